@@ -28,6 +28,20 @@ int ll_dist_end(int code);
 /* The number that a launcher gave to this process, also before ll_dist_start; 0 without a launcher. */
 int ll_dist_launch_rank(void);
 
+/* Bytes that a rank takes to train as a recipe says, which must name all sizes (model.vocab). */
+typedef struct {
+    double parameters;  /* how many there are */
+    double weights, gradients;
+    double received;    /* gradients of other ranks */
+    double moments;     /* Adam's, of the parameters that the rank updates */
+    double activations; /* and all scratch of a step */
+    double total;
+} ll_rank_memory;
+/* Of the one of so many ranks that takes most; 0: a process without a launcher. It is counted by what would allocate
+ * it, and nothing of it is taken. The program itself and its data come on top, about 20 MB, and 30 with MPI. Rank 0
+ * holds the moments of all ranks from its first checkpoint on. */
+LL_MUST_USE ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *memory);
+
 /* ---- What communication costs (docs/scaling.md) ---- */
 
 /* Of this rank, since it joined the others. Signs of life do not count. */

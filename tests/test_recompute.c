@@ -1,5 +1,5 @@
-/* train.recompute: blocks computed again on the way back give the same bits as blocks that were kept, in less memory,
- * and a step with many layers takes little more than one with few. */
+/* train.recompute: blocks computed again on the way back give the same bits as blocks that were kept, in less memory.
+ * And gradients are told to be whole block by block, while backward goes on. */
 #include "seq2seq.h"
 
 #include "model/network.h"
@@ -77,7 +77,55 @@ static void test_bytes(void **state) {
     assert_int_equal(bytes[1] - bytes[0], (LAYERS - 1) * sizeof(float) * LONG * 16);
 }
 
+/* ---- Gradients that are whole before backward ends ---- */
+
+typedef struct {
+    const ll_model *model;
+    const float *grad;
+    float *then;    /* the gradients of each block when they were said to be whole */
+    size_t last;    /* where the block before began */
+    int told, zeros; /* blocks; those below which all was yet zero */
+} ready;
+
+static void on_ready(void *arg, size_t from, size_t to) {
+    ready *r = arg;
+    const size_t first = r->model->param[ll_block_tensor(&r->model->stack[0], 0, 0)].offset;
+    int zero = 1;
+    assert_true(from < to && to <= r->last);
+    for (size_t i = first; i < from; i++) zero &= !(fabs((double)r->grad[i]) > 0);
+    memcpy(r->then + from, r->grad + from, (to - from) * sizeof *r->grad);
+    r->last = from;
+    r->told++;
+    r->zeros += zero;
+}
+
+/* From the last block to the first each is told when it is whole, and nothing below it has begun: what ranks send then
+ * travels while backward goes on. */
+static void test_ready(void **state) {
+    (void)state;
+    for (int recompute = 0; recompute < 2; recompute++) {
+        char keys[200];
+        snprintf(keys, sizeof keys, "model.layers=3 attention.kernel=relu train.recompute=%s",
+                 recompute ? "on" : "off");
+        batch *x = batch_of(keys);
+        x->in.source = NULL, x->in.source_lengths = NULL;
+        ready r = {.model = x->model, .grad = x->grad, .then = calloc(x->model->size, sizeof(float))};
+        r.last = x->model->size;
+        ll_workspace_on_gradient(x->ws, on_ready, &r);
+        batch_run(x, x->grad, 1);
+        assert_int_equal(r.told, 3);
+        assert_int_equal(r.zeros, 3);
+        for (int l = 0; l < 3; l++) {
+            const ll_param *p = &x->model->param[ll_block_tensor(&x->model->stack[0], l, 0)];
+            assert_memory_equal(r.then + p->offset, x->grad + p->offset, (size_t)p->rows * sizeof(float));
+        }
+        free(r.then);
+        batch_free(x);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_bytes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same_bits), cmocka_unit_test(test_bytes),
+                                       cmocka_unit_test(test_ready)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

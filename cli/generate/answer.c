@@ -57,7 +57,7 @@ static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, 
 }
 
 /* Generates from the present token until the target ends. -1, or the exit code. */
-static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most, int save) {
+static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most, int save, FILE *to) {
     float logits[LL_TOKEN_COUNT];
     int token = LL_TOKEN_BEGIN;
     ll_status status =
@@ -65,20 +65,22 @@ static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most,
     for (int64_t n = 0; !status && !ll_stop_wanted(); n++) {
         token = ll_sample(logits, LL_TOKEN_COUNT, how, ll_stream_position(stream));
         if (token == LL_TOKEN_END || (most && n == most)) break;
-        if (token < LL_TOKEN_PAD) putchar(token);
-        if (fflush(stdout)) {
+        if (token < LL_TOKEN_PAD) fputc(token, to);
+        if (fflush(to)) {
             if (!save) return 1; /* main prints why */
             ll_output_lost();
             break;
         }
         status = ll_stream_feed(stream, &token, 1, logits);
     }
-    if (status) return ll_failed(status, NULL);
-    putchar('\n');
+    return status ? ll_failed(status, NULL) : -1;
+}
+
+static void print_end(const ll_stream *stream) {
     char state[24];
+    putchar('\n');
     ll_print("%lld bytes; the stream uses %s", (long long)ll_stream_position(stream) - 1,
            ll_size(state, (double)ll_stream_bytes(stream)));
-    return -1;
 }
 
 static int save(const ll_stream *stream, const char *path) {
@@ -89,12 +91,18 @@ static int save(const ll_stream *stream, const char *path) {
     return 0;
 }
 
-static int check_usage(const ll_question *q, const ll_model *model) {
+static int check_model(const ll_model *model) {
     const char *vocab = ll_recipe_get(ll_model_recipe(model), "model.vocab");
     if (!vocab || atoi(vocab) != LL_TOKEN_COUNT) {
         ll_print("the model has %s different tokens; bytes with begin and end are %d", vocab, LL_TOKEN_COUNT);
         return 2;
     }
+    return -1;
+}
+
+static int check_usage(const ll_question *q, const ll_model *model) {
+    const int code = check_model(model);
+    if (code >= 0) return code;
     if (q->load_state && (q->prompt || q->prompt_file))
         return ll_usage("the state has a source already; to give another one, leave out --load-state");
     if (!q->load_state && !q->prompt && !q->prompt_file)
@@ -124,8 +132,22 @@ int ll_answer(ll_model *model, const ll_question *q) {
     if (q->save_state) signal(SIGPIPE, SIG_IGN);
     if (code < 0 && q->save_state) ll_stop_on_signals(0, "saving", "the state was not saved");
     if (code < 0) code = begin(&stream, model, q);
-    if (code < 0 && !q->only_read) code = write_target(stream, &q->how, q->most, q->save_state != NULL);
+    if (code < 0 && !q->only_read) {
+        code = write_target(stream, &q->how, q->most, q->save_state != NULL, stdout);
+        if (code < 0) print_end(stream);
+    }
     if (code < 0) code = q->save_state ? ll_output_code(save(stream, q->save_state)) : 0;
+    ll_stream_free(stream);
+    return code;
+}
+
+int ll_answer_line(ll_model *model, const ll_question *q, const char *text, size_t n, FILE *to) {
+    ll_stream *stream = NULL;
+    int code = check_model(model);
+    const ll_status status = code < 0 ? ll_stream_create(&stream, model) : LL_OK;
+    if (status) code = ll_failed(status, NULL);
+    if (code < 0) code = read_source(stream, model, (const uint8_t *)text, n);
+    if (code < 0) code = write_target(stream, &q->how, q->most, 0, to);
     ll_stream_free(stream);
     return code;
 }

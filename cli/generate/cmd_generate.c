@@ -9,7 +9,7 @@
 #include "cli.h"
 #include "generate/generate_output.h"
 
-static const char *prompt, *prompt_file, *load_state, *save_state, *midi_path, *weights = "f32";
+static const char *prompt, *prompt_file, *prompts, *load_state, *save_state, *midi_path, *weights = "f32";
 static int64_t tokens = 512, prompt_tokens, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
 static int echo, only_read;
@@ -18,6 +18,8 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to continue; default: a new line"},
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
      "text from a file of any length, plain, .gz or .xz; - is standard input"},
+    {LL_ARG_TEXT, 0, "prompts", "FILE", &prompts, 0, 0,
+     "a file with a prompt in each line: writes a line for each, that of line i (from 0) with seed S + i"},
     {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15,
      "uses only the first N tokens of the prompt; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
@@ -151,6 +153,9 @@ static int check_target(const char *model) {
 
 static int check_usage(const char *model) {
     if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
+    if (prompts && (prompt || prompt_file || prompt_tokens || echo || midi_path || save_state || only_read))
+        return ll_usage("--prompts writes a line for each prompt; it goes with --tokens, --load-state, --weights and "
+                        "the options of sampling");
     if (only_read && !save_state) return ll_usage("--only-read needs --save-state; it would leave no result");
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs a prompt: --prompt-file");
     if (only_read && midi_path) return ll_usage("--only-read generates nothing; leave out --out");
@@ -164,6 +169,7 @@ static int generate(int n, const char **words) {
     ll_text_output output = {0};
     int code = check_usage(words[0]);
     if (code >= 0) return code;
+    if (!prompts && ll_dist_ranks().rank) return 0; /* one text is written by one rank */
     code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
     if (load_state) ll_note_unchecked(load_state);
@@ -171,11 +177,15 @@ static int generate(int n, const char **words) {
     const int answers = task && !strcmp(task, "seq2seq");
     const ll_question question = {
         prompt, prompt_file, load_state, save_state, {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
-        tokens, only_read};
+        tokens, only_read, answers};
     code = ll_round_weights(model, weights);
     if (code < 0 && answers && midi_path) code = ll_usage("--out writes music, and this model does not");
     if (code < 0 && answers && prompt_tokens)
         code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
+    if (code < 0 && prompts && !tokens && !answers) code = ll_usage("--prompts needs an end of each: --tokens N");
+    if (code < 0 && prompts && load_state && answers)
+        code = ll_usage("the state has a source already; leave out --load-state");
+    if (code < 0 && prompts) code = ll_answer_prompts(model, &question, prompts);
     if (code < 0 && answers) code = ll_answer(model, &question);
     if (code < 0) code = ll_text_output_create(&output, model, load_state);
     if (code < 0) code = write_generated(&output, &question.how);
@@ -198,13 +208,17 @@ const ll_command ll_command_generate = {
         "one line; its state includes the source and the part of the target so far.\n"
         "A state is all that the model keeps of what it has read and written, in a file whose size does not grow\n"
         "with the text. Generation continues from it without reading the text again, and with the same options it\n"
-        "gives the same text as without a stop. A state belongs to one model; other models refuse it.\n\n"
+        "gives the same text as without a stop. A state belongs to one model; other models refuse it.\n"
+        "With --prompts each answer is one line: line ends, tabs and backslashes are written as \\n, \\t, \\\\.\n"
+        "mpirun -n N divides the prompts among N ranks and writes the same lines.\n\n"
         "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
         "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"
         "  longline generate MODEL --prompt-file book.txt --only-read --save-state book.state\n"
         "  longline generate MODEL --load-state book.state --seed 7    # as often as you like\n"
+        "  longline generate MODEL --prompts questions.txt --tokens 100 --temperature 0\n"
         "  longline generate runs/sine-spe-1/best.safetensors --prompt-file song.mid --out continued.mid --echo\n"
         "  longline generate runs/reverse-1/best.safetensors --prompt 'desserts' --temperature 0",
     .args = args,
     .run = generate,
+    .ranks = 1,
 };

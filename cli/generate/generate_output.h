@@ -47,9 +47,15 @@ typedef struct {
     ll_sampling how;
     int64_t most; /* bytes of the target; 0: up to its end */
     int only_read;
+    int pairs;    /* is it a seq2seq model: with --prompts */
 } ll_question;
 /* Writes the target of a text or of a file's text, or continues it. Returns the exit code. */
 int ll_answer(ll_model *model, const ll_question *question);
+/* The same for one text, to a file: the answer alone. -1, or the exit code. */
+int ll_answer_line(ll_model *model, const ll_question *question, const char *text, size_t n, FILE *to);
+/* prompts.c. Of a file with a prompt a line: a line of what the model makes of each, prompt number i (from 0) with the
+ * seed + i. Ranks share them. Gives the exit code. */
+int ll_answer_prompts(ll_model *model, const ll_question *question, const char *path);
 
 /* Standard output failed while a state is to be saved, which is done all the same; later output is discarded. If the
  * reader has closed the pipe (EPIPE), this is no failure. Any other error is printed, and makes 0 another exit code in

@@ -179,6 +179,7 @@ static int show(const ll_comparison_progress *p, void *arg) {
 /* recipe: that of the last run, or NULL if none began. */
 static int finish(const ll_comparison *c, const char *folder, ll_status made, const ll_recipe *recipe) {
     if (made && made != LL_ESTOPPED) return recipe ? ll_failed_data(made, recipe) : ll_failed(made, NULL);
+    if (ll_dist_ranks().rank) return 0;
     print_table(c);
     const ll_status status = ll_comparison_write(c, folder);
     if (status) return ll_failed(status, NULL);
@@ -233,10 +234,12 @@ const ll_command ll_command_table = {
             "Unless --set says otherwise, a run warms up for at most a tenth of its steps, is evaluated after every\n"
             "tenth, and is saved after every twentieth.\n"
             "It can be interrupted or killed at any time: the same command continues and repeats no finished run.\n"
-            "Seeds can be added later. table.csv and table.html are written beside the runs.\n\n"
+            "Seeds can be added later. table.csv and table.html are written beside the runs. mpirun -n N shares each\n"
+            "run among N ranks; a batch is then cut into dist.shards, as for train.\n\n"
             "  longline table recipes/tables/wikitext2.ini --budget 30m --seeds 3\n"
             "  longline table recipes/tables/lra-listops.ini --list\n"
             "  longline table recipes/tables/proteins-masked.ini --only performer-relu --budget 500steps",
     .args = args,
     .run = table,
+    .ranks = 1,
 };

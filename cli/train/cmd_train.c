@@ -10,6 +10,8 @@
 
 static ll_arg_list set;
 static const char *data, *from, *out, *resume;
+static int memory;
+static int64_t ranks;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "training data; the same as --set data.train=PATH"},
@@ -17,6 +19,8 @@ static const ll_arg args[] = {
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "changes a key of the recipe; may be repeated"},
     {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; default runs/NAME-1, -2, ..."},
     {LL_ARG_TEXT, 0, "resume", "DIR", &resume, 0, 0, "resumes the run in this folder"},
+    {LL_ARG_FLAG, 0, "memory", NULL, &memory, 0, 0, "prints the bytes that the run would take, and does not train"},
+    {LL_ARG_INTEGER, 0, "ranks", "N", &ranks, 0, 65536, "with --memory: for one of N ranks; 0 = for one process"},
     {.type = LL_ARG_END},
 };
 
@@ -178,6 +182,17 @@ static ll_recipe *own_recipe(void) {
     return ll_recipe_load(&recipe, path) ? NULL : recipe;
 }
 
+/* What a run would take. */
+static int print_memory(const ll_recipe *recipe) {
+    ll_rank_memory m;
+    const ll_status status = ll_dist_memory(recipe, (int)ranks, &m);
+    if (status) return ll_failed(status, NULL);
+    printf("memory.parameters=%.0f\nmemory.weights=%.0f\nmemory.gradients=%.0f\nmemory.received=%.0f\n"
+           "memory.moments=%.0f\nmemory.activations=%.0f\nmemory.total=%.0f\n",
+           m.parameters, m.weights, m.gradients, m.received, m.moments, m.activations, m.total);
+    return 0;
+}
+
 static int train(int n, const char **words) {
     if (!n && !resume) return ll_usage("needs a RECIPE, or --resume DIR");
     ll_recipe *recipe = NULL, *own = NULL;
@@ -185,6 +200,9 @@ static int train(int n, const char **words) {
     char folder[300] = "";
     int code = get_recipe(&recipe, n ? words[0] : NULL);
     if (code < 0 && !recipe) own = own_recipe();
+    if (code < 0 && ranks && !memory) code = ll_usage("--ranks goes with --memory; start ranks with mpirun -n N");
+    if (code < 0 && memory && !recipe && !own) code = ll_usage("--memory needs a recipe");
+    if (code < 0 && memory) code = print_memory(recipe ? recipe : own);
     if (code < 0) {
         if (!out && !resume) {
             /* One rank creates the folder, and all that is in it. */

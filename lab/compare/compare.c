@@ -85,7 +85,10 @@ static int tell(session *s, const char *stage, const ll_progress *run) {
     s->now.stage = stage;
     s->now.run = run;
     s->now.after = known > 0 ? known * (s->now.of - s->now.number) : NAN;
-    return s->how->progress(&s->now, s->how->arg);
+    double stop = s->how->progress(&s->now, s->how->arg);
+    const ll_group all = ll_group_all();
+    if (!run && ll_group_sum(&all, &stop, 1)) return 1; /* ranks stop together; in a run the trainer sees to it */
+    return stop > 0;
 }
 
 static int on_step(const ll_progress *run, void *arg) {
@@ -100,6 +103,13 @@ static ll_status stopped(void) {
 
 /* ---- A plan ---- */
 
+/* Ranks go by the time of rank 0. */
+static ll_status same_time(ll_status status, double *seconds) {
+    const ll_group all = ll_group_all();
+    status = ll_group_agree(&all, status);
+    return status ? status : ll_group_broadcast(&all, seconds, sizeof *seconds, 0);
+}
+
 /* Seconds that a step of this system takes here, with the sizes that its data give. */
 static ll_status time_step(const ll_recipe *recipe, double *seconds) {
     ll_recipe *full = NULL;
@@ -109,9 +119,9 @@ static ll_status time_step(const ll_recipe *recipe, double *seconds) {
     if (!status) status = ll_fit_fill(full, reader);
     if (!status) status = ll_config_check(&full->c);
     ll_reader_free(reader);
-    if (!status) status = ll_train_step_time(full, TIMED, seconds);
+    status = same_time(status ? status : ll_train_step_time(full, TIMED, seconds), seconds);
     const double more = status ? 0 : fmin(TIMING / fmax(*seconds, 1e-9), TIMED_MOST);
-    if (more > TIMED) status = ll_train_step_time(full, (int)more, seconds);
+    if (more > TIMED) status = same_time(ll_train_step_time(full, (int)more, seconds), seconds);
     ll_recipe_free(full);
     return status;
 }
@@ -164,6 +174,11 @@ static ll_status recipe_of(ll_recipe **out, const ll_contender *x, const ll_resu
 
 /* ---- A run ---- */
 
+/* Rank 0 has the folders. */
+static ll_status write_result(const ll_result *r, const char *run) {
+    return ll_dist_ranks().rank ? LL_OK : ll_result_write(r, run);
+}
+
 /* *planned is written when the run can begin, because its data exist. */
 static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_result *planned, ll_result *r) {
     ll_trainer *trainer = NULL;
@@ -175,7 +190,7 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
     if (status) return status;
     if (planned->state == LL_RESULT_NONE) {
         planned->state = LL_RESULT_BEGUN;
-        status = ll_result_write(planned, run);
+        status = write_result(planned, run);
     }
     if (!status) ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     if (!status) status = ll_trainer_run(trainer, on_step, s);
@@ -191,7 +206,9 @@ static ll_status evaluate(session *s, const char *run, ll_result *r) {
     ll_model *model = NULL;
     ll_evaluation e;
     if (tell(s, "evaluate", NULL)) return stopped();
-    ll_status status = ll_run_load(&model, run);
+    const ll_group all = ll_group_all();
+    ll_status status = ll_group_barrier(&all); /* rank 0 has written it */
+    if (!status) status = ll_run_load(&model, run);
     if (!status && !model) status = ll_fail(LL_EIO, "%s has lost its model; remove that folder to repeat the run", run);
     if (!status) status = ll_evaluate(model, s->c->about.split, s->c->about.batches, &e);
     if (!status) r->loss = e.loss, r->accuracy = e.accuracy, r->count = (double)e.count;
@@ -215,7 +232,7 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
     done.state = status == LL_EDIVERGED ? LL_RESULT_DIVERGED : LL_RESULT_DONE;
     if (!status) status = evaluate(s, run, &done);
     if (status == LL_EDIVERGED) status = LL_OK;
-    if (!status) status = ll_result_write(&done, run);
+    if (!status) status = write_result(&done, run);
     if (!status) *r = done, s->spent += done.seconds, s->made++;
     ll_recipe_free(recipe);
     ll_free(run);
@@ -233,7 +250,7 @@ static ll_status measure_baseline(session *s, ll_contender *x) {
     if (!status) status = ll_unigram(x->recipe, s->c->about.split, &b);
     if (!status) {
         r.loss = b.loss, r.accuracy = b.accuracy, r.count = (double)b.count;
-        status = ll_result_write(&r, run);
+        status = write_result(&r, run);
     }
     if (!status) x->result[0] = r;
     ll_free(run);
@@ -281,6 +298,7 @@ ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
         ll_format_text(s.budget, sizeof s.budget, "%.6g s", how->seconds);
     else
         snprintf(s.budget, sizeof s.budget, "%lld steps", (long long)how->steps);
-    status = look(&s);
+    const ll_group all = ll_group_all();
+    status = ll_group_agree(&all, look(&s)); /* nobody writes before all have looked */
     return status ? status : make_all(&s);
 }

@@ -8,7 +8,7 @@
 static void fill(ll_batch *b, const ll_config *c) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0, 0);
     const size_t n = (size_t)b->B * (size_t)b->T;
-    const size_t targets = ll_config_per_token(c) ? n : (size_t)c->train.batch;
+    const size_t targets = ll_config_per_token(c) ? n : (size_t)(b->B / ll_task_sequences(c->model.task));
     const uint32_t range = (uint32_t)(ll_config_per_token(c) ? c->model.vocab : c->model.classes);
     for (size_t i = 0; i < n; i++)
         b->tokens[i] = (int)ll_below((uint32_t)c->model.vocab, (uint64_t)c->train.seed, stream, i);

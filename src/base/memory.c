@@ -27,13 +27,13 @@ static int must_fail(void) {
 }
 
 /* This is a request. A system without huge pages, or with none left, ignores it. */
-static void ask_for_huge_pages(char *block, size_t bytes) {
+static void ask_for_pages(char *block, size_t bytes, int advice) {
     char *const first = block + (-(uintptr_t)block & (HUGE_PAGE - 1));
     if (bytes < 2 * (size_t)HUGE_PAGE) return;
-    (void)madvise(first, (size_t)(block + bytes - first) / HUGE_PAGE * HUGE_PAGE, MADV_HUGEPAGE);
+    (void)madvise(first, (size_t)(block + bytes - first) / HUGE_PAGE * HUGE_PAGE, advice);
 }
 
-void *ll_alloc(size_t count, size_t size) {
+static void *allocate(size_t count, size_t size, int advice) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes) || bytes > PTRDIFF_MAX - 2 * ALIGN) {
         (void)!ll_fail(LL_ENOMEM, "%zu times %zu bytes are more than any machine has; use smaller sizes", count, size);
@@ -48,9 +48,13 @@ void *ll_alloc(size_t count, size_t size) {
     char *block = raw + sizeof(void *);
     block += -(uintptr_t)block & (ALIGN - 1);
     memcpy(block - sizeof(void *), &raw, sizeof(void *));
-    ask_for_huge_pages(block, bytes);
+    ask_for_pages(block, bytes, advice);
     return block;
 }
+
+void *ll_alloc(size_t count, size_t size) { return allocate(count, size, MADV_HUGEPAGE); }
+
+void *ll_alloc_sparse(size_t count, size_t size) { return allocate(count, size, MADV_NOHUGEPAGE); }
 
 void ll_free(void *p) {
     void *raw;

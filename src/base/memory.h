@@ -7,6 +7,8 @@
 /* `count * size` bytes, zeroed and aligned to 64. NULL, with the error text set, if there is no memory or the product
  * overflows. count = 0 gives a valid pointer. */
 void *ll_alloc(size_t count, size_t size);
+/* The same for a block of which parts are never written: it has small pages, and takes memory only for those. */
+void *ll_alloc_sparse(size_t count, size_t size);
 void ll_free(void *p);
 char *ll_strdup(const char *s);
 

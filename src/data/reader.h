@@ -74,6 +74,8 @@ void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, 
 /* All files of a path: the file itself, or those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
 
+/* Plain files of at least this size are mapped, by formats that need only a part of a file at a time. */
+enum { LL_LARGE_FILE = 1 << 28 };
 /* The bytes of all these files, with one zero byte between two of them. */
 LL_MUST_USE ll_status ll_files_read(ll_bytes *bytes, const char *path);
 

@@ -80,8 +80,8 @@ static void sort_ranks(ll_exchange *x) {
     }
 }
 
-/* Memory for what other ranks send, and for messages. */
-static ll_status make_room(ll_exchange *x) {
+/* Where the numbers and messages of each bucket begin; gives how many there are of all. */
+static void count_room(ll_exchange *x, size_t *all_floats, size_t *all_messages) {
     size_t floats = 0, messages = 0;
     int all = 0;
     for (int r = 0; r < x->ranks; r++) all += r == x->rank ? 0 : nodes_of(x, r);
@@ -92,8 +92,15 @@ static ll_status make_room(ll_exchange *x) {
         x->bucket[b].first_message = (int)messages;
         messages += (size_t)(nodes_of(x, x->rank) * (x->ranks - 1) + all);
     }
-    const size_t shared = (size_t)x->buckets * 2 * (size_t)(x->ranks - 1);
-    x->message = ll_alloc(messages > shared ? messages : shared, sizeof *x->message);
+    *all_floats = floats;
+    *all_messages = ll_max_size(messages, (size_t)x->buckets * 2 * (size_t)(x->ranks - 1));
+}
+
+/* Memory for what other ranks send, and for messages. */
+static ll_status make_room(ll_exchange *x) {
+    size_t floats, messages;
+    count_room(x, &floats, &messages);
+    x->message = ll_alloc(messages, sizeof *x->message);
     x->received = ll_alloc(floats, sizeof *x->received);
     x->rounded = ll_alloc(x->fast ? x->size + floats : 0, sizeof *x->rounded);
     return x->message && x->received && x->rounded ? LL_OK : LL_ENOMEM;
@@ -117,21 +124,48 @@ static ll_status take_lists(ll_exchange *x, const ll_exchange_plan *plan) {
     return LL_OK;
 }
 
-ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *plan) {
-    const ll_group all = ll_group_all();
+/* Everything of this rank but the memory for numbers and messages. */
+static ll_status begin(ll_exchange **exchange, const ll_exchange_plan *plan, int rank, int ranks) {
     ll_exchange *x = ll_alloc(1, sizeof *x);
     if (!x) return LL_ENOMEM;
-    x->rank = all.me, x->ranks = all.count, x->leaves = plan->leaves;
-    x->fast = plan->fast && all.count > 1;
+    x->rank = rank, x->ranks = ranks, x->leaves = plan->leaves;
+    x->fast = plan->fast && ranks > 1;
     x->pieces = plan->pieces, x->size = plan->bound[plan->pieces];
-    ll_status status = take_lists(x, plan);
-    if (!status) {
-        cut(x);
-        sort_ranks(x);
-        status = make_room(x);
+    const ll_status status = take_lists(x, plan);
+    if (status) {
+        ll_exchange_free(x);
+        return status;
     }
-    const int blocks = status ? 0 : ll_tree_room(x->leaves, x->first[x->rank], x->count[x->rank]);
-    for (int i = 0; i < (blocks ? blocks : 1) && !status; i++)
+    cut(x);
+    sort_ranks(x);
+    *exchange = x;
+    return LL_OK;
+}
+
+static int blocks_of(const ll_exchange *x) {
+    const int blocks = ll_tree_room(x->leaves, x->first[x->rank], x->count[x->rank]);
+    return blocks ? blocks : 1;
+}
+
+ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank, int ranks, ll_exchange_floats *to) {
+    ll_exchange *x = NULL;
+    size_t received, messages;
+    const ll_status status = begin(&x, plan, rank, ranks);
+    if (status) return status;
+    count_room(x, &received, &messages);
+    *to = (ll_exchange_floats){.gradients = (size_t)blocks_of(x) * x->size, .received = received};
+    if (x->fast) to->received += (x->size + received) / 2;
+    for (int b = 0; b < x->buckets; b++) to->own += segment_of(x, b)[rank + 1] - segment_of(x, b)[rank];
+    ll_exchange_free(x);
+    return LL_OK;
+}
+
+ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *plan) {
+    const ll_group all = ll_group_all();
+    ll_exchange *x = NULL;
+    ll_status status = begin(&x, plan, all.me, all.count);
+    if (!status) status = make_room(x);
+    for (int i = 0; !status && i < blocks_of(x); i++)
         if (!(x->block[i] = ll_alloc(x->size, sizeof **x->block))) status = LL_ENOMEM;
     if (status) {
         ll_exchange_free(x);

@@ -25,6 +25,12 @@ typedef struct {
 
 LL_MUST_USE ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *plan);
 void ll_exchange_free(ll_exchange *x);
+/* Floats that a rank of so many takes: of gradients, of what is sent and received of them, and of the parameters that
+ * it updates. Nothing is made. */
+typedef struct {
+    size_t gradients, received, own;
+} ll_exchange_floats;
+LL_MUST_USE ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank, int ranks, ll_exchange_floats *to);
 
 /* The memory for the gradient of this rank's next leaf, set to zero. */
 float *ll_exchange_leaf(ll_exchange *x);

@@ -2,6 +2,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "attention/operator.h"
 #include "model/network.h"
@@ -23,6 +24,32 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
         if (from && !status) status = ll_origin_copy(m, from);
     }
     if (!status) status = ll_operators_create(m, NULL, from);
+    if (status) {
+        ll_model_free(m);
+        return status;
+    }
+    *out = m;
+    return LL_OK;
+}
+
+/* Memory that nobody writes to is not taken. */
+static ll_status sketch_params(ll_model *m) {
+    size_t largest = 0;
+    for (int i = 0; i < m->count; i++)
+        largest = ll_max_size(largest, (size_t)m->param[i].rows * (size_t)m->param[i].cols);
+    m->data = ll_alloc(largest, sizeof *m->data);
+    for (int i = 0; i < m->count; i++) m->param[i].value = m->data;
+    return m->data ? LL_OK : LL_ENOMEM;
+}
+
+ll_status ll_model_sketch(ll_model **out, const ll_recipe *recipe) {
+    ll_model *m = ll_alloc(1, sizeof *m);
+    if (!m) return LL_ENOMEM;
+    ll_status status = ll_recipe_copy(&m->recipe, recipe);
+    if (!status) status = ll_model_read_recipe(m);
+    if (!status) status = ll_params_plan(m);
+    if (!status) status = sketch_params(m);
+    if (!status) status = ll_operators_create(m, NULL, NULL);
     if (status) {
         ll_model_free(m);
         return status;

@@ -106,6 +106,8 @@ struct ll_model {
     } at;
 };
 
+/* A model without parameters of its own: to be measured, not run. Its tensors all lie in one place. */
+LL_MUST_USE ll_status ll_model_sketch(ll_model **model, const ll_recipe *recipe);
 /* As ll_model_create, but starts with the weights of another model: tensors of the same name and shape; of tables with
  * a row for each token or position, the rows that both have; and the random draws that these were learned with.
  * *summary says how many were copied and what is new; free it with ll_free. LL_EINVAL if widths or heads differ. */
@@ -151,6 +153,9 @@ void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
  * block of layers by block of layers; the others are complete at the end. NULL: no calls. */
 typedef void ll_ready_fn(void *arg, size_t from, size_t to);
 void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
+/* Bytes of the workspace of a training step, and of what sharing its sequences with so many parts takes. Nothing is
+ * made. */
+LL_MUST_USE ll_status ll_workspace_measure(size_t *bytes, const ll_model *model, int B, int T, int parts);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
 

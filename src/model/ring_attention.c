@@ -57,6 +57,12 @@ ll_status ll_ring_create(ll_ring **out, const ll_sharing *how, const ll_attentio
     return LL_OK;
 }
 
+/* Two blocks, two gradients and work; dq and sums. */
+size_t ll_ring_bytes(const ll_attention *op, int B, int T) {
+    const size_t rows = (size_t)B * (size_t)op->c.H * (size_t)T, D = (size_t)op->c.D, E = (size_t)op->c.E;
+    return (3 * (size_t)B + rows * (5 * (D + E) + D + 1)) * sizeof(float);
+}
+
 void ll_ring_free(ll_ring *r) {
     if (!r) return;
     for (int i = 0; i < 2; i++) {

@@ -132,6 +132,23 @@ ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
     return status;
 }
 
+ll_status ll_shared_measure(const ll_workspace *ws, size_t *bytes) {
+    const ll_attention *op = ws->model->attention[ll_operator_of(ws->stack, 0, 0)];
+    const ll_attention_call keys = {.B = ws->B, .S = ws->T}, queries = {.B = ws->B, .T = ws->T};
+    const size_t layers = (size_t)ws->stack->layers;
+    size_t floats = 0;
+    ll_status status = check_model(ws->model);
+    if (!status && ll_ring_serves(op)) {
+        *bytes += ll_ring_bytes(op, ws->B, ws->T);
+        return LL_OK;
+    }
+    if (!status) status = ll_attention_state_floats(op, &floats);
+    const size_t saved = ws->stack->causal ? 0 : ll_attention_saved(op, &keys) + ll_attention_saved(op, &queries);
+    const size_t states = (layers * (ws->stack->causal ? 2 : 3) + 2) * (size_t)ws->B * floats;
+    *bytes += (states + (ws->keeps ? layers : 1) * saved) * sizeof(float);
+    return status;
+}
+
 int64_t ll_shared_offset(const ll_shared *s, int T) { return s ? (int64_t)s->how.part * T : 0; }
 
 /* ---- States from one part to the next ---- */

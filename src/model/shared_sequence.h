@@ -31,6 +31,8 @@ LL_MUST_USE ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how
 
 typedef struct ll_shared ll_shared;
 void ll_shared_free(ll_shared *s);
+/* Adds the bytes that sharing the sequences of a training workspace takes. */
+LL_MUST_USE ll_status ll_shared_measure(const ll_workspace *ws, size_t *bytes);
 /* The position of the first token of this part. */
 int64_t ll_shared_offset(const ll_shared *s, int T);
 /* again: the same call a second time, before its backward. States that came are there; only a ring turns again. */

@@ -196,8 +196,8 @@ static ll_status take_lists(ll_workspace *ws) {
     return LL_OK;
 }
 
-ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stack *stack, int B, int T, int S,
-                            int mode) {
+/* Everything but the memory that it plans. */
+static ll_status plan(ll_workspace **out, const ll_model *m, const ll_stack *stack, int B, int T, int S, int mode) {
     ll_status status = check(m, B, T, mode);
     if (status) return status;
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
@@ -205,20 +205,48 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
     *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = T + m->cls_tokens};
     ws->keeps = mode == LL_TRAIN && !m->c->recompute;
     status = take_lists(ws);
-    if (!status && S) status = ll_workspace_make(&ws->source, m, &m->stack[0], B, S, 0, mode);
-    if (!status) {
-        const size_t floats = lay_out(ws, NULL);
-        ws->bytes = floats * sizeof(float);
-        if (!(ws->block = ll_alloc(floats, sizeof(float)))) status = LL_ENOMEM;
-    }
+    if (!status && S) status = plan(&ws->source, m, &m->stack[0], B, S, 0, mode);
     if (status) {
         ll_workspace_free(ws);
         return status;
     }
-    lay_out(ws, ws->block);
-    if (ws->sinus && mode != LL_STREAM) ll_sinus(ws->sinus, T, m->c->model.width, 0, ll_config_init_std(m->c));
+    ws->bytes = lay_out(ws, NULL) * sizeof(float);
     *out = ws;
     return LL_OK;
+}
+
+static ll_status allocate(ll_workspace *ws) {
+    const ll_model *m = ws->model;
+    const ll_status status = ws->source ? allocate(ws->source) : LL_OK;
+    if (status) return status;
+    ws->block = ll_alloc(ws->bytes / sizeof(float), sizeof(float));
+    if (!ws->block) return LL_ENOMEM;
+    lay_out(ws, ws->block);
+    if (ws->sinus && ws->mode != LL_STREAM)
+        ll_sinus(ws->sinus, ws->T - m->cls_tokens, m->c->model.width, 0, ll_config_init_std(m->c));
+    return LL_OK;
+}
+
+ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stack *stack, int B, int T, int S,
+                            int mode) {
+    ll_workspace *ws = NULL;
+    ll_status status = plan(&ws, m, stack, B, T, S, mode);
+    if (!status) status = allocate(ws);
+    if (status) {
+        ll_workspace_free(ws);
+        return status;
+    }
+    *out = ws;
+    return LL_OK;
+}
+
+ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, int parts) {
+    ll_workspace *ws = NULL;
+    ll_status status = plan(&ws, m, ll_top_stack(m), B, T, m->stacks > 1 ? T : 0, LL_TRAIN);
+    if (!status) *bytes = ll_workspace_bytes(ws);
+    if (!status && parts > 1) status = ll_shared_measure(ws, bytes);
+    ll_workspace_free(ws);
+    return status;
 }
 
 ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training) {

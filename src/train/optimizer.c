@@ -39,8 +39,10 @@ ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, i
     for (int i = 0; i < count; i++) o->pieces += ll_ceil_div_size(elements(&param[i]), PIECE);
     o->piece = ll_alloc(o->pieces, sizeof *o->piece);
     o->sum = ll_alloc(o->pieces, sizeof *o->sum);
-    o->m = ll_alloc(size, sizeof *o->m);
-    o->v = ll_alloc(size, sizeof *o->v);
+    /* A rank writes its own segments only, which lie closer together than huge pages are long. */
+    void *(*const alloc)(size_t, size_t) = ll_group_all().count > 1 ? ll_alloc_sparse : ll_alloc;
+    o->m = alloc(size, sizeof *o->m);
+    o->v = alloc(size, sizeof *o->v);
     if (!o->piece || !o->sum || !o->m || !o->v) {
         ll_optimizer_free(o);
         return LL_ENOMEM;

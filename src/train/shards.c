@@ -16,25 +16,29 @@ void ll_shards_leaves(const ll_shards *s, int rank, int *first, int *count) {
 
 ll_status ll_shards_plan(ll_shards *out, const ll_config *c) {
     const ll_group all = ll_group_all();
+    return ll_shards_plan_for(out, c, all.me, all.count, ll_dist_is_launched());
+}
+
+ll_status ll_shards_plan_for(ll_shards *out, const ll_config *c, int rank, int ranks, int launched) {
     const int width = c->dist.sequence;
     ll_shards s = {.batch = c->train.batch, .shards = c->dist.shards};
-    if (!s.shards) s.shards = ll_dist_is_launched() ? s.batch : 1;
+    if (!s.shards) s.shards = launched ? s.batch : 1;
     if (s.shards > s.batch)
         return ll_fail(LL_EINVAL, "dist.shards is %d, but a batch has %d examples (train.batch)", s.shards, s.batch);
-    if (all.count % width)
+    if (ranks % width)
         return ll_fail(LL_EINVAL, "dist.sequence = %d does not divide the %d ranks; start a multiple of %d", width,
-                       all.count, width);
+                       ranks, width);
     if (c->train.length % width)
         return ll_fail(LL_EINVAL, "dist.sequence = %d does not divide the %d tokens of a sequence (train.length)",
                        width, c->train.length);
-    s.data = all.count / width;
-    s.number = all.me / width;
+    s.data = ranks / width;
+    s.number = rank / width;
     if (s.data > s.shards)
         return ll_fail(LL_EINVAL,
                        "%d ranks cannot share a batch of %d shards; start fewer, or set dist.shards (at most "
                        "train.batch, which is %d) or dist.sequence",
-                       all.count, s.shards, s.batch);
-    s.row = (ll_group){s.number * width, 1, width, all.me % width};
+                       ranks, s.shards, s.batch);
+    s.row = (ll_group){s.number * width, 1, width, rank % width};
     s.first = first_of(&s, s.number);
     s.count = first_of(&s, s.number + 1) - s.first;
     s.leaves = s.shards * width;

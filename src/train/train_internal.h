@@ -8,6 +8,7 @@
  *   loop.c       the loop                            run_folder.c creates a removed folder again
  *   teaching.c   what is learned from a teacher
  *   batch_loss.c loss, gradients and updates on batches from memory
+ *   rank_memory.c  the memory that a run takes
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */

@@ -60,6 +60,21 @@ for library in openmpi mpich; do
 done
 [ -n "$found" ] || { echo "    (no MPI here: ranks are not tested)"; return 0; }
 
+# ---- Memory ----
+# holds NAME LOW HIGH: MiB between which a number lies.
+holds() { awk -v x="$1" -v a="$2" -v b="$3" 'BEGIN {exit !(x >= a && x <= b)}'; }
+large="--set model.layers=2 --set model.width=320 --set model.ff=1280 --set train.batch=4 --set train.length=32
+ --set train.steps=11 --set train.eval-every=0 --set train.checkpoint-every=0 --set train.report=off --threads 1"
+for n in 1 4; do
+    t 0 "$longline" train "$text" --data text.txt $small $large --memory --ranks $n
+    said=$(($(value memory.total) / 1048576))
+    t 0 ranks "$found" $n "$longline" train "$text" --data text.txt $small $large -o memory-$n
+    held=$(awk -F, '$1 == 10 {print $NF}' memory-$n/metrics.csv)
+    eval "over_$n=$((held - said))"
+    check "rank 0 of $n holds $held MiB, as said ($said) and the program" holds $((held - said)) 5 40
+done
+check "no more on 4 ranks than on one, beside what was said: $over_4, $over_1 MiB" holds $((over_4 - over_1)) -4 4
+
 # ---- Resumed with other numbers ----
 for n in 1 3; do
     t 0 ranks "$found" 2 "$longline" train "$text" --data text.txt $sharded --set train.steps=4 -o go-$n
@@ -138,6 +153,21 @@ for command in "score --window 64" "encode --pool first" "encode --json --window
     t 0 ranks "$found" 3 "$longline" ${command%% *} $model part.* ${command#* }
     check "$command: the same bytes" cmp -s out alone
 done
+# Prompts: some empty, none like another.
+awk '{print substr($0, 1, NR % 7 * 3)}' text.txt | head -n 11 >prompts.txt
+t 0 "$longline" generate $model --prompts prompts.txt --tokens 20 --seed 5
+check "a line for each prompt" [ "$(wc -l <out)" -eq 11 ]
+mv out alone
+t 0 ranks "$found" 3 "$longline" generate $model --prompts prompts.txt --tokens 20 --seed 5
+check "generate --prompts: the same bytes" cmp -s out alone
+t 0 "$longline" generate $model --prompts prompts.txt --tokens 5 --temperature 0
+sed -n 4p out >alone
+t 0 "$longline" generate $model --prompt "$(sed -n 4p prompts.txt)" --tokens 5 --temperature 0
+check "each as it would be alone" [ "$(cat out)" = "$(cat alone)" ]
+t 2 ranks "$found" 2 "$longline" generate $model --prompts -
+err 'standard input goes to one rank alone'
+t 0 ranks "$found" 2 "$longline" generate $model --prompt a --tokens 5
+check "one text is written once" [ "$(grep -c 'bytes, .* a second' err)" -eq 1 ]
 t 0 "$longline" encode $model text.txt -o one.npy
 t 0 ranks "$found" 3 "$longline" encode $model text.txt -o three.npy
 check "encode -o: the same file" cmp -s one.npy three.npy
@@ -150,11 +180,43 @@ check "what ranks do not share is said once" [ "$(grep -c 'inspect.parameters\|p
 t 2 ranks "$found" 2 "$longline" score $model
 err 'only one rank can read standard input'
 
+# ---- A table ----
+cat >systems.ini <<'END'
+[table]
+title = One system
+recipe = base.ini
+metric = perplexity
+[linear]
+label = Linear
+attention.kernel = relu
+END
+t 0 "$longline" recipe
+cp out base.ini
+more="--set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32 --set train.length=32
+ --set train.report=off --set train.eval-batches=2 --set data.train=text.txt --set data.valid=text.txt
+ --set data.test=text.txt --set dist.shards=4 --set train.batch=4 --budget 10steps --seeds 1"
+t 0 "$longline" table systems.ini $more -o table-1
+grep '^Linear' out >alone
+t 0 ranks "$found" 3 "$longline" table systems.ini $more -o table-3
+figures() { awk '/^Linear/ {print $2, $5, $6, $8}' "$1"; } # all but the minutes
+check "table: the same figures" [ "$(figures out)" = "$(figures alone)" ]
+check "of the same models" cmp -s table-1/linear-1/last.safetensors table-3/linear-1/last.safetensors
+
 # ---- A text of 100 GB, of which little is read ----
 if truncate -s 100G huge.txt 2>/dev/null; then
     t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5 -o huge
     check "100 GB need no more memory" [ "$(tail -n 1 huge/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
     rm huge.txt
+    # Ten million images of 100 x 100, all black.
+    printf '\0\0\10\3\0\230\226\200\0\0\0\144\0\0\0\144' >images
+    printf '\0\0\10\1\0\230\226\200' >labels
+    truncate -s 100000000016 images
+    truncate -s 10000008 labels
+    t 0 "$longline" train "$root/recipes/fashion-mnist.ini" --data images --set data.train-labels=labels --set data.test= \
+        --set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=16 --set train.batch=1 \
+        --set train.steps=2 --set train.eval-batches=1 --set train.length=0 --set train.report=off --threads 1 -o black
+    check "nor do 100 GB of images" [ "$(tail -n 1 black/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
+    rm images
 else
     echo "    (no sparse files here)"
 fi

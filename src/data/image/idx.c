@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -147,6 +148,17 @@ static ll_status find_labels(ll_source *labels, char **beside, const ll_reader_o
     return LL_OK;
 }
 
+/* Large plain images are mapped: only those that are looked at are in memory. */
+static ll_status read_images(ll_reader *r, const char *path) {
+    uint8_t header[4] = {0};
+    struct stat info;
+    FILE *file = fopen(path, "rb");
+    const int plain = file && fread(header, 1, sizeof header, file) == sizeof header && number(header) == MAGIC_IMAGES;
+    if (file) fclose(file);
+    r->mapped = plain && !stat(path, &info) && S_ISREG(info.st_mode) && info.st_size >= LL_LARGE_FILE;
+    return r->mapped ? ll_file_map(&r->file[0], path) : ll_file_read(&r->file[0], path, FILE_MOST);
+}
+
 static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from[2] = {{0}};
     ll_idx images = {0};
@@ -157,7 +169,7 @@ static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     for (int i = 0; i < 2 && !status; i++) {
         if (i) status = find_labels(&from[1], &beside, c, split, from[0].path);
         if (status) break;
-        status = ll_file_read(&r->file[i], from[i].path, FILE_MOST);
+        status = i ? ll_file_read(&r->file[1], from[1].path, FILE_MOST) : read_images(r, from[0].path);
         if (status == LL_EIO && from[i].path == beside)
             status = ll_fail(LL_EINVAL, "no labels beside the images: %s; name them in %s", ll_error(), from[i].key);
         else if (status)

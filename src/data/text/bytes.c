@@ -54,8 +54,7 @@ ll_status ll_files_read(ll_bytes *bytes, const char *path) {
  * unpacked into memory. */
 static ll_status read_text(ll_reader *r, const char *path) {
     struct stat info;
-    const int64_t large = (int64_t)1 << 28;
-    r->mapped = !stat(path, &info) && S_ISREG(info.st_mode) && (int64_t)info.st_size >= large;
+    r->mapped = !stat(path, &info) && S_ISREG(info.st_mode) && (int64_t)info.st_size >= LL_LARGE_FILE;
     return r->mapped ? ll_file_map(&r->file[0], path) : ll_files_read(&r->file[0], path);
 }
 

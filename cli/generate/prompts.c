@@ -1,0 +1,138 @@
+/* Many prompts, one a line: what the model makes of each, on a line of its own. Ranks take prompts in turn, and rank 0
+ * writes the answers in the order of the prompts. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "generate/generate_output.h"
+
+enum { PROMPTS_MOST = 1 << 28 }; /* bytes */
+
+typedef struct {
+    const char *path;
+    char *text;
+    size_t n, capacity;
+    int code; /* -1, or the exit code */
+} lines;
+
+static int add_block(const uint8_t *bytes, size_t n, void *arg) {
+    lines *l = arg;
+    if (l->n + n > PROMPTS_MOST) l->code = ll_usage("%s is longer than %d bytes", l->path, PROMPTS_MOST);
+    if (l->code < 0 && l->n + n > l->capacity) {
+        char *more = realloc(l->text, l->capacity = 2 * (l->n + n));
+        if (!more) l->code = ll_fail_message("out of memory");
+        if (more) l->text = more;
+    }
+    if (l->code >= 0) return 1;
+    if (n) memcpy(l->text + l->n, bytes, n);
+    l->n += n;
+    return 0;
+}
+
+/* The line that begins at *at, which then is where the next one does. 0: there is none. */
+static int next_line(const lines *l, size_t *at, const char **line, size_t *n) {
+    if (*at >= l->n) return 0;
+    const char *end = memchr(l->text + *at, '\n', l->n - *at);
+    *line = l->text + *at;
+    *n = end ? (size_t)(end - *line) : l->n - *at;
+    *at += *n + (end != NULL);
+    if (*n && (*line)[*n - 1] == '\r') --*n;
+    return 1;
+}
+
+/* On one line: what could not be told from its end, or seen, is escaped as in C. */
+static void write_escaped(FILE *to, const char *text, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '\n')
+            fputs("\\n", to);
+        else if (c == '\\')
+            fputs("\\\\", to);
+        else if (c == '\t')
+            fputs("\\t", to);
+        else if (c < 32 || c == 127)
+            fprintf(to, "\\x%02x", c);
+        else
+            fputc(c, to);
+    }
+}
+
+/* -1, or the exit code. */
+static int generate_one(ll_model *model, const ll_question *q, const char *line, size_t n, FILE *to) {
+    ll_text_output s = {0};
+    int code = ll_text_output_create(&s, model, q->load_state);
+    ll_status status = LL_OK;
+    if (code < 0) status = ll_text_output_feed(&s, (const uint8_t *)line, n);
+    if (code < 0 && !status) status = ll_text_output_flush(&s);
+    if (code < 0 && !status && !ll_stream_position(s.stream)) { /* as for a prompt that is empty */
+        status = ll_text_output_feed(&s, (const uint8_t *)"\n", 1);
+        if (!status) status = ll_text_output_flush(&s);
+    }
+    for (int64_t i = 0; i < q->most && code < 0 && !status; i++) {
+        const char *text;
+        size_t size;
+        status = ll_text_output_next(&s, &q->how, &text, &size);
+        if (!status) fwrite(text, 1, size, to);
+    }
+    ll_text_output_free(&s);
+    if (code < 0 && status) code = ll_failed(status, NULL);
+    return code;
+}
+
+/* The answer to prompt number i, as text that is to be freed, or NULL. -1, or the exit code. */
+static int answer(ll_model *model, const ll_question *q, int64_t i, const char *line, size_t n, char **text,
+                  size_t *size) {
+    ll_question own = *q;
+    *text = NULL;
+    FILE *to = open_memstream(text, size);
+    if (!to) return ll_fail_message("out of memory");
+    own.how.seed += (uint64_t)i;
+    int code = q->pairs ? ll_answer_line(model, &own, line, n, to) : generate_one(model, &own, line, n, to);
+    if (fclose(to) && code < 0) code = ll_fail_message("out of memory");
+    return code;
+}
+
+/* The answer of another rank comes to rank 0. A prompt that failed there is done again here, to say why. */
+static int take(ll_model *model, const ll_question *q, int64_t i, const char *line, size_t n, int from, char **text,
+                size_t *size) {
+    size_t found = *size;
+    ll_status status = ll_dist_collect(&found, sizeof found, from);
+    if (status) return ll_failed(status, NULL);
+    if (ll_dist_ranks().rank) return ll_dist_collect(*text, found == SIZE_MAX ? 0 : found, from) ? 1 : -1;
+    if (found == SIZE_MAX) return answer(model, q, i, line, n, text, size);
+    if (!(*text = malloc(found + 1))) return ll_fail_message("out of memory");
+    *size = found;
+    status = ll_dist_collect(*text, found, from);
+    return status ? ll_failed(status, NULL) : -1;
+}
+
+/* One prompt: by the rank whose turn it is, written by rank 0. -1, or the exit code. */
+static int serve(ll_model *model, const ll_question *q, int64_t i, const char *line, size_t n) {
+    const ll_ranks ranks = ll_dist_ranks();
+    const int from = (int)(i % ranks.size);
+    char *text = NULL;
+    size_t size = 0;
+    int code = from == ranks.rank ? answer(model, q, i, line, n, &text, &size) : -1;
+    if (code >= 0 && from) size = SIZE_MAX; /* rank 0 finds the same, says why, and ends all */
+    if (from && (from == ranks.rank || !ranks.rank)) code = take(model, q, i, line, n, from, &text, &size);
+    if (code < 0 && !ranks.rank) {
+        write_escaped(stdout, text, size);
+        putchar('\n');
+        if (fflush(stdout)) code = 1; /* main says why */
+    }
+    free(text);
+    return code;
+}
+
+int ll_answer_prompts(ll_model *model, const ll_question *q, const char *path) {
+    lines l = {.path = path, .code = -1};
+    size_t at = 0, n;
+    const char *line;
+    if (ll_dist_ranks().size > 1 && !strcmp(path, "-"))
+        return ll_usage("standard input goes to one rank alone; give --prompts a file");
+    int code = ll_read_blocks(path, NULL, add_block, &l);
+    if (code < 0) code = l.code;
+    for (int64_t i = 0; code < 0 && next_line(&l, &at, &line, &n); i++) code = serve(model, q, i, line, n);
+    free(l.text);
+    return code < 0 ? 0 : code;
+}
