@@ -13,22 +13,23 @@ ABI := $(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -ffp-contract=off $(WARN) $(WERROR)
-# Libraries that the build uses where they are, for downloads, archives, pieces of words and `longline serve`; CURL=,
-# ARCHIVE=, SENTENCEPIECE= and MICROHTTPD= leave them out.
+# Libraries that the build uses where they are, for downloads, archives, pieces of words, tokenizers of other programs
+# (PCRE2 and utf8proc) and `longline serve`; CURL=, ARCHIVE=, SENTENCEPIECE=, UNICODE= and MICROHTTPD= leave them out.
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
 ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
+UNICODE ?= $(shell pkg-config --exists libpcre2-8 libutf8proc 2>/dev/null && echo 1)
 MICROHTTPD ?= $(shell pkg-config --exists libmicrohttpd 2>/dev/null && echo 1)
 # MPI libraries whose compilers are here, each with a plug-in of its own for many ranks; MPI= leaves them out.
 MPI ?= $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$(m)),$(m)))
 # What the core needs, and what the laboratory needs besides.
-CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++)
+CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++) $(if $(UNICODE),-lpcre2-8 -lutf8proc)
 LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
 CORE_LIBS := -ljansson -lz -llzma -lpng $(CORE_OPTIONAL) -lm -lpthread
 LAB_LIBS := -lcairo -ljansson -lz -lmd $(LAB_OPTIONAL) -lm
 LIBS = $(LAB_LIBS) $(CORE_LIBS)
 WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) \
-    $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
+    $(if $(UNICODE),%/unicode_none.c,%/unicode_lib.c) $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
 
 objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)

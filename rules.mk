@@ -6,12 +6,12 @@ PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1
 # The package longline for Python, its tests, types and notebooks.
 PKG_PYTHON := python3-dev python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
     python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
-# Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, Open MPI
-# and MPICH for many ranks (a plug-in each), iproute2 to test these as machines of their own, libmicrohttpd for `longline
-# serve`.
+# Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, PCRE2 and
+# utf8proc for tokenizers of other programs, Open MPI and MPICH for many ranks (a plug-in each), iproute2 to test these as
+# machines of their own, libmicrohttpd for `longline serve`.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev libmicrohttpd-dev midicsv locales openmpi-bin libopenmpi-dev mpich libmpich-dev \
-    iproute2 $(PKG_PYTHON)
+    libarchive-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libmicrohttpd-dev midicsv locales openmpi-bin \
+    libopenmpi-dev mpich libmpich-dev iproute2 $(PKG_PYTHON)
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports in their tests, which say so and go on where it cannot be had.
@@ -68,7 +68,7 @@ fuzz:
 # Everything compiled for AArch64, and run in an emulator what is quick there; for cairo and libpng it takes no -dev package.
 AARCH64_TESTS ?= kernels layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
-    CURL= ARCHIVE= SENTENCEPIECE= MICROHTTPD= \
+    CURL= ARCHIVE= SENTENCEPIECE= UNICODE= MICROHTTPD= \
     LIBS="-L/usr/lib/aarch64-linux-gnu $(patsubst -lcairo,-l:libcairo.so.2,$(patsubst -lpng,-l:libpng16.so.16,$(filter-out \
     $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))))"
 AARCH64_LIBS := $(addprefix /usr/lib/aarch64-linux-gnu/,libcmocka.so libcairo.so.2)

@@ -30,6 +30,7 @@ const ll_command *const ll_commands[] = {
     &ll_command_data,
     &ll_command_import,
     &ll_command_export,
+    &ll_command_tokenize,
     &ll_command_help,
     &ll_command_version,
     NULL,

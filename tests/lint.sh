@@ -41,7 +41,7 @@ law() {
     law src/train base kernel attention recipe model data dist
     law lab/measure base kernel
     law lab/rows base
-    law lab/exchange base model
+    law lab/exchange base data model train
     law lab/sets base data
     law lab/music base data
     law lab/maps base attention model

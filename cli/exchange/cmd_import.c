@@ -1,12 +1,16 @@
 /* longline import: converts a pretrained model of another program. */
 #include <stdio.h>
+#include <string.h>
 
 #include "cli.h"
 
 static const char *out = "model.safetensors";
+static int without_tokenizer;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "file of the model; default model.safetensors"},
+    {LL_ARG_FLAG, 0, "without-tokenizer", NULL, &without_tokenizer, 0, 0,
+     "leave the folder's tokenizer out: tokens are then numbers alone"},
     {.type = LL_ARG_END},
 };
 
@@ -16,7 +20,7 @@ static int import(int n, const char **words) {
     const int code = ll_target_check("--out", out);
     if (code >= 0) return code;
     ll_progress_line line = ll_progress_of(LL_PROGRESS_COUNT, words[0]);
-    ll_status status = ll_model_import(&model, words[0], ll_progress_report, &line);
+    ll_status status = ll_model_import(&model, words[0], !without_tokenizer, ll_progress_report, &line);
     ll_progress_end(&line);
     if (status) return ll_failed(status, words[0]);
     status = ll_model_save(model, out);
@@ -24,6 +28,7 @@ static int import(int n, const char **words) {
         const ll_recipe *recipe = ll_model_recipe(model);
         printf("import.model=%s\n", out);
         printf("import.parameters=%zu\n", ll_model_size(model).parameters);
+        printf("import.tokenizer=%s\n", !strcmp(ll_recipe_get(recipe, "data.format"), "subwords") ? "yes" : "no");
         printf("import.task=%s\n", ll_recipe_get(recipe, "model.task"));
         printf("import.layers=%s\nimport.width=%s\n", ll_recipe_get(recipe, "model.layers"),
                ll_recipe_get(recipe, "model.width"));
@@ -42,7 +47,8 @@ const ll_command ll_command_import = {
         "Reads config.json and the weights of FOLDER (model.safetensors, or the files of\n"
         "model.safetensors.index.json; F32, F16, BF16) and writes a model for all commands. Families: GPT-2,\n"
         "GPT-NeoX and Pythia, LLaMA (also Mistral and Qwen2), BERT, RoBERTa, RoFormer, ESM-2. Every tensor of\n"
-        "FOLDER must be used; an error names one that is left over.\n\n"
+        "FOLDER must be used; an error names one that is left over. The tokenizer (tokenizer.json; or vocab.txt; or\n"
+        "vocab.json and merges.txt) comes along, so that the model reads and writes text.\n\n"
         "  longline import gpt2 -o gpt2.safetensors\n"
         "  longline inspect gpt2.safetensors\n"
         "  longline export gpt2.safetensors gpt2-again --to hf",

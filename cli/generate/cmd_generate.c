@@ -201,8 +201,8 @@ const ll_command ll_command_generate = {
     .most = 1,
     .summary = "generate text with a model",
     .text =
-        "Writes bytes, words, letters or events of music to standard output as they are generated. The vocabulary is\n"
-        "in the model. With --out, music becomes a MIDI file; the prompt may be a MIDI file, too.\n"
+        "Writes bytes, words, tokens, letters or events of music to standard output as they are generated. The\n"
+        "vocabulary is in the model. With --out, music becomes a MIDI file; the prompt may be a MIDI file, too.\n"
         "With linear attention, time and memory of a token do not depend on how many came before. The same seed,\n"
         "model and prompt give the same text. A seq2seq model reads the prompt as its source and writes the target,\n"
         "one line; its state includes the source and the part of the target so far.\n"

@@ -58,10 +58,18 @@ static ll_status feed_tokens(ll_text_output *s, const int *tokens, size_t n) {
     return status;
 }
 
+/* The tokens that go before every text: at the very beginning alone. */
+static ll_status feed_special(ll_text_output *s) {
+    size_t n;
+    const int *before = ll_tokenizer_special(s->tokenizer, LL_SPECIAL_BEFORE, &n);
+    return n && !ll_stream_position(s->stream) ? ll_stream_feed(s->stream, before, (int)n, s->logits) : LL_OK;
+}
+
 static ll_status feed_text(ll_text_output *s, const void *text, size_t n) {
     int *tokens = NULL;
     size_t count = 0;
     ll_status status = ll_tokenizer_encode(s->tokenizer, text, n, &tokens, &count);
+    if (!status) status = feed_special(s);
     if (!status) status = feed_tokens(s, tokens, count);
     ll_text_free(tokens);
     return status;
@@ -82,7 +90,7 @@ ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n)
 }
 
 ll_status ll_text_output_flush(ll_text_output *s) {
-    const ll_status status = s->size ? feed_text(s, s->text, s->size) : LL_OK;
+    const ll_status status = s->size ? feed_text(s, s->text, s->size) : feed_special(s);
     s->size = 0;
     return status;
 }

@@ -6,7 +6,9 @@
 #include "generate/generate_output.h"
 
 int ll_text_output_is_music(const ll_text_output *s) {
-    return ll_tokenizer_piece(s->tokenizer) >= 0;
+    size_t count;
+    ll_tokenizer_special(s->tokenizer, LL_SPECIAL_PIECE, &count);
+    return count > 0;
 }
 
 int ll_midi_output_check(const char *path) {
@@ -18,7 +20,8 @@ int ll_midi_output_check(const char *path) {
 /* Generates so many events (0: to the end of the piece, or until a signal). The piece does not end before its first new
  * event, so that a prompt that is a whole piece is continued. */
 static int go_on(ll_text_output *s, const ll_sampling *how, int64_t most, int64_t *n) {
-    const int piece = ll_tokenizer_piece(s->tokenizer);
+    size_t count;
+    const int piece = *ll_tokenizer_special(s->tokenizer, LL_SPECIAL_PIECE, &count);
     for (; (!most || *n < most) && !ll_stop_wanted(); ++*n) {
         const char *text;
         size_t size;

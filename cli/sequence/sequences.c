@@ -39,6 +39,7 @@ typedef struct {
     int64_t taken; /* bytes of its text so far, or tokens if bytes are not tokens */
     int streaming; /* it goes through the stream */
     int by_byte;   /* a piece of text can be coded by itself, byte by byte; else lines can */
+    int whole;     /* or the text can be coded only as a whole */
     float logp[LL_PIECE + 1];
     int64_t sequences;
     ll_line line;
@@ -86,7 +87,7 @@ static int flush(run *r) {
 
 /* The part of r->text whose tokens do not depend on what follows. */
 static size_t ready(const run *r) {
-    const char *last = r->by_byte || r->item.ends || !r->n ? NULL : memrchr(r->text, '\n', r->n);
+    const char *last = r->by_byte || r->whole || r->item.ends || !r->n ? NULL : memrchr(r->text, '\n', r->n);
     return r->by_byte || r->item.ends ? r->n : last ? (size_t)(last - r->text) + 1 : 0;
 }
 
@@ -253,8 +254,19 @@ static int image_of(const ll_job *job) {
     return pixels > 0 ? pixels : atoi(value(job, "train.length"));
 }
 
-static ll_status encode(run *r, const char *text, int **tokens, size_t *n) {
-    return text && *text ? ll_tokenizer_encode(r->tokenizer, text, strlen(text), tokens, n) : LL_OK;
+/* What goes before each sequence, or after it: the tokenizer's own tokens outermost, and those of a text. */
+static ll_status encode_end(run *r, ll_special end, const char *text, int **tokens, size_t *n) {
+    size_t own = 0;
+    int *words = NULL;
+    const int *special = ll_tokenizer_special(r->tokenizer, end, &own);
+    const ll_status status = text && *text ? ll_tokenizer_encode(r->tokenizer, text, strlen(text), &words, n) : LL_OK;
+    if (status) return status;
+    *tokens = malloc((*n + own + 1) * sizeof **tokens);
+    if (*tokens && own) memcpy(*tokens + (end == LL_SPECIAL_BEFORE ? 0 : *n), special, own * sizeof *special);
+    if (*tokens && *n) memcpy(*tokens + (end == LL_SPECIAL_BEFORE ? own : 0), words, *n * sizeof *words);
+    *n += own;
+    ll_text_free(words);
+    return *tokens ? LL_OK : LL_ENOMEM;
 }
 
 /* Is the model's state as large after a million tokens as after one? Then long sequences need not be gathered. */
@@ -329,13 +341,15 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     r->w.arg = r;
     ll_model_watch(job->model, ll_window_report, &r->w);
     r->image = image_of(job);
-    r->by_byte = strcmp(value(job, "data.format"), "words") && strcmp(value(job, "data.format"), "pieces") &&
-                 strcmp(value(job, "data.format"), "listops") && strcmp(value(job, "data.format"), "midi");
+    r->whole = !strcmp(value(job, "data.format"), "subwords");
+    r->by_byte = !r->whole && strcmp(value(job, "data.format"), "words") &&
+                 strcmp(value(job, "data.format"), "pieces") && strcmp(value(job, "data.format"), "listops") &&
+                 strcmp(value(job, "data.format"), "midi");
     int code = open_all(r, files, paths);
     if (code < 0) {
         ll_status status = ll_tokenizer_create(&r->tokenizer, job->model);
-        if (!status) status = encode(r, job->before, &r->before, &r->before_n);
-        if (!status) status = encode(r, job->after, &r->after, &r->after_n);
+        if (!status) status = encode_end(r, LL_SPECIAL_BEFORE, job->before, &r->before, &r->before_n);
+        if (!status) status = encode_end(r, LL_SPECIAL_AFTER, job->after, &r->after, &r->after_n);
         if (!status) status = make_stream(r);
         code = status ? ll_failed(status, NULL) : loop(r);
     }
@@ -346,8 +360,8 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     ll_input_close(r->input);
     ll_tokenizer_free(r->tokenizer);
     ll_stream_free(r->stream);
-    ll_text_free(r->before);
-    ll_text_free(r->after);
+    free(r->before);
+    free(r->after);
     free(r->text);
     free(r);
     return code < 0 ? 0 : code;

@@ -128,7 +128,9 @@ static int load(const char *path) {
     if (status) return ll_failed(status, path);
     m->spoken = ll_tokenizer_vocab(m->tokenizer);
     m->vocab = number_of(m, "model.vocab");
-    m->end = ll_tokenizer_piece(m->tokenizer) >= 0 ? ll_tokenizer_piece(m->tokenizer) : number_of(m, "model.separator");
+    size_t pieces;
+    const int *piece = ll_tokenizer_special(m->tokenizer, LL_SPECIAL_PIECE, &pieces);
+    m->end = pieces ? *piece : number_of(m, "model.separator");
     m->classes = ll_model_size(m->model).classes;
     m->width = ll_model_size(m->model).width;
     m->unit = ll_recipe_unit(ll_model_recipe(m->model));

@@ -97,6 +97,11 @@ int ll_mapped_shape(const ll_model *model, const ll_mapped *m, size_t shape[2]);
 /* The index in the foreign tensor of our element (row, col). */
 size_t ll_mapped_index(const ll_model *model, const ll_mapped *m, int row, int col);
 
+/* ---- import_tokenizer.c ---- */
+
+/* The folder's tokenizer, where it has one, becomes the model's vocabulary. */
+LL_MUST_USE ll_status ll_import_tokenizer(ll_model *model, const char *folder);
+
 /* ---- reading.c ---- */
 
 /* The recipe of a config.json and the names of all tensors, which are borrowed. path: for errors. Free r with

@@ -39,6 +39,7 @@ typedef struct {
     unsigned char *filled; /* our tensors that have received their numbers */
     ll_done_fn *progress;
     void *arg;
+    int with_tokenizer;
 } import;
 
 static ll_status list_names(import *x) {
@@ -227,14 +228,15 @@ static ll_status read_folder(import *x) {
     }
     if (!status) status = fill_all(x);
     if (!status) status = keep_files(x);
+    if (!status && x->with_tokenizer) status = ll_import_tokenizer(x->model, x->folder);
     ll_bytes_free(&config);
     x->reading.path = NULL;
     ll_free(path);
     return status;
 }
 
-ll_status ll_model_import(ll_model **model, const char *folder, ll_done_fn *progress, void *arg) {
-import x = {.folder = folder, .progress = progress, .arg = arg };
+ll_status ll_model_import(ll_model **model, const char *folder, int with_tokenizer, ll_done_fn *progress, void *arg) {
+    import x = {.folder = folder, .progress = progress, .arg = arg, .with_tokenizer = with_tokenizer};
     const ll_status status = read_folder(&x);
     ll_free(x.filled);
     ll_reading_free(&x.reading);

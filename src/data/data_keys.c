@@ -8,12 +8,13 @@
 static const ll_key keys[] = {
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
-           "pairs|copy|reverse|copy-reverse|midi",
-           "bytes, words, pieces: text; idx, cifar10, pathfinder: images; fasta: proteins; midi: music; labelled, "
-           "listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse: made"),
+           "pairs|copy|reverse|copy-reverse|midi|subwords",
+           "bytes, words, pieces, subwords: text; idx, cifar10, pathfinder: images; fasta: proteins; midi: music; "
+           "labelled, listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse: "
+           "made"),
     TEXT("data.train", train,
-         "training data: a file, plain, .gz or .xz. Formats bytes, words, pieces, fasta, midi, cifar10, labelled and "
-         "pathfinder also take a folder, and the first six several paths with ':' between them"),
+         "training data: a file, plain, .gz or .xz. Formats bytes, words, pieces, subwords, fasta, midi, cifar10, "
+         "labelled and pathfinder also take a folder, and the first seven several paths with ':' between them"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data of the final evaluation"),
     TEXT("data.train-labels", train_labels, "labels of train, format = idx; empty = the file beside the images"),
@@ -41,6 +42,9 @@ static const ll_key keys[] = {
     INT("data.label-column", label_column, "1", 1, 1000, "column of the class, format = labelled"),
     INT("data.text-column", text_column, "2", 1, 1000, "column of the text, format = labelled"),
     TEXT("data.docs", docs, "TSV of names and texts for format = retrieval; empty = the pairs contain their texts"),
+    TEXT("data.tokenizer", tokenizer,
+         "tokenizer.json, or a folder with it, with vocab.txt, or with vocab.json and merges.txt, format = subwords; "
+         "empty = the tokenizer of train.from"),
     TEXT("data.classes", class_names, "names of classes in order: neg,pos; empty = numbers, or all names, sorted"),
 };
 // clang-format on

@@ -22,7 +22,8 @@ enum {
     LL_DATA_COPY,
     LL_DATA_REVERSE,
     LL_DATA_COPY_REVERSE,
-    LL_DATA_MIDI
+    LL_DATA_MIDI,
+    LL_DATA_SUBWORDS
 };
 enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
 
@@ -41,6 +42,7 @@ typedef struct {
     int separator, header, label_column, text_column; /* labelled: columns from 1 */
     char *docs;                                       /* retrieval: id and text */
     char *class_names;                                /* labelled: "neg,pos" */
+    char *tokenizer;                                  /* subwords: a file or folder */
 } ll_data_options;
 
 /* What a reader needs to know of a recipe. */

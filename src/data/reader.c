@@ -26,6 +26,7 @@ static const ll_format *const formats[] = {
     [LL_DATA_COPY] = &ll_format_copy,
     [LL_DATA_REVERSE] = &ll_format_reverse,
     [LL_DATA_COPY_REVERSE] = &ll_format_copy_reverse,
+    [LL_DATA_SUBWORDS] = &ll_format_subwords,
 };
 // clang-format on
 

@@ -39,7 +39,8 @@ typedef struct {
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
     ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder,
-    ll_format_pieces, ll_format_midi, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse;
+    ll_format_pieces, ll_format_midi, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse,
+    ll_format_subwords;
 
 struct ll_reader {
     const ll_format *format;

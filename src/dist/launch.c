@@ -79,6 +79,12 @@ int ll_dist_launch_rank(void) {
     return 0;
 }
 
+int ll_launch_wait(void) {
+    enum { USUAL = 120 };
+    const int seconds = number_of("LL_MPI_WAIT");
+    return seconds > 0 ? seconds : USUAL;
+}
+
 ll_status ll_launch(const ll_transport **transport) {
     const char *library = find_library();
     char reason[600] = "";

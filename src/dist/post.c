@@ -1,6 +1,7 @@
 /* The thread that makes all calls of MPI. It starts MPI, moves the messages that others post, and ends MPI. */
 #include "dist/post.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
@@ -143,10 +144,11 @@ static void *carry(void *unused) {
     (void)unused;
     const int failed = ll_posts.transport->start(&ll_posts.rank, &ll_posts.size, ll_posts.host, LL_HOST);
     pthread_mutex_lock(&ll_posts.lock);
-    ll_posts.started = failed ? -1 : 1;
+    const int late = ll_posts.started < 0; /* the caller no longer waits */
+    ll_posts.started = failed || late ? -1 : 1;
     pthread_cond_broadcast(&ll_posts.done);
     pthread_mutex_unlock(&ll_posts.lock);
-    if (failed) return NULL;
+    if (failed || late) return NULL;
     ll_watch_begin(clock_now());
     for (int rounds = 0; !has_left(); rounds++) {
         take_posted();
@@ -169,8 +171,19 @@ ll_status ll_dist_start(void) {
     ll_posts.transport = transport;
     pthread_mutex_lock(&ll_posts.lock);
     if (pthread_create(&ll_posts.thread, NULL, carry, NULL)) ll_posts.started = -1;
-    while (!ll_posts.started) pthread_cond_wait(&ll_posts.done, &ll_posts.lock);
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    until.tv_sec += ll_launch_wait();
+    for (int late = 0; !ll_posts.started && !late;)
+        late = pthread_cond_timedwait(&ll_posts.done, &ll_posts.lock, &until) == ETIMEDOUT;
     if (ll_posts.started < 0) status = ll_fail(LL_EDIST, "%s cannot start", transport->library);
+    if (!ll_posts.started) {
+        ll_posts.started = -1;
+        status = ll_fail(LL_EDIST,
+                         "%s: the ranks have not found each other in %d s; one of them may have ended, or begin later "
+                         "(LL_MPI_WAIT sets the seconds)",
+                         transport->library, ll_launch_wait());
+    }
     pthread_mutex_unlock(&ll_posts.lock);
     if (status) ll_posts.transport = NULL, ll_posts.rank = 0, ll_posts.size = 1;
     return status;

@@ -1,4 +1,6 @@
 /* Text to a model's tokens and back: the model's vocabulary and its coder. */
+#include "train/tokenizer.h"
+
 #include "base/memory.h"
 #include "data/text/coder.h"
 #include "data/music/score.h"
@@ -9,19 +11,29 @@ struct ll_tokenizer {
     ll_coder *coder;
 };
 
-ll_status ll_tokenizer_create(ll_tokenizer **out, const ll_model *model) {
+ll_status ll_tokenizer_create_from(ll_tokenizer **out, const ll_data_options *c, const ll_bytes *vocabulary,
+                                   const char *name) {
     ll_tokenizer *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
-    ll_status status = ll_coder_create(&t->coder, &model->recipe->c.data, &model->vocabulary, "the model");
+    const ll_status status = ll_coder_create(&t->coder, c, vocabulary, name);
+    if (status)
+        ll_tokenizer_free(t);
+    else
+        *out = t;
+    return status;
+}
+
+ll_status ll_tokenizer_create(ll_tokenizer **out, const ll_model *model) {
+    ll_tokenizer *t = NULL;
+    ll_status status = ll_tokenizer_create_from(&t, &model->recipe->c.data, &model->vocabulary, "the model");
     if (!status && ll_coder_vocab(t->coder) > model->c->model.vocab)
         status = ll_fail(LL_EFORMAT, "the model knows %d tokens, but its vocabulary has %d", model->c->model.vocab,
                          ll_coder_vocab(t->coder));
-    if (status) {
+    if (status)
         ll_tokenizer_free(t);
-        return status;
-    }
-    *out = t;
-    return LL_OK;
+    else
+        *out = t;
+    return status;
 }
 
 void ll_tokenizer_free(ll_tokenizer *t) {
@@ -48,8 +60,11 @@ const char *ll_tokenizer_text(ll_tokenizer *t, int token, size_t *size) {
     return ll_coder_text(t->coder, token, size);
 }
 
-int ll_tokenizer_piece(const ll_tokenizer *t) {
-    return ll_coder_is_music(t->coder) ? LL_MUSIC_PIECE : -1;
+const int *ll_tokenizer_special(const ll_tokenizer *t, ll_special which, size_t *count) {
+    static const int piece = LL_MUSIC_PIECE;
+    if (which != LL_SPECIAL_PIECE) return ll_coder_around(t->coder, which == LL_SPECIAL_AFTER, count);
+    *count = (size_t)ll_coder_is_music(t->coder);
+    return *count ? &piece : NULL;
 }
 
 ll_status ll_tokenizer_write_midi(const ll_tokenizer *t, const char *path, const int *tokens, size_t count,

@@ -1,4 +1,6 @@
-"""write_models.py FOLDER: small models of every family with random weights, each in a folder with its logits.
+"""write_models.py FOLDER [large]: models of every family with random weights, each in a folder with its logits.
+
+They are small, but for one of the size of ESM-2 8M, and with "large" one of the size of GPT-2 small.
 
 FOLDER/NAME has what Hugging Face's library would save; FOLDER/NAME.tokens the tokens, FOLDER/NAME.logp the
 log-probabilities of the reference, one row a token. Needs NumPy alone.
@@ -54,8 +56,23 @@ def write(root, name, model, length=19, kind="F32", shards=1, tokens=None, types
     np.savetxt(folder + ".tokens", np.asarray(tokens)[None], fmt="%d")
 
 
+MERGES = ["t h", "th e", "Ġ the", "i n", "Ã ©", "Ċ Ċ"]
+ESM2 = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>"
+
+
+def byte_level():
+    """vocab.json and merges.txt as GPT-2 has them: all bytes, and what six merges make; 300 tokens with the last."""
+    seen = [*range(33, 127), *range(0xA1, 0xAD), *range(0xAE, 256)]
+    rest = [b for b in range(256) if b not in seen]
+    letters = [chr(b) for b in seen] + [chr(256 + i) for i in range(len(rest))]
+    vocab = {x: i for i, x in enumerate(letters + [m.replace(" ", "") for m in MERGES])}
+    vocab["<|endoftext|>"] = 299
+    return {"vocab.json": json.dumps(vocab, ensure_ascii=False), "merges.txt": "#version: 0.2\n" + "\n".join(MERGES) + "\n"}
+
+
 def all_models(root):
-    write(root, "gpt2", families.gpt2(), files={"merges.txt": "#version: 0.2\n", "vocab.json": "{}"})
+    write(root, "gpt2", families.gpt2())
+    write(root, "gpt2-text", families.gpt2(vocab=300, positions=64, seed=20), files=byte_level())
     write(root, "gpt2-bare-f16", families.gpt2(prefix="", seed=11), kind="F16")
     write(root, "gpt2-untied", families.gpt2(tied=False, seed=12, layers=3), shards=2)
     write(root, "neox", families.neox())
@@ -71,9 +88,15 @@ def all_models(root):
     write(root, "roberta", families.bert("roberta"))
     write(root, "roformer", families.bert("roformer"))
     esm = families.esm()
-    write(root, "esm", esm, tokens=[0, 5, 32, 7, 9, 32, 4, 4, 20, 2])
+    write(root, "esm", esm, tokens=[0, 5, 32, 7, 9, 32, 4, 4, 20, 2], files={"vocab.txt": ESM2.replace(" ", "\n") + "\n"})
     write(root, "esm-unmasked", families.esm(seed=19))
+    write(root, "esm-8m", families.esm(layers=6, width=320, n_head=20, seed=21))  # the size of esm2_t6_8M
+
+
+def large_models(root):
+    """The size of GPT-2 small: 124 million parameters."""
+    write(root, "gpt2-small", families.gpt2(layers=12, width=768, n_head=12, vocab=50257, positions=1024, seed=22))
 
 
 if __name__ == "__main__":
-    all_models(sys.argv[1])
+    (large_models if sys.argv[2:] == ["large"] else all_models)(sys.argv[1])

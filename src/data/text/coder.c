@@ -8,18 +8,36 @@
 #include "data/sequence/fasta.h"
 #include "data/synthetic/listops.h"
 #include "data/music/score.h"
+#include "data/subwords/tokenizer_files.h"
+#include "data/subwords/subwords.h"
 #include "data/text/pieces.h"
 
 struct ll_coder {
     int format, fine;
     ll_words *words;
     ll_pieces *pieces;
+    ll_subwords *subwords;
     char text[32]; /* longest text of one token */
 };
+
+static ll_status find_tokenizer(ll_bytes *vocabulary, const char *path) {
+    if (!path || !*path)
+        return ll_fail(LL_EINVAL,
+                       "data.format=subwords needs a tokenizer: data.tokenizer, or train.from with a model that "
+                       "has one");
+    const ll_status status = ll_subwords_find(vocabulary, path);
+    if (!status && !vocabulary->size)
+        return ll_fail(LL_EINVAL,
+                       "data.tokenizer = %s has no tokenizer.json, no vocab.txt, and no vocab.json with "
+                       "merges.txt",
+                       path);
+    return status ? ll_fail_in(status, "data.tokenizer") : LL_OK;
+}
 
 ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const uint8_t *text, size_t size) {
     if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, size, c->vocab_size);
     if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary, c->fine);
+    if (c->format == LL_DATA_SUBWORDS) return find_tokenizer(vocabulary, c->tokenizer);
     if (c->format != LL_DATA_WORDS) return LL_OK;
     return ll_words_list(vocabulary, text, size, c->min_count, c->vocab_size);
 }
@@ -43,6 +61,7 @@ ll_status ll_coder_create(ll_coder **coder, const ll_data_options *c, const ll_b
     ll_status status = LL_OK;
     if (c->format == LL_DATA_WORDS) status = ll_words_create(&o->words, vocabulary, name);
     if (c->format == LL_DATA_PIECES) status = ll_pieces_create(&o->pieces, vocabulary, name);
+    if (c->format == LL_DATA_SUBWORDS) status = ll_subwords_create(&o->subwords, vocabulary, name);
     if (c->format == LL_DATA_MIDI) status = check_music(vocabulary, c->fine, name);
     if (status) {
         ll_coder_free(o);
@@ -56,12 +75,14 @@ void ll_coder_free(ll_coder *o) {
     if (!o) return;
     ll_words_free(o->words);
     ll_pieces_free(o->pieces);
+    ll_subwords_free(o->subwords);
     ll_free(o);
 }
 
 int ll_coder_vocab(const ll_coder *o) {
     if (o->words) return ll_words_count(o->words);
     if (o->pieces) return ll_pieces_count(o->pieces);
+    if (o->subwords) return ll_subwords_count(o->subwords);
     switch (o->format) {
     case LL_DATA_FASTA: return LL_FASTA_VOCAB;
     case LL_DATA_LISTOPS: return LL_LISTOPS_VOCAB;
@@ -95,6 +116,7 @@ static ll_status encode_bytes(const ll_coder *o, const uint8_t *text, size_t siz
 ll_status ll_coder_encode(const ll_coder *o, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     if (o->words) return ll_words_encode(o->words, text, size, tokens, count);
     if (o->pieces) return ll_pieces_encode(o->pieces, text, size, tokens, count);
+    if (o->subwords) return ll_subwords_encode(o->subwords, text, size, tokens, count);
     if (o->format == LL_DATA_MIDI) return ll_music_tokens(tokens, count, text, size, o->fine, "the text");
     int32_t *out = ll_alloc(size, sizeof *out);
     uint8_t *own = o->format == LL_DATA_LISTOPS ? ll_alloc(size, 1) : NULL;
@@ -126,6 +148,7 @@ static const char *music_text(ll_coder *o, int token, size_t *size) {
 const char *ll_coder_text(ll_coder *o, int token, size_t *size) {
     if (o->words) return ll_words_text(o->words, token, size);
     if (o->pieces) return ll_pieces_text(o->pieces, token, size);
+    if (o->subwords) return ll_subwords_text(o->subwords, token, size);
     *size = 1;
     if (o->format == LL_DATA_MIDI) return music_text(o, token, size);
     if (o->format == LL_DATA_LISTOPS) {
@@ -135,4 +158,9 @@ const char *ll_coder_text(ll_coder *o, int token, size_t *size) {
     }
     o->text[0] = (char)(o->format == LL_DATA_FASTA ? ll_fasta_letter(token) : token);
     return o->text;
+}
+
+const int32_t *ll_coder_around(const ll_coder *o, int end, size_t *count) {
+    *count = 0;
+    return o->subwords ? ll_subwords_around(o->subwords, end, count) : NULL;
 }

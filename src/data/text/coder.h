@@ -23,6 +23,9 @@ LL_MUST_USE ll_status ll_coder_encode(const ll_coder *coder, const uint8_t *text
 /* The text of a token; the texts of tokens are joined without separators. Valid until the next call. */
 const char *ll_coder_text(ll_coder *coder, int token, size_t *size);
 
+/* The tokens that go before a text, or after it. */
+const int32_t *ll_coder_around(const ll_coder *coder, int end, size_t *count);
+
 /* ---- words.c ---- */
 
 typedef struct ll_words ll_words;

@@ -1,5 +1,5 @@
 /* Text of words, or of pieces of words: files as in bytes.c, read as tokens of a vocabulary. The vocabulary is made
- * from the train split, unless a model brings its own. */
+ * from the train split, or read from data.tokenizer (subwords), unless a model brings its own. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -11,6 +11,7 @@ static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *
     ll_source from = {0};
     ll_bytes text = {0};
     int64_t first = 0, count = 0;
+    if (c->data.format == LL_DATA_SUBWORDS) return ll_coder_vocabulary(vocabulary, &c->data, NULL, 0);
     ll_status status = ll_split_source(&from, c, LL_SPLIT_TRAIN, 0);
     if (!status) status = ll_files_read(&text, from.path);
     if (status) return from.key ? ll_fail_in(status, from.key) : status;
@@ -54,5 +55,8 @@ static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split
 
 const ll_format ll_format_words = {
     "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
+const ll_format ll_format_subwords = {
+    "subwords",   1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows),
+    ll_text_close};
 const ll_format ll_format_pieces = {
     "pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};

@@ -23,12 +23,14 @@ def rounded(x, kind):
 
 
 def write(path, tensors, kind="F32", meta={"format": "pt"}):
-    header, data = {"__metadata__": meta} if meta else {}, b""
+    header, data, size = {"__metadata__": meta} if meta else {}, [], 0
     for name, x in tensors.items():
         raw = (to_bf16(x) if kind == "BF16" else x.astype(TYPES[kind])).tobytes()
-        header[name] = {"dtype": kind, "shape": list(x.shape), "data_offsets": [len(data), len(data) + len(raw)]}
-        data += raw
+        header[name] = {"dtype": kind, "shape": list(x.shape), "data_offsets": [size, size + len(raw)]}
+        data.append(raw)
+        size += len(raw)
     text = json.dumps(header, separators=(",", ":")).encode()
     text += b" " * (-len(text) % 8)
     with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + data)
+        f.write(struct.pack("<Q", len(text)) + text)
+        f.writelines(data)

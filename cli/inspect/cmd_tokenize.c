@@ -1,0 +1,191 @@
+/* longline tokenize: the tokens that a model, or a tokenizer, makes of a text, and the text of tokens. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static int ids, lines, bare, decode;
+
+static const ll_arg args[] = {
+    {LL_ARG_FLAG, 0, "ids", NULL, &ids, 0, 0, "numbers alone, in one line"},
+    {LL_ARG_FLAG, 0, "lines", NULL, &lines, 0, 0, "each line is a text of its own, and has a line of numbers"},
+    {LL_ARG_FLAG, 0, "bare", NULL, &bare, 0, 0, "without the tokens that go around a text, as [CLS] and [SEP]"},
+    {LL_ARG_FLAG, 0, "decode", NULL, &decode, 0, 0, "read numbers, write the text that they stand for"},
+    {.type = LL_ARG_END},
+};
+
+typedef struct {
+    ll_model *model; /* NULL: a tokenizer by itself */
+    ll_tokenizer *tokenizer;
+    char *text;
+    size_t n, capacity;
+    int has_blank; /* does it put a blank before a text, which decoding takes away? */
+} work;
+
+static int take_block(const uint8_t *bytes, size_t n, void *arg) {
+    work *w = arg;
+    if (w->capacity - w->n <= n) {
+        const size_t capacity = 2 * (w->n + n) + 1;
+        char *more = realloc(w->text, capacity);
+        if (!more) return 1;
+        w->text = more;
+        w->capacity = capacity;
+    }
+    memcpy(w->text + w->n, bytes, n);
+    w->n += n;
+    w->text[w->n] = 0;
+    return 0;
+}
+
+/* ---- Text to tokens ---- */
+
+/* A token's text between quotes; what cannot be shown, or is part of a character, as \xNN. */
+static void show_text(const char *text, size_t n) {
+    putchar('"');
+    for (size_t i = 0; i < n; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (c == '"' || c == '\\')
+            printf("\\%c", c);
+        else if (c == '\n')
+            printf("\\n");
+        else if (c == '\t')
+            printf("\\t");
+        else if (c < 32 || c >= 127)
+            printf("\\x%02x", c);
+        else
+            putchar(c);
+    }
+    printf("\"\n");
+}
+
+static void show(work *w, const int *tokens, size_t n, size_t *shown) {
+    for (size_t i = 0; i < n; i++, ++*shown) {
+        if (ids || lines) {
+            printf("%s%d", *shown ? " " : "", tokens[i]);
+            continue;
+        }
+        size_t size;
+        const char *text = ll_tokenizer_text(w->tokenizer, tokens[i], &size);
+        printf("%d\t", tokens[i]);
+        show_text(text, size);
+    }
+}
+
+static int encode_text(work *w, const char *text, size_t n) {
+    int *tokens = NULL;
+    size_t count = 0, before_n, after_n, shown = 0;
+    const int *before = ll_tokenizer_special(w->tokenizer, LL_SPECIAL_BEFORE, &before_n);
+    const int *after = ll_tokenizer_special(w->tokenizer, LL_SPECIAL_AFTER, &after_n);
+    const ll_status status = ll_tokenizer_encode(w->tokenizer, text, n, &tokens, &count);
+    if (status) return ll_failed(status, NULL);
+    if (!bare) show(w, before, before_n, &shown);
+    show(w, tokens, count, &shown);
+    if (!bare) show(w, after, after_n, &shown);
+    if (ids || lines) putchar('\n');
+    ll_text_free(tokens);
+    return -1;
+}
+
+/* ---- Tokens to text ---- */
+
+/* A text of one letter shows it. */
+static void find_blank(work *w) {
+    int *tokens = NULL;
+    size_t count = 0, size = 0;
+    if (ll_tokenizer_encode(w->tokenizer, "a", 1, &tokens, &count)) return;
+    const char *text = count ? ll_tokenizer_text(w->tokenizer, tokens[0], &size) : "";
+    w->has_blank = size && *text == ' ';
+    ll_text_free(tokens);
+}
+
+/* The next number of a text that ends with a zero byte; -1: there is none; -2: it is no token, which it says. */
+static int next_token(const work *w, const char **text, const char *end) {
+    char *next;
+    while (*text < end && strchr(" \t\r\n,", **text)) ++*text;
+    if (*text >= end) return -1;
+    const long token = strtol(*text, &next, 10);
+    if (next == *text || token < 0 || token >= ll_tokenizer_vocab(w->tokenizer)) {
+        ll_print("'%.*s' is no token; numbers from 0 to %d are", (int)strcspn(*text, " \t\r\n,"), *text,
+                 ll_tokenizer_vocab(w->tokenizer) - 1);
+        return -2;
+    }
+    *text = next;
+    return (int)token;
+}
+
+static int decode_text(work *w, const char *text, size_t n) {
+    const char *at = text, *end = text + n;
+    int token, first = 1;
+    while ((token = next_token(w, &at, end)) >= 0) continue; /* all of them first: a text is whole or not there */
+    if (token == -2) return 2;
+    for (; (token = next_token(w, &text, end)) >= 0; first = 0) {
+        size_t size;
+        const char *out = ll_tokenizer_text(w->tokenizer, token, &size);
+        const int skip = first && w->has_blank && size && *out == ' ';
+        fwrite(out + skip, 1, size - (size_t)skip, stdout);
+    }
+    if (lines) putchar('\n');
+    return -1;
+}
+
+/* ---- The command ---- */
+
+static int convert(work *w) {
+    int (*const one)(work *, const char *, size_t) = decode ? decode_text : encode_text;
+    if (decode) find_blank(w);
+    if (!lines) return one(w, w->text, w->n);
+    for (size_t at = 0; at < w->n;) {
+        const char *line = w->text + at, *end = memchr(line, '\n', w->n - at);
+        const size_t n = end ? (size_t)(end - line) : w->n - at;
+        const int code = one(w, line, n);
+        if (code >= 0) return code;
+        at += n + 1;
+    }
+    return -1;
+}
+
+static int open_tokenizer(work *w, const char *path) {
+    const size_t n = strlen(path), e = strlen(".safetensors");
+    if (n < e || strcmp(path + n - e, ".safetensors")) {
+        const ll_status status = ll_tokenizer_import(&w->tokenizer, path);
+        return status ? ll_failed(status, path) : -1;
+    }
+    const int code = ll_load_model(&w->model, path);
+    if (code >= 0) return code;
+    const ll_status status = ll_tokenizer_create(&w->tokenizer, w->model);
+    return status ? ll_failed(status, NULL) : -1;
+}
+
+static int tokenize(int n, const char **words) {
+    work w = {0};
+    if (ids && decode) return ll_usage("--ids is of what --decode reads, not of what it writes");
+    int code = open_tokenizer(&w, words[0]);
+    if (code < 0 && n < 2 && isatty(STDIN_FILENO)) ll_print("reads from the terminal; Ctrl-D ends the text");
+    if (code < 0 && take_block((const uint8_t *)"", 0, &w)) code = ll_fail_message("out of memory");
+    if (code < 0) code = ll_read_blocks(n > 1 ? words[1] : "-", NULL, take_block, &w);
+    if (code < 0) code = convert(&w);
+    ll_tokenizer_free(w.tokenizer);
+    ll_model_free(w.model);
+    free(w.text);
+    return code < 0 ? 0 : code;
+}
+
+const ll_command ll_command_tokenize = {
+    .name = "tokenize",
+    .words = "MODEL [FILE]",
+    .least = 1,
+    .most = 2,
+    .summary = "show the tokens that a model makes of a text",
+    .text =
+        "Reads a text from FILE (plain, .gz, .xz; else standard input) and prints a line for each of its tokens: its\n"
+        "number and what it stands for. MODEL may also be a tokenizer by itself: tokenizer.json, or a folder with it\n"
+        "or with vocab.txt, or with vocab.json and merges.txt. What --decode writes of the numbers from --ids is the\n"
+        "text again, byte for byte, where the tokenizer keeps all of it, as GPT-2's does.\n\n"
+        "  echo 'Hello, world' | longline tokenize gpt2.safetensors\n"
+        "  longline tokenize gpt2/tokenizer.json book.txt --ids | wc -w\n"
+        "  longline tokenize gpt2.safetensors book.txt --ids | longline tokenize gpt2.safetensors --decode",
+    .args = args,
+    .run = tokenize,
+};

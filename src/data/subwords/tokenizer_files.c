@@ -1,0 +1,217 @@
+/* Where tokenizers lie: tokenizer.json, or the older vocab.json with merges.txt (byte-level BPE) or vocab.txt
+ * (WordPiece, or one letter a token as in ESM-2), from which the tokenizer.json is made that means the same. */
+#include "data/subwords/tokenizer_files.h"
+
+#include <jansson.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "data/subwords/parts.h"
+
+enum { FILE_MOST = 1 << 26, DEPTH = 16 };
+
+/* A file of the folder; empty where it is not there. */
+static ll_status read_file(ll_bytes *bytes, const char *folder, const char *name) {
+    char *path = ll_path_join(folder, name);
+    if (!path) return LL_ENOMEM;
+    const ll_status status = access(path, F_OK) ? LL_OK : ll_file_read(bytes, path, FILE_MOST);
+    ll_free(path);
+    return status;
+}
+
+static ll_status read_json(json_t **json, const char *folder, const char *name) {
+    ll_bytes bytes = {0};
+    json_error_t error;
+    ll_status status = read_file(&bytes, folder, name);
+    if (!status && bytes.data && ll_json_is_deep(bytes.data, bytes.size, DEPTH))
+        status = ll_fail(LL_EFORMAT, "%s/%s: nested more than %d deep", folder, name, DEPTH);
+    if (!status && bytes.data) {
+        *json = json_loadb((const char *)bytes.data, bytes.size, 0, &error);
+        if (!json_is_object(*json)) status = ll_fail(LL_EFORMAT, "%s/%s is no JSON object", folder, name);
+    }
+    ll_bytes_free(&bytes);
+    return status;
+}
+
+/* ---- Lines ---- */
+
+/* The next line without its end; 0: there is none. */
+static int next_line(const ll_bytes *text, size_t *at, const char **line, size_t *n) {
+    if (*at >= text->size) return 0;
+    const uint8_t *begin = text->data + *at, *end = memchr(begin, '\n', text->size - *at);
+    const size_t size = end ? (size_t)(end - begin) : text->size - *at;
+    *at += size + 1;
+    *line = (const char *)begin;
+    *n = size && begin[size - 1] == '\r' ? size - 1 : size;
+    return 1;
+}
+
+static ll_status not_text(const char *folder, const char *name, size_t line) {
+    return ll_fail(LL_EFORMAT, "%s/%s: line %zu is no UTF-8, or there is no memory for it", folder, name, line);
+}
+
+/* vocab.txt: token i is line i. */
+static ll_status read_lines(json_t *vocab, const ll_bytes *text, const char *folder) {
+    const char *line;
+    size_t at = 0, n, i = 0;
+    for (; next_line(text, &at, &line, &n); i++) {
+        json_t *key = json_stringn(line, n);
+        const int failed = !key || strlen(json_string_value(key)) != n ||
+                           json_object_set_new(vocab, json_string_value(key), json_integer((json_int_t)i));
+        json_decref(key);
+        if (failed) return not_text(folder, "vocab.txt", i + 1);
+    }
+    return LL_OK;
+}
+
+/* merges.txt: a line for each, after one with its version. */
+static ll_status read_merges(json_t *merges, const ll_bytes *text, const char *folder) {
+    const char *line;
+    size_t at = 0, n;
+    for (size_t i = 1; next_line(text, &at, &line, &n); i++)
+        if (n && !(i == 1 && n > 8 && !memcmp(line, "#version", 8)) &&
+            json_array_append_new(merges, json_stringn(line, n)))
+            return not_text(folder, "merges.txt", i);
+    return LL_OK;
+}
+
+/* ---- Added tokens ---- */
+
+static ll_status add_token(json_t *added, const char *text, const json_t *id) {
+    const json_t *one;
+    size_t i;
+    if (!json_is_integer(id)) return LL_OK;
+    json_array_foreach(added, i, one) if (!strcmp(ll_part_text(one, "content", ""), text)) return LL_OK;
+    json_t *token =
+        json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", json_integer_value(id), "content", text, "single_word",
+                  0, "lstrip", !strcmp(text, "<mask>"), "rstrip", 0, "normalized", 0, "special", 1);
+    return token && !json_array_append_new(added, token) ? LL_OK : LL_ENOMEM;
+}
+
+/* What a config calls its token of the beginning, of the end, .. */
+static ll_status add_named(json_t *added, const json_t *config, const json_t *vocab) {
+    static const char *const keys[] = {"bos_token", "eos_token", "unk_token", "sep_token",
+                                       "pad_token", "cls_token", "mask_token"};
+    ll_status status = LL_OK;
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; i++) {
+        const json_t *value = json_object_get(config, keys[i]);
+        const char *text = json_is_string(value) ? json_string_value(value) : ll_part_text(value, "content", "");
+        if (*text) status = add_token(added, text, json_object_get(vocab, text));
+    }
+    return status;
+}
+
+static ll_status add_all(json_t *added, const json_t *vocab, const json_t *config, const char *folder) {
+    static const char *const usual[] = {"[PAD]", "[UNK]", "[CLS]",  "[SEP]", "[MASK]", "<s>",      "</s>",
+                                        "<pad>", "<unk>", "<mask>", "<cls>", "<eos>",  "<null_1>", "<|endoftext|>"};
+    json_t *map = NULL, *more = NULL, *id;
+    const char *text;
+    ll_status status = read_json(&map, folder, "special_tokens_map.json");
+    if (!status) status = read_json(&more, folder, "added_tokens.json");
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !status; i++)
+        status = add_token(added, usual[i], json_object_get(vocab, usual[i]));
+    if (!status) status = add_named(added, config, vocab);
+    if (!status) status = add_named(added, map, vocab);
+    json_object_foreach(more, text, id) if (!status) status = add_token(added, text, id);
+    json_decref(map);
+    json_decref(more);
+    return status;
+}
+
+/* ---- Tokenizers made of them ---- */
+
+/* A post-processor that puts these two around a text, where the vocabulary has both; else null. */
+static json_t *around(const json_t *vocab, const char *first, const char *last) {
+    const json_t *before = json_object_get(vocab, first), *after = json_object_get(vocab, last);
+    if (!json_is_integer(before) || !json_is_integer(after)) return json_null();
+    return json_pack("{s:s, s:[s,I], s:[s,I]}", "type", "BertProcessing", "cls", first, json_integer_value(before),
+                     "sep", last, json_integer_value(after));
+}
+
+static json_t *byte_level(json_t *vocab, json_t *merges, json_t *added, const json_t *config) {
+    return json_pack("{s:O, s:n, s:{s:s, s:b}, s:{s:s}, s:o, s:{s:s, s:O, s:O}}", "added_tokens", added, "normalizer",
+                     "pre_tokenizer", "type", "ByteLevel", "add_prefix_space",
+                     ll_part_flag(config, "add_prefix_space", 0), "decoder", "type", "ByteLevel", "post_processor",
+                     around(vocab, "<s>", "</s>"), "model", "type", "BPE", "vocab", vocab, "merges", merges);
+}
+
+static json_t *wordpiece(json_t *vocab, json_t *added, const json_t *config) {
+    const int lower = ll_part_flag(config, "do_lower_case", 1);
+    return json_pack("{s:O, s:{s:s, s:b, s:b, s:b}, s:{s:s}, s:{s:s}, s:o, s:{s:s, s:O, s:s}}", "added_tokens", added,
+                     "normalizer", "type", "BertNormalizer", "lowercase", lower, "strip_accents",
+                     ll_part_flag(config, "strip_accents", lower), "handle_chinese_chars",
+                     ll_part_flag(config, "tokenize_chinese_chars", 1), "pre_tokenizer", "type", "BertPreTokenizer",
+                     "decoder", "type", "WordPiece", "post_processor", around(vocab, "[CLS]", "[SEP]"), "model", "type",
+                     "WordPiece", "vocab", vocab, "unk_token", "[UNK]");
+}
+
+/* ESM-2's: every token is found as it stands, so that letters need no blanks between them. */
+static json_t *letters(json_t *vocab, json_t *added) {
+    const char *text;
+    json_t *id;
+    json_object_foreach(vocab, text, id) if (*text && add_token(added, text, id)) return NULL;
+    return json_pack("{s:O, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", added, "normalizer",
+                     "pre_tokenizer", "type", "WhitespaceSplit", "decoder", "post_processor",
+                     around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel", "vocab", vocab, "unk_token",
+                     "<unk>");
+}
+
+static ll_status dump(ll_bytes *out, const json_t *json) {
+    const size_t size = json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
+    uint8_t *data = size ? ll_alloc(size + 1, 1) : NULL;
+    if (!data) return LL_ENOMEM;
+    *out = (ll_bytes){data, json_dumpb(json, (char *)data, size, JSON_COMPACT)};
+    return LL_OK;
+}
+
+/* From vocab.json and merges.txt, or from vocab.txt. */
+static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *lines, const ll_bytes *merges) {
+    json_t *config = NULL, *vocab = NULL, *added = json_array(), *list = json_array(), *json = NULL;
+    ll_status status = added && list ? read_json(&config, folder, "tokenizer_config.json") : LL_ENOMEM;
+    if (!status && !merges->data && !(vocab = json_object())) status = LL_ENOMEM;
+    if (!status) status = merges->data ? read_json(&vocab, folder, "vocab.json") : read_lines(vocab, lines, folder);
+    if (!status && merges->data) status = read_merges(list, merges, folder);
+    if (!status) status = add_all(added, vocab, config, folder);
+    if (!status) {
+        json = merges->data                      ? byte_level(vocab, list, added, config)
+               : json_object_get(vocab, "[UNK]") ? wordpiece(vocab, added, config)
+                                                 : letters(vocab, added);
+        status = dump(out, json);
+    }
+    json_decref(json);
+    json_decref(config);
+    json_decref(vocab);
+    json_decref(added);
+    json_decref(list);
+    return status;
+}
+
+ll_status ll_subwords_find(ll_bytes *json, const char *path) {
+    ll_bytes merges = {0}, vocab = {0}, lines = {0}, sentences = {0};
+    *json = (ll_bytes){0};
+    if (!ll_is_folder(path)) return ll_file_read(json, path, FILE_MOST);
+    ll_status status = read_file(json, path, "tokenizer.json");
+    if (status || json->data) return status;
+    status = read_file(&merges, path, "merges.txt");
+    if (!status) status = read_file(&vocab, path, "vocab.json");
+    if (!status) status = read_file(&lines, path, "vocab.txt");
+    if (!status && (merges.data || vocab.data) && !(merges.data && vocab.data))
+        status = ll_fail(LL_EINVAL, "%s has only one of vocab.json and merges.txt, which belong together", path);
+    if (!status && (merges.data || lines.data)) {
+        status = compose(json, path, &lines, &merges);
+    } else if (!status) {
+        status = read_file(&sentences, path, "tokenizer.model");
+        if (!status && sentences.data)
+            status = ll_fail(LL_EINVAL,
+                             "%s has its tokenizer in tokenizer.model alone; save it as tokenizer.json: in Python, "
+                             "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW)",
+                             path);
+    }
+    ll_bytes_free(&merges);
+    ll_bytes_free(&vocab);
+    ll_bytes_free(&lines);
+    ll_bytes_free(&sentences);
+    return status;
+}

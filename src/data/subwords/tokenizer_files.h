@@ -1,0 +1,12 @@
+/* Tokenizers in files. */
+#ifndef LL_TOKENIZER_FILES_H
+#define LL_TOKENIZER_FILES_H
+
+#include "base/file.h"
+
+/* The text of a tokenizer.json: of this file, or of a folder that has one, or made from the folder's vocab.json and
+ * merges.txt, or vocab.txt. Empty where the folder has none of these. LL_EINVAL: a tokenizer that is not read, with the
+ * remedy. */
+LL_MUST_USE ll_status ll_subwords_find(ll_bytes *json, const char *path);
+
+#endif

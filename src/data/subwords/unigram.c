@@ -1,0 +1,93 @@
+/* A unigram model (Kudo 2018): of all ways to cut a word into tokens, the one whose scores sum to the most. A character
+ * without a token is unknown, 10 below the least score; unknown ones in a row are one token. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "data/subwords/parts.h"
+
+struct ll_unigram_model {
+    double *score; /* of each token */
+    double unknown;
+};
+
+/* The best way to cut what ends at a byte. */
+typedef struct {
+    double score;
+    size_t begin; /* of its last token */
+    int token;    /* -1: unknown; -2: nothing ends here */
+    int next;     /* of the best way for the whole word: the token that begins here */
+    size_t end;   /* and where it ends */
+} best;
+
+ll_status ll_unigram_create(ll_unigram_model **out, const json_t *model, const ll_vocab *v) {
+    const json_t *list = json_object_get(model, "vocab");
+    const size_t n = json_array_size(list);
+    double least = DBL_MAX;
+    ll_unigram_model *u = ll_alloc(1, sizeof *u);
+    if (!u) return LL_ENOMEM;
+    u->score = ll_alloc(n + 1, sizeof *u->score);
+    ll_status status = u->score ? LL_OK : LL_ENOMEM;
+    for (size_t i = 0; i < n && !status; i++) {
+        const json_t *score = json_array_get(json_array_get(list, i), 1);
+        u->score[i] = json_number_value(score);
+        if (!json_is_number(score) || !isfinite(u->score[i]))
+            status = ll_fail(LL_EFORMAT, "%s: token %zu of its tokenizer has no score", v->name, i);
+        if (u->score[i] < least) least = u->score[i];
+    }
+    u->unknown = least - 10;
+    if (status)
+        ll_unigram_free(u);
+    else
+        *out = u;
+    return status;
+}
+
+void ll_unigram_free(ll_unigram_model *u) {
+    if (!u) return;
+    ll_free(u->score);
+    ll_free(u);
+}
+
+static void improve(best *b, double score, size_t begin, int token) {
+    if (b->token == -2 || score > b->score) b->score = score, b->begin = begin, b->token = token;
+}
+
+/* Forward: b[i] for every i where a character ends. */
+static void find_best(const ll_unigram_model *u, const ll_vocab *v, best *b, const uint8_t *word, size_t n) {
+    for (size_t i = 0; i <= n; i++) b[i].token = -2;
+    b[0].token = -1;
+    for (size_t i = 0, size; i < n; i += size) {
+        uint32_t node = 0;
+        int single = 0;
+        (void)ll_char_at(word + i, n - i, &size);
+        for (size_t end = i; end < n && (node = ll_trie_step(&v->trie, node, word[end]));) {
+            const int token = v->trie.value[node];
+            end++;
+            if (token < 0) continue;
+            improve(&b[end], b[i].score + u->score[token], i, token);
+            if (end == i + size) single = 1;
+        }
+        if (!single) improve(&b[i + size], b[i].score + u->unknown, i, -1);
+    }
+}
+
+ll_status ll_unigram_cut(const ll_unigram_model *u, const ll_vocab *v, ll_tokens *out, const uint8_t *word, size_t n) {
+    best *b = ll_alloc(n + 1, sizeof *b);
+    if (!b) return LL_ENOMEM;
+    find_best(u, v, b, word, n);
+    for (size_t i = n; i; i = b[i].begin) {
+        b[b[i].begin].end = i;
+        b[b[i].begin].next = b[i].token;
+    }
+    ll_status status = LL_OK;
+    for (size_t begin = 0, end; begin < n && !status; begin = end) {
+        const int token = b[begin].next;
+        end = b[begin].end;
+        while (token < 0 && end < n && b[end].next < 0) end = b[end].end;
+        status = token >= 0 ? ll_tokens_add(out, token) : ll_add_unknown(v, out, word + begin, end - begin);
+    }
+    ll_free(b);
+    return status;
+}

@@ -1,0 +1,104 @@
+# Tokenizers that imported models bring: every command reads and writes text with them; text to tokens and back.
+python=/usr/bin/python3
+if ! $python -c 'import numpy' 2>/dev/null; then
+    echo "no python3-numpy here (make deps installs it): tokenizers of imported models are not tested"
+    exit 0
+fi
+t 0 $python "$root/tests/python/write_models.py" models
+"$longline" import models/gpt2-text -o gpt2.safetensors >out 2>err
+if grep -q 'built without PCRE2' err; then
+    refused "built without PCRE2 and utf8proc, which tokenizers of other programs need; build it again where" \
+        "$longline" import models/gpt2-text -o gpt2.safetensors
+    t 0 "$longline" import models/gpt2-text -o gpt2.safetensors --without-tokenizer
+    exit 0
+fi
+out "^import.tokenizer=yes"
+
+# The merges of this one, in their order: t h, th e, Gthe, i n, e-acute, two line ends.
+printf 'in the th\303\251\n\n<|endoftext|>x\377' >text.bin
+t 0 "$longline" tokenize gpt2.safetensors text.bin --ids
+check "known tokens: $(cat out)" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
+t 0 "$longline" tokenize gpt2.safetensors text.bin
+out '^258	" the"$' && out '^187	"\\xff"$'
+# any bytes come back
+head -c 20000 "$longline" >any.bin
+"$longline" tokenize gpt2.safetensors any.bin --ids >ids && "$longline" tokenize gpt2.safetensors ids --decode >back
+check "any bytes come back" cmp any.bin back
+# by itself, and as the tokenizer.json that means the same
+t 0 "$longline" tokenize models/gpt2-text text.bin --ids
+check "the folder says the same" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
+refused "'x' is no token" sh -c "echo '1 x' | '$longline' tokenize gpt2.safetensors --decode"
+refused "'300' is no token; numbers from 0 to 299 are" sh -c "echo 300 | '$longline' tokenize gpt2.safetensors --decode"
+
+# Commands read and write text.
+echo "the thin thing in the inn" >line.txt
+"$longline" tokenize gpt2.safetensors line.txt --lines >ids
+# shellcheck disable=SC2046
+t 0 "$build/examples/log_probabilities" gpt2.safetensors $(cat ids)
+mv out table
+t 0 "$longline" score gpt2.safetensors line.txt --json
+check "score is of these tokens" $python -c "
+import json, sys
+ids = list(map(int, open('ids').read().split()))
+rows = [list(map(float, line.split())) for line in open('table')]
+expected = sum(rows[i][ids[i + 1]] for i in range(len(ids) - 1))
+got = json.loads(open('out').readline())
+value = [v for k, v in got.items() if isinstance(v, float) and abs(abs(v) - abs(expected)) < 1e-3 * abs(expected)]
+sys.exit(not value and f'{expected}: {got}')"
+t 0 "$longline" generate gpt2.safetensors --prompt "in the" --tokens 12 --seed 3 --echo
+out "^in the"
+t 0 "$longline" encode gpt2.safetensors line.txt -o vectors.safetensors
+for i in 1 2 3 4 5 6 7 8 9; do seq 200; cat line.txt line.txt; done >corpus.txt
+t 0 "$longline" eval gpt2.safetensors --data corpus.txt
+out "^eval.bits_per_byte|bits.per.byte|bits_a_byte"
+small="--set model.layers=1 --set model.width=16 --set model.heads=2 --set train.length=32 --set train.steps=2 --set train.batch=2"
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt --out own $small --set data.format=subwords \
+    --set data.tokenizer=models/gpt2-text --set model.vocab=0
+t 0 "$longline" tokenize own/last.safetensors text.bin --ids
+check "a model that was trained with it has it" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
+refused "data.format=subwords needs a tokenizer: data.tokenizer, or train.from" \
+    "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt --out other --set data.format=subwords
+refused "data.tokenizer = models has no tokenizer.json" "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt \
+    --out other --set data.format=subwords --set data.tokenizer=models
+
+# What goes around a text: BERT's vocab.txt and ESM-2's, where each letter is a token.
+t 0 "$longline" import models/bert-pairs -o bert.safetensors
+echo "Word word" >line.txt
+t 0 "$longline" tokenize bert.safetensors line.txt --lines
+check "[CLS] and [SEP] go around: $(cat out)" test "$(cat out)" = "2 4 4 3"
+t 0 "$longline" tokenize bert.safetensors line.txt --lines --bare
+check "and can be left out" test "$(cat out)" = "4 4"
+echo "4 4" | "$longline" tokenize bert.safetensors --decode >back
+check "text is words again" test "$(cat back)" = "word word"
+t 0 "$longline" import models/esm -o esm.safetensors
+echo "MKT<mask>L" >line.txt
+t 0 "$longline" tokenize esm.safetensors line.txt --lines
+check "letters are tokens: $(cat out)" test "$(cat out)" = "0 20 15 11 32 4 2"
+t 0 "$longline" encode esm.safetensors line.txt -o vectors.safetensors
+t 0 "$longline" import models/gpt2 -o numbers.safetensors
+out "^import.tokenizer=no"
+
+# Folders that are not what they should be.
+cp -r models/gpt2-text bad
+bad() { # what has to be said
+    refused "$1" "$longline" import bad -o bad.safetensors
+    check "nothing is written" test ! -e bad.safetensors
+}
+rm bad/merges.txt
+bad "has only one of vocab.json and merges.txt"
+echo "q zz" >bad/merges.txt
+bad "merge 0 of its tokenizer has a side, or a result, that is no token"
+echo '{"a": 300}' >bad/vocab.json && : >bad/merges.txt
+bad "its tokenizer has 301 tokens, and config.json says vocab_size = 300"
+echo '{' >bad/vocab.json
+bad "bad/vocab.json is no JSON object"
+echo '{"model": {"type": "Magic", "vocab": {"a": 0}}}' >bad/tokenizer.json
+bad "its tokenizer has the model \"Magic\", which is not supported"
+t 0 "$longline" import bad -o bad.safetensors --without-tokenizer
+out "^import.tokenizer=no"
+rm bad/tokenizer.json bad/vocab.json bad/merges.txt bad.safetensors
+echo x >bad/tokenizer.model
+bad "has its tokenizer in tokenizer.model alone; save it as tokenizer.json"
+refused "models has no tokenizer" "$longline" tokenize models
+refused "MODEL" "$longline" tokenize

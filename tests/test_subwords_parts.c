@@ -1,0 +1,201 @@
+/* The parts of a tokenizer one by one: words, normal forms, added tokens, what goes around a text; files that are none.
+ */
+#include "tokenizers.h"
+
+/* The words of a text with '|' between them. */
+static void expect_words(const char *pre, const char *text, const char *words) {
+    json_error_t error;
+    json_t *part = json_loads(pre, 0, &error);
+    ll_pretokenizer *p = NULL;
+    ll_word_list list = {0};
+    char got[1024] = "";
+    CHECK_OK(ll_pretokenizer_create(&p, part, "test"));
+    CHECK_OK(ll_pretokenize(p, &list, (const uint8_t *)text, strlen(text), 1));
+    for (size_t i = 0, begin = 0; i < list.n; begin = list.end[i++]) {
+        if (i) strcat(got, "|");
+        strncat(got, (char *)list.text.at + begin, list.end[i] - begin);
+    }
+    if (strcmp(got, words)) fail_msg("\"%s\" is cut into %s, expected %s", text, got, words);
+    ll_word_list_free(&list);
+    ll_pretokenizer_free(p);
+    json_decref(part);
+}
+
+static void words_are_cut(void **state) {
+    (void)state;
+    expect_words(GPT2, "Hello world's   123 !?\n\n ok", "Hello| world|'s|  | 123| !?|\n\n| ok");
+    expect_words(GPT2, "\u00e9t\u00e9\u00a0x \u4e2d\u6587 \u0661\u0662",
+                 "\u00e9t\u00e9|\u00a0|x| \u4e2d\u6587| \u0661\u0662");
+    expect_words(GPT2, "a\u180eb", "a|\u180e|b"); /* no white space since Unicode 6.3 */
+    expect_words(LLAMA3, "It'S 12345 x\n  y..\n", "It|'S| |123|45| x|\n| | y|..\n");
+    expect_words("{\"type\":\"BertPreTokenizer\"}", "a,b c\u3002d", "a|,|b|c|\u3002|d");
+    expect_words("{\"type\":\"Metaspace\"}", "a  bc d", "\u2581a|\u2581|\u2581bc|\u2581d");
+    expect_words("{\"type\":\"Metaspace\",\"prepend_scheme\":\"never\",\"split\":false}", "a b", "a\u2581b");
+    expect_words("{\"type\":\"Whitespace\"}", "it's 1.5 ok_a", "it|'|s|1|.|5|ok_a");
+    expect_words("{\"type\":\"WhitespaceSplit\"}", " it's\u3000so ", "it's|so");
+    expect_words("{\"type\":\"Digits\",\"individual_digits\":true}", "ab12c", "ab|1|2|c");
+    expect_words("{\"type\":\"Digits\",\"individual_digits\":false}", "ab12c", "ab|12|c");
+    expect_words("{\"type\":\"Punctuation\",\"behavior\":\"Contiguous\"}", "a..b!", "a|..|b|!");
+    /* The examples in the tokenizers library's manual of what a split becomes. */
+#define SPLIT(behaviour) "{\"type\":\"Split\",\"pattern\":{\"String\":\"-\"},\"behavior\":\"" behaviour "\"}"
+    expect_words(SPLIT("Removed"), "the-final--countdown", "the|final|countdown");
+    expect_words(SPLIT("Isolated"), "the-final--countdown", "the|-|final|-|-|countdown");
+    expect_words(SPLIT("MergedWithPrevious"), "the-final--countdown", "the-|final-|-|countdown");
+    expect_words(SPLIT("MergedWithNext"), "the-final--countdown", "the|-final|-|-countdown");
+    expect_words(SPLIT("Contiguous"), "the-final--countdown", "the|-|final|--|countdown");
+}
+
+static void expect_normal(const char *part, const char *text, const char *normal) {
+    json_error_t error;
+    json_t *json = json_loads(part, 0, &error);
+    ll_normalizer *n = NULL;
+    ll_grown out = {0};
+    CHECK_OK(ll_normalizer_create(&n, json, "test"));
+    CHECK_OK(ll_normalize(n, &out, (const uint8_t *)text, strlen(text)));
+    CHECK_OK(ll_grown_add(&out, "", 1));
+    assert_string_equal((char *)out.at, normal);
+    ll_grown_free(&out);
+    ll_normalizer_free(n);
+    json_decref(json);
+}
+
+static void texts_are_normalised(void **state) {
+    (void)state;
+    /* Rows of Unicode's NormalizationTest.txt: a composed character, Hangul, an order of marks, a compatibility one. */
+    expect_normal("{\"type\":\"NFC\"}", "D\u0307\u0323 e\u0301", "\u1e0c\u0307 \u00e9");
+    expect_normal("{\"type\":\"NFD\"}", "\u1e0c\u0307 \uac01", "D\u0323\u0307 \u1100\u1161\u11a8");
+    expect_normal("{\"type\":\"NFKC\"}", "\ufb01 \u2460 \uff21", "fi 1 A");
+    expect_normal("{\"type\":\"NFKD\"}", "\u01c4", "DZ\u030c");
+    expect_normal("{\"type\":\"NFC\"}",
+                  "e\u0301\xff"
+                  "e\u0301",
+                  "\u00e9\xff\u00e9");
+    expect_normal("{\"type\":\"Lowercase\"}", "\u00c9\u0130\u03a3 \xff", "\u00e9i\u0307\u03c3 \xff");
+    expect_normal("{\"type\":\"Strip\",\"strip_left\":true,\"strip_right\":false}", " \u3000a ", "a ");
+    expect_normal("{\"type\":\"Replace\",\"pattern\":{\"Regex\":\" {2,}\"},\"content\":\"_\"}", "a  b c   ", "a_b c_");
+    expect_normal("{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"NFD\"},{\"type\":\"StripAccents\"},{\"type\":"
+                  "\"Prepend\",\"prepend\":\"^\"}]}",
+                  "\u00e9\u00fc", "^eu");
+    expect_normal("null", "x", "x");
+}
+
+static void added_tokens_are_found(void **state) {
+    (void)state;
+    ll_subwords *s = subwords_of(
+        "{\"added_tokens\":[{\"id\":1,\"content\":\"<s>\"},{\"id\":2,\"content\":\"<s>x\"},{\"id\":3,\"content\":\"[M]"
+        "\","
+        "\"lstrip\":true},{\"id\":4,\"content\":\"cat\",\"single_word\":true},{\"id\":9,\"content\":\"New\","
+        "\"normalized\":"
+        "true}],\"normalizer\":{\"type\":\"Lowercase\"},\"pre_tokenizer\":{\"type\":\"WhitespaceSplit\"},\"post_"
+        "processor\":"
+        "{\"type\":\"TemplateProcessing\",\"single\":[{\"SpecialToken\":{\"id\":\"<s>\"}},{\"Sequence\":{\"id\":\"A\"}}"
+        ","
+        "{\"SpecialToken\":{\"id\":\"[M]\"}}],\"special_tokens\":{\"<s>\":{\"ids\":[1]},\"[M]\":{\"ids\":[3,2]}}},"
+        "\"model\":{\"type\":\"WordLevel\",\"unk_token\":\"?\",\"vocab\":{\"?\":0,\"a\":5,\"cats\":6}}}");
+    size_t n = 0;
+    assert_int_equal(ll_subwords_count(s), 10);
+    expect(s, "a<s>a<s>xa  [M]a", "5 1 5 2 5 3 5");
+    expect(s, "cats cat a", "6 4 5");
+    expect(s, "a neWa NEW", "5 9 5 9"); /* looked for in what is normalised, and so is its own text */
+    expect(s, "<S>", "0");
+    assert_int_equal(ll_subwords_around(s, 0, &n)[0], 1);
+    assert_int_equal(n, 1);
+    assert_int_equal(ll_subwords_around(s, 1, &n)[1], 2);
+    assert_int_equal(n, 2);
+    ll_subwords_free(s);
+}
+
+/* ---- Bad files, and no memory ---- */
+
+static void refuse(const char *json, const char *word) {
+    ll_subwords *s = NULL;
+    const ll_bytes bytes = bytes_of(json);
+    CHECK_FAILS(ll_subwords_create(&s, &bytes, "there"), LL_EFORMAT, word);
+    assert_null(s);
+}
+
+static void bad_files_are_refused(void **state) {
+    (void)state;
+    char deep[2000];
+    memset(deep, '[', sizeof deep);
+    deep[sizeof deep - 1] = 0;
+    refuse(deep, "there: its tokenizer is nested more than");
+    refuse("", "is no JSON object");
+    refuse("[]", "is no JSON object");
+    refuse("{}", "has no vocabulary");
+    refuse("{\"model\":{\"type\":\"Magic\",\"vocab\":{\"a\":0}}}", "the model \"Magic\", which is not supported");
+    refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1}}}", "numbers a token -1");
+    refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":4000000000}}}", "numbers a token 4000000000");
+    refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":\"b\"}}}", "has no number");
+    refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"ab\"]}}",
+           "merge 0 of its tokenizer is no pair");
+    refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}}", "that is no token");
+    refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"end_of_word_suffix\":\"</w>\"}}", "end_of_word_suffix");
+    refuse("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", "token 0 of its tokenizer has no score");
+    refuse("{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",0]]}}",
+           "unk_id of its tokenizer is no token");
+    refuse("{\"normalizer\":{\"type\":\"Rot13\"}}", "the normalizer \"Rot13\"");
+    refuse("{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAAA\"}}", "precompiled_charsmap");
+    refuse("{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"}}}",
+           "the regular expression \"(\" is none");
+    refuse("{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{}}}", "a Split without a pattern");
+    refuse("{\"pre_tokenizer\":{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"ByteLevel\"},{\"type\":\"Digits\"}"
+           "]}}",
+           "a pre_tokenizer after ByteLevel");
+    refuse("{\"added_tokens\":[{\"content\":\"x\"}]}", "added token 0 of its tokenizer has no id");
+    refuse("{\"post_processor\":{\"type\":\"BertProcessing\"}}", "a token without a number");
+    refuse("{\"post_processor\":{\"type\":\"BertProcessing\",\"cls\":[\"a\",5],\"sep\":[\"a\",0]},\"model\":{\"type\":"
+           "\"BPE\",\"vocab\":{\"a\":0}}}",
+           "has token 5, of 1");
+    refuse("{\"decoder\":{\"type\":\"CTC\"},\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}",
+           "the decoder \"CTC\"");
+    ll_subwords *s = subwords_of("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}");
+    int32_t *tokens;
+    int64_t n;
+    CHECK_FAILS(ll_subwords_encode(s, (const uint8_t *)"ab", 2, &tokens, &n), LL_EINVAL, "no token for byte 0x62");
+    ll_subwords_free(s);
+}
+
+static ll_status use_memory(void) {
+    static const char json[] = BERT("\"[UNK]\":0,\"a\":1,\"##b\":2", "true");
+    const ll_bytes bytes = bytes_of(json);
+    ll_subwords *s = NULL;
+    int32_t *tokens = NULL;
+    int64_t n = 0;
+    ll_status status = ll_subwords_create(&s, &bytes, "test");
+    if (!status) status = ll_subwords_encode(s, (const uint8_t *)"ab \u00e9 cd", 8, &tokens, &n);
+    if (!status) ll_free(tokens);
+    ll_subwords_free(s);
+    return status;
+}
+
+static ll_status use_regex_memory(void) {
+    json_t *part = json_loads(GPT2, 0, NULL);
+    ll_pretokenizer *p = NULL;
+    ll_word_list list = {0};
+    ll_status status = ll_pretokenizer_create(&p, part, "test");
+    if (!status) status = ll_pretokenize(p, &list, (const uint8_t *)"ab cd", 5, 1);
+    ll_word_list_free(&list);
+    ll_pretokenizer_free(p);
+    json_decref(part);
+    return status;
+}
+
+static void memory_may_be_refused(void **state) {
+    (void)state;
+    assert_true(check_refused_memory(use_memory) > 10);
+    assert_true(check_refused_memory(use_regex_memory) > 4);
+}
+
+int main(void) {
+    if (ll_unicode_check()) {
+        printf("built without PCRE2 and utf8proc: tokenizers of other programs are not tested\n");
+        return 0;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_cut),          cmocka_unit_test(texts_are_normalised),
+        cmocka_unit_test(added_tokens_are_found), cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(memory_may_be_refused),
+    };
+    return cmocka_run_group_tests_name("subwords_parts", tests, NULL, NULL);
+}
