@@ -5,7 +5,8 @@
 Peers are torch's softmax attention, fast-transformers, performer-pytorch and the plain path of flash-linear-attention.
 Those that can be imported are measured, others are named as missing. --peer puts a checkout's folder on the path. Each
 row is the best and the median of --repeat runs after one to warm up. On Debian, torch is at its best with
-libopenblas0-openmp.
+libopenblas0-openmp. --cpu counts the processor's time in place of the clock's, for a machine that has other work; give
+it one thread.
 """
 import argparse
 import statistics
@@ -78,15 +79,15 @@ def fla():
 PEERS = {"fast-transformers": fast_transformers, "performer-pytorch": performer_pytorch, "fla-naive": fla}
 
 
-def seconds(run, q, k, v, causal, m, repeat):
+def seconds(run, q, k, v, causal, m, repeat, clock):
     """Of forward and backward, for each run."""
     times = []
     for i in range(repeat + 1):
         leaves = [x.clone().requires_grad_() for x in (q, k, v)]
-        begin = time.perf_counter()
+        begin = clock()
         run(*leaves, causal, m).sum().backward()
         if i:
-            times.append(time.perf_counter() - begin)
+            times.append(clock() - begin)
     return times
 
 
@@ -96,7 +97,9 @@ def main():
     for name, value in sizes.items():
         parser.add_argument(f"--{name}", type=int, default=value)
     parser.add_argument("--peer", action="append", default=[], metavar="NAME=PATH")
+    parser.add_argument("--cpu", action="store_true", help="processor time")
     a = parser.parse_args()
+    clock = time.process_time if a.cpu else time.perf_counter
     for peer in a.peer:
         sys.path.insert(0, peer.split("=", 1)[-1])
     torch.set_num_threads(a.threads)
@@ -113,7 +116,7 @@ def main():
     for causal in (False, True):
         for name, run in systems.items():
             try:
-                times = seconds(run, q, k, v, causal, a.features, a.repeat)
+                times = seconds(run, q, k, v, causal, a.features, a.repeat, clock)
             except NotImplementedError as error:
                 print(f"{name}: {error}", file=sys.stderr)
                 continue
