@@ -155,7 +155,6 @@ $(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(STATIC)
 # The command line is read by the program itself.
 $(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: $(filter-out $(B)/cli/main.o,$(CLI))
 $(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
-$(B)/tests/fuzz/fuzz_command.o: INC := -Isrc -Itests -Icli
 $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)
 	$(LINK) -o $@
 .SECONDARY:

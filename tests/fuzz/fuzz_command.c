@@ -2,8 +2,7 @@
  * prints the help, or leaves every field within its range and the other words in order. */
 #include <string.h>
 
-#include "args.h"
-#include "cli.h"
+#include "../../cli/args.h"
 #include "fuzz/fuzz.h"
 
 enum { WORDS = 200 };
