@@ -43,8 +43,8 @@ static inline void check_tensor(oracle_model *o, const char *keys, const ll_para
     enum { ROOM = 24 };
     const size_t n = (size_t)p->rows * (size_t)p->cols, count = n < most ? n : most;
     float got[ROOM + 1];
-    /* Biases of keys have no gradient under softmax but rounding. */
-    double expected[ROOM + 1], largest = strstr(p->name, "key.bias") ? 1e-3 : 0;
+    /* Biases of keys have no gradient under softmax but rounding, which is some 2^-22 here. */
+    double expected[ROOM + 1], largest = strstr(p->name, "key.bias") ? 4e-3 : 0;
     assert_true(most <= ROOM);
     for (size_t i = 0; i < n; i++) largest = fmax(largest, fabs((double)grad[p->offset + i]));
     for (size_t i = 0; i < count; i++) {

@@ -32,7 +32,7 @@ int oracle_queries(const oracle_case *o, int b) {
 int oracle_sees(const oracle_case *o, int b, int i, int j) {
     const int there = j < (o->lengths ? o->lengths[b] : o->S);
     const int kept = !o->mask || o->mask[(size_t)b * (size_t)o->S + (size_t)j] != 0;
-    const int near = o->c.kernel != LL_KERNEL_LOCAL || abs(i - j) < o->c.baseline.window;
+    const int near = o->c.kernel != LL_KERNEL_LOCAL || abs(i - j) < o->c.approximate.window;
     return there && kept && near && (!o->c.causal || j <= i);
 }
 
@@ -221,7 +221,7 @@ void oracle_head_free(oracle_head *a) {
 /* phi = P phi with P = B^T R B: pairs of rows of B are planes that are rotated; the rest stays. */
 static void rotate(const ll_attention_config *c, int h, double *phi) {
     const int m = oracle_features(c);
-    const float *B = c->where.basis + h * m * m, *theta = c->where.theta + h * (m / 2);
+    const float *B = c->encoding.basis + h * m * m, *theta = c->encoding.theta + h * (m / 2);
     double *in = oracle_alloc((size_t)m, sizeof *in), *out = oracle_alloc((size_t)m, sizeof *out);
     for (int a = 0; a < m; a++)
         for (int b = 0; b < m; b++) in[a] += (double)B[a * m + b] * phi[b];
@@ -252,7 +252,7 @@ static int bucket(const ll_attention_config *c, int distance) {
 
 /* Number of the vector of key minus query. */
 static int clipped(const ll_attention_config *c, int distance) {
-    const int clip = c->where.clip;
+    const int clip = c->encoding.clip;
     return clip + (distance < -clip ? -clip : distance > clip ? clip : distance);
 }
 
@@ -283,7 +283,7 @@ double oracle_decay(const oracle_case *o, int b, int h, int i, int j) {
 
 /* <R_i phi_q, R_j phi_k> = <phi_q, R_(j-i) phi_k>, pair by pair. */
 static double turned(const oracle_head *a, int i, int j) {
-    const ll_position_config *w = &a->o->c.where;
+    const ll_position_config *w = &a->o->c.encoding;
     double sum = 0;
     for (int f = 0; f < a->m; f += 2) {
         const double angle = (j - i) * (w->theta ? (double)w->theta[f / 2] : pow(10000, -(double)f / a->m));

@@ -40,7 +40,7 @@ static void mean(const double *p, const double *x, int m, int width, double *y) 
 }
 
 static void linformer(const head *a) {
-    const int rank = a->o->c.baseline.rank, D = a->o->c.D, E = a->o->c.E;
+    const int rank = a->o->c.approximate.rank, D = a->o->c.D, E = a->o->c.E;
     double *k = oracle_alloc((size_t)(rank * D), sizeof *k), *v = oracle_alloc((size_t)(rank * E), sizeof *v);
     double *p = oracle_alloc((size_t)rank, sizeof *p);
     for (int r = 0; r < rank; r++)
@@ -98,7 +98,7 @@ static void invert(int m, int steps, const double *A, double *Z) {
 }
 
 static void nystrom(const head *a) {
-    const int m = a->o->c.baseline.landmarks, D = a->o->c.D, E = a->o->c.E, small = a->n <= m || a->s <= m;
+    const int m = a->o->c.approximate.landmarks, D = a->o->c.D, E = a->o->c.E, small = a->n <= m || a->s <= m;
     double *p = oracle_alloc((size_t)(a->s + m), sizeof *p);
     for (int i = 0; i < a->n && small; i++) {
         softmax(a, a->q + i * D, a->k, a->s, p);
@@ -112,7 +112,7 @@ static void nystrom(const head *a) {
             softmax(a, q + r * D, a->k, a->s, p);
             mean(p, a->v, a->s, E, X + r * E);
         }
-        invert(m, a->o->c.baseline.iterations, A, Z);
+        invert(m, a->o->c.approximate.iterations, A, Z);
         for (int r = 0; r < m; r++) mean(Z + r * m, X, m, E, W + r * E);
         for (int i = 0; i < a->n; i++) {
             softmax(a, a->q + i * D, k, m, p);
@@ -126,8 +126,8 @@ static void nystrom(const head *a) {
 /* The bucket of each token in a round. */
 static void buckets(const head *a, int round, int *bucket) {
     const ll_attention_config *c = &a->o->c;
-    const int half = c->baseline.buckets / 2, D = c->D;
-    const float *R = c->baseline.rotations + (round * c->H + a->h) * D * half;
+    const int half = c->approximate.buckets / 2, D = c->D;
+    const float *R = c->approximate.rotations + (round * c->H + a->h) * D * half;
     for (int t = 0; t < a->n; t++) {
         double best = -INFINITY;
         for (int f = 0; f < 2 * half; f++) {
@@ -151,10 +151,10 @@ static int place_of(const head *a, const int *bucket, int t) {
 
 static void reformer(const head *a) {
     const ll_attention_config *c = &a->o->c;
-    const int D = c->D, E = c->E, n = a->n, chunk = c->baseline.chunk;
+    const int D = c->D, E = c->E, n = a->n, chunk = c->approximate.chunk;
     int *bucket = oracle_alloc((size_t)(2 * n), sizeof *bucket), *place = bucket + n;
     double *sum = oracle_alloc((size_t)n, sizeof *sum);
-    for (int round = 0; round < c->baseline.rounds; round++) {
+    for (int round = 0; round < c->approximate.rounds; round++) {
         buckets(a, round, bucket);
         for (int t = 0; t < n; t++) place[t] = place_of(a, bucket, t);
         for (int i = 0; i < n; i++)

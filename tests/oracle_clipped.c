@@ -6,11 +6,11 @@
 
 /* |dx| + |dy| of the pixels of query i and key j, or |i - j|; clip for what is far by definition. */
 static int distance(const ll_attention_config *c, int i, int j) {
-    const int clip = c->where.clip, W = c->width, pixels = c->width * c->height;
+    const int clip = c->encoding.clip, W = c->width, pixels = c->width * c->height;
     const int p = i - c->before, at = j - c->before;
     int away;
     if (at < 0) return clip;
-    if (c->where.axes == 1) {
+    if (c->encoding.axes == 1) {
         if (p < 0) return clip;
         away = abs(p - at);
     } else {
@@ -43,7 +43,7 @@ static oracle_case row_case(const ll_attention_config *c, const double *rpe, con
     row.lengths = NULL, row.mask = NULL;
     row.T = 1, row.S = 0;
     row.q = one->q + i * c->D, row.k = k, row.v = v;
-    const int n = all ? c->where.clip + 1 : one->S;
+    const int n = all ? c->encoding.clip + 1 : one->S;
     for (int j = 0; j < n; j++) {
         if (!all && !oracle_sees(one, 0, i, j)) continue;
         memcpy(k + row.S * c->D, rpe + (all ? j : distance(c, i, j)) * c->D, (size_t)c->D * sizeof *k);
@@ -55,7 +55,7 @@ static oracle_case row_case(const ll_attention_config *c, const double *rpe, con
 
 void oracle_clipped(const ll_attention_config *c, const double *rpe, const oracle_case *o, oracle_top *tops,
                     double *y) {
-    const int rows = o->S + c->where.clip + 1, first = c->H - c->where.keyless;
+    const int rows = o->S + c->encoding.clip + 1, first = c->H - c->encoding.keyless;
     const size_t all = (size_t)(o->B * o->c.H * o->T), E = (size_t)o->c.E;
     double *k = calloc((size_t)(rows * o->c.D) + 1, sizeof *k), *v = calloc((size_t)(rows * o->c.E) + 1, sizeof *v);
     if (!k || !v) abort();

@@ -29,11 +29,11 @@ ll_attention_config oracle_mechanism(const oracle_model *o, int op, int causal, 
         a.features = (ll_feature_kind)c->attention.features;
         a.M = c->attention.features == LL_FEATURES_POSITIVE ? c->attention.num_features : c->attention.num_features / 2;
     }
-    a.baseline.window = c->attention.window, a.baseline.rank = c->attention.linformer_rank;
-    a.baseline.rotations = draws->baseline.rotations;
-    a.baseline.buckets = c->attention.buckets, a.baseline.chunk = c->attention.chunk,
-    a.baseline.rounds = c->attention.rounds;
-    a.baseline.landmarks = c->attention.landmarks, a.baseline.iterations = c->attention.iterations;
+    a.approximate.window = c->attention.window, a.approximate.rank = c->attention.linformer_rank;
+    a.approximate.rotations = draws->approximate.rotations;
+    a.approximate.buckets = c->attention.buckets, a.approximate.chunk = c->attention.chunk,
+    a.approximate.rounds = c->attention.rounds;
+    a.approximate.landmarks = c->attention.landmarks, a.approximate.iterations = c->attention.iterations;
     if (c->attention.kernel > LL_KERNEL_GLA)
         a.kernel = (ll_kernel)c->attention.kernel, a.input_scale = (float)(1 / sqrt(W));
     if (c->attention.kernel >= LL_KERNEL_RELU && c->attention.kernel <= LL_KERNEL_GLA) {

@@ -165,7 +165,7 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
     const int C = o->model->c->model.width, B = o->B, from = o->model->c->position.cross, S = cross ? o->S : T;
     const int op = o->first + layer + (cross ? o->layers : 0);
     oracle_case s = {.c = oracle_mechanism(o, op, o->causal && !cross, !cross || from), .B = B, .T = T, .S = S};
-    const int H = s.c.H, E = s.c.E, keyed = H - s.c.where.keyless, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
+    const int H = s.c.H, E = s.c.E, keyed = H - s.c.encoding.keyless, wide = H * s.c.D > H * E ? H * s.c.D : H * E;
     double *part[3], *row = zeros((size_t)wide), *y = zeros((size_t)(B * H * T * E));
     int *lengths = calloc((size_t)B, sizeof *lengths);
     for (int b = 0; b < B; b++) lengths[b] = !cross ? length(o, b) : o->source_lengths ? o->source_lengths[b] : S;

@@ -22,7 +22,7 @@ void oracle_model_position_describe(const oracle_model *o, ll_attention_config *
     for (int i = 5; i < 14; i++)
         if (!strcmp(name, names[i])) a->position = position[i - 5];
     if (a->position < LL_POSITION_ROPE) return;
-    ll_position_config *w = &a->where;
+    ll_position_config *w = &a->encoding;
     w->realizations = c->position.realizations, w->sines = c->position.sines, w->scales = c->position.scales,
     w->axes = 1 + c->position.image;
     w->taps = c->position.taps, w->taps2 = c->position.image ? c->position.taps : 0;
@@ -48,7 +48,7 @@ static double *parameter(const oracle_model *o, int layer, int cross, const char
 
 /* n numbers of each head, and of a conv-spe that is no image re-sorted from (rows, D, R) to (D, rows, R). */
 static float *noise(const oracle_model *o, int op, const ll_attention_config *a, int gate, int rows) {
-    const int H = a->H, D = a->D, R = a->where.realizations, n = D * rows * R;
+    const int H = a->H, D = a->D, R = a->encoding.realizations, n = D * rows * R;
     uint64_t seed = (uint64_t)o->model->c->seed;
     uint32_t word[4];
     if (o->dropout) {
@@ -61,7 +61,7 @@ static float *noise(const oracle_model *o, int op, const ll_attention_config *a,
             all + h * n, (size_t)n, seed,
             ll_stream_id(LL_RANDOM_NOISE, o->model->c->position.shared ? 0 : (uint32_t)op, (uint32_t)(2 * h + gate)),
             0);
-    const int sorted = gate || a->position == LL_POSITION_SINE_SPE || a->where.taps2;
+    const int sorted = gate || a->position == LL_POSITION_SINE_SPE || a->encoding.taps2;
     for (int i = 0; i < n * H; i++) {
         const int h = i / n, e = i / (rows * R) % D, row = i / R % rows;
         out[i] = sorted ? all[i] : all[h * n + (row * D + e) * R + i % R];
@@ -75,7 +75,7 @@ static void encode(const oracle_model *o, int layer, int cross, oracle_case *s) 
                                         "gate",  "inv_freq", "alpha", "beta"};
     double *parameters[ORACLE_PARAMETERS];
     ll_attention_config *a = &s->c;
-    ll_position_config *w = &a->where;
+    ll_position_config *w = &a->encoding;
     if (a->position < LL_POSITION_ROPE || a->position == LL_POSITION_ROPE_LINEAR ||
         a->position > LL_POSITION_RELATIVE_S1)
         return;
@@ -112,8 +112,8 @@ void oracle_model_position_forward(const oracle_model *o, int layer, int cross, 
         return;
     }
     if (s->c.position == LL_POSITION_ORTHOGONAL) { /* draws, as projections are */
-        const ll_position_config *w = &o->model->attention[o->first + layer]->c.where;
-        s->c.where.basis = w->basis, s->c.where.theta = w->theta;
+        const ll_position_config *w = &o->model->attention[o->first + layer]->c.encoding;
+        s->c.encoding.basis = w->basis, s->c.encoding.theta = w->theta;
     }
     s->bias = parameter(o, layer, cross, "bias");
     s->distance_k = parameter(o, layer, cross, "distance_k"), s->distance_v = parameter(o, layer, cross, "distance_v");

@@ -37,10 +37,10 @@ static inline void make_permutation(int n) {
 static inline int approximate_call(ll_attention_config *c, int position, int causal, int cross) {
     const ll_kernel k = c->kernel;
     const int whole = k == LL_KERNEL_LINFORMER || k == LL_KERNEL_NYSTROM;
-    c->baseline.window = 5, c->baseline.length = ROOM, c->baseline.rank = RANK;
-    c->baseline.linformer_k = numbers + 900, c->baseline.linformer_v = numbers + 1300;
-    c->baseline.landmarks = 4, c->baseline.iterations = 3;
-    c->baseline.buckets = 4, c->baseline.chunk = 3, c->baseline.rounds = 2;
+    c->approximate.window = 5, c->approximate.length = ROOM, c->approximate.rank = RANK;
+    c->approximate.linformer_k = numbers + 900, c->approximate.linformer_v = numbers + 1300;
+    c->approximate.landmarks = 4, c->approximate.iterations = 3;
+    c->approximate.buckets = 4, c->approximate.chunk = 3, c->approximate.rounds = 2;
     const int before = position == LL_POSITION_ROPE || position == LL_POSITION_SINE_SPE ||
                        position == LL_POSITION_CONV_SPE || position == LL_POSITION_RELATIVE_S1;
     if (whole ? causal : cross) return 0;
@@ -56,7 +56,7 @@ static inline int describe(ll_attention_config *c, int kernel, int position, int
     if (kernel == LL_KERNEL_FAVOR) c->M = M;
     if (kernel == LL_KERNEL_RELU || kernel == LL_KERNEL_COS) c->M = M, c->feature_eps = 0.01f;
     c->projection = c->M ? numbers : NULL;
-    ll_position_config *w = &c->where;
+    ll_position_config *w = &c->encoding;
     w->realizations = R, w->sines = SINES, w->taps = TAPS, w->scales = SCALES, w->axes = 1, w->seed = 3;
     w->freqs = w->filter_q = numbers + 100, w->offsets = w->filter_k = numbers + 300, w->gains = numbers + 500;
     w->gate = numbers + 700, w->inv_freq = numbers + 750, w->alpha = numbers + 760, w->beta = numbers + 770;

@@ -53,10 +53,10 @@ static void test_a_model_of_the_same_kind(void **state) {
             const size_t W = (size_t)a->M * (size_t)ll_attention_width(a) * sizeof(float);
             if (a->M) assert_memory_equal(a->projection, b->projection, W);
             if (a->M) assert_memory_not_equal(c->projection, b->projection, W);
-            if (a->baseline.rotations)
-                assert_memory_equal(a->baseline.rotations, b->baseline.rotations, 4 * sizeof(float));
+            if (a->approximate.rotations)
+                assert_memory_equal(a->approximate.rotations, b->approximate.rotations, 4 * sizeof(float));
             if (a->permutation) assert_memory_equal(a->permutation, b->permutation, 6 * sizeof(int32_t));
-            if (a->where.theta) assert_memory_equal(a->where.theta, b->where.theta, 4 * sizeof(float));
+            if (a->encoding.theta) assert_memory_equal(a->encoding.theta, b->encoding.theta, 4 * sizeof(float));
         }
         if (m->c->model.task == LL_TASK_LM) {
             float x[4 * 11], y[4 * 11];

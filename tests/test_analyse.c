@@ -203,7 +203,7 @@ static void test_kernel_of_rotations(void **state) {
             for (int j = 0; j < T; j++) {
                 double mean = 0;
                 for (int t = 0; t < N / 2; t++)
-                    mean += cos((i - j) * (double)m->attention[1]->c.where.theta[h * (N / 2) + t]) / (N / 2);
+                    mean += cos((i - j) * (double)m->attention[1]->c.encoding.theta[h * (N / 2) + t]) / (N / 2);
                 assert_true(fabs((double)P[(h * T + i) * T + j] - mean) < 0.06);
             }
     ll_model_free(m);

@@ -10,11 +10,11 @@ typedef struct {
 } example;
 
 #define COMMON .H = 2, .input_scale = 0.4f
-#define LOCAL(w, how) COMMON, .kernel = LL_KERNEL_LOCAL, .baseline.window = (w), .causal = (how)
-#define LINFORMER(n, k) COMMON, .kernel = LL_KERNEL_LINFORMER, .baseline = {.length = (n), .rank = (k)}
-#define NYSTROM(m, n) COMMON, .kernel = LL_KERNEL_NYSTROM, .baseline = {.landmarks = (m), .iterations = (n)}
+#define LOCAL(w, how) COMMON, .kernel = LL_KERNEL_LOCAL, .approximate.window = (w), .causal = (how)
+#define LINFORMER(n, k) COMMON, .kernel = LL_KERNEL_LINFORMER, .approximate = {.length = (n), .rank = (k)}
+#define NYSTROM(m, n) COMMON, .kernel = LL_KERNEL_NYSTROM, .approximate = {.landmarks = (m), .iterations = (n)}
 #define REFORMER(n, c, r, how)                                                                                         \
-    COMMON, .kernel = LL_KERNEL_REFORMER, .baseline = {.buckets = (n), .chunk = (c), .rounds = (r)}, .causal = (how)
+    COMMON, .kernel = LL_KERNEL_REFORMER, .approximate = {.buckets = (n), .chunk = (c), .rounds = (r)}, .causal = (how)
 static const example examples[] = {
     {"value", {COMMON, .kernel = LL_KERNEL_VALUE, .D = 3, .E = 5}, 37, 37, 0, 1, 0, 1e-6},
     {"value, causal", {COMMON, .kernel = LL_KERNEL_VALUE, .causal = 1, .D = 3, .E = 4}, 1500, 1500, 0, 1, 0, 1e-6},
@@ -59,11 +59,11 @@ static drawn *draw(const example *x, int B, int how, uint64_t *seed) {
         gradient[i % 2][i / 2] = 1;
     }
     for (int i = 0; i < WEIGHTS; i++) rotations[i] = (float)draw_normal(&own);
-    c.baseline.rotations = rotations;
-    c.baseline.linformer_k = weight[0], c.baseline.linformer_v = weight[1];
+    c.approximate.rotations = rotations;
+    c.approximate.linformer_k = weight[0], c.approximate.linformer_v = weight[1];
     drawn *d = drawn_create(c, B, x->T, x->S, x->spread, how, seed);
     d->o.linformer_k = wide[0], d->o.linformer_v = wide[1];
-    d->call.dbaseline = (ll_approximate_gradients){gradient[0], gradient[1]};
+    d->call.dapproximate = (ll_approximate_gradients){gradient[0], gradient[1]};
     return d;
 }
 
@@ -108,7 +108,7 @@ static void test_definitions(void **state) {
             check_gradient(d, x, "dq", drawn_packed(d, &c->dq, T, D), heads * T * D, d->o.q, floor, &seed);
             check_gradient(d, x, "dk", drawn_packed(d, &c->dk, S, D), heads * S * D, d->o.k, floor, &seed);
             check_gradient(d, x, "dv", drawn_packed(d, &c->dv, S, E), heads * S * E, d->o.v, 0, &seed);
-            const int weights = x->c.baseline.length * x->c.baseline.rank;
+            const int weights = x->c.approximate.length * x->c.approximate.rank;
             for (int s = 0; s < 2 && weights; s++) {
                 for (int w = 0; w < weights; w++) gradient[s][w] -= 1;
                 check_gradient(d, x, s ? "dF" : "dE", gradient[s], weights, wide[s], 0, &seed);
@@ -294,16 +294,16 @@ static void test_refusals(void **state) {
     c.position = LL_POSITION_ROPE_LINEAR, refused(c, "value has no features");
     c.position = LL_POSITION_PERMUTE, refused(c, "value has no features");
     c = value, c.kernel = LL_KERNEL_LOCAL, refused(c, "window of 0");
-    c.baseline.window = 4, c.M = 3, refused(c, "local has no features");
+    c.approximate.window = 4, c.M = 3, refused(c, "local has no features");
     c = (ll_attention_config){LINFORMER(8, 2), .D = 4, .E = 4}, refused(c, "needs its projections");
-    c.baseline.linformer_k = c.baseline.linformer_v = &one, c.causal = 1, refused(c, "cannot be causal");
-    c.causal = 0, c.baseline.rank = 0, refused(c, "from 8 tokens to 0");
+    c.approximate.linformer_k = c.approximate.linformer_v = &one, c.causal = 1, refused(c, "cannot be causal");
+    c.causal = 0, c.approximate.rank = 0, refused(c, "from 8 tokens to 0");
     c = (ll_attention_config){NYSTROM(0, 6), .D = 4, .E = 4}, refused(c, "0 landmarks");
-    c.baseline.landmarks = 3, c.baseline.iterations = 0, refused(c, "0 iterations");
-    c.baseline.iterations = 6, c.causal = 1, refused(c, "cannot be causal");
+    c.approximate.landmarks = 3, c.approximate.iterations = 0, refused(c, "0 iterations");
+    c.approximate.iterations = 6, c.causal = 1, refused(c, "cannot be causal");
     c = (ll_attention_config){REFORMER(3, 4, 1, 0), .D = 4, .E = 4}, refused(c, "3 buckets");
-    c.baseline.buckets = 4, c.baseline.rounds = 0, refused(c, "0 rounds");
-    c.baseline.rounds = 1, c.where = (ll_position_config){.realizations = 4, .sines = 1};
+    c.approximate.buckets = 4, c.approximate.rounds = 0, refused(c, "0 rounds");
+    c.approximate.rounds = 1, c.encoding = (ll_position_config){.realizations = 4, .sines = 1};
     c.position = LL_POSITION_SINE_SPE, refused(c, "tells them apart");
     c = value, c.kernel = (ll_kernel)99, refused(c, "no kernel 99");
 }
@@ -323,8 +323,8 @@ static void test_calls_refused(void **state) {
     CHECK_OK(ll_attention_forward(op, &call));
     assert_memory_equal(x, y, sizeof x);
     ll_attention_free(op);
-    const ll_attention_config linformer = {LINFORMER(3, 1), .D = 1, .E = 1, .baseline.linformer_k = mask,
-                                           .baseline.linformer_v = mask};
+    const ll_attention_config linformer = {LINFORMER(3, 1), .D = 1, .E = 1, .approximate.linformer_k = mask,
+                                           .approximate.linformer_v = mask};
     call.q = call.k = v;
     CHECK_OK(ll_attention_create(&op, &linformer));
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "4 tokens, but linformer's projections end at 3");

@@ -1,57 +1,6 @@
 /* A sequence cut into calls that hand a state on is the sequence in one call: outputs and all gradients, for every
  * kernel and position whose state has a constant size; the same bits where the calls end as chunks do. */
-#include "attention/feature/maps.h"
-#include "base/memory.h"
-#include "drawn.h"
-#include "ragged.h"
-
-enum { LONG = 2200, TENSORS = 10 };
-
-/* One call's tensors (1, H, T, D or E), and gradients of what trains. */
-typedef struct {
-    int T;
-    float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv, gate, dgate */
-    float ddecay[H];
-} tensors;
-
-static int width(int i) {
-    return i >= 8 ? 1 : i == 0 || i == 1 || i == 5 || i == 6 ? D : E;
-}
-
-static tensors tensors_create(int T, uint64_t seed) {
-    tensors t = {.T = T};
-    for (int i = 0; i < TENSORS; i++) {
-        t.x[i] = calloc((size_t)(H * T * width(i)) + 1, sizeof(float));
-        assert_non_null(t.x[i]);
-        for (int n = 0; n < H * T * width(i) && i < 4; n++) t.x[i][n] = (float)(0.8 * draw_normal(&seed));
-        for (int n = 0; n < H * T && i == 8; n++) t.x[i][n] = (float)(-0.1 * draw_uniform(&seed));
-    }
-    return t;
-}
-
-static void tensors_free(tensors *t) {
-    for (int i = 0; i < TENSORS; i++) free(t->x[i]);
-}
-
-static ll_view view(const tensors *t, int i, int from) {
-    const size_t w = (size_t)width(i), head = w * (size_t)t->T;
-    return (ll_view){t->x[i] + (size_t)from * w, H * head, head, w};
-}
-
-static ll_attention_call call_of(const ll_attention *op, tensors *t, int from, int queries, int keys) {
-    ll_attention_call c = {.B = 1, .T = queries, .S = keys, .query_offset = from, .key_offset = from};
-    c.q = view(t, 0, from), c.k = view(t, 1, from), c.v = view(t, 2, from), c.g = view(t, 3, from);
-    c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
-    c.ddecay = t->ddecay;
-    if (ll_operator_of_kernel(op->c.kernel)->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
-    return c;
-}
-
-static float *saved_for(const ll_attention *op, const ll_attention_call *c) {
-    float *saved = calloc(ll_attention_saved(op, c) + 1, sizeof *saved);
-    assert_non_null(saved);
-    return saved;
-}
+#include "carried.h"
 
 static void run_whole(const ll_attention *op, tensors *t) {
     ll_attention_call c = call_of(op, t, 0, t->T, t->T);
@@ -354,8 +303,8 @@ static void test_others_keep_bits(void **state) {
         const int s2 = form == 3;
         assert_true(describe(&c, s2 ? LL_KERNEL_RELU : LL_KERNEL_LOCAL,
                              s2 ? LL_POSITION_RELATIVE_S2 : form ? LL_POSITION_ROPE : LL_POSITION_NONE, 1, 0));
-        if (s2) c.where.keyless = H;
-        c.baseline.window = form == 2 ? 700 : 50;
+        if (s2) c.encoding.keyless = H;
+        c.approximate.window = form == 2 ? 700 : 50;
         check_bits(&c, cut);
     }
 }
@@ -379,6 +328,8 @@ static void test_what_cannot_be(void **state) {
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "same offset");
     call = (ll_attention_call){.B = 1, .query_offset = -3, .key_offset = -3};
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "begin at 0");
+    call = (ll_attention_call){.B = 2, .offsets = (int64_t[]){0, -1}};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "those of sequence 1 at -1");
     ll_attention_free(op);
 }
 

@@ -10,13 +10,15 @@ static const struct {
     ll_attention_config c;
 } kernels[] = {
     {"value", NULL, NULL, {.kernel = LL_KERNEL_VALUE, .causal = 1}},
-    {"local", "window", "4", {.kernel = LL_KERNEL_LOCAL, .causal = 1, .baseline.window = 4}},
-    {"linformer", NULL, NULL, {.kernel = LL_KERNEL_LINFORMER, .baseline = {.length = LENGTH, .rank = RANK}}},
-    {"nystrom", "landmarks", "7", {.kernel = LL_KERNEL_NYSTROM, .baseline = {.landmarks = 7, .iterations = 6}}},
+    {"local", "window", "4", {.kernel = LL_KERNEL_LOCAL, .causal = 1, .approximate.window = 4}},
+    {"linformer", NULL, NULL, {.kernel = LL_KERNEL_LINFORMER, .approximate = {.length = LENGTH, .rank = RANK}}},
+    {"nystrom", "landmarks", "7", {.kernel = LL_KERNEL_NYSTROM, .approximate = {.landmarks = 7, .iterations = 6}}},
     {"reformer",
      "chunk",
      "3",
-     {.kernel = LL_KERNEL_REFORMER, .causal = 1, .baseline = {.chunk = CHUNK, .rounds = ROUNDS, .buckets = 2 * HALF}}},
+     {.kernel = LL_KERNEL_REFORMER,
+      .causal = 1,
+      .approximate = {.chunk = CHUNK, .rounds = ROUNDS, .buckets = 2 * HALF}}},
 };
 enum { KERNELS = sizeof kernels / sizeof *kernels };
 
@@ -89,7 +91,7 @@ static void test_cases(void **state) {
     for (int i = 0; i < KERNELS; i++) {
         oracle_case o = {.c = kernels[i].c, .B = B, .T = L, .S = L};
         double y[B * H * L * E], *weights[2] = {wide(weight[0], LENGTH * RANK), wide(weight[1], LENGTH * RANK)}, r[H];
-        o.c.H = H, o.c.D = D, o.c.E = E, o.c.input_scale = 0.5f, o.c.baseline.rotations = rotations;
+        o.c.H = H, o.c.D = D, o.c.E = E, o.c.input_scale = 0.5f, o.c.approximate.rotations = rotations;
         o.q = wide(q, B * H * L * D), o.k = wide(k, B * H * L * D), o.v = wide(v, B * H * L * E);
         o.g = wide(g, B * H * L * E), o.linformer_k = weights[0], o.linformer_v = weights[1];
         o.r = r, r[0] = r[1] = 1;

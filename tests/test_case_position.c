@@ -140,21 +140,21 @@ static void test_files_are_operators(void **state) {
     (void)state;
     ll_attention_config c = {.kernel = LL_KERNEL_ELU1, .position = LL_POSITION_RELATIVE_S2, .input_scale = 1};
     c.query_max = c.key_max = LL_MAX_NONE, c.max_of_u = 1;
-    c.where = (ll_position_config){.clip = CLIP, .keyless = 2, .axes = 2, .rpe = numbers("rpe")};
+    c.encoding = (ll_position_config){.clip = CLIP, .keyless = 2, .axes = 2, .rpe = numbers("rpe")};
     c.width = 2, c.height = 4, c.before = 1;
     const meta rpe[2] = {{"grad.rpe", NULL}};
     check_case(&s2, c, 1, rpe, (size_t[]){(CLIP + 1) * D});
-    c.where.keyless = H, c.where.axes = 1, c.before = 0, c.causal = 1, c.where.rpe = numbers("rpe");
+    c.encoding.keyless = H, c.encoding.axes = 1, c.before = 0, c.causal = 1, c.encoding.rpe = numbers("rpe");
     check_case(&keyless, c, 0, rpe, (size_t[]){(CLIP + 1) * D});
     c = (ll_attention_config){.kernel = LL_KERNEL_SOFTMAX, .position = LL_POSITION_T5, .input_scale = 0.5f};
-    c.causal = 1, c.where.bias = numbers("bias");
+    c.causal = 1, c.encoding.bias = numbers("bias");
     check_case(&t5, c, H, (meta[2]){{"grad.bias", NULL}}, (size_t[]){H * 32});
-    c.position = LL_POSITION_SHAW, c.causal = 0, c.where.clip = CLIP;
-    c.where.distance_k = numbers("distance_k"), c.where.distance_v = numbers("distance_v");
+    c.position = LL_POSITION_SHAW, c.causal = 0, c.encoding.clip = CLIP;
+    c.encoding.distance_k = numbers("distance_k"), c.encoding.distance_v = numbers("distance_v");
     check_case(&shaw, c, H, (meta[2]){{"grad.distance_k", NULL}, {"grad.distance_v", NULL}},
                (size_t[]){(2 * CLIP + 1) * D, (2 * CLIP + 1) * E});
     c = (ll_attention_config){.kernel = LL_KERNEL_RELU, .position = LL_POSITION_ORTHOGONAL, .input_scale = 1};
-    c.causal = 1, c.den = LL_DEN_NONE, c.where.theta = numbers("theta"), c.where.basis = numbers("basis");
+    c.causal = 1, c.den = LL_DEN_NONE, c.encoding.theta = numbers("theta"), c.encoding.basis = numbers("basis");
     check_case(&rotated, c, H, (meta[2]){{NULL, NULL}}, (size_t[]){0});
 }
 

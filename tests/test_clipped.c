@@ -17,7 +17,7 @@ typedef struct {
 } clipped;
 
 static int is_keyed(const ll_attention_config *c, int h) {
-    return h < c->H - c->where.keyless;
+    return h < c->H - c->encoding.keyless;
 }
 
 static void solve(clipped *p, double *y) {
@@ -45,11 +45,11 @@ static ll_attention_config configure(int kernel, int causal, int T, uint64_t *se
                              .E = 4,
                              .kernel = kernels[kernel],
                              .input_scale = 0.6f};
-    c.where.clip = draw_int(seed, 1, 5);
-    c.where.keyless = draw_int(seed, 1, c.H);
-    c.where.axes = draw_int(seed, 1, 2);
+    c.encoding.clip = draw_int(seed, 1, 5);
+    c.encoding.keyless = draw_int(seed, 1, c.H);
+    c.encoding.axes = draw_int(seed, 1, 2);
     c.before = draw_int(seed, 0, 1);
-    if (c.where.axes == 2) c.width = draw_int(seed, 1, 5), c.height = T / c.width - draw_int(seed, 0, 1);
+    if (c.encoding.axes == 2) c.width = draw_int(seed, 1, 5), c.height = T / c.width - draw_int(seed, 0, 1);
     if (c.height < 1) c.height = 1;
     if (c.kernel == LL_KERNEL_FAVOR || kernel >= 6) c.M = 7;
     if (kernel == 2) c.features = LL_FEATURES_HYPERBOLIC;
@@ -67,12 +67,12 @@ static ll_attention_config configure(int kernel, int causal, int T, uint64_t *se
 static clipped *create(ll_attention_config c, int B, int T, int S, int how, double spread, uint64_t *seed) {
     clipped *p = calloc(1, sizeof *p);
     assert_non_null(p);
-    p->n = (c.where.clip + 1) * c.D;
+    p->n = (c.encoding.clip + 1) * c.D;
     p->stored = drawn_normals(p->n, spread, seed);
     p->gradient = drawn_normals(p->n, 0, seed);
     p->rpe = calloc((size_t)p->n, sizeof *p->rpe);
     for (int i = 0; i < p->n; i++) p->rpe[i] = (double)p->stored[i];
-    c.where.rpe = p->stored;
+    c.encoding.rpe = p->stored;
     p->d = drawn_create(c, B, T, S, 0.8, how, seed);
     p->d->call.dposition.rpe = p->gradient;
     p->tops = calloc((size_t)(2 * B * c.H * T), sizeof *p->tops);
@@ -90,8 +90,8 @@ static void destroy(clipped *p) {
 static const char *name(const clipped *p) {
     static char text[500];
     const ll_attention_config *c = &p->d->config;
-    snprintf(text, sizeof text, "clip %d keyless %d axes %d image %d x %d before %d: %s", c->where.clip,
-             c->where.keyless, c->where.axes, c->width, c->height, c->before, drawn_name(p->d));
+    snprintf(text, sizeof text, "clip %d keyless %d axes %d image %d x %d before %d: %s", c->encoding.clip,
+             c->encoding.keyless, c->encoding.axes, c->width, c->height, c->before, drawn_name(p->d));
     return text;
 }
 
@@ -146,7 +146,7 @@ static void test_nothing_is_far(void **state) {
     for (int causal = 0; causal < 2; causal++) {
         ll_attention_config c = {.position = LL_POSITION_RELATIVE_S2, .causal = causal, .H = 1, .D = 4, .E = 3};
         c.kernel = LL_KERNEL_SOFTMAX, c.input_scale = 1;
-        c.where = (ll_position_config){.clip = 6, .keyless = 1, .axes = 1};
+        c.encoding = (ll_position_config){.clip = 6, .keyless = 1, .axes = 1};
         clipped *p = create(c, 1, 6, 6, 0, 0.5, &seed);
         for (int t = 0; t < 6; t++) p->d->call.q.data[(size_t)t * p->d->call.q.token] = 4, p->d->o.q[t * 4] = 4;
         p->stored[6 * 4] = 10, p->rpe[6 * 4] = 10;
@@ -223,20 +223,20 @@ static void test_what_cannot_be(void **state) {
                                       .E = 2,
                                       .input_scale = 1,
                                       .causal = 1,
-                                      .where = {.clip = 3, .keyless = 1, .axes = 1, .rpe = some}};
+                                      .encoding = {.clip = 3, .keyless = 1, .axes = 1, .rpe = some}};
     ll_attention_config c;
     ll_attention *op;
 #define REFUSED(change, word)                                                                                          \
     c = base;                                                                                                          \
     change;                                                                                                            \
     CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word)
-    REFUSED(c.where.clip = 0, "clip");
-    REFUSED(c.where.clip = 256, "clip");
-    REFUSED(c.where.keyless = 3, "heads");
-    REFUSED(c.where.keyless = 0, "heads");
-    REFUSED(c.where.rpe = NULL, "vectors");
-    REFUSED(c.where.axes = 0, "axes");
-    REFUSED(c.where.axes = 2, "image size");
+    REFUSED(c.encoding.clip = 0, "clip");
+    REFUSED(c.encoding.clip = 256, "clip");
+    REFUSED(c.encoding.keyless = 3, "heads");
+    REFUSED(c.encoding.keyless = 0, "heads");
+    REFUSED(c.encoding.rpe = NULL, "vectors");
+    REFUSED(c.encoding.axes = 0, "axes");
+    REFUSED(c.encoding.axes = 2, "image size");
     REFUSED(c.before = -1, "position");
     REFUSED(c.decay = one, "decay");
     REFUSED((c.kernel = LL_KERNEL_FAVOR, c.features = LL_FEATURES_TRIGONOMETRIC, c.M = 2, c.projection = some,

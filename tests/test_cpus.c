@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/cpus.h"
 #include "base/parallel.h"
 
 /* folder/name with this text; folders on the way are made. */
@@ -71,6 +72,11 @@ static void test_damaged_groups(void **state) {
     assert_int_equal(limit("bad", "0:/a\n\n::\n"), 0);
     assert_int_equal(ll_cpu_limit(at("gone"), at("bad")), 0);
     assert_in_range(ll_count_cpus(), 1, 8192);
+    put("few/cpu.max", "100000 100000\n"); /* one processor, whatever the machine has */
+    put("groups", "0::/\n");
+    assert_int_equal(ll_count_cpus_in(at("groups"), at("few")), 1);
+    put("many/cpu.max", "max 100000\n");
+    assert_int_equal(ll_count_cpus_in(at("groups"), at("many")), ll_count_cpus_in(at("gone"), at("many")));
 }
 
 int main(void) {

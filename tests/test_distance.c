@@ -16,7 +16,7 @@ static ll_attention_config configure(int t5, int causal, uint64_t *seed) {
     ll_attention_config c = {.kernel = LL_KERNEL_SOFTMAX, .position = t5 ? LL_POSITION_T5 : LL_POSITION_SHAW};
     c.causal = causal, c.H = draw_int(seed, 1, 3), c.D = draw_int(seed, 1, 20), c.E = draw_int(seed, 1, 20);
     c.input_scale = 0.4f;
-    c.where.clip = draw_int(seed, 0, 2) ? draw_int(seed, 1, 6) : 40;
+    c.encoding.clip = draw_int(seed, 0, 2) ? draw_int(seed, 1, 6) : 40;
     return c;
 }
 
@@ -24,7 +24,7 @@ static ll_attention_config configure(int t5, int causal, uint64_t *seed) {
 static placed *create(ll_attention_config c, int which, int B, int T, int S, int how, uint64_t *seed) {
     placed *p = calloc(1, sizeof *p);
     assert_non_null(p);
-    const int t5 = c.position == LL_POSITION_T5, n = c.where.clip * (c.causal ? 1 : 2) + 1;
+    const int t5 = c.position == LL_POSITION_T5, n = c.encoding.clip * (c.causal ? 1 : 2) + 1;
     p->n[BIAS] = t5 ? 32 * c.H : 0;
     p->n[KEYS] = !t5 && which & 1 ? n * c.D : 0;
     p->n[VALUES] = !t5 && which & 2 ? n * c.E : 0;
@@ -34,9 +34,9 @@ static placed *create(ll_attention_config c, int which, int B, int T, int S, int
         p->parameter[i] = calloc((size_t)p->n[i] + 1, sizeof(double));
         for (int k = 0; k < p->n[i]; k++) p->parameter[i][k] = (double)p->stored[i][k];
     }
-    c.where.bias = t5 ? p->stored[BIAS] : NULL;
-    c.where.distance_k = p->n[KEYS] ? p->stored[KEYS] : NULL;
-    c.where.distance_v = p->n[VALUES] ? p->stored[VALUES] : NULL;
+    c.encoding.bias = t5 ? p->stored[BIAS] : NULL;
+    c.encoding.distance_k = p->n[KEYS] ? p->stored[KEYS] : NULL;
+    c.encoding.distance_v = p->n[VALUES] ? p->stored[VALUES] : NULL;
     p->d = drawn_create(c, B, T, S, 1, how, seed);
     p->d->call.dposition.bias = p->gradient[BIAS];
     p->d->call.dposition.distance_k = p->gradient[KEYS];
@@ -57,7 +57,7 @@ static void destroy(placed *p) {
 
 static const char *name(const placed *p) {
     static char text[500];
-    snprintf(text, sizeof text, "%s clip %d%s%s: %s", p->n[BIAS] ? "t5" : "shaw", p->d->config.where.clip,
+    snprintf(text, sizeof text, "%s clip %d%s%s: %s", p->n[BIAS] ? "t5" : "shaw", p->d->config.encoding.clip,
              p->n[KEYS] ? " keys" : "", p->n[VALUES] ? " values" : "", drawn_name(p->d));
     return text;
 }
@@ -214,13 +214,13 @@ static void test_what_cannot_be(void **state) {
     const float some[64] = {0};
     const int32_t pair[2] = {1, 0};
     const ll_attention_config t5 = {
-        .position = LL_POSITION_T5, .H = 1, .D = 2, .E = 2, .input_scale = 1, .where = {.bias = some}};
+        .position = LL_POSITION_T5, .H = 1, .D = 2, .E = 2, .input_scale = 1, .encoding = {.bias = some}};
     const ll_attention_config shaw = {.position = LL_POSITION_SHAW,
                                       .H = 1,
                                       .D = 2,
                                       .E = 2,
                                       .input_scale = 1,
-                                      .where = {.clip = 4, .distance_k = some}};
+                                      .encoding = {.clip = 4, .distance_k = some}};
     ll_attention_config c;
     ll_attention *op;
 #define REFUSED(base, change, word)                                                                                    \
@@ -229,11 +229,11 @@ static void test_what_cannot_be(void **state) {
     CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word)
     REFUSED(t5, c.kernel = LL_KERNEL_RELU, "use softmax");
     REFUSED(shaw, c.kernel = LL_KERNEL_ELU1, "use softmax");
-    REFUSED(t5, c.where.bias = NULL, "biases");
+    REFUSED(t5, c.encoding.bias = NULL, "biases");
     REFUSED(t5, c.permutation = pair, "permut");
-    REFUSED(shaw, c.where.clip = 0, "clips");
-    REFUSED(shaw, c.where.clip = 256, "clips");
-    REFUSED(shaw, c.where.distance_k = NULL, "vectors");
+    REFUSED(shaw, c.encoding.clip = 0, "clips");
+    REFUSED(shaw, c.encoding.clip = 256, "clips");
+    REFUSED(shaw, c.encoding.distance_k = NULL, "vectors");
 #undef REFUSED
     uint64_t seed = 76;
     for (int kind = 0; kind < 2; kind++) {

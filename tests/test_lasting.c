@@ -207,11 +207,11 @@ static void test_kernels_without_features_refuse_what_needs_them(void **state) {
         ll_attention_config c = ll_attention_default();
         ll_attention *op = NULL;
         c.kernel = kernels[i], c.causal = 0, c.H = 2, c.D = c.E = 4;
-        c.baseline = (ll_approximate_config){.window = 3, .length = 8, .rank = 2, .landmarks = 2, .iterations = 2};
-        c.baseline.buckets = 4, c.baseline.chunk = 2, c.baseline.rounds = 1;
-        c.baseline.linformer_k = c.baseline.linformer_v = numbers;
-        c.where.theta = c.where.basis = c.where.rpe = numbers;
-        c.where.clip = 2, c.where.keyless = c.where.axes = 1;
+        c.approximate = (ll_approximate_config){.window = 3, .length = 8, .rank = 2, .landmarks = 2, .iterations = 2};
+        c.approximate.buckets = 4, c.approximate.chunk = 2, c.approximate.rounds = 1;
+        c.approximate.linformer_k = c.approximate.linformer_v = numbers;
+        c.encoding.theta = c.encoding.basis = c.encoding.rpe = numbers;
+        c.encoding.clip = 2, c.encoding.keyless = c.encoding.axes = 1;
         c.position = LL_POSITION_ORTHOGONAL;
         CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, "no features that a matrix could turn");
         c.position = LL_POSITION_RELATIVE_S2;

@@ -100,6 +100,11 @@ static void test_cost(void **state) {
     assert_true(ll_model_cost(softmax, 9).multiply_adds == 2 * (4 * 256 + feed + 2 * 9 * 16) + head);
     assert_int_equal(ll_model_cost(linear, 5).stream_bytes, 2 * 2 * 16 * 9 * 8);
     assert_int_equal(ll_model_cost(softmax, 5).stream_bytes, 2 * 5 * 32 * 4);
+    /* Keys and values of one head of two; a gated feed-forward layer. */
+    ll_model *grouped = tiny_model("attention.kernel=softmax model.kv-heads=1 model.activation=swiglu");
+    const double weights = 16 * (16 + 8 + 8 + 16);
+    assert_true(ll_model_cost(grouped, 9).multiply_adds == 2 * (weights + 1.5 * feed + 2 * 9 * 16) + head);
+    ll_model_free(grouped);
     ll_model_free(linear);
     ll_model_free(favor);
     ll_model_free(softmax);

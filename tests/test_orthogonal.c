@@ -95,7 +95,7 @@ static ll_attention_config configure(int kernel, int causal, uint64_t *seed) {
     float *basis = drawn_normals(c.H * m * m, 1, seed), *theta = drawn_normals(c.H * (m / 2), 1, seed);
     for (int h = 0; h < c.H; h++)
         CHECK_OK(ll_draw_rotation(basis + h * m * m, theta + h * (m / 2), m, 6, draw_int(seed, 0, 99), h));
-    c.where.basis = basis, c.where.theta = theta;
+    c.encoding.basis = basis, c.encoding.theta = theta;
     if (causal && draw_int(seed, 0, 1)) {
         float *decay = drawn_normals(c.H, 1, seed);
         for (int h = 0; h < c.H; h++) decay[h] = (float)(0.5 + 0.5 * draw_uniform(seed));
@@ -105,8 +105,8 @@ static ll_attention_config configure(int kernel, int causal, uint64_t *seed) {
 }
 
 static void finish(drawn *d) {
-    free((void *)d->config.where.basis);
-    free((void *)d->config.where.theta);
+    free((void *)d->config.encoding.basis);
+    free((void *)d->config.encoding.theta);
     drawn_free(d);
 }
 
@@ -197,7 +197,7 @@ static void test_what_cannot_be(void **state) {
                                       .D = 2,
                                       .E = 2,
                                       .input_scale = 1,
-                                      .where = {.basis = some, .theta = some}};
+                                      .encoding = {.basis = some, .theta = some}};
     ll_attention_config c;
     ll_attention *op;
 #define REFUSED(change, word)                                                                                          \
@@ -207,8 +207,8 @@ static void test_what_cannot_be(void **state) {
     REFUSED(c.kernel = LL_KERNEL_SOFTMAX, "another position");
     REFUSED(c.D = 1, "2 to 2048");
     REFUSED(c.D = 4096, "2 to 2048");
-    REFUSED(c.where.basis = NULL, "basis");
-    REFUSED(c.where.theta = NULL, "angles");
+    REFUSED(c.encoding.basis = NULL, "basis");
+    REFUSED(c.encoding.theta = NULL, "angles");
     REFUSED(c.permutation = pair, "permut");
     REFUSED(c.den = LL_DEN_EPS_PHI, "divisor");
     REFUSED((c.kernel = LL_KERNEL_FAVOR, c.M = 2, c.projection = some, c.causal = 1, c.feature_eps = 0.1f), "eps 0");

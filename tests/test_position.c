@@ -35,7 +35,7 @@ static void set_kernel(ll_attention_config *c, int kernel) {
 /* Sizes and noise; parameters are set by `store`. */
 static ll_attention_config configure(ll_position position, int kernel, int causal, int T, uint64_t *seed) {
     ll_attention_config c = {.position = position, .causal = causal, .H = 2, .D = 6, .E = 5};
-    ll_position_config *w = &c.where;
+    ll_position_config *w = &c.encoding;
     const int HD = c.H * c.D, image = !causal && draw_int(seed, 0, 1);
     set_kernel(&c, kernel);
     if (draw_int(seed, 0, 1) && c.kernel != LL_KERNEL_SOFTMAX) c.den = LL_DEN_EPS_L, c.den_eps = 0.01f;
@@ -67,7 +67,7 @@ static void set_parameters(placed *p) {
     ll_position_gradients *d = &p->d->call.dposition;
     d->freqs = g[0], d->offsets = g[1], d->gains = g[2], d->filter_q = g[3], d->filter_k = g[4];
     d->gate = g[5], d->inv_freq = g[6], d->alpha = g[7], d->beta = g[8];
-    ll_position_config *w = &p->d->config.where;
+    ll_position_config *w = &p->d->config.encoding;
     w->freqs = s[0], w->offsets = s[1], w->gains = s[2], w->filter_q = s[3], w->filter_k = s[4];
     w->gate = w->gate ? s[5] : NULL;
     w->inv_freq = s[6], w->alpha = s[7], w->beta = s[8];
@@ -104,8 +104,8 @@ static void destroy(placed *p) {
         free(p->gradient[i]);
         free(p->parameter[i]);
     }
-    free((void *)p->d->config.where.noise);
-    free((void *)p->d->config.where.gate_noise);
+    free((void *)p->d->config.encoding.noise);
+    free((void *)p->d->config.encoding.gate_noise);
     free(p->e.q);
     free(p->e.k);
     free(p->tops);
@@ -131,7 +131,8 @@ static const char *name(const placed *p) {
     static const char *const names[] = {"rope", "rope-linear", "sine-spe", "conv-spe", "relative-s1"};
     static char text[500];
     snprintf(text, sizeof text, "%s%s axes %d before %d: %s", names[p->d->config.position - LL_POSITION_ROPE],
-             p->d->config.where.gate ? " gated" : "", p->d->config.where.axes, p->d->config.before, drawn_name(p->d));
+             p->d->config.encoding.gate ? " gated" : "", p->d->config.encoding.axes, p->d->config.before,
+             drawn_name(p->d));
     return text;
 }
 
@@ -215,17 +216,17 @@ static void check_stream(ll_position position, int kernel, int drawn_noise, uint
     const int T = draw_int(seed, 1, 150);
     placed *p = create(configure(position, kernel, 1, T, seed), 2, T, T, 0, seed);
     drawn *d = p->d;
-    const float *noise = d->config.where.noise;
+    const float *noise = d->config.encoding.noise;
     solve(p, d->y);
-    d->config.where.seed = 5;
+    d->config.encoding.seed = 5;
     if (drawn_noise) {
-        d->config.where.noise = NULL;
+        d->config.encoding.noise = NULL;
         drawn_run(d, 0, 0);
         const float *y = drawn_packed(d, &d->call.y, T, d->config.E);
         for (int i = 0; i < 2 * d->config.H * T * d->config.E; i++) d->y[i] = (double)y[i];
     }
     drawn_stream(d, name(p), kernel == 0, 2e-5, seed);
-    d->config.where.noise = noise;
+    d->config.encoding.noise = noise;
     destroy(p);
 }
 
@@ -246,14 +247,15 @@ static void test_drawn_noise_means_its_kernel(void **state) {
     ll_attention_config c = {.kernel = LL_KERNEL_SOFTMAX, .H = 1, .D = 1, .E = 1, .causal = 1};
     c.input_scale = (float)(1 / sqrt(R)); /* q^.k^ carries R / sqrt(R D) */
     c.position = LL_POSITION_SINE_SPE;
-    c.where = (ll_position_config){.realizations = R, .sines = 2, .freqs = freqs, .offsets = offsets, .gains = gains};
+    c.encoding = (ll_position_config){
+        .realizations = R, .sines = 2, .freqs = freqs, .offsets = offsets, .gains = gains};
     double logit[2];
     for (int draw = 0; draw < 2; draw++) {
         ll_attention *op;
         float v[] = {0, 1}, y[2];
         const float x[] = {one, one};
         const ll_view in = {(float *)x, 2, 2, 1};
-        c.where.seed = 11 + (uint64_t)draw;
+        c.encoding.seed = 11 + (uint64_t)draw;
         CHECK_OK(ll_attention_create(&op, &c));
         ll_attention_call call = {.B = 1, .T = 2, .S = 2, .q = in, .k = in, .v = {v, 2, 2, 1}, .y = {y, 2, 2, 1}};
         CHECK_OK(ll_attention_forward(op, &call));
@@ -309,20 +311,20 @@ static void test_what_cannot_be(void **state) {
     c.den = LL_DEN_SUM;
     c.position = LL_POSITION_SINE_SPE;
     refuse(c, "sines");
-    c.where.sines = 2;
+    c.encoding.sines = 2;
     refuse(c, "freqs");
-    c.where.freqs = c.where.offsets = c.where.gains = some;
+    c.encoding.freqs = c.encoding.offsets = c.encoding.gains = some;
     refuse(c, "realizations");
     c.position = LL_POSITION_CONV_SPE;
     refuse(c, "taps");
-    c.where.taps = 2, c.where.taps2 = 2, c.where.realizations = 4;
-    c.where.filter_q = c.where.filter_k = some;
+    c.encoding.taps = 2, c.encoding.taps2 = 2, c.encoding.realizations = 4;
+    c.encoding.filter_q = c.encoding.filter_k = some;
     refuse(c, "causal");
     c.causal = 0;
     refuse(c, "image size");
     c.position = LL_POSITION_RELATIVE_S1;
     refuse(c, "scales");
-    c.where.scales = 2;
+    c.encoding.scales = 2;
     refuse(c, "axes");
 }
 

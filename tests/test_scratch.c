@@ -18,7 +18,7 @@ static void want(ll_attention_call *c, learnt *d) {
                                &p->gate,  &p->inv_freq,   &p->alpha,     &p->beta,     &p->rpe,
                                &p->bias,  &p->distance_k, &p->distance_v};
     for (int i = 0; i < PARTS; i++) *to[i] = d->part[i];
-    c->dbaseline.linformer_k = d->part[PARTS], c->dbaseline.linformer_v = d->part[PARTS + 1];
+    c->dapproximate.linformer_k = d->part[PARTS], c->dapproximate.linformer_v = d->part[PARTS + 1];
     c->ddecay = d->ddecay;
 }
 
@@ -62,7 +62,8 @@ static void check(const ll_attention *op, int threads, int packed, int saved) {
     ll_set_threads(1);
     CHECK_OK(ll_attention_forward(op, &a.call));
     if (saved) CHECK_OK(ll_attention_backward(op, &a.call));
-    ll_set_threads(threads);
+    b.call.threads = threads;
+    ll_set_threads(4 * threads); /* as another thread may say during the call: its number is fixed */
     CHECK_OK(run(op, &b.call, 0));
     if (saved) CHECK_OK(run(op, &b.call, 1));
     assert_memory_equal(a.data, b.data, a.size * sizeof *a.data);
@@ -91,7 +92,7 @@ static void test_every_pair(void **state) {
                     ll_attention_set_tile(op, 2); /* so that heads are shared, too */
                     for (int packed = 0; packed < 2; packed++) {
                         check(op, 1, packed, 0);
-                        check(op, 4, packed, 1);
+                        check(op, 3, packed, 1); /* the last of four heads is shared */
                     }
                     ll_attention_free(op);
                     ran++;

@@ -166,7 +166,7 @@ static void check_parameters(int kernel, int position, int causal, int n) {
         arrays one = arrays_of(op, 1, s->queries, s->keys, 1);
         fill_sequence(&one.call, &alone, (uint64_t)i + 1);
         ll_attention_call *call = i < 0 ? &all.call : &one.call;
-        call->dposition.alpha = call->dposition.rpe = call->dposition.bias = call->dbaseline.linformer_v = to;
+        call->dposition.alpha = call->dposition.rpe = call->dposition.bias = call->dapproximate.linformer_v = to;
         call->ddecay = i < 0 ? r : own_r;
         run(op, call);
         for (int e = 0; e < n; e++) sum[e] += (double)own[e];

@@ -7,12 +7,9 @@
  *   favor+permute-random, relu+permute-random: with position.cycles = random; only where asked for
  *   favor-one-head, relu-one-head: what is shared out within a head; only where asked for
  *
- * Needed work counts the products that the mathematics asks for, 2 flop a multiply-add, for each token and
- * head: 2 M D for the features of a query and of a key each (favor alone), 2 M E for what a key adds to the
- * state and for what a query reads of it; softmax: 2 T D and 2 T E, causal half of that; sine-spe: 4 K D R, and
- * conv-spe: 2 P D R multiply-adds, R = D = 64, for a query and a key. Backward needs two
- * products for each of forward's. Whatever is done besides (products within a causal tile, features made
- * again by backward) does not count. */
+ * Needed work is what the operator's descriptor says of its cost: the products that its definition asks for, 2 flop a
+ * multiply-add. Backward needs two products for each of forward's. Whatever is done besides (products within a causal
+ * tile, features made again by backward) does not count. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,19 +62,6 @@ static int query_size(int kind) { return KIND[kind].kernel == LL_KERNEL_RELU ? W
 
 static int heads(int kind) { return KIND[kind].heads ? KIND[kind].heads : H; }
 
-static double needed(int kind, int causal, int backward, double T) {
-    const ll_kernel k = KIND[kind].kernel;
-    const double D = query_size(kind), M = k == LL_KERNEL_ELU1 || k == LL_KERNEL_GLA ? SMALL : WIDE;
-    const double near = fmin(T, causal ? WINDOW : 2 * WINDOW - 1);
-    double token = k == LL_KERNEL_VALUE     ? 0
-                   : k == LL_KERNEL_LOCAL   ? near * (2 * D + 2 * E)
-                   : k == LL_KERNEL_SOFTMAX ? (2 * T * D + 2 * T * E) / (causal ? 2 : 1)
-                                            : 4 * M * E + (k == LL_KERNEL_FAVOR ? 4 * M * D : 0);
-    if (KIND[kind].position == LL_POSITION_SINE_SPE) token += 2 * 4 * SINES * D * SMALL;
-    if (KIND[kind].position == LL_POSITION_CONV_SPE) token += 2 * 2 * TAPS * D * SMALL;
-    return token * heads(kind) * T * (backward ? 3 : 1);
-}
-
 static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     const tensors *t = c->shared;
     ll_attention_config a = ll_attention_default();
@@ -85,7 +69,7 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     a.causal = c->causal;
     a.H = heads(c->kind), a.D = query_size(c->kind), a.E = E;
     if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
-    a.baseline.window = WINDOW;
+    a.approximate.window = WINDOW;
     a.input_scale = a.kernel == LL_KERNEL_FAVOR                                ? 0.35355339f
                     : ll_kernel_at((int)a.kernel)->decay                       ? 1
                                                                                : 0.125f;
@@ -96,9 +80,9 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     if (a.position == LL_POSITION_PERMUTE2D) a.permutation = t->half;
     a.width = IMAGE, a.height = (c->T + IMAGE - 1) / IMAGE;
     if (a.position != LL_POSITION_PERMUTE2D) a.width = a.height = 0;
-    a.where.realizations = SMALL, a.where.sines = SINES, a.where.taps = TAPS, a.where.seed = 1;
-    a.where.freqs = a.where.offsets = a.where.gains = t->block;
-    a.where.filter_q = a.where.filter_k = t->filter;
+    a.encoding.realizations = SMALL, a.encoding.sines = SINES, a.encoding.taps = TAPS, a.encoding.seed = 1;
+    a.encoding.freqs = a.encoding.offsets = a.encoding.gains = t->block;
+    a.encoding.filter_q = a.encoding.filter_k = t->filter;
     if (KIND[c->kind].decay && c->causal) a.decay = t->decay;
     return ll_attention_create(op, &a);
 }
@@ -142,6 +126,15 @@ static ll_status run(ll_bench_case *c, double *seconds) {
     return status;
 }
 
+/* The products that the operator's definition asks for, in flop, of a sequence. */
+static double needed(const ll_bench_case *c) {
+    ll_attention *op = NULL;
+    if (create_op(&op, c)) return 0;
+    const double each = ll_attention_cost(op, c->causal ? (c->T + 1) / 2.0 : c->T, NULL);
+    ll_attention_free(op);
+    return 2 * each * c->T * (c->backward ? 3 : 1);
+}
+
 /* ---- Which cases ---- */
 
 static double most_saved(const ll_bench_case *cases, int n) {
@@ -157,14 +150,15 @@ static double most_saved(const ll_bench_case *cases, int n) {
 }
 
 /* By default softmax runs only where it does not take minutes. The figure needs a few more lengths. */
-static int usual(const ll_bench *b, int kind, int causal, int backward, int T) {
+static int usual(const ll_bench *b, const ll_bench_case *c) {
+    const int kind = c->kind, T = c->T;
     const int softmax = KIND[kind].kernel == LL_KERNEL_SOFTMAX;
     int listed = 0;
     if (kind >= USUAL && !b->pattern) return 0;
     for (int i = 0; i < b->lengths; i++) listed |= b->length[i] == T;
-    if (listed && (!softmax || needed(kind, causal, backward, T) < 2.5e11)) return 1;
-    return b->figure && causal && backward && (!strcmp(KIND[kind].name, "relu+permute") || kind == 0 || softmax) &&
-           (!softmax || T <= 8192);
+    if (listed && (!softmax || c->row.flops < 2.5e11)) return 1;
+    const int shown = !strcmp(KIND[kind].name, "relu+permute") || kind == 0 || softmax;
+    return b->figure && c->causal && c->backward && shown && (!softmax || T <= 8192);
 }
 
 static int add_length(int *length, int n, int T) {
@@ -191,8 +185,9 @@ static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors
                 snprintf(c.row.name, sizeof c.row.name, "attention/%s/%s/%s/%d", KIND[kind].name,
                          causal ? "causal" : "bidir", backward ? "fwdbwd" : "fwd", T);
                 c.row.tokens = T;
-                c.row.flops = needed(kind, causal, backward, T);
-                if (ll_bench_wanted(b, c.row.name, usual(b, kind, causal, backward, T))) cases[n++] = c;
+                if (b->pattern ? !ll_bench_wanted(b, c.row.name, 0) : kind >= USUAL) continue;
+                c.row.flops = needed(&c);
+                if (ll_bench_wanted(b, c.row.name, usual(b, &c))) cases[n++] = c;
             }
     return n;
 }

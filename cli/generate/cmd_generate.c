@@ -19,7 +19,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
      "text from a file of any length, plain, .gz or .xz; - is standard input"},
     {LL_ARG_TEXT, 0, "prompts", "FILE", &prompts, 0, 0,
-     "a file with a prompt in each line: writes a line for each, that of line i (from 0) with seed S + i"},
+     "a prompt in each line of a file: writes a line for each, line i (from 0) with seed S + i"},
     {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15,
      "uses only the first N tokens of the prompt; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},

@@ -273,6 +273,14 @@ static void drop_gone(void) {
         if (!active[i]->done && ll_job_gone(active[i]->job)) fail_job(active[i]->job, &gone);
 }
 
+static void feed_alone(ll_choice *c, ll_batch_item *item) {
+    ll_refusal why = {0};
+    item->status = ll_batcher_feed(c->job->model->batcher, item, 1);
+    if (item->status != LL_EINVAL || c->done) return;
+    ll_refuse(&why, 400, "", "%s", ll_error());
+    fail_job(c->job, &why);
+}
+
 static void step(const ll_served *m) {
     const int count = gather(m);
     if (!count) return;
@@ -280,11 +288,8 @@ static void step(const ll_served *m) {
     int rows = 0;
     for (int i = 0; i < count; i++) rows += items[i].n;
     const ll_status status = ll_batcher_feed(m->batcher, items, count);
-    if (status == LL_EINVAL)
-        for (int i = 0; i < count; i++) { /* nothing was fed: it is said to whom it concerns */
-            items[i].status = ll_batcher_feed(m->batcher, &items[i], 1);
-            if (items[i].status == LL_EINVAL) refuse_status(fed[i]->job, LL_EINVAL), fed[i]->done = 1;
-        }
+    if (status == LL_EINVAL) /* nothing was fed: each by itself, so that it is said to whom it concerns */
+        for (int i = 0; i < count; i++) feed_alone(fed[i], &items[i]);
     ll_count(LL_COUNT_STEPS, 1);
     ll_count(LL_COUNT_ROWS, rows);
     ll_time(LL_TIME_STEP, ll_now() - start);

@@ -50,6 +50,7 @@ enum { LL_MODELS_MOST = 64, LL_MODEL_NAME = 128 };
 
 /* How a chat becomes a prompt: what stands before and after each role's text, what begins the answer, what ends it. */
 typedef struct {
+    json_t *all; /* what the others are part of */
     json_t *roles, *stop;
     const char *begin;
 } ll_chat;

@@ -60,6 +60,7 @@ static int load_chat(ll_served *m, const char *model) {
     if (!path) path = beside;
     if (!all) return chat_failed(path, error.text);
     m->chat = ll_serve_alloc(1, sizeof *m->chat);
+    m->chat->all = all;
     m->chat->roles = json_object_get(all, "roles");
     m->chat->stop = json_object_get(all, "stop");
     m->chat->begin = json_string_value(json_object_get(all, "begin"));
@@ -175,6 +176,8 @@ void ll_served_free(void) {
         ll_batcher_free(m->batcher);
         ll_model_free(m->model);
         ll_model_free(m->side);
+        if (m->chat) json_decref(m->chat->all);
+        free(m->chat);
     }
     ll_served_models = 0;
 }

@@ -56,6 +56,10 @@ LL_API LL_MUST_USE ll_status ll_attention_stream_error(ll_stream_error *error, c
  * then not written. */
 LL_API LL_MUST_USE ll_status ll_attend_file(const char *in, const char *out, int streaming, int tile);
 
+/* What a token costs in all heads of an operator, if it sees so many keys, itself among them: multiply-adds that the
+ * definition asks for, forward; and the bytes that a stream of one sequence keeps (bytes may be NULL). */
+LL_API double ll_attention_cost(const ll_attention *op, double keys, double *bytes);
+
 LL_C_END
 
 #endif

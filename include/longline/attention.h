@@ -122,10 +122,10 @@ typedef struct {
 
 typedef struct {
     ll_kernel kernel;
-    ll_approximate_config baseline;
+    ll_approximate_config approximate; /* of the kernels that papers compare with */
     ll_feature_kind features; /* favor */
     ll_position position;
-    ll_position_config where;
+    ll_position_config encoding; /* of that position */
     int causal;          /* token i sees 0..i */
     int H, D, E;         /* heads, query/key size, value size */
     int M;               /* rows of `projection`; 0: no projection, features = D. Else features = M, or 2 M where
@@ -147,7 +147,12 @@ typedef struct {
 typedef struct ll_attention ll_attention;
 
 /* Softmax, causal, one head of size 64; change what differs. */
-LL_API ll_attention_config ll_attention_default(void);
+static inline ll_attention_config ll_attention_default(void) {
+    static ll_attention_config zeros; /* softmax is the first kernel */
+    ll_attention_config c = zeros;
+    c.causal = c.H = 1, c.D = c.E = 64, c.input_scale = 0.125f;
+    return c;
+}
 /* LL_EINVAL with the reason where the parts do not fit together. */
 LL_API LL_MUST_USE ll_status ll_attention_create(ll_attention **op, const ll_attention_config *config);
 LL_API void ll_attention_free(ll_attention *op);
@@ -184,6 +189,8 @@ typedef struct {
     ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
     int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence; causal: the
                                        * same */
+    const int64_t *offsets; /* (sequences) those of each sequence, where keys are the queries' own tokens; NULL: of all
+                             * sequences the two above */
     /* Gated linear attention: log r of every token and head (B, H, T, 1), at most 0. The state decays by r before the
      * token joins it, besides config.decay: A_ij = <phi(q_i), phi(k_j)> times r of the tokens j+1 .. i (Yang et al.
      * 2024, with a scalar gate). No data: no gate, which costs nothing. Causal linear kernels without an eps under a
@@ -198,6 +205,8 @@ typedef struct {
     const float *dstate_out; /* backward: gradient at what forward wrote to state_out; NULL: zeros */
     float *dstate_in;        /* and at state_in, overwritten; NULL: not wanted. Backward reads both states again */
     size_t state_row;        /* floats from one sequence's state to the next one's; 0: no gaps */
+    int states_of_rows;      /* packed rows: a state for each row. Its first sequence takes it, its last one leaves it,
+                              * and those between begin from nothing */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
@@ -209,7 +218,7 @@ typedef struct {
     size_t scratch_floats;
     int threads;
     ll_position_gradients dposition;
-    ll_approximate_gradients dbaseline;
+    ll_approximate_gradients dapproximate;
 } ll_attention_call;
 
 /* Floats that backward needs from forward: O(B H T), without the features. Of the call B, T, S and segments count, the
@@ -244,6 +253,12 @@ LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
  * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
+/* Reads a prompt of call->T tokens of each sequence with the tiles of ll_attention_forward, as fast as that and on all
+ * threads, and writes y: q, k, v, y, gate, scratch and threads of the call count. The stream then stands behind the
+ * prompt. Sums of tiles are float, and a stream's are double: y and what follows differ from those of
+ * ll_attention_stream_feed by rounding, and the cuts of prompts count. Softmax, and what else has no state of constant
+ * size, reads as ll_attention_stream_feed does. Takes memory of a state; LL_ENOMEM leaves the stream as it was. */
+LL_API LL_MUST_USE ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *call);
 
 LL_C_END
 

@@ -243,7 +243,7 @@ static ll_status compute(ll_case *a, int streaming) {
     call.dv = view(a, a->dv, E);
     call.saved = a->saved;
     call.dposition = a->dposition;
-    call.dbaseline = a->dbaseline;
+    call.dapproximate = a->dapproximate;
     call.ddecay = a->decay ? a->dr : NULL;
     ll_status status = LL_OK;
     if (a->g || !streaming) status = ll_attention_forward(a->op, &call);

@@ -31,7 +31,7 @@ typedef struct {
     int parameters;
     float *theta, *basis, *noise, *gate_noise, *rotations;
     ll_position_gradients dposition;
-    ll_approximate_gradients dbaseline;
+    ll_approximate_gradients dapproximate;
 } ll_case;
 
 /* A finite number of the metadata, or `fallback` where it is absent (NAN: it must be there). */
@@ -47,7 +47,7 @@ LL_MUST_USE ll_status ll_case_axis(const ll_case *a, const char *name, int rank,
 LL_MUST_USE ll_status ll_case_parameter_read(ll_case *a, const char *name, int rank, const size_t *shape,
                                              const float **data, float **gradient);
 
-/* Everything that the kernels of the papers' baselines read (case_baseline.c). */
+/* Everything that the approximate kernels read (case_approximate.c). */
 LL_MUST_USE ll_status ll_case_approximate(ll_case *a);
 int ll_case_approximate_reads(const ll_case *a, const char *name);
 

@@ -109,7 +109,7 @@ static ll_status read_image(ll_case *a) {
 static ll_status read_theta(ll_case *a) {
     const size_t n = (size_t)(a->c.position == LL_POSITION_ROPE ? a->c.D : ll_feature_count(&a->c)) / 2;
     const ll_status status = ll_case_tensor(a, "theta", 1, &n, &a->theta);
-    a->c.where.theta = a->theta;
+    a->c.encoding.theta = a->theta;
     return status;
 }
 
@@ -117,29 +117,29 @@ static ll_status read_rotation(ll_case *a) {
     const size_t H = (size_t)a->c.H, m = (size_t)ll_feature_count(&a->c);
     ll_status status = ll_case_tensor(a, "theta", 2, (size_t[]){H, m / 2}, &a->theta);
     if (!status) status = ll_case_tensor(a, "basis", 3, (size_t[]){H, m, m}, &a->basis);
-    a->c.where.theta = a->theta;
-    a->c.where.basis = a->basis;
+    a->c.encoding.theta = a->theta;
+    a->c.encoding.basis = a->basis;
     return status;
 }
 
 /* ---- Stochastic encodings ---- */
 
 static ll_status read_gate(ll_case *a) {
-    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)a->c.where.realizations;
+    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)a->c.encoding.realizations;
     int gated = 0;
     size_t there = 0;
     ll_status status = ll_case_integer(a, "gated", 0, 1, &gated);
     if (status || !gated) return status;
-    status = ll_case_parameter_read(a, "gate", 2, (size_t[]){H, D}, &a->c.where.gate, &a->dposition.gate);
+    status = ll_case_parameter_read(a, "gate", 2, (size_t[]){H, D}, &a->c.encoding.gate, &a->dposition.gate);
     if (!status) status = ll_case_axis(a, "gate_noise", 3, 0, &there);
     if (!status) status = ll_case_tensor(a, "gate_noise", 3, (size_t[]){H, D, R}, &a->gate_noise);
-    a->c.where.gate_noise = a->gate_noise;
+    a->c.encoding.gate_noise = a->gate_noise;
     return status;
 }
 
 static ll_status read_sines(ll_case *a) {
-    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)a->c.where.realizations;
-    ll_position_config *w = &a->c.where;
+    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)a->c.encoding.realizations;
+    ll_position_config *w = &a->c.encoding;
     size_t K = 0, there = 0;
     ll_status status = ll_case_axis(a, "freqs", 3, 2, &K);
     const size_t shape[] = {H, D, K};
@@ -155,16 +155,16 @@ static ll_status read_sines(ll_case *a) {
 
 /* (R, H, D, rows, cols) as drawn becomes (H, D, rows - P1, cols - P2, R): the rows in front are never used. */
 static ll_status reorder_noise(ll_case *a, const float *drawn, size_t rows, size_t cols, size_t P1, size_t P2) {
-    const size_t HD = (size_t)a->c.H * (size_t)a->c.D, R = (size_t)a->c.where.realizations;
+    const size_t HD = (size_t)a->c.H * (size_t)a->c.D, R = (size_t)a->c.encoding.realizations;
     float *to = a->noise = ll_alloc(HD * (rows - P1) * (cols - P2) * R, sizeof *to);
     if (!to) return LL_ENOMEM;
     for (size_t hd = 0; hd < HD; hd++)
         for (size_t y = P1; y < rows; y++)
             for (size_t x = P2; x < cols; x++)
                 for (size_t r = 0; r < R; r++) *to++ = drawn[((r * HD + hd) * rows + y) * cols + x];
-    a->c.where.noise = a->noise;
-    a->c.where.noise_rows = (int)(rows - P1);
-    a->c.where.noise_cols = (int)(cols - P2);
+    a->c.encoding.noise = a->noise;
+    a->c.encoding.noise_rows = (int)(rows - P1);
+    a->c.encoding.noise_cols = (int)(cols - P2);
     return LL_OK;
 }
 
@@ -179,7 +179,7 @@ static ll_status read_grid(ll_case *a) {
 }
 
 static ll_status read_filters(ll_case *a) {
-    ll_position_config *w = &a->c.where;
+    ll_position_config *w = &a->c.encoding;
     const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)w->realizations;
     size_t P1 = 1, P2 = 0, rows = 1, cols = 1;
     ll_status status = read_grid(a);
@@ -206,7 +206,7 @@ static ll_status read_filters(ll_case *a) {
 }
 
 static ll_status read_spe(ll_case *a) {
-    const ll_status status = ll_case_integer(a, "R", NAN, 1 << 16, &a->c.where.realizations);
+    const ll_status status = ll_case_integer(a, "R", NAN, 1 << 16, &a->c.encoding.realizations);
     if (status) return status;
     return a->c.position == LL_POSITION_SINE_SPE ? read_sines(a) : read_filters(a);
 }
@@ -215,7 +215,7 @@ static ll_status read_spe(ll_case *a) {
 
 /* Tokens without a position come first; the others count, or are the pixels of an image in rows. */
 static ll_status check_positions(ll_case *a, const float *position, const float *with) {
-    const size_t axes = (size_t)a->c.where.axes;
+    const size_t axes = (size_t)a->c.encoding.axes;
     size_t before = 0;
     float last = 0;
     while (with && before < a->L && with[before] == 0) before++;
@@ -241,7 +241,7 @@ static ll_status check_positions(ll_case *a, const float *position, const float 
 }
 
 static ll_status read_s1(ll_case *a) {
-    ll_position_config *w = &a->c.where;
+    ll_position_config *w = &a->c.encoding;
     const size_t H = (size_t)a->c.H;
     size_t scales = 0, axes = 0;
     float *position = NULL, *with = NULL;
@@ -270,11 +270,11 @@ static ll_status read_s1(ll_case *a) {
 static ll_status read_layout(ll_case *a) {
     const char *layout = ll_safetensors_meta(a->file, "s2_layout");
     const int square = ll_safetensors_meta(a->file, "s2_side") != NULL;
-    a->c.where.axes = 1 + (layout && !strcmp(layout, "2d"));
-    if (!layout || (a->c.where.axes == 1 && strcmp(layout, "1d")))
+    a->c.encoding.axes = 1 + (layout && !strcmp(layout, "2d"));
+    if (!layout || (a->c.encoding.axes == 1 && strcmp(layout, "1d")))
         return ll_fail(LL_EFORMAT, "metadata 's2_layout' is %.40s, must be 1d or 2d", layout ? layout : "missing");
     ll_status status = ll_case_integer(a, "prefix", 0, LL_CASE_AXIS, &a->c.before);
-    if (status || a->c.where.axes == 1) return status;
+    if (status || a->c.encoding.axes == 1) return status;
     status = ll_case_integer(a, square ? "s2_side" : "width", NAN, 1 << 15, &a->c.width);
     if (!status) status = ll_case_integer(a, square ? "s2_side" : "height", NAN, 1 << 15, &a->c.height);
     return status;
@@ -286,24 +286,25 @@ static ll_status read_s2(ll_case *a) {
     if (a->keyed >= a->c.H)
         return ll_fail(LL_EFORMAT, "tensor 'k' has %d heads of %d: relative-s2 is about heads without keys", a->keyed,
                        a->c.H);
-    a->c.where.keyless = a->c.H - a->keyed;
+    a->c.encoding.keyless = a->c.H - a->keyed;
     ll_status status = ll_case_integer(a, "clip", NAN, 255, &clip);
     if (!status) status = ll_case_axis(a, "rpe", 2, 0, &rows);
     if (!status) status = read_layout(a);
-    a->c.where.clip = clip;
+    a->c.encoding.clip = clip;
     if (status) return status;
-    return ll_case_parameter_read(a, "rpe", 2, (size_t[]){(size_t)clip + 1, (size_t)a->c.D}, &a->c.where.rpe,
+    return ll_case_parameter_read(a, "rpe", 2, (size_t[]){(size_t)clip + 1, (size_t)a->c.D}, &a->c.encoding.rpe,
                                   &a->dposition.rpe);
 }
 
 /* ---- In the logits ---- */
 
 static ll_status read_bias(ll_case *a) {
-    return ll_case_parameter_read(a, "bias", 2, (size_t[]){(size_t)a->c.H, 32}, &a->c.where.bias, &a->dposition.bias);
+    const size_t shape[] = {(size_t)a->c.H, 32};
+    return ll_case_parameter_read(a, "bias", 2, shape, &a->c.encoding.bias, &a->dposition.bias);
 }
 
 static ll_status read_shaw(ll_case *a) {
-    ll_position_config *w = &a->c.where;
+    ll_position_config *w = &a->c.encoding;
     ll_status status = ll_case_integer(a, "clip", NAN, 255, &w->clip);
     const size_t n = (size_t)w->clip * (a->c.causal ? 1 : 2) + 1, keys[] = {n, (size_t)a->c.D},
                  values[] = {n, (size_t)a->c.E};

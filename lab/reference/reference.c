@@ -15,7 +15,7 @@
 
 struct ll_reference {
     const ll_attention_config *c;
-    ll_reference_position place;
+    ll_reference_position encoding;
     ll_reference_buckets buckets; /* reformer */
     int m;
     int64_t keep, *count;        /* rows kept; (H) tokens so far */
@@ -23,17 +23,17 @@ struct ll_reference {
     double *keys, *values;       /* rings (H, keep, width), (H, keep, E) */
     int *power;                  /* permute: (H, m), feature a of the next token is power[a] of phi */
     double *x, *vector;          /* (width) */
-    double *phi, *turned;        /* (m) */
+    double *phi, *moved;        /* (m) */
 };
 
-/* ---- What has a twin ---- */
+/* ---- What has a reference ---- */
 
 static int linear(const ll_attention_config *c) {
     return ll_operator_of_kernel(c->kernel)->linear;
 }
 
 static ll_status check(const ll_attention_config *c) {
-    const int image = c->position == LL_POSITION_PERMUTE2D || c->where.axes == 2 || c->before;
+    const int image = c->position == LL_POSITION_PERMUTE2D || c->encoding.axes == 2 || c->before;
     const int stabilised = c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN;
     if (stabilised && (c->feature_eps > 0 || c->den != LL_DEN_SUM))
         return ll_fail(LL_EINVAL,
@@ -76,7 +76,7 @@ static double favor(const ll_attention_config *c, int a, double u, double n) {
 /* phi(x) of an encoded vector. */
 static void features(const ll_reference *t, const double *x, double *phi) {
     const ll_attention_config *c = t->c;
-    const int width = t->place.width;
+    const int width = t->encoding.width;
     const double scale = (double)c->input_scale;
     double n = 0;
     for (int e = 0; e < width; e++) n += scale * scale * x[e] * x[e] / 2;
@@ -94,20 +94,20 @@ static void move(const ll_reference *t, int h, int64_t position, double **sum, d
     const size_t m = (size_t)t->m;
     *sum = *divisor = t->phi;
     if (c->position == LL_POSITION_PERMUTE) {
-        for (size_t a = 0; a < m; a++) t->turned[a] = t->phi[t->power[(size_t)h * m + a]];
-        *sum = *divisor = t->turned;
+        for (size_t a = 0; a < m; a++) t->moved[a] = t->phi[t->power[(size_t)h * m + a]];
+        *sum = *divisor = t->moved;
     } else if (c->position == LL_POSITION_ROPE_LINEAR) {
-        memcpy(t->turned, t->phi, m * sizeof *t->turned);
-        ll_reference_rotate(t->m, c->where.theta, position, t->turned);
-        *sum = t->turned;
+        memcpy(t->moved, t->phi, m * sizeof *t->moved);
+        ll_reference_rotate(t->m, c->encoding.theta, position, t->moved);
+        *sum = t->moved;
     } else if (c->position == LL_POSITION_ORTHOGONAL) {
         for (size_t a = 0; a < m; a++) {
-            t->turned[a] = 0;
+            t->moved[a] = 0;
             for (size_t b = 0; b < m; b++)
-                t->turned[a] += (double)c->where.basis[((size_t)h * m + a) * m + b] * t->phi[b];
+                t->moved[a] += (double)c->encoding.basis[((size_t)h * m + a) * m + b] * t->phi[b];
         }
-        ll_reference_rotate(t->m, c->where.theta + (size_t)h * (m / 2), position, t->turned);
-        *sum = *divisor = t->turned;
+        ll_reference_rotate(t->m, c->encoding.theta + (size_t)h * (m / 2), position, t->moved);
+        *sum = *divisor = t->moved;
     }
 }
 
@@ -137,11 +137,11 @@ void ll_reference_feed(ll_reference *t, int h, const float *k, const float *v, c
         int *power = t->power + (size_t)h * (size_t)t->m + a;
         *power = c->permutation[(size_t)h * (size_t)t->m + (size_t)*power];
     }
-    if (keys) ll_reference_encode(&t->place, LL_KEY, h, position, k, t->x);
+    if (keys) ll_reference_encode(&t->encoding, LL_KEY, h, position, k, t->x);
     if (keys && linear(c)) accumulate(t, h, position, v, gate);
     if (c->kernel == LL_KERNEL_REFORMER) ll_reference_buckets_feed(&t->buckets, h, position, k, t->x, v);
     if (keys && t->keep)
-        memcpy(row(t, t->keys, h, position, t->place.width), t->x, (size_t)t->place.width * sizeof *t->x);
+        memcpy(row(t, t->keys, h, position, t->encoding.width), t->x, (size_t)t->encoding.width * sizeof *t->x);
     for (int e = 0; e < c->E; e++) {
         t->V[h * c->E + e] += (double)v[e];
         if (t->keep) row(t, t->values, h, position, c->E)[e] = (double)v[e];
@@ -176,24 +176,24 @@ static int bucket(int64_t distance) {
 
 static double logit(const ll_reference *t, int h, int64_t distance, const double *key) {
     const ll_attention_config *c = t->c;
-    const int width = t->place.width, clip = c->where.clip;
-    const float *a = c->position == LL_POSITION_SHAW ? c->where.distance_k : NULL;
+    const int width = t->encoding.width, clip = c->encoding.clip;
+    const float *a = c->position == LL_POSITION_SHAW ? c->encoding.distance_k : NULL;
     const size_t far = (size_t)(clip - (distance < clip ? (int)distance : clip)) * (size_t)c->D;
     double s = 0;
     for (int e = 0; e < width; e++) s += t->x[e] * (key[e] + (a ? (double)a[far + (size_t)e] : 0));
     s *= (double)c->input_scale;
-    return c->position == LL_POSITION_T5 ? s + (double)c->where.bias[h * 32 + bucket(distance)] : s;
+    return c->position == LL_POSITION_T5 ? s + (double)c->encoding.bias[h * 32 + bucket(distance)] : s;
 }
 
 /* Softmax over the rows that are kept. */
 static void answer_exact(ll_reference *t, int h, double *y) {
     const ll_attention_config *c = t->c;
     const int64_t last = t->count[h] - 1, first = last < t->keep ? 0 : last - t->keep + 1;
-    const int clip = c->where.clip;
-    const float *added = c->position == LL_POSITION_SHAW ? c->where.distance_v : NULL;
+    const int clip = c->encoding.clip;
+    const float *added = c->position == LL_POSITION_SHAW ? c->encoding.distance_v : NULL;
     double den = 0;
     for (int64_t j = first; j <= last; j++) {
-        const double weight = exp(logit(t, h, last - j, row(t, t->keys, h, j, t->place.width)));
+        const double weight = exp(logit(t, h, last - j, row(t, t->keys, h, j, t->encoding.width)));
         const double *v = row(t, t->values, h, j, c->E);
         const size_t far = (size_t)(clip - (last - j < clip ? (int)(last - j) : clip)) * (size_t)c->E;
         den += weight;
@@ -204,14 +204,14 @@ static void answer_exact(ll_reference *t, int h, double *y) {
 
 /* The weight of the vector of a distance, in a head without keys. */
 static double distance_weight(ll_reference *t, int distance) {
-    const float *r = t->c->where.rpe + (size_t)distance * (size_t)t->c->D;
+    const float *r = t->c->encoding.rpe + (size_t)distance * (size_t)t->c->D;
     double w = 0;
     for (int e = 0; e < t->c->D; e++) t->vector[e] = (double)r[e];
     for (int e = 0; e < t->c->D; e++) w += (double)t->c->input_scale * t->x[e] * t->vector[e];
     if (!linear(t->c)) return exp(w);
     w = 0;
-    features(t, t->vector, t->turned);
-    for (int a = 0; a < t->m; a++) w += t->phi[a] * t->turned[a];
+    features(t, t->vector, t->moved);
+    for (int a = 0; a < t->m; a++) w += t->phi[a] * t->moved[a];
     return w;
 }
 
@@ -219,7 +219,7 @@ static double distance_weight(ll_reference *t, int distance) {
 static void answer_keyless(ll_reference *t, int h, double *y) {
     const ll_attention_config *c = t->c;
     const int64_t last = t->count[h] - 1;
-    const int clip = c->where.clip;
+    const int clip = c->encoding.clip;
     if (linear(c)) features(t, t->x, t->phi);
     const double far = distance_weight(t, clip);
     double den = far * (double)t->count[h];
@@ -239,7 +239,7 @@ void ll_reference_answer(ll_reference *t, int h, const float *q, double *y) {
         memcpy(y, row(t, t->values, h, t->count[h] - 1, c->E), (size_t)c->E * sizeof *y);
         return;
     }
-    ll_reference_encode(&t->place, LL_QUERY, h, t->count[h] - 1, q, t->x);
+    ll_reference_encode(&t->encoding, LL_QUERY, h, t->count[h] - 1, q, t->x);
     if (h >= ll_keyed_heads(c)) {
         answer_keyless(t, h, y);
     } else if (linear(c)) {
@@ -256,21 +256,21 @@ void ll_reference_answer(ll_reference *t, int h, const float *q, double *y) {
 /* How far back rows are looked at. */
 static int64_t rows_kept(const ll_attention_config *c, int64_t tokens) {
     if (c->kernel == LL_KERNEL_VALUE) return 1;
-    if (c->kernel == LL_KERNEL_LOCAL) return c->baseline.window;
+    if (c->kernel == LL_KERNEL_LOCAL) return c->approximate.window;
     if (c->kernel == LL_KERNEL_SOFTMAX) return tokens;
-    return c->position == LL_POSITION_RELATIVE_S2 ? c->where.clip : 0;
+    return c->position == LL_POSITION_RELATIVE_S2 ? c->encoding.clip : 0;
 }
 
-ll_status ll_reference_create(ll_reference **twin, const ll_attention *op, int64_t tokens) {
+ll_status ll_reference_create(ll_reference **reference, const ll_attention *op, int64_t tokens) {
     const ll_attention_config *c = &op->c;
     ll_status status = check(c);
     ll_reference *t = status ? NULL : ll_alloc(1, sizeof *t);
     if (!t) return status ? status : LL_ENOMEM;
     t->c = c;
     t->keep = rows_kept(c, tokens);
-    status = ll_reference_position_create(&t->place, c);
+    status = ll_reference_position_create(&t->encoding, c);
     if (!status) status = ll_reference_buckets_create(&t->buckets, op);
-    const size_t H = (size_t)c->H, width = (size_t)t->place.width, E = (size_t)c->E, keep = (size_t)t->keep;
+    const size_t H = (size_t)c->H, width = (size_t)t->encoding.width, E = (size_t)c->E, keep = (size_t)t->keep;
     const size_t m = (size_t)(t->m = !linear(c) ? 0 : c->M ? ll_feature_count(c) : (int)width);
     if (!status) {
         t->count = ll_alloc(H, sizeof *t->count);
@@ -279,7 +279,7 @@ ll_status ll_reference_create(ll_reference **twin, const ll_attention *op, int64
         t->keys = ll_alloc(H * keep, width * sizeof *t->keys), t->values = ll_alloc(H * keep, E * sizeof *t->values);
         t->power = ll_alloc(H, m * sizeof *t->power);
         t->x = ll_alloc(2 * width + 2 * m, sizeof *t->x);
-        t->vector = t->x + width, t->phi = t->vector + width, t->turned = t->phi + m;
+        t->vector = t->x + width, t->phi = t->vector + width, t->moved = t->phi + m;
         const int there = t->count && t->S && t->z && t->V && t->keys && t->values && t->power && t->x;
         status = there ? LL_OK : LL_ENOMEM;
     }
@@ -288,13 +288,13 @@ ll_status ll_reference_create(ll_reference **twin, const ll_attention *op, int64
         ll_reference_free(t);
         return status;
     }
-    *twin = t;
+    *reference = t;
     return LL_OK;
 }
 
 void ll_reference_free(ll_reference *t) {
     if (!t) return;
-    ll_reference_position_free(&t->place);
+    ll_reference_position_free(&t->encoding);
     ll_reference_buckets_free(&t->buckets);
     ll_free(t->count), ll_free(t->S), ll_free(t->z), ll_free(t->V);
     ll_free(t->keys), ll_free(t->values), ll_free(t->power), ll_free(t->x);

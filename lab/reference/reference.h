@@ -1,5 +1,5 @@
-/* A twin of a stream: the same recurrence with everything in double, written from the definitions (docs/math.md) and
- * not from the stream's code. Slow, one head and one token at a time; drift.c compares with it. */
+/* The reference of a stream: the same recurrence with everything in double, written from the definitions (docs/math.md)
+ * and not from the stream's code. It is slow: one head and one token at a time. stream_error.c compares with it. */
 #ifndef LL_REFERENCE_H
 #define LL_REFERENCE_H
 
@@ -18,7 +18,7 @@ LL_MUST_USE ll_status ll_reference_position_create(ll_reference_position *p, con
 void ll_reference_position_free(ll_reference_position *p);
 /* out (width) = x (D) of head h at a position. Positions of a head come in their order, from 0 on. */
 void ll_reference_encode(ll_reference_position *p, int side, int h, int64_t position, const float *x, double *out);
-/* Turns the pairs of x (n) by `position` times their angles (n/2; NULL: 10000^(-2t/n)). */
+/* Rotates the pairs of x (n) by `position` times their angles (n/2; NULL: 10000^(-2t/n)). */
 void ll_reference_rotate(int n, const float *theta, int64_t position, double *x);
 
 /* Tokens in their buckets (reformer): q is the query in float, x in double. */
@@ -42,16 +42,12 @@ LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *error, const ll_attent
                                          int (*progress)(double share, void *arg), void *arg);
 
 typedef struct ll_reference ll_reference;
-/* Keeps the operator. LL_EINVAL with the reason where it has no twin. */
-LL_MUST_USE ll_status ll_reference_create(ll_reference **twin, const ll_attention *op, int64_t tokens);
-void ll_reference_free(ll_reference *twin);
+/* Keeps the operator. LL_EINVAL with the reason where there is no reference for it. */
+LL_MUST_USE ll_status ll_reference_create(ll_reference **reference, const ll_attention *op, int64_t tokens);
+void ll_reference_free(ll_reference *reference);
 /* The next token of head h (k: its query, where queries are the keys; gate: its log r, NULL: none); then y (E) of its
  * query. */
-void ll_reference_feed(ll_reference *twin, int h, const float *k, const float *v, const float *gate);
-void ll_reference_answer(ll_reference *twin, int h, const float *q, double *y);
-
-/* ll_attention_stream_error of an operator that is there. Progress is called now and then; non-zero stops. */
-LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *error, const ll_attention *op, int64_t tokens, uint64_t seed,
-                                         int (*progress)(double share, void *arg), void *arg);
+void ll_reference_feed(ll_reference *reference, int h, const float *k, const float *v, const float *gate);
+void ll_reference_answer(ll_reference *reference, int h, const float *q, double *y);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-static const double TURN = 6.28318530717958647692;
+static const double TWO_PI = 6.28318530717958647692;
 
 static int is_sine(const ll_attention_config *c) {
     return c->position == LL_POSITION_SINE_SPE;
@@ -18,12 +18,12 @@ static int is_conv(const ll_attention_config *c) {
 
 /* Numbers of noise number `first` on, of a head. */
 static void draw(const ll_attention_config *c, int h, int gate, float *to, size_t n, uint64_t first) {
-    const uint64_t id = ll_stream_id(LL_RANDOM_NOISE, (uint32_t)c->where.layer, (uint32_t)(2 * h + gate));
-    ll_normal_fill(to, n, c->where.seed, id, first);
+    const uint64_t id = ll_stream_id(LL_RANDOM_NOISE, (uint32_t)c->encoding.layer, (uint32_t)(2 * h + gate));
+    ll_normal_fill(to, n, c->encoding.seed, id, first);
 }
 
 ll_status ll_reference_position_create(ll_reference_position *p, const ll_attention_config *c) {
-    const ll_position_config *w = &c->where;
+    const ll_position_config *w = &c->encoding;
     const size_t H = (size_t)c->H, D = (size_t)c->D, R = (size_t)w->realizations;
     *p = (ll_reference_position){.c = c, .width = ll_attention_width(c)};
     if (w->noise || w->gate_noise)
@@ -63,13 +63,13 @@ void ll_reference_rotate(int n, const float *theta, int64_t position, double *x)
 /* out += weight code, of feature f of head h. */
 static void sine_code(const ll_reference_position *p, int side, int h, int f, int64_t position, double weight,
                       double *out) {
-    const ll_position_config *w = &p->c->where;
+    const ll_position_config *w = &p->c->encoding;
     const int K = w->sines, R = w->realizations, hd = h * p->c->D + f;
     for (int t = 0; t < K; t++) {
         const double frequency = ll_sigmoid((double)w->freqs[hd * K + t]) / 2;
         const double gain = weight * log1p(exp((double)w->gains[hd * K + t])) / sqrt(2 * K);
         const double angle =
-            TURN * frequency * (double)position + (side == LL_QUERY ? (double)w->offsets[hd * K + t] : 0);
+            TWO_PI * frequency * (double)position + (side == LL_QUERY ? (double)w->offsets[hd * K + t] : 0);
         const double cosine = gain * cos(angle), sine = gain * sin(angle);
         const float *z = p->noise + ((size_t)hd * 2 * (size_t)K + 2 * (size_t)t) * (size_t)R;
         for (int r = 0; r < R; r++) out[r] += cosine * (double)z[r] + sine * (double)z[R + r];
@@ -78,8 +78,8 @@ static void sine_code(const ll_reference_position *p, int side, int h, int f, in
 
 /* Rows position .. position + taps - 1 are in the ring; row n of feature f is drawn from number (n D + f) R on. */
 static void reach(ll_reference_position *p, int h, int64_t position) {
-    const int64_t taps = p->c->where.taps;
-    const size_t row = (size_t)p->c->D * (size_t)p->c->where.realizations;
+    const int64_t taps = p->c->encoding.taps;
+    const size_t row = (size_t)p->c->D * (size_t)p->c->encoding.realizations;
     float *ring = p->noise + (size_t)h * (size_t)taps * row;
     for (; p->drawn[h] < position + taps; p->drawn[h]++)
         draw(p->c, h, 0, ring + (size_t)(p->drawn[h] % taps) * row, row, (uint64_t)p->drawn[h] * (uint64_t)row);
@@ -87,7 +87,7 @@ static void reach(ll_reference_position *p, int h, int64_t position) {
 
 static void conv_code(const ll_reference_position *p, int side, int h, int f, int64_t position, double weight,
                       double *out) {
-    const ll_position_config *w = &p->c->where;
+    const ll_position_config *w = &p->c->encoding;
     const size_t R = (size_t)w->realizations, D = (size_t)p->c->D, taps = (size_t)w->taps;
     const float *filter = (side == LL_QUERY ? w->filter_q : w->filter_k) + ((size_t)h * D + (size_t)f) * taps;
     for (size_t t = 0; t < taps; t++) {
@@ -98,7 +98,7 @@ static void conv_code(const ll_reference_position *p, int side, int h, int f, in
 }
 
 static void spe(ll_reference_position *p, int side, int h, int64_t position, const float *x, double *out) {
-    const ll_position_config *w = &p->c->where;
+    const ll_position_config *w = &p->c->encoding;
     const int R = w->realizations, D = p->c->D;
     const double unit = pow((double)R * D, -0.25);
     memset(out, 0, (size_t)R * sizeof *out);
@@ -116,7 +116,7 @@ static void spe(ll_reference_position *p, int side, int h, int64_t position, con
 
 /* What queries and keys become longer by. */
 static void relative(const ll_attention_config *c, int side, int h, int64_t position, double *out) {
-    const ll_position_config *w = &c->where;
+    const ll_position_config *w = &c->encoding;
     for (int n = 0; n < w->scales; n++) {
         const double angle = (double)w->inv_freq[n] * (double)position, s = sin(angle), k = cos(angle);
         const double a = (double)w->alpha[h * w->scales + n], b = (double)w->beta[h * w->scales + n];
@@ -132,6 +132,6 @@ void ll_reference_encode(ll_reference_position *p, int side, int h, int64_t posi
         return;
     }
     for (int f = 0; f < c->D; f++) out[f] = (double)x[f];
-    if (c->position == LL_POSITION_ROPE) ll_reference_rotate(c->D, c->where.theta, position, out);
+    if (c->position == LL_POSITION_ROPE) ll_reference_rotate(c->D, c->encoding.theta, position, out);
     if (c->position == LL_POSITION_RELATIVE_S1) relative(c, side, h, position, out + c->D);
 }

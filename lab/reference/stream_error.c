@@ -1,5 +1,5 @@
-/* How far a stream strays: random tokens go through the operator's stream in blocks of random sizes, all at once
- * through its tiles, and one by one through a twin that computes in double (twin.c). */
+/* The numerical error of a stream. Random tokens go through the operator's stream in blocks of random sizes, all at
+ * once through its tiles, and one by one through the reference, which computes in double (reference.c). */
 #include <math.h>
 #include <string.h>
 
@@ -21,22 +21,22 @@ typedef struct {
     ll_stream_error result;
     int (*progress)(double share, void *arg);
     void *arg;
-} drift;
+} measurement;
 
-static ll_status step(const drift *d, double share) {
+static ll_status step(const measurement *d, double share) {
     if (!d->progress || !d->progress(share, d->arg)) return LL_OK;
     return ll_fail(LL_ESTOPPED, "stopped");
 }
 
 /* Blocks of 1 to 1023 tokens, short ones as often as long ones. */
-static int block_size(const drift *d, uint64_t number, int64_t left) {
+static int block_size(const measurement *d, uint64_t number, int64_t left) {
     const uint64_t id = ll_stream_id(LL_RANDOM_TEST, 3, 0);
     const uint32_t bits = 1 + ll_below(BLOCK_BITS, d->seed, id, 2 * number);
     const int n = 1 + (int)ll_below((1u << bits) - 1, d->seed, id, 2 * number + 1);
     return n < left ? n : (int)left;
 }
 
-static ll_status stream(const drift *d) {
+static ll_status stream(const measurement *d) {
     ll_attention_stream *s = NULL;
     ll_status status = ll_attention_stream_create(&s, d->op, 1);
     uint64_t number = 0;
@@ -51,7 +51,7 @@ static ll_status stream(const drift *d) {
     return status;
 }
 
-static ll_status whole(const drift *d) {
+static ll_status whole(const measurement *d) {
     const int T = (int)d->tokens;
     const ll_attention_call call = {.B = 1, .T = T, .S = T, .q = d->q, .k = d->k, .v = d->v, .y = d->tiles,
                                     .gate = d->gate};
@@ -60,7 +60,7 @@ static ll_status whole(const drift *d) {
 }
 
 /* Of the tokens since the entry before: the tiles' largest deviation from the stream, over its largest answer. */
-static double against_tiles(const drift *d, int64_t first, int64_t end) {
+static double against_tiles(const measurement *d, int64_t first, int64_t end) {
     const size_t row = d->y.token;
     double worst = 0, largest = 0;
     for (size_t i = (size_t)first * row; i < (size_t)end * row; i++) {
@@ -71,10 +71,11 @@ static double against_tiles(const drift *d, int64_t first, int64_t end) {
     return worst > 0 ? worst / largest : worst;
 }
 
-/* The answer of one token against that of the twin. */
-static void compare(const drift *d, ll_reference *twin, int64_t t, double *y, double *worst, double *largest) {
+/* The answer of one token against that of the reference. */
+static void compare(const measurement *d, ll_reference *reference, int64_t t, double *y, double *worst,
+                    double *largest) {
     for (int h = 0; h < d->c->H; h++) {
-        ll_reference_answer(twin, h, ll_element(&d->q, 0, h, (int)t), y);
+        ll_reference_answer(reference, h, ll_element(&d->q, 0, h, (int)t), y);
         for (int e = 0; e < d->c->E; e++) {
             const double error = fabs((double)ll_element(&d->y, 0, h, (int)t)[e] - y[e]);
             if (!(error <= *worst)) *worst = error;
@@ -83,7 +84,7 @@ static void compare(const drift *d, ll_reference *twin, int64_t t, double *y, do
     }
 }
 
-static void enter(drift *d, int64_t t, double worst, double largest) {
+static void enter(measurement *d, int64_t t, double worst, double largest) {
     ll_stream_error *r = &d->result;
     const int64_t first = r->count ? r->tokens[r->count - 1] : 0;
     if (r->count == LL_STREAM_ERROR_MOST) return;
@@ -93,7 +94,7 @@ static void enter(drift *d, int64_t t, double worst, double largest) {
 }
 
 /* Of the 100 answers up to token 100, 1000, ..., and the last. */
-static ll_status against_twin(drift *d, ll_reference *twin, double *y) {
+static ll_status against_reference(measurement *d, ll_reference *reference, double *y) {
     const ll_view *const keys = ll_operator_of_kernel(d->c->kernel)->reads == 1 ? &d->q : &d->k;
     const int keyed = ll_keyed_heads(d->c);
     double worst = 0, largest = 0;
@@ -101,11 +102,11 @@ static ll_status against_twin(drift *d, ll_reference *twin, double *y) {
     ll_status status = LL_OK;
     for (int64_t t = 0; t < d->tokens && !status; t++) {
         for (int h = 0; h < d->c->H; h++)
-            ll_reference_feed(twin, h, h < keyed ? ll_element(keys, 0, h, (int)t) : NULL,
+            ll_reference_feed(reference, h, h < keyed ? ll_element(keys, 0, h, (int)t) : NULL,
                               ll_element(&d->v, 0, h, (int)t),
                               d->gate.data ? ll_element(&d->gate, 0, h, (int)t) : NULL);
         const int64_t end = next < d->tokens ? next : d->tokens;
-        if (t >= end - COMPARED) compare(d, twin, t, y, &worst, &largest);
+        if (t >= end - COMPARED) compare(d, reference, t, y, &worst, &largest);
         if (t + 1 == end) {
             enter(d, t + 1, worst, largest);
             worst = largest = 0, next *= 10;
@@ -115,7 +116,7 @@ static ll_status against_twin(drift *d, ll_reference *twin, double *y) {
     return status;
 }
 
-static ll_view view_of(const drift *d, float **data, int heads, int width) {
+static ll_view view_of(const measurement *d, float **data, int heads, int width) {
     const size_t token = (size_t)heads * (size_t)width, n = (size_t)d->tokens * token;
     const ll_view view = {*data, n, (size_t)width, token};
     *data += n;
@@ -123,7 +124,7 @@ static ll_view view_of(const drift *d, float **data, int heads, int width) {
 }
 
 /* q and k standard normal, v uniform in [0, 1), r = e^(-u / 16) with u uniform in [0, 1). */
-static void fill(drift *d, float *data) {
+static void fill(measurement *d, float *data) {
     const ll_attention_config *c = d->c;
     const int keys = ll_keyed_heads(c);
     const size_t T = (size_t)d->tokens, D = (size_t)c->D;
@@ -143,13 +144,13 @@ static void fill(drift *d, float *data) {
 ll_status ll_stream_error_of(ll_stream_error *out, const ll_attention *op, int64_t tokens, uint64_t seed,
                       int (*progress)(double share, void *arg), void *arg) {
     const ll_attention_config *c = &op->c;
-    drift d = {.op = op, .c = c, .tokens = tokens, .seed = seed, .progress = progress, .arg = arg};
-    ll_reference *twin = NULL;
+    measurement d = {.op = op, .c = c, .tokens = tokens, .seed = seed, .progress = progress, .arg = arg};
+    ll_reference *reference = NULL;
     if (tokens < 1 || tokens > LL_STREAM_ERROR_LONGEST)
         return ll_fail(LL_EINVAL, "stream-error: %lld tokens, must be 1 to %lld", (long long)tokens,
                        (long long)LL_STREAM_ERROR_LONGEST);
     ll_status status = ll_attention_can_stream(op);
-    if (!status) status = ll_reference_create(&twin, op, tokens);
+    if (!status) status = ll_reference_create(&reference, op, tokens);
     if (status) return status;
     float *data = ll_alloc((size_t)tokens * (size_t)c->H, (2 * (size_t)c->D + 3 * (size_t)c->E + 1) * sizeof *data);
     double *y = ll_alloc((size_t)c->E, sizeof *y);
@@ -159,10 +160,10 @@ ll_status ll_stream_error_of(ll_stream_error *out, const ll_attention *op, int64
         status = stream(&d);
     }
     if (!status) status = whole(&d);
-    if (!status) status = against_twin(&d, twin, y);
+    if (!status) status = against_reference(&d, reference, y);
     if (!status) *out = d.result;
     ll_free(data), ll_free(y);
-    ll_reference_free(twin);
+    ll_reference_free(reference);
     return status;
 }
 

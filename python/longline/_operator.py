@@ -92,7 +92,7 @@ class Operator:
             image = _draws.check_pair("image", image)
         two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")
         width = _draws.widths(self.position, self.key_size, realizations, scales, 2 if two else 1)
-        c = self._config = ffi.new("ll_attention_config *", lib.ll_attention_default())
+        c = self._config = ffi.new("ll_attention_config *")
         c.kernel, c.position = KERNELS[self.kernel].number, POSITIONS[self.position].number
         c.features = lookup("feature_kind", feature_kind, FEATURE_KINDS)
         c.causal, c.H, c.D, c.E = self.causal, self.heads, self.key_size, self.value_size
@@ -156,7 +156,7 @@ class Operator:
 
     def _place(self, given: Optional[Dict[str, Any]], sizes: Dict[str, Any], realizations: int, seed: int,
                layer: int) -> None:
-        w = self._config.where
+        w = self._config.encoding
         start = _draws.position_parameters(self.position, self.heads, self.key_size, self.value_size,
                                            causal=self.causal, seed=seed + layer, **sizes)
         if self.position == "orthogonal":
@@ -188,7 +188,7 @@ class Operator:
 
     def _approximate(self, sizes: Dict[str, int], k: Optional[Array], v: Optional[Array], seed: int,
                      layer: int) -> None:
-        b = self._config.baseline
+        b = self._config.approximate
         for name, value in sizes.items():
             setattr(b, name, _draws.check_count(name, value))
         b.seed, b.layer = seed, layer
@@ -337,7 +337,7 @@ class Operator:
             call.ddecay = pointer(ddecay)
         parameters = {name: np.zeros(a.shape, np.float32) for name, a in self.parameters.items()}
         for name, a in parameters.items():
-            setattr(call.dbaseline if name.startswith("linformer") else call.dposition, name, pointer(a))
+            setattr(call.dapproximate if name.startswith("linformer") else call.dposition, name, pointer(a))
         check(lib.ll_attention_backward(self._op, call))
         dq, dk, dv = (a[(0,) * (4 - e["axes"])] for a in d)
         return Gradients(dq, dk, dv, dgate, dstate_in, ddecay, parameters)

@@ -180,9 +180,43 @@ ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view 
         ll_feed f = {s, ll_kernel_table(), now, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t),
                      ll_view_from(y, t), ll_view_from(gate, t)};
         if (s->op->premap) encode(s, &f);
-        status = recurrence_of(s)->feed(&f);
+        status = recurrence_of(s)->step(&f);
         s->position += now;
     }
+    return status;
+}
+
+/* ---- Prompts, by the tiles of a call ---- */
+
+static ll_status check_prompt(const ll_attention_stream *s, const ll_attention_call *c) {
+    const int more = c->lengths || c->segment || c->key_mask || c->offsets || c->saved || c->state_in || c->state_out;
+    if (c->B != s->B)
+        return ll_fail(LL_EINVAL, "attention stream: a prompt of %d sequences for a stream of %d", c->B, s->B);
+    if (!more) return LL_OK;
+    return ll_fail(LL_EINVAL, "attention stream: a prompt is T tokens of each sequence, read forward; leave out "
+                              "lengths, segments, masks, offsets, saved and states");
+}
+
+ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *call) {
+    const ll_recurrence *r = recurrence_of(s);
+    size_t floats = 0;
+    ll_status status = check_prompt(s, call);
+    if (status) return status;
+    if (!r->prefill || ll_attention_state_floats(s->op, &floats))
+        return ll_attention_stream_feed_gated(s, call->T, call->q, call->k, call->v, call->gate, call->y);
+    float *state = ll_alloc((size_t)s->B * floats, sizeof *state);
+    if (!state) return LL_ENOMEM;
+    ll_attention_call c = *call;
+    c.S = c.T, c.query_offset = c.key_offset = s->position;
+    for (int b = 0; b < s->B; b++) {
+        ll_attention_state_clear(s->op, state + (size_t)b * floats);
+        if (s->position) r->leave(s, b, state + (size_t)b * floats);
+    }
+    c.state_in = c.state_out = state;
+    status = ll_attention_forward(s->op, &c);
+    if (!status) status = ll_attention_stream_seek(s, s->position + c.T);
+    for (int b = 0; b < s->B && !status; b++) r->prefill(s, b, state + (size_t)b * floats);
+    ll_free(state);
     return status;
 }
 

@@ -72,7 +72,11 @@ typedef struct ll_recurrence {
     ll_status (*reserve)(ll_attention_stream *s, int64_t n);    /* room for n more tokens, or s as it was */
     ll_status (*seek)(ll_attention_stream *s, int64_t position);
     void (*reset)(ll_attention_stream *s);
-    ll_status (*feed)(ll_feed *f);                              /* cannot fail after reserve */
+    ll_status (*step)(ll_feed *f);                              /* n tokens; cannot fail after reserve */
+    /* The state that a call left of one sequence becomes that of sequence b, whose position is set; and back. NULL: the
+     * stream has no state of constant size, and reads a prompt by steps. */
+    void (*prefill)(ll_attention_stream *s, int b, const float *state);
+    void (*leave)(const ll_attention_stream *s, int b, float *state);
     int (*state)(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
     size_t (*bytes)(const ll_attention_stream *s);              /* of s->own */
     ll_status (*check)(const ll_attention_stream *s);           /* NULL: numbers are finite, and that is all */

@@ -12,13 +12,19 @@
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
 
-ll_attention_config ll_attention_default(void) {
-    return (ll_attention_config){
-        .kernel = LL_KERNEL_SOFTMAX, .causal = 1, .H = 1, .D = 64, .E = 64, .input_scale = 0.125f};
+int ll_keyed_heads(const ll_attention_config *c) {
+    return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->encoding.keyless : c->H;
 }
 
-int ll_keyed_heads(const ll_attention_config *c) {
-    return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->where.keyless : c->H;
+/* The stage before the feature map that a config's position is, or NULL. */
+static const ll_premap_kind *premap_of(const ll_attention_config *c) {
+    const ll_mechanism_row *row = ll_position_row((int)c->position);
+    return row ? row->premap : NULL;
+}
+
+int ll_attention_width(const ll_attention_config *c) {
+    const ll_premap_kind *stage = premap_of(c);
+    return stage ? stage->width(c) : c->D;
 }
 
 /* ---- What fits together ---- */
@@ -61,7 +67,8 @@ static ll_status check_parts(const ll_attention_config *c) {
             return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
     ll_status status = ll_feature_map_check(c);
     if (!status) status = ll_distances_check(c);
-    if (!status) status = ll_premap_check(c, kernel->reads);
+    const ll_premap_kind *stage = premap_of(c);
+    if (!status && stage) status = ll_premap_check(stage, c, kernel->reads);
     if (!status && kernel->check) status = kernel->check(c);
     const ll_operator *kind = ll_operator_of_config(c);
     if (!status && kernel->gated && !kind->gates)
@@ -86,16 +93,16 @@ static ll_status copy_arrays(ll_attention *op, const ll_attention_config *from) 
     engine.D = op->D;
     const size_t H = (size_t)c->H, m = (size_t)ll_feature_count(&engine);
     const int whole = c->position == LL_POSITION_ORTHOGONAL;
-    const ll_approximate_config *a = &from->baseline;
+    const ll_approximate_config *a = &from->approximate;
     const size_t rotations = (size_t)a->rounds * H * (size_t)op->D * (size_t)(a->buckets / 2);
     c->projection = copy(from->projection, (size_t)c->M * (size_t)op->D, sizeof(float), &status);
     c->permutation =
         copy(from->permutation, H * (m / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1)), sizeof(int32_t), &status);
     c->decay = copy(from->decay, H, sizeof(float), &status);
-    c->baseline.rotations =
+    c->approximate.rotations =
         copy(c->kernel == LL_KERNEL_REFORMER ? a->rotations : NULL, rotations, sizeof(float), &status);
-    c->where.basis = copy(whole ? from->where.basis : NULL, H * m * m, sizeof(float), &status);
-    if (whole) c->where.theta = copy(from->where.theta, H * (m / 2), sizeof(float), &status);
+    c->encoding.basis = copy(whole ? from->encoding.basis : NULL, H * m * m, sizeof(float), &status);
+    if (whole) c->encoding.theta = copy(from->encoding.theta, H * (m / 2), sizeof(float), &status);
     return status;
 }
 
@@ -103,14 +110,15 @@ static void free_arrays(ll_attention *op) {
     ll_free((void *)op->c.projection);
     ll_free((void *)op->c.permutation);
     ll_free((void *)op->c.decay);
-    ll_free((void *)op->c.baseline.rotations);
-    ll_free((void *)op->c.where.basis);
-    if (op->c.position == LL_POSITION_ORTHOGONAL) ll_free((void *)op->c.where.theta);
+    ll_free((void *)op->c.approximate.rotations);
+    ll_free((void *)op->c.encoding.basis);
+    if (op->c.position == LL_POSITION_ORTHOGONAL) ll_free((void *)op->c.encoding.theta);
 }
 
 static ll_status build(ll_attention *op, const ll_attention_config *config) {
     ll_status status = copy_arrays(op, config);
-    if (!status) status = ll_premap_create(&op->premap, config);
+    const ll_premap_kind *stage = premap_of(config);
+    if (!status && stage) status = ll_premap_create(&op->premap, stage, config);
     if (status || !op->kind->create) return status;
     ll_attention_config engine = op->c;
     engine.D = op->D;
@@ -125,9 +133,9 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     ll_attention *op = ll_alloc(1, sizeof *op);
     if (!op) return LL_ENOMEM;
     op->c = *config;
-    op->c.projection = op->c.decay = op->c.baseline.rotations = op->c.where.basis = NULL;
+    op->c.projection = op->c.decay = op->c.approximate.rotations = op->c.encoding.basis = NULL;
     op->c.permutation = NULL;
-    if (config->position == LL_POSITION_ORTHOGONAL) op->c.where.theta = NULL;
+    if (config->position == LL_POSITION_ORTHOGONAL) op->c.encoding.theta = NULL;
     op->kind = ll_operator_of_config(config);
     op->gated = ll_operator_of_kernel(config->kernel)->gated;
     op->features = ll_operator_of_kernel(config->kernel)->linear;
@@ -153,6 +161,12 @@ void ll_attention_free(ll_attention *op) {
 void ll_attention_set_tile(ll_attention *op, int tile) {
     op->tile = tile < 0 ? 0 : tile > LL_TILE_MOST ? LL_TILE_MOST : tile;
     if (op->kind->set_tile) op->kind->set_tile(op, tile);
+}
+
+ll_cost ll_operator_cost(const ll_attention *op, double keys) {
+    ll_cost cost = op->kind->cost(op, keys);
+    if (op->premap) cost.multiply_adds += op->c.H * op->premap->kind->cost(op->premap);
+    return cost;
 }
 
 int ll_attention_tile(const ll_attention *op) { return op->tile ? op->tile : op->usual_tile; }

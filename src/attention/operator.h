@@ -29,6 +29,12 @@ typedef struct {
 enum { LL_STATE_TENSORS = 5 };
 size_t ll_state_bytes(const ll_state_tensor *tensor);
 
+/* What a token costs in all heads of one operator: the multiply-adds that its definition asks for, forward, and the
+ * bytes that a stream keeps of its sequence. */
+typedef struct {
+    double multiply_adds, bytes;
+} ll_cost;
+
 typedef struct ll_operator {
     const char *name;
     int linear; /* has features: so projections, permutations, decay, divisors and key masks */
@@ -60,6 +66,8 @@ typedef struct ll_operator {
     void (*state_clear)(const ll_attention *op, float *state);
     /* LL_EINVAL with the reason where later tokens are needed; NULL: causal is enough. */
     ll_status (*can_stream)(const ll_attention *op);
+    /* Of a token that sees so many keys, itself among them. The stage before the feature map is not in it. */
+    ll_cost (*cost)(const ll_attention *op, double keys);
     const struct ll_recurrence *recurrence; /* NULL: cannot stream */
     const struct ll_cross_kind *cross;      /* NULL: keeps nothing that queries could read one after the other */
 } ll_operator;
@@ -85,6 +93,8 @@ void ll_attention_set_projection(ll_attention *op, const float *projection);
 int ll_attention_width(const ll_attention_config *c);
 /* New noise for positions that draw it: those after this call are functions of this seed. */
 void ll_attention_set_noise(ll_attention *op, uint64_t seed);
+/* What a token costs that sees so many keys, with the stage before the feature map. */
+ll_cost ll_operator_cost(const ll_attention *op, double keys);
 /* Heads that have keys: in relative-s2 the last ones have none. */
 int ll_keyed_heads(const ll_attention_config *c);
 

@@ -95,6 +95,13 @@ ll_attention_call ll_with_state_rows(const ll_attention *op, const ll_attention_
 
 static ll_status check_state(const ll_attention *op, const ll_attention_call *c) {
     size_t floats;
+    for (int i = 0; c->offsets && i < ll_sequence_count(c); i++)
+        if (c->offsets[i] < 0)
+            return ll_fail(LL_EINVAL, "attention: positions begin at 0, and those of sequence %d at %lld", i,
+                           (long long)c->offsets[i]);
+    if (c->offsets && !op->c.causal && !op->kind->itself)
+        return ll_fail(LL_EINVAL, "attention: offsets of each sequence are for attention of a sequence to itself; give "
+                                  "query_offset and key_offset");
     if (c->query_offset < 0 || c->key_offset < 0)
         return ll_fail(LL_EINVAL, "attention: positions begin at 0, not at %lld and %lld", (long long)c->query_offset,
                        (long long)c->key_offset);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cpus.h"
 #include "base/parallel.h"
 
 enum { CPUS = 8192, PATH = 4096 };
@@ -104,8 +105,10 @@ int ll_cpu_limit(const char *groups, const char *root) {
     return limit;
 }
 
-int ll_count_cpus(void) {
-    const int cores = count_cores(), limit = ll_cpu_limit("/proc/self/cgroup", "/sys/fs/cgroup");
+int ll_count_cpus_in(const char *groups, const char *root) {
+    const int cores = count_cores(), limit = ll_cpu_limit(groups, root);
     const int n = limit && limit < cores ? limit : cores;
     return n < 1 ? 1 : n;
 }
+
+int ll_count_cpus(void) { return ll_count_cpus_in("/proc/self/cgroup", "/sys/fs/cgroup"); }

@@ -25,7 +25,7 @@ enum {
     PAD = 16,              /* floats between packed rows, so that they fall into different sets of L1 */
     PREFETCH_ROWS = 8,             /* rows that are prefetched while B is packed */
     /* Packing B does not pay for fewer rows of A than this, nor packing A for fewer columns of B, */
-    FEW_ROWS = 16,
+    FEW_ROWS = 4,
     FEW_COLS = 256,
     /* nor if rows in memory lie closer than this, because they then stay in L1. */
     CLOSE = 128,
@@ -110,7 +110,7 @@ static void pack_columns(const product *p, int k0, int first, int end, float *pa
     for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
         pack_transposed_strip(p, ll_min(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
     for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
-        pack_row(p, k0 + k, first, end, p->packing == BEFORE && k + PREFETCH_ROWS < depth, packed, apart);
+        pack_row(p, k0 + k, first, end, p->packing != IN_PLACE && k + PREFETCH_ROWS < depth, packed, apart);
 }
 
 /* The strip of a packed slice that begins at column j of the piece. */

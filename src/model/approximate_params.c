@@ -29,8 +29,8 @@ int ll_approximate_init(const ll_model *m, const ll_param *p, float *x, uint64_t
 
 ll_approximate_gradients ll_approximate_gradients_of(const ll_model *m, int op, float *grad) {
     ll_approximate_gradients d = {0};
-    if (!grad || m->at.baseline < 0) return d;
-    const int first = m->at.baseline + op * LL_APPROXIMATE_TENSORS;
+    if (!grad || m->at.approximate < 0) return d;
+    const int first = m->at.approximate + op * LL_APPROXIMATE_TENSORS;
     d.linformer_k = ll_param_in(m, grad, first);
     d.linformer_v = ll_param_in(m, grad, first + 1);
     return d;
@@ -38,13 +38,13 @@ ll_approximate_gradients ll_approximate_gradients_of(const ll_model *m, int op, 
 
 void ll_approximate_config_of(const ll_model *m, int op, ll_attention_config *a) {
     const ll_model_config *c = m->c;
-    a->baseline = (ll_approximate_config){
+    a->approximate = (ll_approximate_config){
         .window = c->attention.window, .length = c->attention.linformer_length, .rank = c->attention.linformer_rank};
-    a->baseline.landmarks = c->attention.landmarks, a->baseline.iterations = c->attention.iterations;
-    a->baseline.buckets = c->attention.buckets, a->baseline.chunk = c->attention.chunk,
-    a->baseline.rounds = c->attention.rounds;
-    a->baseline.seed = (uint64_t)c->seed, a->baseline.layer = op;
-    if (m->at.baseline < 0) return;
-    const ll_param *tensor = &m->param[m->at.baseline + op * LL_APPROXIMATE_TENSORS];
-    a->baseline.linformer_k = tensor[0].value, a->baseline.linformer_v = tensor[1].value;
+    a->approximate.landmarks = c->attention.landmarks, a->approximate.iterations = c->attention.iterations;
+    a->approximate.buckets = c->attention.buckets, a->approximate.chunk = c->attention.chunk,
+    a->approximate.rounds = c->attention.rounds;
+    a->approximate.seed = (uint64_t)c->seed, a->approximate.layer = op;
+    if (m->at.approximate < 0) return;
+    const ll_param *tensor = &m->param[m->at.approximate + op * LL_APPROXIMATE_TENSORS];
+    a->approximate.linformer_k = tensor[0].value, a->approximate.linformer_v = tensor[1].value;
 }

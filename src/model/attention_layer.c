@@ -226,7 +226,7 @@ static ll_attention_call call_of(const attention *x) {
     call.y = mixed_view(x, x->mixed);
     call.saved = x->saved;
     call.scratch = run->ws->scratch, call.scratch_floats = run->ws->scratch_floats;
-    return call;
+    return run->ws->carry ? ll_carry_call(run->ws->carry, x->op, &call) : call;
 }
 
 static ll_status mix(const attention *x) {
@@ -234,7 +234,6 @@ static ll_status mix(const attention *x) {
     ll_position_params_noise(run, x->op);
     const ll_attention_call call = call_of(x);
     if (run->streams) return ll_attend_streams(run, x->layer, x->cross, &call);
-    if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 0);
     if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call, run->again);
     return ll_attention_forward(run->model->attention[x->op], &call);
 }
@@ -248,8 +247,7 @@ static ll_status mix_back(const attention *x) {
     call.dgate = ll_gate_view(run, x->s[GATE].d);
     call.g = mixed_view(x, run->ws->dmixed);
     call.dposition = ll_position_params_gradients(run->model, x->op, run->grad);
-    call.dbaseline = ll_approximate_gradients_of(run->model, x->op, run->grad);
-    if (run->ws->carry) return ll_carry_call(run->ws->carry, x->op, &call, 1);
+    call.dapproximate = ll_approximate_gradients_of(run->model, x->op, run->grad);
     if (run->ws->shared) return ll_shared_backward(run->ws->shared, x->layer, &call);
     return ll_attention_backward(run->model->attention[x->op], &call);
 }

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B) {
+ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B, int T) {
     size_t floats;
     const ll_status status = ll_attention_state_floats(model->attention[0], &floats);
     if (status == LL_EINVAL) return ll_fail_in(LL_EINVAL, "train.carry-state = on");
@@ -17,9 +17,10 @@ ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B) {
     *c = (ll_carry){.model = model, .B = B, .floats = floats};
     c->count = (size_t)model->operators * (size_t)B * floats;
     c->offset = ll_alloc((size_t)B, sizeof *c->offset);
+    c->segment_offset = ll_alloc((size_t)B * (size_t)T, sizeof *c->segment_offset);
     c->in = ll_alloc(c->count, sizeof *c->in);
     c->out = ll_alloc(c->count, sizeof *c->out);
-    if (!c->offset || !c->in || !c->out) {
+    if (!c->offset || !c->segment_offset || !c->in || !c->out) {
         ll_carry_free(c);
         return LL_ENOMEM;
     }
@@ -31,6 +32,7 @@ ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B) {
 void ll_carry_free(ll_carry *c) {
     if (!c) return;
     ll_free(c->offset);
+    ll_free(c->segment_offset);
     ll_free(c->in);
     ll_free(c->out);
     ll_free(c);
@@ -45,43 +47,44 @@ void ll_carry_clear(ll_carry *c, int b) {
         ll_attention_state_clear(c->model->attention[op], state_at(c, c->in, op, b));
 }
 
-void ll_carry_advance(ll_carry *c) {
+static int separates(const ll_carry *c, int token) {
+    const int separator = c->model->c->model.separator;
+    return separator >= 0 && token == separator;
+}
+
+void ll_carry_begin(ll_carry *c, const ll_batch *x, const int64_t *before) {
+    for (int b = 0; b < x->B; b++) {
+        if (c->model->c->model.separator < 0 || !before[b]) c->offset[b] = before[b];
+        if (separates(c, x->tokens[(size_t)b * (size_t)x->T])) c->offset[b] = 0;
+        if (!c->offset[b]) ll_carry_clear(c, b);
+    }
+}
+
+void ll_carry_segment(ll_carry *c, int i, const ll_segment *s) {
+    c->segment_offset[i] = s->query ? 0 : c->offset[s->row];
+}
+
+void ll_carry_advance(ll_carry *c, const ll_batch *x) {
     float *in = c->in;
     c->in = c->out, c->out = in;
+    for (int b = 0; b < x->B; b++) {
+        const int n = x->lengths ? x->lengths[b] : x->T;
+        const int *tokens = x->tokens + (size_t)b * (size_t)x->T;
+        int last = n;
+        while (last > 0 && !separates(c, tokens[last - 1])) last--;
+        c->offset[b] = last ? n - (last - 1) : c->offset[b] + n;
+    }
 }
 
 void ll_workspace_carry(ll_workspace *ws, ll_carry *carry) {
     ws->carry = carry;
 }
 
-static void shift(ll_view *view, int b) {
-    if (view->data) view->data += (size_t)b * view->batch;
-}
-
-/* Rows b .. b + n - 1 of a call, which have the same offset. */
-static ll_attention_call part_of(const ll_carry *c, int op, const ll_attention_call *call, int b, int n, size_t saved) {
-    ll_attention_call part = *call;
-    ll_view *const views[] = {&part.q,  &part.k,  &part.v,  &part.y,    &part.g,
-                              &part.dq, &part.dk, &part.dv, &part.gate, &part.dgate};
-    for (size_t i = 0; i < sizeof views / sizeof *views; i++) shift(views[i], b);
-    part.B = n;
-    if (part.lengths) part.lengths += b;
-    if (part.saved) part.saved += (size_t)b * saved;
-    part.query_offset = part.key_offset = c->offset[b];
-    part.state_in = state_at(c, c->in, op, b);
-    part.state_out = state_at(c, c->out, op, b);
-    return part;
-}
-
-ll_status ll_carry_call(const ll_carry *c, int op, const ll_attention_call *call, int backward) {
-    const ll_attention *of = c->model->attention[op];
-    const ll_attention_call row = {.B = 1, .T = call->T, .S = call->S};
-    const size_t saved = call->saved ? ll_attention_saved(of, &row) : 0;
-    ll_status status = LL_OK;
-    for (int b = 0, n; b < call->B && !status; b += n) {
-        for (n = 1; b + n < call->B && c->offset[b + n] == c->offset[b];) n++;
-        const ll_attention_call part = part_of(c, op, call, b, n, saved);
-        status = backward ? ll_attention_backward(of, &part) : ll_attention_forward(of, &part);
-    }
-    return status;
+ll_attention_call ll_carry_call(const ll_carry *c, int op, const ll_attention_call *call) {
+    ll_attention_call with = *call;
+    with.offsets = call->segment ? c->segment_offset : c->offset;
+    with.states_of_rows = 1;
+    with.state_in = state_at(c, c->in, op, 0);
+    with.state_out = state_at(c, c->out, op, 0);
+    return with;
 }

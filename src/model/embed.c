@@ -102,7 +102,8 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
         memcpy(out, ll_param_at(m, m->at.first), C * sizeof *out);
         return;
     }
-    const int64_t before = run->ws->carry  ? run->ws->carry->offset[p.b]
+    const int continued = run->ws->carry && p.at == p.t; /* its document is the first of the row */
+    const int64_t before = continued      ? run->ws->carry->offset[p.b]
                            : run->streams ? ll_stream_offset(run->streams, row)
                                           : run->position;
     const size_t t = (size_t)p.at + (size_t)before;

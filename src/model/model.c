@@ -110,76 +110,29 @@ ll_tensor ll_model_tensor(const ll_model *m, int i) {
     return (ll_tensor){p->name, p->rows, p->cols, p->value, p->offset};
 }
 
-/* Queries and keys are multiplied with the landmarks; landmarks with each other, with 4 products a step, once a
- * sequence. */
-static double nystrom_cost(const ll_model_config *c, double D, double E, double T) {
-    const double m = c->attention.landmarks, middle = m * m * (D + E + 4 * m * c->attention.iterations);
-    return T <= m ? T * (D + E) : 2 * m * (D + E) + middle / T;
-}
-
-/* For one head, with values of E and queries of D. Linear kernels update and read a state of m x (E + 1), and may
- * project q and k. softmax reads T keys, local those of its window, value none. linformer adds each key and value to
- * `rank` sums and reads those. reformer hashes, then reads its chunk and the one before (causal: on average half of its
- * own). */
-static double attention_cost(const ll_model_config *c, double D, double E, double T) {
-    const double F = ll_config_features(c);
-    const int causal = c->model.task == LL_TASK_LM;
-    switch (c->attention.kernel) {
-    case LL_KERNEL_SOFTMAX: return T * (D + E);
-    case LL_KERNEL_VALUE: return 0;
-    case LL_KERNEL_REFORMER:
-        return c->attention.rounds *
-               (D * c->attention.buckets / 2 + fmin(T, (causal ? 1.5 : 2) * c->attention.chunk) * (D + E));
-    case LL_KERNEL_NYSTROM: return nystrom_cost(c, D, E, T);
-    case LL_KERNEL_LINFORMER: return 2.0 * c->attention.linformer_rank * (D + E);
-    case LL_KERNEL_LOCAL: return fmin(T, causal ? c->attention.window : 2.0 * c->attention.window - 1) * (D + E);
-    default: return 2 * F * (E + 1) + (ll_config_rows(c) ? 2 * F * D : 0);
-    }
-}
-
-/* One head without keys: the features of its vectors, and the sum of a window. */
-static double keyless_cost(const ll_model_config *c, double D, double E) {
-    const double F = c->attention.kernel == LL_KERNEL_SOFTMAX ? D : ll_config_features(c),
-                 reach = c->position.distances - 1.0;
-    const double window = c->position.image             ? 2 * reach * (reach + 1) + 1
-                          : c->model.task == LL_TASK_LM ? reach + 1
-                                                        : 2 * reach + 1;
-    return (ll_config_rows(c) ? F * D : 0) + F * (c->position.distances + 1.0) + E * (window + 1);
-}
-
+/* Every weight of the blocks and of the head once, besides what the operators say. With model.kv-heads, keys and values
+ * are projected for fewer heads. A gated feed-forward layer has a third product. */
 static double multiply_adds(const ll_model *m, int T) {
     const ll_model_config *c = m->c;
-    const double H = c->model.heads, D = ll_attention_width(&m->attention[0]->c), E = m->values / H, C = c->model.width;
-    const double gates = m->gated ? H : 0,
-                 inputs = (m->projections > 0 ? m->queries : 0) + (m->projections > 1 ? m->keys : 0) + gates;
-    const double weights = C * (inputs + 2.0 * m->values), keyed = H * m->keys / m->queries;
-    const double mix = weights + keyed * attention_cost(c, D, E, T) + (H - keyed) * keyless_cost(c, D, E);
-    const double head =
-        ll_task_per_token(c->model.task) ? C * c->model.vocab : 0; /* a classifier has it once a sequence */
-    return m->operators * mix + (m->operators - ll_cross_layers(m)) * 2.0 * C * c->model.ff + head;
+    const double H = c->model.heads, C = c->model.width, share = m->key_heads / H;
+    const double queries = m->projections > 0 ? m->queries : 0, keys = m->projections > 1 ? m->keys * share : 0;
+    const double weights = C * (queries + keys + m->values * (share + 1) + (m->gated ? H : 0));
+    const double feed = (c->model.activation == LL_ACT_SWIGLU ? 3 : 2) * C * c->model.ff;
+    /* A classifier's head comes once a sequence. */
+    double sum = ll_task_per_token(c->model.task) ? C * c->model.vocab : 0;
+    for (int op = 0; op < m->operators; op++)
+        sum += weights + ll_operator_cost(m->attention[op], T).multiply_adds + (ll_operator_at(m, op).cross ? 0 : feed);
+    return sum;
 }
 
 static size_t stream_bytes(const ll_model *m, int T) {
-    const ll_model_config *c = m->c;
-    const size_t D = (size_t)ll_attention_width(&m->attention[0]->c), queries = D * (size_t)c->model.heads,
-                 values = (size_t)m->values;
-    const size_t layers = (size_t)ll_top_stack(m)->layers, cross = (size_t)ll_cross_layers(m);
-    /* relative-s2: heads without keys have another state than the others */
-    const size_t share = (size_t)(m->queries / m->keys);
-    const size_t ring = (size_t)(c->position.distances - 1) * (size_t)(c->position.image ? c->position.width : 1) + 1;
-    const size_t keyless = share == 1 ? 0 : layers * values / share * (sizeof(double) + ring * sizeof(float));
-    if (!ll_task_causal(c->model.task) || c->attention.kernel == LL_KERNEL_VALUE) return 0;
-    if (c->attention.kernel == LL_KERNEL_REFORMER) {
-        const size_t row = (queries + values) * sizeof(float), count = (size_t)c->model.heads * sizeof(double);
-        return layers * (size_t)c->attention.rounds * (size_t)c->attention.buckets *
-               (2 * (size_t)c->attention.chunk * row + count);
+    double bytes = 0;
+    if (!ll_task_causal(m->c->model.task)) return 0;
+    for (int op = 0; op < m->operators; op++) {
+        const ll_operator_location at = ll_operator_at(m, op);
+        if (at.cross || at.stack == ll_top_stack(m)) bytes += ll_operator_cost(m->attention[op], T).bytes;
     }
-    const size_t keys = c->attention.kernel == LL_KERNEL_SOFTMAX ? (size_t)T
-                        : c->attention.kernel == LL_KERNEL_LOCAL ? (size_t)c->attention.window
-                                                              : 0;
-    if (keys) return keyless + (layers + cross) * keys * (queries + values) / share * sizeof(float);
-    const size_t F = (size_t)ll_config_features(c);
-    return keyless + F * (values + (size_t)c->model.heads) * (layers * sizeof(double) + cross * sizeof(float)) / share;
+    return (size_t)bytes;
 }
 
 ll_model_costs ll_model_cost(const ll_model *m, int T) {

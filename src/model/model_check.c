@@ -40,62 +40,8 @@ static ll_status check_model(const ll_model_config *c) {
     return LL_OK;
 }
 
-int ll_config_linear(const ll_model_config *c) {
-    return (ll_kernel_row(c->attention.kernel)->has & LL_HAS_FEATURES) != 0;
-}
-
-int ll_config_projections(const ll_model_config *c) {
-    return ll_kernel_row(c->attention.kernel)->kind->reads;
-}
-
-int ll_config_gated(const ll_model_config *c) {
-    return ll_kernel_row(c->attention.kernel)->kind->gated;
-}
-
-int ll_config_head_norm(const ll_model_config *c) {
-    const int choice = c->attention.output_norm;
-    return choice == LL_OUTPUT_NORM_ON || (choice == LL_OUTPUT_NORM_AUTO && ll_config_gated(c));
-}
-
-int ll_config_divides(const ll_model_config *c) {
-    return c->attention.normalise && !ll_config_gated(c);
-}
-
 static const char *kernel_name(const ll_model_config *c) {
     return ll_kernel_row(c->attention.kernel)->about.name;
-}
-
-double ll_config_init_std(const ll_model_config *c) {
-    return c->model.init_std > 0 ? c->model.init_std : 0.02 * sqrt(512.0 / c->model.width);
-}
-
-int ll_config_query_size(const ll_model_config *c) {
-    return (c->model.head_size ? c->model.head_size : c->model.width / c->model.heads) * c->attention.query_multiple;
-}
-
-int ll_config_encoded_size(const ll_model_config *c) {
-    const int size = ll_config_query_size(c);
-    if (c->position.type == LL_POSITION_SINE_SPE || c->position.type == LL_POSITION_CONV_SPE)
-        return c->position.realizations;
-    return c->position.type == LL_POSITION_RELATIVE_S1 ? size + 2 * c->position.scales * (1 + c->position.image) : size;
-}
-
-int ll_config_projection(const ll_model_config *c) {
-    if (c->attention.projection != LL_PROJ_AUTO) return c->attention.projection;
-    const ll_rules *rules = ll_config_rules(c);
-    const int projected = c->attention.kernel == LL_KERNEL_FAVOR || (rules && rules->projection > 0);
-    return projected ? LL_PROJ_ORTHOGONAL : LL_PROJ_NONE;
-}
-
-int ll_config_features(const ll_model_config *c) {
-    return ll_config_projection(c) == LL_PROJ_NONE ? ll_config_encoded_size(c) : c->attention.num_features;
-}
-
-int ll_config_rows(const ll_model_config *c) {
-    const int pairs = c->attention.kernel == LL_KERNEL_FAVOR && c->attention.features != LL_FEATURES_POSITIVE;
-    return ll_config_projection(c) == LL_PROJ_NONE ? 0
-           : pairs                                 ? c->attention.num_features / 2
-                                                   : c->attention.num_features;
 }
 
 static ll_status check_features(const ll_model_config *c) {
@@ -369,11 +315,6 @@ static ll_status check_carry(const ll_model_config *c) {
                        "train.carry-state = on needs a state of constant size, and %s = %s keeps all tokens; use a "
                        "linear kernel such as relu or gla, or set it to off",
                        placed ? "position.type" : "attention.kernel", what);
-    if (c->model.separator >= 0)
-        return ll_fail(LL_EINVAL,
-                       "train.carry-state = on starts a row of a batch within the document of the one before, and "
-                       "model.separator = %d starts others inside of it; set one of them to off or -1",
-                       c->model.separator);
     if (c->position.type == LL_POSITION_LEARNED)
         return ll_fail(LL_EINVAL,
                        "train.carry-state = on has no limit of length, and position.type = learned ends at "

@@ -101,8 +101,8 @@ struct ll_model {
     int cls_tokens; /* CLS tokens before the caller's tokens: 1 with pool = first, else 0 */
     struct {        /* indices of tensors in the table; -1: the model has none */
         int embedding, first, match, head, head_bias, transform, types;
-        int where, frequencies; /* the first operator's position parameters; number of those that all share */
-        int baseline;           /* the first parameter of the first operator's kernel */
+        int encoding, frequencies; /* the first operator's position parameters; number of those that all share */
+        int approximate;           /* the first parameter of the first operator's kernel */
     } at;
 };
 
@@ -159,23 +159,26 @@ LL_MUST_USE ll_status ll_workspace_measure(size_t *bytes, const ll_model *model,
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
 
-/* The state that consecutive windows pass on, for every operator and each of B rows. Before a batch is computed, offset
- * (B) has the number of tokens of its document before each row. A row whose document begins is cleared. After the
- * batch, ll_carry_advance makes the output state the input of the next windows. LL_EINVAL with the reason if attention
- * has no state of constant size. */
+/* What consecutive windows hand on: of every operator and each of B rows of at most T tokens. Before a batch goes
+ * through the workspace, ll_carry_begin clears the rows whose document begins: where no token of the text came before,
+ * or with a separator. before (B): tokens of its text that came before each row. After the batch, ll_carry_advance
+ * makes what the windows left the state of the next ones. LL_EINVAL with the reason where attention has no state of
+ * constant size. */
 typedef struct {
     const ll_model *model;
     int B;
-    int64_t *offset; /* (B) */
+    int64_t *offset;         /* (B) tokens of its document that came before each row */
+    int64_t *segment_offset; /* (B T) and before each document of a batch with separators */
     size_t floats;   /* of a state */
     size_t count;    /* of all states */
     float *in, *out; /* (operators, B, floats) */
 } ll_carry;
-LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B);
+LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B, int T);
 void ll_carry_free(ll_carry *carry);
 void ll_carry_clear(ll_carry *carry, int row);
-void ll_carry_advance(ll_carry *carry);
-/* Following batches of this workspace read and write these states; NULL: none. */
+void ll_carry_begin(ll_carry *carry, const ll_batch *batch, const int64_t *before);
+void ll_carry_advance(ll_carry *carry, const ll_batch *batch);
+/* Batches that go through it from now on take and leave these states; NULL: none. */
 void ll_workspace_carry(ll_workspace *ws, ll_carry *carry);
 
 /* The result of a batch. */

@@ -10,14 +10,19 @@
 #include "model/shared_sequence.h"
 #include "model/soft_loss.h"
 
-/* Documents in packed rows. One begins with the row, and with every separator. */
+static void begin_document(const ll_batch_run *run, int i, int b, int t) {
+    run->ws->segment[i] = (ll_segment){b, t, 0, t, 0};
+    if (run->ws->carry) ll_carry_segment(run->ws->carry, i, &run->ws->segment[i]);
+}
+
+/* Documents in packed rows: one begins with the row, and with every separator. */
 static int find_documents(const ll_batch_run *run) {
     int count = 0;
     for (int b = 0; b < run->B; b++)
         for (int t = 0; t < run->lengths[b]; t++) {
             const size_t row = (size_t)b * (size_t)run->T + (size_t)t;
             if (t == 0 || run->tokens[row] == run->c->model.separator)
-                run->ws->segment[count++] = (ll_segment){b, t, 0, t, 0};
+                begin_document(run, count++, b, t);
             ll_segment *s = &run->ws->segment[count - 1];
             run->ws->position[row] = s->queries++;
             s->keys++;

@@ -221,9 +221,9 @@ ll_view ll_gate_view(const ll_batch_run *run, float *gate);
 int ll_gate_init(const ll_param *p, float *x);
 
 /* ---- carry.c ---- */
-
-/* A call of operator `op` whose rows read and write states, forward or backward. */
-LL_MUST_USE ll_status ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call, int backward);
+/* The call of operator `op` whose rows take and leave states; before a batch, for document i: where it begins. */
+ll_attention_call ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call);
+void ll_carry_segment(ll_carry *carry, int i, const ll_segment *document);
 
 /* ---- head_norm.c ---- */
 

@@ -61,9 +61,9 @@ static int turned(const ll_attention_config *a) {
 
 /* Rotations of reformer's hash: rows, and numbers in a row. */
 static int hashed(const ll_attention_config *a) {
-    return a->kernel == LL_KERNEL_REFORMER ? a->baseline.rounds * a->H * a->D : 0;
+    return a->kernel == LL_KERNEL_REFORMER ? a->approximate.rounds * a->H * a->D : 0;
 }
-static int rotation_angles(const ll_attention_config *a) { return a->baseline.buckets / 2; }
+static int rotation_angles(const ll_attention_config *a) { return a->approximate.buckets / 2; }
 
 /* scratch: of ll_draw_scratch floats, or NULL. */
 static ll_status draw_projection(const ll_model_config *c, const ll_attention_config *a, int op, int64_t redraws,
@@ -219,12 +219,12 @@ static void adopt(const ll_attention_config *a, const ll_attention_config *b, pa
     if (a->M) memcpy(p->projection, b->projection, (size_t)a->M * (size_t)ll_attention_width(a) * sizeof(float));
     if (n && permuted(b) == permuted(a)) memcpy(p->permutation, b->permutation, H * n * sizeof(int32_t));
     if (whole && turned(b) == turned(a)) {
-        memcpy(p->basis, b->where.basis, H * whole * whole * sizeof(float));
-        memcpy(p->angles, b->where.theta, H * (whole / 2) * sizeof(float));
+        memcpy(p->basis, b->encoding.basis, H * whole * whole * sizeof(float));
+        memcpy(p->angles, b->encoding.theta, H * (whole / 2) * sizeof(float));
     }
     p->has_rotations = hashed(a) && hashed(b) == hashed(a) && rotation_angles(b) == rotation_angles(a);
     if (p->has_rotations)
-        memcpy(p->rotations, b->baseline.rotations, (size_t)hashed(a) * (size_t)rotation_angles(a) * sizeof(float));
+        memcpy(p->rotations, b->approximate.rotations, (size_t)hashed(a) * (size_t)rotation_angles(a) * sizeof(float));
 }
 
 static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model *other, int op, parts *p) {
@@ -237,8 +237,8 @@ static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model 
     a.projection = a.M ? p->projection : NULL;
     a.permutation = permuted(&a) ? p->permutation : NULL;
     a.decay = decays(m->c, &a) ? p->decay : NULL;
-    if (turned(&a)) a.where.basis = p->basis, a.where.theta = p->angles;
-    a.baseline.rotations = p->has_rotations ? p->rotations : NULL;
+    if (turned(&a)) a.encoding.basis = p->basis, a.encoding.theta = p->angles;
+    a.approximate.rotations = p->has_rotations ? p->rotations : NULL;
     status = ll_attention_create(&m->attention[op], &a);
     return status == LL_EINVAL && file ? ll_fail_in(LL_EFORMAT, ll_safetensors_path(file)) : status;
 }
@@ -307,10 +307,10 @@ static ll_status write(const ll_model *m, ll_st_writer *writer, int op) {
     ll_status status = add(writer, m, op, "projection", LL_F32, a->M, ll_attention_width(a), a->projection);
     if (!status) status = add(writer, m, op, "permutation", LL_I32, H, permuted(a), a->permutation);
     if (!status) status = add(writer, m, op, "decay", LL_F32, H, 0, a->decay);
-    if (!status && whole) status = add(writer, m, op, "basis", LL_F32, H * whole, whole, a->where.basis);
-    if (!status && whole) status = add(writer, m, op, "angles", LL_F32, H, whole / 2, a->where.theta);
+    if (!status && whole) status = add(writer, m, op, "basis", LL_F32, H * whole, whole, a->encoding.basis);
+    if (!status && whole) status = add(writer, m, op, "angles", LL_F32, H, whole / 2, a->encoding.theta);
     if (!status && hashed(a))
-        status = add(writer, m, op, "rotations", LL_F32, hashed(a), rotation_angles(a), a->baseline.rotations);
+        status = add(writer, m, op, "rotations", LL_F32, hashed(a), rotation_angles(a), a->approximate.rotations);
     return status;
 }
 

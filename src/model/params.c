@@ -115,10 +115,10 @@ static void add_stack(ll_model *m, ll_stack *stack) {
 static void add_places(ll_model *m) {
     ll_position_tensor tensor[LL_POSITION_TENSORS];
     const int n = ll_position_params_tensors(m, tensor);
-    m->at.frequencies = m->at.where = -1;
+    m->at.frequencies = m->at.encoding = -1;
     if (m->c->position.type == LL_POSITION_RELATIVE_S1)
         m->at.frequencies = add(m, "position.inv_freq", m->c->position.scales, 1, 0);
-    if (n) m->at.where = m->count;
+    if (n) m->at.encoding = m->count;
     const int cross = m->c->position.cross != LL_CROSS_NONE, all = m->operators - (cross ? 0 : ll_cross_layers(m));
     for (int op = 0; op < (m->c->position.shared ? 1 : all); op++)
         for (int i = 0; i < n; i++) {
@@ -133,7 +133,7 @@ static void add_places(ll_model *m) {
 static void add_approximate_params(ll_model *m) {
     ll_position_tensor tensor[LL_APPROXIMATE_TENSORS];
     const int n = ll_approximate_tensors(m, tensor);
-    m->at.baseline = n ? m->count : -1;
+    m->at.approximate = n ? m->count : -1;
     for (int op = 0; op < m->operators; op++)
         for (int i = 0; i < n; i++) {
             char prefix[LL_PREFIX];

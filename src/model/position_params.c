@@ -110,7 +110,7 @@ static float *tensor_at(const ll_model *m, int op, const char *name, float *grad
     const int n = ll_position_params_tensors(m, tensor);
     for (int i = 0; i < n; i++)
         if (!strcmp(tensor[i].name, name))
-            return tensor_in(m, grad, m->at.where + (m->c->position.shared ? 0 : op) * n + i);
+            return tensor_in(m, grad, m->at.encoding + (m->c->position.shared ? 0 : op) * n + i);
     return NULL;
 }
 
@@ -139,7 +139,7 @@ ll_position_gradients ll_position_params_gradients(const ll_model *m, int op, fl
 
 void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a) {
     const ll_model_config *c = m->c;
-    ll_position_config *w = &a->where;
+    ll_position_config *w = &a->encoding;
     if (!is_placed(m, op)) return;
     a->position = (ll_position)c->position.type;
     const ll_position_gradients at = tensors(m, op, NULL);

@@ -38,10 +38,7 @@ static void plan_layers(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk
         ws->gates[l] = !gated ? NULL : own ? take(p, keep ? rows : chunk, (size_t)c->model.ff) : ws->gates[0];
         const ll_attention *op = m->attention[ll_operator_of(ws->stack, (int)l, 0)];
         const ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .segments = most_sequences(ws)};
-        const ll_attention_call row = {.B = 1, .T = ws->T, .S = ws->T};
-        size_t saved = ll_attention_saved(op, &call);
-        if (c->carry) saved = ll_max_size(saved, (size_t)ws->B * ll_attention_saved(op, &row));
-        ws->saved[l] = !train ? NULL : own ? take(p, saved, 1) : ws->saved[0];
+        ws->saved[l] = !train ? NULL : own ? take(p, ll_attention_saved(op, &call), 1) : ws->saved[0];
     }
 }
 

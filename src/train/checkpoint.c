@@ -4,6 +4,7 @@
  *   train.counters             int64: step, tokens, row, evaluated, best_step, data_size
  *   train.teacher              uint8: the digest of the teacher, with train.distil
  *   train.carry                float32: states that windows pass on, with train.carry-state
+ *   train.carry-offset         int64: tokens of its document before each row, where model.separator begins documents
  *   train.measures             float64: valid_loss, valid_accuracy, best_loss, norm, then the losses and
  *                              counts of the last steps
  *
@@ -18,7 +19,7 @@
 
 enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 
-static const char CARRY[] = "train.carry", TEACHER[] = "train.teacher";
+static const char CARRY[] = "train.carry", CARRY_OFFSET[] = "train.carry-offset", TEACHER[] = "train.teacher";
 static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
 
 /* Copies between the struct and the two arrays of the file; `load` gives the direction. */
@@ -56,6 +57,13 @@ static ll_status add_moments(ll_st_writer *writer, const ll_model *model, const 
     return LL_OK;
 }
 
+/* Where documents begin with a separator, the text does not tell how many tokens of one have been read. */
+static ll_status add_carry(ll_st_writer *writer, const ll_carry *c) {
+    const ll_status status = ll_st_add(writer, CARRY, LL_F32, 1, &c->count, c->in);
+    if (status || c->model->c->model.separator < 0) return status;
+    return ll_st_add(writer, CARRY_OFFSET, LL_I64, 1, (size_t[]){(size_t)c->B}, c->offset);
+}
+
 ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_state *state) {
     ll_run_state copy = *state;
     int64_t whole[COUNTERS];
@@ -66,7 +74,7 @@ ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_
     ll_status status = ll_st_writer_create(&writer);
     if (!status) status = ll_model_write(e->model, writer);
     if (!status) status = add_moments(writer, e->model, e->optimizer);
-    if (!status && e->carry) status = ll_st_add(writer, CARRY, LL_F32, 1, &e->carry->count, e->carry->in);
+    if (!status && e->carry) status = add_carry(writer, e->carry);
     if (!status && e->teacher)
         status = ll_st_add(writer, TEACHER, LL_U8, 1, (size_t[]){LL_DIGEST_TEXT - 1}, e->taught_by);
     if (!status) status = ll_st_add(writer, "train.counters", LL_I64, 1, (size_t[]){COUNTERS}, whole);
@@ -111,9 +119,18 @@ ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
 static ll_status read_carry(ll_carry *carry, const ll_safetensors *file) {
     const ll_st_tensor *tensor = NULL;
     if (!carry) return LL_OK;
-    const ll_status status = find(&tensor, file, CARRY, LL_F32, carry->count);
-    if (!status) ll_st_floats(carry->in, tensor);
-    return status;
+    ll_status status = find(&tensor, file, CARRY, LL_F32, carry->count);
+    if (status) return status;
+    ll_st_floats(carry->in, tensor);
+    if (carry->model->c->model.separator < 0) return LL_OK;
+    status = find(&tensor, file, CARRY_OFFSET, LL_I64, (size_t)carry->B);
+    if (status) return status;
+    memcpy(carry->offset, tensor->data, (size_t)carry->B * sizeof *carry->offset);
+    for (int b = 0; b < carry->B; b++)
+        if (carry->offset[b] < 0)
+            return ll_fail(LL_EFORMAT, "%s: %s holds %lld; the file is damaged", ll_safetensors_path(file),
+                           CARRY_OFFSET, (long long)carry->offset[b]);
+    return LL_OK;
 }
 
 /* A run goes on to the same bits only with the same teacher. */

@@ -53,7 +53,10 @@ static ll_status create_carry(ll_engine *e, const ll_config *c) {
                        "train.carry-state needs the whole batch in one shard, and here it has %d; use one process, or "
                        "set dist.shards=1",
                        e->shards.leaves);
-    return ll_carry_create(&e->carry, e->model, c->train.batch);
+    const ll_status status = ll_carry_create(&e->carry, e->model, c->train.batch, c->train.length);
+    if (status) return status;
+    e->before = ll_alloc((size_t)c->train.batch, sizeof *e->before);
+    return e->before ? LL_OK : LL_ENOMEM;
 }
 
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
@@ -106,6 +109,7 @@ void ll_engine_free(ll_engine *e) {
     ll_workspace_free(e->ws);
     ll_optimizer_free(e->optimizer);
     ll_carry_free(e->carry);
+    ll_free(e->before);
     ll_batch_free(&e->batch);
     ll_batch_free(&e->part);
     ll_exchange_free(e->exchange);
@@ -165,16 +169,15 @@ static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch
                            float *grad, float scale, ll_tally *tally) {
     ll_carry *carry = reader ? e->carry : NULL;
     if (carry) {
-        ll_reader_offsets(reader, carry->offset, carry->B, number);
-        for (int row = 0; row < carry->B; row++)
-            if (!carry->offset[row]) ll_carry_clear(carry, row);
+        ll_reader_offsets(reader, e->before, carry->B, number);
+        ll_carry_begin(carry, b, e->before);
     }
     ll_workspace_carry(e->ws, carry);
     const ll_status status =
         e->teacher ? ll_teaching_run(e->teacher, e->model, e->ws, b, step, grad, scale, number, tally)
                    : ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
     ll_workspace_carry(e->ws, NULL);
-    if (carry && !status) ll_carry_advance(carry);
+    if (carry && !status) ll_carry_advance(carry, b);
     return status;
 }
 

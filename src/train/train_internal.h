@@ -66,6 +66,7 @@ typedef struct {
     ll_workspace *ws;
     ll_optimizer *optimizer;
     ll_carry *carry; /* train.carry-state: states of the windows before, else NULL */
+    int64_t *before; /* (batch) tokens of its text that came before each row of a batch */
     ll_shards shards;
     ll_exchange *exchange;
     ll_batch batch; /* of one shard */

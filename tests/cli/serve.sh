@@ -10,6 +10,9 @@ model=run/best.safetensors
 cat >"$model.chat.json" <<'END'
 {"roles": {"user": ["line ", " of"]}, "begin": "", "stop": ["\n"]}
 END
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out learned $small --set position.type=learned \
+    --set position.decay=none --set position.max-length=128 --set train.steps=2
 refused "needs a MODEL" "$longline" serve
 refused "no such folder" "$longline" serve --models nowhere
 refused "No such file" "$longline" serve nowhere.safetensors
@@ -26,8 +29,25 @@ echo '{"roles": 1}' >bad.json
 refused "no roles" "$longline" serve $model --chat-template bad.json
 if command -v python3 >/dev/null; then
     mkdir work
-    python3 "$root/tests/cli/serve_client.py" "$longline" $model work
+    python3 "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors
     check "all clients came to their end" test $? = 0
 else
     pass "there is no python3 here: no client was run"
+fi
+# The client that OpenAI publishes, where node and its package are: npm install openai, here or in a folder that
+# LL_NODE_MODULES names.
+NODE_PATH=${LL_NODE_MODULES:-$root/node_modules}
+export NODE_PATH
+if command -v node >/dev/null && node -e 'require("openai")' 2>/dev/null; then
+    "$longline" serve $model --listen 127.0.0.1:0 2>log &
+    pid=$!
+    i=0
+    while ! grep -q 'listening on' log && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+    timeout 60 node "$root/tests/cli/serve_openai.js" "$(sed -n 's/.*listening on //p' log)"
+    check "the openai client came to its end" test $? = 0
+    kill $pid
+    ended $pid
+    check "the server ended" test $? = 0
+else
+    pass "there is no package openai for node here: that client was not run"
 fi

@@ -1,4 +1,5 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER. Prints a line a check."""
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER [MODEL WITH LEARNED
+POSITIONS]. Prints a line a check."""
 import atexit
 import http.client
 import json
@@ -366,6 +367,20 @@ def test_keys():
     s.end()
 
 
+def test_learned(path):
+    """A model whose positions end: a request that goes beyond is refused, and its session is not lost."""
+    global model
+    model, before = path, model
+    s = Server()
+    a = make(s, "a" * 100)
+    status, _, answer = s.post(a + "/generate", {"max_tokens": 400})
+    check("400 where learned positions end", status == 400 and "positions end" in answer["error"]["message"], answer)
+    check("the session is there", s.ask("GET", a)[2]["position"] == 128 and not s.ask("GET", a)[2]["busy"])
+    check("others go on", s.post("/v1/completions", {"prompt": "a", "max_tokens": 3})[0] == 200)
+    s.end()
+    model = before
+
+
 def test_log(s):
     lines = s.said().split("\n")
     check("the log is lines of JSON", all(json.loads(line) for line in lines if line and not line.startswith("longline serve: ")))
@@ -384,6 +399,8 @@ def main():
     test_queue()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()
+    if len(sys.argv) > 4:
+        test_learned(sys.argv[4])
 
 
 signal.alarm(150)  # whatever hangs

@@ -68,12 +68,17 @@ static ll_status feed(ll_feed *f) {
     return LL_OK;
 }
 
-static const ll_recurrence recurrence = {.feed = feed};
+static const ll_recurrence recurrence = {.step = feed};
 
 static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     (void)op, (void)tensor;
     *count = 0;
     return LL_OK;
+}
+
+static ll_cost cost(const ll_attention *op, double keys) {
+    (void)op, (void)keys;
+    return (ll_cost){0};
 }
 
 const ll_operator ll_operator_identity = {
@@ -83,5 +88,6 @@ const ll_operator ll_operator_identity = {
     .forward = forward,
     .backward = backward,
     .state = state,
+    .cost = cost,
     .recurrence = &recurrence,
 };

@@ -28,14 +28,14 @@ typedef struct {
 } side;
 
 static size_t mixed_floats(const ll_attention *op, int B, int width) {
-    return ll_round_up((size_t)B * (size_t)op->c.H * (size_t)op->c.baseline.rank * (size_t)width, LL_LINE);
+    return ll_round_up((size_t)B * (size_t)op->c.H * (size_t)op->c.approximate.rank * (size_t)width, LL_LINE);
 }
 
 static side side_of(const ll_attention *op, const ll_attention_call *c, int keys, float *mixed) {
-    const ll_approximate_config *l = &op->c.baseline;
+    const ll_approximate_config *l = &op->c.approximate;
     side x = {.c = c, .k = ll_kernel_table(), .mixed = mixed, .H = op->c.H, .rank = l->rank};
     x.weight = keys ? l->linformer_k : l->linformer_v;
-    x.dweight = keys ? c->dbaseline.linformer_k : c->dbaseline.linformer_v;
+    x.dweight = keys ? c->dapproximate.linformer_k : c->dapproximate.linformer_v;
     x.in = keys ? c->k : c->v;
     x.din = keys ? c->dk : c->dv;
     x.width = keys ? op->D : op->c.E;
@@ -87,7 +87,7 @@ static void weigh(void *arg, size_t index, int worker) {
 }
 
 static ll_view packed(const ll_attention *op, float *data, int width) {
-    const size_t token = (size_t)width, head = token * (size_t)op->c.baseline.rank;
+    const size_t token = (size_t)width, head = token * (size_t)op->c.approximate.rank;
     return (ll_view){data, head * (size_t)op->c.H, head, token};
 }
 
@@ -95,8 +95,8 @@ static ll_view packed(const ll_attention *op, float *data, int width) {
 static ll_attention_call call_of(const ll_attention *op, const ll_attention_call *c, int b, float *keys, float *values,
                                  float *saved) {
     ll_attention_call one = ll_sequence_call(c, b);
-    const size_t heads = (size_t)b * (size_t)op->c.H, rank = (size_t)op->c.baseline.rank;
-    one.S = op->c.baseline.rank;
+    const size_t heads = (size_t)b * (size_t)op->c.H, rank = (size_t)op->c.approximate.rank;
+    one.S = op->c.approximate.rank;
     one.k = packed(op, keys + heads * rank * (size_t)op->D, op->D);
     one.v = packed(op, values + heads * rank * (size_t)op->c.E, op->c.E);
     one.saved = saved ? saved + heads * (size_t)c->T : NULL;
@@ -104,15 +104,15 @@ static ll_attention_call call_of(const ll_attention *op, const ll_attention_call
 }
 
 static ll_status check_length(const ll_attention *op, const ll_attention_call *c) {
-    if (c->S <= op->c.baseline.length) return LL_OK;
+    if (c->S <= op->c.approximate.length) return LL_OK;
     return ll_fail(LL_EINVAL, "attention: %d tokens, but linformer's projections end at %d", c->S,
-                   op->c.baseline.length);
+                   op->c.approximate.length);
 }
 
 static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S, (void)segments;
     return mixed_floats(op, B, op->D) + mixed_floats(op, B, op->c.E) +
-           ll_attention_saved(op->own, &(ll_attention_call){.B = B, .T = T, .S = op->c.baseline.rank});
+           ll_attention_saved(op->own, &(ll_attention_call){.B = B, .T = T, .S = op->c.approximate.rank});
 }
 
 /* Of all sequences: what was mixed, where nobody keeps it, or its gradients and those transposed; then what the exact
@@ -133,7 +133,7 @@ static memory lay_out(const ll_attention *op, const ll_attention_call *c, int ba
 static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
     ll_arena a = {0};
     ll_attention_call one = *c;
-    one.B = 1, one.S = op->c.baseline.rank;
+    one.B = 1, one.S = op->c.approximate.rank;
     (void)lay_out(op, c, backward, &a);
     return a.used + ll_attention_scratch(op->own, &one, backward);
 }
@@ -185,7 +185,7 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
 
 static ll_status check(const ll_attention_config *c) {
     enum { LENGTH_MOST = 1 << 24, RANK_MOST = 1 << 16 };
-    const ll_approximate_config *b = &c->baseline;
+    const ll_approximate_config *b = &c->approximate;
     if (b->length < 1 || b->length > LENGTH_MOST || b->rank < 1 || b->rank > RANK_MOST)
         return ll_fail(LL_EINVAL, "attention: linformer from %d tokens to %d, must be 1 to %d and 1 to %d", b->length,
                        b->rank, LENGTH_MOST, RANK_MOST);
@@ -206,7 +206,14 @@ static void destroy(ll_attention *op) { ll_attention_free(op->own); }
 
 static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }
 
+/* Each key and value joins `rank` sums, at which each query looks. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    (void)keys;
+    return (ll_cost){op->c.H * 2.0 * op->c.approximate.rank * (op->D + op->c.E), 0};
+}
+
 const ll_operator ll_operator_linformer = {
+    .cost = cost,
     .name = "linformer",
     .reads = 2,
     .whole = 1,

@@ -54,7 +54,7 @@ static void lay_out(sequence *x, int T, ll_arena *a) {
 }
 
 static size_t saved_floats(const ll_attention *op, int T) {
-    sequence x = {.op = op, .m = op->c.baseline.landmarks};
+    sequence x = {.op = op, .m = op->c.approximate.landmarks};
     ll_arena a = {0};
     lay_out(&x, T, &a);
     return a.used;
@@ -106,7 +106,7 @@ typedef struct {
 
 static middle cut(const sequence *x, ll_arena *p) {
     const size_t m = (size_t)x->m;
-    middle a = {.k = x->k, .m = x->m, .steps = x->op->c.baseline.iterations, .size = ll_round_up(m * m, LL_LINE)};
+    middle a = {.k = x->k, .m = x->m, .steps = x->op->c.approximate.iterations, .size = ll_round_up(m * m, LL_LINE)};
     a.Z = ll_arena_take(p, a.size * (size_t)(a.steps + 1));
     float **const squares[] = {&a.A, &a.N, &a.R1, &a.R2, &a.R3, &a.dZ, &a.dN, &a.dR, &a.dA, &a.turned};
     for (size_t i = 0; i < sizeof squares / sizeof *squares; i++) *squares[i] = ll_arena_take(p, a.size);
@@ -284,7 +284,7 @@ static ll_status backward_sequence(sequence *x) {
 
 /* Memory for all sequences, which take turns: what is kept of one, where nobody keeps it; then the exact operator's. */
 static sequence sequence_of(const ll_attention *op, const ll_attention_call *c, int backward, ll_arena *a) {
-    const size_t H = (size_t)op->c.H, m = (size_t)op->c.baseline.landmarks, D = (size_t)op->D, E = (size_t)op->c.E;
+    const size_t H = (size_t)op->c.H, m = (size_t)op->c.approximate.landmarks, D = (size_t)op->D, E = (size_t)op->c.E;
     sequence x = {.op = op, .k = ll_kernel_table(), .m = (int)m, .backward = backward, .threads = c->threads};
     ll_arena worker = {0};
     (void)cut(&x, &worker);
@@ -300,7 +300,7 @@ static sequence sequence_of(const ll_attention *op, const ll_attention_call *c, 
 
 /* The exact operator takes most for all queries and keys at once, which is where there are few. */
 static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
-    const int m = op->c.baseline.landmarks;
+    const int m = op->c.approximate.landmarks;
     ll_arena a = {0};
     ll_attention_call one = *c;
     (void)sequence_of(op, c, backward, &a);
@@ -338,7 +338,7 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
 
 static ll_status check(const ll_attention_config *c) {
     enum { LANDMARKS_MOST = 1 << 10, ITERATIONS_MOST = 64 };
-    const ll_approximate_config *b = &c->baseline;
+    const ll_approximate_config *b = &c->approximate;
     if (b->landmarks < 1 || b->landmarks > LANDMARKS_MOST)
         return ll_fail(LL_EINVAL, "attention: %d landmarks, must be 1 to %d", b->landmarks, LANDMARKS_MOST);
     if (b->iterations < 1 || b->iterations > ITERATIONS_MOST)
@@ -359,7 +359,16 @@ static void destroy(ll_attention *op) { ll_attention_free(op->own); }
 
 static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }
 
+/* A query and a key meet every landmark. Landmarks meet each other once a sequence, with 4 products a step of the
+ * inverse. A sequence no longer than its landmarks is softmax. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    const double m = op->c.approximate.landmarks, row = op->D + op->c.E;
+    const double inverse = m * m * (row + 4 * m * op->c.approximate.iterations);
+    return (ll_cost){op->c.H * (keys <= m ? keys * row : 2 * m * row + inverse / keys), 0};
+}
+
 const ll_operator ll_operator_nystrom = {
+    .cost = cost,
     .name = "nystrom",
     .reads = 2,
     .whole = 1,

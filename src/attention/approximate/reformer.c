@@ -64,7 +64,7 @@ static void forward_run(const ll_reformer_tile *j, const ll_reformer_run *r) {
 static void leave(const ll_reformer_tile *j) {
     const ll_reformer *x = j->x;
     const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E, slots = 2 * (size_t)x->chunk;
-    const size_t buckets = (size_t)x->op->c.baseline.buckets, rows = buckets * slots;
+    const size_t buckets = (size_t)x->op->c.approximate.buckets, rows = buckets * slots;
     const ll_bucket_state *s = &j->state;
     if (!s->count) {
         memset(s->count_out, 0, buckets * sizeof(float));
@@ -91,9 +91,9 @@ static void forward_head(void *arg, size_t index, int worker) {
     const ll_reformer *x = arg;
     ll_reformer_tile j = ll_reformer_head(x, index, worker);
     const size_t E = (size_t)x->op->c.E;
-    for (int t = 0; t < j.room; t++) memset(ll_reformer_at(&j, &x->c->y, t), 0, E * sizeof(float));
+    for (int t = 0; t < j.capacity; t++) memset(ll_reformer_at(&j, &x->c->y, t), 0, E * sizeof(float));
     for (int t = 0; t < j.n; t++) j.m[t] = -INFINITY, j.l[t] = 0;
-    for (int round = 0; round < x->op->c.baseline.rounds; round++) {
+    for (int round = 0; round < x->op->c.approximate.rounds; round++) {
         ll_reformer_run r = {0};
         j.state = ll_bucket_state_at(x->op, x->c, j.sequence, j.h, round);
         hash(&j, round);
@@ -131,13 +131,13 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
 
 /* Hash rotations, where none are given: functions of (seed, layer, head, round). */
 static ll_status create(ll_attention *op, const ll_attention_config *engine) {
-    const ll_approximate_config *r = &op->c.baseline;
+    const ll_approximate_config *r = &op->c.approximate;
     const size_t n = (size_t)op->D * (size_t)(r->buckets / 2), H = (size_t)op->c.H, rounds = (size_t)r->rounds;
     (void)engine;
     if (r->rotations) return LL_OK;
     float *all = ll_alloc(rounds * H * n, sizeof *all);
     if (!all) return LL_ENOMEM;
-    op->c.baseline.rotations = all;
+    op->c.approximate.rotations = all;
     for (size_t i = 0; i < rounds * H; i++)
         ll_normal_fill(all + i * n, n, r->seed,
                        ll_stream_id(LL_RANDOM_HASH, (uint32_t)r->layer, (uint32_t)(i % H << 8 | i / H)), 0);
@@ -146,7 +146,7 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
 
 static ll_status check(const ll_attention_config *c) {
     enum { BUCKETS_MOST = 1 << 16, CHUNK_MOST = 1 << 12, ROUNDS_MOST = 64 };
-    const ll_approximate_config *b = &c->baseline;
+    const ll_approximate_config *b = &c->approximate;
     if (b->buckets < 2 || b->buckets > BUCKETS_MOST || b->buckets % 2)
         return ll_fail(LL_EINVAL, "attention: %d buckets, must be an even number from 2 to %d", b->buckets,
                        BUCKETS_MOST);
@@ -156,7 +156,17 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* Each round hashes a token, which then sees its chunk and the one before: causal, half of its own on average. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    const ll_approximate_config *r = &op->c.approximate;
+    const double row = op->D + op->c.E, seen = fmin(keys, (op->c.causal ? 1.5 : 2) * r->chunk);
+    const double bucket = 2.0 * r->chunk * row * sizeof(float) + sizeof(double);
+    return (ll_cost){(double)op->c.H * r->rounds * (op->D * (r->buckets / 2) + seen * row),
+                     (double)op->c.H * r->rounds * r->buckets * bucket};
+}
+
 const ll_operator ll_operator_reformer = {
+    .cost = cost,
     .name = "reformer",
     .reads = 1,
     .itself = 1,

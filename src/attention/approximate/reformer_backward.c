@@ -19,8 +19,8 @@ static void begin_gradients(const ll_reformer_tile *j) {
     const ll_reformer *x = j->x;
     const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E, slots = 2 * (size_t)x->chunk;
     const ll_bucket_state *s = &j->state;
-    if (s->dcount) memset(s->dcount, 0, (size_t)x->op->c.baseline.buckets * sizeof *s->dcount);
-    for (size_t a = 0; a < (size_t)x->op->c.baseline.buckets; a++) {
+    if (s->dcount) memset(s->dcount, 0, (size_t)x->op->c.approximate.buckets * sizeof *s->dcount);
+    for (size_t a = 0; a < (size_t)x->op->c.approximate.buckets; a++) {
         const size_t past = (size_t)ll_reformer_past_of(j, (int)a), own = (size_t)(j->start[a + 1] - j->start[a]);
         const size_t kept = own < slots ? own : slots; /* of its own, the last */
         for (size_t i = 0; i < slots; i++) {
@@ -87,12 +87,12 @@ void ll_reformer_backward_head(void *arg, size_t index, int worker) {
     ll_reformer_tile j = ll_reformer_head(x, index, worker);
     const ll_attention_call *c = x->c;
     const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E;
-    for (int t = 0; t < j.room; t++) {
+    for (int t = 0; t < j.capacity; t++) {
         memset(ll_reformer_at(&j, &c->dq, t), 0, D * sizeof(float));
         memset(ll_reformer_at(&j, &c->dv, t), 0, E * sizeof(float));
         if (c->dk.data) memset(ll_reformer_at(&j, &c->dk, t), 0, D * sizeof(float));
     }
-    for (int round = 0; round < x->op->c.baseline.rounds; round++) {
+    for (int round = 0; round < x->op->c.approximate.rounds; round++) {
         ll_reformer_run r = {0};
         j.state = ll_bucket_state_at(x->op, x->c, j.sequence, j.h, round);
         ll_reformer_sort(&j, round);

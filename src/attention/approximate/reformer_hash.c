@@ -4,13 +4,13 @@
 #include "attention/approximate/reformer.h"
 
 static const float *rotation(const ll_attention *op, int round, int h) {
-    const size_t n = (size_t)op->D * (size_t)(op->c.baseline.buckets / 2);
-    return op->c.baseline.rotations + ((size_t)round * (size_t)op->c.H + (size_t)h) * n;
+    const size_t n = (size_t)op->D * (size_t)(op->c.approximate.buckets / 2);
+    return op->c.approximate.rotations + ((size_t)round * (size_t)op->c.H + (size_t)h) * n;
 }
 
 void ll_reformer_hash(const ll_attention *op, const ll_kernels *k, int round, int h, int n, const float *q, size_t ldq,
                       float *work, int *bucket) {
-    const int half = op->c.baseline.buckets / 2;
+    const int half = op->c.approximate.buckets / 2;
     k->gemm(n, half, op->D, q, ldq, 1, rotation(op, round, h), (size_t)half, work, (size_t)half, 0);
     for (int i = 0; i < n; i++, work += half) {
         float best = -INFINITY;

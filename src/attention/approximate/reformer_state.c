@@ -8,7 +8,7 @@ typedef struct {
 } layout;
 
 static layout layout_of(const ll_attention *op) {
-    const ll_approximate_config *r = &op->c.baseline;
+    const ll_approximate_config *r = &op->c.approximate;
     layout l = {.buckets = (size_t)r->buckets, .slots = (size_t)r->buckets * 2 * (size_t)r->chunk};
     l.keys = l.slots * (size_t)op->D, l.values = l.slots * (size_t)op->c.E;
     l.all = (size_t)op->c.H * (size_t)r->rounds;
@@ -17,7 +17,7 @@ static layout layout_of(const ll_attention *op) {
 
 ll_status ll_bucket_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     const layout l = layout_of(op);
-    const size_t H = (size_t)op->c.H, rounds = (size_t)op->c.baseline.rounds;
+    const size_t H = (size_t)op->c.H, rounds = (size_t)op->c.approximate.rounds;
     if (!op->c.causal)
         return ll_fail(LL_EINVAL, "attention state: in both directions reformer cuts its runs from all tokens of a "
                                   "sequence, so that later ones move them; use causal attention");
@@ -36,7 +36,7 @@ size_t ll_bucket_floats(const ll_attention *op) {
 ll_bucket_state ll_bucket_state_at(const ll_attention *op, const ll_attention_call *c, int sequence, int head,
                                    int round) {
     const layout l = layout_of(op);
-    const size_t at = (size_t)head * (size_t)op->c.baseline.rounds + (size_t)round;
+    const size_t at = (size_t)head * (size_t)op->c.approximate.rounds + (size_t)round;
     const size_t count = at * l.buckets, keys = l.all * l.buckets + at * l.keys;
     const size_t values = l.all * (l.buckets + l.keys) + at * l.values;
     const ll_carried s = ll_carried_at(c, ll_bucket_floats(op), sequence, 0);

@@ -15,11 +15,11 @@
 enum { PIECES = 128 /* runs that a token can see: two for each of at most 64 rounds */ };
 
 static size_t buckets(const ll_attention_stream *s) {
-    return (size_t)s->op->c.baseline.rounds * (size_t)s->op->c.baseline.buckets;
+    return (size_t)s->op->c.approximate.rounds * (size_t)s->op->c.approximate.buckets;
 }
 
 /* Slots of a bucket. */
-static size_t slots(const ll_attention_stream *s) { return 2 * (size_t)s->op->c.baseline.chunk; }
+static size_t slots(const ll_attention_stream *s) { return 2 * (size_t)s->op->c.approximate.chunk; }
 
 typedef struct {
     double *count;        /* (B, H, rounds, buckets) tokens that each has had */
@@ -46,7 +46,7 @@ static void destroy(ll_attention_stream *s) {
 }
 
 static size_t scratch_floats(const ll_attention_stream *s) {
-    const ll_approximate_config *r = &s->op->c.baseline;
+    const ll_approximate_config *r = &s->op->c.approximate;
     return (size_t)r->buckets / 2 + 2 * (size_t)s->op->D + (size_t)r->rounds * slots(s);
 }
 
@@ -75,7 +75,7 @@ static lane lane_at(const ll_feed *f, size_t index, int worker) {
     lane j = {.op = s->op, .k = f->k, .slots = slots(s), .count = own->count + index * buckets(s)};
     j.keys = own->keys + rows * D, j.values = own->values + rows * E;
     j.hashes = s->pool + (size_t)worker * s->scratch;
-    j.q = j.hashes + s->op->c.baseline.buckets / 2, j.key = j.q + D, j.weight = j.key + D;
+    j.q = j.hashes + s->op->c.approximate.buckets / 2, j.key = j.q + D, j.weight = j.key + D;
     return j;
 }
 
@@ -102,10 +102,10 @@ static void token(lane *j, int head, const float *q, const float *v, float *y) {
     int count = 0;
     j->k->scaled(D, c->input_scale, q, j->q);
     j->k->scaled(D, ll_reformer_inverse(j->op, j->k, q), q, j->key);
-    for (int round = 0; round < c->baseline.rounds; round++) {
+    for (int round = 0; round < c->approximate.rounds; round++) {
         int bucket;
         ll_reformer_hash(j->op, j->k, round, head, 1, q, D, j->hashes, &bucket);
-        at[round] = (size_t)round * (size_t)c->baseline.buckets + (size_t)bucket;
+        at[round] = (size_t)round * (size_t)c->approximate.buckets + (size_t)bucket;
         count += seen(j, at[round], pieces + count);
     }
     for (int i = 0; i < count; n += pieces[i++].n)
@@ -120,7 +120,7 @@ static void token(lane *j, int head, const float *q, const float *v, float *y) {
     } else {
         memcpy(y, v, E * sizeof *y);
     }
-    for (int round = 0; round < c->baseline.rounds; round++) {
+    for (int round = 0; round < c->approximate.rounds; round++) {
         const size_t slot = at[round] * j->slots + (size_t)j->count[at[round]] % j->slots;
         memcpy(j->keys + slot * D, j->key, D * sizeof *j->key);
         memcpy(j->values + slot * E, v, E * sizeof *v);
@@ -137,7 +137,7 @@ static void feed_head(void *arg, size_t index, int worker) {
 }
 
 static ll_status feed(ll_feed *f) {
-    const ll_approximate_config *r = &f->s->op->c.baseline;
+    const ll_approximate_config *r = &f->s->op->c.approximate;
     ll_stream_share_heads(f, (double)r->rounds * ((double)slots(f->s) + r->buckets / 2), feed_head);
     return LL_OK;
 }
@@ -152,16 +152,41 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return 3;
 }
 
+/* The state of calls is the same, but counts are float: of a full bucket what they are modulo its slots. */
+static void prefill(ll_attention_stream *s, int b, const float *state) {
+    const rings *own = s->own;
+    const size_t n = (size_t)s->op->c.H * buckets(s), first = (size_t)b * n;
+    const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    const float *keys = state + n, *values = keys + n * slots(s) * D;
+    for (size_t i = 0; i < n; i++) own->count[first + i] = (double)state[i];
+    memcpy(own->keys + first * slots(s) * D, keys, n * slots(s) * D * sizeof *keys);
+    memcpy(own->values + first * slots(s) * E, values, n * slots(s) * E * sizeof *values);
+}
+
+static void leave(const ll_attention_stream *s, int b, float *state) {
+    const rings *own = s->own;
+    const size_t n = (size_t)s->op->c.H * buckets(s), first = (size_t)b * n;
+    const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    float *keys = state + n, *values = keys + n * slots(s) * D;
+    for (size_t i = 0; i < n; i++) {
+        const size_t count = (size_t)own->count[first + i];
+        state[i] = (float)(count < 2 * slots(s) ? count : slots(s) + count % slots(s));
+    }
+    memcpy(keys, own->keys + first * slots(s) * D, n * slots(s) * D * sizeof *keys);
+    memcpy(values, own->values + first * slots(s) * E, n * slots(s) * E * sizeof *values);
+}
+
 static size_t bytes(const ll_attention_stream *s) {
     const rings *own = s->own;
     const size_t row = (size_t)(s->op->D + s->op->c.E) * sizeof(float);
     return ll_stream_heads(s) * buckets(s) * (sizeof *own->count + slots(s) * row);
 }
 
-/* Every token is in one bucket of each round. */
+/* Every token is in one bucket of each round. After a prompt that a call has read, counts of full buckets are short of
+ * whole rings. */
 static ll_status check(const ll_attention_stream *s) {
     const rings *own = s->own;
-    const size_t n = (size_t)s->op->c.baseline.buckets, rounds = (size_t)s->op->c.baseline.rounds;
+    const size_t n = (size_t)s->op->c.approximate.buckets, rounds = (size_t)s->op->c.approximate.rounds;
     ll_state_tensor t[LL_STATE_TENSORS];
     ll_status status = ll_state_check(t, state(s, s->position, t));
     for (size_t r = 0; r < ll_stream_heads(s) * rounds && !status; r++) {
@@ -170,7 +195,7 @@ static ll_status check(const ll_attention_stream *s) {
             const double count = own->count[r * n + a];
             sum += count >= 0 && count == floor(count) ? count : NAN;
         }
-        if (sum != (double)s->position)
+        if (!(sum <= (double)s->position) || fmod((double)s->position - sum, (double)slots(s)) != 0)
             status = ll_fail(LL_EFORMAT,
                              "tensor tokens: the buckets of round %zu do not have the %lld tokens that there "
                              "were",
@@ -184,7 +209,9 @@ const ll_recurrence ll_recurrence_reformer = {
     .free = destroy,
     .scratch = scratch_floats,
     .reset = reset,
-    .feed = feed,
+    .step = feed,
+    .prefill = prefill,
+    .leave = leave,
     .state = state,
     .bytes = bytes,
     .check = check,

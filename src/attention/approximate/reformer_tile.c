@@ -7,7 +7,7 @@
 /* ---- Memory ---- */
 
 static size_t saved_floats(const ll_attention *op, int T) {
-    return ll_round_up((size_t)(1 + op->c.baseline.rounds) * (size_t)T, LL_LINE); /* lse, buckets of all rounds */
+    return ll_round_up((size_t)(1 + op->c.approximate.rounds) * (size_t)T, LL_LINE); /* lse, buckets of all rounds */
 }
 
 size_t ll_reformer_saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -17,7 +17,7 @@ size_t ll_reformer_saved(const ll_attention *op, int B, int T, int S, int segmen
 
 /* Cuts a worker's memory into pieces; without memory it only measures. */
 static size_t cut(const ll_reformer *x, ll_reformer_tile *j, float *pool) {
-    const size_t T = (size_t)x->c->T, C = (size_t)x->chunk, buckets = (size_t)x->op->c.baseline.buckets;
+    const size_t T = (size_t)x->c->T, C = (size_t)x->chunk, buckets = (size_t)x->op->c.approximate.buckets;
     ll_arena a = {.base = pool};
     j->m = ll_arena_take(&a, T), j->l = ll_arena_take(&a, T), j->inverse = ll_arena_take(&a, T);
     j->order = ll_arena_bytes(&a, T, sizeof *j->order);
@@ -37,7 +37,7 @@ ll_reformer_tile ll_reformer_head(const ll_reformer *x, size_t index, int worker
     const size_t H = (size_t)x->op->c.H;
     const ll_span s = ll_sequence_at(x->c, (int)(index / H));
     ll_reformer_tile j = {
-        .x = x, .row = s.row, .h = (int)(index % H), .first = s.query, .n = s.queries, .room = s.query_room};
+        .x = x, .row = s.row, .h = (int)(index % H), .first = s.query, .n = s.queries, .capacity = s.query_capacity};
     cut(x, &j, x->pool + (size_t)worker * x->scratch);
     j.sequence = (int)(index / H);
     j.lse = j.m;
@@ -56,7 +56,7 @@ int *ll_reformer_buckets(const ll_reformer_tile *j, int round) {
 }
 
 void ll_reformer_sort(const ll_reformer_tile *j, int round) {
-    const int buckets = j->x->op->c.baseline.buckets, *bucket = ll_reformer_buckets(j, round);
+    const int buckets = j->x->op->c.approximate.buckets, *bucket = ll_reformer_buckets(j, round);
     memset(j->start, 0, (size_t)(buckets + 1) * sizeof *j->start);
     for (int t = 0; t < j->n; t++) j->start[bucket[t] + 1]++;
     for (int a = 0; a < buckets; a++) j->start[a + 1] += j->start[a];
@@ -126,7 +126,7 @@ void ll_reformer_exponentials(const ll_reformer_tile *j, const ll_reformer_run *
 /* ---- Calls ---- */
 
 ll_reformer ll_reformer_of(const ll_attention *op, const ll_attention_call *c) {
-    ll_reformer x = {.op = op, .c = c, .k = ll_kernel_table(), .chunk = op->c.baseline.chunk};
+    ll_reformer x = {.op = op, .c = c, .k = ll_kernel_table(), .chunk = op->c.approximate.chunk};
     ll_reformer_tile unused;
     x.ldd = ll_round_up((size_t)op->D, 16) + 16;
     x.lde = ll_round_up((size_t)op->c.E, 16) + 16;

@@ -20,7 +20,7 @@ typedef struct {
 /* One (sequence, head), and one worker's memory. */
 typedef struct {
     const ll_reformer *x;
-    int row, h, first, n, room;   /* the sequence's row and first token there; tokens in use, and there is room for */
+    int row, h, first, n, capacity; /* the sequence's row and first token there; tokens in use, and at most */
     float *lse, *m, *l, *inverse; /* (T) each; lse of saved, or m; 1 / |q| */
     int *bucket, *order, *start;  /* (rounds or 1, T), (T), (buckets + 1) */
     float *hashes;                /* (HASHED, buckets / 2) */

@@ -40,7 +40,7 @@ static void forward_block(void *arg, size_t index, int worker) {
     const int rows = ll_min(x->queries, j.n - i0);
     const int sums = x->d.values ? (int)x->ldsum : o->E;
     float *m = j.lse, *l = j.delta;
-    ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, ll_min(i0 + x->queries, j.query_room), o->E);
+    ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, ll_min(i0 + x->queries, j.query_capacity), o->E);
     if (rows <= 0) return;
     ll_exact_pack(&j, &j.at.q, i0, rows, x->op->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
@@ -72,6 +72,15 @@ ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
 
 /* ---- The kind ---- */
 
+ll_cost ll_exact_cost(const ll_attention *op, double keys) {
+    const ll_attention_config *c = &op->c;
+    const double distances = c->encoding.clip * (c->causal ? 1.0 : 2.0) + 1, H = c->H, row = op->D + c->E;
+    double each = keys * row;
+    if (c->position == LL_POSITION_SHAW)
+        each += distances * ((c->encoding.distance_k ? op->D : 0) + (c->encoding.distance_v ? c->E : 0));
+    return (ll_cost){H * each, H * keys * row * sizeof(float)};
+}
+
 ll_status ll_exact_create(ll_attention **made, const ll_attention *like) {
     ll_attention_config c = ll_attention_default();
     c.causal = 0, c.H = like->c.H, c.D = like->D, c.E = like->c.E, c.input_scale = like->c.input_scale;
@@ -86,6 +95,7 @@ const ll_operator ll_operator_softmax = {
     .scratch = ll_exact_scratch,
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
+    .cost = ll_exact_cost,
     .recurrence = &ll_recurrence_exact,
     .cross = &ll_cross_exact,
 };

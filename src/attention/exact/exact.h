@@ -34,4 +34,7 @@ LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attenti
 /* Softmax attention of the same heads and sizes, in both directions: what linformer and nystrom end in. */
 LL_MUST_USE ll_status ll_exact_create(ll_attention **made, const ll_attention *like);
 
+/* A query and a value for each key; shaw: besides for each distance. */
+ll_cost ll_exact_cost(const ll_attention *op, double keys);
+
 #endif

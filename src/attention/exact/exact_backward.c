@@ -94,8 +94,8 @@ static void begin_gradients(const ll_exact_tile *j, int from, int to) {
  * the same order however the blocks are shared out, so the results are the same bits. */
 static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
     const ll_exact *x = j->x;
-    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min(q1 * x->queries, j->query_room), x->op->D);
-    if (x->want_kv) begin_gradients(j, block_begin(j, k0), ll_min(block_begin(j, k1), j->key_room));
+    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min(q1 * x->queries, j->query_capacity), x->op->D);
+    if (x->want_kv) begin_gradients(j, block_begin(j, k0), ll_min(block_begin(j, k1), j->key_capacity));
     const int end = ll_min(q1 * x->queries, j->n), none = end <= q0 * x->queries;
     const int from = block_of(j, ll_exact_first(j, q0 * x->queries)), to = none ? 0 : ll_exact_last(j, end - 1);
     for (int b = from > k0 ? from : k0; b < k1 && block_begin(j, b) < to; b++) {
@@ -153,8 +153,10 @@ static void share_out_backward(ll_exact *x, size_t heads) {
 ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) {
     ll_exact x = ll_exact_prepare(op, c, 1);
     const int sequences = ll_sequence_count(c);
-    for (int i = 0; i < sequences && c->dstate_in; i++)
-        memset(ll_carried_at(c, x.state, i, 0).din, 0, x.state * sizeof *c->dstate_in);
+    for (int i = 0; i < sequences && c->dstate_in; i++) {
+        const ll_carried carried = ll_carried_at(c, x.state, i, 0);
+        if (carried.din) memset(carried.din, 0, x.state * sizeof *carried.din);
+    }
     ll_distances_begin(&x.d);
     for (x.first = 0; x.first < sequences; x.first += x.group) {
         const int now = ll_min(x.group, sequences - x.first);

@@ -33,10 +33,10 @@ ll_exact_tile ll_exact_head(const ll_exact *x, size_t index, int worker) {
     const int H = x->op->c.H, h = (int)(index % (size_t)H);
     const ll_span s = ll_sequence_at(c, x->first + (int)(index / (size_t)H));
     ll_exact_tile j = {.x = x, .at = ll_views_at(c, &s, h), .index = index, .h = h, .n = s.queries, .s = s.keys};
-    j.query_room = s.query_room, j.key_room = s.key_room;
+    j.query_capacity = s.query_capacity, j.key_capacity = s.key_capacity;
     j.width = x->keys;
     if (x->state) j.past = ll_window_at(x->op, c, x->first + (int)(index / (size_t)H), h);
-    j.s += j.past.n, j.key_room += j.past.n;
+    j.s += j.past.n, j.key_capacity += j.past.n;
     if (c->saved) j.saved = c->saved + ((size_t)s.row * (size_t)H + (size_t)h) * (size_t)c->T + (size_t)s.query;
     cut(x, &j, x->pool + (size_t)worker * x->scratch);
     return j;
@@ -94,7 +94,7 @@ void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
 static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int queries, int keys) {
     const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
     ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
-    if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.baseline.window;
+    if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.approximate.window;
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) x.ahead = c->query_offset - c->key_offset;
     x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);

@@ -33,7 +33,7 @@ typedef struct {
     int h;
     float *saved; /* (n), or NULL */
     int n, s;     /* queries and keys in use, those of the state among them */
-    int query_room, key_room;
+    int query_capacity, key_capacity;
     ll_window past; /* keys of earlier calls, which come before the call's own */
     int width;      /* keys of a tile at most */
     int want_kv;    /* of this block of keys */

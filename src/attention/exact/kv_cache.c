@@ -244,7 +244,7 @@ const ll_recurrence ll_recurrence_exact = {
     .free = destroy,
     .scratch = scratch_floats,
     .reserve = reserve,
-    .feed = feed,
+    .step = feed,
     .state = state,
     .bytes = bytes,
 };

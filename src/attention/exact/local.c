@@ -13,7 +13,7 @@
 #include "attention/table.h"
 #include "base/memory.h"
 
-static size_t window(const ll_attention_stream *s) { return (size_t)s->op->c.baseline.window; }
+static size_t window(const ll_attention_stream *s) { return (size_t)s->op->c.approximate.window; }
 
 typedef struct {
     float *keys, *values; /* (B, H, window, D), (B, H, window, E) */
@@ -80,6 +80,34 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return 2;
 }
 
+/* The state of calls has the last window - 1 tokens, the oldest first; here token t is in slot t mod window. */
+static void prefill(ll_attention_stream *s, int b, const float *state) {
+    const ring *own = s->own;
+    const size_t n = (size_t)state[0], w = window(s), H = (size_t)s->op->c.H;
+    const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    const float *keys = state + 1, *values = keys + H * (w - 1) * D;
+    for (size_t i = 0; i < H * n; i++) {
+        const size_t h = i / n, row = h * (w - 1) + i % n;
+        const size_t slot = ((size_t)b * H + h) * w + ((size_t)s->position - n + i % n) % w;
+        memcpy(own->keys + slot * D, keys + row * D, D * sizeof *keys);
+        memcpy(own->values + slot * E, values + row * E, E * sizeof *values);
+    }
+}
+
+static void leave(const ll_attention_stream *s, int b, float *state) {
+    const ring *own = s->own;
+    const size_t w = window(s), H = (size_t)s->op->c.H, D = (size_t)s->op->D, E = (size_t)s->op->c.E;
+    const size_t n = (size_t)s->position < w - 1 ? (size_t)s->position : w - 1;
+    float *keys = state + 1, *values = keys + H * (w - 1) * D;
+    state[0] = (float)n;
+    for (size_t i = 0; i < H * n; i++) {
+        const size_t h = i / n, row = h * (w - 1) + i % n;
+        const size_t slot = ((size_t)b * H + h) * w + ((size_t)s->position - n + i % n) % w;
+        memcpy(keys + row * D, own->keys + slot * D, D * sizeof *keys);
+        memcpy(values + row * E, own->values + slot * E, E * sizeof *values);
+    }
+}
+
 static size_t bytes(const ll_attention_stream *s) {
     return ll_stream_heads(s) * window(s) * (size_t)(s->op->D + s->op->c.E) * sizeof(float);
 }
@@ -89,7 +117,9 @@ static const ll_recurrence recurrence = {
     .free = destroy,
     .scratch = scratch_floats,
     .reset = reset,
-    .feed = feed,
+    .step = feed,
+    .prefill = prefill,
+    .leave = leave,
     .state = state,
     .bytes = bytes,
 };
@@ -98,9 +128,15 @@ static const ll_recurrence recurrence = {
 
 static ll_status check_local(const ll_attention_config *c) {
     enum { WINDOW_MOST = 1 << 20 };
-    const int window = c->baseline.window;
+    const int window = c->approximate.window;
     if (window >= 1 && window <= WINDOW_MOST) return LL_OK;
     return ll_fail(LL_EINVAL, "attention: a window of %d tokens, must be 1 to %d", window, WINDOW_MOST);
+}
+
+static ll_cost cost(const ll_attention *op, double keys) {
+    const double window = op->c.approximate.window, row = op->D + op->c.E, H = op->c.H;
+    const double seen = fmin(keys, op->c.causal ? window : 2 * window - 1);
+    return (ll_cost){H * seen * row, H * window * row * sizeof(float)};
 }
 
 const ll_operator ll_operator_local = {
@@ -114,5 +150,6 @@ const ll_operator ll_operator_local = {
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
     .state = ll_window_state,
+    .cost = cost,
     .recurrence = &recurrence,
 };

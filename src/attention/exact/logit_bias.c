@@ -16,7 +16,7 @@ int ll_t5_bucket(int distance, int causal) {
 }
 
 ll_status ll_distances_check(const ll_attention_config *c) {
-    const ll_position_config *w = &c->where;
+    const ll_position_config *w = &c->encoding;
     const char *name = c->position == LL_POSITION_T5 ? "t5" : "shaw";
     if (c->position != LL_POSITION_T5 && c->position != LL_POSITION_SHAW) return LL_OK;
     if (c->kernel != LL_KERNEL_SOFTMAX)
@@ -35,11 +35,11 @@ void ll_distances_take(ll_distances *d, const ll_attention *op, ll_arena *a) {
     const int t5 = c->position == LL_POSITION_T5;
     *d = (ll_distances){0};
     if (!t5 && c->position != LL_POSITION_SHAW) return;
-    d->clip = t5 ? LL_T5_REACH : c->where.clip;
+    d->clip = t5 ? LL_T5_REACH : c->encoding.clip;
     d->n = d->clip + 1 + (c->causal ? 0 : d->clip);
     d->ld = ll_round_up((size_t)d->n, LL_LINE);
     d->biased = t5;
-    d->keys = !t5 && c->where.distance_k, d->values = !t5 && c->where.distance_v;
+    d->keys = !t5 && c->encoding.distance_k, d->values = !t5 && c->encoding.distance_v;
     d->H = (size_t)c->H;
     const size_t D = d->keys ? (size_t)c->D : 0, E = d->values ? (size_t)c->E : 0;
     d->row = ll_arena_take(a, (t5 ? d->H : 0) * d->ld);
@@ -54,16 +54,16 @@ void ll_distances_set(ll_distances *d, const ll_attention *op) {
     for (int i = 0; i < d->n && c->position == LL_POSITION_T5; i++) {
         const int number = ll_t5_bucket(i - d->clip, c->causal);
         for (int h = 0; h < c->H; h++)
-            d->row[(size_t)h * d->ld + (size_t)i] = c->where.bias[(size_t)h * LL_T5_BUCKETS + (size_t)number];
+            d->row[(size_t)h * d->ld + (size_t)i] = c->encoding.bias[(size_t)h * LL_T5_BUCKETS + (size_t)number];
     }
     if (d->keys) {
-        k->transpose(d->n, c->D, c->where.distance_k, D, d->kt, d->ld);
-        memcpy(d->k, c->where.distance_k, n * D * sizeof *d->k);
+        k->transpose(d->n, c->D, c->encoding.distance_k, D, d->kt, d->ld);
+        memcpy(d->k, c->encoding.distance_k, n * D * sizeof *d->k);
         k->scale(n * D, c->input_scale, d->k);
     }
     if (d->values) {
-        k->transpose(d->n, c->E, c->where.distance_v, E, d->vt, d->ld);
-        memcpy(d->v, c->where.distance_v, n * E * sizeof *d->v);
+        k->transpose(d->n, c->E, c->encoding.distance_v, E, d->vt, d->ld);
+        memcpy(d->v, c->encoding.distance_v, n * E * sizeof *d->v);
     }
 }
 

@@ -6,7 +6,7 @@
 #include "attention/exact/exact.h"
 #include "base/integer.h"
 
-static size_t rows_of(const ll_attention *op) { return (size_t)op->c.baseline.window - 1; }
+static size_t rows_of(const ll_attention *op) { return (size_t)op->c.approximate.window - 1; }
 
 ll_status ll_window_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     const size_t H = (size_t)op->c.H;
@@ -57,6 +57,7 @@ void ll_window_leave(const ll_attention *op, const ll_attention_call *c) {
         const ll_span s = ll_sequence_at(c, i);
         const ll_carried state = ll_carried_at(c, ll_window_floats(op), i, 0);
         int kept = 0;
+        if (!state.out) continue;
         for (int h = 0; h < op->c.H; h++) {
             const ll_window past = ll_window_at(op, c, i, h);
             const ll_views at = ll_views_at(c, &s, h);

@@ -76,7 +76,7 @@ static ll_status check_orthogonal(const ll_attention_config *c) {
     if (m < 2 || m > LL_ORTHOGONAL_MOST)
         return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d",
                        LL_ORTHOGONAL_MOST, m);
-    if (!c->where.theta || !c->where.basis)
+    if (!c->encoding.theta || !c->encoding.basis)
         return ll_fail(LL_EINVAL, "attention: orthogonal needs its angles and their basis");
     if (c->den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL, "attention: orthogonal has no divisor with the query's features; use another one");
@@ -171,7 +171,13 @@ ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config 
 }
 
 ll_status ll_feature_map_rotate(ll_feature_map *map) {
-    return ll_theta_create(&map->angles, map->c.where.theta, map->features);
+    return ll_theta_create(&map->angles, map->c.encoding.theta, map->features);
+}
+
+double ll_feature_map_cost(const ll_feature_map *map) {
+    const double m = map->features, projected = (double)map->c.M * map->c.D;
+    const double rotated = map->c.position == LL_POSITION_ORTHOGONAL ? m * m + 2 * m : map->angles ? 2 * m : 0;
+    return projected + rotated;
 }
 
 void ll_feature_map_free(ll_feature_map *map) {

@@ -56,10 +56,12 @@ float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float
 /* LL_EINVAL with the reason where projection, stabiliser, permutation and rotation do not fit together. */
 LL_MUST_USE ll_status ll_feature_map_check(const ll_attention_config *c);
 
-/* Keeps c's arrays. angles: give the default ones of rope-linear, or c->where.theta. */
+/* Keeps c's arrays. angles: give the default ones of rope-linear, or c->encoding.theta. */
 LL_MUST_USE ll_status ll_feature_map_create(ll_feature_map **map, const ll_attention_config *c);
+/* Multiply-adds of the features of one query or key of one head. */
+double ll_feature_map_cost(const ll_feature_map *map);
 void ll_feature_map_free(ll_feature_map *map);
-/* Rotates features after the map by c->where.theta, or by the default angles: rope-linear. */
+/* Rotates features after the map by c->encoding.theta, or by the default angles: rope-linear. */
 LL_MUST_USE ll_status ll_feature_map_rotate(ll_feature_map *map);
 /* Takes another projection (M, D) into use. It is not kept. */
 void ll_feature_map_project(ll_feature_map *map, const float *projection);

@@ -210,8 +210,8 @@ static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, s
 }
 
 /* dphi becomes the gradient at the features as the map made them. Returns those, where the map's way back needs them:
- * recovered from turned ones, or made again. */
-static const float *unturn(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
+ * recovered from moved ones, or made again. */
+static const float *unmove(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
     const ll_feature_map *map = t->map;
     const size_t ld = (size_t)map->ld;
     int exponent[LL_TILE_MOST];
@@ -241,7 +241,7 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
         .kind = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};
     float sum[LL_TILE_MOST];
     if (map->angles)
-        phi = unturn(t, phi, dphi, exponents); /* maps are differentiated where they were, before the turn */
+        phi = unmove(t, phi, dphi, exponents); /* maps are differentiated where they were, before they were moved */
     for (int i = 0; i < t->C && exponents; i++)
         sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)
                        : favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);

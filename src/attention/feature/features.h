@@ -9,7 +9,7 @@ typedef struct {
     const ll_feature_map *map;
     const ll_kernels *k;
     int head, side, C;
-    const int64_t *x, *y;  /* (C) places, from ll_positions */
+    const int64_t *x, *y;  /* (C) positions, from ll_positions */
     const float *in;       /* (C, D) */
     size_t token;
     float shift;           /* the stabiliser of LL_PHI_FIXED keys, and of queries where it is the sequence's */
@@ -32,7 +32,7 @@ typedef struct {
     int token, feature;
 } ll_top;
 ll_top ll_features_top(const ll_feature_tile *tile, const float *mask);
-/* Adds dtop at the place of the maximum: dx (D) of that token; in (D) is its key. */
+/* Adds dtop at the maximum: dx (D) of that token; in (D) is its key. */
 void ll_features_top_back(const ll_feature_map *map, int head, int feature, double dtop, const float *in, float *dx);
 
 /* trigonometric.c: phi from u, and dphi (rows ldd apart) to the gradient at u in place; sum (C) is less the

@@ -24,7 +24,7 @@
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
-int ll_near_most(const ll_attention *op) { return op->c.where.axes == 2 ? 2 * op->c.where.clip - 1 : 1; }
+int ll_near_most(const ll_attention *op) { return op->c.encoding.axes == 2 ? 2 * op->c.encoding.clip - 1 : 1; }
 
 /* Keys from..to-1, cut to those that there are. */
 static int add_run(ll_near *run, int runs, int64_t begin, int64_t from, int64_t to, int64_t centre, int base) {
@@ -37,8 +37,8 @@ static int add_run(ll_near *run, int runs, int64_t begin, int64_t from, int64_t 
 int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys, ll_near *run) {
     const int64_t W = op->c.width, H = op->c.height, before = op->c.before, p = i - before;
     const int64_t seen = op->c.causal ? at_most(i + 1, keys) : keys;
-    const int reach = op->c.where.clip - 1;
-    if (op->c.where.axes == 1) {
+    const int reach = op->c.encoding.clip - 1;
+    if (op->c.encoding.axes == 1) {
         if (p < 0) return 0;
         return add_run(run, 0, begin, at_least(before, i - reach), at_most(seen, i + reach + 1), i, 0);
     }
@@ -71,7 +71,8 @@ int ll_value_counts(const ll_value_rows *v, int64_t j) {
 static int is_softmax(const ll_attention *op) { return op->c.kernel == LL_KERNEL_SOFTMAX; }
 
 void ll_vectors_take(ll_vectors *w, const ll_attention *op, ll_arena *a) {
-    const size_t n = (size_t)op->c.where.clip + 1, ld = (size_t)ll_s2_parts(op)->map->ld, ldt = ll_round_up(n, LL_LINE);
+    const size_t n = (size_t)op->c.encoding.clip + 1, ld = (size_t)ll_s2_parts(op)->map->ld,
+                 ldt = ll_round_up(n, LL_LINE);
     *w = (ll_vectors){.n = (int)n, .ld = ld, .ldt = ldt};
     w->raw = ll_arena_take(a, n * ld);
     w->phi = ll_arena_take(a, n * ld);
@@ -86,7 +87,7 @@ static ll_feature_tile vectors_tile(const ll_vectors *w, const ll_attention *op)
                              .k = ll_kernel_table(),
                              .side = LL_KEY,
                              .C = w->n,
-                             .in = op->c.where.rpe,
+                             .in = op->c.encoding.rpe,
                              .token = (size_t)map->c.D,
                              .shift = w->shift,
                              .work = w->work};
@@ -165,7 +166,7 @@ float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a
     float sum = 0;
     for (int r = 0; r < runs; r++)
         for (int n = 0; n < run[r].n; n++) beyond -= ll_value_counts(v, run[r].first + n);
-    *far = beyond > 0 ? a[op->c.where.clip] : 0;
+    *far = beyond > 0 ? a[op->c.encoding.clip] : 0;
     for (size_t e = 0; e < E; e++) num[e] = *far * (float)V[e];
     for (int r = 0; r < runs; r++)
         for (int64_t j = run[r].first; j < run[r].first + run[r].n; j++) {

@@ -52,7 +52,7 @@ static size_t keyed_saved(const ll_attention *op, int B, int T, int S, int segme
 }
 
 size_t ll_s2_saved(const ll_attention *op, int B, int T, int S, int segments) {
-    return keyed_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.where.keyless * (size_t)T;
+    return keyed_saved(op, B, T, S, segments) + 2 * (size_t)B * (size_t)op->c.encoding.keyless * (size_t)T;
 }
 
 /* ---- Heads ---- */
@@ -74,7 +74,7 @@ static size_t cut(const keyless_call *x, head *j, float *pool) {
 
 /* Task number `index`: a row and one of the heads. */
 static head head_at(const keyless_call *x, size_t index, int worker) {
-    head j = {.x = x, .h = (size_t)x->first + index % (size_t)x->op->c.where.keyless};
+    head j = {.x = x, .h = (size_t)x->first + index % (size_t)x->op->c.encoding.keyless};
     cut(x, &j, x->pool + (size_t)worker * x->scratch);
     return j;
 }
@@ -83,13 +83,13 @@ static head head_at(const keyless_call *x, size_t index, int worker) {
 static int next(head *j, size_t index, int *i) {
     const keyless_call *x = j->x;
     const ll_attention_call *c = x->c;
-    const int row = (int)(index / (size_t)x->op->c.where.keyless), count = ll_sequence_count(c);
+    const int row = (int)(index / (size_t)x->op->c.encoding.keyless), count = ll_sequence_count(c);
     ll_span s = {.row = -1};
     for (++*i; *i < count && (s = ll_sequence_at(c, *i)).row < row;) ++*i;
     if (s.row != row || *i >= count) return 0;
     j->at = ll_views_at(c, &s, (int)j->h);
-    j->n = s.queries, j->s = s.keys, j->queries = s.query_room, j->keys = s.key_room;
-    j->sequence = *i, j->query = c->query_offset, j->key = c->key_offset;
+    j->n = s.queries, j->s = s.keys, j->queries = s.query_capacity, j->keys = s.key_capacity;
+    j->sequence = *i, j->query = ll_sequence_offset(c, LL_QUERY, *i), j->key = ll_sequence_offset(c, LL_KEY, *i);
     if (x->state) j->state = ll_keyless_state_at(x->op, c, x->state, x->keyed, *i, (int)j->h - x->first);
     j->v = (ll_value_rows){.data = j->at.v.data, .token = c->v.token, .begin = j->key - j->state.tokens};
     j->v.first = j->key, j->v.keep = ll_keyless_keep(x->op), j->v.token_past = (size_t)x->op->c.E;
@@ -177,7 +177,7 @@ static void row_back(const head *j, int i, const float *a, double count, float *
                                            : NULL;
             if (dv) x->k->axpy(E, a[distance] - far, j->num, dv);
         }
-    if (beyond > 0) da[op->c.where.clip] += (float)rest;
+    if (beyond > 0) da[op->c.encoding.clip] += (float)rest;
 }
 
 /* Through the weights of a tile to dq, and to the features of the vectors. */
@@ -254,7 +254,7 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 /* ---- Calls ---- */
 
-static size_t heads(const keyless_call *x) { return (size_t)x->c->B * (size_t)x->op->c.where.keyless; }
+static size_t heads(const keyless_call *x) { return (size_t)x->c->B * (size_t)x->op->c.encoding.keyless; }
 
 /* The heads without keys; those with keys have had the same scratch before. */
 static keyless_call call_of(const ll_attention *op, const ll_attention_call *c, int backward, ll_arena *a) {

@@ -7,7 +7,7 @@
 #include "base/memory.h"
 
 static ll_status check(const ll_attention_config *c) {
-    const ll_position_config *w = &c->where;
+    const ll_position_config *w = &c->encoding;
     if (w->clip < 1 || w->clip > LL_CLIP_MOST)
         return ll_fail(LL_EINVAL, "attention: relative-s2 clips distances at 1 to %d, got %d", LL_CLIP_MOST, w->clip);
     if (w->keyless < 1 || w->keyless > c->H)
@@ -34,7 +34,7 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_relative_s2 *own = op->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
     c.position = LL_POSITION_NONE;
-    c.H = engine->H > engine->where.keyless ? engine->H - engine->where.keyless : 1; /* or one that never runs */
+    c.H = engine->H > engine->encoding.keyless ? engine->H - engine->encoding.keyless : 1; /* or one that never runs */
     const ll_status status = ll_attention_create(&own->keyed, &c);
     if (status) return status;
     c.H = c.E = 1;
@@ -78,6 +78,20 @@ static void state_clear(const ll_attention *op, float *all) {
     if (ll_s2_has_keys(op)) ll_attention_state_clear(ll_s2_parts(op)->keyed, all);
 }
 
+/* Of heads with keys; of those without, the features of a query and its products with the vectors, and the values that
+ * are closer than clip, besides the sum of the others. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    const ll_attention_config *c = &op->c;
+    const ll_feature_map *map = ll_s2_parts(op)->map;
+    const double reach = c->encoding.clip - 1, F = map->features, E = c->E, keyless = c->encoding.keyless;
+    const double near = c->encoding.axes == 2 ? 2 * reach * (reach + 1) + 1 : (c->causal ? reach : 2 * reach) + 1;
+    const double each = ll_feature_map_cost(map) + F * (c->encoding.clip + 1) + E * (near + 1);
+    ll_cost cost = ll_s2_has_keys(op) ? ll_operator_cost(ll_s2_parts(op)->keyed, keys) : (ll_cost){0};
+    cost.multiply_adds += keyless * each;
+    cost.bytes += keyless * E * ((double)sizeof(double) + (double)ll_keyless_keep(op) * sizeof(float));
+    return cost;
+}
+
 static ll_status can_stream(const ll_attention *op) {
     /* Without keys there is nothing that a maximum could be over. */
     return ll_s2_has_keys(op) ? ll_attention_can_stream(ll_s2_parts(op)->keyed) : LL_OK;
@@ -98,6 +112,7 @@ const ll_operator ll_operator_relative_s2 = {
     .backward = ll_s2_backward,
     .state = state,
     .state_clear = state_clear,
+    .cost = cost,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_relative_s2,
 };

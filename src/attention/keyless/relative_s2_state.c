@@ -6,11 +6,11 @@
 #include "attention/keyless/relative_s2.h"
 
 int64_t ll_keyless_keep(const ll_attention *op) {
-    return (int64_t)(op->c.where.clip - 1) * (op->c.where.axes == 2 ? op->c.width : 1) + 1;
+    return (int64_t)(op->c.encoding.clip - 1) * (op->c.encoding.axes == 2 ? op->c.width : 1) + 1;
 }
 
 ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
-    const size_t H = (size_t)op->c.where.keyless, E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
+    const size_t H = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
     if (!op->c.causal)
         return ll_fail(LL_EINVAL, "attention state: in both directions heads without keys also weigh near tokens that "
                                   "come later, which no earlier call can leave; use causal attention");
@@ -25,18 +25,18 @@ ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_S
 /* Where a head's numbers begin. */
 typedef struct {
     size_t sum, count, values, kept;
-} places;
+} layout;
 
-static places places_of(const ll_attention *op, int head) {
-    const size_t H = (size_t)op->c.where.keyless, E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
+static layout layout_of(const ll_attention *op, int head) {
+    const size_t H = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
     const size_t h = (size_t)head, values = 2 * H * (E + 2);
-    return (places){2 * h * E, 2 * H * E + 4 * h, values + h * keep * E, values + H * keep * E + h * keep};
+    return (layout){2 * h * E, 2 * H * E + 4 * h, values + h * keep * E, values + H * keep * E + h * keep};
 }
 
 ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
                                      int sequence, int head) {
     const ll_carried at = ll_carried_at(c, floats, sequence, first);
-    const places p = places_of(op, head);
+    const layout p = layout_of(op, head);
     ll_keyless_state s = {0};
     if (at.in) {
         double count[2];
@@ -53,7 +53,8 @@ ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_
 void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
                       int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count) {
     const ll_carried carried = ll_carried_at(c, floats, sequence, first);
-    const places p = places_of(op, head);
+    if (!carried.out) return;
+    const layout p = layout_of(op, head);
     const size_t E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
     float *values = carried.out + p.values, *kept = carried.out + p.kept;
     const int64_t tokens = at - v->begin + n, most = (int64_t)keep;

@@ -24,7 +24,7 @@ struct ll_keyless_stream {
     size_t scratch;
 };
 
-static size_t heads(const ll_keyless_stream *s) { return (size_t)s->B * (size_t)s->op->c.where.keyless; }
+static size_t heads(const ll_keyless_stream *s) { return (size_t)s->B * (size_t)s->op->c.encoding.keyless; }
 
 static ll_status create_vectors(ll_keyless_stream *s) {
     ll_arena a = {0};
@@ -74,7 +74,7 @@ void ll_keyless_stream_reset(ll_keyless_stream *s) {
 }
 
 int ll_keyless_stream_state(const ll_keyless_stream *s, ll_state_tensor tensor[2]) {
-    const size_t B = (size_t)s->B, H = (size_t)s->op->c.where.keyless, E = (size_t)s->op->c.E;
+    const size_t B = (size_t)s->B, H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E;
     tensor[0] = (ll_state_tensor){"keyless.sum", LL_F64, 3, {B, H, E}, s->V};
     tensor[1] = (ll_state_tensor){"keyless.values", LL_F32, 4, {B, H, (size_t)s->keep, E}, s->values};
     return 2;
@@ -99,7 +99,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     const feed *f = arg;
     const ll_keyless_stream *s = f->s;
     const ll_attention *op = s->op;
-    const size_t keyless = (size_t)op->c.where.keyless, E = (size_t)op->c.E;
+    const size_t keyless = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E;
     const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
     float *pool = s->pool + index * s->scratch, *ring = s->values + index * (size_t)s->keep * E;
     float *phi = ll_take(&pool, CHUNK * s->w.ld), *work = ll_take(&pool, CHUNK * s->w.ld);
@@ -132,6 +132,23 @@ void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, l
     const double work = (double)n * (double)heads(s) * ll_s2_parts(s->op)->map->features * (s->op->c.D + s->w.n);
     ll_stream_share(work, (int)heads(s), heads(s), feed_head, &f);
     s->position += n;
+}
+
+/* The state of calls lies as here; it also counts values, and says which of them count: all. */
+static void keyless_prefill(ll_keyless_stream *s, int b, const float *state) {
+    const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
+    memcpy(s->V + (size_t)b * H * E, state, H * E * sizeof *s->V);
+    memcpy(s->values + (size_t)b * H * keep * E, state + 2 * H * (E + 2), H * keep * E * sizeof *s->values);
+}
+
+static void keyless_leave(const ll_keyless_stream *s, int b, float *state) {
+    const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
+    const double tokens = (double)s->position, kept = fmin(tokens, (double)keep), count[2] = {tokens, kept};
+    float *values = state + 2 * H * (E + 2), *counts = values + H * keep * E;
+    memcpy(state, s->V + (size_t)b * H * E, H * E * sizeof *s->V);
+    for (size_t h = 0; h < H; h++) memcpy(state + 2 * H * E + 4 * h, count, sizeof count);
+    memcpy(values, s->values + (size_t)b * H * keep * E, H * keep * E * sizeof *values);
+    for (size_t i = 0; i < H * keep; i++) counts[i] = (double)(i % keep) < kept;
 }
 
 /* ---- With the heads that have keys, as the stream of an operator ---- */
@@ -188,6 +205,23 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return n + ll_keyless_stream_state(own->keyless, tensor + n);
 }
 
+static size_t keyed_floats(const streams *own) {
+    size_t floats = 0;
+    return !own->keyed || ll_attention_state_floats(own->keyed->op, &floats) ? 0 : floats;
+}
+
+static void prefill(ll_attention_stream *s, int b, const float *state) {
+    const streams *own = s->own;
+    if (own->keyed) ll_recurrence_linear.prefill(own->keyed, b, state);
+    keyless_prefill(own->keyless, b, state + keyed_floats(own));
+}
+
+static void leave(const ll_attention_stream *s, int b, float *state) {
+    const streams *own = s->own;
+    if (own->keyed) ll_recurrence_linear.leave(own->keyed, b, state);
+    keyless_leave(own->keyless, b, state + keyed_floats(own));
+}
+
 static size_t bytes(const ll_attention_stream *s) {
     const streams *own = s->own;
     return (own->keyed ? ll_attention_stream_bytes(own->keyed) : 0) + ll_keyless_stream_bytes(own->keyless);
@@ -206,7 +240,9 @@ const ll_recurrence ll_recurrence_relative_s2 = {
     .reserve = reserve,
     .seek = seek,
     .reset = reset,
-    .feed = feed_both,
+    .step = feed_both,
+    .prefill = prefill,
+    .leave = leave,
     .state = state,
     .bytes = bytes,
     .check = check,

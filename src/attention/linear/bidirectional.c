@@ -3,7 +3,7 @@
  * the queries give U = sum phi(q) [dnum, dden]^T, and the keys read that. Products per token: 4 forward
  * and 8 backward of features x E, none more than the mathematics asks for.
  *
- * Chunks of LL_FOLD tokens are summed on their own, and these sums added up in order: beside a long sum the small
+ * Chunks of LL_SUM_CHUNK tokens are summed on their own, and these sums added up in order: beside a long sum the small
  * features of single tokens would be lost in rounding, always to the same side. So threads can share a head: chunks
  * side by side, then whoever reads the sum tile by tile, and every bit is the same.
  *
@@ -65,10 +65,10 @@ static scratch scratch_of(const walk *a, int worker) {
     return w;
 }
 
-/* Where a worker sums its chunk up: the first one of all right where the whole sum shall be. */
+/* Where a worker sums its chunk. The first chunk of all is summed in the memory of the whole sum. */
 static float *sum_of(const walk *a, int worker) { return a->first + worker ? scratch_of(a, worker).sum : a->sum; }
 
-/* A lone worker may be one of many heads, and asks no other threads. */
+/* A single worker may run beside those of other heads, so it starts no other threads. */
 static void share(walk *a, int pieces, ll_task *task) {
     if (a->workers > 1) {
         ll_parallel_among(a->workers, (size_t)pieces, task, a);
@@ -79,7 +79,7 @@ static void share(walk *a, int pieces, ll_task *task) {
 
 /* Sums n tokens up, as many chunks at a time as there are workers. */
 static void sum_up(walk *a, int n, ll_task *sum_chunk, void (*join)(const walk *a, float *sum)) {
-    const int chunks = (n + LL_FOLD - 1) / LL_FOLD;
+    const int chunks = (n + LL_SUM_CHUNK - 1) / LL_SUM_CHUNK;
     for (a->first = 0; a->first < chunks; a->first += a->workers) {
         const int now = least(a->workers, chunks - a->first);
         share(a, now, sum_chunk);
@@ -89,7 +89,9 @@ static void sum_up(walk *a, int n, ll_task *sum_chunk, void (*join)(const walk *
 }
 
 /* Reads the sum for n tokens. */
-static void read_out(walk *a, int n, ll_task *read_chunk) { share(a, (n + LL_FOLD - 1) / LL_FOLD, read_chunk); }
+static void read_out(walk *a, int n, ll_task *read_chunk) {
+    share(a, (n + LL_SUM_CHUNK - 1) / LL_SUM_CHUNK, read_chunk);
+}
 
 /* ---- Forward ---- */
 
@@ -148,7 +150,7 @@ static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
 static void keys_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
     const ll_head *j = a->j;
-    const int from = (a->first + (int)i) * LL_FOLD, to = least(j->s, from + LL_FOLD);
+    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = least(j->s, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, (int)i);
     (void)worker;
     w.sum = sum_of(a, (int)i);
@@ -187,7 +189,7 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
 
 static void queries_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (int)i * LL_FOLD, to = least(a->j->n, from + LL_FOLD);
+    const int from = (int)i * LL_SUM_CHUNK, to = least(a->j->n, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, worker);
     for (int t0 = from; t0 < to; t0 += a->j->tile) read_queries(a->j, a->state, &w, t0, least(a->j->tile, to - t0));
 }
@@ -275,7 +277,7 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
 
 static void queries_back_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (a->first + (int)i) * LL_FOLD, to = least(a->j->n, from + LL_FOLD);
+    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = least(a->j->n, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, (int)i);
     (void)worker;
     w.sum = sum_of(a, (int)i);
@@ -287,7 +289,7 @@ static void join_back(const walk *a, float *sum) { a->j->k->add(sum_floats(a->j-
 
 static void keys_back_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (int)i * LL_FOLD, to = least(a->j->s, from + LL_FOLD);
+    const int from = (int)i * LL_SUM_CHUNK, to = least(a->j->s, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, worker);
     for (int t0 = from; t0 < to; t0 += a->j->tile) keys_back(a, &w, t0, least(a->j->tile, to - t0));
 }

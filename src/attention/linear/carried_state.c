@@ -1,6 +1,6 @@
 /* The state that a call of linear attention takes from earlier calls and leaves to later ones, and its gradient.
  *
- * Of a head it is what forward saves at a stretch: S (features, E) and z (features) in units of 2^exponent. Causal, V
+ * Of a head it is what forward saves at a chunk: S (features, E) and z (features) in units of 2^exponent. Causal, V
  * (E), exponent, c, count and the bound of the state follow; in both directions the exponent does. The last number
  * counts the keys. The gradient lies likewise, and is the one at the numbers themselves. */
 #include <math.h>

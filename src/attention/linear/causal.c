@@ -4,9 +4,10 @@
  *   num_i = state_i phi_i S + sum_{j <= i} w_ij v_j        den_i likewise with z and 1
  *   S' = carry S + sum_j add_j phi_j v_j^T                 y_i = num_i / den_i
  *
- * In a long sequence a tile is little beside the sum of all before it, and its small features would be lost in
- * rounding, always to the same side: 1e-3 of y at a million tokens. From token LATE on the tiles of a stretch of FOLD
- * tokens are summed on their own, and S is what was before the stretch and that; where the state decays, nothing grows.
+ * In a long sequence a tile is small beside the sum of all tokens before it. Its small features would be lost in
+ * rounding, always to the same side: 1e-3 of y at a million tokens. From token LATE on, each LL_SUM_CHUNK tokens
+ * are therefore summed on their own, and S is the state before those tokens plus this sum. A state that decays does not
+ * grow, and needs none of this.
  *
  * Softmax features with an eps under a running maximum c_i (PREFIX) are the exponential part, in units of
  * 2^P_i, and eps: num_i = kappa_i num'_i + eps' Phi_i V_i with kappa_i = 2^P_i e^(-c_i) / sqrt(M),
@@ -16,7 +17,7 @@
 
 #include "attention/linear/causal.h"
 
-enum { LATE = 8192, FOLD = 1024 };
+enum { LATE = 8192 };
 
 /* ---- The state between tiles ---- */
 
@@ -146,10 +147,10 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
 
 /* ---- A tile ---- */
 
-size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward) {
+size_t ll_causal_scratch(const ll_attention *op, int tile, int chunk, int backward) {
     const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
                  m = (size_t)ll_linear_map(op)->features;
-    const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)stretch;
+    const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)chunk;
     const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + 2 * E + 8 * C;
     if (!backward) return forward + 592;
     return forward + 2 * R * ld + R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
@@ -171,21 +172,21 @@ ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
     return w;
 }
 
-ll_causal_room ll_causal_room_take(const ll_head *j, float **pool) {
+ll_causal_buffers ll_causal_buffers_take(const ll_head *j, float **pool) {
     const size_t C = (size_t)j->tile;
-    ll_causal_room room = {.lda = C + 16};
-    room.work = ll_take(pool, C * (size_t)j->map->ld);
-    room.kt = ll_take(pool, (size_t)j->map->features * room.lda);
-    room.A = ll_take(pool, C * room.lda);
-    for (int i = 0; i < LL_TILE_MOST; i++) room.ones[i] = 1;
-    return room;
+    ll_causal_buffers buffers = {.lda = C + 16};
+    buffers.work = ll_take(pool, C * (size_t)j->map->ld);
+    buffers.kt = ll_take(pool, (size_t)j->map->features * buffers.lda);
+    buffers.A = ll_take(pool, C * buffers.lda);
+    for (int i = 0; i < LL_TILE_MOST; i++) buffers.ones[i] = 1;
+    return buffers;
 }
 
-void ll_causal_tile_features(const ll_head *j, ll_causal_room *room, ll_causal_tile *w) {
+void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_causal_tile *w) {
     int none[LL_TILE_MOST];
-    ll_feature_tile q = ll_tile_at(j, LL_QUERY, w->t0, w->n, room->x, room->y, room->work);
+    ll_feature_tile q = ll_tile_at(j, LL_QUERY, w->t0, w->n, buffers->x, buffers->y, buffers->work);
     ll_features(&q, w->phi_q, none, NULL);
-    ll_feature_tile k = ll_tile_at(j, LL_KEY, w->t0, w->n, room->x, room->y, room->work);
+    ll_feature_tile k = ll_tile_at(j, LL_KEY, w->t0, w->n, buffers->x, buffers->y, buffers->work);
     ll_features(&k, w->phi_k, w->f.e, ll_causal_has_eps(j->op) ? w->top : NULL);
     ll_pack_values(j, &j->at.v, w->t0, w->n, w->v, w->ldv);
 }
@@ -210,7 +211,7 @@ typedef struct {
     float *all, *old, *new;
 } part;
 
-/* Before a tile is added: to .new where late, which begins anew with a stretch. */
+/* Before a tile is added: to .new where late, which begins anew with a chunk. */
 static float *part_open(const part *p, int begins, float carry) {
     for (int a = 0; a < p->rows; a++) {
         float *all = p->all + (size_t)a * p->ld, *old = p->old + (size_t)a * p->ld, *new = p->new + (size_t)a * p->ld;
@@ -230,19 +231,19 @@ static void part_close(const part *p) {
     }
 }
 
-/* What earlier tiles say to the queries; then the keys join them. */
+/* Reads the state before the tile for its queries, then adds its keys to the state. */
 void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal_tile *w, int first, int cols) {
     const ll_attention *op = j->op;
     const int m = j->map->features, n = w->n, t0 = w->t0;
     const int64_t at = j->first[LL_KEY] + t0, before = at - j->tile;
     const size_t ld = (size_t)j->map->ld, E = (size_t)op->c.E;
     const int late = at >= LATE && !op->c.decay && !w->f.gated;
-    const int begins = late && (t0 == 0 || before < LATE || at / FOLD != before / FOLD);
+    const int begins = late && (t0 == 0 || before < LATE || at / LL_SUM_CHUNK != before / LL_SUM_CHUNK);
     const part S = {j->k, m, cols, late, E, st->S + first, st->old_S + first, st->new_S + first};
     const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
     float *num = w->num + first;
     ll_prefetch next_q = {0}, next_k = {0};
-    if (cols == op->c.E) { /* who makes all steps will soon want the next tile */
+    if (cols == op->c.E) { /* one thread makes all steps, and soon reads the next tile */
         ll_prefetch_add(&next_q, j, &j->at.q, t0 + n, j->n, op->D);
         ll_prefetch_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
         ll_prefetch_add(&next_k, j, &j->at.k, t0 + n, j->n, op->D);
@@ -261,18 +262,18 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
     part_close(&z);
 }
 
-/* What keys of the tile itself say, and the division. */
-void ll_causal_tile_finish(const ll_head *j, const ll_causal_room *room, ll_causal_tile *w) {
+/* Adds the products within the tile, and divides. */
+void ll_causal_tile_finish(const ll_head *j, const ll_causal_buffers *buffers, ll_causal_tile *w) {
     const int m = j->map->features, n = w->n, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
-    const size_t ld = (size_t)j->map->ld, lda = j->states ? (size_t)j->tile : room->lda;
-    float *weights = j->states ? j->within + (size_t)w->t0 * lda : room->A;
-    j->k->transpose(n, m, w->phi_k, ld, room->kt, room->lda);
+    const size_t ld = (size_t)j->map->ld, lda = j->states ? (size_t)j->tile : buffers->lda;
+    float *weights = j->states ? j->within + (size_t)w->t0 * lda : buffers->A;
+    j->k->transpose(n, m, w->phi_k, ld, buffers->kt, buffers->lda);
     for (int i = 0; i < n; i += LL_BLOCK) {
         const int rows = n - i < LL_BLOCK ? n - i : LL_BLOCK, width = i + rows;
         float *A = weights + (size_t)i * lda;
-        j->k->gemm(rows, width, m, w->phi_q + (size_t)i * ld, ld, 1, room->kt, room->lda, A, lda, 0);
+        j->k->gemm(rows, width, m, w->phi_q + (size_t)i * ld, ld, 1, buffers->kt, buffers->lda, A, lda, 0);
         for (int a = 0; a < rows; a++) ll_scales_apply(&w->f, j, i + a, width, A + (size_t)a * lda);
-        j->k->gemv_rows(rows, width, A, lda, room->ones, w->s + i, 1);
+        j->k->gemv_rows(rows, width, A, lda, buffers->ones, w->s + i, 1);
         j->k->gemm(rows, j->op->c.E, width, A, lda, 1, w->v, w->ldv, w->num + (size_t)i * w->ldv, w->ldv, 1);
     }
     for (int i = 0, keys = w->keys; i < n; i++) {
@@ -282,23 +283,23 @@ void ll_causal_tile_finish(const ll_head *j, const ll_causal_room *room, ll_caus
 }
 
 void ll_causal_keep(const ll_head *j, const ll_causal_state *s, int t0) {
-    if (!j->states || !t0 || t0 % j->stretch) return;
-    ll_causal_state_save(j->op, s, j->states + (size_t)(t0 / j->stretch) * ll_state_floats(j->op));
+    if (!j->states || !t0 || t0 % j->chunk) return;
+    ll_causal_state_save(j->op, s, j->states + (size_t)(t0 / j->chunk) * ll_state_floats(j->op));
 }
 
 void ll_causal_forward(ll_head *j) {
     float *pool = j->pool;
     ll_causal_tile tile = ll_causal_tile_take(j, &pool);
-    ll_causal_room room = ll_causal_room_take(j, &pool);
+    ll_causal_buffers buffers = ll_causal_buffers_take(j, &pool);
     ll_causal_state state = ll_causal_state_take(j->op, &pool);
     ll_causal_begin(j, &state);
     for (tile.t0 = 0; tile.t0 < j->n; tile.t0 += j->tile) {
         tile.n = j->n - tile.t0 < j->tile ? j->n - tile.t0 : j->tile;
         ll_causal_keep(j, &state, tile.t0);
-        ll_causal_tile_features(j, &room, &tile);
+        ll_causal_tile_features(j, &buffers, &tile);
         ll_causal_tile_scales(j, &state, &tile);
         ll_causal_tile_state(j, &state, &tile, 0, j->op->c.E);
-        ll_causal_tile_finish(j, &room, &tile);
+        ll_causal_tile_finish(j, &buffers, &tile);
     }
     ll_causal_end(j, &state);
 }

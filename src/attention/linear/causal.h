@@ -6,7 +6,7 @@
 
 typedef struct {
     float *S, *z; /* (features, E), (features): in units of 2^exponent */
-    float *old_S, *old_z, *new_S, *new_z; /* late in a sequence: before a stretch, and of its tiles; S is their sum */
+    float *old_S, *old_z, *new_S, *new_z; /* late in a sequence: before a chunk, and of its tiles; S is their sum */
     float *V, *low_V; /* (E) sum of r^(i-j) v_j, count the same of ones, top the largest c: only with eps */
     int exponent;
     float reach; /* bounds the state, log2; exponent is reach rounded up */
@@ -41,7 +41,7 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
 
 /* A tile of the forward scan, which goes through four steps. The first and the last look at this tile alone; the second
  * is a few numbers a token; the third moves the state, and columns of values never meet in it. So one thread can make
- * all steps tile by tile, or many share them (together.c): the bits are the same. */
+ * all steps tile by tile, or many share them (causal_parallel.c): the bits are the same. */
 typedef struct {
     int t0, n, keys;      /* keys: that count before it */
     float *phi_q, *phi_k; /* (n, ld) */
@@ -56,15 +56,15 @@ typedef struct {
     float *work, *kt, *A, ones[LL_TILE_MOST];
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t lda;
-} ll_causal_room;
+} ll_causal_buffers;
 ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool);
-ll_causal_room ll_causal_room_take(const ll_head *j, float **pool);
-void ll_causal_tile_features(const ll_head *j, ll_causal_room *room, ll_causal_tile *tile);
+ll_causal_buffers ll_causal_buffers_take(const ll_head *j, float **pool);
+void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_causal_tile *tile);
 void ll_causal_tile_scales(ll_head *j, ll_causal_state *s, ll_causal_tile *tile);
 /* For columns first .. first + cols - 1 of the values; with the first one, the normaliser. */
 void ll_causal_tile_state(const ll_head *j, const ll_causal_state *s, ll_causal_tile *tile, int first, int cols);
-void ll_causal_tile_finish(const ll_head *j, const ll_causal_room *room, ll_causal_tile *tile);
-/* Keeps the state before token t0 for backward, where it is wanted and a stretch begins. */
+void ll_causal_tile_finish(const ll_head *j, const ll_causal_buffers *buffers, ll_causal_tile *tile);
+/* Keeps the state before token t0 for backward, where it is wanted and a chunk begins. */
 void ll_causal_keep(const ll_head *j, const ll_causal_state *s, int t0);
 
 #endif

@@ -1,11 +1,11 @@
-/* Causal linear attention, backward. Stretches of tokens from the last to the first; each starts from the
- * state that forward saved there. Within a stretch the tiles are first walked forward, for dq (and for
+/* Causal linear attention, backward. Chunks of tokens from the last to the first; each starts from the
+ * state that forward saved there. Within a chunk the tiles are first walked forward, for dq (and for
  * what the tile itself gives dk and dv), then backward, for dk and dv, with the reverse state
  *
  *   U = sum over later rows i of r^i 2^(-P_i) phi_i [dnum_i, dden_i]^T
  *
  * Both states are kept transposed and with the normaliser as one more row (E + 1 x features), so that all
- * products read rows. Features are made once and stay in cache for the whole stretch. */
+ * products read rows. Features are made once and stay in cache for the whole chunk. */
 #include <math.h>
 #include <string.h>
 
@@ -13,9 +13,9 @@
 #include "base/parallel.h"
 
 typedef struct {
-    float *phi_q, *phi_k; /* (stretch, ld) */
-    float *D;             /* (stretch, lda): gradients of the weights within tiles, times the weights' factors */
-    float *dn, *v;        /* (stretch, ldv): [dnum, dden], [v, 1] */
+    float *phi_q, *phi_k; /* (chunk, ld) */
+    float *D;             /* (chunk, lda): gradients of the weights within tiles, times the weights' factors */
+    float *dn, *v;        /* (chunk, ldv): [dnum, dden], [v, 1] */
     float *kt, *work, *dphi, *vt, *tmp, *dvt, *St, *Ut, *kappa, *V, *count, *phi_sum;
     ll_scales *f; /* a tile each */
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
@@ -207,7 +207,7 @@ static void load_transposed(const ll_head *j, const scratch *w, const ll_causal_
 
 static void take_all(ll_head *j, scratch *w, float **pool) {
     const ll_attention *op = j->op;
-    const size_t C = (size_t)j->tile, R = (size_t)j->stretch, E = (size_t)op->c.E, m = (size_t)j->map->features;
+    const size_t C = (size_t)j->tile, R = (size_t)j->chunk, E = (size_t)op->c.E, m = (size_t)j->map->features;
     w->ld = (size_t)j->map->ld;
     w->lda = C + 16;
     w->ldv = (E + 16) / 16 * 16 + 16;
@@ -242,11 +242,11 @@ static scratch begin(ll_head *j, float **pool) {
     return w;
 }
 
-/* The tiles of stretch s. */
+/* The tiles of chunk s. */
 static int tiles_of(const ll_head *j, int s) {
-    return (least(j->n - s * j->stretch, j->stretch) + j->tile - 1) / j->tile;
+    return (least(j->n - s * j->chunk, j->chunk) + j->tile - 1) / j->tile;
 }
-static int rows_of(const ll_head *j, int s, int tile) { return least(j->tile, j->n - s * j->stretch - tile * j->tile); }
+static int rows_of(const ll_head *j, int s, int tile) { return least(j->tile, j->n - s * j->chunk - tile * j->tile); }
 
 /* From the state that forward saved: dq. */
 static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
@@ -257,26 +257,26 @@ static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
     }
     load_transposed(j, w, st);
     for (int i = 0; i < tiles_of(j, s); i++)
-        forward_tile(j, w, st, s * j->stretch + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
+        forward_tile(j, w, st, s * j->chunk + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
 }
 
 /* From U of what comes later: dk and dv. */
 static void walk_back(ll_head *j, scratch *w, int s) {
     for (int i = tiles_of(j, s) - 1; i >= 0; i--)
-        reverse_tile(j, w, s * j->stretch + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
+        reverse_tile(j, w, s * j->chunk + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
 }
 
 void ll_causal_backward(ll_head *j) {
     float *pool = j->pool;
     scratch w = begin(j, &pool);
     ll_causal_state st = ll_causal_state_take(j->op, &pool);
-    const int stretches = (j->n + j->stretch - 1) / j->stretch;
-    for (int s = stretches - 1; s >= 0; s--) {
+    const int chunks = (j->n + j->chunk - 1) / j->chunk;
+    for (int s = chunks - 1; s >= 0; s--) {
         walk_forward(j, &w, &st, s);
-        if (s == stretches - 1) ll_causal_gradient_take(j, st.exponent, w.Ut, w.W, &w.next);
+        if (s == chunks - 1) ll_causal_gradient_take(j, st.exponent, w.Ut, w.W, &w.next);
         walk_back(j, &w, s);
     }
-    if (stretches) {
+    if (chunks) {
         ll_causal_gradient_give(j, w.Ut, w.W, w.next);
     } else {
         ll_carried_gradient_passes(j);
@@ -285,7 +285,7 @@ void ll_causal_backward(ll_head *j) {
 
 /* ---- Intra-head parallelism: one head on all threads ----
  *
- * As many stretches as there are threads go forward side by side, each from its saved state. Then U, which they pass to
+ * As many chunks as there are threads go forward side by side, each from its saved state. Then U, which they pass to
  * each other, is accumulated over all of them once, by columns of features; then they go back side by side, each
  * accumulating its own once more. That second time is all that is done twice. */
 
@@ -293,17 +293,17 @@ enum { COLUMNS = 64, LINE = 16 };
 
 typedef struct {
     ll_head *j;
-    scratch *w;          /* (threads) a stretch each */
+    scratch *w;          /* (threads) a chunk each */
     ll_causal_state *st; /* (threads) */
-    float *U, *W, *rows; /* U and W after the stretches; rows: (threads, tile, ldv) */
-    int first, count;    /* stretches that are on their way */
+    float *U, *W, *rows; /* U and W after the chunks; rows: (threads, tile, ldv) */
+    int first, count;    /* chunks that are on their way */
     int next;            /* P of the first row after them */
     int threads;
 } walk;
 
-size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads) {
+size_t ll_intra_head_backward_floats(const ll_attention *op, int tile, int chunk, int threads) {
     const size_t E = (size_t)op->c.E, ldv = (E + 16) / 16 * 16 + 16, n = (size_t)threads;
-    (void)stretch;
+    (void)chunk;
     return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + 1 + n * (size_t)tile * ldv + 5 * LINE +
            n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
 }
@@ -320,8 +320,8 @@ static void back_task(void *arg, size_t i, int worker) {
     walk_back(w->j, &w->w[i], w->first + (int)i);
 }
 
-/* U through stretch number i, in some of its columns. */
-static void accumulate_stretch(const walk *w, int i, int column, int cols, float *tmp, int *next) {
+/* U through chunk number i, in some of its columns. */
+static void accumulate_chunk(const walk *w, int i, int column, int cols, float *tmp, int *next) {
     const ll_head *j = w->j;
     const scratch *of = &w->w[i];
     const int E1 = j->op->c.E + 1;
@@ -344,7 +344,7 @@ static void accumulate_eps(const walk *w, int i) {
     const int s = w->first + i;
     memcpy(w->w[i].W, w->W, (2 * (size_t)j->op->c.E + 1) * sizeof *w->W);
     for (int t = tiles_of(j, s) - 1; t >= 0; t--)
-        eps_values(j, &w->w[i], s * j->stretch + t * j->tile, t * j->tile, rows_of(j, s, t), w->W, NULL);
+        eps_values(j, &w->w[i], s * j->chunk + t * j->tile, t * j->tile, rows_of(j, s, t), w->W, NULL);
 }
 
 static void accumulate_task(void *arg, size_t i, int worker) {
@@ -353,12 +353,12 @@ static void accumulate_task(void *arg, size_t i, int worker) {
     float *tmp = w->rows + (size_t)worker * (size_t)w->j->tile * w->w->ldv;
     int next = w->next;
     for (int s = w->count - 1; s >= 0; s--) {
-        if (cols > 0) accumulate_stretch(w, s, column, cols, tmp, &next);
+        if (cols > 0) accumulate_chunk(w, s, column, cols, tmp, &next);
         if (cols <= 0) accumulate_eps(w, s);
     }
 }
 
-static void group_of_stretches(walk *w, int last) {
+static void group_of_chunks(walk *w, int last) {
     const int pieces = (w->j->map->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
     ll_parallel_among(w->threads, (size_t)w->count, forward_task, w);
     if (last) ll_causal_gradient_take(w->j, w->st[w->count - 1].exponent, w->U, w->W, &w->next);
@@ -370,7 +370,7 @@ static void group_of_stretches(walk *w, int last) {
     ll_parallel_among(w->threads, (size_t)w->count, back_task, w);
 }
 
-void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
+void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
     const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->map->ld;
     walk w = {.j = j, .next = LL_NO_EXPONENT, .threads = threads};
     w.w = (scratch *)(void *)ll_take(&shared, most * sizeof *w.w / sizeof(float) + 1);
@@ -385,10 +385,10 @@ void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *
     w.rows = ll_take(&shared, most * (size_t)j->tile * w.w->ldv);
     memset(w.U, 0, (E + 1) * ld * sizeof *w.U);
     memset(w.W, 0, (2 * E + 1) * sizeof *w.W);
-    for (int end = (j->n + j->stretch - 1) / j->stretch; end > 0; end = w.first) {
+    for (int end = (j->n + j->chunk - 1) / j->chunk; end > 0; end = w.first) {
         w.first = end > threads ? end - threads : 0;
         w.count = end - w.first;
-        group_of_stretches(&w, end * j->stretch >= j->n);
+        group_of_chunks(&w, end * j->chunk >= j->n);
     }
     ll_causal_gradient_give(j, w.U, w.W, w.next);
 }

@@ -1,5 +1,5 @@
 /* Causal linear attention, forward, with intra-head parallelism, one head on all threads: for calls with fewer heads
- * than threads. A stretch at a time goes through the four steps of its tiles; the first and the last are shared out by
+ * than threads. A chunk at a time goes through the four steps of its tiles; the first and the last are shared out by
  * tiles, the third, in which the state moves, by columns of values. Nothing is computed twice, and every number is the
  * sum that one thread would make, in its order: so the bits are the same. */
 #include "attention/linear/causal.h"
@@ -10,9 +10,9 @@ enum { LINE = 16 };
 typedef struct {
     ll_head *j;
     ll_causal_tile *tile;
-    ll_causal_room *room; /* (threads) */
+    ll_causal_buffers *buffers; /* (threads) */
     ll_causal_state state;
-    int tiles, width; /* in the stretch; columns of a piece of the state */
+    int tiles, width; /* in the chunk; columns of a piece of the state */
     int threads;
 } walk;
 
@@ -21,19 +21,19 @@ static int least(int a, int b) { return a < b ? a : b; }
 /* A struct among floats. */
 static size_t floats_of(size_t bytes) { return (bytes / sizeof(float) + LINE) / LINE * LINE; }
 
-size_t ll_together_forward_floats(const ll_attention *op, int tile, int stretch, int threads) {
+size_t ll_intra_head_forward_floats(const ll_attention *op, int tile, int chunk, int threads) {
     const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
                  m = (size_t)ll_linear_map(op)->features;
-    const size_t ldv = (E + 16) / 16 * 16 + 16, lda = C + 16, tiles = (size_t)(stretch / tile);
+    const size_t ldv = (E + 16) / 16 * 16 + 16, lda = C + 16, tiles = (size_t)(chunk / tile);
     const size_t of_tile = 2 * C * ld + 3 * C * ldv + C * E + 3 * C + 9 * LINE;
-    const size_t of_room = C * ld + m * lda + C * lda + 3 * LINE;
-    return tiles * of_tile + (size_t)threads * of_room + 3 * m * (E + 1) + 2 * E + 8 * LINE +
-           floats_of(tiles * sizeof(ll_causal_tile)) + floats_of((size_t)threads * sizeof(ll_causal_room));
+    const size_t of_buffers = C * ld + m * lda + C * lda + 3 * LINE;
+    return tiles * of_tile + (size_t)threads * of_buffers + 3 * m * (E + 1) + 2 * E + 8 * LINE +
+           floats_of(tiles * sizeof(ll_causal_tile)) + floats_of((size_t)threads * sizeof(ll_causal_buffers));
 }
 
 static void features_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    ll_causal_tile_features(w->j, &w->room[worker], &w->tile[i]);
+    ll_causal_tile_features(w->j, &w->buffers[worker], &w->tile[i]);
 }
 
 static void state_task(void *arg, size_t i, int worker) {
@@ -45,12 +45,12 @@ static void state_task(void *arg, size_t i, int worker) {
 
 static void finish_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    ll_causal_tile_finish(w->j, &w->room[worker], &w->tile[i]);
+    ll_causal_tile_finish(w->j, &w->buffers[worker], &w->tile[i]);
 }
 
-static void stretch(walk *w, int t0) {
+static void chunk(walk *w, int t0) {
     ll_head *j = w->j;
-    const int end = least(j->n, t0 + j->stretch), pieces = (j->op->c.E + w->width - 1) / w->width;
+    const int end = least(j->n, t0 + j->chunk), pieces = (j->op->c.E + w->width - 1) / w->width;
     for (w->tiles = 0; t0 < end; t0 += j->tile) {
         ll_causal_tile *tile = &w->tile[w->tiles++];
         tile->t0 = t0, tile->n = least(j->tile, end - t0);
@@ -61,18 +61,18 @@ static void stretch(walk *w, int t0) {
     ll_parallel_among(w->threads, (size_t)w->tiles, finish_task, w);
 }
 
-void ll_causal_forward_together(ll_head *j, int threads, float *shared) {
-    const int tiles = j->stretch / j->tile;
+void ll_intra_head_forward(ll_head *j, int threads, float *shared) {
+    const int tiles = j->chunk / j->tile;
     walk w = {.j = j, .width = j->op->c.E % (32 * threads) ? 16 : 32, .threads = threads};
     w.tile = (ll_causal_tile *)(void *)ll_take(&shared, floats_of((size_t)tiles * sizeof *w.tile));
-    w.room = (ll_causal_room *)(void *)ll_take(&shared, floats_of((size_t)threads * sizeof *w.room));
+    w.buffers = (ll_causal_buffers *)(void *)ll_take(&shared, floats_of((size_t)threads * sizeof *w.buffers));
     for (int t = 0; t < tiles; t++) w.tile[t] = ll_causal_tile_take(j, &shared);
-    for (int i = 0; i < threads; i++) w.room[i] = ll_causal_room_take(j, &shared);
+    for (int i = 0; i < threads; i++) w.buffers[i] = ll_causal_buffers_take(j, &shared);
     w.state = ll_causal_state_take(j->op, &shared);
     ll_causal_begin(j, &w.state);
-    for (int t0 = 0; t0 < j->n; t0 += j->stretch) {
+    for (int t0 = 0; t0 < j->n; t0 += j->chunk) {
         ll_causal_keep(j, &w.state, t0);
-        stretch(&w, t0);
+        chunk(&w, t0);
     }
     ll_causal_end(j, &w.state);
 }

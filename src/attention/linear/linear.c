@@ -13,7 +13,7 @@
 typedef struct {
     const ll_attention *op;
     const ll_attention_call *c;
-    int backward, tile, stretch, threads;
+    int backward, tile, chunk, threads;
     size_t scratch; /* floats a worker */
     float *pool;    /* (workers, scratch) */
     float *shared;  /* causal: for heads that all threads work on */
@@ -25,19 +25,20 @@ typedef struct {
     double *ddecay;  /* (B H) */
 } linear_call;
 
-/* Causal scans save a state at the start of every stretch but a sequence's first, at the stretch of its row that this
- * token lies in: no two are the same, however a row is packed. Bidirectional ones save the whole sum. */
-static int stretch_of(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
+/* Causal scans save a state at the start of each chunk, except for the first chunk of a sequence. Its index is that of
+ * the chunk of the row in which it starts, so that packed sequences never share one. Bidirectional scans save the whole
+ * sum. */
+static int chunk_tokens(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
 
-static size_t stretches(const ll_attention *op, int T) {
-    const int stretch = stretch_of(ll_attention_tile(op));
-    return ((size_t)T + (size_t)stretch - 1) / (size_t)stretch;
+static size_t chunks(const ll_attention *op, int T) {
+    const int chunk = chunk_tokens(ll_attention_tile(op));
+    return ((size_t)T + (size_t)chunk - 1) / (size_t)chunk;
 }
 
 size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S;
     const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
-    const size_t states = op->c.causal ? rows * stretches(op, T) : (size_t)segments * H;
+    const size_t states = op->c.causal ? rows * chunks(op, T) : (size_t)segments * H;
     const size_t within = op->c.causal ? (size_t)ll_attention_tile(op) : 0;
     return rows * (size_t)T * (1 + within) + states * ll_state_floats(op);
 }
@@ -48,15 +49,15 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     const ll_span s = ll_sequence_at(c, (int)(index / (size_t)H));
     ll_head j = {.op = l->op, .map = ll_linear_map(l->op), .k = ll_kernel_table(), .n = s.queries, .s = s.keys};
     j.h = (int)(index % (size_t)H);
-    j.first[LL_QUERY] = c->query_offset, j.first[LL_KEY] = c->key_offset;
+    for (int side = 0; side < 2; side++) j.first[side] = ll_sequence_offset(c, side, (int)(index / (size_t)H));
     j.tile = l->tile;
-    j.stretch = l->stretch;
+    j.chunk = l->chunk;
     j.at = ll_views_at(c, &s, j.h);
     j.mask = c->key_mask ? c->key_mask + (size_t)s.row * (size_t)c->S + (size_t)s.key : NULL;
     j.pool = l->pool + (size_t)worker * l->scratch;
     if (c->saved) {
         const size_t T = (size_t)c->T, row = (size_t)s.row * (size_t)H + (size_t)j.h;
-        const size_t first = row * stretches(l->op, c->T) + (size_t)(s.query / l->stretch);
+        const size_t first = row * chunks(l->op, c->T) + (size_t)(s.query / l->chunk);
         const size_t tokens = (size_t)c->B * (size_t)H * T, within = l->op->c.causal ? (size_t)l->tile : 0;
         j.den = c->saved + row * T + (size_t)s.query;
         j.within = c->saved + tokens + (row * T + (size_t)s.query) * within;
@@ -85,17 +86,17 @@ static void set_powers(ll_head *j, float *power, float *reverse) {
     j->reverse = reverse;
 }
 
-/* together: all threads on this head. */
-static void do_head(linear_call *l, size_t index, int worker, int together) {
+/* intra_head: all threads on this head. */
+static void do_head(linear_call *l, size_t index, int worker, int intra_head) {
     ll_head j = head_of(l, index, worker);
     const ll_span s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
-    const int workers = together ? l->threads : 1;
+    const int workers = intra_head ? l->threads : 1;
     float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
     set_powers(&j, power, reverse);
     if (!l->backward) {
-        ll_zero_rows(&j.at.y, j.n, s.query_room, l->op->c.E);
-        if (l->op->c.causal && together) {
-            ll_causal_forward_together(&j, l->threads, l->shared);
+        ll_zero_rows(&j.at.y, j.n, s.query_capacity, l->op->c.E);
+        if (l->op->c.causal && intra_head) {
+            ll_intra_head_forward(&j, l->threads, l->shared);
         } else if (l->op->c.causal) {
             ll_causal_forward(&j);
         } else {
@@ -103,17 +104,17 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
         }
         return;
     }
-    ll_zero_rows(&j.at.dq, j.n, s.query_room, l->op->D);
-    ll_zero_rows(&j.at.dk, j.s, s.key_room, l->op->D);
-    ll_zero_rows(&j.at.dv, j.s, s.key_room, l->op->c.E);
-    if (l->op->c.causal && together) {
-        ll_causal_backward_together(&j, l->threads, l->shared, l->pool, l->scratch);
+    ll_zero_rows(&j.at.dq, j.n, s.query_capacity, l->op->D);
+    ll_zero_rows(&j.at.dk, j.s, s.key_capacity, l->op->D);
+    ll_zero_rows(&j.at.dv, j.s, s.key_capacity, l->op->c.E);
+    if (l->op->c.causal && intra_head) {
+        ll_intra_head_backward(&j, l->threads, l->shared, l->pool, l->scratch);
     } else if (l->op->c.causal) {
         ll_causal_backward(&j);
     } else {
         ll_bidirectional_backward(&j, workers, l->scratch);
     }
-    if (j.at.gate.data) ll_zero_rows(&j.at.dgate, j.n, j.at.dgate.data ? s.query_room : j.n, 1);
+    if (j.at.gate.data) ll_zero_rows(&j.at.dgate, j.n, j.at.dgate.data ? s.query_capacity : j.n, 1);
     const double gate = j.at.gate.data && j.at.dgate.data ? ll_gate_gradient(&j) : 0;
     if (l->ddecay && j.at.gate.data) {
         l->ddecay[index] = gate / (double)l->op->c.decay[j.h];
@@ -124,13 +125,13 @@ static void do_head(linear_call *l, size_t index, int worker, int together) {
 
 static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, worker, 0); }
 
-/* How many of the heads, the last ones, all threads are to work on: those that would leave most threads without work.
- * Who does what changes no bit. Three at most, one after another: beyond that, threads are better off with a head
- * each. The released stabilisers' gradients are sums over all tokens, which one thread makes. */
-static size_t count_together(const linear_call *l, size_t heads) {
+/* The number of heads, the last ones, that all threads share: those that would leave most threads without work. The
+ * division of work changes no bit. At most three heads are shared, one after another; with more, a head for each thread
+ * is faster. Gradients of the released stabilisers are sums over all tokens, which one thread makes. */
+static size_t count_intra_head(const linear_call *l, size_t heads) {
     const size_t threads = (size_t)l->threads, rest = heads % threads;
     const int longest = l->c->T > l->c->S ? l->c->T : l->c->S;
-    const int brief = l->op->c.causal ? l->c->T < 2 * l->stretch : longest < 2 * LL_FOLD;
+    const int brief = l->op->c.causal ? l->c->T < 2 * l->chunk : longest < 2 * LL_SUM_CHUNK;
     return brief || l->dtop[0] || l->dtop[1] || rest > 3 || 2 * rest > threads ? 0 : rest;
 }
 
@@ -198,9 +199,9 @@ static void run(linear_call *l, size_t heads) {
         for (size_t i = 0; i < heads; i++) l->best[i] = (ll_top){value, 0, 0};
         l->top[LL_KEY] = l->best;
     }
-    const size_t together = count_together(l, heads);
-    ll_parallel_among(l->threads, heads - together, run_head, l);
-    for (size_t i = heads - together; i < heads; i++) do_head(l, i, 0, 1);
+    const size_t shared = count_intra_head(l, heads);
+    ll_parallel_among(l->threads, heads - shared, run_head, l);
+    for (size_t i = heads - shared; i < heads; i++) do_head(l, i, 0, 1);
     for (int side = 0; side < 2; side++)
         if (l->dtop[side]) push_tops(l, side, side == LL_KEY ? own : l->top[side], heads);
 }
@@ -208,7 +209,7 @@ static void run(linear_call *l, size_t heads) {
 /* Floats of a worker. */
 static size_t worker_floats(const linear_call *l) {
     const ll_attention *op = l->op;
-    size_t floats = op->c.causal ? ll_causal_scratch(op, l->tile, l->stretch, l->backward)
+    size_t floats = op->c.causal ? ll_causal_scratch(op, l->tile, l->chunk, l->backward)
                                  : ll_bidirectional_scratch(op, l->tile, l->backward);
     if (l->backward && l->c->ddecay && ll_decay_scratch(op) > floats) floats = ll_decay_scratch(op);
     return ll_round_up(floats + (size_t)l->tile + LL_LINE, LL_LINE);
@@ -218,12 +219,12 @@ static size_t worker_floats(const linear_call *l) {
 static linear_call call_of(const ll_attention *op, const ll_attention_call *c, int backward, size_t heads,
                            ll_arena *a) {
     linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op), .threads = c->threads};
-    l.stretch = stretch_of(l.tile);
+    l.chunk = chunk_tokens(l.tile);
     l.scratch = worker_floats(&l);
     l.pool = ll_arena_take(a, (size_t)l.threads * l.scratch);
-    if (op->c.causal && l.threads > 1 && c->T >= 2 * l.stretch)
-        l.shared = ll_arena_take(a, backward ? ll_together_backward_floats(op, l.tile, l.stretch, l.threads)
-                                             : ll_together_forward_floats(op, l.tile, l.stretch, l.threads));
+    if (op->c.causal && l.threads > 1 && c->T >= 2 * l.chunk)
+        l.shared = ll_arena_take(a, backward ? ll_intra_head_backward_floats(op, l.tile, l.chunk, l.threads)
+                                             : ll_intra_head_forward_floats(op, l.tile, l.chunk, l.threads));
     for (int side = 0; side < 2; side++) {
         if (!fixed_rule(op, side)) continue;
         l.top[side] = ll_arena_bytes(a, heads, sizeof *l.top[side]);
@@ -285,6 +286,14 @@ ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STAT
     tensor[0] = (ll_state_tensor){"state", LL_F32, 2, {(size_t)op->c.H, ll_carried_floats(op)}, NULL};
     *count = 1;
     return LL_OK;
+}
+
+/* A key joins a state of features x (E + 1), and a query reads it, whatever came before. */
+ll_cost ll_linear_cost(const ll_attention *op, double keys) {
+    const double state = (double)ll_linear_map(op)->features * (op->c.E + 1), H = op->c.H;
+    (void)keys;
+    return (ll_cost){H * (2 * state + 2 * ll_feature_map_cost(ll_linear_map(op))),
+                     H * state * (double)(op->c.causal ? sizeof(double) : sizeof(float))};
 }
 
 void ll_linear_state_clear(const ll_attention *op, float *state) {

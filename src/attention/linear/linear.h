@@ -15,24 +15,25 @@ ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine);
 void ll_linear_free(ll_attention *op);
 void ll_linear_project(ll_attention *op, const float *projection);
 ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+ll_cost ll_linear_cost(const ll_attention *op, double keys);
 size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *call, int backward);
 void ll_linear_state_clear(const ll_attention *op, float *state);
 ll_status ll_linear_can_stream(const ll_attention *op);
 #define LL_LINEAR_FUNCTIONS                                                                                            \
     .linear = 1, .gates = 1, .packs = 1, .reads = 2, .create = ll_linear_create, .free = ll_linear_free,               \
-    .project = ll_linear_project, .saved = ll_linear_saved, .forward = ll_linear_forward,                              \
+    .project = ll_linear_project, .saved = ll_linear_saved, .cost = ll_linear_cost, .forward = ll_linear_forward,      \
     .backward = ll_linear_backward, .scratch = ll_linear_scratch, .state = ll_linear_state,                            \
     .state_clear = ll_linear_state_clear, .can_stream = ll_linear_can_stream, .recurrence = &ll_recurrence_linear,     \
     .cross = &ll_cross_linear
 
-/* One (sequence, head). n queries and s keys are in use; both scans work in tiles of `tile` tokens and,
- * causal, keep states at every `stretch` tokens. */
+/* One head of one sequence, with n queries and s keys. Scans work in tiles of `tile` tokens. Causal ones save a state
+ * every `chunk` tokens. */
 typedef struct {
     const ll_attention *op;
     const ll_feature_map *map;
     const ll_kernels *k;
     ll_views at;
-    int h, n, s, tile, stretch;
+    int h, n, s, tile, chunk;
     int64_t first[2];       /* positions of query 0 and of key 0 */
     int keys;               /* that count: kept by the mask, and causal: so far */
     const float *mask;      /* (s) or NULL */
@@ -68,7 +69,7 @@ void ll_bidirectional_gradient_give(const ll_head *j, const float *U);
 /* Next piece of a worker's scratch; multiples of 16 floats, so that all pieces are aligned. */
 float *ll_take(float **pool, size_t floats);
 
-/* Features of tokens t0..t0+C-1 on one side; px, py (C) are filled with their places. */
+/* Features of tokens t0..t0+C-1 on one side; px, py (C) are filled with their positions. */
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work);
 /* The divisor of a row: s the sum of weights, phi the sum of the query's features, keys how many there are. */
 float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys);
@@ -80,21 +81,21 @@ int ll_kept_keys(const ll_head *j, int from, int to);
 /* C rows of a view of E values, packed with rows `ld` apart. */
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
 
-/* Adds the tile of a view from token t0 on, none past `end`: rows lie a whole token apart, where no hardware looks
- * ahead. */
+/* Prefetches the tile of a view from token t0 on, up to `end`. Its rows are a whole token apart, which the hardware
+ * does not prefetch. */
 void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
 
-size_t ll_causal_scratch(const ll_attention *op, int tile, int stretch, int backward);
+size_t ll_causal_scratch(const ll_attention *op, int tile, int chunk, int backward);
 void ll_causal_forward(ll_head *j);
 void ll_causal_backward(ll_head *j);
 /* The same for one head on all threads, to the same bits; shared: so many floats, besides every worker's scratch. */
-size_t ll_together_forward_floats(const ll_attention *op, int tile, int stretch, int threads);
-size_t ll_together_backward_floats(const ll_attention *op, int tile, int stretch, int threads);
-void ll_causal_forward_together(ll_head *j, int threads, float *shared);
+size_t ll_intra_head_forward_floats(const ll_attention *op, int tile, int chunk, int threads);
+size_t ll_intra_head_backward_floats(const ll_attention *op, int tile, int chunk, int threads);
+void ll_intra_head_forward(ll_head *j, int threads, float *shared);
 /* pool: of the first worker; floats: from there to the next one's. */
-void ll_causal_backward_together(ll_head *j, int threads, float *shared, float *pool, size_t floats);
+void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool, size_t floats);
 /* Tokens that a state in both directions sums on their own, and that a thread takes at a time. */
-enum { LL_FOLD = 1024 };
+enum { LL_SUM_CHUNK = 1024 };
 size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward);
 /* By as many workers, to the same bits; floats: from one worker's scratch to the next one's. */
 void ll_bidirectional_forward(ll_head *j, int workers, size_t floats);

@@ -2,7 +2,7 @@
  *
  *   S = r S + phi(k) v^T     z = r z + phi(k)     y = phi(q) S / phi(q) z
  *
- * S and z are kept in double: in float, sums of a million tokens drift by 1e-3. Softmax features (favor)
+ * S and z are kept in double: in float, sums of a million tokens are off by 1e-3. Softmax features (favor)
  * come as phi 2^e, and S and z in units of 2^C with C no less than any e before: when C moves they are
  * scaled by a power of two, exactly. Features (f + eps) / sqrt(M) under a running maximum c, with
  * f = e^(u - n - c), need besides V = sum v and the number N of tokens (both decaying like S):
@@ -39,7 +39,7 @@ typedef struct {
     float *phi_q, *phi_k, *work; /* (CHUNK, ld) */
     double *v, *num, *den;       /* (CHUNK, ldv) twice, (CHUNK) */
     size_t ldv;
-    int64_t x[CHUNK], y[CHUNK];       /* places */
+    int64_t x[CHUNK], y[CHUNK];       /* positions */
     int exponent[CHUNK], none[CHUNK]; /* of keys; of queries, where only their ratios count */
     float top[CHUNK];
     double factor[CHUNK], unit[CHUNK]; /* what S is scaled by before a token; 2^C after it */
@@ -91,8 +91,8 @@ static double power(double n) {
     return n < -1000 ? 0 : ldexp(1, (int)n);
 }
 
-/* Makes room for a key of exponent e and returns by what the state has to be scaled. A state that decays may have
- * shrunk far below 2^C: then C follows it down, so that small new keys are not lost. */
+/* Raises C for a key of exponent e, where that is needed, and returns the factor by which to scale the state. A state
+ * that decays may have shrunk far below 2^C. C then follows it down, so that small new keys are not lost. */
 static double raise(lane *j, double decay, int e) {
     double *level = j->scalar + LEVEL, *exponent = j->scalar + EXPONENT;
     *level = fmax(*level + log2(decay), e);
@@ -235,6 +235,46 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return 1;
 }
 
+/* ---- The state of calls: the same numbers in float, the scalars in another order ---- */
+
+static int running(const ll_attention *op) { return ll_linear_map(op)->phi[LL_KEY] == LL_PHI_RUNNING; }
+
+static void prefill(ll_attention_stream *s, int b, const float *state) {
+    const recurrent *own = s->own;
+    const ll_attention *op = s->op;
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E, sums = m * (E + 1), H = (size_t)op->c.H;
+    for (size_t h = 0; h < H; h++, state += ll_carried_floats(op)) {
+        double *x = own->row + ((size_t)b * H + h) * own->size, *V = x + sums, *scalar = V + E;
+        const float *last = state + sums + E; /* exponent, c, count, bound; and what rounding added to count and V */
+        for (size_t i = 0; i < sums; i++) x[i] = (double)state[i];
+        for (size_t e = 0; e < E && ll_causal_has_eps(op); e++) V[e] = (double)state[sums + e] - (double)last[5 + e];
+        if (ll_causal_has_eps(op)) scalar[COUNT] = (double)last[2] - (double)last[4], scalar[TOP] = (double)last[1];
+        if (running(op)) scalar[EXPONENT] = (double)last[0], scalar[LEVEL] = (double)last[3];
+    }
+}
+
+static void leave(const ll_attention_stream *s, int b, float *state) {
+    const recurrent *own = s->own;
+    const ll_attention *op = s->op;
+    const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E, sums = m * (E + 1), H = (size_t)op->c.H;
+    for (size_t h = 0; h < H; h++, state += ll_carried_floats(op)) {
+        const double *x = own->row + ((size_t)b * H + h) * own->size, *V = x + sums, *scalar = V + E;
+        float *last = state + sums + E;
+        ll_carried_clear(op, state);
+        for (size_t i = 0; i < sums; i++) state[i] = (float)x[i];
+        last[0] = (float)(running(op) ? scalar[EXPONENT] : 0);
+        if (running(op)) last[3] = (float)scalar[LEVEL];
+        state[ll_state_floats(op)] = (float)s->position;
+        if (!ll_causal_has_eps(op)) continue;
+        last[1] = (float)scalar[TOP], last[2] = (float)scalar[COUNT];
+        last[4] = (float)((double)last[2] - scalar[COUNT]);
+        for (size_t e = 0; e < E; e++) {
+            state[sums + e] = (float)V[e];
+            last[5 + e] = (float)((double)state[sums + e] - V[e]);
+        }
+    }
+}
+
 static size_t bytes(const ll_attention_stream *s) {
     const recurrent *own = s->own;
     return ll_stream_heads(s) * own->size * sizeof *own->row;
@@ -245,7 +285,9 @@ const ll_recurrence ll_recurrence_linear = {
     .free = destroy,
     .scratch = scratch_floats,
     .reset = reset,
-    .feed = feed,
+    .step = feed,
+    .prefill = prefill,
+    .leave = leave,
     .state = state,
     .bytes = bytes,
     .check = check,

@@ -245,6 +245,11 @@ static void state_clear(const ll_attention *op, float *state) {
     ll_attention_state_clear(ll_rope_linear_parts(op)->denominator, state + floats);
 }
 
+/* The denominator reads the sums of features that the numerator's cost has counted. */
+static ll_cost cost(const ll_attention *op, double keys) {
+    return ll_linear_cost(ll_rope_linear_parts(op)->numerator, keys);
+}
+
 static ll_status can_stream(const ll_attention *op) {
     return ll_attention_can_stream(ll_rope_linear_parts(op)->numerator);
 }
@@ -266,6 +271,7 @@ const ll_operator ll_operator_rope_linear = {
     .backward = backward,
     .state = state,
     .state_clear = state_clear,
+    .cost = cost,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_rope_linear,
     .cross = &ll_cross_rope_linear,

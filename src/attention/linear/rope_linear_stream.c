@@ -85,6 +85,23 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return n + 1;
 }
 
+static size_t numerator_floats(const streams *own) {
+    size_t floats = 0;
+    return ll_attention_state_floats(own->numerator->op, &floats) ? 0 : floats;
+}
+
+static void prefill(ll_attention_stream *s, int b, const float *state) {
+    const streams *own = s->own;
+    ll_recurrence_linear.prefill(own->numerator, b, state);
+    ll_recurrence_linear.prefill(own->denominator, b, state + numerator_floats(own));
+}
+
+static void leave(const ll_attention_stream *s, int b, float *state) {
+    const streams *own = s->own;
+    ll_recurrence_linear.leave(own->numerator, b, state);
+    ll_recurrence_linear.leave(own->denominator, b, state + numerator_floats(own));
+}
+
 static size_t bytes(const ll_attention_stream *s) {
     const streams *own = s->own;
     return ll_attention_stream_bytes(own->numerator) + ll_attention_stream_bytes(own->denominator) +
@@ -103,7 +120,9 @@ const ll_recurrence ll_recurrence_rope_linear = {
     .reserve = reserve_stream,
     .seek = seek_stream,
     .reset = reset_stream,
-    .feed = feed,
+    .step = feed,
+    .prefill = prefill,
+    .leave = leave,
     .state = state,
     .bytes = bytes,
     .check = check_stream,

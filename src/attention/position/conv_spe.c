@@ -16,14 +16,14 @@
 #include "base/memory.h"
 
 static int is_image(const ll_attention_config *c) {
-    return c->where.taps2 > 0;
+    return c->encoding.taps2 > 0;
 }
 static size_t taps_of(const ll_premap *b) {
-    return (size_t)b->c.where.taps * (size_t)(is_image(&b->c) ? b->c.where.taps2 : 1);
+    return (size_t)b->c.encoding.taps * (size_t)(is_image(&b->c) ? b->c.encoding.taps2 : 1);
 }
 
 static ll_status check(const ll_attention_config *c) {
-    const ll_position_config *w = &c->where;
+    const ll_position_config *w = &c->encoding;
     if (w->taps < 1 || w->taps > 1 << 12 || w->taps2 < 0 || w->taps2 > 1 << 12)
         return ll_fail(LL_EINVAL, "attention: conv-spe needs filters of 1 to 4096 taps, got %d x %d", w->taps,
                        w->taps2);
@@ -43,7 +43,7 @@ static ll_status check(const ll_attention_config *c) {
 
 /* Rows of noise that one feature keeps: all, where it was given or belongs to an image; 0: drawn by need. */
 static size_t kept_rows(const ll_premap *b) {
-    return b->noise ? (size_t)b->c.where.noise_rows * (size_t)(is_image(&b->c) ? b->c.where.noise_cols : 1) : 0;
+    return b->noise ? (size_t)b->c.encoding.noise_rows * (size_t)(is_image(&b->c) ? b->c.encoding.noise_cols : 1) : 0;
 }
 
 static void draw(ll_premap *b) {
@@ -53,7 +53,7 @@ static void draw(ll_premap *b) {
 }
 
 static ll_status create(ll_premap *b) {
-    ll_position_config *w = &b->c.where;
+    ll_position_config *w = &b->c.encoding;
     const ll_status status = ll_spe_gate_create(b);
     if (status || (!w->noise && !is_image(&b->c))) return status;
     if (!w->noise) {
@@ -72,28 +72,28 @@ static ll_status create(ll_premap *b) {
     return LL_OK;
 }
 
-/* Noise drawn by need: rows from..to-1 of every feature lie in the window, each feature's `room` rows apart. */
+/* Noise drawn by need: rows from..to-1 of every feature lie in the window, each feature's window_rows(b) rows apart. */
 typedef struct {
     int64_t from, to;
 } window;
 
-/* Floats in front; tokens that go together, forward and backward: a band of N tokens makes 1 + (N - 1) / P times the
+/* Floats in front; tokens in a band, forward and backward: a band of N tokens makes 1 + (N - 1) / P times the
  * products needed. */
 enum { HEADER = 16, FORTH = 8, BACK = 16, WIDE = LL_PREMAP_TILE + BACK };
 
-static size_t room_of(const ll_premap *b) {
-    return LL_PREMAP_TILE + (size_t)b->c.where.taps - 1;
+static size_t window_rows(const ll_premap *b) {
+    return LL_PREMAP_TILE + (size_t)b->c.encoding.taps - 1;
 }
-static int lines_of(const ll_premap *b) { return is_image(&b->c) ? b->c.where.taps : 1; }
+static int lines_of(const ll_premap *b) { return is_image(&b->c) ? b->c.encoding.taps : 1; }
 static size_t run_of(const ll_premap *b) { return taps_of(b) / (size_t)lines_of(b); }
 
 /* Of forward: the band (FORTH, run + FORTH - 1), the gates' weights (tile, D). Of backward: dout transposed (R, WIDE),
  * products of the gates' noise and dout (D, WIDE), of noise and dout of some tokens (run + BACK - 1, BACK), the filter
  * and its gradient from the last tap to the first, with BACK - 1 numbers on both sides. */
-static size_t room_forward(const ll_premap *b) {
+static size_t forward_floats(const ll_premap *b) {
     return FORTH * (run_of(b) + FORTH) + LL_PREMAP_TILE * (size_t)b->c.D;
 }
-static size_t room_back(const ll_premap *b) {
+static size_t backward_floats(const ll_premap *b) {
     const size_t run = run_of(b);
     return WIDE * ((size_t)b->R + (size_t)b->c.D) + BACK * (run + BACK) + 2 * (run + 2 * BACK);
 }
@@ -105,12 +105,12 @@ static size_t whole(size_t floats) {
 static size_t fixed_of(const ll_premap *b) {
     return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float));
 }
-static size_t room_work(const ll_premap *b) {
-    const size_t forth = room_forward(b), back = room_back(b);
+static size_t work_floats(const ll_premap *b) {
+    const size_t forth = forward_floats(b), back = backward_floats(b);
     return whole(forth > back ? forth : back);
 }
 static size_t scratch(const ll_premap *b) {
-    return fixed_of(b) + room_work(b) + (b->noise ? 0 : (size_t)b->c.D * room_of(b) * (size_t)b->R);
+    return fixed_of(b) + work_floats(b) + (b->noise ? 0 : (size_t)b->c.D * window_rows(b) * (size_t)b->R);
 }
 
 static ll_gate *gates_of(const ll_premap_tile *t) {
@@ -120,7 +120,7 @@ static float *work_of(const ll_premap_tile *t) {
     return t->work + fixed_of(t->b);
 }
 static float *rows_at(const ll_premap_tile *t) {
-    return work_of(t) + room_work(t->b);
+    return work_of(t) + work_floats(t->b);
 }
 
 static size_t parameters(const ll_premap *b) {
@@ -130,15 +130,15 @@ static size_t parameters(const ll_premap *b) {
 /* Row n of feature c is drawn from number (n D + c) R on. */
 static void prepare(const ll_premap_tile *t) {
     const ll_premap *b = t->b;
-    const size_t D = (size_t)b->c.D, R = (size_t)b->R, room = room_of(b);
+    const size_t D = (size_t)b->c.D, R = (size_t)b->R, most = window_rows(b);
     for (size_t c = 0; c < D; c++) gates_of(t)[c] = ll_gate_at(b, t->head, (int)c);
     if (b->noise) return;
     window *w = (window *)(void *)t->work;
     float *rows = rows_at(t);
-    const int64_t end = t->t0 + t->C + b->c.where.taps - 1;
+    const int64_t end = t->t0 + t->C + b->c.encoding.taps - 1;
     const int64_t kept = w->from <= t->t0 && t->t0 < w->to ? w->to - t->t0 : 0;
     for (size_t c = 0; c < D; c++) {
-        float *own = rows + c * room * R;
+        float *own = rows + c * most * R;
         if (kept) memmove(own, own + (size_t)(t->t0 - w->from) * R, (size_t)kept * R * sizeof *own);
         for (int64_t n = t->t0 + kept; n < end; n++)
             ll_spe_noise(b, t->head, 0, own + (size_t)(n - t->t0) * R, R,
@@ -153,24 +153,24 @@ static const float *noise_at(const ll_premap_tile *t, int i, size_t c, size_t *l
     const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D;
     *line = 0;
-    if (!b->noise) return rows_at(t) + (c * room_of(b) + (size_t)i) * R;
+    if (!b->noise) return rows_at(t) + (c * window_rows(b) + (size_t)i) * R;
     const float *own = b->noise + ((size_t)t->head * D + c) * kept_rows(b) * R;
     if (!is_image(&b->c)) return own + (size_t)(t->t0 + i) * R;
     const int64_t W = b->c.width, pixels = W * b->c.height;
     int64_t p = t->t0 + i - b->c.before; /* tokens around the image stand at its first and last pixel */
     p = p < 0 ? 0 : p >= pixels ? pixels - 1 : p;
-    *line = (size_t)b->c.where.noise_cols * R;
+    *line = (size_t)b->c.encoding.noise_cols * R;
     return own + (size_t)(p / W) * *line + (size_t)(p % W) * R;
 }
 
 static const float *filter_at(const ll_premap_tile *t, int side, size_t c) {
-    const ll_position_config *w = &t->b->c.where;
+    const ll_position_config *w = &t->b->c.encoding;
     const float *filter = side == LL_QUERY ? w->filter_q : w->filter_k;
     return filter + ((size_t)t->head * (size_t)t->b->c.D + c) * taps_of(t->b);
 }
 
 /* Tokens from i on whose noise begins at rows one after the other, of n, at most `most`. */
-static int together(const ll_premap_tile *t, int i, int n, int most) {
+static int band_length(const ll_premap_tile *t, int i, int n, int most) {
     size_t line;
     const float *z = noise_at(t, i, 0, &line);
     int rows = 1;
@@ -178,11 +178,11 @@ static int together(const ll_premap_tile *t, int i, int n, int most) {
     return rows;
 }
 
-/* Tokens first[g] .. first[g + 1] - 1 of a tile's n go together; how many such groups there are. */
+/* Tokens first[g] .. first[g + 1] - 1 of a tile's n are a band. Returns the number of bands. */
 static int group(const ll_premap_tile *t, int n, int most, int first[LL_PREMAP_TILE + 1]) {
     int groups = 0;
     first[0] = 0;
-    for (int i = 0; i < n; first[++groups] = i) i += together(t, i, n, most);
+    for (int i = 0; i < n; first[++groups] = i) i += band_length(t, i, n, most);
     return groups;
 }
 
@@ -218,15 +218,15 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
     t->k->gemm(n, b->R, b->c.D, weight, D, 1, gate_noise_of(t), R, out, ldo, 1);
 }
 
-/* Scratch of backward, as room_back says. */
+/* Scratch of backward, as backward_floats says. */
 typedef struct {
     float *dout, *u, *noise, *filter, *gradient;
-} back_room;
+} backward_buffers;
 
 /* One line of a feature's filter against the products u of its noise: code[r] += sum_p filter[p] u[r + p][r], and
  * gradient[p] += sum_r x[r] u[r + p][r]. Filters lie so that what meets one row of u lies in one row. */
-static void line_back(const back_room *w, size_t run, const float *filter, const float x[BACK], double code[BACK],
-                      double *gradient) {
+static void line_back(const backward_buffers *w, size_t run, const float *filter, const float x[BACK],
+                      double code[BACK], double *gradient) {
     const size_t last = BACK - 1 + run - 1; /* where tap 0 lies */
     float sum[BACK] = {0};
     memset(w->gradient, 0, (run + 2 * BACK - 2) * sizeof *w->gradient);
@@ -241,9 +241,9 @@ static void line_back(const back_room *w, size_t run, const float *filter, const
     for (size_t p = 0; p < run; p++) gradient[p] += (double)w->gradient[last - p];
 }
 
-/* Feature c of some tokens that go together, from number i on. */
+/* Feature c of the tokens of one band, from number i on. */
 static void group_back(const ll_premap_tile *t, int side, size_t c, int i, int rows, const float *in, size_t token,
-                       float *din, size_t dtoken, const back_room *w, double *sum) {
+                       float *din, size_t dtoken, const backward_buffers *w, double *sum) {
     const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, run = run_of(b), taps = taps_of(b), all = (size_t)b->c.D * taps;
     const ll_gate *gate = &gates_of(t)[c];
@@ -269,7 +269,7 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
                  float *din, size_t dtoken, double *sum) {
     const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b);
-    back_room w = {.dout = work_of(t)};
+    backward_buffers w = {.dout = work_of(t)};
     w.noise = w.dout + WIDE * R, w.u = w.noise + WIDE * D;
     w.filter = w.u + BACK * (run + BACK), w.gradient = w.filter + run + 2 * BACK;
     memset(w.filter, 0, (run + 2 * BACK) * sizeof *w.filter);
@@ -289,15 +289,19 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
         if (d->filter_q) d->filter_q[(size_t)head * n + i] += (float)sum[i];
         if (d->filter_k) d->filter_k[(size_t)head * n + i] += (float)sum[n + i];
     }
-    for (size_t c = 0; c < D && b->c.where.gate && d->gate; c++) d->gate[(size_t)head * D + c] += (float)sum[2 * n + c];
+    for (size_t c = 0; c < D && b->c.encoding.gate && d->gate; c++)
+        d->gate[(size_t)head * D + c] += (float)sum[2 * n + c];
 }
 
 /* Given noise ends somewhere. */
 static int64_t longest(const ll_premap *b) {
-    return b->noise && !is_image(&b->c) ? (int64_t)b->c.where.noise_rows - b->c.where.taps + 1 : INT64_MAX;
+    return b->noise && !is_image(&b->c) ? (int64_t)b->c.encoding.noise_rows - b->c.encoding.taps + 1 : INT64_MAX;
 }
 
-const ll_premap_kind ll_premap_conv = {.check = check,
+static double cost(const ll_premap *b) { return 2.0 * (double)taps_of(b) * b->c.D * b->R; }
+
+const ll_premap_kind ll_premap_conv = {
+    .cost = cost,.check = check,
                                        .width = ll_spe_width,
                                        .create = create,
                                        .draw = draw,

@@ -16,44 +16,24 @@
 
 enum { TASKS = 32 };
 
-static const ll_premap_kind *kind_of(ll_position position) {
-    switch (position) {
-    case LL_POSITION_ROPE: return &ll_premap_rope;
-    case LL_POSITION_SINE_SPE: return &ll_premap_sine;
-    case LL_POSITION_CONV_SPE: return &ll_premap_conv;
-    case LL_POSITION_RELATIVE_S1: return &ll_premap_s1;
-    default: return NULL;
-    }
-}
-
-int ll_attention_width(const ll_attention_config *c) {
-    const ll_premap_kind *kind = kind_of(c->position);
-    return kind ? kind->width(c) : c->D;
-}
-
-ll_status ll_premap_check(const ll_attention_config *c, int reads) {
-    const ll_premap_kind *kind = kind_of(c->position);
-    if (!kind) return LL_OK;
+ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, int reads) {
     if (!reads)
         return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
-    if (reads == 1 && c->position != LL_POSITION_ROPE)
+    if (reads == 1 && !kind->same)
         return ll_fail(LL_EINVAL, "attention: reformer's queries are its keys, and this position tells them apart; use "
                                   "rope");
     return kind->check(c);
 }
 
-ll_status ll_premap_create(ll_premap **premap, const ll_attention_config *config) {
-    const ll_premap_kind *kind = kind_of(config->position);
-    *premap = NULL;
-    if (!kind) return LL_OK;
+ll_status ll_premap_create(ll_premap **premap, const ll_premap_kind *kind, const ll_attention_config *config) {
     ll_premap *b = *premap = ll_alloc(1, sizeof *b);
     if (!b) return LL_ENOMEM;
     b->kind = kind;
     b->c = *config;
     b->R = kind->width(config);
-    b->given = config->where.noise || config->where.gate_noise;
+    b->given = config->encoding.noise || config->encoding.gate_noise;
     const ll_status status = kind->create ? kind->create(b) : LL_OK;
-    b->c.projection = b->c.decay = b->c.where.theta = b->c.where.noise = b->c.where.gate_noise = NULL;
+    b->c.projection = b->c.decay = b->c.encoding.theta = b->c.encoding.noise = b->c.encoding.gate_noise = NULL;
     return status;
 }
 
@@ -67,8 +47,8 @@ void ll_premap_free(ll_premap *b) {
 
 void ll_attention_set_noise(ll_attention *op, uint64_t seed) {
     ll_premap *b = op->premap;
-    if (!b || b->given || b->c.where.seed == seed) return;
-    b->c.where.seed = seed;
+    if (!b || b->given || b->c.encoding.seed == seed) return;
+    b->c.encoding.seed = seed;
     if (b->kind->draw) b->kind->draw(b);
 }
 
@@ -81,9 +61,14 @@ ll_status ll_premap_reaches(const ll_premap *b, int64_t tokens) {
 
 ll_status ll_premap_reaches_call(const ll_premap *b, const ll_attention_call *c) {
     int queries, keys;
+    int64_t end = 0;
     ll_sequence_longest(c, &queries, &keys);
-    const int64_t of_queries = c->query_offset + queries, of_keys = c->key_offset + keys;
-    return ll_premap_reaches(b, of_queries > of_keys ? of_queries : of_keys);
+    for (int i = 0, n = ll_sequence_count(c); i < n; i++) {
+        const int64_t of_queries = ll_sequence_offset(c, LL_QUERY, i) + queries,
+                      of_keys = ll_sequence_offset(c, LL_KEY, i) + keys;
+        end = of_queries > end ? of_queries : end, end = of_keys > end ? of_keys : end;
+    }
+    return ll_premap_reaches(b, end);
 }
 
 /* ---- Encoding ---- */
@@ -93,20 +78,31 @@ typedef struct {
     const ll_attention_call *c;
     ll_view in[2], out[2]; /* out: encoded, or their gradients */
     ll_view din[2];
-    int64_t offset[2];                   /* position of the first query and key of a sequence */
     int backward, stripes, most, length; /* tokens of a sequence at most; of a stripe */
     size_t scratch, parameters;
     float *pool;  /* (workers, scratch) */
     double *sums; /* (H, stripes, parameters) */
 } encoding;
 
-/* Tokens token .. token + C - 1 of every sequence, on the sides first .. last. */
-static void encode_tile(const encoding *x, const ll_premap_tile *t, int t0, int first, int last, double *sum) {
+/* Sequences from .. to - 1, which begin at the same position. */
+typedef struct {
+    int from, to;
+} group;
+
+static group group_from(const ll_attention_call *c, int from) {
+    const int all = ll_sequence_count(c);
+    int to = c->offsets ? from + 1 : all;
+    while (to < all && c->offsets[to] == c->offsets[from]) to++;
+    return (group){from, to};
+}
+
+/* Tokens token .. token + C - 1 of a group, on the sides first .. last. */
+static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int t0, int first, int last, double *sum) {
     const ll_premap *b = t->b;
-    for (int i = 0; i < ll_sequence_count(x->c); i++)
+    for (int i = g.from; i < g.to; i++)
         for (int side = first; side <= last; side++) {
             const ll_span s = ll_sequence_at(x->c, i);
-            const int all = side == LL_QUERY ? s.query_room : s.key_room;
+            const int all = side == LL_QUERY ? s.query_capacity : s.key_capacity;
             const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < 0 ? 0 : left < t->C ? left : t->C;
             const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;
             const size_t token = x->in[side].token, ldo = x->out[side].token;
@@ -124,22 +120,43 @@ static void encode_tile(const encoding *x, const ll_premap_tile *t, int t0, int 
         }
 }
 
+/* Tokens of its longest sequence. */
+static int longest(const ll_attention_call *c, group g) {
+    int most = 0;
+    for (int i = g.from; i < g.to; i++) {
+        const ll_span s = ll_sequence_at(c, i);
+        most = s.query_capacity > most ? s.query_capacity : most;
+        most = s.key_capacity > most ? s.key_capacity : most;
+    }
+    return most;
+}
+
+/* Tokens from .. to - 1 of a group. Queries and keys at the same positions share what is prepared for them. */
+static void encode_group(const encoding *x, ll_premap_tile *t, group g, int from, int to, double *sum) {
+    const int64_t offset[2] = {ll_sequence_offset(x->c, LL_QUERY, g.from), ll_sequence_offset(x->c, LL_KEY, g.from)};
+    const int same = offset[LL_QUERY] == offset[LL_KEY];
+    for (int side = LL_QUERY; side <= (same ? LL_QUERY : LL_KEY); side++) {
+        memset(t->work, 0, x->scratch * sizeof *t->work);
+        for (int t0 = from; t0 < to; t0 += LL_PREMAP_TILE) {
+            t->t0 = offset[side] + t0;
+            t->C = to - t0 < LL_PREMAP_TILE ? to - t0 : LL_PREMAP_TILE;
+            t->b->kind->prepare(t);
+            encode_tile(x, t, g, t0, side, same ? LL_KEY : side, sum);
+        }
+    }
+}
+
 static void encode_stripe(void *arg, size_t index, int worker) {
     const encoding *x = arg;
     const int h = (int)(index / (size_t)x->stripes), stripe = (int)(index % (size_t)x->stripes);
     const int most = x->most, from = stripe * x->length;
     const int to = most - from < x->length ? most : from + x->length;
-    const int together = x->offset[LL_QUERY] == x->offset[LL_KEY];
     ll_premap_tile t = {.b = x->premap, .k = ll_kernel_table(), .head = h};
     t.work = x->pool + (size_t)worker * x->scratch;
-    for (int side = LL_QUERY; side <= (together ? LL_QUERY : LL_KEY); side++) {
-        memset(t.work, 0, x->scratch * sizeof *t.work);
-        for (int t0 = from; t0 < to; t0 += LL_PREMAP_TILE) {
-            t.t0 = x->offset[side] + t0;
-            t.C = to - t0 < LL_PREMAP_TILE ? to - t0 : LL_PREMAP_TILE;
-            t.b->kind->prepare(&t);
-            encode_tile(x, &t, t0, side, together ? LL_KEY : side, x->sums + index * x->parameters);
-        }
+    for (group g = {0}; g.to < ll_sequence_count(x->c);) {
+        g = group_from(x->c, g.to);
+        const int end = longest(x->c, g);
+        encode_group(x, &t, g, from, to < end ? to : end, x->sums + index * x->parameters);
     }
 }
 
@@ -201,8 +218,7 @@ void ll_premap_forward(const ll_attention *op, const ll_attention_call *call, co
     encoding x = {.premap = op->premap,
                   .c = call,
                   .in = {call->q, call->k},
-                  .out = {encoded->q, encoded->k},
-                  .offset = {call->query_offset, call->key_offset}};
+                  .out = {encoded->q, encoded->k}};
     encode(&x);
 }
 
@@ -212,7 +228,6 @@ void ll_premap_backward(const ll_attention *op, const ll_attention_call *call, c
                   .in = {call->q, call->k},
                   .out = {encoded->dq, encoded->dk},
                   .din = {call->dq, call->dk},
-                  .offset = {call->query_offset, call->key_offset},
                   .backward = 1};
     encode(&x);
 }

@@ -19,13 +19,15 @@ typedef struct {
     float *work;
 } ll_premap_tile;
 
-typedef struct {
+typedef struct ll_premap_kind {
+    int same; /* does to queries what it does to keys */
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason */
     int (*width)(const ll_attention_config *c);       /* of what becomes of q and k */
     ll_status (*create)(ll_premap *b);                /* NULL: nothing to make; frees nothing on failure */
     void (*draw)(ll_premap *b);                       /* after a new seed; NULL: nothing drawn ahead */
     size_t (*scratch)(const ll_premap *b);            /* floats */
     size_t (*parameters)(const ll_premap *b);         /* numbers that train, of a head */
+    double (*cost)(const ll_premap *b);               /* multiply-adds of a query and a key of one head */
     int64_t (*longest)(const ll_premap *b);           /* sequence that it can encode; NULL: any */
     void (*prepare)(const ll_premap_tile *t);
     /* out (n, width), rows ldo apart, of in (n, D), rows `token` apart; n <= C */
@@ -46,13 +48,12 @@ struct ll_premap {
     double *theta;             /* rope: (D/2) */
 };
 
-extern const ll_premap_kind ll_premap_rope, ll_premap_sine, ll_premap_conv, ll_premap_s1;
-
 /* LL_EINVAL with the reason where a config's position before the map cannot be, of an operator that reads queries and
  * keys (2), queries that are keys (1), or neither (0). */
-LL_MUST_USE ll_status ll_premap_check(const ll_attention_config *c, int reads);
-/* NULL where the position is none of these. Where it fails, *premap is to be freed too. */
-LL_MUST_USE ll_status ll_premap_create(ll_premap **premap, const ll_attention_config *config);
+LL_MUST_USE ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, int reads);
+/* Where it fails, *premap is to be freed too. */
+LL_MUST_USE ll_status ll_premap_create(ll_premap **premap, const ll_premap_kind *kind,
+                                       const ll_attention_config *config);
 void ll_premap_free(ll_premap *premap);
 
 /* Floats of the encoded queries and keys of a call; 0 where nothing is encoded. */

@@ -5,14 +5,14 @@
  *   q~ = [q; a s - b c, b s + a c]      k~ = [k; s, c]      q~.k~ = q.k + sum a cos w(p_i - p_j) + b sin w(p_i - p_j)
  *
  * a and b are learnt for each head, frequencies are shared. Tokens before the first position get zeros: they have no
- * place. In two dimensions the first axis is the row. */
+ * position. In two dimensions the first axis is the row. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/position/premap.h"
 
 static ll_status check(const ll_attention_config *c) {
-    const ll_position_config *w = &c->where;
+    const ll_position_config *w = &c->encoding;
     if (w->scales < 1 || w->scales > 1 << 12)
         return ll_fail(LL_EINVAL, "attention: relative-s1 needs 1 to 4096 scales, got %d", w->scales);
     if (w->axes != 1 && w->axes != 2)
@@ -27,28 +27,28 @@ static ll_status check(const ll_attention_config *c) {
 }
 
 static size_t pairs_of(const ll_premap *b) {
-    return (size_t)b->c.where.scales * (size_t)b->c.where.axes;
+    return (size_t)b->c.encoding.scales * (size_t)b->c.encoding.axes;
 }
 static int width(const ll_attention_config *c) {
-    return c->D + 2 * c->where.scales * c->where.axes;
+    return c->D + 2 * c->encoding.scales * c->encoding.axes;
 }
 static size_t scratch(const ll_premap *b) {
     return 4 * LL_PREMAP_TILE * pairs_of(b);
 }
 static size_t parameters(const ll_premap *b) {
-    return 2 * pairs_of(b) + (size_t)b->c.where.scales;
+    return 2 * pairs_of(b) + (size_t)b->c.encoding.scales;
 }
 
 /* Coordinate of a token along an axis. */
-static int64_t place(const ll_premap *b, int64_t token, int axis) {
+static int64_t coordinate(const ll_premap *b, int64_t token, int axis) {
     const int64_t p = token - b->c.before, W = b->c.width;
-    return b->c.where.axes == 1 ? p : axis ? p % W : p / W;
+    return b->c.encoding.axes == 1 ? p : axis ? p % W : p / W;
 }
 
-/* work: (C, pairs) of cos and sin; zeros where there is no place. */
+/* work: (C, pairs) of cos and sin; zeros for tokens without position. */
 static void prepare(const ll_premap_tile *t) {
     const ll_premap *b = t->b;
-    const int scales = b->c.where.scales;
+    const int scales = b->c.encoding.scales;
     const size_t pairs = pairs_of(b);
     double *cs = (double *)(void *)t->work;
     for (int i = 0; i < t->C; i++)
@@ -56,8 +56,8 @@ static void prepare(const ll_premap_tile *t) {
             double *to = cs + 2 * ((size_t)i * pairs + p);
             to[0] = to[1] = 0;
             if (t->t0 + i < b->c.before) continue;
-            const double w = (double)b->c.where.inv_freq[p % (size_t)scales];
-            const double angle = w * (double)place(b, t->t0 + i, (int)p / scales);
+            const double w = (double)b->c.encoding.inv_freq[p % (size_t)scales];
+            const double angle = w * (double)coordinate(b, t->t0 + i, (int)p / scales);
             to[0] = cos(angle), to[1] = sin(angle);
         }
 }
@@ -65,8 +65,8 @@ static void prepare(const ll_premap_tile *t) {
 static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, pairs = pairs_of(b);
-    const float *alpha = b->c.where.alpha + (size_t)t->head * pairs;
-    const float *beta = b->c.where.beta + (size_t)t->head * pairs;
+    const float *alpha = b->c.encoding.alpha + (size_t)t->head * pairs;
+    const float *beta = b->c.encoding.beta + (size_t)t->head * pairs;
     const double *cs = (const double *)(const void *)t->work;
     for (int i = 0; i < n; i++, in += token, out += ldo) {
         memcpy(out, in, D * sizeof *out);
@@ -81,9 +81,9 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
 static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const ll_premap *b = t->b;
-    const size_t D = (size_t)b->c.D, pairs = pairs_of(b), scales = (size_t)b->c.where.scales;
-    const float *alpha = b->c.where.alpha + (size_t)t->head * pairs;
-    const float *beta = b->c.where.beta + (size_t)t->head * pairs;
+    const size_t D = (size_t)b->c.D, pairs = pairs_of(b), scales = (size_t)b->c.encoding.scales;
+    const float *alpha = b->c.encoding.alpha + (size_t)t->head * pairs;
+    const float *beta = b->c.encoding.beta + (size_t)t->head * pairs;
     const double *cs = (const double *)(const void *)t->work;
     (void)in, (void)token;
     for (int i = 0; i < n; i++, dout += ldd, din += dtoken) {
@@ -97,7 +97,7 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
                 sum[p] += first * s + second * c;
                 sum[pairs + p] += second * s - first * c;
             }
-            const int64_t at = place(b, t->t0 + i, (int)(p / scales));
+            const int64_t at = coordinate(b, t->t0 + i, (int)(p / scales));
             sum[2 * pairs + p % scales] += (double)at * (ds * c - dc * s);
         }
     }
@@ -109,10 +109,15 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
         if (d->alpha) d->alpha[at + p] += (float)sum[p];
         if (d->beta) d->beta[at + p] += (float)sum[pairs + p];
     }
-    for (size_t s = 0; s < (size_t)b->c.where.scales && d->inv_freq; s++) d->inv_freq[s] += (float)sum[2 * pairs + s];
+    for (size_t s = 0; s < (size_t)b->c.encoding.scales && d->inv_freq; s++)
+        d->inv_freq[s] += (float)sum[2 * pairs + s];
 }
 
-const ll_premap_kind ll_premap_s1 = {.check = check,
+/* Channels are copied, and each angle gives two numbers more. */
+static double cost(const ll_premap *b) { return 4.0 * (double)pairs_of(b); }
+
+const ll_premap_kind ll_premap_s1 = {
+    .cost = cost,.check = check,
                                      .width = width,
                                      .scratch = scratch,
                                      .parameters = parameters,

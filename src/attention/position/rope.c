@@ -57,11 +57,11 @@ void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, co
 /* ---- Before the feature map ---- */
 
 static ll_status check(const ll_attention_config *c) {
-    if (c->where.rotary < 0 || c->where.rotary > c->D || c->where.rotary % 2)
+    if (c->encoding.rotary < 0 || c->encoding.rotary > c->D || c->encoding.rotary % 2)
         return ll_fail(LL_EINVAL, "attention: rope turns an even number of channels up to %d, not %d", c->D,
-                       c->where.rotary);
-    if (!(c->where.base >= 0 && isfinite(c->where.base)))
-        return ll_fail(LL_EINVAL, "attention: rope's base is %g; it must be above 0, or 0 for 10000", c->where.base);
+                       c->encoding.rotary);
+    if (!(c->encoding.base >= 0 && isfinite(c->encoding.base)))
+        return ll_fail(LL_EINVAL, "attention: rope's base is %g; it must be above 0, or 0 for 10000", c->encoding.base);
     if (c->D % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, a query size of %d is odd", c->D);
     return LL_OK;
 }
@@ -70,7 +70,7 @@ static int width(const ll_attention_config *c) {
     return c->D;
 }
 static ll_status create(ll_premap *b) {
-    const ll_position_config *w = &b->c.where;
+    const ll_position_config *w = &b->c.encoding;
     const int n = w->rotary ? w->rotary : b->c.D;
     const ll_status status = ll_theta_create(&b->theta, w->theta, b->c.D);
     for (int t = 0; !status && !w->theta && (w->base > 0 || w->rotary) && t < b->c.D / 2; t++)
@@ -108,7 +108,14 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
     (void)b, (void)head, (void)sum, (void)d;
 }
 
-const ll_premap_kind ll_premap_rope = {.check = check,
+/* Pairs of channels, four products each. */
+static double cost(const ll_premap *b) {
+    return 4.0 * (b->c.encoding.rotary ? b->c.encoding.rotary : b->c.D);
+}
+
+const ll_premap_kind ll_premap_rope = {
+    .same = 1,
+    .cost = cost,.check = check,
                                        .width = width,
                                        .create = create,
                                        .scratch = scratch,

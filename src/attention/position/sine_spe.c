@@ -12,10 +12,10 @@
 #include "attention/position/spe.h"
 #include "base/memory.h"
 
-static const double TURN = 6.28318530717958647692;
+static const double TWO_PI = 6.28318530717958647692;
 
 static ll_status check(const ll_attention_config *c) {
-    const ll_position_config *w = &c->where;
+    const ll_position_config *w = &c->encoding;
     if (w->sines < 1 || w->sines > 1 << 12)
         return ll_fail(LL_EINVAL, "attention: sine-spe needs 1 to 4096 sines, got %d", w->sines);
     if (!w->freqs || !w->offsets || !w->gains)
@@ -25,15 +25,15 @@ static ll_status check(const ll_attention_config *c) {
 
 /* Coefficients of a token: 2K of each feature, one after the other, then one of each feature's gate. */
 static size_t waves_of(const ll_premap *b) {
-    return (size_t)b->c.D * 2 * (size_t)b->c.where.sines;
+    return (size_t)b->c.D * 2 * (size_t)b->c.encoding.sines;
 }
 static size_t terms_of(const ll_premap *b) {
-    return waves_of(b) + (b->c.where.gate ? (size_t)b->c.D : 0);
+    return waves_of(b) + (b->c.encoding.gate ? (size_t)b->c.D : 0);
 }
 
 /* Z (terms, R) of each head from z (2K, R) of each feature; then all of them transposed, for backward. */
 static void fill(ll_premap *b, const float *given) {
-    const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = 2 * (size_t)b->c.where.sines, terms = terms_of(b);
+    const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = 2 * (size_t)b->c.encoding.sines, terms = terms_of(b);
     const float root = (float)(1 / sqrt((double)waves));
     for (int h = 0; h < b->c.H; h++) {
         float *Z = b->noise + (size_t)h * terms * R;
@@ -63,7 +63,7 @@ static ll_status create(ll_premap *b) {
     if (status) return status;
     b->noise = ll_alloc(2 * (size_t)b->c.H * terms_of(b), (size_t)b->R * sizeof *b->noise);
     if (!b->noise) return LL_ENOMEM;
-    fill(b, b->c.where.noise);
+    fill(b, b->c.encoding.noise);
     return LL_OK;
 }
 
@@ -78,18 +78,18 @@ typedef struct {
 
 static size_t doubles_of(const ll_premap *b) {
     const size_t D = (size_t)b->c.D;
-    return 3 * D * (size_t)b->c.where.sines + D * sizeof(ll_gate) / sizeof(double);
+    return 3 * D * (size_t)b->c.encoding.sines + D * sizeof(ll_gate) / sizeof(double);
 }
 
 static size_t scratch(const ll_premap *b) {
     return 2 * doubles_of(b) + (size_t)b->c.D + LL_PREMAP_TILE * (2 * waves_of(b) + terms_of(b)) + 3 * waves_of(b);
 }
 static size_t parameters(const ll_premap *b) {
-    return (size_t)b->c.D * (3 * (size_t)b->c.where.sines + 1);
+    return (size_t)b->c.D * (3 * (size_t)b->c.encoding.sines + 1);
 }
 
 static sines cut(const ll_premap_tile *t) {
-    const size_t D = (size_t)t->b->c.D, n = D * (size_t)t->b->c.where.sines, tile = LL_PREMAP_TILE * waves_of(t->b);
+    const size_t D = (size_t)t->b->c.D, n = D * (size_t)t->b->c.encoding.sines, tile = LL_PREMAP_TILE * waves_of(t->b);
     sines s = {.angle = (double *)(void *)t->work};
     s.size = s.angle + n;
     s.phase = s.size + n;
@@ -108,14 +108,14 @@ static double softplus(double x) {
 
 static void prepare(const ll_premap_tile *t) {
     const ll_premap *b = t->b;
-    const ll_position_config *w = &b->c.where;
+    const ll_position_config *w = &b->c.encoding;
     const size_t D = (size_t)b->c.D, K = (size_t)w->sines, n = D * K, at = (size_t)t->head * n;
     const sines s = cut(t);
     if (s.gate[0].code == 0) { /* a new head */
         for (size_t c = 0; c < D; c++) s.gate[c] = ll_gate_at(b, t->head, (int)c);
         for (size_t c = 0; c < D; c++) s.noise[c] = (float)s.gate[c].noise;
         for (size_t i = 0; i < n; i++) {
-            s.angle[i] = TURN * ll_sigmoid((double)w->freqs[at + i]) / 2;
+            s.angle[i] = TWO_PI * ll_sigmoid((double)w->freqs[at + i]) / 2;
             s.size[i] = softplus((double)w->gains[at + i]) * s.gate[i / K].code;
             s.phase[i] = (double)w->offsets[at + i];
         }
@@ -128,7 +128,7 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
     const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = waves_of(b), terms = terms_of(b);
     const sines s = cut(t);
-    t->k->scale_blocks(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms);
+    t->k->scale_blocks(n, b->c.D, 2 * b->c.encoding.sines, in, token, s.code[side], waves, s.W, terms);
     for (int i = 0; i < n && b->gate_noise; i++)
         for (size_t c = 0; c < D; c++) s.W[(size_t)i * terms + waves + c] = in[(size_t)i * token + c] * s.noise[c];
     t->k->gemm(n, b->R, (int)terms, s.W, terms, 1, b->noise + (size_t)t->head * terms * R, R, out, ldo, 0);
@@ -149,7 +149,7 @@ static void noise_back(const ll_premap_tile *t, const sines *s, int n, const flo
 /* The sums over a tile, of pairs x size (cos dW0, sin dW1) and x size (sin dW0, cos dW1), the latter also times the
  * token of the tile, go to those of freqs, offsets and gains (l times them) and of the gates. */
 static void collect_tile(const ll_premap_tile *t, const sines *s, int side, double *sum) {
-    const size_t K = (size_t)t->b->c.where.sines, waves = waves_of(t->b), all = waves / 2;
+    const size_t K = (size_t)t->b->c.encoding.sines, waves = waves_of(t->b), all = waves / 2;
     for (size_t n = 0; n < all; n++) {
         const float *along = s->sum + 2 * n, *across = along + waves, *late = across + waves;
         const double turned = (double)across[1] - (double)across[0], gain = (double)along[0] + (double)along[1];
@@ -170,7 +170,7 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
     const float *Zt = b->noise + ((size_t)b->c.H + (size_t)t->head) * terms * (size_t)b->R;
     t->k->gemm(n, (int)terms, b->R, dout, ldd, 1, Zt, terms, s.W, terms, 0);
     memset(s.sum, 0, 3 * waves * sizeof *s.sum);
-    t->k->scale_blocks_back(n, b->c.D, 2 * b->c.where.sines, in, token, s.code[side], waves, s.W, terms, din, dtoken,
+    t->k->scale_blocks_back(n, b->c.D, 2 * b->c.encoding.sines, in, token, s.code[side], waves, s.W, terms, din, dtoken,
                             s.sum);
     collect_tile(t, &s, side, sum);
     if (b->gate_noise) noise_back(t, &s, n, in, token, din, dtoken, sum + 3 * waves / 2);
@@ -178,18 +178,22 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
 
 /* Through sigmoid / 2 and softplus to what is stored. */
 static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
-    const ll_position_config *w = &b->c.where;
+    const ll_position_config *w = &b->c.encoding;
     const size_t D = (size_t)b->c.D, n = D * (size_t)w->sines, at = (size_t)head * n;
     for (size_t i = 0; i < n; i++) {
         const double f = ll_sigmoid((double)w->freqs[at + i]);
-        if (d->freqs) d->freqs[at + i] += (float)(sum[i] * TURN * f * (1 - f) / 2);
+        if (d->freqs) d->freqs[at + i] += (float)(sum[i] * TWO_PI * f * (1 - f) / 2);
         if (d->offsets) d->offsets[at + i] += (float)sum[n + i];
         if (d->gains) d->gains[at + i] += (float)(sum[2 * n + i] * ll_sigmoid((double)w->gains[at + i]));
     }
     for (size_t c = 0; c < D && w->gate && d->gate; c++) d->gate[(size_t)head * D + c] += (float)sum[3 * n + c];
 }
 
-const ll_premap_kind ll_premap_sine = {.check = check,
+/* A sine and a cosine of each of the sines, for each realization. */
+static double cost(const ll_premap *b) { return 4.0 * b->c.encoding.sines * b->c.D * b->R; }
+
+const ll_premap_kind ll_premap_sine = {
+    .cost = cost,.check = check,
                                        .width = ll_spe_width,
                                        .create = create,
                                        .draw = draw,

@@ -14,32 +14,33 @@ double ll_sigmoid(double x) {
 
 ll_gate ll_gate_at(const ll_premap *b, int head, int feature) {
     const double unit = pow((double)b->R * b->c.D, -0.25);
-    if (!b->c.where.gate) return (ll_gate){.code = unit};
-    const double d = ll_sigmoid((double)b->c.where.gate[(size_t)head * (size_t)b->c.D + (size_t)feature]);
+    if (!b->c.encoding.gate) return (ll_gate){.code = unit};
+    const double d = ll_sigmoid((double)b->c.encoding.gate[(size_t)head * (size_t)b->c.D + (size_t)feature]);
     const double code = sqrt(1 - d), noise = sqrt(d);
     return (ll_gate){unit * code, unit * noise, -unit * d * code / 2, unit * noise * (1 - d) / 2};
 }
 
 ll_status ll_spe_check(const ll_attention_config *c, const char *name) {
-    if (c->where.realizations < 1 || c->where.realizations > 1 << 16)
-        return ll_fail(LL_EINVAL, "attention: %s needs 1 to 65536 realizations, got %d", name, c->where.realizations);
+    if (c->encoding.realizations < 1 || c->encoding.realizations > 1 << 16)
+        return ll_fail(LL_EINVAL, "attention: %s needs 1 to 65536 realizations, got %d", name,
+                       c->encoding.realizations);
     return LL_OK;
 }
 
 int ll_spe_width(const ll_attention_config *c) {
-    return c->where.realizations;
+    return c->encoding.realizations;
 }
 
 void ll_spe_noise(const ll_premap *b, int head, int gate, float *to, size_t n, uint64_t first) {
     enum { WORDS = 256 };
     const uint32_t which = (uint32_t)head * 2 + (uint32_t)gate;
-    const uint64_t stream = ll_stream_id(LL_RANDOM_NOISE, (uint32_t)b->c.where.layer, which), end = first + n;
+    const uint64_t stream = ll_stream_id(LL_RANDOM_NOISE, (uint32_t)b->c.encoding.layer, which), end = first + n;
     const ll_kernels *k = ll_kernel_table();
     uint32_t word[WORDS];
     float x[WORDS];
     for (uint64_t at = first / 4 * 4; at < end; at += WORDS) {
         const size_t left = (size_t)(end - at), all = left < WORDS ? left : WORDS, skip = at < first ? first - at : 0;
-        k->random_words((all + 3) / 4, b->c.where.seed, stream, at / 4, word);
+        k->random_words((all + 3) / 4, b->c.encoding.seed, stream, at / 4, word);
         k->normals((all + 1) / 2 * 2, word, x);
         memcpy(to, x + skip, (all - skip) * sizeof *to);
         to += all - skip;
@@ -53,11 +54,11 @@ void ll_spe_gate_draw(ll_premap *b) {
 
 ll_status ll_spe_gate_create(ll_premap *b) {
     const size_t n = (size_t)b->c.H * (size_t)b->c.D * (size_t)b->R;
-    if (!b->c.where.gate) return LL_OK;
+    if (!b->c.encoding.gate) return LL_OK;
     b->gate_noise = ll_alloc(n, sizeof *b->gate_noise);
     if (!b->gate_noise) return LL_ENOMEM;
-    if (b->c.where.gate_noise) {
-        memcpy(b->gate_noise, b->c.where.gate_noise, n * sizeof *b->gate_noise);
+    if (b->c.encoding.gate_noise) {
+        memcpy(b->gate_noise, b->c.encoding.gate_noise, n * sizeof *b->gate_noise);
     } else {
         ll_spe_gate_draw(b);
     }

@@ -14,7 +14,12 @@ ll_span ll_sequence_at(const ll_attention_call *c, int i) {
     }
     const int keys = c->lengths ? c->lengths[i] : c->S;
     const int queries = c->query_lengths ? c->query_lengths[i] : c->S == c->T ? keys : c->T;
-    return (ll_span){.row = i, .queries = queries, .keys = keys, .query_room = c->T, .key_room = c->S};
+    return (ll_span){.row = i, .queries = queries, .keys = keys, .query_capacity = c->T, .key_capacity = c->S};
+}
+
+int64_t ll_sequence_offset(const ll_attention_call *c, int side, int i) {
+    if (c->offsets) return c->offsets[i];
+    return side == LL_QUERY ? c->query_offset : c->key_offset;
 }
 
 void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys) {
@@ -29,9 +34,9 @@ void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys) {
 
 /* ---- Packed rows ---- */
 
-/* Does a stretch of n tokens from `at` on lie in the row, behind `end`, where the one before it ends? */
-static int fits(int at, int n, int end, int room) {
-    return n >= 0 && at >= end && at <= room && n <= room - at;
+/* Do n tokens from `at` on lie in the row, behind `end`, where the one before it ends? */
+static int fits(int at, int n, int end, int capacity) {
+    return n >= 0 && at >= end && at <= capacity && n <= capacity - at;
 }
 
 ll_status ll_segments_check(const ll_attention_call *c, int itself) {
@@ -66,12 +71,12 @@ static void clear_tokens(const ll_view *view, int row, int H, int from, int to, 
 }
 
 void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width) {
-    const int room = keys ? c->S : c->T;
+    const int capacity = keys ? c->S : c->T;
     int row = 0, at = 0;
     for (int i = 0; i <= c->segments; i++) {
         const ll_segment *s = &c->segment[i];
         const int last = i == c->segments, next = last ? c->B : s->row;
-        for (; row < next; row++, at = 0) clear_tokens(view, row, H, at, room, width);
+        for (; row < next; row++, at = 0) clear_tokens(view, row, H, at, capacity, width);
         if (last) return;
         clear_tokens(view, row, H, at, keys ? s->key : s->query, width);
         at = keys ? s->key + s->keys : s->query + s->queries;
@@ -91,6 +96,8 @@ ll_attention_call ll_sequence_call(const ll_attention_call *c, int i) {
     one.B = 1, one.T = s.queries, one.S = s.keys;
     one.lengths = one.query_lengths = NULL;
     one.segment = NULL, one.segments = 0;
+    one.query_offset = ll_sequence_offset(c, LL_QUERY, i), one.key_offset = ll_sequence_offset(c, LL_KEY, i);
+    one.offsets = NULL;
     return one;
 }
 
@@ -127,9 +134,14 @@ ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head) {
 /* ---- State ---- */
 
 ll_carried ll_carried_at(const ll_attention_call *c, size_t floats, int sequence, size_t first) {
-    const size_t at = (size_t)sequence * (c->state_row ? c->state_row : floats) + first;
-    return (ll_carried){c->state_in ? c->state_in + at : NULL, c->dstate_out ? c->dstate_out + at : NULL,
-                        c->state_out ? c->state_out + at : NULL, c->dstate_in ? c->dstate_in + at : NULL};
+    const ll_segment *s = c->segment && c->states_of_rows ? c->segment + sequence : NULL;
+    const int takes = !s || !sequence || s[-1].row != s->row;
+    const int leaves = !s || sequence + 1 == c->segments || s[1].row != s->row;
+    const size_t at = (size_t)(s ? s->row : sequence) * (c->state_row ? c->state_row : floats) + first;
+    return (ll_carried){c->state_in && takes ? c->state_in + at : NULL,
+                        c->dstate_out && leaves ? c->dstate_out + at : NULL,
+                        c->state_out && leaves ? c->state_out + at : NULL,
+                        c->dstate_in && takes ? c->dstate_in + at : NULL};
 }
 
 /* ---- Rows in no sequence ---- */

@@ -9,15 +9,17 @@
 enum { LL_QUERY, LL_KEY }; /* the sides of a call */
 
 /* A sequence: its row of the tensors, its first query and key there, and how many are in use. Outputs and gradients of
- * the rest of its room are zeros. */
+ * the rest of its capacity are zeros. */
 typedef struct {
-    int row, query, key, queries, keys, query_room, key_room;
+    int row, query, key, queries, keys, query_capacity, key_capacity;
 } ll_span;
 int ll_sequence_count(const ll_attention_call *c);
 ll_span ll_sequence_at(const ll_attention_call *c, int i);
+/* The position of its first query (LL_QUERY) or key. */
+int64_t ll_sequence_offset(const ll_attention_call *c, int side, int i);
 /* That sequence as a call of its own, cut to what is in use. */
 ll_attention_call ll_sequence_call(const ll_attention_call *c, int i);
-/* The most queries and keys that a sequence's room has. */
+/* The most queries and keys that a sequence can have. */
 void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
 /* LL_EINVAL where segments are not what they must be (itself: keys are the queries' own tokens); zeros for the queries
  * or keys that are in none. */

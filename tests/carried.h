@@ -1,0 +1,58 @@
+/* Calls of tensors with gates and gradients, for tests of states that calls hand on. */
+#ifndef LL_CARRIED_H
+#define LL_CARRIED_H
+
+#include "attention/feature/maps.h"
+#include "base/memory.h"
+#include "drawn.h"
+#include "ragged.h"
+
+enum { TENSORS = 10 };
+
+/* One call's tensors (1, H, T, D or E), and gradients of what trains. */
+typedef struct {
+    int T;
+    float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv, gate, dgate */
+    float ddecay[H];
+} tensors;
+
+static inline int width(int i) {
+    return i >= 8 ? 1 : i == 0 || i == 1 || i == 5 || i == 6 ? D : E;
+}
+
+static inline tensors tensors_create(int T, uint64_t seed) {
+    tensors t = {.T = T};
+    for (int i = 0; i < TENSORS; i++) {
+        t.x[i] = calloc((size_t)(H * T * width(i)) + 1, sizeof(float));
+        assert_non_null(t.x[i]);
+        for (int n = 0; n < H * T * width(i) && i < 4; n++) t.x[i][n] = (float)(0.8 * draw_normal(&seed));
+        for (int n = 0; n < H * T && i == 8; n++) t.x[i][n] = (float)(-0.1 * draw_uniform(&seed));
+    }
+    return t;
+}
+
+static inline void tensors_free(tensors *t) {
+    for (int i = 0; i < TENSORS; i++) free(t->x[i]);
+}
+
+static inline ll_view view(const tensors *t, int i, int from) {
+    const size_t w = (size_t)width(i), head = w * (size_t)t->T;
+    return (ll_view){t->x[i] + (size_t)from * w, H * head, head, w};
+}
+
+static inline ll_attention_call call_of(const ll_attention *op, tensors *t, int from, int queries, int keys) {
+    ll_attention_call c = {.B = 1, .T = queries, .S = keys, .query_offset = from, .key_offset = from};
+    c.q = view(t, 0, from), c.k = view(t, 1, from), c.v = view(t, 2, from), c.g = view(t, 3, from);
+    c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
+    c.ddecay = t->ddecay;
+    if (ll_operator_of_kernel(op->c.kernel)->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
+    return c;
+}
+
+static inline float *saved_for(const ll_attention *op, const ll_attention_call *c) {
+    float *saved = calloc(ll_attention_saved(op, c) + 1, sizeof *saved);
+    assert_non_null(saved);
+    return saved;
+}
+
+#endif

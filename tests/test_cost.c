@@ -1,0 +1,109 @@
+/* What operators say of their cost: it grows as the text of the table says, and by the numbers of the definitions. */
+#include "attention/table.h"
+#include "ragged.h"
+
+/* A word of the table's texts as a number, for T tokens. */
+static double word(const char *w, size_t n, const ll_attention_config *c, double T) {
+    const ll_approximate_config *a = &c->approximate;
+    const struct {
+        const char *name;
+        double value;
+    } words[] = {{"T", T},
+                 {"T^2", T * T},
+                 {"m", ll_feature_count(c)},
+                 {"window", a->window},
+                 {"k", a->rank},
+                 {"landmarks", a->landmarks},
+                 {"rounds", a->rounds},
+                 {"chunk", a->chunk},
+                 {"(D + E)", c->D + c->E},
+                 {"0", 0}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strlen(words[i].name) == n && !strncmp(words[i].name, w, n)) return words[i].value;
+    fail_msg("the table has a cost of %.*s, which this test does not know", (int)n, w);
+    return 0;
+}
+
+/* Of "T m (D + E)": a product of words. */
+static double text_value(const char *text, const ll_attention_config *c, double T) {
+    double product = 1;
+    while (*text) {
+        const size_t n = *text == '(' ? strcspn(text, ")") + 1 : strcspn(text, " ");
+        product *= word(text, n, c, T);
+        text += n, text += *text == ' ';
+    }
+    return product;
+}
+
+static void test_kernels_cost_as_the_table_says(void **state) {
+    (void)state;
+    make_numbers();
+    int ran = 0;
+    for (int kernel = 0; kernel < KERNELS; kernel++)
+        for (int causal = 0; causal < 2; causal++) {
+            ll_attention_config c;
+            ll_attention *op;
+            if (!describe(&c, kernel, LL_POSITION_NONE, causal, 0)) continue;
+            const ll_mechanism *about = &ll_kernel_row(kernel)->about;
+            CHECK_OK(ll_attention_create(&op, &c));
+            const double T = 1e5, a = T * ll_operator_cost(op, T).multiply_adds / c.H,
+                         b = 2 * T * ll_operator_cost(op, 2 * T).multiply_adds / c.H;
+            const double text = text_value(about->cost, &c, T), later = text_value(about->cost, &c, 2 * T);
+            if (fabs(b * text - a * later) > 0.01 * a * later) fail_msg("%s: cost grows as %g", about->name, b / a);
+            if (a < text || a > 4 * text) fail_msg("%s: a cost of %g, where the table says %g", about->name, a, text);
+            ll_attention_free(op);
+            ran++;
+        }
+    assert_true(ran > 25);
+}
+
+/* What positions add, by the definitions: query and key of one head of D channels. */
+static void test_positions(void **state) {
+    (void)state;
+    make_numbers();
+    double cost[POSITIONS] = {0};
+    ll_attention_config c;
+    for (int position = 0; position < POSITIONS; position++) {
+        ll_attention *op;
+        if (!describe(&c, LL_KERNEL_ELU1, position, 1, 0) || position == LL_POSITION_RELATIVE_S2) continue;
+        CHECK_OK(ll_attention_create(&op, &c));
+        const double linear = 2.0 * op->D * (E + 1); /* features are what the position makes of x */
+        cost[position] = ll_operator_cost(op, 9).multiply_adds / c.H - linear;
+        ll_attention_free(op);
+        if (position == LL_POSITION_SINE_SPE)
+            assert_true(cost[position] == 4.0 * c.encoding.sines * D * c.encoding.realizations);
+        if (position == LL_POSITION_CONV_SPE)
+            assert_true(cost[position] == 2.0 * c.encoding.taps * D * c.encoding.realizations);
+    }
+    assert_true(cost[LL_POSITION_NONE] == 0 && cost[LL_POSITION_PERMUTE] == 0); /* moves without products */
+    assert_true(cost[LL_POSITION_ROPE] == 4 * D && cost[LL_POSITION_ROPE_LINEAR] == 4 * D);
+    assert_true(cost[LL_POSITION_ORTHOGONAL] == 2 * (D * D + 2 * D));
+}
+
+/* Bytes: of a stream, whose state is constant, or grows with its keys. */
+static void test_bytes(void **state) {
+    (void)state;
+    make_numbers();
+    for (int kernel = 0; kernel < KERNELS; kernel++) {
+        ll_attention_config c;
+        ll_attention *op;
+        ll_attention_stream *s;
+        if (!describe(&c, kernel, LL_POSITION_NONE, 1, 0)) continue;
+        CHECK_OK(ll_attention_create(&op, &c));
+        const double at = ll_operator_cost(op, 1000).bytes, later = ll_operator_cost(op, 2000).bytes;
+        CHECK_OK(ll_attention_stream_create(&s, op, 1));
+        assert_true(kernel == LL_KERNEL_SOFTMAX ? later == 2 * at : later == at);
+        if (kernel != LL_KERNEL_SOFTMAX) assert_true(at <= (double)ll_attention_stream_bytes(s));
+        ll_attention_stream_free(s);
+        ll_attention_free(op);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_kernels_cost_as_the_table_says),
+        cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

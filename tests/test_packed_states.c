@@ -1,0 +1,91 @@
+/* A batch of packed rows that hand states on: the first sequence of a row goes on from earlier calls, later calls go on
+ * from the last one (states_of_rows, offsets). */
+#include "carried.h"
+
+static void close_to(const char *name, const char *what, const float *a, const float *b, size_t n) {
+    double worst = 0, largest = 1e-3;
+    for (size_t i = 0; i < n; i++) {
+        if (a[i] == b[i]) continue; /* exponents of empty states are infinite */
+        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+        largest = fmax(largest, fabs((double)a[i]));
+    }
+    if (!(worst <= 1e-5 * largest)) fail_msg("%s, packed: %s is off by %.3g of %.3g", name, what, worst, largest);
+}
+
+/* Rows whose first sequence goes on from earlier calls and whose last is gone on from (states_of_rows, offsets),
+ * against a call for each sequence. */
+static void check_packed_rows(const ll_attention_config *config, const char *name) {
+    enum { ROW = 60, BATCH = 2, N = 4 };
+    static const ll_segment segment[N] = {
+        {0, 0, 25, 0, 25}, {0, 25, 5, 25, 5}, {0, 30, 30, 30, 30}, {1, 0, ROW, 0, ROW}};
+    static const int64_t offset[N] = {7, 0, 0, 13};
+    ll_attention *op;
+    size_t floats;
+    CHECK_OK(ll_attention_create(&op, config));
+    if (ll_attention_state_floats(op, &floats)) {
+        ll_attention_free(op);
+        return;
+    }
+    tensors t = tensors_create(BATCH * ROW, 5), one = tensors_create(BATCH * ROW, 5);
+    float *in = calloc(BATCH * floats + 1, 4), *out = calloc(BATCH * floats + 1, 4), *d = calloc(BATCH * floats + 1, 4);
+    float *out1 = calloc(BATCH * floats + 1, 4), *d1 = calloc(BATCH * floats + 1, 4);
+    for (int b = 0; b < BATCH; b++) {
+        ll_attention_call before = call_of(op, &t, 0, b ? 13 : 7, b ? 13 : 7);
+        before.state_out = in + (size_t)b * floats;
+        CHECK_OK(ll_attention_forward(op, &before));
+    }
+    ll_attention_call c = call_of(op, &t, 0, ROW, ROW);
+    ll_view *const views[] = {&c.q, &c.k, &c.v, &c.g, &c.y, &c.dq, &c.dk, &c.dv, &c.gate, &c.dgate};
+    for (int i = 0; i < TENSORS; i++) views[i]->batch = ROW * (size_t)width(i);
+    c.B = BATCH, c.segment = segment, c.segments = N, c.offsets = offset, c.states_of_rows = 1;
+    c.state_in = in, c.state_out = out, c.dstate_in = d, c.saved = saved_for(op, &c);
+    CHECK_OK(ll_attention_forward(op, &c));
+    CHECK_OK(ll_attention_backward(op, &c));
+    free(c.saved);
+    for (int i = 0; i < N; i++) {
+        const ll_segment *s = &segment[i];
+        const size_t at = (size_t)s->row * floats;
+        c = call_of(op, &one, s->row * ROW + s->query, s->queries, s->queries);
+        c.query_offset = c.key_offset = offset[i];
+        if (!s->query) c.state_in = in + at, c.dstate_in = d1 + at;
+        if (s->query + s->queries == ROW) c.state_out = out1 + at;
+        c.saved = saved_for(op, &c);
+        CHECK_OK(ll_attention_forward(op, &c));
+        CHECK_OK(ll_attention_backward(op, &c));
+        free(c.saved);
+    }
+    for (int i = 4; i < TENSORS; i++)
+        close_to(name, "output or gradient", one.x[i], t.x[i], (size_t)(H * BATCH * ROW * width(i)));
+    close_to(name, "ddecay", one.ddecay, t.ddecay, H);
+    close_to(name, "state", out1, out, BATCH * floats);
+    close_to(name, "dstate", d1, d, BATCH * floats);
+    free(in), free(out), free(d), free(out1), free(d1);
+    tensors_free(&t), tensors_free(&one);
+    ll_attention_free(op);
+}
+
+static void test_packed_rows_hand_on(void **state) {
+    (void)state;
+    char name[80];
+    int ran = 0;
+    make_numbers();
+    for (int kernel = 0; kernel < KERNELS; kernel++)
+        for (int position = 0; position < POSITIONS; position++) {
+            ll_attention_config c;
+            if (!describe(&c, kernel, position, 1, 0)) continue;
+            /* Sums of weights of both signs come near 0: nothing could be compared after a division. */
+            const ll_map *map = ll_map_of(c.kernel);
+            if ((map && map->sign) || position == LL_POSITION_ORTHOGONAL) c.den = LL_DEN_NONE;
+            snprintf(name, sizeof name, "%s %s", kernel_names[kernel], position_names[position]);
+            check_packed_rows(&c, name);
+            ran++;
+        }
+    assert_true(ran > 70);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_packed_rows_hand_on),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,100 @@
+/* Prompts that a call's tiles read into a stream: the stream goes on as one that was fed, up to rounding, and a call
+ * goes on from a stream's state. For every kernel and position that can stream. */
+#include "attention/attention_stream.h"
+#include "carried.h"
+
+enum { PROMPT = 90, MORE = 40, ALL = PROMPT + MORE };
+
+static void feed(ll_attention_stream *s, const ll_attention *op, tensors *t, int from, int n) {
+    const ll_attention_call c = call_of(op, t, from, n, n);
+    CHECK_OK(ll_attention_stream_feed_gated(s, n, c.q, c.k, c.v, c.gate, c.y));
+}
+
+static void prefill(ll_attention_stream *s, const ll_attention *op, tensors *t, int from, int n) {
+    const ll_attention_call c = call_of(op, t, from, n, n);
+    CHECK_OK(ll_attention_stream_prefill(s, &c));
+}
+
+static void compare(const char *name, const tensors *a, const tensors *b) {
+    double worst = 0, largest = 1e-3;
+    for (int i = 0; i < H * a->T * E; i++) {
+        const double error = fabs((double)a->x[4][i] - (double)b->x[4][i]);
+        if (!(error <= worst)) worst = error;
+        largest = fmax(largest, fabs((double)a->x[4][i]));
+    }
+    if (!(worst <= 2e-4 * largest)) fail_msg("%s: y is off by %.3g of %.3g", name, worst, largest);
+}
+
+/* All fed; a prompt by tiles, then fed; fed, tiles, fed; tiles twice. */
+static void check_pair(const ll_attention_config *config, const char *name) {
+    static const int cuts[3][4] = {{0, PROMPT, ALL, ALL}, {20, PROMPT, ALL, ALL}, {0, 30, ALL, ALL}};
+    ll_attention *op;
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_create(&op, config));
+    tensors whole = tensors_create(ALL, 7), parts = tensors_create(ALL, 7);
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    feed(s, op, &whole, 0, ALL);
+    ll_attention_stream_free(s);
+    for (int i = 0; i < 3; i++) {
+        const int from = cuts[i][0], to = cuts[i][1];
+        CHECK_OK(ll_attention_stream_create(&s, op, 1));
+        memset(parts.x[4], 0, (size_t)(H * ALL * E) * sizeof(float));
+        feed(s, op, &parts, 0, from);
+        prefill(s, op, &parts, from, to - from);
+        if (i == 2) prefill(s, op, &parts, to, PROMPT - to);
+        feed(s, op, &parts, i == 2 ? PROMPT : to, i == 2 ? MORE : ALL - to);
+        compare(name, &whole, &parts);
+        CHECK_OK(ll_attention_stream_check(s)); /* as it would be when saved and read again */
+        ll_attention_stream_free(s);
+    }
+    tensors_free(&whole), tensors_free(&parts);
+    ll_attention_free(op);
+}
+
+static void test_prompts(void **state) {
+    (void)state;
+    char name[80];
+    int ran = 0;
+    make_numbers();
+    for (int kernel = 0; kernel < KERNELS; kernel++)
+        for (int position = 0; position < POSITIONS; position++) {
+            ll_attention_config c;
+            if (!describe(&c, kernel, position, 1, 0)) continue;
+            const ll_map *map = ll_map_of(c.kernel);
+            if ((map && map->sign) || position == LL_POSITION_ORTHOGONAL) c.den = LL_DEN_NONE;
+            snprintf(name, sizeof name, "%s %s", kernel_names[kernel], position_names[position]);
+            check_pair(&c, name);
+            const int moves = position == LL_POSITION_ROPE_LINEAR || position == LL_POSITION_ORTHOGONAL;
+            if (kernel == LL_KERNEL_FAVOR && !moves) {
+                c.feature_eps = 1e-3f; /* with the sums that an eps needs */
+                check_pair(&c, name);
+            }
+            ran++;
+        }
+    assert_true(ran > 70);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    ll_attention_config c;
+    ll_attention *op;
+    ll_attention_stream *s;
+    make_numbers();
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1, 0));
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    ll_attention_call call = {.B = 2};
+    CHECK_FAILS(ll_attention_stream_prefill(s, &call), LL_EINVAL, "2 sequences for a stream of 1");
+    call = (ll_attention_call){.B = 1, .lengths = (int[]){0}};
+    CHECK_FAILS(ll_attention_stream_prefill(s, &call), LL_EINVAL, "leave out lengths");
+    ll_attention_stream_free(s);
+    ll_attention_free(op);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
