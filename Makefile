@@ -58,6 +58,7 @@ help:
 #: make cli-tests      the program as a user runs it
 #: make examples bench build and run the examples; measure
 #: make asan ubsan     tests under AddressSanitizer and UBSan
+#: make tsan           tests of what threads do under ThreadSanitizer
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
 #: make locale         tests where 0.5 is written 0,5
@@ -141,7 +142,7 @@ $(B)/liblongline-lab.so: $(LAB) $(B)/liblongline.so packaging/longline-lab.map
 $(B)/longline-mpi-%.so: src/dist/mpi_plugin.c src/dist/transport.h $(B)/flags
 	$(call run,mpicc)mpicc.$* -shared -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Isrc -O2 $< -o $@
 
-LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o %.a,$^) $(LIBS)
+LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 $(B)/longline: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
 $(B)/longline: $(CLI) $(STATIC)
 	$(LINK) -o $@
@@ -151,6 +152,9 @@ $(EXAMPLES): $(B)/%: $(B)/%.o $(B)/liblongline.a
 	$(LINK) -o $@
 $(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(STATIC)
 	$(LINK) -lcmocka -o $@
+# The command line is read by the program itself.
+$(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: $(filter-out $(B)/cli/main.o,$(CLI))
+$(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
 $(B)/tests/fuzz/fuzz_request.o: INC += -Icli
 $(B)/tests/fuzz/fuzz_request $(B)/tests/fuzz/fuzz_request-live: $(B)/cli/serve/request.o
 $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)

@@ -33,6 +33,11 @@ asan:
 	+@LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
 	    CFLAGS="-O2 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
+# Programs that use threads, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
+TSAN_TESTS ?= threads host_threads attention causal stream batch_loss train resume shared_sequence
+tsan:
+	+@TSAN_OPTIONS=halt_on_error=1 $(AGAIN) B=$(B)/tsan WERROR= CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread \
+	    RESULTS=$(RESULTS) TESTS="$(patsubst tests/%.c,$(B)/tsan/tests/%,$(wildcard $(TSAN_TESTS:%=tests/test_%.c)))" tests
 # A locale that writes 0.5 as 0,5, which numbers of the library must not follow; tests take it as their own.
 COMMA := $(B)/locale/de_DE.UTF-8
 $(COMMA):
@@ -89,7 +94,7 @@ trust: $(B)/longline $(TROUBLE)
 	@LL_TRUST=long LL_TEST_LIMIT=86400 tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
-	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $^ $(LIBS) -o $@
+	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
 
 # ---- The package for Python: built beside the library, PYTHONPATH=$(B)/python; then its tests. ----
 # The first interpreter that has what the build needs: Debian's packages are those of /usr/bin/python3.
@@ -165,4 +170,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean

@@ -30,7 +30,8 @@ step build WERROR=-Werror all examples
 step tests WERROR=-Werror tests
 step "plain kernels, and numbers with a decimal comma" WERROR=-Werror scalar
 step "the program as a user runs it" WERROR=-Werror cli-tests
-step "trouble on order" WERROR=-Werror trust-short
+# trouble.c knows the registers of this machine alone.
+[ "$(uname -m)" != x86_64 ] || step "trouble on order" WERROR=-Werror trust-short
 step python WERROR=-Werror python
 step "house rules" WERROR=-Werror lint
 # Before the steps that leave other flags in this folder, after which all would be built again.

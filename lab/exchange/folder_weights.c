@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "exchange/family.h"
@@ -68,11 +69,13 @@ static ll_status open_shards(ll_weights *w) {
     char *path = ll_path_join(w->folder, shards);
     ll_bytes bytes = {0};
     json_error_t error;
+    int refused = 0;
     ll_status status = path ? ll_file_read(&bytes, path, INDEX_MOST) : LL_ENOMEM;
     if (!status && ll_json_is_deep(bytes.data, bytes.size, INDEX_DEPTH))
         status = ll_fail(LL_EFORMAT, "%s: nested more than %d deep", path, INDEX_DEPTH);
-    json_t *json = status ? NULL : json_loadb((const char *)bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error);
+    json_t *json = status ? NULL : ll_json_load(bytes.data, bytes.size, JSON_REJECT_DUPLICATES, &error, &refused);
     json_t *map = json_object_get(json, "weight_map");
+    if (refused) status = ll_fail(LL_ENOMEM, "no memory for %s", path);
     if (!status && !json) status = ll_fail(LL_EFORMAT, "%s: not JSON at byte %d: %s", path, error.position, error.text);
     if (!status && !json_is_object(map))
         status = ll_fail(LL_EFORMAT, "%s has no weight_map, which says which file has which tensor", path);

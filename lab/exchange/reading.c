@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/text.h"
 #include "exchange/family.h"
 
@@ -17,10 +18,12 @@ static int has_prefix(json_t *names, const char *prefix) {
 
 ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const char *path, json_t *names) {
     json_error_t error;
+    int refused;
     *r = (ll_reading){.path = path, .names = names};
     if (ll_json_is_deep(config->data, config->size, CONFIG_DEPTH))
         return ll_fail(LL_EFORMAT, "%s: nested more than %d deep", path, CONFIG_DEPTH);
-    r->json = json_loadb((const char *)config->data, config->size, JSON_REJECT_DUPLICATES, &error);
+    r->json = ll_json_load(config->data, config->size, JSON_REJECT_DUPLICATES, &error, &refused);
+    if (refused) return ll_fail(LL_ENOMEM, "no memory for %s", path);
     if (!r->json) return ll_fail(LL_EFORMAT, "%s: not JSON at byte %d: %s", path, error.position, error.text);
     if (!json_is_object(r->json)) return ll_fail(LL_EFORMAT, "%s: no JSON object", path);
     const char *type = ll_hf_text(r, "model_type", NULL);

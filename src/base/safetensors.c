@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/parallel.h"
 #include "base/text.h"
@@ -47,6 +48,7 @@ static const struct {
 static ll_status parse_header(json_t **header, ll_safetensors *f) {
     uint64_t n = 0;
     json_error_t error;
+    int refused;
     if (f->bytes.size < 8)
         return ll_fail(LL_EFORMAT, "%s has %zu bytes, too few for a safetensors file", f->path, f->bytes.size);
     memcpy(&n, f->bytes.data, 8);
@@ -61,9 +63,8 @@ static ll_status parse_header(json_t **header, ll_safetensors *f) {
                        (unsigned long long)n);
     if (ll_json_is_deep(json, n, DEPTH_MOST))
         return ll_fail(LL_EFORMAT, "%s: header nested more than %d deep", f->path, DEPTH_MOST);
-    *header = json_loadb((const char *)json, n, JSON_REJECT_DUPLICATES, &error);
-    if (!*header && json_error_code(&error) == json_error_out_of_memory)
-        return ll_fail(LL_ENOMEM, "no memory for the header of %s", f->path);
+    *header = ll_json_load(json, n, JSON_REJECT_DUPLICATES, &error, &refused);
+    if (refused) return ll_fail(LL_ENOMEM, "no memory for the header of %s", f->path);
     if (!*header)
         return ll_fail(LL_EFORMAT, "%s: the header is not JSON at byte %d: %s", f->path, error.position, error.text);
     f->data = json + n;

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/safetensors_mutator.h"
 #include "longline-lab.h"
 
 static void visit(const char *path) {

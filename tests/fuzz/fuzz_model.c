@@ -4,6 +4,7 @@
 #include "model/model_internal.h"
 #include "base/memory.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/safetensors_mutator.h"
 #include "longline.h"
 
 enum { TOKENS = 4 };

@@ -4,6 +4,7 @@
 
 #include "base/safetensors.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/safetensors_mutator.h"
 
 static void visit(const ll_safetensors *f, size_t most) {
     size_t elements = 0;

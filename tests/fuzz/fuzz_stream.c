@@ -4,6 +4,7 @@
 
 #include "base/safetensors.h"
 #include "fuzz/fuzz.h"
+#include "fuzz/safetensors_mutator.h"
 #include "longline.h"
 
 enum { MODELS = 5, KEYS = 10 };

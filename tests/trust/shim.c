@@ -2,7 +2,7 @@
  * too. They are counted from the beginning of main.
  *
  *   LL_AT      number of the allocation that is refused; 0: none
- *   LL_ALL     set: and all that follow it
+ *   LL_ALL     all: and all that follow it
  *   LL_COUNT   file to which the number of allocations is written at the end
  *
  * A crash writes to stderr the object in which it happened. */
@@ -43,13 +43,15 @@ int posix_memalign(void **p, size_t a, size_t n) {
     return (*p = __libc_memalign(a, n)) ? 0 : ENOMEM;
 }
 
-/* "crash in /usr/lib/../libcairo.so.2": the innermost frame that is not of libc. */
+/* "crash in /usr/lib/../libcairo.so.2": the innermost frame that is of neither libc nor this file. */
 static void crashed(int number) {
     void *frame[64];
     const int n = backtrace(frame, 64);
     for (int i = 2; i < n; i++) { /* past this function and the kernel's frame */
         Dl_info about;
-        if (!dladdr(frame[i], &about) || !about.dli_fname || strstr(about.dli_fname, "libc.so")) continue;
+        if (!dladdr(frame[i], &about) || !about.dli_fname || strstr(about.dli_fname, "libc.so") ||
+            strstr(about.dli_fname, "shim.so"))
+            continue;
         dprintf(STDERR_FILENO, "crash in %s\n", about.dli_fname);
         break;
     }
@@ -75,7 +77,7 @@ static int begin(int argc, char **argv, char **environment) {
     const struct sigaction action = {.sa_handler = crashed, .sa_flags = SA_ONSTACK};
     for (int i = 0; i < 5; i++) sigaction(numbers[i], &action, NULL);
     at = getenv("LL_AT") ? atol(getenv("LL_AT")) : 0;
-    all = getenv("LL_ALL") != NULL;
+    all = getenv("LL_ALL") && !strcmp(getenv("LL_ALL"), "all");
     count_file = getenv("LL_COUNT");
     unsetenv("LD_PRELOAD"); /* what the program starts is not meant */
     atexit(count);

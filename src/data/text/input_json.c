@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/input.h"
@@ -30,9 +31,10 @@ static int is_empty(const uint8_t *line, size_t size) {
 
 static ll_status parse(ll_input *in, const uint8_t *line, size_t size) {
     json_error_t error;
+    int refused;
     if (ll_json_is_deep(line, size, DEPTH_MOST)) return ll_input_wrong(in, "nested more than %d deep", DEPTH_MOST);
-    in->json = json_loadb((const char *)line, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
-    if (!in->json && json_error_code(&error) == json_error_out_of_memory)
+    in->json = ll_json_load(line, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error, &refused);
+    if (refused)
         return ll_fail(LL_ENOMEM, "no memory for line %lld of %s", (long long)in->line, ll_unpack_name(in->source));
     if (!in->json) return ll_input_wrong(in, "not JSON at byte %d: %.200s", error.position, error.text);
     if (!json_is_object(in->json)) return ll_input_wrong(in, "not a JSON object, {\"text\": ...}");
