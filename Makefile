@@ -153,7 +153,7 @@ $(EXAMPLES): $(B)/%: $(B)/%.o $(B)/liblongline.a
 $(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(STATIC)
 	$(LINK) -lcmocka -o $@
 # The command line is read by the program itself.
-$(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: $(filter-out $(B)/cli/main.o,$(CLI))
+$(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: $(filter-out $(B)/cli/main.o $(B)/cli/args.o,$(CLI))
 $(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
 $(B)/tests/fuzz/fuzz_request.o: INC += -Icli
 $(B)/tests/fuzz/fuzz_request $(B)/tests/fuzz/fuzz_request-live: $(B)/cli/serve/request.o

@@ -2,7 +2,7 @@
  * prints the help, or leaves every field within its range and the other words in order. */
 #include <string.h>
 
-#include "../../cli/args.h"
+#include "../../cli/args.c" /* for what it remembers of a command line: a program reads one alone */
 #include "fuzz/fuzz.h"
 
 enum { WORDS = 200 };
@@ -34,6 +34,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     copy[size] = 0;
     for (char *rest = copy, *word; argc < WORDS && (word = strsep(&rest, "\n"));) argv[argc++] = word;
     count = 0, share = 0, text = NULL, flag = 0;
+    threads = 0, cpu = NULL, help = 0;
     const int code = ll_args_parse(&command, argc, argv, &n);
     check(code >= -1 && code <= 2 && code != 1);
     check(count >= -5 && count <= 1000 && share >= 0 && share <= 1 && (flag == 0 || flag == 1));
