@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/subwords/parts.h"
@@ -24,12 +25,14 @@ static ll_status read_file(ll_bytes *bytes, const char *folder, const char *name
 static ll_status read_json(json_t **json, const char *folder, const char *name) {
     ll_bytes bytes = {0};
     json_error_t error;
+    int refused = 0;
     ll_status status = read_file(&bytes, folder, name);
     if (!status && bytes.data && ll_json_is_deep(bytes.data, bytes.size, DEPTH))
         status = ll_fail(LL_EFORMAT, "%s/%s: nested more than %d deep", folder, name, DEPTH);
     if (!status && bytes.data) {
-        *json = json_loadb((const char *)bytes.data, bytes.size, 0, &error);
-        if (!json_is_object(*json)) status = ll_fail(LL_EFORMAT, "%s/%s is no JSON object", folder, name);
+        *json = ll_json_load(bytes.data, bytes.size, 0, &error, &refused);
+        if (refused) status = ll_fail(LL_ENOMEM, "no memory for %s/%s", folder, name);
+        if (!status && !json_is_object(*json)) status = ll_fail(LL_EFORMAT, "%s/%s is no JSON object", folder, name);
     }
     ll_bytes_free(&bytes);
     return status;
