@@ -66,7 +66,7 @@ fuzz:
 	+@$(AGAIN) $(CLANG) fuzzers
 	@echo "run one: $(B)/clang/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 # Everything compiled for AArch64, and run in an emulator what is quick there; for cairo and libpng it takes no -dev package.
-AARCH64_TESTS ?= kernels layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
+AARCH64_TESTS ?= kernels quantize layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= UNICODE= MICROHTTPD= \
     LIBS="-L/usr/lib/aarch64-linux-gnu $(patsubst -lcairo,-l:libcairo.so.2,$(patsubst -lpng,-l:libpng16.so.16,$(filter-out \

@@ -129,7 +129,7 @@ fi
 printf '{"text": "a"}\n{"text": 3}\n' >wrong
 t 2 "$longline" score $model wrong
 out "^1	0"
-err "wrong: line 2: the object's \"text\" is no string"
+err "wrong: line 2: the object's \"text\" is not a string"
 check "one message" test "$(wc -l <err)" -eq 1
 printf '>a\nAC\n>b\nA1C\n' >wrong
 t 2 "$longline" score $model wrong

@@ -163,7 +163,7 @@ for kind in bf16 int8; do
     check "$kind loses less than a twentieth of a bit" awk "BEGIN {d = $(value eval.bits_per_byte) - $bits; exit !(d < 0.05 && d > -0.05)}"
     t 0 "$longline" generate $m --tokens 20 --weights $kind
 done
-refused "int4" "$longline" generate $m --weights int4
+refused "int5" "$longline" generate $m --weights int5
 t 0 "$longline" eval $m --data text.txt --set train.length=200
 out "^eval.split=test$"
 gzip -k text.txt 2>/dev/null && {
