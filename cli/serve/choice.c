@@ -122,7 +122,7 @@ static void give(ll_choice *s) {
 
 static void note_times(ll_choice *s) {
     const double now = ll_now();
-    if (!s->job->first) {
+    if (s->job->first == 0) {
         s->job->first = now;
         ll_time(LL_TIME_FIRST, now - s->job->start);
     }
