@@ -58,7 +58,7 @@ valgrind: $(TESTS)
 objects: $(OBJECTS)
 # Everything compiled with clang, for its fuzzers, which are linked where their runtime is installed.
 CLANG = B=$(B)/clang CC=clang CXX=clang++ CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
-    FUZZ_LINK=-fsanitize=address,undefined,fuzzer
+    FUZZ_LINK='-fsanitize=address,undefined,fuzzer -fsanitize-link-c++-runtime'
 clang:
 	+@$(AGAIN) $(CLANG) WERROR=-Werror objects \
 	    $$([ ! -e $$(clang -print-file-name=libclang_rt.fuzzer-$$(uname -m).a) ] || echo fuzzers)

@@ -27,8 +27,8 @@ static const char *const kinds[] = {
     "model.separator=10 attention.kernel=elu1 position.type=sinusoidal",
     "model.separator=10 attention.kernel=favor position.type=conv-spe position.realizations=5 position.taps=3",
     "model.separator=10 attention.kernel=local attention.window=5 position.type=rope",
-    "model.separator=10 attention.kernel=reformer attention.buckets=4 attention.chunk=4 attention.rounds=2 "
-    "position.type=none",
+    ("model.separator=10 attention.kernel=reformer attention.buckets=4 attention.chunk=4 attention.rounds=2 "
+     "position.type=none"),
     "model.separator=10 attention.kernel=relu position.type=relative-s2 position.clip=3",
 };
 
