@@ -1,0 +1,89 @@
+"""A process of `longline serve` to test: serve_client.py's arguments, the server, and what its clients share."""
+import atexit
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+program, model, folder = sys.argv[1:4]
+JSON = {"Content-Type": "application/json"}
+
+
+def check(name, good, more=""):
+    print(("[ ok ] " if good else "[ FAIL ] ") + name + ("" if good else f": {str(more)[:2000]}"), flush=True)
+
+
+class Server:
+    """One server process on a port of its own."""
+
+    def __init__(self, *options, served=model):
+        self.log = open(os.path.join(folder, "log"), "w+b")
+        self.process = subprocess.Popen([program, "serve", served, "--listen", "127.0.0.1:0", *options], stderr=self.log)
+        atexit.register(self.process.kill)
+        self.port = self.wait_for_port()
+
+    def wait_for_port(self):
+        for _ in range(600):
+            found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", self.said())
+            if found:
+                return int(found.group(1))
+            if self.process.poll() is not None:
+                break
+            time.sleep(0.05)
+        raise SystemExit("[ FAIL ] the server starts: " + self.said())
+
+    def said(self):
+        with open(self.log.name, encoding="utf-8") as f:
+            return f.read()
+
+    def ask(self, method, path, body=None, headers=JSON):
+        """Status, headers, and what the answer is as JSON or text."""
+        c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
+        c.request(method, path, data, headers)
+        r = c.getresponse()
+        text = r.read().decode()
+        c.close()
+        if r.getheader("Content-Type") == "application/json":
+            return r.status, r, json.loads(text)
+        return r.status, r, text
+
+    def post(self, path, body, headers=JSON):
+        return self.ask("POST", path, body, headers)
+
+    def raw(self, data=b"", timeout=30):
+        s = socket.create_connection(("127.0.0.1", self.port), timeout=timeout)
+        s.sendall(data)
+        return s
+
+    def end(self, number=signal.SIGTERM):
+        self.process.send_signal(number)
+        return self.process.wait(60)
+
+
+def read_all(s):
+    out = b""
+    try:
+        while True:
+            part = s.recv(65536)
+            if not part:
+                return out
+            out += part
+    except (ConnectionError, TimeoutError):
+        return out
+
+
+def request(body, path="/v1/completions", more=b""):
+    data = json.dumps(body).encode()
+    return (f"POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(data)}\r\n").encode() + more + b"\r\n" + data
+
+
+def events(text):
+    lines = [line[6:] for line in text.split("\n") if line.startswith("data: ")]
+    return [json.loads(line) for line in lines if line != "[DONE]"], lines[-1] == "[DONE]"

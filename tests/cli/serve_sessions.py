@@ -1,0 +1,99 @@
+"""Sessions of `longline serve`: what they cost nobody else, what a kill leaves of them, and whose they are."""
+import os
+import signal
+import subprocess
+
+from serve_process import JSON, Server, check, folder, model, program, read_all, request
+
+
+def make(s, text, headers=JSON):
+    return "/v1/sessions/" + s.post("/v1/sessions", {"prompt": text}, headers)[2]["id"]
+
+
+def go(s, path, n, **more):
+    status, _, answer = s.post(path + "/generate", {"max_tokens": n, "seed": 5, **more})
+    return answer["choices"][0]["text"] if status == 200 else answer
+
+
+def test_sessions(s):
+    whole = s.post("/v1/completions", {"prompt": "line 3 of 5", "max_tokens": 40, "seed": 5})[2]["choices"][0]["text"]
+    a = make(s, "line 3")
+    check("append", s.post(a + "/append", {"prompt": " of 5"})[2]["position"] == 11)
+    first = go(s, a, 15)
+    b = "/v1/sessions/" + s.post(a + "/fork", "")[2]["id"]
+    rest = go(s, a, 25)
+    # A byte of a character that is cut between calls is given as one that is not known.
+    known = "\ufffd" not in whole
+    check("a session goes on as one completion", first + rest == whole or not known, (first, rest, whole))
+    check("a fork goes on alike", go(s, b, 25) == rest)
+    check("save", s.post(a + "/save", "")[2]["saved"])
+    more = go(s, a, 10)
+    check("restore goes back", s.post(a + "/restore", "")[0] == 200 and go(s, a, 10) == more)
+    check("a session that was not saved has nothing to go back to", s.post(b + "/restore", "")[0] == 409)
+    check("delete", s.ask("DELETE", b)[2]["deleted"] and s.ask("GET", b)[0] == 404)
+    check("nothing to go on from", s.post("/v1/sessions", {})[0] == 200 and
+          s.post("/v1/sessions/" + s.post("/v1/sessions", {})[2]["id"] + "/generate", {})[2]["error"]["param"] == "prompt")
+
+
+def test_kill(options):
+    s = Server(*options)
+    a, b = make(s, "line 3 of 5 says"), make(s, "line 8")
+    s.post(a + "/save", "")
+    expected = go(s, a, 30)
+    s.end(signal.SIGKILL)
+    s = Server(*options)
+    check("kill -9 loses no saved session", go(s, a, 30) == expected)
+    check("and one that was not is not there", s.ask("GET", b)[0] == 404)
+    s.post(a + "/restore", "")
+    go(s, a, 7)
+    position = s.ask("GET", a)[2]["position"]
+    check("SIGTERM ends it", s.end() == 0)
+    s = Server(*options)
+    check("SIGTERM saves sessions", s.post(a + "/append", {"prompt": "x"})[2]["position"] == position + 1)
+    many = [make(s, f"line {i}") for i in range(12)]
+    s.end()
+    s = Server(*options, "--session-memory", "65536")
+    texts = [go(s, m, 5) for m in many]
+    check("sessions that have no room in memory are on disk", "longline_sessions 13" in s.ask("GET", "/metrics")[2] and
+          all(isinstance(t, str) for t in texts) and sum(x["in_memory"] for x in s.ask("GET", "/v1/sessions")[2]["data"]) < 5)
+    again = [make(s, f"line {i}") for i in range(12)]
+    check("to the same bits", [go(s, m, 5) for m in again] == texts)
+    second = subprocess.run([program, "serve", model, "--listen", "127.0.0.1:0", *options], capture_output=True)
+    check("one folder, one server", second.returncode == 2 and b"another server has it" in second.stderr, second)
+    stream = s.raw(request({"prompt": "a", "max_tokens": 3000, "stream": True}))
+    stream.recv(100)
+    s.process.send_signal(signal.SIGTERM)
+    check("what runs is ended before", b"data: [DONE]" in read_all(stream))
+    check("and the exit code is 0", s.process.wait(60) == 0)
+
+
+def test_keys():
+    path = os.path.join(folder, "keys")
+    with open(path, "w", encoding="utf-8") as f:
+        f.write("# ours\none-0123456789abcdef alice\ntwo-0123456789abcdef\n")
+    os.chmod(path, 0o600)
+    s = Server("--api-keys", path, "--max-sessions", "2")
+    one, two = ({**JSON, "Authorization": f"Bearer {k}-0123456789abcdef"} for k in ("one", "two"))
+    for name, h in (("no key", JSON), ("another", {**JSON, "Authorization": "Bearer one-0123456789abcdeg"}),
+                    ("a beginning", {**JSON, "Authorization": "Bearer one"})):
+        status, _, answer = s.post("/v1/completions", {"prompt": "a"}, h)
+        check(f"401 with {name}", status == 401 and answer["error"]["code"] == "invalid_api_key", answer)
+    check("200 with a key", s.post("/v1/completions", {"prompt": "a"}, one)[0] == 200)
+    a = make(s, "line 3", one)
+    check("another key does not see the session", s.ask("GET", a, headers=two)[0] == 404 and s.ask("GET", a, headers=one)[0] == 200)
+    make(s, "x", one)
+    check("so many sessions a key", s.post("/v1/sessions", {}, one)[0] == 429 and s.post("/v1/sessions", {}, two)[0] == 200)
+    check("health asks for none", s.ask("GET", "/health", headers={})[0] == 200)
+    check("the log names the key, not what it is", '"key":"alice"' in s.said() and "0123456789abcdef" not in s.said())
+    s.end()
+
+
+def test_learned(path):
+    """A model whose positions end: a request that goes beyond is refused, and its session is not lost."""
+    s = Server(served=path)
+    a = make(s, "a" * 100)
+    status, _, answer = s.post(a + "/generate", {"max_tokens": 400})
+    check("400 where learned positions end", status == 400 and "positions end" in answer["error"]["message"], answer)
+    check("the session is there", s.ask("GET", a)[2]["position"] == 128 and not s.ask("GET", a)[2]["busy"])
+    check("others go on", s.post("/v1/completions", {"prompt": "a", "max_tokens": 3})[0] == 200)
+    s.end()
