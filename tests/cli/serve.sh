@@ -29,7 +29,7 @@ echo '{"roles": 1}' >bad.json
 refused "no roles" "$longline" serve $model --chat-template bad.json
 if command -v python3 >/dev/null; then
     mkdir work
-    python3 "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors
+    python3 -B "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors
     check "all clients came to their end" test $? = 0
 else
     pass "there is no python3 here: no client was run"
