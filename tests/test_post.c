@@ -30,8 +30,8 @@ static int receive(void *data, int n, int from, int tag, ll_request *request) {
     return 0;
 }
 
-/* The first message arrives as soon as both are on their way. In the same round the thread then looks at the second one,
- * and meanwhile the first one's owner waits for it. */
+/* The first message arrives as soon as both are on their way. In the same round the thread then looks at the second
+ * one, and meanwhile the first one's owner waits for it. */
 static int test(ll_request *request, int *done) {
     *done = second_begun;
     if (*(int *)request->word == FIRST || !second_begun) return 0;
