@@ -80,6 +80,28 @@ static void test_positions(void **state) {
     assert_true(cost[LL_POSITION_ORTHOGONAL] == 2 * (D * D + 2 * D));
 }
 
+/* relative-s2: heads without keys read the vectors, and each value that is closer than the clip. Those are counted here
+ * around a token that is not at the edge of its text or image. */
+static void test_heads_without_keys(void **state) {
+    (void)state;
+    make_numbers();
+    for (int form = 0; form < 4; form++) {
+        const int causal = form % 2, image = form / 2;
+        ll_attention_config c;
+        ll_attention *op;
+        int near = 0;
+        assert_true(describe(&c, LL_KERNEL_ELU1, LL_POSITION_RELATIVE_S2, causal, 0));
+        if (image) c.encoding.axes = 2, c.width = c.height = 9;
+        for (int y = image ? -CLIP : 0; y <= (image ? CLIP : 0); y++)
+            for (int x = -CLIP; x <= CLIP; x++)
+                near += abs(x) + abs(y) < CLIP && (!causal || y < 0 || (!y && x <= 0));
+        CHECK_OK(ll_attention_create(&op, &c));
+        const double keyed = (H - 1) * 2.0 * D * (E + 1), keyless = D * (CLIP + 1) + E * (near + 1);
+        assert_true(ll_operator_cost(op, 50).multiply_adds == keyed + keyless);
+        ll_attention_free(op);
+    }
+}
+
 /* Bytes: of a stream, whose state is constant, or grows with its keys. */
 static void test_bytes(void **state) {
     (void)state;
@@ -103,6 +125,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_cost_as_the_table_says),
         cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_heads_without_keys),
         cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
