@@ -199,12 +199,21 @@ void ll_engine_stop(void);
 int ll_side_start(void);
 void ll_side_stop(void);
 
+/* ---- api_keys.c ---- */
+
+int ll_keys_load(const char *path); /* -1, or the exit code */
+/* The number of the key in "Bearer KEY", from 1; 0: none is needed; -1: not one of ours. All take the same time. */
+int ll_keys_find(const char *authorization);
+const char *ll_keys_name(int key);
+enum { LL_OWNER = 16 };
+const char *ll_keys_owner(int key); /* LL_OWNER digits of its digest, for names of files; 0 where none is needed */
+
 /* ---- session.c: the engine's alone ---- */
 
 typedef struct ll_session {
     char id[LL_SESSION_ID];
     ll_served *model;
-    char owner[17];
+    char owner[LL_OWNER + 1];
     ll_stream *stream; /* NULL: on disk alone */
     int busy;          /* a job has it */
     int dirty;         /* the stream is ahead of its files */
@@ -232,14 +241,6 @@ int ll_session_owned(const ll_session *s, int key);
 
 /* Does what a job asks of sessions; 1 where it is answered, 0 where its choice is to run. */
 int ll_session_call(ll_serve_job *job);
-
-/* ---- api_keys.c ---- */
-
-int ll_keys_load(const char *path); /* -1, or the exit code */
-/* The number of the key in "Bearer KEY", from 1; 0: none is needed; -1: not one of ours. All take the same time. */
-int ll_keys_find(const char *authorization);
-const char *ll_keys_name(int key);
-void ll_keys_owner(int key, char owner[17]); /* a digest, for names of files */
 
 /* ---- serve_metrics.c ---- */
 
