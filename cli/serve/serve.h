@@ -108,11 +108,12 @@ typedef struct ll_serve_job {
     int asleep;     /* HTTP waits to be woken */
     void (*wake)(void *arg);
     void *arg;
-    double first; /* when the first token was made; 0: not yet */
-    /* The engine's own. */
+    /* Read by HTTP for the log, also while the engine goes on with what a client left. */
+    _Atomic double first; /* when the first token was made; 0: not yet */
+    atomic_int prompt_tokens, made_tokens;
+    /* The engine's own, or the side thread's. */
     struct ll_choice *choice; /* (choices) */
     int choices, left;
-    int prompt_tokens, made_tokens;
     struct ll_serve_job *next;
 } ll_serve_job;
 
