@@ -45,6 +45,26 @@ static void words_are_cut(void **state) {
     expect_words(SPLIT("Contiguous"), "the-final--countdown", "the|-|final|--|countdown");
 }
 
+/* A byte that is no UTF-8 parts what is before it from what is after it: an expression that looks back does not see
+ * across it, nor before the text. */
+static void expressions_see_the_text_alone(void **state) {
+    (void)state;
+    static const char around[] = "a\x80"
+                                 "b";
+    ll_regex *regex = NULL;
+    CHECK_OK(ll_regex_create(&regex, "\\bb", "test"));
+    for (size_t skip = 0; skip < 2; skip++) {
+        ll_regex_walk *walk = NULL;
+        size_t begin = 0, end = 0, n = 3 - skip;
+        CHECK_OK(ll_regex_begin(&walk, regex, (const uint8_t *)around + skip, n));
+        CHECK_OK(ll_regex_next(walk, &begin, &end));
+        assert_int_equal(begin, n - 1);
+        assert_int_equal(end, n);
+        ll_regex_end(walk);
+    }
+    ll_regex_free(regex);
+}
+
 static void expect_normal(const char *part, const char *text, const char *normal) {
     json_error_t error;
     json_t *json = json_loads(part, 0, &error);
@@ -237,13 +257,11 @@ int main(void) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_cut),
-        cmocka_unit_test(texts_are_normalised),
-        cmocka_unit_test(added_tokens_are_found),
-        cmocka_unit_test(tokens_are_decoded),
-        cmocka_unit_test(tokens_of_bytes_are_decoded),
-        cmocka_unit_test(bad_files_are_refused),
-        cmocka_unit_test(memory_may_be_refused),
+        cmocka_unit_test(words_are_cut),         cmocka_unit_test(expressions_see_the_text_alone),
+
+        cmocka_unit_test(texts_are_normalised),  cmocka_unit_test(added_tokens_are_found),
+        cmocka_unit_test(tokens_are_decoded),    cmocka_unit_test(tokens_of_bytes_are_decoded),
+        cmocka_unit_test(bad_files_are_refused), cmocka_unit_test(memory_may_be_refused),
     };
     return cmocka_run_group_tests_name("subwords_parts", tests, NULL, NULL);
 }
