@@ -132,6 +132,12 @@ verdict "at most 90 public functions in longline.h: $public" "$work/count"
 tests/links.sh $(find ./*.md docs python examples recipes -name '*.md' | sort) >"$work/links" 2>&1
 verdict "links between pages name files and headings that exist" "$work/links"
 
+for table in $(sed -n 's/^<!-- table \(.*\) -->$/\1/p' docs/study.md); do
+    sed -n "/^<!-- table $table -->/,/^<!-- end -->/{/^|/p}" docs/study.md >"$work/shown"
+    recipes/queue/tables.sh "$table" | cmp -s - "$work/shown" || echo "docs/study.md: table $table; run recipes/queue/tables.sh"
+done >"$work/tables"
+verdict "the tables of docs/study.md are those of docs/results" "$work/tables"
+
 tests/circles.sh "$build" >"$work/circles" 2>&1
 verdict "no circles of calls or includes between the files of a room" "$work/circles"
 

@@ -10,7 +10,7 @@
 # LL_RUNS     folder for runs, outside of the tree: models and states, which may be lost; what counts is in docs/results
 # LL_SHARED   folder with data/, else ../shared beside the tree; recipes name data/..., and made/... for what is drawn
 # LL_PROGRAM  the program, else build/longline; it is copied into LL_RUNS, so that a later build changes no run
-# LL_COMMIT   1: each result is committed as it comes
+# LL_COMMIT   1: each result is committed as it comes, with the tables of docs/study.md
 # LL_ONLY     a pattern of ids, as 'lra-text-*'
 #
 # An entry of the queue is ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..; rate=PREFIX among its keys is the learning rate with
@@ -196,7 +196,8 @@ commit_results() { # ID
     committed=$(date +%s)
     [ "${LL_COMMIT:-0}" = 1 ] || return 0
     [ -n "$(git -C "$tree" status --porcelain docs/results)" ] || return 0
-    git -C "$tree" add docs/results && git -C "$tree" commit -q -m "results: up to $1" -- docs/results ||
+    sh "$queue/tables.sh"
+    git -C "$tree" add docs/results && git -C "$tree" commit -q -m "results: up to $1" -- docs/results docs/study.md ||
         echo "run.sh: $1 is not committed" >&2
 }
 

@@ -68,6 +68,18 @@ flags=$(pkg-config --cflags --static --libs longline-lab |
 t 0 cc lab.c $flags -o lab-static
 LD_LIBRARY_PATH= t 0 ./lab-static
 
+# Debian's package brings what these files name: without a .pc that is required pkg-config knows no flags at all.
+if command -v dpkg >/dev/null; then
+    sed -n '/^Package: liblongline-dev/,/^Description/p' "$root/packaging/debian/control" >depends
+    cat "$to"/lib/pkgconfig/*.pc >pc
+    for file in $(sed -n 's/^Requires.private: //p' pc | sed 's/[a-z0-9]*/&.pc/g') \
+        $(sed -n 's/^Libs.private://p' pc | tr ' ' '\n' | sed -n 's/^-l\(.*\)/lib\1.so/p'); do
+        package=$(dpkg -S "*/$file" 2>/dev/null | sed -n 's/^\([^:,]*-dev\)[:,].*/\1/p' | head -n 1)
+        case $package in '' | libc6-dev* | libstdc++*) continue ;; esac
+        check "liblongline-dev depends on $package, for $file" grep -qE " $package(,|$)" depends
+    done
+fi
+
 # A program may close the libraries while threads of the pool still look for work.
 cat >close.c <<'END'
 #include <dlfcn.h>
