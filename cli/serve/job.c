@@ -134,14 +134,12 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
     return NULL;
 }
 
+/* The engine, whose streams they are, has freed its stream. */
 static void free_choice(ll_choice *s) {
-    if (!s->session) ll_stream_free(s->stream);
     ll_buffer_free(&s->held);
     ll_buffer_free(&s->text);
     free(s->logp);
     free(s->copy);
-    s->stream = NULL;
-    s->logp = NULL, s->copy = NULL;
 }
 
 void ll_job_drop(ll_serve_job *job) {
@@ -193,6 +191,10 @@ void ll_job_refuse(ll_serve_job *job, const ll_refusal *why) {
     write_answer(job, why->status, text ? text : "{}", text ? strlen(text) : 2, !begun);
     if (begun) write_answer(job, 200, "\n\n", 2, 1);
     free(text);
+}
+
+int ll_refuse_status(ll_refusal *why, ll_status status, const char *param) {
+    return ll_refuse(why, status == LL_EINVAL ? 400 : status == LL_ENOMEM ? 503 : 500, param, "%s", ll_error());
 }
 
 int ll_job_gone(ll_serve_job *job) {

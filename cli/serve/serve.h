@@ -126,6 +126,8 @@ void ll_job_answer(ll_serve_job *job, int status, json_t *answer);
 void ll_job_refuse(ll_serve_job *job, const ll_refusal *why);
 void ll_job_end(ll_serve_job *job);
 int ll_job_gone(ll_serve_job *job);
+/* Why a call of the library failed; gives -1. */
+int ll_refuse_status(ll_refusal *why, ll_status status, const char *param);
 /* How many tokens a request may make. */
 int64_t ll_most_tokens(const ll_serve_job *job);
 
@@ -156,7 +158,7 @@ typedef struct {
 
 typedef struct ll_choice {
     ll_serve_job *job;
-    ll_stream *stream; /* NULL: not begun, or it waits for the stream that reads their prompt */
+    ll_stream *stream; /* NULL: it waits for the stream that reads their prompt, or is done */
     int index;         /* of the choice in the answer */
     struct ll_session *session; /* whose stream it is, or NULL */
     const ll_input_tokens *prompt;

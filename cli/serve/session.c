@@ -204,8 +204,9 @@ ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why) {
         id[5 + LL_MARK + 2 * i] = digits[word[i] >> 4];
         id[6 + LL_MARK + 2 * i] = digits[word[i] & 15];
     }
-    if (ll_batcher_stream(&stream, m->batcher)) {
-        ll_refuse(why, 503, "", "%s", ll_error());
+    const ll_status status = ll_batcher_stream(&stream, m->batcher);
+    if (status) {
+        ll_refuse_status(why, status, "");
         return NULL;
     }
     if (make_room(ll_stream_bytes(stream), why)) {
