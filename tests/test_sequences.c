@@ -104,7 +104,7 @@ static void test_every_pair(void **state) {
                          : form == 1 ? "bidirectional"
                                      : "cross");
                 if (ll_attention_create(&op, &c)) fail_msg("%s: %s", what, ll_error());
-                ll_attention_set_tile(op, 2); /* stretches of 32 */
+                ll_attention_set_tile(op, 2); /* chunks of 32 */
                 check_ragged(what, op, form == 2);
                 check_packed(what, op, form == 2);
                 ll_attention_free(op);
