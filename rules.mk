@@ -34,7 +34,7 @@ asan:
 	    CFLAGS="-O2 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
 # Programs that use threads, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
-TSAN_TESTS ?= threads host_threads attention causal stream batch_loss train resume shared_sequence
+TSAN_TESTS ?= threads host_threads attention causal stream batch_loss train resume shared_sequence post
 tsan:
 	+@TSAN_OPTIONS=halt_on_error=1 $(AGAIN) B=$(B)/tsan WERROR= CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread \
 	    RESULTS=$(RESULTS) TESTS="$(patsubst tests/%.c,$(B)/tsan/tests/%,$(wildcard $(TSAN_TESTS:%=tests/test_%.c)))" tests

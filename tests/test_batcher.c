@@ -290,6 +290,33 @@ static void test_divergence(void **state) {
     ll_model_free(model);
 }
 
+/* Memory is refused in the first of two passes: the stream that needs none goes on in the second. */
+static void test_refused_pass(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=softmax");
+    ll_batcher *batcher = NULL;
+    ll_stream *a = NULL, *b = NULL;
+    float logits[V];
+    prepare(model);
+    CHECK_OK(ll_batcher_create(&batcher, model, T));
+    CHECK_OK(ll_batcher_stream(&a, batcher));
+    CHECK_OK(ll_batcher_stream(&b, batcher));
+    for (int i = 0; i < 4; i++) CHECK_OK(ll_stream_feed(a, line[0].tokens, T, NULL)); /* 256 fill its memory */
+    CHECK_OK(ll_stream_feed(b, line[0].tokens, 1, NULL));
+    ll_batch_item items[2] = {{a, line[0].tokens, T}, {b, line[0].tokens + 1, 2, 0, logits}};
+    ll_memory_fail_at(1);
+    const ll_status status = ll_batcher_feed(batcher, items, 2);
+    ll_memory_fail_at(0);
+    assert_int_equal(status, LL_ENOMEM);
+    assert_int_equal(items[0].status, LL_ENOMEM);
+    assert_int_equal(items[1].status, LL_OK);
+    same("after a refused pass", 0, 2, logits);
+    ll_stream_free(a);
+    ll_stream_free(b);
+    ll_batcher_free(batcher);
+    ll_model_free(model);
+}
+
 static ll_model *refused_model;
 static ll_status use(void) {
     ll_batcher *batcher = NULL;
@@ -314,7 +341,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_pair), cmocka_unit_test(test_networks),   cmocka_unit_test(test_threads),
         cmocka_unit_test(test_weights),    cmocka_unit_test(test_streams),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_divergence), cmocka_unit_test(test_refused_memory),
+        cmocka_unit_test(test_divergence), cmocka_unit_test(test_refused_pass), cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

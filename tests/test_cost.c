@@ -1,4 +1,5 @@
 /* What operators say of their cost: it grows as the text of the table says, and by the numbers of the definitions. */
+#include "attention/attention_stream.h"
 #include "attention/table.h"
 #include "ragged.h"
 
@@ -80,29 +81,65 @@ static void test_positions(void **state) {
     assert_true(cost[LL_POSITION_ORTHOGONAL] == 2 * (D * D + 2 * D));
 }
 
-/* Bytes: of a stream, whose state is constant, or grows with its keys. */
+/* relative-s2: heads without keys read the vectors, and each value that is closer than the clip. Those are counted here
+ * around a token that is not at the edge of its text or image. */
+static void test_heads_without_keys(void **state) {
+    (void)state;
+    make_numbers();
+    for (int form = 0; form < 4; form++) {
+        const int causal = form % 2, image = form / 2;
+        ll_attention_config c;
+        ll_attention *op;
+        int near = 0;
+        assert_true(describe(&c, LL_KERNEL_ELU1, LL_POSITION_RELATIVE_S2, causal, 0));
+        if (image) c.encoding.axes = 2, c.width = c.height = 9;
+        for (int y = image ? -CLIP : 0; y <= (image ? CLIP : 0); y++)
+            for (int x = -CLIP; x <= CLIP; x++)
+                near += abs(x) + abs(y) < CLIP && (!causal || y < 0 || (!y && x <= 0));
+        CHECK_OK(ll_attention_create(&op, &c));
+        const double keyed = (H - 1) * 2.0 * D * (E + 1), keyless = D * (CLIP + 1) + E * (near + 1);
+        assert_true(ll_operator_cost(op, 50).multiply_adds == keyed + keyless);
+        ll_attention_free(op);
+    }
+}
+
+/* Bytes of a stream, at two lengths of whole blocks of softmax. */
+static void check_bytes(const ll_attention *op, const char *kernel, const char *position, int exact) {
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    for (int tokens = 1024; tokens <= 2048; tokens *= 2) {
+        ll_state_tensor tensor[LL_STATE_TENSORS];
+        double kept = 0;
+        for (int i = 0, n = ll_attention_stream_state(s, tokens, tensor); i < n; i++)
+            kept += (double)ll_state_bytes(&tensor[i]);
+        const double bytes = ll_operator_cost(op, tokens).bytes;
+        if (bytes > kept || bytes < (exact ? kept : kept / 2))
+            fail_msg("%s %s: %g bytes, and tensors of %g", kernel, position, bytes, kept);
+    }
+    ll_attention_stream_free(s);
+}
+
+/* They are those of the tensors that a stream keeps; of linear attention S and z, without the few numbers beside. */
 static void test_bytes(void **state) {
     (void)state;
     make_numbers();
-    for (int kernel = 0; kernel < KERNELS; kernel++) {
-        ll_attention_config c;
-        ll_attention *op;
-        ll_attention_stream *s;
-        if (!describe(&c, kernel, LL_POSITION_NONE, 1, 0)) continue;
-        CHECK_OK(ll_attention_create(&op, &c));
-        const double at = ll_operator_cost(op, 1000).bytes, later = ll_operator_cost(op, 2000).bytes;
-        CHECK_OK(ll_attention_stream_create(&s, op, 1));
-        assert_true(kernel == LL_KERNEL_SOFTMAX ? later == 2 * at : later == at);
-        if (kernel != LL_KERNEL_SOFTMAX) assert_true(at <= (double)ll_attention_stream_bytes(s));
-        ll_attention_stream_free(s);
-        ll_attention_free(op);
-    }
+    for (int kernel = 0; kernel < KERNELS; kernel++)
+        for (int position = 0; position < POSITIONS; position++) {
+            ll_attention_config c;
+            ll_attention *op;
+            if (!describe(&c, kernel, position, 1, 0)) continue;
+            CHECK_OK(ll_attention_create(&op, &c));
+            check_bytes(op, kernel_names[kernel], position_names[position],
+                        kernel == LL_KERNEL_SOFTMAX || kernel > LINEAR);
+            ll_attention_free(op);
+        }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_cost_as_the_table_says),
         cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_heads_without_keys),
         cmocka_unit_test(test_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,6 +74,31 @@ static void test_prompts(void **state) {
     assert_true(ran > 70);
 }
 
+/* Two sequences, in two prompts: the distance between the caller's states means nothing here. */
+static void test_state_row_does_not_count(void **state) {
+    (void)state;
+    ll_attention_config c;
+    ll_attention *op;
+    make_numbers();
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1, 0));
+    CHECK_OK(ll_attention_create(&op, &c));
+    tensors t[2] = {tensors_create(2 * PROMPT, 7), tensors_create(2 * PROMPT, 7)};
+    for (int i = 0; i < 2; i++) {
+        ll_attention_stream *s;
+        CHECK_OK(ll_attention_stream_create(&s, op, 2));
+        for (int from = 0; from < PROMPT; from += PROMPT / 2) {
+            ll_attention_call call = call_of(op, &t[i], from, PROMPT / 2, PROMPT / 2);
+            call.q.batch = call.k.batch = PROMPT * (size_t)D, call.v.batch = call.y.batch = PROMPT * (size_t)E;
+            call.B = 2, call.state_row = (size_t)i;
+            CHECK_OK(ll_attention_stream_prefill(s, &call));
+        }
+        ll_attention_stream_free(s);
+    }
+    assert_memory_equal(t[0].x[4], t[1].x[4], (size_t)(H * 2 * PROMPT * E) * sizeof(float));
+    tensors_free(&t[0]), tensors_free(&t[1]);
+    ll_attention_free(op);
+}
+
 static void test_refused(void **state) {
     (void)state;
     ll_attention_config c;
@@ -94,6 +119,7 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prompts),
+        cmocka_unit_test(test_state_row_does_not_count),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

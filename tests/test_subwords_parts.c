@@ -45,6 +45,26 @@ static void words_are_cut(void **state) {
     expect_words(SPLIT("Contiguous"), "the-final--countdown", "the|-|final|--|countdown");
 }
 
+/* A byte that is no UTF-8 parts what is before it from what is after it: an expression that looks back does not see
+ * across it, nor before the text. */
+static void expressions_see_the_text_alone(void **state) {
+    (void)state;
+    static const char around[] = "a\x80"
+                                 "b";
+    ll_regex *regex = NULL;
+    CHECK_OK(ll_regex_create(&regex, "\\bb", "test"));
+    for (size_t skip = 0; skip < 2; skip++) {
+        ll_regex_walk *walk = NULL;
+        size_t begin = 0, end = 0, n = 3 - skip;
+        CHECK_OK(ll_regex_begin(&walk, regex, (const uint8_t *)around + skip, n));
+        CHECK_OK(ll_regex_next(walk, &begin, &end));
+        assert_int_equal(begin, n - 1);
+        assert_int_equal(end, n);
+        ll_regex_end(walk);
+    }
+    ll_regex_free(regex);
+}
+
 static void expect_normal(const char *part, const char *text, const char *normal) {
     json_error_t error;
     json_t *json = json_loads(part, 0, &error);
@@ -105,6 +125,45 @@ static void added_tokens_are_found(void **state) {
     ll_subwords_free(s);
 }
 
+/* What a token stands for by a decoder. */
+static void expect_decoded(const char *decoder, const char *token, const char *text) {
+    char json[512];
+    size_t n = 0;
+    snprintf(json, sizeof json, "{\"decoder\":%s,\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"%s\":0}}}", decoder,
+             token);
+    ll_subwords *s = subwords_of(json);
+    const char *got = ll_subwords_text(s, 0, &n);
+    if (n != strlen(text) || memcmp(got, text, n)) fail_msg("%s makes %.*s of %s", decoder, (int)n, got, token);
+    ll_subwords_free(s);
+}
+
+static void tokens_are_decoded(void **state) {
+    (void)state;
+    expect_decoded("null", "a\u2581", "a\u2581");
+    expect_decoded("{\"type\":\"Metaspace\"}", "\u2581a\u2581", " a ");
+    expect_decoded("{\"type\":\"Metaspace\",\"replacement\":\" \"}", " a", " a");
+    expect_decoded("{\"type\":\"Replace\",\"pattern\":{\"String\":\"_\"},\"content\":\"--\"}", "_a_", "--a--");
+    expect_decoded("{\"type\":\"Replace\",\"pattern\":{\"String\":\"ab\"},\"content\":\"\"}", "ab", "");
+}
+
+/* Bytes for what is unknown are bytes whatever else the decoder does, also where an empty text has the same number. */
+static void tokens_of_bytes_are_decoded(void **state) {
+    (void)state;
+    char json[1 << 14];
+    size_t n = (size_t)snprintf(json, sizeof json,
+                                "{\"decoder\":{\"type\":\"ByteFallback\"},\"model\":{\"type\":\"BPE\",\"byte_"
+                                "fallback\":true,\"vocab\":{");
+    for (int b = 0; b < 256; b++) n += (size_t)snprintf(json + n, sizeof json - n, "\"<0x%02X>\":%d,", b, b);
+    snprintf(json + n, sizeof json - n, "\"\":7}}}");
+    ll_subwords *s = subwords_of(json);
+    for (int b = 0; b < 256; b++) {
+        const char *text = ll_subwords_text(s, b, &n);
+        assert_int_equal(n, b != 7);
+        if (n) assert_int_equal((uint8_t)*text, b);
+    }
+    ll_subwords_free(s);
+}
+
 /* ---- Bad files, and no memory ---- */
 
 static void refuse(const char *json, const char *word) {
@@ -149,6 +208,11 @@ static void bad_files_are_refused(void **state) {
            "has token 5, of 1");
     refuse("{\"decoder\":{\"type\":\"CTC\"},\"model\":{\"type\":\"WordLevel\",\"vocab\":{\"a\":0}}}",
            "the decoder \"CTC\"");
+    refuse("{\"pre_tokenizer\":{\"type\":\"Metaspace\",\"replacement\":\"\"}}",
+           "a Metaspace whose replacement is empty");
+    refuse("{\"decoder\":{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"a\"},\"content\":\"\"},\"model\":{\"type\":"
+           "\"WordLevel\",\"vocab\":{\"a\":0}}}",
+           "the decoder of its tokenizer has a regular expression");
     ll_subwords *s = subwords_of("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}");
     int32_t *tokens;
     int64_t n;
@@ -193,9 +257,11 @@ int main(void) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_cut),          cmocka_unit_test(texts_are_normalised),
-        cmocka_unit_test(added_tokens_are_found), cmocka_unit_test(bad_files_are_refused),
-        cmocka_unit_test(memory_may_be_refused),
+        cmocka_unit_test(words_are_cut),         cmocka_unit_test(expressions_see_the_text_alone),
+
+        cmocka_unit_test(texts_are_normalised),  cmocka_unit_test(added_tokens_are_found),
+        cmocka_unit_test(tokens_are_decoded),    cmocka_unit_test(tokens_of_bytes_are_decoded),
+        cmocka_unit_test(bad_files_are_refused), cmocka_unit_test(memory_may_be_refused),
     };
     return cmocka_run_group_tests_name("subwords_parts", tests, NULL, NULL);
 }

@@ -19,12 +19,6 @@ static int turn; /* which reader begins */
 
 /* ---- Joining ---- */
 
-static void refuse_status(ll_serve_job *job, ll_status status) {
-    ll_refusal why = {0};
-    ll_refuse(&why, status == LL_EINVAL ? 400 : status == LL_ENOMEM ? 503 : 500, "", "%s", ll_error());
-    ll_job_refuse(job, &why);
-}
-
 /* The choices of a job, the first of each prompt with a stream. */
 static ll_status make_choices(ll_serve_job *job) {
     const ll_request *r = &job->request;
@@ -106,6 +100,12 @@ static void fail_job(ll_serve_job *job, const ll_refusal *why) {
     ll_job_refuse(job, why);
 }
 
+static void fail_status(ll_serve_job *job, ll_status status) {
+    ll_refusal why = {0};
+    ll_refuse_status(&why, status, "");
+    fail_job(job, &why);
+}
+
 /* A choice that has no more to feed leaves; one of a session first feeds what it made last. */
 static void go_on(ll_choice *c, float *row) {
     if (!c->samples && !c->finish) {
@@ -152,7 +152,7 @@ static void start_job(ll_serve_job *job) {
         begin(job);
         return;
     }
-    refuse_status(job, status);
+    fail_status(job, status);
     ll_job_drop(job);
 }
 
@@ -258,9 +258,7 @@ static void take_result(ll_choice *c, const ll_batch_item *item) {
     if (reads(c)) return;
     const ll_status status = fork_choices(c);
     if (status) {
-        ll_refusal why = {0};
-        ll_refuse(&why, 503, "", "%s", ll_error());
-        fail_job(c->job, &why);
+        fail_status(c->job, status);
         return;
     }
     begin_choices(c, item->logits + (size_t)(c->scores ? item->n - 1 : 0) * (size_t)vocab);
@@ -273,12 +271,11 @@ static void drop_gone(void) {
         if (!active[i]->done && ll_job_gone(active[i]->job)) fail_job(active[i]->job, &gone);
 }
 
+/* Where another choice of its job was refused just now, its stream is gone. */
 static void feed_alone(ll_choice *c, ll_batch_item *item) {
-    ll_refusal why = {0};
+    if (c->done) return;
     item->status = ll_batcher_feed(c->job->model->batcher, item, 1);
-    if (item->status != LL_EINVAL || c->done) return;
-    ll_refuse(&why, 400, "", "%s", ll_error());
-    fail_job(c->job, &why);
+    if (item->status == LL_EINVAL) fail_status(c->job, LL_EINVAL);
 }
 
 static void step(const ll_served *m) {

@@ -134,14 +134,12 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
     return NULL;
 }
 
+/* The engine, whose streams they are, has freed its stream. */
 static void free_choice(ll_choice *s) {
-    if (!s->session) ll_stream_free(s->stream);
     ll_buffer_free(&s->held);
     ll_buffer_free(&s->text);
     free(s->logp);
     free(s->copy);
-    s->stream = NULL;
-    s->logp = NULL, s->copy = NULL;
 }
 
 void ll_job_drop(ll_serve_job *job) {
@@ -195,6 +193,10 @@ void ll_job_refuse(ll_serve_job *job, const ll_refusal *why) {
     free(text);
 }
 
+int ll_refuse_status(ll_refusal *why, ll_status status, const char *param) {
+    return ll_refuse(why, status == LL_EINVAL ? 400 : status == LL_ENOMEM ? 503 : 500, param, "%s", ll_error());
+}
+
 int ll_job_gone(ll_serve_job *job) {
     pthread_mutex_lock(&job->lock);
     const int gone = job->gone;
@@ -216,7 +218,7 @@ int ll_queue_add(ll_job_queue *q, ll_serve_job *job, int most) {
         *(q->first ? &q->last->next : &q->first) = job;
         q->last = job;
         q->n++;
-        ll_count_set(LL_COUNT_WAITING, q->n);
+        ll_count(LL_COUNT_WAITING, 1);
         pthread_cond_signal(&q->more);
     }
     pthread_mutex_unlock(&q->lock);
@@ -229,7 +231,8 @@ ll_serve_job *ll_queue_take(ll_job_queue *q, int wait) {
     ll_serve_job *job = q->first;
     if (job) {
         q->first = job->next;
-        ll_count_set(LL_COUNT_WAITING, --q->n);
+        q->n--;
+        ll_count(LL_COUNT_WAITING, -1);
     }
     pthread_mutex_unlock(&q->lock);
     return job;

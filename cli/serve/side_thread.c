@@ -10,7 +10,7 @@ static pthread_t thread;
 
 static void refuse_status(ll_serve_job *job, ll_status status) {
     ll_refusal why = {0};
-    ll_refuse(&why, status == LL_EINVAL ? 400 : status == LL_ENOMEM ? 503 : 500, "input", "%s", ll_error());
+    ll_refuse_status(&why, status, "input");
     ll_job_refuse(job, &why);
 }
 

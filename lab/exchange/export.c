@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "exchange/family.h"
 #include "longline-lab.h"
@@ -24,8 +25,12 @@ static int is_weights(const char *name) {
 
 static int is_kept(const char *name) { return !strncmp(name, "kept/", 5); }
 
-static json_t *header_of(const ll_origin *o) {
-    return json_loadb((const char *)o->bytes.data, o->bytes.size, JSON_REJECT_DUPLICATES, NULL);
+static ll_status read_header(json_t **header, const ll_origin *o) {
+    json_error_t error;
+    int refused;
+    *header = ll_json_load(o->bytes.data, o->bytes.size, JSON_REJECT_DUPLICATES, &error, &refused);
+    if (refused) return ll_fail(LL_ENOMEM, "no memory for the header of %s", o->name);
+    return json_is_object(*header) ? LL_OK : ll_fail(LL_EFORMAT, "the model has a damaged header of %s", o->name);
 }
 
 /* The tensors of all headers. Model files may come from anybody, so they are checked. */
@@ -37,10 +42,11 @@ static ll_status list_names(export *x) {
         if (!is_kept(o->name) && (strchr(o->name, '/') || *o->name == '.'))
             return ll_fail(LL_EFORMAT, "the model has a file %s, which is not the name of a file in a folder", o->name);
         if (!is_weights(o->name) || is_kept(o->name)) continue;
-        json_t *header = header_of(o);
-        const int failed = !json_is_object(header) || json_object_update(x->names, header);
+        json_t *header;
+        ll_status status = read_header(&header, o);
+        if (!status && json_object_update(x->names, header)) status = LL_ENOMEM;
         json_decref(header);
-        if (failed) return ll_fail(LL_EFORMAT, "the model has a damaged header of %s", o->name);
+        if (status) return status;
     }
     return LL_OK;
 }
@@ -151,11 +157,11 @@ static ll_status write_tensor(const export *x, const wanted *w, uint8_t *out) {
 
 /* One file of weights. */
 static ll_status write_weights(const export *x, const ll_origin *o, const char *path) {
-    json_t *header = header_of(o), *about;
+    json_t *header, *about;
     const char *name;
     size_t size = 0;
     wanted w;
-    ll_status status = LL_OK;
+    ll_status status = read_header(&header, o);
     json_object_foreach(header, name, about) {
         if (!strcmp(name, "__metadata__")) continue;
         if ((status = read_wanted(&w, name, about))) break;
@@ -184,8 +190,8 @@ static ll_status write_files(const export *x) {
     ll_status status = ll_folder_create(x->folder);
     for (int i = 0; i < x->model->origins && !status; i++) {
         const ll_origin *o = &x->model->origin[i];
-        char *path = is_kept(o->name) ? NULL : ll_path_join(x->folder, o->name);
         if (is_kept(o->name)) continue;
+        char *path = ll_path_join(x->folder, o->name);
         if (!path) return LL_ENOMEM;
         status = is_weights(o->name) ? write_weights(x, o, path) : ll_file_write(path, o->bytes.data, o->bytes.size);
         ll_free(path);
@@ -199,9 +205,8 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
     if (model->quantized)
         return ll_fail(LL_EINVAL, "its weights are quantized; export the model that they were made of");
     if (!config)
-        return ll_fail(LL_EINVAL,
-                       "the model was not imported, so no other program has its architecture; only what "
-                       "'longline import' made, and what was trained from that, can be exported");
+        return ll_fail(LL_EINVAL, "the model was not imported, so no other program has its architecture; only what "
+                                  "'longline import' made, and what was trained from that, can be exported");
     ll_status status = list_names(&x);
     if (!status) status = ll_reading_begin(&x.reading, config, "config.json", x.names);
     if (!status) status = check_recipe(&x);

@@ -207,7 +207,7 @@ ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention
     float *state = ll_alloc((size_t)s->B * floats, sizeof *state);
     if (!state) return LL_ENOMEM;
     ll_attention_call c = *call;
-    c.S = c.T, c.query_offset = c.key_offset = s->position;
+    c.S = c.T, c.query_offset = c.key_offset = s->position, c.state_row = 0;
     for (int b = 0; b < s->B; b++) {
         ll_attention_state_clear(s->op, state + (size_t)b * floats);
         if (s->position) r->leave(s, b, state + (size_t)b * floats);

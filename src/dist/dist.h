@@ -23,7 +23,9 @@
 typedef struct ll_message {
     char *data;
     size_t bytes, moved;
-    int peer, tag, sends, state;
+    int peer, tag, sends;
+    int phase; /* how far the thread has come, which alone uses it */
+    int state; /* what ll_dist_wait waits for; guarded by the lock of post.h */
     void *request;
     struct ll_message *next;
 } ll_message;

@@ -9,7 +9,8 @@
 
 #include "dist/launch.h"
 
-enum { POSTED, MOVING, DONE, FAILED };
+enum { POSTED, MOVING, MOVED }; /* phases */
+enum { OPEN, DONE, FAILED };    /* states */
 enum { PIECE = 1 << 26 /* most bytes of one MPI call */ };
 
 ll_post ll_posts = {.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -37,8 +38,8 @@ static int begin_piece(ll_message *m) {
 /* Moves a message on: 1 if something has moved, -1 if MPI failed. */
 static int look_at(ll_message *m) {
     int done = 0;
-    if (m->state == POSTED) {
-        m->state = MOVING;
+    if (m->phase == POSTED) {
+        m->phase = MOVING;
         return begin_piece(m) ? -1 : 1;
     }
     if (ll_posts.transport->test((ll_request *)&m->request, &done)) return -1;
@@ -46,7 +47,7 @@ static int look_at(ll_message *m) {
     const size_t left = m->bytes - m->moved;
     m->moved += left < PIECE ? left : PIECE;
     if (m->moved < m->bytes) return begin_piece(m) ? -1 : 1;
-    m->state = DONE;
+    m->phase = MOVED;
     return 1;
 }
 
@@ -54,15 +55,15 @@ static int look_at(ll_message *m) {
 static void give_up(void) {
     for (ll_message *m = active, *next; m; m = next) {
         next = m->next;
-        if (m->state == MOVING && !m->sends) ll_posts.transport->forget((ll_request *)&m->request);
+        if (m->phase == MOVING && !m->sends) ll_posts.transport->forget((ll_request *)&m->request);
         m->state = FAILED;
     }
     active = NULL;
     active_end = &active;
 }
 
-/* Tries each message once and returns how many have moved. Finished messages leave the list under the lock, because a
- * waiting thread may then use their memory again. */
+/* Tries each message once and returns how many have moved. Finished messages leave the list, and become DONE, in one
+ * hold of the lock: as soon as a waiting thread sees DONE it may use their memory again. */
 static int move_messages(void) {
     int moved = 0, done = 0;
     for (ll_message *m = active; m; m = m->next) {
@@ -77,7 +78,8 @@ static int move_messages(void) {
     }
     pthread_mutex_lock(&ll_posts.lock);
     for (ll_message **at = &active; *at;) {
-        if ((*at)->state == DONE) {
+        if ((*at)->phase == MOVED) {
+            (*at)->state = DONE;
             *at = (*at)->next;
             done = 1;
         } else {
@@ -201,7 +203,7 @@ ll_ranks ll_dist_ranks(void) {
 }
 
 static void post(ll_message *m, char *data, size_t bytes, int peer, int tag, int sends) {
-    *m = (ll_message){.data = data, .bytes = bytes, .peer = peer, .tag = tag, .sends = sends, .state = POSTED};
+    *m = (ll_message){.data = data, .bytes = bytes, .peer = peer, .tag = tag, .sends = sends};
     pthread_mutex_lock(&ll_posts.lock);
     *ll_posts.posted_end = m;
     ll_posts.posted_end = &m->next;
@@ -225,7 +227,7 @@ ll_status ll_dist_wait(ll_message *m, int n) {
     ll_status status = LL_OK;
     pthread_mutex_lock(&ll_posts.lock);
     for (int i = 0; i < n; i++) {
-        while (m[i].state != DONE && m[i].state != FAILED) pthread_cond_wait(&ll_posts.done, &ll_posts.lock);
+        while (m[i].state == OPEN) pthread_cond_wait(&ll_posts.done, &ll_posts.lock);
         if (m[i].state == FAILED) status = ll_fail(LL_EDIST, "%s", ll_posts.failure);
     }
     pthread_mutex_unlock(&ll_posts.lock);

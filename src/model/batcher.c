@@ -80,7 +80,6 @@ static ll_status check_items(const ll_batcher *b, ll_batch_item *items, int coun
     for (int i = 0; i < count && !status; i++) {
         ll_stream *s = items[i].stream;
         if (!s || s->batcher != b) return ll_fail(LL_EINVAL, "item %d: not a stream of this batcher", i);
-        if (items[i].n < 1) return ll_fail(LL_EINVAL, "item %d: %d tokens; feed at least 1", i, items[i].n);
         status = ll_stream_check(s, items[i].tokens, items[i].n);
         if (status) return ll_fail(status, "item %d: %s", i, ll_error());
     }
@@ -113,8 +112,8 @@ static int wanted(const ll_batcher *b, const ll_batch_item *items, int span) {
     return item->every && item->logits ? n : b->done[b->item[span]] + n == item->n;
 }
 
-/* Collects the rows that need logits; returns how many. */
-static int make_logits(ll_batcher *b, const ll_batch_run *run, const ll_batch_item *items) {
+/* Collects the rows that need logits, and computes these. */
+static void make_logits(ll_batcher *b, const ll_batch_run *run, const ll_batch_item *items) {
     const size_t C = (size_t)run->c->model.width;
     const float *x = ll_head_input(run, (ll_rows){0, (int)run->rows});
     int count = 0;
@@ -124,7 +123,6 @@ static int make_logits(ll_batcher *b, const ll_batch_run *run, const ll_batch_it
         count += n;
     }
     if (count) ll_head_stream_logits(run, count, b->top, b->logits);
-    return count;
 }
 
 /* Gives a span's rows of logits to the item and its stream. */
@@ -140,7 +138,8 @@ static void deliver(ll_batcher *b, ll_batch_item *item, int done, int n, const f
     if (!item->every && item->logits) memcpy(item->logits, s->logits, V * sizeof *logits);
 }
 
-static ll_status pass(ll_batcher *b, ll_batch_item *items, int n) {
+/* A pass that fails fails for all items in it, and for no other. */
+static void pass(ll_batcher *b, ll_batch_item *items, int n) {
     const size_t V = (size_t)b->model->c->model.vocab;
     ll_batch_run run = ll_network_begin(b->model, b->ws, &(ll_batch){.B = 1, .T = n, .tokens = b->tokens});
     run.streams = &b->set;
@@ -159,7 +158,6 @@ static ll_status pass(ll_batcher *b, ll_batch_item *items, int n) {
         logits += (size_t)rows * V;
         b->done[b->item[i]] += fed;
     }
-    return status;
 }
 
 ll_status ll_batcher_feed(ll_batcher *b, ll_batch_item *items, int count) {
@@ -167,7 +165,7 @@ ll_status ll_batcher_feed(ll_batcher *b, ll_batch_item *items, int count) {
     if (status) return status;
     memset(b->done, 0, (size_t)(count > 0 ? count : 0) * sizeof *b->done);
     for (int i = 0; i < count; i++) items[i].status = LL_OK;
-    for (int n; (n = gather(b, items, count)) > 0 && !status;) status = pass(b, items, n);
+    for (int n; (n = gather(b, items, count)) > 0;) pass(b, items, n);
     for (int i = 0; i < count && !status; i++) status = items[i].status;
     return status;
 }

@@ -7,7 +7,7 @@
 
 #include "attention/attention_stream.h"
 
-enum { FEW = 4 /* a stream of fewer tokens is left to one thread */ };
+enum { FEW = 4 /* a stream of so many tokens, or fewer, is left to one thread */ };
 
 typedef struct {
     const ll_batch_run *run;
@@ -57,7 +57,7 @@ static ll_status self_attention(job *j) {
         status = ll_attention_stream_reserve(set->span[i].attention[j->layer], set->span[i].n);
         few += set->span[i].n <= FEW;
     }
-    const int beside = few > 1 && set->floats;
+    const int beside = few > 1; /* of a batcher, which has scratch for each thread */
     for (int i = 0; i < set->count && !status; i++)
         if (!beside || set->span[i].n > FEW) status = feed(j, &set->span[i], set->scratch, set->workers);
     if (status || !beside) return status;

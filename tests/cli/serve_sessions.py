@@ -95,5 +95,8 @@ def test_learned(path):
     status, _, answer = s.post(a + "/generate", {"max_tokens": 400})
     check("400 where learned positions end", status == 400 and "positions end" in answer["error"]["message"], answer)
     check("the session is there", s.ask("GET", a)[2]["position"] == 128 and not s.ask("GET", a)[2]["busy"])
+    status, _, answer = s.post("/v1/completions", {"prompt": ["a" * 100, "b" * 100], "n": 2, "max_tokens": 400})
+    check("400 for all choices that come there in one step", status == 400 and "positions end" in answer["error"]["message"],
+          answer)
     check("others go on", s.post("/v1/completions", {"prompt": "a", "max_tokens": 3})[0] == 200)
     s.end()

@@ -84,7 +84,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
     const ll_attention_config *c = &op->c;
     const ll_feature_map *map = ll_s2_parts(op)->map;
     const double reach = c->encoding.clip - 1, F = map->features, E = c->E, keyless = c->encoding.keyless;
-    const double near = c->encoding.axes == 2 ? 2 * reach * (reach + 1) + 1 : (c->causal ? reach : 2 * reach) + 1;
+    const double before = c->encoding.axes == 2 ? reach * (reach + 1) : reach, near = (c->causal ? 1 : 2) * before + 1;
     const double each = ll_feature_map_cost(map) + F * (c->encoding.clip + 1) + E * (near + 1);
     ll_cost cost = ll_s2_has_keys(op) ? ll_operator_cost(ll_s2_parts(op)->keyed, keys) : (ll_cost){0};
     cost.multiply_adds += keyless * each;

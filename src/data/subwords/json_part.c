@@ -37,6 +37,11 @@ ll_status ll_part_pattern(const json_t *part, const char *name, int *regex, cons
     return ll_fail(LL_EFORMAT, "%s: its tokenizer has a %s without a pattern", name, ll_part_type(part));
 }
 
+ll_status ll_part_metaspace(const json_t *part, const char *name, const char **text) {
+    *text = ll_part_text(part, "replacement", "\xe2\x96\x81");
+    return **text ? LL_OK : ll_fail(LL_EFORMAT, "%s: its tokenizer has a Metaspace whose replacement is empty", name);
+}
+
 static int digit64(char c) {
     if (c >= 'A' && c <= 'Z') return c - 'A';
     if (c >= 'a' && c <= 'z') return c - 'a' + 26;

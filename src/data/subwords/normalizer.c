@@ -13,7 +13,7 @@ typedef struct {
     ll_normal_form form;
     int left, right; /* STRIP */
     ll_bert_rules bert;
-    ll_regex *regex;    /* REPLACE: or else `from` */
+    ll_regex *regex;   /* REPLACE: or else `from` */
     ll_grown from, to; /* REPLACE; PREPEND: to */
     ll_grown map;      /* CHARSMAP */
 } step;
@@ -100,15 +100,15 @@ void ll_normalizer_free(ll_normalizer *n) {
     ll_free(n);
 }
 
-static ll_status replace_text(const step *s, ll_grown *out, const uint8_t *text, size_t n) {
+ll_status ll_add_replaced(ll_grown *out, const uint8_t *text, size_t n, const ll_grown *from, const ll_grown *to) {
     ll_status status = LL_OK;
     size_t at = 0;
     while (at < n && !status) {
-        const uint8_t *found = memmem(text + at, n - at, s->from.at, s->from.n);
+        const uint8_t *found = memmem(text + at, n - at, from->at, from->n);
         const size_t stop = found ? (size_t)(found - text) : n;
         status = ll_grown_add(out, text + at, stop - at);
-        if (!status && found) status = ll_grown_add(out, s->to.at, s->to.n);
-        at = found ? stop + s->from.n : n;
+        if (!status && found) status = ll_grown_add(out, to->at, to->n);
+        at = found ? stop + from->n : n;
     }
     return status;
 }
@@ -143,7 +143,7 @@ static ll_status apply(const step *s, ll_grown *out, const uint8_t *text, size_t
     case LOWER: return ll_lower_all(out, text, n);
     case ACCENTS: return ll_strip_marks(out, text, n, 1);
     case STRIP: return strip(s, out, text, n);
-    case REPLACE: return s->regex ? replace_regex(s, out, text, n) : replace_text(s, out, text, n);
+    case REPLACE: return s->regex ? replace_regex(s, out, text, n) : ll_add_replaced(out, text, n, &s->from, &s->to);
     case PREPEND: {
         const ll_status status = n ? ll_grown_add(out, s->to.at, s->to.n) : LL_OK;
         return status ? status : ll_grown_add(out, text, n);

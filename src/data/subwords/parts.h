@@ -37,6 +37,8 @@ const json_t *ll_part_at(const json_t *part, const char *key, size_t i);
 LL_MUST_USE ll_status ll_part_unknown(const char *name, const char *what, const json_t *part);
 /* A pattern is {"String": ".."} or {"Regex": ".."}: which of them, and its text. */
 LL_MUST_USE ll_status ll_part_pattern(const json_t *part, const char *name, int *regex, const char **text);
+/* What a Metaspace writes for a blank. */
+LL_MUST_USE ll_status ll_part_metaspace(const json_t *part, const char *name, const char **text);
 /* Base 64 into bytes. */
 LL_MUST_USE ll_status ll_part_base64(ll_grown *out, const char *text, const char *name);
 
@@ -48,6 +50,9 @@ LL_MUST_USE ll_status ll_normalizer_create(ll_normalizer **out, const json_t *pa
 void ll_normalizer_free(ll_normalizer *n);
 /* Adds the normalised text to out. */
 LL_MUST_USE ll_status ll_normalize(const ll_normalizer *n, ll_grown *out, const uint8_t *text, size_t size);
+/* Adds the text with `to` in place of each `from`, which is not empty. */
+LL_MUST_USE ll_status ll_add_replaced(ll_grown *out, const uint8_t *text, size_t n, const ll_grown *from,
+                                      const ll_grown *to);
 
 /* ---- bert_normalizer.c, charsmap.c: two of its steps ---- */
 

@@ -17,7 +17,7 @@ typedef struct {
     behaviour does;
     int invert;
     ll_regex *regex;
-    ll_grown pattern; /* BY_TEXT; of a Metaspace: what a blank becomes */
+    ll_grown pattern;  /* BY_TEXT; of a Metaspace: what a blank becomes */
     int blank;         /* a blank goes before a text that has none: 1: always, 2: before the first alone */
     int spells_blanks; /* Metaspace: blanks become the pattern */
 } step;
@@ -51,15 +51,16 @@ static ll_status read_split(step *s, const json_t *part, const char *name) {
     return regex ? ll_regex_create(&s->regex, text, name) : ll_grown_add(&s->pattern, text, strlen(text));
 }
 
-static ll_status read_metaspace(step *s, const json_t *part) {
-    const char *spelled = ll_part_text(part, "replacement", "\xe2\x96\x81");
+static ll_status read_metaspace(step *s, const json_t *part, const char *name) {
+    const char *spelled;
+    const ll_status status = ll_part_metaspace(part, name, &spelled);
     const char *scheme =
         ll_part_text(part, "prepend_scheme", ll_part_flag(part, "add_prefix_space", 1) ? "always" : "never");
     s->kind = ll_part_flag(part, "split", 1) ? BY_TEXT : BY_NOTHING;
     s->does = WITH_NEXT;
     s->spells_blanks = 1;
     s->blank = !strcmp(scheme, "always") ? 1 : !strcmp(scheme, "first") ? 2 : 0;
-    return ll_grown_add(&s->pattern, spelled, strlen(spelled));
+    return status ? status : ll_grown_add(&s->pattern, spelled, strlen(spelled));
 }
 
 static ll_status read_byte_level(ll_pretokenizer *p, step *s, const json_t *part, const char *name) {
@@ -79,7 +80,7 @@ static ll_status read_step(ll_pretokenizer *p, const json_t *part, const char *n
     if (!s) return ll_fail(LL_EFORMAT, "%s: its tokenizer has more than %d pre_tokenizers", name, STEPS_MOST);
     if (!strcmp(type, "ByteLevel")) return read_byte_level(p, s, part, name);
     if (!strcmp(type, "Split")) return read_split(s, part, name);
-    if (!strcmp(type, "Metaspace")) return read_metaspace(s, part);
+    if (!strcmp(type, "Metaspace")) return read_metaspace(s, part, name);
     if (!strcmp(type, "Whitespace")) {
         s->invert = 1, s->does = REMOVED;
         return ll_regex_create(&s->regex, "\\w+|[^\\w\\s]+", name);
@@ -224,19 +225,11 @@ static ll_status cut(const step *s, ll_word_list *out, const uint8_t *text, size
 
 /* The word with blanks as the step has them. */
 static ll_status spell(const step *s, ll_grown *out, const uint8_t *word, size_t n, int first) {
-    const uint8_t *blank = s->spells_blanks ? s->pattern.at : (const uint8_t *)" ";
-    const size_t size = s->spells_blanks ? s->pattern.n : 1;
-    const int has = *word == ' ' || (s->spells_blanks && n >= size && !memcmp(word, blank, size));
-    ll_status status = s->blank && !has && (s->blank == 1 || first) ? ll_grown_add(out, blank, size) : LL_OK;
-    if (!s->spells_blanks) return status ? status : ll_grown_add(out, word, n);
-    for (size_t i = 0; i < n && !status;) {
-        const uint8_t *found = memchr(word + i, ' ', n - i);
-        const size_t stop = found ? (size_t)(found - word) : n;
-        status = ll_grown_add(out, word + i, stop - i);
-        if (!status && found) status = ll_grown_add(out, blank, size);
-        i = stop + 1;
-    }
-    return status;
+    const ll_grown plain = {(uint8_t[]){' '}, 1, 1}, *blank = s->spells_blanks ? &s->pattern : &plain;
+    const int has = *word == ' ' || (n >= blank->n && !memcmp(word, blank->at, blank->n));
+    const ll_status status =
+        s->blank && !has && (s->blank == 1 || first) ? ll_grown_add(out, blank->at, blank->n) : LL_OK;
+    return status ? status : ll_add_replaced(out, word, n, &plain, blank);
 }
 
 static ll_status apply(const step *s, ll_word_list *out, const ll_word_list *in, int first) {

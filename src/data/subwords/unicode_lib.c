@@ -91,7 +91,7 @@ struct ll_regex {
 struct ll_regex_walk {
     const ll_regex *regex;
     const uint8_t *text;
-    size_t n, at, valid; /* text[at, valid) is UTF-8 */
+    size_t n, at, run, valid; /* text[run, valid) is UTF-8, of which text[run, at) is done */
     pcre2_match_data *data;
 };
 
@@ -185,19 +185,24 @@ static int next_run(ll_regex_walk *w) {
     for (w->at = w->valid; w->at < w->n && ll_char_at(w->text + w->at, w->n - w->at, &size) < 0;) w->at++;
     for (w->valid = w->at; w->valid < w->n && ll_char_at(w->text + w->valid, w->n - w->valid, &size) >= 0;)
         w->valid += size;
+    w->run = w->at;
     return w->at < w->valid;
+}
+
+/* Only the run is given to PCRE2, which also looks back from w->at and takes all that it sees for UTF-8. */
+static int match(const ll_regex_walk *w, uint32_t more) {
+    return pcre2_match(w->regex->code, w->text + w->run, w->valid - w->run, w->at - w->run,
+                       PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY | more, w->data, NULL);
 }
 
 ll_status ll_regex_next(ll_regex_walk *w, size_t *begin, size_t *end) {
     *begin = *end = w->n;
     while (w->at < w->valid || next_run(w)) {
-        const uint32_t options = PCRE2_NO_UTF_CHECK | PCRE2_NOTEMPTY;
-        int found = pcre2_match(w->regex->code, w->text, w->valid, w->at, options, w->data, NULL);
-        if (found == PCRE2_ERROR_JIT_STACKLIMIT)
-            found = pcre2_match(w->regex->code, w->text, w->valid, w->at, options | PCRE2_NO_JIT, w->data, NULL);
+        int found = match(w, 0);
+        if (found == PCRE2_ERROR_JIT_STACKLIMIT) found = match(w, PCRE2_NO_JIT);
         if (found >= 0) {
             const PCRE2_SIZE *at = pcre2_get_ovector_pointer(w->data);
-            *begin = at[0], *end = at[1];
+            *begin = w->run + at[0], *end = w->run + at[1];
             if (*begin < w->at || *end <= *begin || *end > w->valid)
                 return ll_fail(LL_EFORMAT, "a regular expression of the tokenizer matches backwards");
             w->at = *end;

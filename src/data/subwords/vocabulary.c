@@ -6,7 +6,6 @@
 #include "data/subwords/parts.h"
 
 enum { TOKENS_MOST = 1 << 22 };
-static const char metaspace[] = "\xe2\x96\x81";
 
 /* ---- The vocabulary ---- */
 
@@ -163,20 +162,42 @@ static ll_status decode_wordpiece(ll_token_texts *t, const char *prefix, int cle
     return status;
 }
 
-/* What stands for a blank becomes one, and <0x0A> its byte. */
-static void decode_metaspace(ll_token_texts *t, const char *mark, const ll_vocab *v) {
-    const size_t n = strlen(mark);
-    for (int i = 0; i < t->count; i++) {
+static ll_status replace(ll_token_texts *t, const char *from, const char *to) {
+    const ll_grown old = {(uint8_t *)from, strlen(from), 0}, new = {(uint8_t *)to, strlen(to), 0};
+    ll_status status = LL_OK;
+    for (int i = 0; i < t->count && !status; i++) {
         ll_token_text *own = &t->text[i];
-        if (!own->at || own->added) continue;
-        for (uint8_t *at; n && (at = memmem(own->at, own->n, mark, n));) {
-            *at = ' ';
-            memmove(at + 1, at + n, own->n - (size_t)(at - own->at) - n);
-            own->n -= n - 1;
-        }
+        ll_grown b = {0};
+        if (own->added || !own->at || !memmem(own->at, own->n, from, old.n)) continue;
+        status = ll_add_replaced(&b, own->at, own->n, &old, &new);
+        ll_free(own->at);
+        own->at = b.at;
+        own->n = b.n;
     }
+    return status;
+}
+
+static ll_status decode_metaspace(ll_token_texts *t, const json_t *part, const char *name) {
+    const char *from;
+    const ll_status status = ll_part_metaspace(part, name, &from);
+    return status ? status : replace(t, from, " ");
+}
+
+static ll_status decode_replace(ll_token_texts *t, const json_t *part, const char *name) {
+    const char *from;
+    int regex;
+    const ll_status status = ll_part_pattern(part, name, &regex, &from);
+    if (status) return status;
+    if (!regex) return replace(t, from, ll_part_text(part, "content", ""));
+    return ll_fail(LL_EFORMAT, "%s: the decoder of its tokenizer has a regular expression, which is not supported",
+                   name);
+}
+
+/* <0x0A> becomes its byte. */
+static void decode_bytes(ll_token_texts *t, const ll_vocab *v) {
     for (int i = 0; i < 256 && v->byte_token[0] >= 0; i++) {
         ll_token_text *own = &t->text[v->byte_token[i]];
+        if (!own->n) continue; /* the vocabulary gives its number to an empty text, too */
         own->at[0] = (uint8_t)i;
         own->n = 1;
     }
@@ -193,16 +214,17 @@ ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_
             status = decode_wordpiece(t, ll_part_text(one, "prefix", "##"), ll_part_flag(one, "cleanup", 1));
             *blank = 1;
         } else if (!strcmp(type, "Metaspace")) {
-            decode_metaspace(t, ll_part_text(one, "replacement", metaspace), v);
+            status = decode_metaspace(t, one, name);
             *blank = strcmp(ll_part_text(one, "prepend_scheme", "always"), "never") &&
                      ll_part_flag(one, "add_prefix_space", 1);
         } else if (!strcmp(type, "Replace")) {
-            decode_metaspace(t, ll_part_text(json_object_get(one, "pattern"), "String", metaspace), v);
+            status = decode_replace(t, one, name);
         } else if (!strcmp(type, "Strip")) {
             *blank = json_integer_value(json_object_get(one, "start")) > 0;
         } else if (strcmp(type, "ByteFallback") && strcmp(type, "Fuse") && strcmp(type, "ByteLevel")) {
             status = ll_part_unknown(name, "decoder", one);
         }
     }
+    if (!status) decode_bytes(t, v);
     return status;
 }

@@ -1,0 +1,58 @@
+/* An imported model goes back to its folder whole, or with an error, where the JSON of its headers finds no memory. The
+ * formats themselves are in tests/cli/import.sh. */
+#include "folder.h"
+
+#include "exchange/family.h"
+
+static const char config[] = "{\"model_type\":\"gpt2\",\"n_embd\":4,\"n_layer\":1,\"n_head\":1,\"n_positions\":8,"
+                             "\"vocab_size\":5}";
+static const char header[] = "{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[5,4],\"data_offsets\":[0,80]}}";
+
+static long allocations, refused_at; /* of jansson; refused_at = 0: none is refused */
+
+static void *allocate(size_t size) { return ++allocations == refused_at ? NULL : malloc(size); }
+
+/* A model with one tensor of the folder that it came from. */
+static ll_model *imported(void) {
+    const ll_bytes bytes = {(uint8_t *)config, sizeof config - 1};
+    json_t *names = json_object();
+    ll_reading r;
+    ll_model *model = NULL;
+    CHECK_OK(ll_reading_begin(&r, &bytes, "config.json", names));
+    CHECK_OK(ll_model_create(&model, r.recipe));
+    CHECK_OK(ll_model_keep_origin(model, "config.json", config, sizeof config - 1));
+    CHECK_OK(ll_model_keep_origin(model, "model.safetensors", header, sizeof header - 1));
+    ll_reading_free(&r);
+    json_decref(names);
+    return model;
+}
+
+static void memory_may_be_refused(void **state) {
+    (void)state;
+    ll_model *model = imported();
+    ll_status status = LL_ENOMEM;
+    long n = 0;
+    while (status) {
+        allocations = 0;
+        refused_at = ++n;
+        status = ll_model_export(model, at("again"));
+        refused_at = 0;
+        if (status) assert_int_equal(status, LL_ENOMEM);
+        ll_safetensors *file = NULL;
+        if (!access(at("again/model.safetensors"), F_OK)) { /* what is written is whole */
+            CHECK_OK(ll_safetensors_open(&file, at("again/model.safetensors")));
+            const ll_st_tensor *t = ll_safetensors_find(file, "wte.weight");
+            assert_non_null(t);
+            assert_memory_equal(t->data, ll_model_tensor(model, 0).data, 80);
+            ll_safetensors_free(file);
+        }
+    }
+    assert_true(n > 20);
+    ll_model_free(model);
+}
+
+int main(void) {
+    json_set_alloc_funcs(allocate, free);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_may_be_refused)};
+    return cmocka_run_group_tests_name("export", tests, make_folder, remove_folder);
+}

@@ -1,0 +1,79 @@
+/* Messages of ranks, over a transport of the test's own. */
+#include "test.h"
+
+#include <stdatomic.h>
+#include <time.h>
+
+#include "dist/dist.h"
+#include "dist/launch.h"
+
+enum { FIRST = LL_TAG_BUCKET, SECOND };
+
+static atomic_int second_begun, looking, returned, early, stopped;
+
+static int start(int *rank, int *size, char *host, int room) {
+    *rank = 0, *size = 1;
+    snprintf(host, (size_t)room, "here");
+    return 0;
+}
+
+static int send_nothing(const void *data, int n, int to, int tag, ll_request *request) {
+    (void)data, (void)n, (void)to, (void)tag, (void)request;
+    return 1;
+}
+
+static int receive(void *data, int n, int from, int tag, ll_request *request) {
+    (void)n, (void)from;
+    request->word = data;
+    *(int *)data = tag;
+    if (tag == SECOND) second_begun = 1;
+    return 0;
+}
+
+/* The first message arrives as soon as both are on their way. In the same round the thread then looks at the second
+ * one, and meanwhile the first one's owner waits for it. */
+static int test(ll_request *request, int *done) {
+    *done = second_begun;
+    if (*(int *)request->word == FIRST || !second_begun) return 0;
+    looking = 1;
+    for (int i = 0; i < 200 && !returned; i++) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    early = returned;
+    return 0;
+}
+
+static void forget(ll_request *request) { (void)request; }
+static void stop(void) { stopped = 1; }
+static void abort_all(int code) { (void)code; }
+
+static const ll_transport transport = {LL_TRANSPORT_ABI, "test", start, send_nothing, receive, test,
+                                       forget,           stop,   abort_all};
+
+/* In the place of launch.c. */
+ll_status ll_launch(const ll_transport **out) {
+    *out = &transport;
+    return LL_OK;
+}
+int ll_launch_wait(void) { return 60; }
+int ll_dist_launch_rank(void) { return 0; }
+
+/* A message that its owner is told of, whose memory it may use again, is one that the thread has let go. */
+static void a_message_is_done_when_it_has_left_the_list(void **state) {
+    (void)state;
+    ll_message first, second;
+    int a, b;
+    assert_int_equal(ll_dist_start(), LL_OK);
+    ll_dist_receive(&first, &a, sizeof a, 0, FIRST);
+    ll_dist_receive(&second, &b, sizeof b, 0, SECOND);
+    while (!looking) nanosleep(&(struct timespec){0, 1000000}, NULL);
+    assert_int_equal(ll_dist_wait(&first, 1), LL_OK);
+    returned = 1;
+    assert_int_equal(ll_dist_wait(&second, 1), LL_OK);
+    assert_false(early);
+    assert_int_equal(ll_dist_end(0), 0);
+    assert_true(stopped);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_message_is_done_when_it_has_left_the_list)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
