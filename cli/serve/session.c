@@ -62,9 +62,7 @@ static ll_session *add(const char *id, ll_served *m, const char *owner) {
 ll_session *ll_session_next(const ll_session *s) { return s ? s->older : newest; }
 
 int ll_session_owned(const ll_session *s, int key) {
-    char owner[17];
-    ll_keys_owner(key, owner);
-    return !strcmp(owner, s->owner);
+    return !strcmp(ll_keys_owner(key), s->owner);
 }
 
 /* ---- Files ---- */
@@ -188,7 +186,7 @@ static int count_owned(int key) {
 ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why) {
     static const char digits[] = "0123456789abcdef";
     unsigned char word[12];
-    char id[LL_SESSION_ID] = "sess_", owner[17];
+    char id[LL_SESSION_ID] = "sess_";
     ll_stream *stream = NULL;
     if (count_owned(key) >= ll_serve.sessions) {
         ll_refuse(why, 429, "", "there are %lld sessions, as many as one key may have; delete one",
@@ -213,8 +211,7 @@ ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why) {
         ll_stream_free(stream);
         return NULL;
     }
-    ll_keys_owner(key, owner);
-    ll_session *s = add(id, m, owner);
+    ll_session *s = add(id, m, ll_keys_owner(key));
     s->dirty = 1;
     hold(s, stream);
     return s;
@@ -269,17 +266,17 @@ void ll_session_delete(ll_session *s) {
 /* ---- From run to run ---- */
 
 /* A file of ours, sess_ID.OWNER.KIND; 0: something else. What a server that was killed left half-written goes. */
-static int parse_name(const char *name, char id[LL_SESSION_ID], char owner[17], char kind[6]) {
+static int parse_name(const char *name, char id[LL_SESSION_ID], char owner[LL_OWNER + 1], char kind[6]) {
     int end = 0;
     if (sscanf(name, "%37[a-f0-9s_].%16[a-f0-9].%5[a-z]%n", id, owner, kind, &end) != 3) return 0;
-    if (strlen(id) != LL_SESSION_ID - 1 || strlen(owner) != 16) return 0;
+    if (strlen(id) != LL_SESSION_ID - 1 || strlen(owner) != LL_OWNER) return 0;
     if (strcmp(kind, "state") != 0 && strcmp(kind, "swap") != 0) return 0;
     if (!strncmp(name + end, ".tmp-", 5)) (void)unlinkat(lock, name, 0);
     return !name[end];
 }
 
 static void adopt(const char *name) {
-    char id[LL_SESSION_ID], owner[17], kind[6];
+    char id[LL_SESSION_ID], owner[LL_OWNER + 1], kind[6];
     if (!parse_name(name, id, owner, kind)) return;
     ll_served *m = ll_served_of(id);
     if (!m) return; /* of a model that is not served now: it stays where it is */

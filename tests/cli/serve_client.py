@@ -199,6 +199,13 @@ def test_queue():
         if b" 429 " not in refused:
             held.remove(ready[0])
     check("429 and Retry-After where too many wait", refused and b" 429 " in refused and b"Retry-After" in refused, refused)
+    counted, tries = False, 50
+    while not counted and (tries := tries - 1):
+        held.append(s.raw(long))
+        time.sleep(0.1)
+        s.post("/v1/embeddings", {"input": "a"})  # has a queue of its own
+        counted = "longline_waiting_requests 1\n" in s.ask("GET", "/metrics")[2]
+    check("those that wait are counted", counted)
     for c in [first, *held]:
         c.close()
     check("it ends all the same", s.end() == 0)
