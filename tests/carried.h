@@ -57,8 +57,9 @@ static inline float *saved_for(const ll_attention *op, const ll_attention_call *
 
 typedef void pair_check(const ll_attention_config *c, const char *name);
 
-/* Every kernel with every position that goes with it; returns how many. with_eps (NULL: not) are favor's once more, with
- * the sums that an eps needs. Sums of weights of both signs come near 0: nothing could be compared after a division. */
+/* Every kernel with every position that goes with it; returns how many. with_eps (NULL: not) are favor's once more,
+ * with the sums that an eps needs. Sums of weights of both signs come near 0: nothing could be compared after a
+ * division. */
 static inline int check_pairs(int causal, pair_check *check, pair_check *with_eps) {
     char name[80];
     int ran = 0;
