@@ -19,7 +19,6 @@ struct ll_subwords {
     ll_wordpiece *wordpiece;
     ll_unigram_model *unigram;
     ll_around around;
-    int blank; /* decoding takes a blank away */
     ll_token_texts texts;
 };
 
@@ -44,7 +43,7 @@ static ll_status read_parts(ll_subwords *s, const json_t *json, const char *name
         status = ll_vocab_read(&s->vocab, &s->texts, json, name);
     }
     if (!status) status = create_model(s, json_object_get(json, "model"));
-    if (!status) status = ll_token_texts_decode(&s->texts, json, &s->vocab, &s->blank, name);
+    if (!status) status = ll_token_texts_decode(&s->texts, json, &s->vocab, name);
     for (int end = 0; end < 2 && !status; end++) {
         const ll_tokens *t = end ? &s->around.after : &s->around.before;
         for (size_t i = 0; i < t->n; i++)
@@ -101,8 +100,6 @@ const char *ll_subwords_text(const ll_subwords *s, int token, size_t *size) {
     *size = s->texts.text[token].n;
     return (const char *)s->texts.text[token].at;
 }
-
-int ll_subwords_has_blank(const ll_subwords *s) { return s->blank; }
 
 const int32_t *ll_subwords_around(const ll_subwords *s, int end, size_t *count) {
     const ll_tokens *t = end ? &s->around.after : &s->around.before;
