@@ -27,6 +27,9 @@ void ll_word_list_free(ll_word_list *w);
 
 /* ---- json_part.c: what parts read ---- */
 
+/* The object of a tokenizer.json. */
+LL_MUST_USE ll_status ll_part_load(json_t **json, const ll_bytes *bytes, const char *name);
+
 /* The "type" of a part, "" where it has none or is null. */
 const char *ll_part_type(const json_t *part);
 /* A text or a flag of a part; `fallback` where it is missing or null. */

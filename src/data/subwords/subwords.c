@@ -3,12 +3,8 @@
 
 #include <string.h>
 
-#include "base/json.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "data/subwords/parts.h"
-
-enum { DEPTH = 24 };
 
 struct ll_subwords {
     ll_normalizer *normalizer;
@@ -56,19 +52,13 @@ static ll_status read_parts(ll_subwords *s, const json_t *json, const char *name
 }
 
 ll_status ll_subwords_create(ll_subwords **out, const ll_bytes *bytes, const char *name) {
-    json_error_t error;
-    int refused;
+    json_t *json;
     ll_status status = ll_unicode_check();
     if (status) return status;
-    if (ll_json_is_deep(bytes->data, bytes->size, DEPTH))
-        return ll_fail(LL_EFORMAT, "%s: its tokenizer is nested more than %d deep", name, DEPTH);
     ll_subwords *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
-    json_t *json = ll_json_load(bytes->data, bytes->size, 0, &error, &refused);
-    status = refused                ? ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", name)
-             : json_is_object(json) ? read_parts(s, json, name)
-                                    : ll_fail(LL_EFORMAT, "%s: its tokenizer is no JSON object: %s", name,
-                                              json ? "it is something else" : error.text);
+    status = ll_part_load(&json, bytes, name);
+    if (!status) status = read_parts(s, json, name);
     json_decref(json);
     if (status)
         ll_subwords_free(s);
