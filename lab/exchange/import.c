@@ -11,7 +11,7 @@
 #include "exchange/family.h"
 #include "longline-lab.h"
 
-enum { FILE_MOST = 1 << 26 }; /* prefix of files beside the weights */
+enum { FILE_MOST = 1 << 26 }; /* bytes of a file beside the weights */
 
 /* Files of a model, stored for an export if they exist. */
 static const char *const beside[] = {
