@@ -14,12 +14,14 @@ import csv
 import math
 import os
 import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-PIECE, BUCKET, EAGER = 16384, 1 << 18, 1 << 20  # floats, floats, bytes: below it a message is sent unasked
+PIECE, BUCKET, MOST_BUCKETS = 16384, 1 << 18, 2048  # floats, floats, buckets of a block
+EAGER = 1 << 20  # bytes: a message below it is sent unasked
 
 
 # ---- The model ----
@@ -35,7 +37,7 @@ def message(k, link):
 
 def buckets(block, ranks):
     """Floats of each bucket of a block, from the first."""
-    least = max(BUCKET, ranks * PIECE)
+    least = max(BUCKET, ranks * PIECE, math.ceil(block / MOST_BUCKETS))
     size = math.ceil(least / PIECE) * PIECE
     return [min(size, block - at) for at in range(0, block, size)]
 
@@ -304,10 +306,11 @@ def draw_nodes(path):
     nodes = [1, 4, 16, 64, 256, 1024]
     figure = Figure('Data parallel at 25 Gbit/s, so many tokens a node and step', 'nodes', 'efficiency', nodes,
                     0.75, 1.0, form=percent)
-    for tokens in (131072, 16384):
+    for tokens in (131072, 32768, 16384):
         for model in MODELS:
             points = [(n, efficiency(model, n, tokens)) for n in nodes]
-            figure.curve(f'{model["name"]}, {tokens // 1024} Ki tokens', points, dashed=tokens < 131072)
+            if tokens != 32768:  # which is only printed
+                figure.curve(f'{model["name"]}, {tokens // 1024} Ki tokens', points, dashed=tokens < 131072)
             print(f'{model["name"]}, {tokens} tokens a node: ' + ', '.join(f'{n} {percent(e)}' for n, e in points))
     figure.write(path)
 
@@ -331,12 +334,15 @@ def draw_sequence(path):
 def predict(args):
     with open(args.csv, newline='') as file:
         rows = list(csv.DictReader(file))
-    worst = 0
+    off = []
     for r in rows:
         link = {'a': 1e-6 * float(r['a_us']), 'G': 1e-9 * float(r['ns_per_byte']), 'g': 1e-6 * float(r['gap_us'])}
         r['model_s'] = step(int(r['parameters']), 6, float(r['compute_s']), int(r['ranks']), link)
-        worst = max(worst, abs(r['model_s'] / float(r['step_s']) - 1))
-    print(f'{len(rows)} steps measured; the model is off by at most {100 * worst:.1f} %')
+        off.append(100 * abs(r['model_s'] / float(r['step_s']) - 1))
+    print(f'{len(rows)} steps measured; the model is off by at most {max(off):.1f} %, {statistics.median(off):.1f} % in '
+          'the median')
+    hidden = [100 * float(r['hidden']) for r in rows]
+    print(f'of the communication {min(hidden):.0f} to {max(hidden):.0f} % is hidden')
     draw_links(rows, os.path.join(args.out, 'scaling-links.svg'))
     draw_nodes(os.path.join(args.out, 'scaling-nodes.svg'))
     draw_sequence(os.path.join(args.out, 'scaling-sequence.svg'))

@@ -55,4 +55,30 @@ static inline float *saved_for(const ll_attention *op, const ll_attention_call *
     return saved;
 }
 
+typedef void pair_check(const ll_attention_config *c, const char *name);
+
+/* Every kernel with every position that goes with it; returns how many. with_eps (NULL: not) are favor's once more,
+ * with the sums that an eps needs. Sums of weights of both signs come near 0: nothing could be compared after a
+ * division. */
+static inline int check_pairs(int causal, pair_check *check, pair_check *with_eps) {
+    char name[80];
+    int ran = 0;
+    make_numbers();
+    for (int kernel = 0; kernel < KERNELS; kernel++)
+        for (int position = 0; position < POSITIONS; position++) {
+            ll_attention_config c;
+            if (!describe(&c, kernel, position, causal, 0)) continue;
+            const int moved = position == LL_POSITION_ROPE_LINEAR || position == LL_POSITION_ORTHOGONAL;
+            const ll_map *map = ll_map_of(c.kernel);
+            if ((map && map->sign) || position == LL_POSITION_ORTHOGONAL) c.den = LL_DEN_NONE;
+            snprintf(name, sizeof name, "%s %s%s", kernel_names[kernel], position_names[position],
+                     causal ? " causal" : "");
+            check(&c, name);
+            c.feature_eps = 1e-3f;
+            if (with_eps && kernel == LL_KERNEL_FAVOR && causal && !moved) with_eps(&c, name);
+            ran++;
+        }
+    return ran;
+}
+
 #endif

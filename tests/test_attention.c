@@ -1,5 +1,5 @@
 /* The attention operator against its definition in double (oracle.c): forward and backward, every kernel, position
- * and rule in random sizes, all tile sizes, and lengths around every edge of tiles and stretches. */
+ * and rule in random sizes, all tile sizes, and lengths around every edge of tiles and chunks. */
 #include "drawn.h"
 
 /* A stopped or differentiated maximum, every kernel and rule: the oracle's gradients are those of its y. */
@@ -112,7 +112,7 @@ static void test_sums_of_many(void **state) {
 
 static void test_edges_of_tiles(void **state) {
     (void)state;
-    /* a stretch of states is 256 tokens for these tiles */
+    /* a state is saved every 256 tokens for these tiles */
     static const int tiles[] = {1, 2, 16, 64, 256}, lengths[] = {1, 15, 16, 17, 63, 65, 127, 129, 255, 257, 530};
     uint64_t seed = 3;
     for (int kind = 0; kind < KINDS; kind++)
@@ -203,7 +203,7 @@ static void test_threads_give_the_same_bits(void **state) {
     }
 }
 
-/* Fewer heads than threads, and sequences of some stretches (16 tiles): threads share a head. */
+/* Fewer heads than threads, and sequences of some chunks (16 tiles): threads share a head. */
 static void test_threads_share_a_head(void **state) {
     (void)state;
     uint64_t seed = 6;

@@ -66,21 +66,7 @@ static void check_packed_rows(const ll_attention_config *config, const char *nam
 
 static void test_packed_rows_hand_on(void **state) {
     (void)state;
-    char name[80];
-    int ran = 0;
-    make_numbers();
-    for (int kernel = 0; kernel < KERNELS; kernel++)
-        for (int position = 0; position < POSITIONS; position++) {
-            ll_attention_config c;
-            if (!describe(&c, kernel, position, 1, 0)) continue;
-            /* Sums of weights of both signs come near 0: nothing could be compared after a division. */
-            const ll_map *map = ll_map_of(c.kernel);
-            if ((map && map->sign) || position == LL_POSITION_ORTHOGONAL) c.den = LL_DEN_NONE;
-            snprintf(name, sizeof name, "%s %s", kernel_names[kernel], position_names[position]);
-            check_packed_rows(&c, name);
-            ran++;
-        }
-    assert_true(ran > 70);
+    assert_true(check_pairs(1, check_packed_rows, NULL) > 70);
 }
 
 int main(void) {

@@ -58,7 +58,7 @@ static void check_call(const char *what, const ll_attention *op, arrays *all, co
     zeros_between(what, &c->dv, s, count, 1, c->S, H, E);
 }
 
-/* Sequences in rows of ROOM: of one token, of none, longer than a stretch of tiles, with gaps, to the row's end. */
+/* Sequences in rows of ROOM: of one token, of none, longer than a chunk of tiles, with gaps, to the row's end. */
 static const ll_segment packed[] = {{0, 0, 17, 0, 17},   {0, 17, 1, 17, 1}, {0, 20, 0, 20, 0},
                                     {0, 21, 37, 21, 37}, {1, 3, 5, 3, 5},   {1, 8, 62, 8, 62}};
 /* And with keys of their own: cross attention. */
@@ -104,7 +104,7 @@ static void test_every_pair(void **state) {
                          : form == 1 ? "bidirectional"
                                      : "cross");
                 if (ll_attention_create(&op, &c)) fail_msg("%s: %s", what, ll_error());
-                ll_attention_set_tile(op, 2); /* stretches of 32 */
+                ll_attention_set_tile(op, 2); /* chunks of 32 */
                 check_ragged(what, op, form == 2);
                 check_packed(what, op, form == 2);
                 ll_attention_free(op);

@@ -149,12 +149,12 @@ static double most_saved(const ll_bench_case *cases, int n) {
     return most;
 }
 
-/* By default softmax runs only where it does not take minutes. The figure needs a few more lengths. */
+/* Of the usual systems, without a pattern: softmax runs only where it does not take minutes. The figure needs a few
+ * more lengths. */
 static int usual(const ll_bench *b, const ll_bench_case *c) {
     const int kind = c->kind, T = c->T;
     const int softmax = KIND[kind].kernel == LL_KERNEL_SOFTMAX;
     int listed = 0;
-    if (kind >= USUAL && !b->pattern) return 0;
     for (int i = 0; i < b->lengths; i++) listed |= b->length[i] == T;
     if (listed && (!softmax || c->row.flops < 2.5e11)) return 1;
     const int shown = !strcmp(KIND[kind].name, "relu+permute") || kind == 0 || softmax;
@@ -185,9 +185,9 @@ static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors
                 snprintf(c.row.name, sizeof c.row.name, "attention/%s/%s/%s/%d", KIND[kind].name,
                          causal ? "causal" : "bidir", backward ? "fwdbwd" : "fwd", T);
                 c.row.tokens = T;
-                if (b->pattern ? !ll_bench_wanted(b, c.row.name, 0) : kind >= USUAL) continue;
+                if (!ll_bench_wanted(b, c.row.name, kind < USUAL)) continue;
                 c.row.flops = needed(&c);
-                if (ll_bench_wanted(b, c.row.name, usual(b, &c))) cases[n++] = c;
+                if (b->pattern || usual(b, &c)) cases[n++] = c;
             }
     return n;
 }

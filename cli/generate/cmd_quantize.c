@@ -26,6 +26,7 @@ static int quantize(int n, const char **words) {
     int code = ll_target_check("--out", out);
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
+    const long long before = bytes_of(words[0]); /* which --out may replace */
     code = ll_round_weights(model, weights);
     if (code < 0) {
         const ll_status status = ll_model_save(model, out);
@@ -33,8 +34,7 @@ static int quantize(int n, const char **words) {
     }
     ll_model_free(model);
     if (!code)
-        printf("quantize.model=%s\nquantize.bytes_before=%lld\nquantize.bytes=%lld\n", out, bytes_of(words[0]),
-               bytes_of(out));
+        printf("quantize.model=%s\nquantize.bytes_before=%lld\nquantize.bytes=%lld\n", out, before, bytes_of(out));
     return code;
 }
 

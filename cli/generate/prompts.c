@@ -98,8 +98,8 @@ static int take(ll_model *model, const ll_question *q, int64_t i, const char *li
     size_t found = *size;
     ll_status status = ll_dist_collect(&found, sizeof found, from);
     if (status) return ll_failed(status, NULL);
-    if (ll_dist_ranks().rank) return ll_dist_collect(*text, found == SIZE_MAX ? 0 : found, from) ? 1 : -1;
-    if (found == SIZE_MAX) return answer(model, q, i, line, n, text, size);
+    if (found == SIZE_MAX) return ll_dist_ranks().rank ? -1 : answer(model, q, i, line, n, text, size);
+    if (ll_dist_ranks().rank) return ll_dist_collect(*text, found, from) ? 1 : -1;
     if (!(*text = malloc(found + 1))) return ll_fail_message("out of memory");
     *size = found;
     status = ll_dist_collect(*text, found, from);

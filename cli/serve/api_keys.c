@@ -11,7 +11,7 @@
 enum { MOST = 1000, NAME = 64 };
 static struct {
     uint8_t digest[SHA256_DIGEST_LENGTH];
-    char name[NAME];
+    char name[NAME], owner[LL_OWNER + 1];
 } *keys;
 static int n;
 
@@ -30,6 +30,7 @@ static int read_line(const char *path, int line, char *text) {
                         strlen(key));
     if (n == MOST) return ll_usage("%s has more than %d keys", path, MOST);
     digest(keys[n].digest, key);
+    for (int i = 0; i < LL_OWNER / 2; i++) snprintf(keys[n].owner + 2 * i, 3, "%02x", keys[n].digest[i]);
     if (name)
         snprintf(keys[n].name, NAME, "%s", name);
     else
@@ -75,6 +76,4 @@ int ll_keys_find(const char *authorization) {
 
 const char *ll_keys_name(int key) { return key > 0 ? keys[key - 1].name : ""; }
 
-void ll_keys_owner(int key, char owner[17]) {
-    for (int i = 0; i < 8; i++) snprintf(owner + 2 * i, 3, "%02x", key > 0 ? keys[key - 1].digest[i] : 0u);
-}
+const char *ll_keys_owner(int key) { return key > 0 ? keys[key - 1].owner : "0000000000000000"; }

@@ -45,17 +45,17 @@ static int serve_models(int n, const char **paths) {
     int code = ll_keys_load(ll_serve.keys);
     if (code < 0) code = ll_served_load(n, paths);
     if (code < 0) code = ll_sessions_open();
-    if (code < 0) code = ll_engine_start();
+    if (code < 0) code = ll_side_start();
     if (code >= 0) return code;
-    code = ll_side_start();
-    if (code < 0) code = ll_http_start();
+    const int running = (code = ll_engine_start()) < 0;
+    if (running) code = ll_http_start();
     const int served = code < 0;
     if (served) {
         for (int i = 0; i < ll_served_models; i++) ll_print("model '%s'", ll_served_model[i].name);
         wait_for_end();
         ll_http_quiet();
     }
-    ll_engine_stop();
+    if (running) ll_engine_stop();
     ll_side_stop();
     if (served) ll_http_stop();
     return served ? 0 : code;

@@ -218,7 +218,7 @@ int ll_queue_add(ll_job_queue *q, ll_serve_job *job, int most) {
         *(q->first ? &q->last->next : &q->first) = job;
         q->last = job;
         q->n++;
-        ll_count_set(LL_COUNT_WAITING, q->n);
+        ll_count(LL_COUNT_WAITING, 1);
         pthread_cond_signal(&q->more);
     }
     pthread_mutex_unlock(&q->lock);
@@ -231,7 +231,8 @@ ll_serve_job *ll_queue_take(ll_job_queue *q, int wait) {
     ll_serve_job *job = q->first;
     if (job) {
         q->first = job->next;
-        ll_count_set(LL_COUNT_WAITING, --q->n);
+        q->n--;
+        ll_count(LL_COUNT_WAITING, -1);
     }
     pthread_mutex_unlock(&q->lock);
     return job;

@@ -108,11 +108,12 @@ typedef struct ll_serve_job {
     int asleep;     /* HTTP waits to be woken */
     void (*wake)(void *arg);
     void *arg;
-    double first; /* when the first token was made; 0: not yet */
-    /* The engine's own. */
+    /* Read by HTTP for the log, also while the engine goes on with what a client left. */
+    _Atomic double first; /* when the first token was made; 0: not yet */
+    atomic_int prompt_tokens, made_tokens;
+    /* The engine's own, or the side thread's. */
     struct ll_choice *choice; /* (choices) */
     int choices, left;
-    int prompt_tokens, made_tokens;
     struct ll_serve_job *next;
 } ll_serve_job;
 
@@ -199,15 +200,25 @@ void ll_engine_stop(void);
 int ll_side_start(void);
 void ll_side_stop(void);
 
+/* ---- api_keys.c ---- */
+
+int ll_keys_load(const char *path); /* -1, or the exit code */
+/* The number of the key in "Bearer KEY", from 1; 0: none is needed; -1: not one of ours. All take the same time. */
+int ll_keys_find(const char *authorization);
+const char *ll_keys_name(int key);
+enum { LL_OWNER = 16 };
+const char *ll_keys_owner(int key); /* LL_OWNER digits of its digest, for names of files; 0 where none is needed */
+
 /* ---- session.c: the engine's alone ---- */
 
 typedef struct ll_session {
     char id[LL_SESSION_ID];
     ll_served *model;
-    char owner[17];
+    char owner[LL_OWNER + 1];
     ll_stream *stream; /* NULL: on disk alone */
     int busy;          /* a job has it */
     int dirty;         /* the stream is ahead of its files */
+    int broken;        /* a step failed half-way: it has no stream until it is restored */
     int saved, swapped; /* which files are there: what `save` wrote; what made room in memory */
     int64_t position;
     size_t bytes, disk;
@@ -232,14 +243,6 @@ int ll_session_owned(const ll_session *s, int key);
 
 /* Does what a job asks of sessions; 1 where it is answered, 0 where its choice is to run. */
 int ll_session_call(ll_serve_job *job);
-
-/* ---- api_keys.c ---- */
-
-int ll_keys_load(const char *path); /* -1, or the exit code */
-/* The number of the key in "Bearer KEY", from 1; 0: none is needed; -1: not one of ours. All take the same time. */
-int ll_keys_find(const char *authorization);
-const char *ll_keys_name(int key);
-void ll_keys_owner(int key, char owner[17]); /* a digest, for names of files */
 
 /* ---- serve_metrics.c ---- */
 

@@ -37,7 +37,7 @@ static const struct {
     [LL_TIME_REQUEST] = {"request_seconds", "Whole requests."},
 };
 static struct {
-    atomic_llong in[BOUNDS + 1], all;
+    atomic_llong in[BOUNDS + 1];
     _Atomic double sum;
 } timed[LL_TIMES];
 
@@ -55,7 +55,6 @@ void ll_time(ll_timing which, double seconds) {
     double sum = atomic_load(&timed[which].sum);
     while (i < BOUNDS && seconds > bound[i]) i++;
     atomic_fetch_add(&timed[which].in[i], 1);
-    atomic_fetch_add(&timed[which].all, 1);
     while (!atomic_compare_exchange_weak(&timed[which].sum, &sum, sum + seconds)) continue;
 }
 
@@ -67,9 +66,9 @@ static void print_histogram(FILE *f, ll_timing t) {
         sum += atomic_load(&timed[t].in[i]);
         fprintf(f, "longline_%s_bucket{le=\"%g\"} %lld\n", name, bound[i], sum);
     }
-    fprintf(f, "longline_%s_bucket{le=\"+Inf\"} %lld\nlongline_%s_sum %.9g\nlongline_%s_count %lld\n", name,
-            sum + atomic_load(&timed[t].in[BOUNDS]), name, atomic_load(&timed[t].sum), name,
-            atomic_load(&timed[t].all));
+    sum += atomic_load(&timed[t].in[BOUNDS]);
+    fprintf(f, "longline_%s_bucket{le=\"+Inf\"} %lld\nlongline_%s_sum %.9g\nlongline_%s_count %lld\n", name, sum,
+            name, atomic_load(&timed[t].sum), name, sum);
 }
 
 char *ll_metrics_text(void) {

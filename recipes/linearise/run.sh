@@ -56,18 +56,20 @@ systems() {
     echo "exact-more attention.kernel=softmax"
 }
 
-valid() { # MODEL: nats and accuracy on the same batches as in training
-    "$program" eval "$1" --split valid --set train.batch=8 --batches $batches --threads $threads |
-        sed -n 's/^eval\.loss=//p; s/^eval\.accuracy=//p' | paste -sd, -
+valid() { # MODEL FILE: nats and accuracy on the same batches as in training, unless they are there
+    [ ! -f "$2" ] || return 0
+    "$program" eval "$1" --split valid --set train.batch=8 --batches $batches --threads $threads >"$2.out"
+    sed -n 's/^eval\.loss=//p; s/^eval\.accuracy=//p' "$2.out" | paste -sd, - >"$2.new"
+    mv "$2.new" "$2"
 }
 
-[ -f "$runs/exact/valid" ] || valid "$runs/exact/best.safetensors" >"$runs/exact/valid"
+valid "$runs/exact/best.safetensors" "$runs/exact/valid"
 for name in ${LL_SYSTEMS:-$(systems | cut -d' ' -f1)}; do
     keys=$(systems | sed -n "s/^$name //p" | tr ' ' '\n' | sed 's/^/--set /' | tr '\n' ' ')
     common="--from $runs/exact --set train.batch=8 --set train.warmup=5 --set train.eval-batches=$batches"
     # shellcheck disable=SC2086
     train "$runs/$name-0" $common $keys --set train.steps=0
-    [ -f "$runs/$name-0/valid" ] || valid "$runs/$name-0/last.safetensors" >"$runs/$name-0/valid"
+    valid "$runs/$name-0/last.safetensors" "$runs/$name-0/valid"
     # shellcheck disable=SC2086
     train "$runs/$name" $common $keys --set train.steps=$five --set train.eval-every=$one --set train.checkpoint-every=$one
 done

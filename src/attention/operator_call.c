@@ -240,11 +240,10 @@ ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *ca
     ll_attention_call c = rest;
     if (op->premap) {
         c = ll_premap_call(op, &rest, ll_arena_take(&a, encoded));
-        c.saved = call->saved;
+        const ll_attention_call gradient = ll_premap_call(op, &rest, ll_arena_take(&a, encoded));
+        c.saved = call->saved, c.dq = gradient.q, c.dk = gradient.k;
         ll_premap_forward(op, &rest, &c);
     }
-    const ll_attention_call d = ll_premap_call(op, &rest, ll_arena_take(&a, encoded));
-    if (op->premap) c.dq = d.q, c.dk = d.k;
     const ll_status status = run(op, &c, backward);
     if (op->premap && backward && !status) ll_premap_backward(op, &rest, &c);
     ll_free(own);

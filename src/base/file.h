@@ -22,8 +22,8 @@ LL_MUST_USE ll_status ll_file_map(ll_bytes *bytes, const char *path);
 void ll_bytes_free(ll_bytes *bytes);
 void ll_bytes_unmap(ll_bytes *bytes);
 
-/* ll_is_folder: is it a folder? ll_make_folder: creates a folder and its parents if they are missing. */
 int ll_is_folder(const char *path);
+/* Creates a folder and its parents where they are missing. */
 LL_MUST_USE ll_status ll_folder_create(const char *path);
 /* Creates the folder that contains the file of this path. */
 LL_MUST_USE ll_status ll_folder_create_for(const char *path);

@@ -18,8 +18,5 @@ void ll_parallel_for(size_t n, ll_piece_task *task, void *arg);
 /* The default number of threads: the cores that this process may use, or fewer if its control group limits processor
  * time. */
 int ll_count_cpus(void);
-/* The processor time that control groups allow, as a number of processors, rounded up; 0: no limit. `groups` is
- * /proc/self/cgroup. `root` is the folder where control groups are mounted. */
-int ll_cpu_limit(const char *groups, const char *root);
 
 #endif

@@ -1,6 +1,7 @@
 /* What messages cost, and a step of training in which only they are real. */
 #include <time.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "dist/exchange.h"
 #include "longline-dist.h"
@@ -53,7 +54,7 @@ enum { PIECE = 16384 }; /* floats; the optimizer's */
 
 static ll_status create(ll_exchange **exchange, const ll_rehearsal *r) {
     const ll_group all = ll_group_all();
-    const size_t pieces = (r->parameters + PIECE - 1) / PIECE;
+    const size_t pieces = ll_ceil_div_size(r->parameters, PIECE);
     int *first = ll_alloc((size_t)all.count * 2, sizeof *first);
     size_t *bound = ll_alloc(pieces + 1, sizeof *bound);
     ll_status status = first && bound ? LL_OK : LL_ENOMEM;
@@ -95,9 +96,9 @@ static ll_status make_step(ll_exchange *x, const ll_rehearsal *r, double *sums, 
 }
 
 /* The first step, which makes connections, is not counted. Each sums over all ranks, so that none gets ahead. */
-static ll_status make_steps(ll_exchange *x, const ll_rehearsal *r, int steps, double *seconds, double *sums) {
+static ll_status make_steps(ll_exchange *x, const ll_rehearsal *r, int steps, double *seconds, double *sums,
+                            size_t count) {
     const ll_group all = ll_group_all();
-    const size_t count = 3 * (size_t)all.count + 1 + (r->parameters + PIECE - 1) / PIECE;
     ll_status status = LL_OK;
     for (int i = -1; i < steps && !status; i++) {
         const double start = ll_now();
@@ -112,10 +113,11 @@ ll_status ll_dist_rehearse(const ll_rehearsal *r, int steps, double *seconds) {
     if (!r->parameters || r->layers < 1 || !(r->compute >= 0) || steps < 1)
         return ll_fail(LL_EINVAL, "a rehearsal needs parameters, layers, seconds of computation and steps");
     ll_exchange *x = NULL;
-    double *sums = ll_alloc(3 * (size_t)all.count + 1 + (r->parameters + PIECE - 1) / PIECE, sizeof *sums);
+    const size_t count = 3 * (size_t)all.count + 1 + ll_ceil_div_size(r->parameters, PIECE); /* as in step.c */
+    double *sums = ll_alloc(count, sizeof *sums);
     ll_status status = sums ? create(&x, r) : LL_ENOMEM;
     status = ll_group_agree(&all, status);
-    if (!status) status = make_steps(x, r, steps, seconds, sums);
+    if (!status) status = make_steps(x, r, steps, seconds, sums, count);
     ll_exchange_free(x);
     ll_free(sums);
     return status;

@@ -159,17 +159,11 @@ ALWAYS vf gemv_load(ll_matrix B, size_t k, int r, size_t j, vf unit) {
     return v_mul(r & 1 ? v_load_upper4(bytes) : v_load_lower4(bytes), unit);
 }
 
-/* The same of fewer numbers than a vector has; the rest are 0. */
+/* The first n < VW numbers of row k from column j on; the rest are 0. */
 ALWAYS vf gemv_load_n(ll_matrix B, size_t k, size_t j, size_t n) {
-    const size_t at = k * B.ld + j, scales = k / LL_GROUP * B.ld + j;
+    if (B.f) return v_load_n(B.f + k * B.ld + j, n);
     float x[VW] = {0};
-    for (size_t i = 0; i < n; i++) {
-        const float unit = B.scale ? ll_bf16_to_float(B.scale[scales + i]) : 1;
-        x[i] = B.f      ? B.f[at + i]
-               : B.bf16 ? ll_bf16_to_float(B.bf16[at + i])
-               : B.int8 ? (float)B.int8[at + i] * unit
-                        : (float)((B.int4[k / 2 * B.ld + j + i] >> k % 2 * 4 & 15) - 8) * unit;
-    }
+    for (size_t i = 0; i < n; i++) x[i] = ll_matrix_at(&B, k, j + i);
     return v_load(x);
 }
 
@@ -208,7 +202,7 @@ ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, ll_mat
     v_store_n(y + whole, left, s);
 }
 
-/* The last row of an odd number of rows of 4-bit integers is a row of its own. */
+/* The same for one row of B, of any number: of 4-bit integers an odd row lies in the upper bits. */
 ALWAYS void gemv_one(int N, const float *x, ll_matrix B, size_t k, float *y) {
     const vf factor = v_set(x[k]);
     const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;

@@ -116,7 +116,7 @@ static void pack_columns(const product *p, int k0, int first, int end, float *pa
     for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
         pack_transposed_strip(p, ll_min(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
     for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
-        pack_row(p, k0 + k, first, end, p->packing != IN_PLACE && k + PREFETCH_ROWS < depth, packed, apart);
+        pack_row(p, k0 + k, first, end, k + PREFETCH_ROWS < depth, packed, apart);
 }
 
 /* The strip of a packed slice that begins at column j of the piece. */

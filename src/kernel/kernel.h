@@ -66,6 +66,14 @@ static inline void ll_prefetch_rows(ll_prefetch *next, const float *data, size_t
     next->lines += rows * lines;
 }
 
+/* A bfloat16 as a float. This is exact. */
+static inline float ll_bf16_to_float(uint16_t bf16) {
+    const uint32_t bits = (uint32_t)bf16 << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
 /* LL_GROUP: rows of a column of int8 and int4 that share a scale. LL_GEMM_DEPTH is a multiple. */
 enum { LL_GROUP = 32 };
 
@@ -83,6 +91,15 @@ typedef struct {
     const uint16_t *scale;
     size_t ld; /* numbers from one row to the next, of the weights and of the scales */
 } ll_matrix;
+
+/* Number (k, j). */
+static inline float ll_matrix_at(const ll_matrix *m, size_t k, size_t j) {
+    const size_t at = k * m->ld + j;
+    if (m->f) return m->f[at];
+    if (m->bf16) return ll_bf16_to_float(m->bf16[at]);
+    const int q = m->int8 ? m->int8[at] : (m->int4[k / 2 * m->ld + j] >> k % 2 * 4 & 15) - 8;
+    return (float)q * ll_bf16_to_float(m->scale[k / LL_GROUP * m->ld + j]);
+}
 
 /* The part of a matrix that begins at row k, a multiple of LL_GROUP, and column j. */
 static inline ll_matrix ll_matrix_from(ll_matrix m, size_t k, size_t j) {
@@ -260,14 +277,6 @@ typedef struct {
 
     int tile; /* tokens in a tile of linear attention; its data fit this tier's caches */
 } ll_kernels;
-
-/* A bfloat16 as a float. This is exact. */
-static inline float ll_bf16_to_float(uint16_t bf16) {
-    const uint32_t bits = (uint32_t)bf16 << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* The table in use, never NULL. */
 const ll_kernels *ll_kernel_table(void);

@@ -78,23 +78,15 @@ static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float
     gemm(1, N, K, x, 0, 1, B, ldb, y, 0, add);
 }
 
-static float number_at(const ll_matrix *B, size_t k, size_t j) {
-    const size_t at = k * B->ld + j;
-    if (B->f) return B->f[at];
-    if (B->bf16) return ll_bf16_to_float(B->bf16[at]);
-    const int q = B->int8 ? B->int8[at] : (B->int4[k / 2 * B->ld + j] >> k % 2 * 4 & 15) - 8;
-    return (float)q * ll_bf16_to_float(B->scale[k / LL_GROUP * B->ld + j]);
-}
-
 static void gemv_quantized(int N, int K, const float *x, const ll_matrix *B, float *y) {
     for (int j = 0; j < N; j++) {
         y[j] = 0;
-        for (int k = 0; k < K; k++) y[j] += x[k] * number_at(B, (size_t)k, (size_t)j);
+        for (int k = 0; k < K; k++) y[j] += x[k] * ll_matrix_at(B, (size_t)k, (size_t)j);
     }
 }
 
 static void dequantize(int n, const ll_matrix *B, int k, int j, float *y) {
-    for (int i = 0; i < n; i++) y[i] = number_at(B, (size_t)k, (size_t)(j + i));
+    for (int i = 0; i < n; i++) y[i] = ll_matrix_at(B, (size_t)k, (size_t)(j + i));
 }
 
 static float dot(size_t n, const float *x, const float *y) {

@@ -87,13 +87,7 @@ void ll_quantized_free(ll_quantized *w) {
 
 /* ---- Rounding ---- */
 
-/* Rounds to the nearest bfloat16, ties to even. A NaN stays a NaN. */
-static uint16_t bf16_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    const uint32_t rounded = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
-    return (uint16_t)((bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded);
-}
+static uint16_t bf16_of(float x) { return ll_float16_from_float(LL_ST_BF16, x); }
 
 /* The numbers of one group of a column. */
 typedef struct {

@@ -26,7 +26,7 @@ struct ll_ring {
     size_t H, D, E; /* of what goes round */
     float *block[2];    /* lengths (B) as int, keys (B, H, T, D), values (B, H, T, E) */
     float *gradient[2]; /* the same, without lengths */
-    float *work;        /* ... of this part alone; forward: y' (B, H, T, E), l' (B, H, T) */
+    float *work;        /* ... of this part alone; forward: y' (B, H, T, E), l' (B, H, T), which keys leave room for */
     float *dq;          /* (B, H, T, D) */
     float *sums;        /* l, where the call does not save it */
     int *lengths;       /* of a block's sequences */
@@ -45,7 +45,7 @@ ll_status ll_ring_create(ll_ring **out, const ll_sharing *how, const ll_attentio
     int made = 1;
     for (int i = 0; i < 2; i++) made &= !!(r->block[i] = ll_alloc((size_t)B + size, sizeof(float)));
     for (int i = 0; i < 2 && training; i++) made &= !!(r->gradient[i] = ll_alloc(size, sizeof(float)));
-    made &= !!(r->work = ll_alloc(size > rows * (r->E + 1) ? size : rows * (r->E + 1), sizeof(float)));
+    made &= !!(r->work = ll_alloc(size, sizeof(float)));
     if (training) made &= !!(r->dq = ll_alloc(rows * r->D, sizeof(float)));
     made &= !!(r->sums = ll_alloc(rows, sizeof(float)));
     made &= !!(r->lengths = ll_alloc((size_t)B, sizeof *r->lengths));

@@ -6,52 +6,42 @@
 static size_t floats_of(const ll_exchange_floats *f) { return f->gradients + f->received + 2 * f->own; }
 
 /* Of the rank that takes most. */
-static ll_status measure_exchange(ll_exchange_floats *to, const ll_model *model, const ll_optimizer *o, int ranks,
-                                  int launched) {
-    const ll_config *c = &model->recipe->c;
-    int *leaves = ll_alloc(2 * (size_t)ranks, sizeof *leaves);
-    size_t *bound = ll_alloc(o->pieces + 1, sizeof *bound);
-    ll_shards s;
-    ll_status status = leaves && bound ? ll_shards_plan_for(&s, c, 0, ranks, launched) : LL_ENOMEM;
-    for (int r = 0; r < ranks && !status; r++) ll_shards_leaves(&s, r, &leaves[r], &leaves[ranks + r]);
-    for (size_t p = 0; p < o->pieces && !status; p++) bound[p] = o->piece[p].offset;
-    if (!status) {
-        bound[o->pieces] = model->size;
-        const ll_exchange_plan plan = {s.leaves,  leaves, leaves + ranks, o->pieces,
-                                       bound,     c->dist.reduce == LL_REDUCE_FAST};
-        *to = (ll_exchange_floats){0};
-        for (int r = 0; r < ranks && !status; r++) {
-            ll_exchange_floats of;
-            status = ll_exchange_measure(&plan, r, ranks, &of);
-            if (floats_of(&of) > floats_of(to)) *to = of;
-        }
+static ll_status measure_exchange(ll_exchange_floats *to, const ll_model *model, const ll_shards *s,
+                                  const ll_optimizer *o, int ranks) {
+    ll_exchange_plan plan;
+    void *lists = NULL;
+    ll_status status = ll_exchange_plan_of(&plan, &lists, model, s, o, ranks);
+    *to = (ll_exchange_floats){0};
+    for (int r = 0; r < ranks && !status; r++) {
+        ll_exchange_floats of;
+        status = ll_exchange_measure(&plan, r, ranks, &of);
+        if (!status && floats_of(&of) > floats_of(to)) *to = of;
     }
-    ll_free(leaves);
-    ll_free(bound);
+    ll_free(lists);
     return status;
 }
 
 /* Activations of the largest shard, or of its part of the tokens. */
-static ll_status measure_activations(size_t *bytes, const ll_model *model, int ranks, int launched) {
+static ll_status measure_activations(size_t *bytes, const ll_model *model, const ll_shards *s) {
     ll_config part = model->recipe->c;
-    ll_shards s;
-    ll_status status = ll_shards_plan_for(&s, &part, 0, ranks, launched);
-    if (status) return status;
-    part.train.batch = s.most;
-    return ll_workspace_measure(bytes, model, ll_config_sequences(&part), part.train.length / s.row.count, s.row.count);
+    part.train.batch = s->most;
+    return ll_workspace_measure(bytes, model, ll_config_sequences(&part), part.train.length / s->row.count,
+                                s->row.count);
 }
 
 ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to) {
     ll_model *model = NULL;
     ll_optimizer *o = NULL;
+    ll_shards shards;
     ll_exchange_floats floats;
     size_t activations = 0;
     const int launched = ranks > 0;
     if (!ranks) ranks = 1;
     ll_status status = ll_model_sketch(&model, recipe);
     if (!status) status = ll_optimizer_create(&o, model->param, model->count, 0);
-    if (!status) status = measure_exchange(&floats, model, o, ranks, launched);
-    if (!status) status = measure_activations(&activations, model, ranks, launched);
+    if (!status) status = ll_shards_plan_for(&shards, &model->recipe->c, 0, ranks, launched);
+    if (!status) status = measure_exchange(&floats, model, &shards, o, ranks);
+    if (!status) status = measure_activations(&activations, model, &shards);
     if (!status) {
         const double bytes = sizeof(float);
         *to = (ll_rank_memory){.parameters = (double)ll_model_size(model).parameters,

@@ -22,23 +22,29 @@ static size_t sums_count(const ll_engine *e) {
     return 3 * (size_t)e->shards.leaves + 1 + e->optimizer->pieces;
 }
 
-/* The leaves of the ranks, and the offsets at which a block of gradients may be cut. */
+ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model, const ll_shards *s,
+                              const ll_optimizer *o, int ranks) {
+    const size_t pieces = o->pieces, count = (size_t)ranks;
+    size_t *bound = ll_alloc(1, (pieces + 1) * sizeof *bound + 2 * count * sizeof(int));
+    if (!bound) return LL_ENOMEM;
+    int *first = (int *)(bound + pieces + 1), *leaves = first + count;
+    for (int r = 0; r < ranks; r++) ll_shards_leaves(s, r, &first[r], &leaves[r]);
+    for (size_t p = 0; p < pieces; p++) bound[p] = o->piece[p].offset;
+    bound[pieces] = model->size;
+    *plan = (ll_exchange_plan){.leaves = s->leaves, .first = first, .count = leaves, .pieces = pieces, .bound = bound};
+    plan->fast = model->recipe->c.dist.reduce == LL_REDUCE_FAST;
+    *lists = bound;
+    return LL_OK;
+}
+
 static ll_status create_exchange(ll_engine *e) {
-    const int ranks = ll_group_all().count, fast = e->model->recipe->c.dist.reduce == LL_REDUCE_FAST;
     const ll_optimizer *o = e->optimizer;
-    int *leaves = ll_alloc(2 * (size_t)ranks, sizeof *leaves);
-    size_t *bound = ll_alloc(o->pieces + 1, sizeof *bound);
-    ll_status status = leaves && bound ? LL_OK : LL_ENOMEM;
-    for (int r = 0; r < ranks && !status; r++) ll_shards_leaves(&e->shards, r, &leaves[r], &leaves[ranks + r]);
-    for (size_t p = 0; p < o->pieces && !status; p++) bound[p] = o->piece[p].offset;
-    if (!status) {
-        bound[o->pieces] = e->model->size;
-        const ll_exchange_plan plan = {e->shards.leaves, leaves, leaves + ranks, o->pieces, bound, fast};
-        status = ll_exchange_create(&e->exchange, &plan);
-    }
+    ll_exchange_plan plan;
+    void *lists = NULL;
+    ll_status status = ll_exchange_plan_of(&plan, &lists, e->model, &e->shards, o, ll_group_all().count);
+    if (!status) status = ll_exchange_create(&e->exchange, &plan);
     for (size_t p = 0; p < o->pieces && !status; p++) o->piece[p].own = ll_exchange_owns(e->exchange, p);
-    ll_free(leaves);
-    ll_free(bound);
+    ll_free(lists);
     return status;
 }
 

@@ -95,6 +95,10 @@ LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *scrat
 LL_MUST_USE ll_status ll_shards_share(ll_shards *s, ll_workspace *ws);
 const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
 
+/* How so many ranks sum gradients: the leaves of each, and the offsets at which a block may be cut. The plan points
+ * into *lists, which is to be freed. */
+LL_MUST_USE ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model,
+                                          const ll_shards *shards, const ll_optimizer *o, int ranks);
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
 void ll_engine_free(ll_engine *e);
 /* Steps from now on learn as train.distil says from a model, which must outlive the engine. LL_EINVAL where it does not

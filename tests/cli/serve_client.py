@@ -1,5 +1,5 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER [MODEL WITH LEARNED
-POSITIONS]. Prints a line a check. serve_process.py has the server, serve_sessions.py the tests of sessions."""
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER, a model with learned positions, and
+one that gives no number after the byte 0. Prints a line a check. serve_process.py has the server, serve_sessions.py the tests of sessions."""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ import threading
 import time
 
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
-from serve_sessions import test_keys, test_kill, test_learned, test_sessions
+from serve_sessions import test_broken, test_keys, test_kill, test_learned, test_sessions
 
 SECRET = "line 17 of 3 says it"  # a text that no log may have
 
@@ -199,6 +199,13 @@ def test_queue():
         if b" 429 " not in refused:
             held.remove(ready[0])
     check("429 and Retry-After where too many wait", refused and b" 429 " in refused and b"Retry-After" in refused, refused)
+    counted, tries = False, 50
+    while not counted and (tries := tries - 1):
+        held.append(s.raw(long))
+        time.sleep(0.1)
+        s.post("/v1/embeddings", {"input": "a"})  # has a queue of its own
+        counted = "longline_waiting_requests 1\n" in s.ask("GET", "/metrics")[2]
+    check("those that wait are counted", counted)
     for c in [first, *held]:
         c.close()
     check("it ends all the same", s.end() == 0)
@@ -222,8 +229,8 @@ def main():
     test_queue()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()
-    if len(sys.argv) > 4:
-        test_learned(sys.argv[4])
+    test_learned(sys.argv[4])
+    test_broken(sys.argv[5])
 
 
 signal.alarm(150)  # whatever hangs

@@ -164,15 +164,15 @@ static void follow_open(call *c, int append) {
 }
 
 static void follow_call(call *c, long one) {
-    if (c->what != OPEN && c->what != SYNC) c->inode = inode_of(c->name);
+    c->inode = inode_of(c->name);
+    need(c->inode >= 0 || c->what == SYNC || c->what == UNLINK, "a call for a file whose open was not recorded");
     switch (c->what) {
     case WRITE:
-        c->at = one < 0 ? live.position[c->inode] : 0;
+        c->at = one < 0 ? live.position[c->inode] : (size_t)one;
         put(&live.held[c->inode], c->at, c->bytes.data, c->bytes.size);
         if (one < 0) live.position[c->inode] += c->bytes.size;
         break;
     case TRUNCATE: resize(&live.held[c->inode], c->bytes.size); break;
-    case SYNC: c->inode = inode_of(c->name); break;
     case RENAME:
         if (is_model(c->to)) {
             const bytes b = live.held[c->inode];

@@ -35,7 +35,7 @@
 #error "trouble.c knows the registers of x86-64 alone"
 #endif
 
-enum { CHANGES = 1, PATH = 4096 };
+enum { PATH = 4096 };
 
 typedef struct {
     const char *kind;
@@ -151,7 +151,7 @@ static void record(pid_t pid, const struct user_regs_struct *r) {
     case SYS_pwrite64:
         file_of(pid, fd, one);
         if (one[0] != '/') break; /* a pipe */
-        fprintf(plan.trace, r->orig_rax == SYS_write ? "write -1 %zu %s\n" : "write 0 %zu %s\n", (size_t)r->rdx, one);
+        fprintf(plan.trace, "write %ld %zu %s\n", r->orig_rax == SYS_write ? -1L : (long)r->r10, (size_t)r->rdx, one);
         bytes_of(pid, r->rsi, r->rdx);
         break;
     case SYS_ftruncate:

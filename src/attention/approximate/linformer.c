@@ -194,18 +194,6 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-static ll_status create(ll_attention *op, const ll_attention_config *engine) {
-    ll_attention *exact;
-    (void)engine;
-    const ll_status status = ll_exact_create(&exact, op);
-    if (!status) op->own = exact;
-    return status;
-}
-
-static void destroy(ll_attention *op) { ll_attention_free(op->own); }
-
-static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }
-
 /* Each key and value joins `rank` sums, at which each query looks. */
 static ll_cost cost(const ll_attention *op, double keys) {
     (void)keys;
@@ -213,16 +201,16 @@ static ll_cost cost(const ll_attention *op, double keys) {
 }
 
 const ll_operator ll_operator_linformer = {
-    .cost = cost,
     .name = "linformer",
     .reads = 2,
     .whole = 1,
     .check = check,
-    .create = create,
-    .free = destroy,
-    .set_tile = set_tile,
+    .create = ll_inner_exact_create,
+    .free = ll_inner_exact_free,
+    .set_tile = ll_inner_exact_set_tile,
     .saved = saved,
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
+    .cost = cost,
 };

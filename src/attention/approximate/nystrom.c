@@ -347,18 +347,6 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-static ll_status create(ll_attention *op, const ll_attention_config *engine) {
-    ll_attention *exact;
-    (void)engine;
-    const ll_status status = ll_exact_create(&exact, op);
-    if (!status) op->own = exact;
-    return status;
-}
-
-static void destroy(ll_attention *op) { ll_attention_free(op->own); }
-
-static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }
-
 /* A query and a key meet every landmark. Landmarks meet each other once a sequence, with 4 products a step of the
  * inverse. A sequence no longer than its landmarks is softmax. */
 static ll_cost cost(const ll_attention *op, double keys) {
@@ -368,16 +356,16 @@ static ll_cost cost(const ll_attention *op, double keys) {
 }
 
 const ll_operator ll_operator_nystrom = {
-    .cost = cost,
     .name = "nystrom",
     .reads = 2,
     .whole = 1,
     .check = check,
-    .create = create,
-    .free = destroy,
-    .set_tile = set_tile,
+    .create = ll_inner_exact_create,
+    .free = ll_inner_exact_free,
+    .set_tile = ll_inner_exact_set_tile,
     .saved = saved,
     .scratch = scratch,
     .forward = forward,
     .backward = backward,
+    .cost = cost,
 };

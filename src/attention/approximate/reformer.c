@@ -166,7 +166,6 @@ static ll_cost cost(const ll_attention *op, double keys) {
 }
 
 const ll_operator ll_operator_reformer = {
-    .cost = cost,
     .name = "reformer",
     .reads = 1,
     .itself = 1,
@@ -178,5 +177,6 @@ const ll_operator ll_operator_reformer = {
     .state = ll_bucket_tensors,
     .forward = forward,
     .backward = backward,
+    .cost = cost,
     .recurrence = &ll_recurrence_reformer,
 };

@@ -72,19 +72,14 @@ ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
 
 /* ---- The kind ---- */
 
-ll_cost ll_exact_cost(const ll_attention *op, double keys) {
+/* A query and a value for each key; shaw: besides for each distance. */
+static ll_cost cost(const ll_attention *op, double keys) {
     const ll_attention_config *c = &op->c;
     const double distances = c->encoding.clip * (c->causal ? 1.0 : 2.0) + 1, H = c->H, row = op->D + c->E;
     double each = keys * row;
     if (c->position == LL_POSITION_SHAW)
         each += distances * ((c->encoding.distance_k ? op->D : 0) + (c->encoding.distance_v ? c->E : 0));
     return (ll_cost){H * each, H * keys * row * sizeof(float)};
-}
-
-ll_status ll_exact_create(ll_attention **made, const ll_attention *like) {
-    ll_attention_config c = ll_attention_default();
-    c.causal = 0, c.H = like->c.H, c.D = like->D, c.E = like->c.E, c.input_scale = like->c.input_scale;
-    return ll_attention_create(made, &c);
 }
 
 const ll_operator ll_operator_softmax = {
@@ -95,7 +90,22 @@ const ll_operator ll_operator_softmax = {
     .scratch = ll_exact_scratch,
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
-    .cost = ll_exact_cost,
+    .cost = cost,
     .recurrence = &ll_recurrence_exact,
     .cross = &ll_cross_exact,
 };
+
+/* ---- Inside linformer and nystrom ---- */
+
+ll_status ll_inner_exact_create(ll_attention *op, const ll_attention_config *engine) {
+    ll_attention_config c = ll_attention_default();
+    ll_attention *exact;
+    c.causal = 0, c.H = engine->H, c.D = engine->D, c.E = engine->E, c.input_scale = engine->input_scale;
+    const ll_status status = ll_attention_create(&exact, &c);
+    if (!status) op->own = exact;
+    return status;
+}
+
+void ll_inner_exact_free(ll_attention *op) { ll_attention_free(op->own); }
+
+void ll_inner_exact_set_tile(ll_attention *op, int tile) { ll_attention_set_tile(op->own, tile); }

@@ -31,10 +31,10 @@ size_t ll_exact_scratch(const ll_attention *op, const ll_attention_call *c, int 
 LL_MUST_USE ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c);
 LL_MUST_USE ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c);
 
-/* Softmax attention of the same heads and sizes, in both directions: what linformer and nystrom end in. */
-LL_MUST_USE ll_status ll_exact_create(ll_attention **made, const ll_attention *like);
-
-/* A query and a value for each key; shaw: besides for each distance. */
-ll_cost ll_exact_cost(const ll_attention *op, double keys);
+/* create, free and set_tile of linformer and nystrom: softmax of the same heads and sizes, in both directions, is all
+ * that they have as `own`. */
+ll_status ll_inner_exact_create(ll_attention *op, const ll_attention_config *engine);
+void ll_inner_exact_free(ll_attention *op);
+void ll_inner_exact_set_tile(ll_attention *op, int tile);
 
 #endif

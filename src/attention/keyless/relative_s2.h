@@ -85,6 +85,11 @@ typedef struct {
 /* Values that may still be near a later token. */
 int64_t ll_keyless_keep(const ll_attention *op);
 LL_MUST_USE ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+/* Where the numbers of a head begin in that state. sum and count are doubles. */
+typedef struct {
+    size_t sum, count, values, kept;
+} ll_keyless_layout;
+ll_keyless_layout ll_keyless_layout_of(const ll_attention *op, int head);
 /* first: floats of the state before those of these heads; floats: of all. head: from 0, of those without keys. */
 ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
                                      int sequence, int head);

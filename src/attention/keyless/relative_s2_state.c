@@ -22,21 +22,16 @@ ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_S
     return LL_OK;
 }
 
-/* Where a head's numbers begin. */
-typedef struct {
-    size_t sum, count, values, kept;
-} layout;
-
-static layout layout_of(const ll_attention *op, int head) {
+ll_keyless_layout ll_keyless_layout_of(const ll_attention *op, int head) {
     const size_t H = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
     const size_t h = (size_t)head, values = 2 * H * (E + 2);
-    return (layout){2 * h * E, 2 * H * E + 4 * h, values + h * keep * E, values + H * keep * E + h * keep};
+    return (ll_keyless_layout){2 * h * E, 2 * H * E + 4 * h, values + h * keep * E, values + H * keep * E + h * keep};
 }
 
 ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
                                      int sequence, int head) {
     const ll_carried at = ll_carried_at(c, floats, sequence, first);
-    const layout p = layout_of(op, head);
+    const ll_keyless_layout p = ll_keyless_layout_of(op, head);
     ll_keyless_state s = {0};
     if (at.in) {
         double count[2];
@@ -54,7 +49,7 @@ void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t
                       int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count) {
     const ll_carried carried = ll_carried_at(c, floats, sequence, first);
     if (!carried.out) return;
-    const layout p = layout_of(op, head);
+    const ll_keyless_layout p = ll_keyless_layout_of(op, head);
     const size_t E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
     float *values = carried.out + p.values, *kept = carried.out + p.kept;
     const int64_t tokens = at - v->begin + n, most = (int64_t)keep;

@@ -137,18 +137,19 @@ void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, l
 /* The state of calls lies as here; it also counts values, and says which of them count: all. */
 static void keyless_prefill(ll_keyless_stream *s, int b, const float *state) {
     const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
-    memcpy(s->V + (size_t)b * H * E, state, H * E * sizeof *s->V);
-    memcpy(s->values + (size_t)b * H * keep * E, state + 2 * H * (E + 2), H * keep * E * sizeof *s->values);
+    const ll_keyless_layout at = ll_keyless_layout_of(s->op, 0);
+    memcpy(s->V + (size_t)b * H * E, state + at.sum, H * E * sizeof *s->V);
+    memcpy(s->values + (size_t)b * H * keep * E, state + at.values, H * keep * E * sizeof *s->values);
 }
 
 static void keyless_leave(const ll_keyless_stream *s, int b, float *state) {
     const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
     const double tokens = (double)s->position, kept = fmin(tokens, (double)keep), count[2] = {tokens, kept};
-    float *values = state + 2 * H * (E + 2), *counts = values + H * keep * E;
-    memcpy(state, s->V + (size_t)b * H * E, H * E * sizeof *s->V);
-    for (size_t h = 0; h < H; h++) memcpy(state + 2 * H * E + 4 * h, count, sizeof count);
-    memcpy(values, s->values + (size_t)b * H * keep * E, H * keep * E * sizeof *values);
-    for (size_t i = 0; i < H * keep; i++) counts[i] = (double)(i % keep) < kept;
+    const ll_keyless_layout at = ll_keyless_layout_of(s->op, 0);
+    memcpy(state + at.sum, s->V + (size_t)b * H * E, H * E * sizeof *s->V);
+    for (size_t h = 0; h < H; h++) memcpy(state + at.count + 4 * h, count, sizeof count);
+    memcpy(state + at.values, s->values + (size_t)b * H * keep * E, H * keep * E * sizeof *s->values);
+    for (size_t i = 0; i < H * keep; i++) state[at.kept + i] = (double)(i % keep) < kept;
 }
 
 /* ---- With the heads that have keys, as the stream of an operator ---- */

@@ -301,14 +301,16 @@ static int64_t longest(const ll_premap *b) {
 static double cost(const ll_premap *b) { return 2.0 * (double)taps_of(b) * b->c.D * b->R; }
 
 const ll_premap_kind ll_premap_conv = {
-    .cost = cost,.check = check,
-                                       .width = ll_spe_width,
-                                       .create = create,
-                                       .draw = draw,
-                                       .scratch = scratch,
-                                       .longest = longest,
-                                       .parameters = parameters,
-                                       .prepare = prepare,
-                                       .forward = forward,
-                                       .back = back,
-                                       .collect = collect};
+    .check = check,
+    .width = ll_spe_width,
+    .create = create,
+    .draw = draw,
+    .scratch = scratch,
+    .longest = longest,
+    .parameters = parameters,
+    .cost = cost,
+    .prepare = prepare,
+    .forward = forward,
+    .back = back,
+    .collect = collect,
+};

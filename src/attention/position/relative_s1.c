@@ -117,11 +117,13 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
 static double cost(const ll_premap *b) { return 4.0 * (double)pairs_of(b); }
 
 const ll_premap_kind ll_premap_s1 = {
-    .cost = cost,.check = check,
-                                     .width = width,
-                                     .scratch = scratch,
-                                     .parameters = parameters,
-                                     .prepare = prepare,
-                                     .forward = forward,
-                                     .back = back,
-                                     .collect = collect};
+    .check = check,
+    .width = width,
+    .scratch = scratch,
+    .parameters = parameters,
+    .cost = cost,
+    .prepare = prepare,
+    .forward = forward,
+    .back = back,
+    .collect = collect,
+};

@@ -115,12 +115,14 @@ static double cost(const ll_premap *b) {
 
 const ll_premap_kind ll_premap_rope = {
     .same = 1,
-    .cost = cost,.check = check,
-                                       .width = width,
-                                       .create = create,
-                                       .scratch = scratch,
-                                       .parameters = parameters,
-                                       .prepare = prepare,
-                                       .forward = forward,
-                                       .back = back,
-                                       .collect = collect};
+    .check = check,
+    .width = width,
+    .create = create,
+    .scratch = scratch,
+    .parameters = parameters,
+    .cost = cost,
+    .prepare = prepare,
+    .forward = forward,
+    .back = back,
+    .collect = collect,
+};

@@ -193,13 +193,15 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
 static double cost(const ll_premap *b) { return 4.0 * b->c.encoding.sines * b->c.D * b->R; }
 
 const ll_premap_kind ll_premap_sine = {
-    .cost = cost,.check = check,
-                                       .width = ll_spe_width,
-                                       .create = create,
-                                       .draw = draw,
-                                       .scratch = scratch,
-                                       .parameters = parameters,
-                                       .prepare = prepare,
-                                       .forward = forward,
-                                       .back = back,
-                                       .collect = collect};
+    .check = check,
+    .width = ll_spe_width,
+    .create = create,
+    .draw = draw,
+    .scratch = scratch,
+    .parameters = parameters,
+    .cost = cost,
+    .prepare = prepare,
+    .forward = forward,
+    .back = back,
+    .collect = collect,
+};
