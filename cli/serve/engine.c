@@ -246,6 +246,7 @@ static void take_result(ll_choice *c, const ll_batch_item *item) {
         ll_refusal why = {0};
         ll_refuse(&why, item->status == LL_ENOMEM ? 503 : 500, "",
                   item->status == LL_ENOMEM ? "out of memory" : "what the model gives is not finite");
+        if (c->session) c->session->broken = 1;
         fail_job(c->job, &why);
         return;
     }

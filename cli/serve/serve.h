@@ -218,6 +218,7 @@ typedef struct ll_session {
     ll_stream *stream; /* NULL: on disk alone */
     int busy;          /* a job has it */
     int dirty;         /* the stream is ahead of its files */
+    int broken;        /* a step failed half-way: it has no stream until it is restored */
     int saved, swapped; /* which files are there: what `save` wrote; what made room in memory */
     int64_t position;
     size_t bytes, disk;

@@ -46,6 +46,12 @@ static void count_all(void) {
     ll_count_set(LL_COUNT_DISK_BYTES, (int64_t)on_disk);
 }
 
+static ll_session *lookup(const char *id) {
+    ll_session *s = *bucket_of(id);
+    while (s && strcmp(s->id, id) != 0) s = s->chain;
+    return s;
+}
+
 static ll_session *add(const char *id, ll_served *m, const char *owner) {
     ll_session *s = ll_serve_alloc(1, sizeof *s);
     memcpy(s->id, id, LL_SESSION_ID);
@@ -157,8 +163,7 @@ static int read_file(ll_session *s, const char *kind, ll_refusal *why) {
 /* ---- Used ---- */
 
 ll_session *ll_session_peek(const char *id, int key, ll_refusal *why) {
-    ll_session *s = *bucket_of(id);
-    while (s && strcmp(s->id, id) != 0) s = s->chain;
+    ll_session *s = lookup(id);
     if (s && ll_session_owned(s, key)) return s;
     ll_refuse(why, 404, "session", "there is no such session");
     return NULL;
@@ -169,6 +174,10 @@ ll_session *ll_session_find(const char *id, int key, ll_refusal *why) {
     if (!s) return NULL;
     if (s->busy) {
         ll_refuse(why, 409, "session", "the session is busy with another request");
+        return NULL;
+    }
+    if (s->broken) {
+        ll_refuse(why, 409, "session", "a request broke off within the session; restore it, or delete it");
         return NULL;
     }
     if (!s->stream && read_file(s, s->swapped ? "swap" : "state", why)) return NULL;
@@ -217,13 +226,22 @@ ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why) {
     return s;
 }
 
+/* It is what `save` wrote, or nothing. */
+static void forget(ll_session *s) {
+    if (s->stream) let_go(s);
+    if (s->swapped) remove_file(s, "swap");
+    s->swapped = s->dirty = 0;
+    weigh_files(s);
+}
+
 void ll_session_used(ll_session *s) {
-    const size_t bytes = ll_stream_bytes(s->stream);
-    in_memory += bytes - s->bytes;
-    s->bytes = bytes;
+    if (s->broken) {
+        forget(s);
+        return;
+    }
+    in_memory -= s->bytes;
     s->dirty = 1;
-    s->position = ll_stream_position(s->stream);
-    count_all();
+    hold(s, s->stream);
 }
 
 static int needs_folder(ll_refusal *why) {
@@ -242,10 +260,8 @@ int ll_session_restore(ll_session *s, ll_refusal *why) {
     if (needs_folder(why)) return -1;
     if (s->busy) return ll_refuse(why, 409, "session", "the session is busy with another request");
     if (!s->saved) return ll_refuse(why, 409, "session", "the session was never saved");
-    if (s->stream) let_go(s);
-    if (s->swapped) remove_file(s, "swap");
-    s->swapped = s->dirty = 0;
-    weigh_files(s);
+    forget(s);
+    s->broken = 0;
     return read_file(s, "state", why);
 }
 
@@ -280,8 +296,7 @@ static void adopt(const char *name) {
     if (!parse_name(name, id, owner, kind)) return;
     ll_served *m = ll_served_of(id);
     if (!m) return; /* of a model that is not served now: it stays where it is */
-    ll_session *s = *bucket_of(id);
-    while (s && strcmp(s->id, id) != 0) s = s->chain;
+    ll_session *s = lookup(id);
     if (!s) s = add(id, m, owner);
     if (!strcmp(kind, "swap"))
         s->swapped = 1;

@@ -13,6 +13,10 @@ END
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out learned $small --set position.type=learned \
     --set position.decay=none --set position.max-length=128 --set train.steps=2
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out broken $small --set model.tied-embedding=off \
+    --set model.final-norm=off --set model.init-std=1 --set train.steps=2
+poke broken/best.safetensors embedding.weight
 refused "needs a MODEL" "$longline" serve
 refused "no such folder" "$longline" serve --models nowhere
 refused "No such file" "$longline" serve nowhere.safetensors
@@ -29,7 +33,8 @@ echo '{"roles": 1}' >bad.json
 refused "no roles" "$longline" serve $model --chat-template bad.json
 if command -v python3 >/dev/null; then
     mkdir work
-    python3 -B "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors
+    python3 -B "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors \
+        broken/best.safetensors
     check "all clients came to their end" test $? = 0
 else
     pass "there is no python3 here: no client was run"

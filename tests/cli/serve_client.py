@@ -1,5 +1,5 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER [MODEL WITH LEARNED
-POSITIONS]. Prints a line a check. serve_process.py has the server, serve_sessions.py the tests of sessions."""
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER, a model with learned positions, and
+one that gives no number after the byte 0. Prints a line a check. serve_process.py has the server, serve_sessions.py the tests of sessions."""
 import json
 import os
 import re
@@ -12,7 +12,7 @@ import threading
 import time
 
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
-from serve_sessions import test_keys, test_kill, test_learned, test_sessions
+from serve_sessions import test_broken, test_keys, test_kill, test_learned, test_sessions
 
 SECRET = "line 17 of 3 says it"  # a text that no log may have
 
@@ -229,8 +229,8 @@ def main():
     test_queue()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()
-    if len(sys.argv) > 4:
-        test_learned(sys.argv[4])
+    test_learned(sys.argv[4])
+    test_broken(sys.argv[5])
 
 
 signal.alarm(150)  # whatever hangs

@@ -88,6 +88,24 @@ def test_keys():
     s.end()
 
 
+def test_broken(path):
+    """A model that gives no number after one byte, 0: a session that breaks stands in nobody's way."""
+    s = Server("--state-dir", os.path.join(folder, "three"), "--session-memory", "65536", served=path)
+    a = make(s, "line 3")
+    s.post(a + "/save", "")
+    text = go(s, a, 5)
+    b = make(s, "line 3")
+    for each in (a, b):
+        status, _, answer = s.post(each + "/append", {"prompt": [0]})
+        check("500 where the model gives no number", status == 500 and "not finite" in answer["error"]["message"], answer)
+        check("409 afterwards", s.post(each + "/generate", {})[0] == 409)
+    many = [s.post("/v1/sessions", {"prompt": f"line {i}"}) for i in range(12)]
+    check("sessions beside it", all(status == 200 for status, _, _ in many), many)
+    check("it goes back to what was saved", s.post(a + "/restore", "")[0] == 200 and go(s, a, 5) == text)
+    check("or is deleted", s.post(b + "/restore", "")[0] == 409 and s.ask("DELETE", b)[0] == 200)
+    check("it ends", s.end() == 0)
+
+
 def test_learned(path):
     """A model whose positions end: a request that goes beyond is refused, and its session is not lost."""
     s = Server(served=path)
