@@ -127,7 +127,7 @@ $(STATIC):
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
-$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(LAB)
+$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) include/longline-batch.h $(LAB)
 	$(call run,map)packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
 # Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
 LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
@@ -140,7 +140,7 @@ $(B)/liblongline-lab.so: $(LAB) $(B)/liblongline.so packaging/longline-lab.map
 	@ln -sf $(@F) $@.$(ABI)
 
 $(B)/longline-mpi-%.so: src/dist/mpi_plugin.c src/dist/transport.h $(B)/flags
-	$(call run,mpicc)mpicc.$* -shared -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Isrc -O2 $< -o $@
+	$(call run,mpicc)mpicc.$* -shared -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden -Wall -Wextra -Isrc $(CFLAGS) $(LDFLAGS) $< -o $@
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 $(B)/longline: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)

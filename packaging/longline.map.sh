@@ -1,7 +1,7 @@
 #!/bin/sh
 # The version script of the shared core: packaging/longline.map.sh VERSION OBJECT-OF-LAB... Public functions are those
-# that include/longline/ and longline-batch.h mark LL_API. What the objects of liblongline-lab take from inside the core is exported, too,
-# under a version that only the lab of the same release asks for; everything else stays inside.
+# that include/longline/ and longline-batch.h mark LL_API. What the objects of liblongline-lab take from inside the core is
+# exported, too, under a version that only the lab of the same release asks for; everything else stays inside.
 set -eu
 export LC_ALL=C
 version=$1
