@@ -155,7 +155,6 @@ $(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(STATIC)
 # The command line is read by the program itself.
 $(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: $(filter-out $(B)/cli/main.o $(B)/cli/args.o,$(CLI))
 $(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
-$(B)/tests/fuzz/fuzz_request.o: INC += -Icli
 $(B)/tests/fuzz/fuzz_request $(B)/tests/fuzz/fuzz_request-live: $(B)/cli/serve/request.o
 $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)
 	$(LINK) -o $@
