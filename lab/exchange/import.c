@@ -7,10 +7,11 @@
 #include "base/finite.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "data/subwords/tokenizer_files.h"
 #include "exchange/family.h"
 #include "longline-lab.h"
 
-enum { FILE_MOST = 1 << 26 }; /* prefix of files beside the weights */
+enum { FILE_MOST = 1 << 26 }; /* bytes of a file beside the weights */
 
 /* Files of a model, stored for an export if they exist. */
 static const char *const beside[] = {
@@ -182,30 +183,14 @@ static ll_status keep_files(const import *x) {
     return status;
 }
 
-/* The number of a token in vocab.txt, which has one a line; -1: not found. */
-static int token_of(const ll_bytes *vocabulary, const char *token) {
-    const size_t n = strlen(token);
-    const char *line = (const char *)vocabulary->data;
-    for (int i = 0; line && *line; i++) {
-        const char *end = strchr(line, '\n');
-        const size_t length = end ? (size_t)(end - line) : strlen(line);
-        if (length == n && !strncmp(line, token, n)) return i;
-        line = end ? end + 1 : NULL;
-    }
-    return -1;
-}
-
 /* The type of tokens changes after [SEP]; only the vocabulary tells its number. */
-static void set_separator(import *x) {
-    char *path = ll_path_join(x->folder, "vocab.txt");
-    ll_bytes bytes = {0};
+static ll_status set_separator(import *x) {
     const char *types = ll_recipe_get(x->reading.recipe, "model.token-types");
-    if (path && types && strcmp(types, "0") && !access(path, F_OK) && !ll_file_read(&bytes, path, FILE_MOST)) {
-        const int token = token_of(&bytes, "[SEP]");
-        if (token >= 0) ll_hf_set(&x->reading, "model.type-separator", "%d", token);
-    }
-    ll_bytes_free(&bytes);
-    ll_free(path);
+    int token = -1;
+    if (!types || !strcmp(types, "0")) return LL_OK;
+    const ll_status status = ll_subwords_number(&token, x->folder, "[SEP]");
+    if (!status && token >= 0) ll_hf_set(&x->reading, "model.type-separator", "%d", token);
+    return status ? status : x->reading.status;
 }
 
 static ll_status read_folder(import *x) {
@@ -220,8 +205,7 @@ static ll_status read_folder(import *x) {
     if (!status) status = ll_weights_open(&x->weights, x->folder);
     if (!status) status = list_names(x);
     if (!status) status = ll_reading_begin(&x->reading, &config, path, x->names);
-    if (!status) set_separator(x);
-    if (!status) status = x->reading.status;
+    if (!status) status = set_separator(x);
     if (!status) {
         status = ll_model_create(&x->model, x->reading.recipe);
         if (status == LL_EINVAL) status = ll_fail_in(LL_EFORMAT, path);
@@ -236,7 +220,7 @@ static ll_status read_folder(import *x) {
 }
 
 ll_status ll_model_import(ll_model **model, const char *folder, int with_tokenizer, ll_done_fn *progress, void *arg) {
-    import x = {.folder = folder, .progress = progress, .arg = arg, .with_tokenizer = with_tokenizer};
+import x = {.folder = folder, .progress = progress, .arg = arg, .with_tokenizer = with_tokenizer };
     const ll_status status = read_folder(&x);
     ll_free(x.filled);
     ll_reading_free(&x.reading);

@@ -7,10 +7,10 @@
 
 /* r->own of these formats. */
 typedef struct {
-    ll_slice *text;        /* number of texts of the whole file */
+    ll_slice *text;        /* slices of the whole file */
     int64_t first;         /* number of the first text of the split */
     int64_t mixed;         /* number of texts from which the split is drawn at random; 0: it is not drawn */
-    const uint8_t *labels; /* slices of the whole file */
+    const uint8_t *labels; /* one for each example of the whole file */
 } ll_examples;
 
 /* An upper bound of the rows of a file. */

@@ -50,7 +50,7 @@ out "^in the"
 t 0 "$longline" encode gpt2.safetensors line.txt -o vectors.safetensors
 for i in 1 2 3 4 5 6 7 8 9; do seq 200; cat line.txt line.txt; done >corpus.txt
 t 0 "$longline" eval gpt2.safetensors --data corpus.txt
-out "^eval.bits_per_byte|bits.per.byte|bits_a_byte"
+out "^eval.bits_per_byte="
 small="--set model.layers=1 --set model.width=16 --set model.heads=2 --set train.length=32 --set train.steps=2 --set train.batch=2"
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt --out own $small --set data.format=subwords \
@@ -76,6 +76,11 @@ echo "MKT<mask>L" >line.txt
 t 0 "$longline" tokenize esm.safetensors line.txt --lines
 check "letters are tokens: $(cat out)" test "$(cat out)" = "0 20 15 11 32 4 2"
 t 0 "$longline" encode esm.safetensors line.txt -o vectors.safetensors
+# A large vocabulary of this kind: what is O(n^2) does not end within the test's time.
+mkdir large && (echo "<unk>" && seq 150000) >large/vocab.txt
+echo "1500007" >line.txt
+t 0 "$longline" tokenize large line.txt --ids
+check "the longest ones are found: $(cat out)" test "$(cat out)" = "150000 7"
 t 0 "$longline" import models/gpt2 -o numbers.safetensors
 out "^import.tokenizer=no"
 

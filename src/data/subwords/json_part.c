@@ -1,8 +1,25 @@
 /* What the parts of a tokenizer.json have in common. */
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/subwords/parts.h"
+
+enum { DEPTH = 24 };
+
+ll_status ll_part_load(json_t **json, const ll_bytes *bytes, const char *name) {
+    json_error_t error;
+    int refused;
+    *json = NULL;
+    if (ll_json_is_deep(bytes->data, bytes->size, DEPTH))
+        return ll_fail(LL_EFORMAT, "%s: its tokenizer is nested more than %d deep", name, DEPTH);
+    *json = ll_json_load(bytes->data, bytes->size, 0, &error, &refused);
+    return refused                 ? ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", name)
+           : json_is_object(*json) ? LL_OK
+                                   : ll_fail(LL_EFORMAT, "%s: its tokenizer is no JSON object: %s", name,
+                                             *json ? "it is something else" : error.text);
+}
 
 const char *ll_part_type(const json_t *part) { return ll_part_text(part, "type", ""); }
 

@@ -27,6 +27,9 @@ void ll_word_list_free(ll_word_list *w);
 
 /* ---- json_part.c: what parts read ---- */
 
+/* The object of a tokenizer.json. */
+LL_MUST_USE ll_status ll_part_load(json_t **json, const ll_bytes *bytes, const char *name);
+
 /* The "type" of a part, "" where it has none or is null. */
 const char *ll_part_type(const json_t *part);
 /* A text or a flag of a part; `fallback` where it is missing or null. */
@@ -77,8 +80,6 @@ LL_MUST_USE ll_status ll_pretokenize(const ll_pretokenizer *p, ll_word_list *wor
                                      int first);
 /* Are words bytes, which the vocabulary writes as characters (byte-level BPE of GPT-2)? */
 int ll_pretokenizer_is_bytes(const ll_pretokenizer *p);
-/* Does it put a blank before a text? */
-int ll_pretokenizer_has_blank(const ll_pretokenizer *p);
 
 /* ---- bpe.c, unigram.c, wordpiece.c: what cuts words ---- */
 
@@ -104,10 +105,9 @@ typedef struct {
 } ll_token_texts;
 
 /* vocabulary.c: from the whole tokenizer.json; v->bytes is set. Texts are first those of the vocabulary, and then, by
- * the decoder, what they stand for. *blank: the whole text begins with a blank too many. */
+ * the decoder, what they stand for. */
 LL_MUST_USE ll_status ll_vocab_read(ll_vocab *v, ll_token_texts *t, const json_t *json, const char *name);
-LL_MUST_USE ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_vocab *v, int *blank,
-                                            const char *name);
+LL_MUST_USE ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_vocab *v, const char *name);
 void ll_token_texts_free(ll_token_texts *t);
 
 typedef struct ll_bpe ll_bpe;

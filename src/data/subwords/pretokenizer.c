@@ -131,12 +131,6 @@ void ll_pretokenizer_free(ll_pretokenizer *p) {
 
 int ll_pretokenizer_is_bytes(const ll_pretokenizer *p) { return p->bytes; }
 
-int ll_pretokenizer_has_blank(const ll_pretokenizer *p) {
-    for (int i = 0; i < p->steps; i++)
-        if (p->step[i].blank) return 1;
-    return 0;
-}
-
 /* ---- One step on one word ---- */
 
 /* A walk over a word, match by match. */

@@ -3,12 +3,8 @@
 
 #include <string.h>
 
-#include "base/json.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "data/subwords/parts.h"
-
-enum { DEPTH = 24 };
 
 struct ll_subwords {
     ll_normalizer *normalizer;
@@ -19,7 +15,6 @@ struct ll_subwords {
     ll_wordpiece *wordpiece;
     ll_unigram_model *unigram;
     ll_around around;
-    int blank; /* decoding takes a blank away */
     ll_token_texts texts;
 };
 
@@ -44,7 +39,7 @@ static ll_status read_parts(ll_subwords *s, const json_t *json, const char *name
         status = ll_vocab_read(&s->vocab, &s->texts, json, name);
     }
     if (!status) status = create_model(s, json_object_get(json, "model"));
-    if (!status) status = ll_token_texts_decode(&s->texts, json, &s->vocab, &s->blank, name);
+    if (!status) status = ll_token_texts_decode(&s->texts, json, &s->vocab, name);
     for (int end = 0; end < 2 && !status; end++) {
         const ll_tokens *t = end ? &s->around.after : &s->around.before;
         for (size_t i = 0; i < t->n; i++)
@@ -57,19 +52,13 @@ static ll_status read_parts(ll_subwords *s, const json_t *json, const char *name
 }
 
 ll_status ll_subwords_create(ll_subwords **out, const ll_bytes *bytes, const char *name) {
-    json_error_t error;
-    int refused;
+    json_t *json;
     ll_status status = ll_unicode_check();
     if (status) return status;
-    if (ll_json_is_deep(bytes->data, bytes->size, DEPTH))
-        return ll_fail(LL_EFORMAT, "%s: its tokenizer is nested more than %d deep", name, DEPTH);
     ll_subwords *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
-    json_t *json = ll_json_load(bytes->data, bytes->size, 0, &error, &refused);
-    status = refused                ? ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", name)
-             : json_is_object(json) ? read_parts(s, json, name)
-                                    : ll_fail(LL_EFORMAT, "%s: its tokenizer is no JSON object: %s", name,
-                                              json ? "it is something else" : error.text);
+    status = ll_part_load(&json, bytes, name);
+    if (!status) status = read_parts(s, json, name);
     json_decref(json);
     if (status)
         ll_subwords_free(s);
@@ -101,8 +90,6 @@ const char *ll_subwords_text(const ll_subwords *s, int token, size_t *size) {
     *size = s->texts.text[token].n;
     return (const char *)s->texts.text[token].at;
 }
-
-int ll_subwords_has_blank(const ll_subwords *s) { return s->blank; }
 
 const int32_t *ll_subwords_around(const ll_subwords *s, int end, size_t *count) {
     const ll_tokens *t = end ? &s->around.after : &s->around.before;

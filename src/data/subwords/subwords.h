@@ -20,8 +20,6 @@ LL_MUST_USE ll_status ll_subwords_encode(const ll_subwords *s, const uint8_t *te
                                          int64_t *count);
 /* What a token stands for, to be put one after the other. It lasts as long as s. */
 const char *ll_subwords_text(const ll_subwords *s, int token, size_t *size);
-/* Does a text begin with a blank that encoding has put there, and decoding takes away? */
-int ll_subwords_has_blank(const ll_subwords *s);
 /* The tokens that go before (end = 0) or after a text, as [CLS] and [SEP]. */
 const int32_t *ll_subwords_around(const ll_subwords *s, int end, size_t *count);
 

@@ -3,6 +3,7 @@
 #include "data/subwords/tokenizer_files.h"
 
 #include <jansson.h>
+#include <limits.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -80,17 +81,14 @@ static ll_status read_merges(json_t *merges, const ll_bytes *text, const char *f
     return LL_OK;
 }
 
-/* ---- Added tokens ---- */
+/* ---- Added tokens: an object with each by its text, in order ---- */
 
 static ll_status add_token(json_t *added, const char *text, const json_t *id) {
-    const json_t *one;
-    size_t i;
-    if (!json_is_integer(id)) return LL_OK;
-    json_array_foreach(added, i, one) if (!strcmp(ll_part_text(one, "content", ""), text)) return LL_OK;
+    if (!json_is_integer(id) || json_object_get(added, text)) return LL_OK;
     json_t *token =
         json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", json_integer_value(id), "content", text, "single_word",
                   0, "lstrip", !strcmp(text, "<mask>"), "rstrip", 0, "normalized", 0, "special", 1);
-    return token && !json_array_append_new(added, token) ? LL_OK : LL_ENOMEM;
+    return json_object_set_new(added, text, token) ? LL_ENOMEM : LL_OK;
 }
 
 /* What a config calls its token of the beginning, of the end, .. */
@@ -123,6 +121,17 @@ static ll_status add_all(json_t *added, const json_t *vocab, const json_t *confi
     return status;
 }
 
+/* Their list, as a tokenizer.json has it; NULL: no memory. */
+static json_t *list_of(json_t *added) {
+    json_t *list = json_array(), *token;
+    const char *text;
+    json_object_foreach(added, text, token) if (json_array_append(list, token)) {
+        json_decref(list);
+        return NULL;
+    }
+    return list;
+}
+
 /* ---- Tokenizers made of them ---- */
 
 /* A post-processor that puts these two around a text, where the vocabulary has both; else null. */
@@ -134,16 +143,16 @@ static json_t *around(const json_t *vocab, const char *first, const char *last) 
 }
 
 static json_t *byte_level(json_t *vocab, json_t *merges, json_t *added, const json_t *config) {
-    return json_pack("{s:O, s:n, s:{s:s, s:b}, s:{s:s}, s:o, s:{s:s, s:O, s:O}}", "added_tokens", added, "normalizer",
-                     "pre_tokenizer", "type", "ByteLevel", "add_prefix_space",
+    return json_pack("{s:o, s:n, s:{s:s, s:b}, s:{s:s}, s:o, s:{s:s, s:O, s:O}}", "added_tokens", list_of(added),
+                     "normalizer", "pre_tokenizer", "type", "ByteLevel", "add_prefix_space",
                      ll_part_flag(config, "add_prefix_space", 0), "decoder", "type", "ByteLevel", "post_processor",
                      around(vocab, "<s>", "</s>"), "model", "type", "BPE", "vocab", vocab, "merges", merges);
 }
 
 static json_t *wordpiece(json_t *vocab, json_t *added, const json_t *config) {
     const int lower = ll_part_flag(config, "do_lower_case", 1);
-    return json_pack("{s:O, s:{s:s, s:b, s:b, s:b}, s:{s:s}, s:{s:s}, s:o, s:{s:s, s:O, s:s}}", "added_tokens", added,
-                     "normalizer", "type", "BertNormalizer", "lowercase", lower, "strip_accents",
+    return json_pack("{s:o, s:{s:s, s:b, s:b, s:b}, s:{s:s}, s:{s:s}, s:o, s:{s:s, s:O, s:s}}", "added_tokens",
+                     list_of(added), "normalizer", "type", "BertNormalizer", "lowercase", lower, "strip_accents",
                      ll_part_flag(config, "strip_accents", lower), "handle_chinese_chars",
                      ll_part_flag(config, "tokenize_chinese_chars", 1), "pre_tokenizer", "type", "BertPreTokenizer",
                      "decoder", "type", "WordPiece", "post_processor", around(vocab, "[CLS]", "[SEP]"), "model", "type",
@@ -155,7 +164,7 @@ static json_t *letters(json_t *vocab, json_t *added) {
     const char *text;
     json_t *id;
     json_object_foreach(vocab, text, id) if (*text && add_token(added, text, id)) return NULL;
-    return json_pack("{s:O, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", added, "normalizer",
+    return json_pack("{s:o, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", list_of(added), "normalizer",
                      "pre_tokenizer", "type", "WhitespaceSplit", "decoder", "post_processor",
                      around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel", "vocab", vocab, "unk_token",
                      "<unk>");
@@ -171,7 +180,7 @@ static ll_status dump(ll_bytes *out, const json_t *json) {
 
 /* From vocab.json and merges.txt, or from vocab.txt. */
 static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *lines, const ll_bytes *merges) {
-    json_t *config = NULL, *vocab = NULL, *added = json_array(), *list = json_array(), *json = NULL;
+    json_t *config = NULL, *vocab = NULL, *added = json_object(), *list = json_array(), *json = NULL;
     ll_status status = added && list ? read_json(&config, folder, "tokenizer_config.json") : LL_ENOMEM;
     if (!status && !merges->data && !(vocab = json_object())) status = LL_ENOMEM;
     if (!status) status = merges->data ? read_json(&vocab, folder, "vocab.json") : read_lines(vocab, lines, folder);
@@ -217,4 +226,17 @@ ll_status ll_subwords_find(ll_bytes *json, const char *path) {
     ll_bytes_free(&lines);
     ll_bytes_free(&sentences);
     return status;
+}
+
+ll_status ll_subwords_number(int *number, const char *path, const char *token) {
+    ll_bytes bytes = {0};
+    json_t *json = NULL;
+    ll_status status = ll_subwords_find(&bytes, path);
+    if (!status) status = ll_part_load(&json, &bytes, path);
+    const json_t *found = json_object_get(json_object_get(json_object_get(json, "model"), "vocab"), token);
+    const json_int_t n = json_is_integer(found) ? json_integer_value(found) : -1;
+    *number = n >= 0 && n <= INT_MAX ? (int)n : -1;
+    json_decref(json);
+    ll_bytes_free(&bytes);
+    return status == LL_ENOMEM ? status : LL_OK;
 }

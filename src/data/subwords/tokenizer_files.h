@@ -8,5 +8,7 @@
  * merges.txt, or vocab.txt. Empty where the folder has none of these. LL_EINVAL: a tokenizer that is not read, with the
  * remedy. */
 LL_MUST_USE ll_status ll_subwords_find(ll_bytes *json, const char *path);
+/* The number that this tokenizer gives to a token; -1 where it has none, or cannot be read. Fails for memory alone. */
+LL_MUST_USE ll_status ll_subwords_number(int *number, const char *path, const char *token);
 
 #endif

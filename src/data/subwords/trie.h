@@ -8,10 +8,10 @@
 #include "base/status.h"
 
 typedef struct {
-    uint64_t *edge;     /* (node << 8 | byte) + 1; 0: a free slot */
-    uint32_t *child;    /* of each slot */
-    size_t mask, edges; /* slots - 1 */
-    int32_t *value;     /* of each node; -1: no text ends here */
+    uint64_t *edge;  /* (node << 8 | byte) + 1; 0: a free slot */
+    uint32_t *child; /* of each slot */
+    size_t mask;     /* slots - 1 */
+    int32_t *value;  /* of each node; -1: no text ends here */
     size_t nodes, capacity;
 } ll_trie;
 

@@ -203,8 +203,7 @@ static void decode_bytes(ll_token_texts *t, const ll_vocab *v) {
     }
 }
 
-ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_vocab *v, int *blank,
-                                const char *name) {
+ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_vocab *v, const char *name) {
     const json_t *part = json_object_get(json, "decoder"), *one;
     ll_status status = LL_OK;
     if (v->bytes) return LL_OK; /* a token's bytes are what it stands for */
@@ -212,16 +211,12 @@ ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_
         const char *type = ll_part_type(one);
         if (!strcmp(type, "WordPiece")) {
             status = decode_wordpiece(t, ll_part_text(one, "prefix", "##"), ll_part_flag(one, "cleanup", 1));
-            *blank = 1;
         } else if (!strcmp(type, "Metaspace")) {
             status = decode_metaspace(t, one, name);
-            *blank = strcmp(ll_part_text(one, "prepend_scheme", "always"), "never") &&
-                     ll_part_flag(one, "add_prefix_space", 1);
         } else if (!strcmp(type, "Replace")) {
             status = decode_replace(t, one, name);
-        } else if (!strcmp(type, "Strip")) {
-            *blank = json_integer_value(json_object_get(one, "start")) > 0;
-        } else if (strcmp(type, "ByteFallback") && strcmp(type, "Fuse") && strcmp(type, "ByteLevel")) {
+        } else if (strcmp(type, "ByteFallback") && strcmp(type, "Fuse") && strcmp(type, "ByteLevel") &&
+                   strcmp(type, "Strip")) { /* Strip takes away a blank that was put before the text, not a token's */
             status = ll_part_unknown(name, "decoder", one);
         }
     }

@@ -46,7 +46,7 @@ static void take_plain(ll_cells *t, ll_slice *field, int rest) {
     t->at = p;
 }
 
-/* Skips the line end, which may come after a '\\r'. */
+/* Skips the line end, which may come after a '\r'. */
 static int take_end(ll_cells *t) {
     if (t->at < t->end && *t->at == '\r' && (t->at + 1 == t->end || t->at[1] == '\n')) t->at++;
     if (t->at < t->end && *t->at != '\n') return 0;

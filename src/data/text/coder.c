@@ -1,4 +1,4 @@
-/* One coder for each format; a table lists their functions. */
+/* One coder for all formats. A format with a vocabulary has its own object here; the others differ in a few lines. */
 #include "data/text/coder.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
-/* Text to tokens and back. The vocabulary is one block of bytes: a list of words, or a model of pieces. A reader makes
- * it from the train split, and a model file keeps it. Formats with fixed tokens need none. */
+/* Text to tokens and back. The vocabulary is one block of bytes: a list of words, a model of pieces, or a
+ * tokenizer.json. A reader makes it from the train split or reads it from data.tokenizer, and a model file keeps it.
+ * Formats with fixed tokens need none. */
 #ifndef LL_CODER_H
 #define LL_CODER_H
 
@@ -22,8 +23,7 @@ LL_MUST_USE ll_status ll_coder_encode(const ll_coder *coder, const uint8_t *text
                                       int64_t *count);
 /* The text of a token; the texts of tokens are joined without separators. Valid until the next call. */
 const char *ll_coder_text(ll_coder *coder, int token, size_t *size);
-
-/* The tokens that go before a text, or after it. */
+/* The tokens that go before a text (end = 0), or after it; none but in another program's tokenizer. */
 const int32_t *ll_coder_around(const ll_coder *coder, int end, size_t *count);
 
 /* ---- words.c ---- */

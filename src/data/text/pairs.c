@@ -61,7 +61,7 @@ ll_status ll_pairs_parse(ll_pair **pairs, int64_t *count, const uint8_t *data, s
 
 typedef struct {
     ll_pair *pair; /* pairs of the whole file */
-    int64_t first; /* pairs of this split */
+    int64_t first; /* number of the first pair of this split */
 } pairs;
 
 static void close_pairs(const ll_reader *r) {
