@@ -116,6 +116,23 @@ static void test_features(void **state) {
     }
 }
 
+/* rope of another base, of a part of the channels, of angles that are given, and of both of the first. */
+static void test_angles(void **state) {
+    (void)state;
+    static const float theta[] = {0.5f, 0.3f, 0.2f, 0.1f};
+    for (int form = 0; form < 4; form++) {
+        ll_attention_config c = ll_attention_default();
+        ll_stream_error stream_error;
+        c.kernel = LL_KERNEL_ELU1, c.position = LL_POSITION_ROPE, c.D = 8, c.E = 5;
+        if (form == 0 || form == 3) c.encoding.base = 500;
+        if (form == 1 || form == 3) c.encoding.rotary = 4;
+        if (form == 2) c.encoding.theta = theta;
+        CHECK_OK(ll_attention_stream_error(&stream_error, &c, 1000, 5));
+        for (int i = 0; i < stream_error.count; i++)
+            assert_true(stream_error.deviation[i] < 2e-6 && stream_error.tiles[i] < 2e-5);
+    }
+}
+
 /* Sums of long sequences in tiles. Where most features are the eps beside large sums, adding token by token in float
  * would lose a part of each, always to the same side: 5e-4 of the answers after 100,000 tokens. */
 static void test_small_features(void **state) {
@@ -238,6 +255,7 @@ int main(void) {
                                        cmocka_unit_test(test_every_pair),
                                        cmocka_unit_test(test_features),
                                        cmocka_unit_test(test_it_stops),
+                                       cmocka_unit_test(test_angles),
                                        cmocka_unit_test(test_small_features),
                                        cmocka_unit_test(test_threads),
                                        cmocka_unit_test(test_small_features_of_many_keys),

@@ -51,9 +51,9 @@ void ll_reference_position_free(ll_reference_position *p) {
     memset(p, 0, sizeof *p);
 }
 
-void ll_reference_rotate(int n, const float *theta, int64_t position, double *x) {
+void ll_reference_rotate(int n, const float *theta, double base, int64_t position, double *x) {
     for (int t = 0; t < n / 2; t++) {
-        const double angle = (theta ? (double)theta[t] : pow(10000, -2.0 * t / n)) * (double)position;
+        const double angle = (theta ? (double)theta[t] : pow(base, -2.0 * t / n)) * (double)position;
         const double cosine = cos(angle), sine = sin(angle), a = x[2 * t], b = x[2 * t + 1];
         x[2 * t] = a * cosine - b * sine;
         x[2 * t + 1] = b * cosine + a * sine;
@@ -114,6 +114,11 @@ static void spe(ll_reference_position *p, int side, int h, int64_t position, con
     }
 }
 
+static void rope(const ll_position_config *w, int D, int64_t position, double *x) {
+    const int n = w->rotary && !w->theta ? w->rotary : D;
+    ll_reference_rotate(n, w->theta, w->base > 0 ? w->base : 10000, position, x);
+}
+
 /* What queries and keys become longer by. */
 static void relative(const ll_attention_config *c, int side, int h, int64_t position, double *out) {
     const ll_position_config *w = &c->encoding;
@@ -132,6 +137,6 @@ void ll_reference_encode(ll_reference_position *p, int side, int h, int64_t posi
         return;
     }
     for (int f = 0; f < c->D; f++) out[f] = (double)x[f];
-    if (c->position == LL_POSITION_ROPE) ll_reference_rotate(c->D, c->encoding.theta, position, out);
+    if (c->position == LL_POSITION_ROPE) rope(&c->encoding, c->D, position, out);
     if (c->position == LL_POSITION_RELATIVE_S1) relative(c, side, h, position, out + c->D);
 }

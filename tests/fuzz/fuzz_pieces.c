@@ -1,5 +1,5 @@
-/* Any bytes as a model of pieces of words: refused with a reason, or a text that it encodes comes back byte for
- * byte, or is refused. */
+/* Any bytes as a model of pieces of words: refused with a reason, or a model that cuts a text into tokens that exist
+ * and have a text of bounded length, or refuses the text. */
 #include <string.h>
 
 #include "base/memory.h"

@@ -16,11 +16,13 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
     if (seed % 4 == 0 || size < sizeof header || header > size - sizeof header)
         return LLVMFuzzerMutate(data, size, most);
     const size_t begin = sizeof header + (size_t)header, rest = size - begin;
-    if (seed % 4 == 1) return begin + LLVMFuzzerMutate(data + begin, rest, most - begin);
+    const size_t room = most - sizeof header - (seed % 4 == 1 ? (size_t)header : rest);
+    if (!room) return LLVMFuzzerMutate(data, size, most); /* the part is empty and has to stay so */
+    if (seed % 4 == 1) return begin + LLVMFuzzerMutate(data + begin, rest, room);
     uint8_t *behind = malloc(rest + 1);
     check(behind != NULL);
     memcpy(behind, data + begin, rest);
-    header = LLVMFuzzerMutate(data + sizeof header, (size_t)header, most - sizeof header - rest);
+    header = LLVMFuzzerMutate(data + sizeof header, (size_t)header, room);
     memcpy(data, &header, sizeof header);
     memcpy(data + sizeof header + header, behind, rest);
     free(behind);

@@ -40,7 +40,7 @@ void ll_causal_gradient_take(const ll_head *j, int exponent, float *U, float *W,
     memcpy(U + (size_t)E * ld, d + sums, (size_t)m * sizeof *U);
     for (int e = 0; e <= E && undecayed != 1; e++) j->k->scale((size_t)m, undecayed, U + (size_t)e * ld);
     for (int e = 0; e < E; e++) W[e] = d[sums + (size_t)m + (size_t)e] * undecayed;
-    W[2 * E] = d[sums + (size_t)(m + E) + 2] * undecayed;
+    W[2 * E] = d[sums + (size_t)(m + E) + LL_SAVED_COUNT] * undecayed;
 }
 
 void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W, int next) {
@@ -48,7 +48,7 @@ void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W, i
     const size_t ld = (size_t)j->map->ld, sums = (size_t)m * (size_t)E;
     float *d = j->dstate_in;
     if (!d) return;
-    const int exponent = j->state_in ? (int)j->state_in[sums + (size_t)(m + E)] : LL_NO_EXPONENT;
+    const int exponent = j->state_in ? (int)j->state_in[sums + (size_t)(m + E) + LL_SAVED_EXPONENT] : LL_NO_EXPONENT;
     const int none = next == LL_NO_EXPONENT || (running && exponent == LL_NO_EXPONENT);
     const float factor = none ? 0 : ldexpf(ll_decay_first(j), running ? exponent - next : 0);
     memset(d, 0, ll_carried_floats(j->op) * sizeof *d);
@@ -57,7 +57,7 @@ void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W, i
     j->k->scale(sums + (size_t)m, factor, d);
     if (!ll_causal_has_eps(j->op)) return;
     for (int e = 0; e < E; e++) d[sums + (size_t)(m + e)] = W[e] * j->power[1];
-    d[sums + (size_t)(m + E) + 2] = W[2 * E] * j->power[1];
+    d[sums + (size_t)(m + E) + LL_SAVED_COUNT] = W[2 * E] * j->power[1];
 }
 
 /* ---- In both directions ---- */

@@ -49,13 +49,13 @@ void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, floa
     memcpy(to + m * E, s->z, m * sizeof *to);
     memcpy(to + m * E + m, s->V, E * sizeof *to);
     to += m * E + m + E;
-    to[0] = (float)s->exponent; /* exact: a power of two, or small */
-    to[1] = s->top;
-    to[2] = s->count;
-    to[3] = s->reach;
+    to[LL_SAVED_EXPONENT] = (float)s->exponent; /* exact: a power of two, or small */
+    to[LL_SAVED_TOP] = s->top;
+    to[LL_SAVED_COUNT] = s->count;
+    to[LL_SAVED_REACH] = s->reach;
     if (!ll_causal_has_eps(op)) return;
-    to[4] = s->low_count;
-    memcpy(to + 5, s->low_V, E * sizeof *to);
+    to[LL_SAVED_LOW_COUNT] = s->low_count;
+    memcpy(to + LL_SAVED_LOW_V, s->low_V, E * sizeof *to);
 }
 
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from) {
@@ -64,21 +64,21 @@ void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const floa
     memcpy(s->z, from + m * E, m * sizeof *from);
     memcpy(s->V, from + m * E + m, E * sizeof *from);
     from += m * E + m + E;
-    s->exponent = (int)from[0];
-    s->top = from[1];
-    s->count = from[2];
-    s->reach = from[3];
+    s->exponent = (int)from[LL_SAVED_EXPONENT];
+    s->top = from[LL_SAVED_TOP];
+    s->count = from[LL_SAVED_COUNT];
+    s->reach = from[LL_SAVED_REACH];
     if (!ll_causal_has_eps(op)) return;
-    s->low_count = from[4];
-    memcpy(s->low_V, from + 5, E * sizeof *from);
+    s->low_count = from[LL_SAVED_LOW_COUNT];
+    memcpy(s->low_V, from + LL_SAVED_LOW_V, E * sizeof *from);
 }
 
 void ll_causal_state_save_empty(const ll_attention *op, float *to) {
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
     memset(to, 0, ll_state_floats(op) * sizeof *to);
     to += m * E + m + E;
-    to[0] = (float)LL_NO_EXPONENT;
-    to[1] = to[3] = -INFINITY;
+    to[LL_SAVED_EXPONENT] = (float)LL_NO_EXPONENT;
+    to[LL_SAVED_TOP] = to[LL_SAVED_REACH] = -INFINITY;
 }
 
 void ll_causal_begin(ll_head *j, ll_causal_state *s) {

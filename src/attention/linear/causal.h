@@ -19,6 +19,15 @@ void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low)
 
 ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool); /* empty */
 void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s);
+/* A saved state is S, z and V, then these numbers; the last two, (E) of low_V among them, only with eps. */
+enum {
+    LL_SAVED_EXPONENT,
+    LL_SAVED_TOP,
+    LL_SAVED_COUNT,
+    LL_SAVED_REACH,
+    LL_SAVED_LOW_COUNT,
+    LL_SAVED_LOW_V
+};
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to);
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from);
 /* Saved, the state before the first token. */

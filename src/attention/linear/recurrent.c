@@ -245,11 +245,15 @@ static void prefill(ll_attention_stream *s, int b, const float *state) {
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E, sums = m * (E + 1), H = (size_t)op->c.H;
     for (size_t h = 0; h < H; h++, state += ll_carried_floats(op)) {
         double *x = own->row + ((size_t)b * H + h) * own->size, *V = x + sums, *scalar = V + E;
-        const float *last = state + sums + E; /* exponent, c, count, bound; and what rounding added to count and V */
+        const float *last = state + sums + E, *low_V = last + LL_SAVED_LOW_V;
         for (size_t i = 0; i < sums; i++) x[i] = (double)state[i];
-        for (size_t e = 0; e < E && ll_causal_has_eps(op); e++) V[e] = (double)state[sums + e] - (double)last[5 + e];
-        if (ll_causal_has_eps(op)) scalar[COUNT] = (double)last[2] - (double)last[4], scalar[TOP] = (double)last[1];
-        if (running(op)) scalar[EXPONENT] = (double)last[0], scalar[LEVEL] = (double)last[3];
+        for (size_t e = 0; e < E && ll_causal_has_eps(op); e++) V[e] = (double)state[sums + e] - (double)low_V[e];
+        if (ll_causal_has_eps(op)) {
+            scalar[COUNT] = (double)last[LL_SAVED_COUNT] - (double)last[LL_SAVED_LOW_COUNT];
+            scalar[TOP] = (double)last[LL_SAVED_TOP];
+        }
+        if (!running(op)) continue;
+        scalar[EXPONENT] = (double)last[LL_SAVED_EXPONENT], scalar[LEVEL] = (double)last[LL_SAVED_REACH];
     }
 }
 
@@ -259,18 +263,18 @@ static void leave(const ll_attention_stream *s, int b, float *state) {
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E, sums = m * (E + 1), H = (size_t)op->c.H;
     for (size_t h = 0; h < H; h++, state += ll_carried_floats(op)) {
         const double *x = own->row + ((size_t)b * H + h) * own->size, *V = x + sums, *scalar = V + E;
-        float *last = state + sums + E;
+        float *last = state + sums + E, *low_V = last + LL_SAVED_LOW_V;
         ll_carried_clear(op, state);
         for (size_t i = 0; i < sums; i++) state[i] = (float)x[i];
-        last[0] = (float)(running(op) ? scalar[EXPONENT] : 0);
-        if (running(op)) last[3] = (float)scalar[LEVEL];
+        last[LL_SAVED_EXPONENT] = (float)(running(op) ? scalar[EXPONENT] : 0);
+        if (running(op)) last[LL_SAVED_REACH] = (float)scalar[LEVEL];
         state[ll_state_floats(op)] = (float)s->position;
         if (!ll_causal_has_eps(op)) continue;
-        last[1] = (float)scalar[TOP], last[2] = (float)scalar[COUNT];
-        last[4] = (float)((double)last[2] - scalar[COUNT]);
+        last[LL_SAVED_TOP] = (float)scalar[TOP], last[LL_SAVED_COUNT] = (float)scalar[COUNT];
+        last[LL_SAVED_LOW_COUNT] = (float)((double)last[LL_SAVED_COUNT] - scalar[COUNT]);
         for (size_t e = 0; e < E; e++) {
             state[sums + e] = (float)V[e];
-            last[5 + e] = (float)((double)state[sums + e] - V[e]);
+            low_V[e] = (float)((double)state[sums + e] - V[e]);
         }
     }
 }
