@@ -4,42 +4,9 @@
 
 #include "longline-batch.h"
 #include "model/model_stream.h"
-#include "models.h"
+#include "stream_pairs.h"
 
-static const char *const kernels[] = {
-    "attention.kernel=softmax",
-    "attention.kernel=favor",
-    "attention.kernel=favor attention.feature-eps=0.01",
-    "attention.kernel=favor attention.features=hyperbolic",
-    "attention.kernel=relu attention.query-multiple=2",
-    "attention.kernel=elu1",
-    "attention.kernel=exp",
-    "attention.kernel=cos attention.normalise=off",
-    "attention.kernel=identity attention.normalise=off",
-    "attention.kernel=local attention.window=40",
-    "attention.kernel=reformer attention.buckets=6 attention.chunk=7 attention.rounds=3",
-    "attention.kernel=value",
-    "attention.kernel=gla",
-};
-static const char *const positions[] = {
-    "position.type=none",
-    "position.type=sinusoidal",
-    "position.type=learned position.max-length=60",
-    "position.type=permute",
-    "position.type=permute position.decay=fixed",
-    "position.type=rope",
-    "position.type=rope-linear",
-    "position.type=sine-spe position.realizations=8 position.gated=on position.shared=on",
-    "position.type=conv-spe position.realizations=8 position.taps=9",
-    "position.type=relative-s1 position.scales=3",
-    "position.type=relative-s2 position.clip=9",
-    "position.type=t5",
-    "position.type=shaw position.clip=9 position.values=on",
-    "position.type=orthogonal",
-};
 enum {
-    KERNELS = sizeof kernels / sizeof *kernels,
-    POSITIONS = sizeof positions / sizeof *positions,
     V = 11,
     MOST = 4200, /* of any vocabulary here */
     STREAMS = 7,
@@ -122,32 +89,27 @@ static void feed_together(ll_model *model, int rows, const char *what) {
     free(wide);
 }
 
-static int run(const char *keys) {
-    ll_recipe *recipe = tiny_recipe(keys);
-    ll_model *model = NULL;
-    const ll_status status = ll_model_create(&model, recipe);
-    ll_recipe_free(recipe);
-    if (status == LL_EINVAL) return 0; /* no legal pair */
-    CHECK_OK(status);
-    tiny_shake(model);
+static void run(ll_model *model, const char *keys) {
     prepare(model);
     feed_together(model, 9, keys);
     feed_together(model, 64, keys);
     ll_model_free(model);
-    return 1;
 }
 
 static void test_every_pair(void **state) {
     (void)state;
-    int ran = 0;
-    for (int k = 0; k < KERNELS; k++)
-        for (int p = 0; p < POSITIONS; p++) {
-            char keys[512];
-            snprintf(keys, sizeof keys, "%s %s", kernels[k], positions[p]);
-            ran += run(keys);
-        }
+    int ran = 0, all = 0;
+    for (int k = 0; k < STREAM_KERNELS; k++)
+        for (int p = 0; p < STREAM_POSITIONS; p++)
+            for (int d = 0; d < 2; d++, all++) {
+                char keys[512];
+                ll_model *model = all % 7 && getenv("LL_FAST") ? NULL : stream_model(k, p, d, keys, sizeof keys);
+                if (!model) continue;
+                run(model, keys);
+                ran++;
+            }
     print_message("%d pairs\n", ran);
-    assert_in_range(ran, 90, KERNELS * POSITIONS);
+    assert_in_range(ran, getenv("LL_FAST") ? 50 : 400, all);
 }
 
 /* Other parts of a network, and products that are cut into tasks; documents that begin within a stream. */
@@ -165,7 +127,7 @@ static const char *const variants[] = {
 
 static void test_networks(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) assert_true(run(variants[i]));
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) run(tiny_model(variants[i]), variants[i]);
 }
 
 static void test_threads(void **state) {

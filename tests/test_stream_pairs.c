@@ -3,48 +3,9 @@
 #include <unistd.h>
 
 #include "base/memory.h"
-#include "models.h"
+#include "stream_pairs.h"
 
-static const char *const kernels[] = {
-    "attention.kernel=softmax",
-    "attention.kernel=favor",
-    "attention.kernel=favor attention.feature-eps=0.01",
-    "attention.kernel=favor attention.features=hyperbolic",
-    "attention.kernel=favor attention.features=trigonometric attention.normalise=off",
-    "attention.kernel=favor attention.features=gaussian attention.normalise=off",
-    "attention.kernel=relu",
-    "attention.kernel=relu attention.projection=orthogonal attention.query-multiple=2",
-    "attention.kernel=elu1",
-    "attention.kernel=exp",
-    "attention.kernel=sigmoid",
-    "attention.kernel=abs",
-    "attention.kernel=square",
-    "attention.kernel=gelu attention.normalise=off",
-    "attention.kernel=cos attention.normalise=off",
-    "attention.kernel=tanh attention.normalise=off",
-    "attention.kernel=identity attention.normalise=off",
-    "attention.kernel=local attention.window=40",
-    "attention.kernel=reformer attention.buckets=6 attention.chunk=7 attention.rounds=3",
-    "attention.kernel=value",
-};
-static const char *const positions[] = {
-    "position.type=none",
-    "position.type=sinusoidal",
-    "position.type=learned position.max-length=400",
-    "position.type=permute",
-    "position.type=rope",
-    "position.type=rope-linear",
-    "position.type=sine-spe position.realizations=8",
-    "position.type=sine-spe position.realizations=8 position.gated=on position.shared=on",
-    "position.type=conv-spe position.realizations=8 position.taps=9",
-    "position.type=relative-s1 position.scales=3",
-    "position.type=relative-s2 position.clip=9",
-    "position.type=t5",
-    "position.type=shaw position.clip=9 position.values=on",
-    "position.type=orthogonal",
-};
-static const char *const decays[] = {"position.decay=none", "position.decay=fixed"};
-enum { KERNELS = sizeof kernels / sizeof *kernels, POSITIONS = sizeof positions / sizeof *positions, V = 11, T = 300 };
+enum { V = 11, T = 300 };
 
 static char path[40];
 
@@ -115,19 +76,12 @@ static void check_size(ll_model *model, const int *tokens, int grows) {
     ll_stream_free(s);
 }
 
-static int run(const char *kernel, const char *position, const char *decay) {
+static int run(int kernel, int position, int decay) {
     static float alone[T * V];
     char what[512];
     int tokens[T];
-    snprintf(what, sizeof what, "%s %s %s", kernel, position, decay);
-    ll_recipe *recipe = tiny_recipe(what);
-    ll_model *model = NULL;
-    const ll_status status = ll_model_create(&model, recipe);
-    ll_recipe_free(recipe);
-    if (status == LL_EINVAL) return 0; /* no legal pair */
-    CHECK_OK(status);
-    ll_model_free(model);
-    model = tiny_model(what);
+    ll_model *model = stream_model(kernel, position, decay, what, sizeof what);
+    if (!model) return 0;
     random_ints(tokens, T, V, 0, 6);
     check_tiles(model, tokens, alone, what);
     check_pieces(model, tokens, alone, 12, 1, what);
@@ -140,18 +94,19 @@ static int run(const char *kernel, const char *position, const char *decay) {
 static void test_every_pair(void **state) {
     (void)state;
     int ran = 0, all = 0;
-    for (int k = 0; k < KERNELS; k++)
-        for (int p = 0; p < POSITIONS; p++)
+    for (int k = 0; k < STREAM_KERNELS; k++)
+        for (int p = 0; p < STREAM_POSITIONS; p++)
             for (int d = 0; d < 2; d++, all++) {
                 if (getenv("LL_FAST") && all % 7) continue;
-                ran += run(kernels[k], positions[p], decays[d]);
+                ran += run(k, p, d);
             }
     /* Softmax has no features and no decay, linear kernels have no logits. Of these rope-linear has no favor with an
      * eps or without a divisor, orthogonal none with an eps, relative-s2 no decay. Local is softmax in a window;
-     * reformer's queries are its keys; value reads no query, so that only what changes the embedding suits it. */
-    enum { SOFTMAX = 11, LINEAR = KERNELS - 4, LOCAL = 8, BUCKETS = 4, VALUE = 3 };
-    const int linear = LINEAR * (2 * (POSITIONS - 3) + 1) - 2 * 3 - 2;
-    if (!getenv("LL_FAST")) assert_int_equal(ran, SOFTMAX + linear + LOCAL + BUCKETS + VALUE);
+     * reformer's queries are its keys; value reads no query, so that only what changes the embedding suits it; gla is
+     * linear, but for relative-s2. */
+    enum { SOFTMAX = 11, LINEAR = STREAM_KERNELS - 5, LOCAL = 8, BUCKETS = 4, VALUE = 3 };
+    const int gla = 2 * (STREAM_POSITIONS - 3), linear = LINEAR * (2 * (STREAM_POSITIONS - 3) + 1) - 2 * 3 - 2;
+    if (!getenv("LL_FAST")) assert_int_equal(ran, SOFTMAX + linear + LOCAL + BUCKETS + VALUE + gla);
 }
 
 /* The same on other numbers of threads: from a file that one wrote. */

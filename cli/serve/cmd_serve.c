@@ -1,7 +1,6 @@
 /* longline serve: models over HTTP. */
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
+#include <stdlib.h>
 #include <unistd.h>
 
 #include "serve/serve.h"
@@ -61,8 +60,13 @@ static int serve_models(int n, const char **paths) {
     return served ? 0 : code;
 }
 
+/* jansson does not look whether each character of a text could be stored (src/base/json.c): where memory is refused, a
+ * request might be read as another one. So its memory is that of the rest of the server. */
+static void *json_memory(size_t size) { return ll_serve_alloc(size, 1); }
+
 static int serve(int n, const char **words) {
     if (!n && !ll_serve.models) return ll_usage("needs a MODEL, or --models DIR");
+    json_set_alloc_funcs(json_memory, free);
     signal(SIGPIPE, SIG_IGN);
     ll_stop_on_signals(0, "ending what runs, saving sessions", "sessions of this run that were not saved are lost");
     const int code = serve_models(n, words);

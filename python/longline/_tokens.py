@@ -37,7 +37,7 @@ def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Opt
 
 
 class Tokenizer:
-    """How a model makes tokens of text: bytes, words, letters of proteins, events of music."""
+    """How a model makes tokens of text: bytes, words or parts of them, letters of proteins, events of music."""
 
     def __init__(self, model: "Model") -> None:
         out = ffi.new("ll_tokenizer **")
@@ -152,6 +152,12 @@ class TokenStream:
     def generate(self, prompt: Any = None, tokens: Optional[int] = None, *, temperature: float = 1.0, top_k: int = 0,
                  top_p: float = 1.0, seed: int = 0, source: Any = None) -> Iterator[int]:
         """Feeds the prompt at once; then draws tokens as they are asked for. See `Model.generate`."""
+        how = self._begin(prompt, tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, source=source)
+        return self._draw(how, tokens, int(self.model.recipe["model.vocab"]))
+
+    def _begin(self, prompt: Any, tokens: Optional[int], *, temperature: float = 1.0, top_k: int = 0,
+               top_p: float = 1.0, seed: int = 0, source: Any = None) -> Any:
+        """Feeds the prompt; gives how to draw."""
         if not temperature >= 0 or not 0 < top_p <= 1:
             raise ArgumentError(f"temperature: is {temperature}, top_p {top_p}; they must be at least 0, and in (0, 1]")
         how = ffi.new("ll_sampling *", {"temperature": temperature, "top_k": check_count("top_k", top_k, 0),
@@ -164,21 +170,22 @@ class TokenStream:
             self.feed(prompt, logits=False)
         elif self.position == 0:
             raise ArgumentError("prompt: there is none, and nothing was fed before; give at least one token")
-        return self._draw(how, tokens)
+        return how
 
-    def _draw(self, how: Any, tokens: Optional[int]) -> Iterator[int]:
-        V = int(self.model.recipe["model.vocab"])
-        logits = np.empty(V, np.float32)
+    def _draw(self, how: Any, tokens: Optional[int], below: int) -> Iterator[int]:
+        """So many tokens, each less than `below`."""
+        logits = np.empty(int(self.model.recipe["model.vocab"]), np.float32)
         left = tokens
         while left is None or left > 0:
             with self._lock:
                 check(lib.ll_stream_logits(self._s, pointer(logits)))
-                token = int(lib.ll_sample(pointer(logits), V, how, self.position))
+                token = int(lib.ll_sample(pointer(logits), below, how, self.position))
                 self.feed([token], logits=False)
             yield token
             left = left if left is None else left - 1
 
     def generate_text(self, prompt: Any, tokens: int, **how: Any) -> str:
-        """The text of so many tokens after a prompt."""
-        drawn: List[int] = list(self.generate(prompt, tokens, **how))
-        return self.model.tokenizer.decode(np.array(drawn, np.int32))
+        """The text of so many tokens after a prompt. Only tokens that stand for text are drawn."""
+        tokenizer = self.model.tokenizer
+        drawn: List[int] = list(self._draw(self._begin(prompt, tokens, **how), tokens, tokenizer.vocabulary))
+        return tokenizer.decode(np.array(drawn, np.int32))

@@ -44,6 +44,12 @@ def test_classify():
     assert loss < 0.2 and set(gradients) == set(model.parameters())
 
 
+def test_text_is_drawn_from_tokens_that_have_some():
+    model = Model({"model.vocab": 1000, "model.width": 16, "model.heads": 2, "model.layers": 1, "model.ff": 16})
+    assert max(model.generate("ab", 20)) > 255  # no byte
+    assert model.stream().generate_text("ab", 20)
+
+
 def test_generate_keeps_its_state(small, tmp_path):
     whole = list(small.generate("ab", 12, seed=3))
     small.reset()
