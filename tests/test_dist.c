@@ -49,7 +49,7 @@ static void divisions_give_the_tree(void **state) {
                 }
                 const ll_tree nodes = ll_tree_of(n, first, end - first);
                 assert_int_equal(nodes.n, own.n);
-                assert_int_equal(ll_tree_room(n, first, end - first), most);
+                assert_int_equal(ll_tree_capacity(n, first, end - first), most);
                 for (int j = 0; j < own.n; j++) push(&all, sums, own.node[j], part[j]);
             }
             assert_int_equal(all.n, 1);
