@@ -76,7 +76,7 @@ void ll_served_free(void);
 ll_served *ll_served_find(const char *name); /* NULL: the first */
 ll_served *ll_served_of(const char *session); /* whose session it is; NULL: of no model that is served */
 void ll_digest(char *hex, size_t digits, const char *text); /* of SHA-256; hex has digits + 1 bytes */
-/* A chat as a prompt of *size bytes, to be freed; NULL and `why`. Its template's stop texts are added to the request's. */
+/* A chat as a prompt of *size bytes, to be freed; NULL and `why`. The template's stop texts join the request's. */
 char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal *why);
 
 /* ---- job.c ---- */
