@@ -242,34 +242,27 @@ static void test_streams(void **state) {
 static void test_decay_of_the_largest_key(void **state) {
     (void)state;
     enum { T = 240, H = 2, D = 6 };
-    static const int tiles[] = {0, 7, 16};
-    static float decay[H] = {0.3f, 0.5f};
+    static const float decay[H] = {0.3f, 0.5f};
     uint64_t seed = 55;
     ll_attention_config c = configure(LL_POSITION_ROPE_LINEAR, 3, 1, T, &seed);
-    c.den = LL_DEN_SUM;
-    c.decay = decay;
+    c.den = LL_DEN_SUM, c.decay = decay;
     placed *p = create(c, 1, T, T, 0, &seed);
     drawn *d = p->d;
-    for (int h = 0; h < H; h++)
-        for (int t = 0; t < T; t++) {
-            double *k = d->o.k + ((size_t)h * T + (size_t)t) * D, square = 0;
-            for (int e = 0; e < D; e++) square += k[e] * k[e];
-            const double factor = t ? 25 / sqrt(square) : 0;
-            for (int e = 0; e < D; e++) k[e] = (double)(ll_element(&d->call.k, 0, h, t)[e] = (float)(factor * k[e]));
-        }
-    encode(p);
-    oracle_tops(&p->e, p->tops, p->tops + H * T);
-    solve(p, d->y);
-    for (int i = 0; i < 3; i++) {
-        drawn_run(d, tiles[i], 1);
+    for (int row = 0; row < H * T; row++) {
+        double *k = d->o.k + (size_t)row * D, square = 0;
+        float *stored = ll_element(&d->call.k, 0, row / T, row % T);
+        for (int e = 0; e < D; e++) square += k[e] * k[e];
+        for (int e = 0; e < D; e++) k[e] = (double)(stored[e] = (float)(row % T ? 25 * k[e] / sqrt(square) : 0));
+    }
+    solve(p, d->y); /* no eps, so that any stabiliser is exact */
+    for (int tile = 0; tile <= 16; tile += 8) {
+        drawn_run(d, tile, 1);
         drawn_check(d, name(p), 0, 1e-4, 0);
         check_differences(p, "dq", H * T * D, d->o.q, drawn_packed(d, &d->call.dq, T, D), 12);
-        check_differences(p, "dv", H * T * c.E, d->o.v, drawn_packed(d, &d->call.dv, T, c.E), 12);
         check_differences(p, "ddecay", H, p->e.r, d->call.ddecay, H);
     }
     drawn_stream(d, name(p), 0, 1e-4, &seed);
-    d->config.decay = NULL;
-    destroy(p);
+    d->config.decay = NULL, destroy(p);
 }
 
 /* With many realizations the product of codes is what they stand for, the sum of l^2 cos(2 pi f (i - j) + o) / 2K, and

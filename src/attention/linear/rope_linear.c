@@ -207,8 +207,8 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     if (!status) status = ll_feature_map_rotate(own->numerator->own);
     c.E = 1;
     if (!status) status = ll_attention_create(&own->denominator, &c);
-    /* Both sums in units of the state's exponent, which falls with the decay. Beside the largest key there ever was, later
-     * ones could be too small for a float. */
+    /* Both sums are in units of the state's exponent, which falls with the decay. In units of the largest key so far,
+     * later keys could be too small for a float. */
     if (status || !c.causal || !ll_scale_cancels(engine)) return status;
     ll_feature_map_share_scale(own->numerator->own);
     ll_feature_map_share_scale(own->denominator->own);
