@@ -70,6 +70,7 @@ help:
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
 #: make locale         tests where 0.5 is written 0,5
 #: make dist-faults    ranks killed a hundred times, cut off from the network, under Slurm (takes some minutes, as root)
+#: make wasm           a page that runs models in a browser, as static files (make deps-wasm); wasm-check tests it
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make aarch64-all  all tests in the emulator: an hour
 #: make keys           docs/keys.md from the keys of the program
@@ -198,4 +199,4 @@ demo: deps-build
 	$(B)/longline demo
 .PHONY: all help tests fast-tests cli-tests dist-faults examples bench demo
 
-include rules.mk
+include rules.mk wasm/wasm.mk

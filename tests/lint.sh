@@ -54,9 +54,9 @@ law() {
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"
 
-grep -nE '#include "[^"]*/[^"]*"' $(sources cli examples) /dev/null |
+grep -nE '#include "[^"]*/[^"]*"' $(sources cli examples wasm) /dev/null | grep -v '^wasm/.*"longline-lab/' |
     grep -vE "#include \"($(cd cli && ls -d */ | tr -d / | paste -sd'|'))/" >"$work/outside"
-verdict "cli and examples see only the public headers" "$work/outside"
+verdict "cli, examples and wasm see only the public headers" "$work/outside"
 find python examples/notebooks -name '*.py' -exec grep -nE '#include|(src|lab)/[a-z_]+\.h' {} + | grep -v '#include <longline.h>' >"$work/python"
 verdict "python sees only the public headers" "$work/python"
 find python -name '*.py' -exec awk 'length > 132 {print FILENAME ":" FNR ": " length " characters"} FNR == 401 {print FILENAME ": over 400 lines"}' {} + \

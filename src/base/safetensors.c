@@ -73,10 +73,11 @@ static ll_status parse_header(json_t **header, ll_safetensors *f) {
     return LL_OK;
 }
 
-/* A JSON integer that fits a size. */
+/* A JSON integer as a size. One above the largest size becomes that, which no tensor has. */
 static int size_of(size_t *size, const json_t *value) {
     if (!json_is_integer(value) || json_integer_value(value) < 0) return 0;
-    *size = (size_t)json_integer_value(value);
+    const unsigned long long n = (unsigned long long)json_integer_value(value);
+    *size = n < SIZE_MAX ? (size_t)n : SIZE_MAX;
     return 1;
 }
 
