@@ -1,5 +1,5 @@
-/* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint with half the learning rate, whenever
- * it is killed. */
+/* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint with half the learning rate,
+ * whenever it is killed. */
 #include "runs.h"
 
 /* Calls of the callback, each a moment at which a kill could come; at one of them the folder is copied. */
@@ -20,7 +20,8 @@ static int watch_wild(const ll_progress *p, void *arg) {
 static wild run_wild(const char *more, const char *out, const char *resume, int copy_at, ll_status expected) {
     wild w = {.copy_at = copy_at};
     char keys[300];
-    snprintf(keys, sizeof keys, "train.clip=0 train.warmup=0 train.schedule=constant train.checkpoint-every=4 %s", more);
+    snprintf(keys, sizeof keys, "train.clip=0 train.warmup=0 train.schedule=constant train.checkpoint-every=4 %s",
+             more);
     ll_recipe *recipe = recipe_of(keys);
     ll_trainer *trainer = NULL;
     CHECK_OK(ll_trainer_create(&trainer, recipe, out, resume));
@@ -31,7 +32,7 @@ static wild run_wild(const char *more, const char *out, const char *resume, int 
     return w;
 }
 
-/* A rate of 9 makes the loss explode; an eighth of it does not. Whenever the run is killed, it ends with the same bits. */
+/* A rate of 9 makes the loss explode; an eighth of it does not. A run that is killed ends with the same bits. */
 static void test_a_run_that_diverges_goes_back(void **state) {
     (void)state;
     static const char keys[] = "train.on-divergence=rewind train.learning-rate=9";

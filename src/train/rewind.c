@@ -1,9 +1,6 @@
-/* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint and on with half the learning rate, at
- * most LL_REWINDS times. How often it did is part of the checkpoint that the loop then writes. A run that is killed before
- * that begins at the old checkpoint, diverges at the same step, and goes back to the same bits. */
-#include <math.h>
-#include <unistd.h>
-
+/* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint and on with half the learning
+ * rate, at most LL_REWINDS times. How often it did is part of the checkpoint that the loop then writes. A run that is
+ * killed before that begins at the old checkpoint, diverges at the same step, and goes back to the same bits. */
 #include "train/train_internal.h"
 
 int ll_rewind_may(const ll_trainer *t) {

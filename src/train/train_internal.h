@@ -204,8 +204,8 @@ LL_MUST_USE ll_status ll_metrics_cut(ll_metrics *metrics, int64_t last);
 LL_MUST_USE ll_status ll_metrics_restore(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
 
-/* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and with
- * half the learning rate. The checkpoint on disk is as it was. */
+/* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and
+ * with half the learning rate. The checkpoint on disk is as it was. */
 int ll_rewind_may(const ll_trainer *trainer);
 LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 
