@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/finite.h"
+#include "base/float_mode.h"
 #include "model/head_layers.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
@@ -123,6 +124,7 @@ ll_status ll_network_backward(const ll_batch_run *run) {
 
 ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
                        int64_t draw, ll_tally *tally) {
+    LL_FLOAT_MODE;
     return ws->chunks ? ll_chunks_run(m, ws, batch, grad, scale, draw, tally)
                       : ll_model_run_soft(m, ws, batch, NULL, grad, scale, draw, tally);
 }
@@ -242,6 +244,7 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
 }
 
 ll_status ll_model_logp(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
+    LL_FLOAT_MODE;
     if (m->c->model.task == LL_TASK_SEQ2SEQ)
         return ll_fail(LL_EINVAL, "the model makes sequences from others; give it sources, too");
     return logp_of(m, logp, NULL, NULL, 0, tokens, lengths, B, T);

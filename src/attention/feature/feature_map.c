@@ -174,6 +174,11 @@ ll_status ll_feature_map_rotate(ll_feature_map *map) {
     return ll_theta_create(&map->angles, map->c.encoding.theta, map->features);
 }
 
+void ll_feature_map_share_scale(ll_feature_map *map) {
+    map->scale_cancels = 1;
+    map->phi[LL_QUERY] = map->phi[LL_KEY] = LL_PHI_RUNNING;
+}
+
 double ll_feature_map_cost(const ll_feature_map *map) {
     const double m = map->features, projected = (double)map->c.M * map->c.D;
     const double rotated = map->c.position == LL_POSITION_ORTHOGONAL ? m * m + 2 * m : map->angles ? 2 * m : 0;

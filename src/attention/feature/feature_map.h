@@ -63,6 +63,9 @@ double ll_feature_map_cost(const ll_feature_map *map);
 void ll_feature_map_free(ll_feature_map *map);
 /* Rotates features after the map by c->encoding.theta, or by the default angles: rope-linear. */
 LL_MUST_USE ll_status ll_feature_map_rotate(ll_feature_map *map);
+/* From now on the operator's sums are divided by those of another operator with the same keys: a factor that their
+ * features have in common cancels, although neither divides by itself. */
+void ll_feature_map_share_scale(ll_feature_map *map);
 /* Takes another projection (M, D) into use. It is not kept. */
 void ll_feature_map_project(ll_feature_map *map, const float *projection);
 
