@@ -10,19 +10,10 @@
  * follow one another. */
 #include <string.h>
 
-#include "attention/operator.h"
+#include "base/float_mode.h"
 #include "base/integer.h"
-#include "base/memory.h"
-#include "model/network.h"
-
-struct ll_chunks {
-    int tokens, count; /* of a chunk; chunks of the longest sequence */
-    ll_carry carry;    /* of one row: between the chunk before and the one after */
-    float *state;      /* (count + 1, carry.count) before each chunk, and after the last one */
-    float *gradient;   /* (2, carry.count) at the states after and before a chunk; NULL: evaluation */
-    int64_t *before;   /* (count) tokens of its document that came before each chunk */
-    size_t floats;     /* of all states and gradients */
-};
+#include "model/chunks.h"
+#include "model/soft_loss.h"
 
 /* One sequence of a batch on its way through the network. */
 typedef struct {
@@ -37,56 +28,6 @@ typedef struct {
     int64_t draw;
     ll_tally *tally;
 } sequence;
-
-int ll_chunks_wanted(const ll_model *m, int T) { return m->c->chunk > 0 && T > m->c->chunk; }
-
-/* Floats of one state of all layers, and of all memory for a sequence of T tokens. */
-static ll_status measure(const ll_model *m, int T, int training, size_t *state, size_t *all) {
-    const ll_status status = ll_attention_state_floats(m->attention[0], state);
-    if (status) return status;
-    *state *= (size_t)m->operators;
-    *all = *state * ((size_t)ll_ceil_div(T, m->c->chunk) + 1 + (training ? 2 : 0));
-    return LL_OK;
-}
-
-ll_status ll_chunks_create(ll_chunks **out, const ll_model *m, int T, int training) {
-    size_t state, all;
-    const ll_status status = measure(m, T, training, &state, &all);
-    if (status) return status;
-    ll_chunks *c = ll_alloc(1, sizeof *c);
-    if (!c) return LL_ENOMEM;
-    *c = (ll_chunks){.tokens = m->c->chunk, .count = ll_ceil_div(T, m->c->chunk), .floats = all};
-    c->carry = (ll_carry){.model = m, .B = 1, .floats = state / (size_t)m->operators, .count = state, .within = 1};
-    c->state = ll_alloc(all, sizeof *c->state);
-    c->before = ll_alloc((size_t)c->count, sizeof *c->before);
-    c->carry.offset = ll_alloc(1, sizeof *c->carry.offset);
-    c->carry.segment_offset = ll_alloc((size_t)c->tokens, sizeof *c->carry.segment_offset);
-    if (!c->state || !c->before || !c->carry.offset || !c->carry.segment_offset) {
-        ll_chunks_free(c);
-        return LL_ENOMEM;
-    }
-    if (training) c->gradient = c->state + state * ((size_t)c->count + 1);
-    *out = c;
-    return LL_OK;
-}
-
-void ll_chunks_free(ll_chunks *c) {
-    if (!c) return;
-    ll_free(c->state);
-    ll_free(c->before);
-    ll_free(c->carry.offset);
-    ll_free(c->carry.segment_offset);
-    ll_free(c);
-}
-
-size_t ll_chunks_bytes(const ll_chunks *c) { return c->floats * sizeof(float); }
-
-ll_status ll_chunks_measure(size_t *bytes, const ll_model *m, int T, int training) {
-    size_t state, all;
-    const ll_status status = measure(m, T, training, &state, &all);
-    if (!status) *bytes += all * sizeof(float);
-    return status;
-}
 
 /* ---- One sequence ---- */
 
@@ -179,8 +120,8 @@ static ll_status run_sequence(const sequence *s, int last) {
     return status;
 }
 
-ll_status ll_chunks_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
-                        int64_t draw, ll_tally *tally) {
+static ll_status run_chunks(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
+                            int64_t draw, ll_tally *tally) {
     ll_carry *const outer = ws->carry;
     const int64_t part = ws->part, parts = ws->parts;
     ll_chunks *c = ws->chunks;
@@ -199,4 +140,11 @@ ll_status ll_chunks_run(const ll_model *m, ll_workspace *ws, const ll_batch *bat
     ll_workspace_part(ws, part, parts);
     ws->carry = outer;
     return status;
+}
+
+ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
+                       int64_t draw, ll_tally *tally) {
+    LL_FLOAT_MODE;
+    return ws->chunks ? run_chunks(m, ws, batch, grad, scale, draw, tally)
+                      : ll_model_run_soft(m, ws, batch, NULL, grad, scale, draw, tally);
 }

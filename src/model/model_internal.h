@@ -9,7 +9,7 @@
  *   token_gate.c          gates of tokens
  *   head_norm.c           what heads give, normalised
  *   carry.c               states that windows hand on in training
- *   chunks.c              sequences that go through the network in chunks
+ *   chunks.c              sequences that go through the network in chunks; chunk_states.c keeps their states
  *   embed.c               tokens to vectors, and back
  *   output_head.c         vectors to logits, loss, back
  *   head_transform.c      the layer before the output layer

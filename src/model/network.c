@@ -122,13 +122,6 @@ ll_status ll_network_backward(const ll_batch_run *run) {
     return status ? status : encoder_backward(&from);
 }
 
-ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
-                       int64_t draw, ll_tally *tally) {
-    LL_FLOAT_MODE;
-    return ws->chunks ? ll_chunks_run(m, ws, batch, grad, scale, draw, tally)
-                      : ll_model_run_soft(m, ws, batch, NULL, grad, scale, draw, tally);
-}
-
 ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch *batch, const ll_soft *soft,
                             float *grad, float scale, int64_t draw, ll_tally *tally) {
     ll_batch_run run = ll_network_begin(m, ws, batch);

@@ -228,18 +228,6 @@ int ll_gate_init(const ll_param *p, float *x);
 ll_attention_call ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call);
 void ll_carry_segment(ll_carry *carry, int i, const ll_segment *document);
 
-/* ---- chunks.c ---- */
-/* Does a sequence of T tokens go through this model in chunks (train.chunk)? Then the memory of that, or its bytes, and
- * ll_model_run for a workspace that has it. */
-typedef struct ll_chunks ll_chunks;
-int ll_chunks_wanted(const ll_model *model, int T);
-LL_MUST_USE ll_status ll_chunks_create(ll_chunks **chunks, const ll_model *model, int T, int training);
-void ll_chunks_free(ll_chunks *chunks);
-size_t ll_chunks_bytes(const ll_chunks *chunks);
-LL_MUST_USE ll_status ll_chunks_measure(size_t *bytes, const ll_model *model, int T, int training);
-LL_MUST_USE ll_status ll_chunks_run(const ll_model *model, ll_workspace *ws, const ll_batch *batch, float *grad,
-                                    float scale, int64_t draw, ll_tally *tally);
-
 /* ---- head_norm.c ---- */
 
 /* Forward: n rows (H E) of attention's output, each head normalised if the recipe asks for it: x itself, or in

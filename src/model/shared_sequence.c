@@ -125,8 +125,8 @@ ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
     ll_status status = check_model(ws->model);
     if (!status && ws->chunks)
         status = ll_fail(LL_EINVAL,
-                         "dist.sequence: each rank has more than train.chunk = %d tokens of a sequence, and the parts of "
-                         "ranks do not go in chunks; set train.chunk=0, or start more ranks",
+                         "dist.sequence: each rank has more than train.chunk = %d tokens of a sequence, and the parts "
+                         "of ranks do not go in chunks; set train.chunk=0, or start more ranks",
                          c->chunk);
     if (!status && c->position.type == LL_POSITION_LEARNED && (int64_t)ws->T * how->parts > c->position.max_length)
         status = ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",

@@ -4,7 +4,7 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
-#include "model/network.h"
+#include "model/chunks.h"
 #include "model/shared_sequence.h"
 
 enum {
@@ -285,5 +285,5 @@ void ll_workspace_free(ll_workspace *ws) {
 }
 
 size_t ll_workspace_bytes(const ll_workspace *ws) {
-    return ws->bytes + (ws->source ? ws->source->bytes : 0) + (ws->chunks ? ll_chunks_bytes(ws->chunks) : 0);
+    return ws->bytes + (ws->source ? ws->source->bytes : 0) + (ws->chunks ? ws->chunks->bytes : 0);
 }
