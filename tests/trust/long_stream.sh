@@ -4,8 +4,9 @@ tokens=100000
 ! long || tokens=100000000
 for pair in relu/none relu/decay favor/rope favor/permute favor/decay gla/none; do
     last="long_stream $tokens ${pair%/*} ${pair#*/}"
-    check "$pair, $tokens tokens: within 1e-5 of double precision" \
-        "$build/tests/trust/long_stream" $tokens ${pair%/*} ${pair#*/} >out 2>err
-    ! long || sed "s,^,    $pair ," out
-    [ "$(tail -n 1 out | cut -d ' ' -f 1)" = $tokens ] || fail "the last token was compared"
+    name="$pair, $tokens tokens: within 1e-5 of double precision"
+    if "$build/tests/trust/long_stream" $tokens "${pair%/*}" "${pair#*/}" >out 2>err && grep -q "^$tokens " out; then
+        pass "$name"
+    else fail "$name"; fi
+    ! long || sed 's/^/    /' out
 done
