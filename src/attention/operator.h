@@ -13,9 +13,10 @@
 #include "base/safetensors.h"
 #include "kernel/kernel.h"
 
-struct ll_recurrence; /* attention_stream.h */
-struct ll_cross_kind; /* cross_cache.h */
-struct ll_premap;     /* position/premap.h */
+struct ll_recurrence;   /* attention_stream.h */
+struct ll_cross_kind;   /* cross_cache.h */
+struct ll_premap;       /* position/premap.h */
+struct ll_postmap_kind; /* position/postmap.h */
 
 /* One tensor of what is kept between tokens: of a stream, or of the state that a call of one sequence takes and leaves.
  * Those of a call lie one behind the other, and data is NULL. */
@@ -43,6 +44,8 @@ typedef struct ll_operator {
     int whole;  /* needs the whole sequence: never causal */
     int gates;  /* its state decays, and may do so by a gate that comes with the call */
     int gated;  /* every call has to bring a gate: of kernels, whatever the position */
+    int keyless; /* the last encoding.keyless heads have no keys */
+    int hashes;  /* draws approximate.rotations */
     int packs;  /* walks over the segments of packed rows itself; else it is called for each of them */
     /* LL_EINVAL with the reason; NULL: takes every config. */
     ll_status (*check)(const ll_attention_config *c);
@@ -81,6 +84,7 @@ struct ll_attention {
     int tile;                 /* tokens a tile; 0: as many as follow */
     int usual_tile;           /* the kernel table's when the operator was made, as buffers that last are sized by it */
     struct ll_premap *premap; /* a position before the feature map, or NULL */
+    const struct ll_postmap_kind *postmap; /* a position after it, or NULL */
     void *own;                /* of the kind */
 };
 
@@ -97,6 +101,12 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 ll_cost ll_operator_cost(const ll_attention *op, double keys);
 /* Heads that have keys: in relative-s2 the last ones have none. */
 int ll_keyed_heads(const ll_attention_config *c);
+/* What a config's arrays need, by its position and kernel. Of a head, the features that its permutation moves, and those
+ * that its random rotation moves (a basis of as many rows, and half as many angles). Of all heads, the rows of
+ * approximate.rotations, each of buckets / 2 numbers. 0: there is no such array. */
+int ll_permuted_features(const ll_attention_config *c);
+int ll_rotated_features(const ll_attention_config *c);
+int ll_hash_rows(const ll_attention_config *c);
 
 /* The kind alone, without checks and without the stage before the feature map. Scratch NULL: LL_ENOMEM can happen. */
 LL_MUST_USE ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call);

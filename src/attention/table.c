@@ -50,10 +50,11 @@ static const ll_mechanism_row positions[] = {
     [LL_POSITION_LEARNED] = {{"learned", "a table of vectors, added to the embedding", "Gehring et al. 2017",
         "T", 1, 1, .length = LL_LENGTH_TABLE}, LL_EMBEDDED},
     [LL_POSITION_PERMUTE] = {{"permute", "powers of a permutation of the features", "Chen 2021", "T m", 1, 1},
-        LL_HAS_FEATURES, "permutes features", "use favor or relu"},
+        LL_HAS_FEATURES, "permutes features", "use favor or relu", .postmap = &ll_postmap_permute},
     [LL_POSITION_PERMUTE2D] = {{"permute2d", "half of the features permuted by column, half by row", "Chen 2021",
         "T m", 0, 1, .stream = LL_STREAM_NONE, .length = LL_LENGTH_IMAGE},
-        LL_HAS_FEATURES, "permutes features", "use favor or relu", "needs whole images", "use permute"},
+        LL_HAS_FEATURES, "permutes features", "use favor or relu", "needs whole images", "use permute",
+        .postmap = &ll_postmap_permute2d},
     [LL_POSITION_ROPE] = {{"rope", "queries and keys rotated", "Su et al. 2021", "T D", 1, 1},
         LL_HAS_VECTORS, "rotates queries and keys", "use softmax, favor or relu", .premap = &ll_premap_rope},
     [LL_POSITION_ROPE_LINEAR] = {{"rope-linear", "features rotated, in the numerator alone", "Su et al. 2021",
@@ -84,7 +85,8 @@ static const ll_mechanism_row positions[] = {
         "use softmax, or relative-s1"},
     [LL_POSITION_ORTHOGONAL] = {{"orthogonal",
         "powers of a random rotation of the features: permute without its property 3",
-        "Chen 2021", "T m^2", 1, 1}, LL_HAS_FEATURES | LL_WITHIN, "rotates features", "use favor or relu"},
+        "Chen 2021", "T m^2", 1, 1}, LL_HAS_FEATURES | LL_WITHIN, "rotates features", "use favor or relu",
+        .postmap = &ll_postmap_orthogonal},
 };
 // clang-format on
 

@@ -9,6 +9,7 @@ extern const ll_operator ll_operator_softmax, ll_operator_local, ll_operator_ide
     ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_gla, ll_operator_rope_linear,
     ll_operator_relative_s2;
 extern const struct ll_premap_kind ll_premap_rope, ll_premap_sine, ll_premap_conv, ll_premap_s1;
+extern const struct ll_postmap_kind ll_postmap_permute, ll_postmap_permute2d, ll_postmap_orthogonal;
 
 /* What a kernel has and a position needs: where the position can act. */
 enum {
@@ -29,7 +30,8 @@ typedef struct {
     const char *limit;        /* where it cannot be causal, or cannot see later tokens: why, and ... */
     const char *limit_other;  /* ... what to do */
     const ll_operator *kind;  /* kernels: what computes them; positions: what does instead, or NULL */
-    const struct ll_premap_kind *premap; /* positions: the stage before the feature map that they are, or NULL */
+    const struct ll_premap_kind *premap;   /* positions: the stage before the feature map that they are, or NULL */
+    const struct ll_postmap_kind *postmap; /* positions: the stage after the feature map, or NULL */
 } ll_mechanism_row;
 
 /* Rows by ll_kernel and ll_position; NULL past the last. */

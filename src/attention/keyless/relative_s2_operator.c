@@ -44,7 +44,7 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
         c.max_of_u = c.max_gradient = 0;
     }
     if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
-    return ll_feature_map_create(&own->map, &c);
+    return ll_feature_map_create(&own->map, &c, NULL);
 }
 
 static void destroy(ll_attention *op) {
@@ -99,6 +99,7 @@ static ll_status can_stream(const ll_attention *op) {
 
 const ll_operator ll_operator_relative_s2 = {
     .name = "relative-s2",
+    .keyless = 1,
     .reads = 2,
     .packs = 1,
     .check = check,
