@@ -4,6 +4,7 @@
  * row of the table is tested here without a word. */
 #include "attention/operator.h"
 #include "attention/feature/maps.h"
+#include "attention/table.h"
 #include "model/mechanism.h"
 #include "base/memory.h"
 #include "models.h"

@@ -6,6 +6,7 @@
 
 #include "attention/exact/logit_bias.h"
 #include "attention/feature/feature_map.h"
+#include "attention/parameter.h"
 #include "attention/position/postmap.h"
 #include "attention/position/premap.h"
 #include "attention/table.h"
@@ -31,6 +32,12 @@ static const ll_postmap_kind *postmap_of(const ll_attention_config *c) {
     return row ? row->postmap : NULL;
 }
 
+/* The one in the logits, or NULL. */
+static const ll_logit_kind *logits_of(const ll_attention_config *c) {
+    const ll_mechanism_row *row = ll_position_row((int)c->position);
+    return row ? row->logits : NULL;
+}
+
 int ll_permuted_features(const ll_attention_config *c) {
     const ll_postmap_kind *stage = postmap_of(c);
     return stage && stage->axes ? ll_feature_count(c) / stage->axes : 0;
@@ -48,6 +55,20 @@ int ll_hash_rows(const ll_attention_config *c) {
 int ll_attention_width(const ll_attention_config *c) {
     const ll_premap_kind *stage = premap_of(c);
     return stage ? stage->width(c) : c->D;
+}
+
+/* ---- Parameters that train ---- */
+
+int ll_position_parameters(const ll_attention_config *c, ll_parameter list[LL_PARAMETERS]) {
+    const ll_mechanism_row *row = ll_position_row((int)c->position);
+    if (row->premap && row->premap->parameters) return row->premap->parameters(c, list);
+    if (row->logits) return row->logits->parameters(c, list);
+    return row->kind && row->kind->parameters ? row->kind->parameters(c, list) : 0;
+}
+
+int ll_kernel_parameters(const ll_attention_config *c, ll_parameter list[LL_PARAMETERS]) {
+    const ll_operator *kind = ll_operator_of_kernel(c->kernel);
+    return kind->parameters ? kind->parameters(c, list) : 0;
 }
 
 /* ---- What fits together ---- */
@@ -86,7 +107,8 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (!(c->decay[h] > 0 && c->decay[h] <= 1))
             return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
     ll_status status = ll_feature_map_check(c, after);
-    if (!status) status = ll_distances_check(c);
+    const ll_logit_kind *logits = logits_of(c);
+    if (!status && logits) status = logits->check(c);
     const ll_premap_kind *stage = premap_of(c);
     if (!status && stage) status = ll_premap_check(stage, c, kernel->reads);
     if (!status && kernel->check) status = kernel->check(c);
@@ -155,7 +177,9 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->gated = ll_operator_of_kernel(config->kernel)->gated;
     op->features = ll_operator_of_kernel(config->kernel)->linear;
     op->D = ll_attention_width(config);
+    op->map = ll_map_of(config->kernel);
     op->postmap = postmap_of(config);
+    op->logits = logits_of(config);
     op->usual_tile = ll_kernel_table()->tile;
     status = build(op, config);
     if (status) {

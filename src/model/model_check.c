@@ -315,7 +315,7 @@ static ll_status check_carry(const ll_model_config *c) {
                        "train.carry-state = on needs a state of constant size, and %s = %s keeps all tokens; use a "
                        "linear kernel such as relu or gla, or set it to off",
                        placed ? "position.type" : "attention.kernel", what);
-    if (c->position.type == LL_POSITION_LEARNED)
+    if (ll_position_limit(&c->position) < INT64_MAX)
         return ll_fail(LL_EINVAL,
                        "train.carry-state = on has no limit of length, and position.type = learned ends at "
                        "position.max-length = %d; use sinusoidal, permute or rope",

@@ -123,10 +123,12 @@ static ll_status build(ll_feature_map *map) {
     return LL_OK;
 }
 
-ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config *c, const ll_postmap_kind *stage) {
+ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config *c, const ll_map *f,
+                                const ll_postmap_kind *stage) {
     ll_feature_map *map = ll_alloc(1, sizeof *map);
     if (!map) return LL_ENOMEM;
     map->c = *c;
+    map->f = f;
     map->stage = stage;
     map->features = ll_feature_count(c);
     map->ld = (map->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
@@ -152,7 +154,9 @@ double ll_feature_map_cost(const ll_feature_map *map) {
 
 void ll_feature_map_free(ll_feature_map *map) {
     if (!map) return;
-    ll_permute_free(&map->permute);
+    ll_free(map->permute.order);
+    ll_free(map->permute.cycle);
+    ll_free(map->permute.count);
     ll_free(map->angles);
     ll_free(map->basis_t);
     ll_free(map->weight);

@@ -4,6 +4,7 @@
 #ifndef LL_FEATURE_MAP_H
 #define LL_FEATURE_MAP_H
 
+#include "attention/feature/maps.h"
 #include "attention/sequence/sequence.h"
 #include "kernel/kernel.h"
 
@@ -37,6 +38,7 @@ typedef struct {
     int phi[2];            /* LL_PHI_..., of queries and keys */
     float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
     int scale_cancels;     /* numerator and denominator carry every common factor of the features */
+    const ll_map *f;              /* of the kernel; NULL: favor */
     const ll_postmap_kind *stage; /* a position after the map, or NULL */
     ll_permute permute;
     float *weight;         /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed; or NULL */
@@ -58,8 +60,8 @@ float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float
 /* LL_EINVAL with the reason where projection, stabiliser and stage (or NULL) do not fit together. */
 LL_MUST_USE ll_status ll_feature_map_check(const ll_attention_config *c, const ll_postmap_kind *stage);
 
-/* Keeps c's arrays. stage: a position after the map, or NULL. */
-LL_MUST_USE ll_status ll_feature_map_create(ll_feature_map **map, const ll_attention_config *c,
+/* Keeps c's arrays. f: the kernel's, NULL for favor; stage: a position after the map, or NULL. */
+LL_MUST_USE ll_status ll_feature_map_create(ll_feature_map **map, const ll_attention_config *c, const ll_map *f,
                                             const ll_postmap_kind *stage);
 /* Multiply-adds of the features of one query or key of one head. */
 double ll_feature_map_cost(const ll_feature_map *map);
@@ -71,6 +73,5 @@ void ll_feature_map_project(ll_feature_map *map, const float *projection);
 
 /* position/permute.c. Positions of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
 void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y);
-void ll_permute_free(ll_permute *p);
 
 #endif

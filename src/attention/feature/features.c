@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "attention/feature/features.h"
-#include "attention/feature/maps.h"
 #include "attention/position/postmap.h"
 
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
@@ -109,13 +108,12 @@ static void favor_fused(const ll_feature_tile *t, const float *u, size_t ld, flo
 /* f(u) + eps for the rows of a tile. */
 static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent) {
     const ll_feature_map *map = t->map;
-    const ll_map *f = ll_map_of(map->c.kernel);
     for (int i = 0; i < t->C; i++, u += ld, phi += map->ld) {
         exponent[i] = 0;
         if (running_exp(map)) {
             exponent[i] = exponential(t->k, map->features, map->c.feature_eps, u, phi);
         } else {
-            f->forward(t->k, (size_t)map->features, map->c.feature_eps, u, phi);
+            map->f->forward(t->k, (size_t)map->features, map->c.feature_eps, u, phi);
         }
     }
 }
@@ -187,7 +185,6 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
         ll_trigonometric_back(t, u, ldu, du, l, sum, dtop);
         return;
     }
-    const ll_map *f = ll_map_of(map->c.kernel);
     for (int i = 0; i < t->C; i++, u += ldu) {
         const float *d = row(du, i, l);
         if (running_exp(map)) { /* e^u in the units that the features have */
@@ -196,7 +193,7 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
             const float unit = map->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
             for (size_t a = 0; a < m; a++) out[a] = d[a] * power[a] * unit;
         } else {
-            f->back(t->k, m, u, d, row(to, i, lt));
+            map->f->back(t->k, m, u, d, row(to, i, lt));
         }
     }
 }

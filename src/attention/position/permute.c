@@ -9,13 +9,6 @@
 #include "attention/position/postmap.h"
 #include "base/memory.h"
 
-void ll_permute_free(ll_permute *p) {
-    ll_free(p->order);
-    ll_free(p->cycle);
-    ll_free(p->count);
-    memset(p, 0, sizeof *p);
-}
-
 static int longer(const void *a, const void *b) {
     const ll_cycle *x = a, *y = b;
     return x->length != y->length ? (x->length < y->length) - (x->length > y->length) : x->start - y->start;

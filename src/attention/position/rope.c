@@ -105,7 +105,7 @@ static ll_status create(ll_premap *b) {
 static size_t scratch(const ll_premap *b) {
     return LL_PREMAP_TILE * (size_t)b->c.D;
 }
-static size_t parameters(const ll_premap *b) {
+static size_t sums(const ll_premap *b) {
     (void)b;
     return 0;
 }
@@ -144,7 +144,7 @@ const ll_premap_kind ll_premap_rope = {
     .width = width,
     .create = create,
     .scratch = scratch,
-    .parameters = parameters,
+    .sums = sums,
     .cost = cost,
     .prepare = prepare,
     .forward = forward,
