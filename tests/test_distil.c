@@ -1,4 +1,4 @@
-/* Batches through a model and its teacher, against the definition in double and its differences. */
+/* Batches through a model and its teacher, against the definition in double and against differences. */
 #include "models.h"
 
 #include "base/memory.h"
@@ -7,7 +7,7 @@
 enum { B = 3, T = 7 };
 
 typedef struct {
-    const char *teacher, *student; /* the latter on top of the former */
+    const char *teacher, *student; /* the student's changes come after the teacher's */
 } pair;
 
 static const pair pairs[] = {
@@ -36,7 +36,7 @@ typedef struct {
 
 static int is_pair(const lesson *x) { return x->student->c->model.task == LL_TASK_MATCH; }
 
-/* A student with its teacher's weights, of which those of attention are disturbed. */
+/* A student with its teacher's weights, in which those of attention are perturbed. */
 static lesson *lesson_of(const pair *p) {
     lesson *x = calloc(1, sizeof *x);
     char *summary = NULL;
@@ -78,7 +78,7 @@ static void lesson_free(lesson *x) {
 typedef struct {
     const lesson *x;
     oracle_model own, theirs;
-    double *logits; /* the teacher's */
+    double *logits; /* of the teacher */
     double *entered, *attended, *mine;
     int attention;
     double weight, temperature;
@@ -173,7 +173,7 @@ static double difference(definition *d, size_t i) {
     return (up - down) / (2 * h);
 }
 
-/* Some elements of each tensor, in units of its largest gradient. */
+/* Compares some elements of each tensor. The unit is the largest gradient of the tensor. */
 static void check_gradients(lesson *x, definition *d) {
     enum { FEW = 6 };
     for (int i = 0; i < x->student->count; i++) {
@@ -194,7 +194,7 @@ static void check_gradients(lesson *x, definition *d) {
     }
 }
 
-/* Gradients are added to what is there. */
+/* Fills the gradients, because new ones are added to them. */
 static void set_ones(lesson *x, float value) {
     for (size_t i = 0; i < x->student->size; i++) x->grad[i] += value;
 }
@@ -215,7 +215,7 @@ static void test_attention(void **state) {
         for (int b = 0; b < x->B; b++) count += x->lengths[b] + x->student->cls_tokens;
         assert_int_equal(tally.count, count);
         check_gradients(x, &d);
-        for (int p = 0; p < x->student->count; p++) { /* not one bit of other tensors */
+        for (int p = 0; p < x->student->count; p++) { /* other tensors have the same bits */
             const ll_param *q = &x->student->param[p];
             for (int j = 0; !ll_distil_is_attention(q->name) && j < q->rows * q->cols; j++)
                 assert_true(x->grad[q->offset + (size_t)j] == 0);
@@ -245,7 +245,7 @@ static void test_logits(void **state) {
     }
 }
 
-/* The teacher's attention from itself: nothing is missed. */
+/* With the teacher's own attention the loss is 0. */
 static void test_nothing_is_missed(void **state) {
     (void)state;
     ll_model *m = tiny_model("position.type=rope");
@@ -266,7 +266,7 @@ static void test_nothing_is_missed(void **state) {
     free(grad);
 }
 
-/* What stands in the padding, and threads, change no bit. */
+/* Neither the contents of the padding nor the number of threads changes a bit. */
 static void test_same_bits(void **state) {
     (void)state;
     for (int i = 0; i < PAIRS; i++)

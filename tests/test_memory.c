@@ -1,8 +1,9 @@
-/* Cross attention as a state (ll_cross_cache): what queries read of it is what the whole call gives. */
+/* The cross-attention cache (ll_cross_cache): queries that read it get what a whole call gives. */
 #include "ragged.h"
 #include "attention/cross_cache.h"
 
-/* A memory answers as the whole call does, wherever the queries are cut, and forgets the source before. */
+/* However the queries are divided among calls, the cache gives what a whole call gives. Filling it anew replaces the
+ * source before. */
 static void test_memories(void **state) {
     (void)state;
     enum { T = 80, S = 45 };
@@ -25,7 +26,7 @@ static void test_memories(void **state) {
             arrays a = arrays_of(op, 1, T, S, 1);
             const ll_segment all = {0, 0, T, 0, S};
             fill_sequence(&a.call, &all, 9);
-            CHECK_OK(ll_cross_cache_fill(memory, 7, a.call.v, a.call.v)); /* something else first */
+            CHECK_OK(ll_cross_cache_fill(memory, 7, a.call.v, a.call.v)); /* another source first */
             CHECK_OK(ll_cross_cache_fill(memory, S, a.call.k, a.call.v));
             CHECK_OK(ll_attention_forward(op, &a.call));
             double wanted[T * H * E];

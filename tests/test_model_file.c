@@ -1,4 +1,4 @@
-/* Models in files, what is random about a new one, and memory that runs out. */
+/* Models in files, the random parts of a new model, and memory that runs out. */
 #include <unistd.h>
 
 #include "attention/operator.h"
@@ -37,7 +37,7 @@ static void check_same(const ll_model *a, const ll_model *b) {
     }
 }
 
-/* What is saved is what is loaded, to the last bit, and so are its results. */
+/* A loaded model has the same bits as the saved one, and gives the same results. */
 static void test_round_trip(void **state) {
     (void)state;
     for (int i = 0; i < KINDS; i++) {
@@ -56,7 +56,7 @@ static void test_round_trip(void **state) {
     }
 }
 
-/* Writes the file again with its header one space longer, so that no tensor is aligned. */
+/* Writes the file again with a header that is one space longer, so that no tensor is aligned. */
 static void shift(const char *from, const char *to) {
     ll_bytes file = {0};
     uint64_t header;
@@ -73,8 +73,8 @@ static void shift(const char *from, const char *to) {
     free(moved);
 }
 
-/* A loaded model lies in its file: no copy, nor does the file see what is written; and a file that another one
- * replaces, as all writers here do it, is still there for who has loaded it. */
+/* A loaded model is mapped from its file, without a copy. Writing to the model does not change the file. If another
+ * file replaces it, as all writers here do, the model keeps the old content. */
 static void test_mapped(void **state) {
     (void)state;
     char other[64];
@@ -97,7 +97,7 @@ static void test_mapped(void **state) {
 
     shift(path, other);
     CHECK_OK(ll_model_load(&third, other));
-    assert_null(third->file); /* copied, for floats have to be aligned */
+    assert_null(third->file); /* copied, because floats must be aligned */
     check_same(model, third);
     ll_model_free(third);
     unlink(other);
@@ -110,11 +110,11 @@ static void test_mapped(void **state) {
     ll_model_free(back);
 }
 
-/* A file like the saved one, but with one tensor left out, replaced or changed. */
+/* A file like the saved one, except that one tensor is left out, replaced or changed. */
 typedef struct {
     const char *tensor;
     enum { OMIT, RESHAPE, RETYPE, PATCH } how;
-    int32_t bits; /* PATCH: of the second element */
+    int32_t bits; /* PATCH: the bits of the second element */
 } change;
 
 static ll_status load_changed(change c, const char *format, const char *redraws, const char *recipe) {
@@ -154,7 +154,7 @@ static ll_status load_changed(change c, const char *format, const char *redraws,
     return status;
 }
 
-/* Everything a file can lack or have wrong is named. */
+/* An error names whatever a file lacks or has wrong. */
 static void test_wrong_files(void **state) {
     (void)state;
     static const char projection[] = "blocks.0.attention.projection", permutation[] = "blocks.1.attention.permutation";
@@ -184,7 +184,7 @@ static void test_wrong_files(void **state) {
     CHECK_FAILS(load_changed((change){decay, PATCH, two}, NULL, NULL, NULL), LL_EFORMAT, "decay");
 }
 
-/* A repeated entry is not a permutation, either. */
+/* With a repeated entry it is no permutation. */
 static void test_repeated_entry(void **state) {
     (void)state;
     ll_model *model = tiny_model(kinds[0]);
@@ -215,7 +215,7 @@ static ll_status everything(const ll_recipe *recipe) {
     return status;
 }
 
-/* Whichever allocation is refused, the call says so, and nothing leaks or is half made. */
+/* Whichever allocation is refused, the call returns LL_ENOMEM, nothing leaks and nothing is half made. */
 static void test_no_memory(void **state) {
     (void)state;
     ll_recipe *recipe = tiny_recipe(kinds[0]);
@@ -233,7 +233,8 @@ static void test_no_memory(void **state) {
     ll_recipe_free(recipe);
 }
 
-/* Rows of a block are orthogonal; lengths are those of normal vectors; directions have no preferred sign. */
+/* Rows of a block are orthogonal, their lengths are those of normal vectors, and no sign of a direction is
+ * preferred. */
 static void test_projection(void **state) {
     (void)state;
     enum { D = 6, M = 15, DRAWS = 2000 };
@@ -259,7 +260,7 @@ static void test_projection(void **state) {
         }
         first += W[0];
     }
-    /* E|w|^2 = D, E|w|^4 = D (D + 2); blocks are independent: E cos^2 = 1/D over their 72 pairs. */
+    /* E|w|^2 = D, E|w|^4 = D (D + 2). Blocks are independent: E cos^2 = 1/D over their 72 pairs. */
     assert_true(fabs(square / DRAWS / D - 1) < 0.02);
     assert_true(fabs(fourth / DRAWS / (D * (D + 2)) - 1) < 0.04);
     assert_true(fabs(cross / DRAWS / 72 * D - 1) < 0.05);
@@ -270,7 +271,8 @@ static void test_projection(void **state) {
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-/* Cycles lie end to end; a random permutation of n has 1/1 + .. + 1/n of them, and 1 of length k in k. */
+/* Cycles are stored one after the other. A random permutation of n has 1/1 + .. + 1/n cycles on average, 1/k of them of
+ * length k. */
 static void test_permutation(void **state) {
     (void)state;
     enum { N = 20, DRAWS = 4000 };
@@ -291,7 +293,7 @@ static void test_permutation(void **state) {
     assert_true(fabs(fixed / DRAWS - 1) < 0.06);
 }
 
-/* Redraws change favor's projections as (seed, layer, count) say, and no other model. */
+/* Redraws change favor's projections by (seed, layer, count), and change no other model. */
 static void test_redraw(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=favor");
@@ -307,7 +309,7 @@ static void test_redraw(void **state) {
     ll_model_free(model);
 }
 
-/* New parameters: the deviation asked for, gains 1, biases 0; the same ones whatever else the model has. */
+/* New parameters have the deviation asked for; gains are 1, biases 0. They do not depend on what else the model has. */
 static void test_init(void **state) {
     (void)state;
     ll_recipe *recipe = tiny_recipe("model.width=64 model.init-std=0.05");

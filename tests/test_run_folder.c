@@ -1,5 +1,5 @@
-/* The folder of a run belongs to one run at a time, on every file system. It may be removed while the run goes on, or
- * be closed to writers. */
+/* The folder of a run belongs to one run at a time, on every file system. It may be removed during the run, or be
+ * read-only. */
 #include "runs.h"
 
 #include <errno.h>
@@ -11,8 +11,7 @@
 
 static enum { LOCAL, NFS, NO_LOCKS } disk;
 
-/* Takes the place of the C library's flock. NFS locks a file only where it is open for writing; some file systems have
- * no locks at all. */
+/* Replaces flock of the C library. NFS locks a file only if it is open for writing. Some file systems have no locks. */
 int flock(int fd, int how) {
     const int reads = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
     if (disk == LOCAL || (disk == NFS && !reads)) return (int)syscall(SYS_flock, fd, how);
@@ -44,7 +43,7 @@ static void a_folder_takes_one_run(void **state) {
     }
 }
 
-/* What another run is about to replace is not looked at. */
+/* A checkpoint that another run is about to replace is not read. */
 static void the_lock_comes_before_the_checkpoint(void **state) {
     (void)state;
     ll_trainer *first = NULL, *second = NULL;
@@ -86,9 +85,9 @@ static void a_disk_without_locks(void **state) {
 
 typedef struct {
     const char *folder, *command; /* what is done to the folder ... */
-    int64_t step;                 /* after this step, */
+    int64_t step;                 /* ... after this step, */
     const char *event;            /* or at this event of it */
-    int said, whole;              /* times it was told; was all there then, and a checkpoint of that step? */
+    int said, whole;              /* how often it was reported; whole then? */
 } remover;
 
 static int whole(const char *name) {
@@ -128,7 +127,7 @@ static remover remove_while(const char *folder, const char *command, int64_t ste
     return r;
 }
 
-/* It is said at the next step, and the run is whole again: it can be killed then, and gone on with. */
+/* The removal is reported at the next step, and the run is whole again: it can be killed then and resumed. */
 static void a_removed_folder_is_made_again(void **state) {
     (void)state;
     static const struct {
@@ -155,7 +154,7 @@ static void a_removed_folder_is_made_again(void **state) {
     same_file(in("untouched", "recipe.ini"), in("elsewhere", "recipe.ini"));
 }
 
-/* Whose lock is removed takes it again; a folder that another run has taken is left to it. */
+/* A run whose lock file is removed makes it again. A folder that another run has taken is left to that run. */
 static void whose_folder_it_is(void **state) {
     (void)state;
     assert_int_equal(remove_while("unlocked", "rm unlocked/.lock", 8, NULL, LL_OK).said, 0);
@@ -170,7 +169,7 @@ static void whose_folder_it_is(void **state) {
 
 /* ---- Not to be written to ---- */
 
-/* In a process that is not root, which may write everywhere. */
+/* Runs in a process of another user, because root may write everywhere. */
 static int as_nobody(void) {
     ll_trainer *trainer = NULL;
     if (!getuid() && (setgid(65534) || setuid(65534))) return 2;

@@ -1,5 +1,5 @@
-/* Sequences that several processes share: losses and gradients are those of one process, for every kernel with every
- * position, causal and in both directions, by states or round a ring. Parts are threads here, messages are queues. */
+/* Sequences shared by several processes. Losses and gradients are those of one process, for every kernel and position,
+ * causal or not, by states or by a ring. Here parts are threads, and messages are queues. */
 #include "models.h"
 
 #include <pthread.h>
@@ -120,7 +120,7 @@ typedef struct {
     char error[200];
 } job;
 
-/* Gradient of one batch, whose second sequence ends within the last part but one. */
+/* The gradient of one batch, whose second sequence ends within the last part but one. */
 static void *run_part(void *arg) {
     job *j = arg;
     int tokens[B * LONG], targets[B * LONG], lengths[B], in[B * LONG], out[B * LONG];
@@ -169,7 +169,7 @@ static job run_parts(const char *keys, int parts) {
         for (size_t i = 0; i < part[0].size; i++) part[0].grad[i] += part[p].grad[i];
         free(part[p].grad);
     }
-    assert_null(mail.first); /* every letter was taken */
+    assert_null(mail.first); /* every message was received */
     return part[0];
 }
 
@@ -186,9 +186,9 @@ static void check_shared(const char *keys, int parts, double tolerance) {
     free(one.grad), free(all.grad), free(expected);
 }
 
-/* A pair in small, both of whose forms have a model. NULL: they do not go together. */
+/* A small pair that has a model in both directions. NULL: kernel and position do not go together. */
 static const char *pair_of(int kernel, int position, int both, const char *more, char keys[700]) {
-    static const char *const sign[] = {"gelu", "cos", "tanh", "identity"}; /* weights of either sign, not divided */
+    static const char *const sign[] = {"gelu", "cos", "tanh", "identity"}; /* weights of either sign */
     const char *k = ll_kernel_at(kernel)->name, *x = ll_position_at(position)->name;
     int divided = position != LL_POSITION_ORTHOGONAL;
     for (size_t i = 0; i < sizeof sign / sizeof *sign; i++) divided &= !!strcmp(k, sign[i]);
@@ -207,7 +207,8 @@ static const char *pair_of(int kernel, int position, int both, const char *more,
     return status ? NULL : keys;
 }
 
-/* What looks at later tokens before the first one is looked at, or keeps all tokens and has no ring. */
+/* Is the pair refused? It is if a later token must be known before the first is computed, or if it keeps all tokens and
+ * has no ring. */
 static int is_refused(int kernel, int position, int both) {
     if (kernel == LL_KERNEL_LINFORMER || kernel == LL_KERNEL_NYSTROM) return 1;
     if (both && kernel == LL_KERNEL_FAVOR && position == LL_POSITION_ROPE_LINEAR) return 1; /* one stabiliser for all */

@@ -1,4 +1,4 @@
-/* How far calls with a model have come, as ll_model_watch tells it. */
+/* Progress of calls with a model, as ll_model_watch reports it. */
 #include "models.h"
 
 typedef struct {
@@ -12,7 +12,7 @@ static int hear(int64_t done, int64_t total, void *arg) {
     return done == t->stop;
 }
 
-/* After every block, and where it is stopped. */
+/* It is reported after each block, and the call ends where it is stopped. */
 static void test_watch(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=softmax");
@@ -35,8 +35,7 @@ static void test_watch(void **state) {
     ll_model_free(m);
 }
 
-/* The blocks of an encoder count, too, in every batch; a stream tells of its source, and has none where that was
- * stopped. */
+/* Blocks of an encoder count, too, in each batch. A stream reports on its source; if that is stopped it has none. */
 static void test_two_stacks(void **state) {
     (void)state;
     ll_model *m = tiny_model("model.task=seq2seq attention.kernel=relu model.layers=2 model.encoder-layers=3");
@@ -70,7 +69,7 @@ static void test_two_stacks(void **state) {
     ll_model_free(m);
 }
 
-/* How far it is, in thousandths; it only grows. */
+/* Progress in thousandths; it never falls. */
 static int follow(int64_t done, int64_t total, void *arg) {
     watched *t = arg;
     assert_true(done >= 0 && done <= total);
@@ -80,7 +79,7 @@ static int follow(int64_t done, int64_t total, void *arg) {
     return t->total == t->stop;
 }
 
-/* Where one block takes long, it tells of itself: here of 20 chunks of rows. */
+/* A block that takes long reports its chunks, here 20. */
 static void test_long_input(void **state) {
     (void)state;
     enum { LONG = 20 * 1024 };

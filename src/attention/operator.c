@@ -10,6 +10,7 @@
 #include "attention/position/postmap.h"
 #include "attention/position/premap.h"
 #include "attention/table.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 
 enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
@@ -164,6 +165,7 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
 }
 
 ll_status ll_attention_create(ll_attention **out, const ll_attention_config *config) {
+    LL_FLOAT_MODE;
     ll_status status = check_sizes(config);
     if (!status) status = check_parts(config);
     if (status) return status;

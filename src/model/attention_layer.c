@@ -292,7 +292,7 @@ ll_status ll_attend(const ll_batch_run *run, int layer, int cross) {
         reverse(&x, 0);
     }
     if (!status) status = mix(&x);
-    return status ? status : finish(&x);
+    return status || (run->states_only && layer + 1 == run->stack->layers) ? status : finish(&x);
 }
 
 ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {

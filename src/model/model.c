@@ -2,12 +2,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "attention/operator.h"
 #include "model/network.h"
 
 ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
+    LL_FLOAT_MODE;
     return ll_model_create_from(out, recipe, NULL, NULL);
 }
 

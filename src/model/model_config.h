@@ -17,6 +17,7 @@ typedef struct {
     int batch, length; /* the longest sequence of training, which tables of positions must cover */
     int bf16;          /* training multiplies in bfloat16 */
     int carry;         /* windows pass their state on */
+    int chunk;         /* tokens of a sequence that go through the network at a time; 0: all */
     int recompute;     /* training keeps the input of each block, and computes the block again on the way back */
     int64_t seed;      /* seed of all random numbers */
 } ll_model_config;

@@ -9,6 +9,7 @@
  *   token_gate.c          gates of tokens
  *   head_norm.c           what heads give, normalised
  *   carry.c               states that windows hand on in training
+ *   chunks.c              sequences that go through the network in chunks; chunk_states.c keeps their states
  *   embed.c               tokens to vectors, and back
  *   output_head.c         vectors to logits, loss, back
  *   head_transform.c      the layer before the output layer
@@ -175,12 +176,19 @@ typedef struct {
     size_t floats;   /* of a state */
     size_t count;    /* of all states */
     float *in, *out; /* (operators, B, floats) */
+    float *dout, *din; /* NULL, or the gradients at these */
+    int within; /* all states are of one pass (chunks.c) */
 } ll_carry;
 LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B, int T);
 void ll_carry_free(ll_carry *carry);
 void ll_carry_clear(ll_carry *carry, int row);
 void ll_carry_begin(ll_carry *carry, const ll_batch *batch, const int64_t *before);
 void ll_carry_advance(ll_carry *carry, const ll_batch *batch);
+/* Copies the state that a row takes, or sets the one that it leaves: of all operators, one after the other. */
+void ll_carry_take(const ll_carry *carry, int row, float *state);
+void ll_carry_give(ll_carry *carry, int row, const float *state);
+/* Tokens of its document that come before the token after these n; `before` came before them. */
+int64_t ll_carry_after(const ll_carry *carry, const int *tokens, int n, int64_t before);
 /* Batches that go through it from now on take and leave these states; NULL: none. */
 void ll_workspace_carry(ll_workspace *ws, ll_carry *carry);
 

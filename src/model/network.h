@@ -127,6 +127,7 @@ struct ll_workspace {
     int *position;                /* (rows) position of each token in its document, or NULL: each row is a document */
     ll_segment *segment;          /* (rows) number of the document */
     ll_carry *carry;              /* states of the tokens before, or NULL */
+    struct ll_chunks *chunks;     /* batches go through it in chunks; or NULL */
     int *wrong;                   /* (B) seq2seq: number of wrong targets */
 };
 
@@ -149,6 +150,7 @@ typedef struct {
     float *grad;      /* NULL: only forward */
     int64_t draw;     /* number of the dropout masks; used if grad is not NULL */
     int again;        /* a block is computed a second time */
+    int states_only;  /* of the last block, only the state of attention is wanted */
     int first;        /* number of the first sequence in the whole batch */
     float *attended; /* distillation: what the last attention sublayer gave (rows, C), its gradient; or NULL */
     const struct ll_soft *soft; /* soft_loss.h; or NULL */
@@ -372,6 +374,8 @@ LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, 
 LL_MUST_USE ll_status ll_check_output(const float *x, int B, int T, int width);
 /* Embedding and blocks, of an encoder first: everything below the output layer. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
+/* After the loss: gradients of all parameters, added to run->grad. */
+LL_MUST_USE ll_status ll_network_backward(const ll_batch_run *run);
 /* The embedding and the first blocks of the run's stack. */
 LL_MUST_USE ll_status ll_stack_forward(const ll_batch_run *run, int blocks);
 /* Reports to the function of ll_model_watch how many blocks of this batch are done, of all stacks. */

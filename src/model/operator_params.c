@@ -121,7 +121,9 @@ void ll_operator_noise(const ll_batch_run *run, int op) {
     if (!ll_config_draws_noise(run->c)) return;
     uint32_t word[4];
     uint64_t seed = (uint64_t)run->c->seed;
-    if (run->grad && !run->ws->carry) { /* a state contains keys of earlier windows, made with the same noise */
+    /* A state contains keys of earlier windows, made with the same noise. */
+    const int passed_on = run->ws->carry && !run->ws->carry->within;
+    if (run->grad && !passed_on) {
         ll_random4(word, seed, ll_stream_id(LL_RANDOM_NOISE, 0xffffff, 0), (uint64_t)run->draw);
         seed = (uint64_t)word[0] << 32 | word[1];
     }

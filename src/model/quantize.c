@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/finite.h"
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -174,6 +175,7 @@ static void take_over(ll_model *m, ll_quantized *w) {
 }
 
 ll_status ll_model_quantize(ll_model *m, ll_precision precision) {
+    LL_FLOAT_MODE;
     if ((int)precision < 0 || (int)precision >= KINDS)
         return ll_fail(LL_EINVAL, "weights of kind %d do not exist", (int)precision);
     if (m->quantized && m->quantized->precision == precision) return LL_OK;

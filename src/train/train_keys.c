@@ -15,6 +15,9 @@ static const ll_key keys[] = {
     FLAG("train.recompute", recompute, "off",
          "store only the input of each block and compute the block again on the way back: the same bits in less "
          "memory, in about a sixth more time"),
+    INT("train.chunk", chunk, "0", 0, 134217728,
+        "tokens of a sequence that go through the network at a time: the gradient of the whole in the memory of a "
+        "chunk, in about a third more time; task = lm; 0 = all"),
     INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients are summed for one step"),
     CHOICE("train.precision", precision, "fp32", "fp32|bf16",
            "number format of products of linear layers and logits; bf16 is faster on AMD processors from Zen 4 on"),

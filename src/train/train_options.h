@@ -19,6 +19,7 @@ typedef struct {
     int64_t eval_every, checkpoint_every;
     int eval_batches, report;
     int carry_state, recompute;
+    int chunk; /* tokens of a sequence in memory at a time; 0: all */
     char *from; /* model to start with; empty: none */
     int distil;
     char *teacher; /* empty: from */

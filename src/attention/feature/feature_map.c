@@ -147,6 +147,11 @@ ll_status ll_feature_map_add_stage(ll_feature_map *map, const ll_postmap_kind *s
     return stage->create(map);
 }
 
+void ll_feature_map_share_scale(ll_feature_map *map) {
+    map->scale_cancels = 1;
+    map->phi[LL_QUERY] = map->phi[LL_KEY] = LL_PHI_RUNNING;
+}
+
 double ll_feature_map_cost(const ll_feature_map *map) {
     const double projected = (double)map->c.M * map->c.D;
     return projected + (map->stage && map->stage->cost ? map->stage->cost(map) : 0);

@@ -68,6 +68,9 @@ double ll_feature_map_cost(const ll_feature_map *map);
 void ll_feature_map_free(ll_feature_map *map);
 /* Gives a map that has no stage this one, which does not permute. */
 LL_MUST_USE ll_status ll_feature_map_add_stage(ll_feature_map *map, const ll_postmap_kind *stage);
+/* From now on the operator's sums are divided by those of another operator with the same keys: a factor that their
+ * features have in common cancels, although neither divides by itself. */
+void ll_feature_map_share_scale(ll_feature_map *map);
 /* Takes another projection (M, D) into use. It is not kept. */
 void ll_feature_map_project(ll_feature_map *map, const float *projection);
 

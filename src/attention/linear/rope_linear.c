@@ -207,7 +207,13 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_status status = ll_attention_create(&own->numerator, &c);
     if (!status) status = ll_feature_map_add_stage(own->numerator->own, &ll_postmap_rope);
     c.E = 1;
-    return status ? status : ll_attention_create(&own->denominator, &c);
+    if (!status) status = ll_attention_create(&own->denominator, &c);
+    /* Both sums are in units of the state's exponent, which falls with the decay. In units of the largest key so far,
+     * later keys could be too small for a float. */
+    if (status || !c.causal || !ll_scale_cancels(engine)) return status;
+    ll_feature_map_share_scale(own->numerator->own);
+    ll_feature_map_share_scale(own->denominator->own);
+    return LL_OK;
 }
 
 static void destroy(ll_attention *op) {
