@@ -316,7 +316,7 @@ static ll_status check_passed_state(const ll_model_config *c, const char *key, c
                        "%s needs a state of constant size, and %s = %s keeps all tokens; use a linear kernel such as "
                        "relu or gla, or set it to %s",
                        key, placed ? "position.type" : "attention.kernel", what, off);
-    if (c->position.type == LL_POSITION_LEARNED)
+    if (ll_position_limit(&c->position) < INT64_MAX)
         return ll_fail(LL_EINVAL,
                        "%s has no limit of length, and position.type = learned ends at position.max-length = %d; use "
                        "sinusoidal, permute or rope",

@@ -21,8 +21,7 @@
  *   network_report.c      how far a call has come
  *   workspace.c           activations and scratch, planned first
  *   operators.c           one attention operator for each layer, its draws
- *   position_params.c     parameters of positions
- *   approximate_params.c  parameters of approximate operators
+ *   operator_params.c     their parameters
  *   model.c               create, describe
  *   model_file.c          load, save
  *   distil.c              a batch through a model and its teacher
@@ -87,6 +86,7 @@ struct ll_model {
     int stacks;               /* the last one has the output layer */
     ll_stack stack[2];
     int operators;
+    int *operator_tensor; /* (operators, LL_OPERATOR_TENSORS) indices of their parameters; -1: it has none */
     ll_attention **attention; /* (operators) one for each layer; seq2seq: encoder, decoder, cross attention */
     ll_bytes vocabulary;      /* the vocabulary, as the data room defines it; may be empty */
     int origins;
@@ -103,8 +103,7 @@ struct ll_model {
     int cls_tokens; /* CLS tokens before the caller's tokens: 1 with pool = first, else 0 */
     struct {        /* indices of tensors in the table; -1: the model has none */
         int embedding, first, match, head, head_bias, transform, types;
-        int encoding, frequencies; /* the first operator's position parameters; number of those that all share */
-        int approximate;           /* the first parameter of the first operator's kernel */
+        int operators; /* the first parameter of an operator: of its position or kernel */
     } at;
 };
 

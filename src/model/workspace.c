@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/chunks.h"
+#include "model/mechanism.h"
 #include "model/shared_sequence.h"
 
 enum {
@@ -168,10 +169,11 @@ static size_t lay_out(ll_workspace *ws, float *base) {
 static ll_status check(const ll_model *m, int B, int T, int mode) {
     const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (mode != LL_STREAM && c->position.type == LL_POSITION_LEARNED && T > ll_position_learned(&c->position))
+    if (mode != LL_STREAM && T > ll_position_limit(&c->position))
         return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
-                       ll_position_learned(&c->position));
-    if (c->attention.kernel == LL_KERNEL_LINFORMER && (int64_t)T + m->cls_tokens > c->attention.linformer_length)
+                       (int)ll_position_limit(&c->position));
+    if (ll_kernel_row(c->attention.kernel)->about.length == LL_LENGTH_TABLE &&
+        (int64_t)T + m->cls_tokens > c->attention.linformer_length)
         return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
                        T + m->cls_tokens, c->attention.linformer_length);
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
