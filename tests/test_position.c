@@ -238,6 +238,33 @@ static void test_streams(void **state) {
             if (legal(positions[i], n % 4)) check_stream(positions[i], n % 4, n / 4 % 2, &seed);
 }
 
+/* The first key is e^76 to e^148 times as large as those after it, and decays until they are all that is left. */
+static void test_decay_of_the_largest_key(void **state) {
+    (void)state;
+    enum { T = 240, H = 2, D = 6 };
+    static const float decay[H] = {0.3f, 0.5f};
+    uint64_t seed = 55;
+    ll_attention_config c = configure(LL_POSITION_ROPE_LINEAR, 3, 1, T, &seed);
+    c.den = LL_DEN_SUM, c.decay = decay;
+    placed *p = create(c, 1, T, T, 0, &seed);
+    drawn *d = p->d;
+    for (int row = 0; row < H * T; row++) {
+        double *k = d->o.k + (size_t)row * D, square = 0;
+        float *stored = ll_element(&d->call.k, 0, row / T, row % T);
+        for (int e = 0; e < D; e++) square += k[e] * k[e];
+        for (int e = 0; e < D; e++) k[e] = (double)(stored[e] = (float)(row % T ? 25 * k[e] / sqrt(square) : 0));
+    }
+    solve(p, d->y); /* no eps, so that any stabiliser is exact */
+    for (int tile = 0; tile <= 16; tile += 8) {
+        drawn_run(d, tile, 1);
+        drawn_check(d, name(p), 0, 1e-4, 0);
+        check_differences(p, "dq", H * T * D, d->o.q, drawn_packed(d, &d->call.dq, T, D), 12);
+        check_differences(p, "ddecay", H, p->e.r, d->call.ddecay, H);
+    }
+    drawn_stream(d, name(p), 0, 1e-4, &seed);
+    d->config.decay = NULL, destroy(p);
+}
+
 /* With many realizations the product of codes approaches its expectation, the sum of l^2 cos(2 pi f (i - j) + o) / 2K.
  * Another seed gives another sample of it. */
 static void test_drawn_noise_means_its_kernel(void **state) {
@@ -363,6 +390,7 @@ int main(void) {
         cmocka_unit_test(test_gradients_of_every_pair),
         cmocka_unit_test(test_long_sequences),
         cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_decay_of_the_largest_key),
         cmocka_unit_test(test_drawn_noise_means_its_kernel),
         cmocka_unit_test(test_angles_far_out),
         cmocka_unit_test(test_what_cannot_be),
