@@ -134,7 +134,7 @@ verdict "links between pages name files and headings that exist" "$work/links"
 tests/names.sh "$build" $(find ./*.md Makefile rules.mk .ci docs python examples recipes packaging bench src lab cli include tests -type f \
     \( -name '*.[ch]' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.ini' -o -name '*akefile' -o -name '*.mk' \) | sort) \
     >"$work/named" 2>&1
-verdict "targets of make, commands and keys that pages and comments name exist" "$work/named"
+verdict "targets, commands, keys and files that pages and comments name exist" "$work/named"
 
 for table in $(sed -n 's/^<!-- table \(.*\) -->$/\1/p' docs/study.md); do
     sed -n "/^<!-- table $table -->/,/^<!-- end -->/{/^|/p}" docs/study.md >"$work/shown"

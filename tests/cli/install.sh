@@ -132,6 +132,14 @@ if [ -f "$root/examples/stream_tokens.c" ]; then
     t 0 cc "$root/examples/stream_tokens.c" $(pkg-config --cflags --libs longline) -lm -o stream
     t 0 ./stream run/best.safetensors
     check "the stream writes" test -s out
+    # The program of README.md, with the command that stands there.
+    awk '/^```c$/ {program = 1; next} /^```/ {program = 0} program' "$root/README.md" >example.c
+    mkdir -p runs/demo-1 && cp run/best.safetensors runs/demo-1
+    # shellcheck disable=SC2016
+    compile=$(grep -o '`cc example.c [^`]*`' "$root/README.md" | tr -d '`')
+    t 0 sh -c "$compile"
+    t 0 ./a.out
+    check "it writes 1000 bytes" test "$(wc -c <out)" -eq 1000
 fi
 last="make uninstall"
 (cd "$root" && make --no-print-directory B="$build" uninstall DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null
