@@ -103,9 +103,10 @@ static void gather(const ll_batch_run *run, size_t row, float *out) {
         return;
     }
     const int continued = run->ws->carry && p.at == p.t; /* its document is the first of the row */
-    const int64_t before = continued      ? run->ws->carry->offset[p.b]
-                           : run->streams ? ll_stream_offset(run->streams, row)
-                                          : run->position;
+    const int64_t before = continued          ? run->ws->carry->offset[p.b]
+                           : run->ws->carry ? 0
+                           : run->streams   ? ll_stream_offset(run->streams, row)
+                                            : run->position;
     const size_t t = (size_t)p.at + (size_t)before;
     const float *E = ll_param_at(m, m->at.embedding) + (size_t)token_at(run, p) * C;
     if (run->ws->token_scale) {

@@ -14,6 +14,7 @@ static const char *const FREE[] = {
     "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
     "data.test-labels",   "data.docs",    "train.report",         "dist.shards",         "dist.sequence",
     "dist.reduce",        "dist.timeout", "train.preempt",          "train.recompute",     "train.teacher",
+    "train.on-divergence", "train.chunk",
 };
 
 static int may_change(const char *key) {
@@ -75,9 +76,7 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     if (width > 0 && (int64_t)width * height > c->train.length)
         return ll_fail(LL_EINVAL, "train.length is %d, but an image of %d x %d has %lld tokens; set train.length=0",
                        c->train.length, width, height, (long long)width * height);
-    const unsigned has = ll_position_row(c->position.type)->has;
-    const int image = c->position.type == LL_POSITION_PERMUTE2D || (has & LL_IMAGE && c->position.image);
-    if (image && (width != c->position.width || height != c->position.height))
+    if (ll_position_is_image(&c->position) && (width != c->position.width || height != c->position.height))
         return ll_fail(LL_EINVAL,
                        "position.width and position.height are %d and %d, but the images of the data are %d x %d",
                        c->position.width, c->position.height, width, height);
