@@ -14,7 +14,7 @@ static const char *const FREE[] = {
     "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
     "data.test-labels",   "data.docs",    "train.report",         "dist.shards",         "dist.sequence",
     "dist.reduce",        "dist.timeout", "train.preempt",          "train.recompute",     "train.teacher",
-    "train.chunk",
+    "train.on-divergence", "train.chunk",
 };
 
 static int may_change(const char *key) {

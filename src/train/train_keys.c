@@ -52,6 +52,9 @@ static const ll_key keys[] = {
            "share of the teacher's logits in the loss, the rest is that of the data"),
     NUMBER("train.distil-temperature", distil_temperature, "1", 0.01, 100,
            "what logits of both are divided by before they are compared"),
+    CHOICE("train.on-divergence", on_divergence, "stop", "stop|rewind",
+           "what a run does that diverges: it ends; or it goes back to its last checkpoint and on with half the "
+           "learning rate, at most three times"),
     CHOICE("train.preempt", preempt, "off", "off|SIGUSR1|SIGUSR2",
            "signal that announces the end of a job's time: the run saves, and exits with 0"),
     FLAG("train.report", report, "on", "writes report.html at evaluations, and with all figures at the end"),
