@@ -95,6 +95,13 @@ check "chunks end as the whole does" awk "BEGIN {d = $(value train.valid_bits_pe
 t 0 run --out chunked --set train.chunk=13 --set train.steps=15
 t 0 "$longline" train --resume chunked --set train.steps=30
 t 0 "$longline" eval chunks/best.safetensors
+grep -v seconds out >of-file
+t 0 "$longline" eval chunks
+check "the folder of a run is its best model" sh -c 'test -s of-file && grep -v seconds out | cmp - of-file'
+t 0 "$longline" inspect chunks --verify
+t 0 "$longline" quantize chunks --out chunks.int8 --weights int8
+mkdir -p no-run
+refused "no-run.*folder" "$longline" inspect no-run
 t 0 run --memory --set train.length=100000
 all=$(value memory.activations)
 t 0 run --memory --set train.length=100000 --set train.chunk=1000
