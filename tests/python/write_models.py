@@ -61,7 +61,7 @@ ESM2 = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z 
 
 
 def byte_level():
-    """vocab.json and merges.txt in the form of GPT-2: all bytes, the results of six merges, and further tokens up to 300."""
+    """vocab.json and merges.txt in the form of GPT-2: all bytes, the results of six merges, and <|endoftext|> as token 299."""
     seen = [*range(33, 127), *range(0xA1, 0xAD), *range(0xAE, 256)]
     rest = [b for b in range(256) if b not in seen]
     letters = [chr(b) for b in seen] + [chr(256 + i) for i in range(len(rest))]
