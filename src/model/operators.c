@@ -40,7 +40,7 @@ static ll_attention_config describe(const ll_model *m, int op) {
         a.position = LL_POSITION_PERMUTE;
     if (c->position.type == LL_POSITION_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->position.width, a.height = c->position.height, a.before = m->cls_tokens;
+        a.width = ll_config_grid_width(c), a.height = ll_config_grid_height(c), a.before = m->cls_tokens;
     }
     ll_position_params_config(m, op, &a);
     const float root = (float)pow(ll_attention_width(&a), c->attention.kernel == LL_KERNEL_FAVOR || map ? -0.25 : -0.5);

@@ -1,5 +1,21 @@
-/* The address of a parameter. */
+/* The table of parameters: a new one, and the address of one. */
+#include <stdio.h>
+
+#include "base/integer.h"
 #include "model/network.h"
+
+enum { LINE = 16 /* floats of a cache line */ };
+
+int ll_params_add(ll_model *m, const char *name, int rows, int cols, int decay) {
+    ll_param *p = &m->param[m->count];
+    snprintf(p->name, sizeof p->name, "%s", name);
+    p->offset = m->size;
+    p->rows = rows;
+    p->cols = cols;
+    p->decay = decay;
+    m->size += ll_round_up((size_t)rows * (size_t)cols, LINE);
+    return m->count++;
+}
 
 float *ll_param_in(const ll_model *m, float *block, int i) { return block + m->param[i].offset; }
 

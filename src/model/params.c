@@ -10,35 +10,22 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/network.h"
-
-enum { LINE = 16 /* floats */ };
-
-static int add(ll_model *m, const char *name, int rows, int cols, int decay) {
-    ll_param *p = &m->param[m->count];
-    snprintf(p->name, sizeof p->name, "%s", name);
-    p->offset = m->size;
-    p->rows = rows;
-    p->cols = cols;
-    p->decay = decay;
-    m->size += ll_round_up((size_t)rows * (size_t)cols, LINE);
-    return m->count++;
-}
+#include "model/embedding.h"
 
 static int add_norm(ll_model *m, const char *prefix, const char *name) {
     char text[64];
     snprintf(text, sizeof text, "%s%s.gain", prefix, name);
-    const int number = add(m, text, m->c->model.width, 1, 0);
+    const int number = ll_params_add(m, text, m->c->model.width, 1, 0);
     if (m->c->model.norm_kind == LL_NORM_RMS) return number;
     snprintf(text, sizeof text, "%s%s.bias", prefix, name);
-    add(m, text, m->c->model.width, 1, 0);
+    ll_params_add(m, text, m->c->model.width, 1, 0);
     return number;
 }
 
 static int add_in(ll_model *m, const char *prefix, const char *name, int rows, int cols) {
     char text[64];
     snprintf(text, sizeof text, "%s%s", prefix, name);
-    return add(m, text, rows, cols, cols > 1);
+    return ll_params_add(m, text, rows, cols, cols > 1);
 }
 
 /* Tensors of a block, and which of them this block has. */
@@ -103,9 +90,10 @@ static void add_stack(ll_model *m, ll_stack *stack) {
     const ll_model_config *c = m->c;
     char text[64];
     snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
-    stack->at.position =
-        c->position.type == LL_POSITION_LEARNED ? add(m, text, c->position.max_length, c->model.width, 0) : -1;
-    if (m->cls_tokens) m->at.first = add(m, "embedding.first", c->model.width, 1, 0);
+    stack->at.position = -1;
+    if (c->position.type == LL_POSITION_LEARNED)
+        stack->at.position = ll_params_add(m, text, c->position.max_length, c->model.width, 0);
+    if (m->cls_tokens) m->at.first = ll_params_add(m, "embedding.first", c->model.width, 1, 0);
     stack->at.embedding_norm = c->model.embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
     stack->at.blocks = m->count;
     for (int l = 0; l < stack->layers; l++) add_block(m, stack, l);
@@ -117,7 +105,7 @@ static void add_places(ll_model *m) {
     const int n = ll_position_params_tensors(m, tensor);
     m->at.frequencies = m->at.encoding = -1;
     if (m->c->position.type == LL_POSITION_RELATIVE_S1)
-        m->at.frequencies = add(m, "position.inv_freq", m->c->position.scales, 1, 0);
+        m->at.frequencies = ll_params_add(m, "position.inv_freq", m->c->position.scales, 1, 0);
     if (n) m->at.encoding = m->count;
     const int cross = m->c->position.cross != LL_CROSS_NONE, all = m->operators - (cross ? 0 : ll_cross_layers(m));
     for (int op = 0; op < (m->c->position.shared ? 1 : all); op++)
@@ -126,7 +114,7 @@ static void add_places(ll_model *m) {
             const char *which = !m->c->position.shared && ll_operator_at(m, op).cross ? "cross." : "";
             if (!m->c->position.shared) ll_operator_prefix(m, op, prefix);
             snprintf(name, sizeof name, "%s%sposition.%s", prefix, which, tensor[i].name);
-            add(m, name, tensor[i].rows, tensor[i].cols, 0);
+            ll_params_add(m, name, tensor[i].rows, tensor[i].cols, 0);
         }
 }
 
@@ -145,24 +133,24 @@ static void add_approximate_params(ll_model *m) {
 static void add_all(ll_model *m) {
     const ll_model_config *c = m->c;
     const int classify = !ll_task_per_token(c->model.task), match = c->model.task == LL_TASK_MATCH;
-    m->at.embedding = add(m, "embedding.weight", c->model.vocab, c->model.width, 1);
-    m->at.first = m->at.match = m->at.head = m->at.head_bias = m->at.transform = m->at.types = -1;
-    if (c->model.token_types) m->at.types = add(m, "embedding.type", c->model.token_types, c->model.width, 0);
+    m->at.embedding = m->at.patch = m->at.types = -1;
+    m->at.first = m->at.match = m->at.head = m->at.head_bias = m->at.transform = -1;
+    ll_embedding_of(c)->plan(m);
     for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
     if (match) {
-        m->at.match = add(m, "head.in.weight", 4 * c->model.width, c->model.ff, 1);
-        add(m, "head.in.bias", c->model.ff, 1, 0);
+        m->at.match = ll_params_add(m, "head.in.weight", 4 * c->model.width, c->model.ff, 1);
+        ll_params_add(m, "head.in.bias", c->model.ff, 1, 0);
     }
     if (c->model.head_transform) {
-        m->at.transform = add(m, "head.transform.weight", c->model.width, c->model.width, 1);
-        add(m, "head.transform.bias", c->model.width, 1, 0);
+        m->at.transform = ll_params_add(m, "head.transform.weight", c->model.width, c->model.width, 1);
+        ll_params_add(m, "head.transform.bias", c->model.width, 1, 0);
         add_norm(m, "", "head.norm");
     }
     if (classify || !c->model.tied)
-        m->at.head = add(m, "head.weight", match ? c->model.ff : c->model.width,
+        m->at.head = ll_params_add(m, "head.weight", match ? c->model.ff : c->model.width,
                          classify ? c->model.classes : c->model.vocab, 1);
     if (classify || c->model.head_bias)
-        m->at.head_bias = add(m, "head.bias", classify ? c->model.classes : c->model.vocab, 1, 0);
+        m->at.head_bias = ll_params_add(m, "head.bias", classify ? c->model.classes : c->model.vocab, 1, 0);
     add_places(m);
     add_approximate_params(m);
 }
@@ -195,9 +183,10 @@ static double estimate(const ll_model_config *c, double queries, double values) 
     const double linformer = c->attention.kernel == LL_KERNEL_LINFORMER
                                  ? 2.0 * c->attention.linformer_length * c->attention.linformer_rank
                                  : 0;
+    const double patch = (double)c->model.patch * c->model.patch * c->model.channels;
     const double match = c->model.task == LL_TASK_MATCH ? (4.0 * c->model.width + c->model.classes) * c->model.ff : 0;
     return match + blocks * (block + 3 * queries * (spe + c->position.scales) + linformer) +
-           c->model.width * (2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes +
+           c->model.width * (patch + 2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes +
                              2.0 * c->position.max_length);
 }
 

@@ -154,7 +154,7 @@ void ll_position_params_config(const ll_model *m, int op, ll_attention_config *a
     w->clip = c->position.distances, w->rpe = at.rpe,
     w->keyless = c->position.type == LL_POSITION_RELATIVE_S2 ? c->model.heads / 2 : 0;
     w->seed = (uint64_t)c->seed, w->layer = c->position.shared ? 0 : op;
-    if (is_image(c)) a->width = c->position.width, a->height = c->position.height;
+    if (is_image(c)) a->width = ll_config_grid_width(c), a->height = ll_config_grid_height(c);
     if (is_image(c) || c->position.type == LL_POSITION_RELATIVE_S1 || c->position.type == LL_POSITION_RELATIVE_S2)
         a->before = m->cls_tokens;
 }
