@@ -117,7 +117,14 @@ $(B)/%.o: %.cc $(B)/flags | $(B)/needs
 # Files that become constants of the library.
 $(B)/src/data/text/demo_text.o: src/data/text/demo.txt
 $(B)/lab/report/style.o: lab/report/style.css
-$(B)/cli/serve/serve_page.o: cli/serve/page.html
+$(B)/cli/serve/serve_page.o: $(B)/cli/serve/page.html
+$(B)/cli/serve/serve_page.o: CFLAGS += -Wa,-I$(B)
+# The page at `/` in one piece: a line @FILE@ of page.html stands for that file.
+PAGE := cli/serve/page
+$(B)/cli/serve/page.html: $(PAGE)/page.html $(wildcard $(PAGE)/*.js $(PAGE)/*.css)
+	@mkdir -p $(@D)
+	$(call run,page)awk '/^@.*@$$/ {f = "$(PAGE)/" substr($$0, 2, length - 2); n = 0; while ((r = (getline line <f)) > 0) {n++; \
+	    print line} if (r < 0 || !n) exit 1; next} {print}' $< >$@.new && mv $@.new $@
 $(B)/%.o: %.S $(B)/flags
 	@mkdir -p $(@D)
 	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@

@@ -14,11 +14,17 @@ PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-d
     libopenmpi-dev mpich libmpich-dev iproute2 $(PKG_PYTHON)
 deps-build:
 	@.ci/deps $(PKG_BUILD)
-# Opens the pages of reports in their tests, which say so and go on where it cannot be had.
+# Opens the pages of reports and of the server in their tests, which say so and go on where it cannot be had.
 PKG_BROWSER := chromium fonts-dejavu-core
+# Packages of npm for the tests, where npm is: the client that OpenAI publishes, and what finds barriers in a page.
+PKG_NPM := openai@6 axe-core@4
+NPM := $(B)/npm/node_modules
 deps:
 	@.ci/deps $(PKG_BUILD) $(PKG_CHECK)
-	@.ci/deps $(PKG_BROWSER) || echo "no chromium to be had: the tests of reports will not open their pages"
+	@.ci/deps $(PKG_BROWSER) || echo "no chromium to be had: tests will not open the pages"
+	@[ -e $(NPM)/axe-core ] || ! command -v npm >/dev/null || { mkdir -p $(B)/npm && \
+	    npm install --prefix $(B)/npm --no-audit --no-fund --silent $(PKG_NPM); } || \
+	    echo "no packages of npm to be had: tests go on without $(PKG_NPM)"
 
 deps-aarch64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || $(AS_ROOT) dpkg --add-architecture arm64
@@ -82,10 +88,12 @@ aarch64:
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
 # ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
 TRUST := $(wildcard tests/trust/*.sh)
-TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states shim.so)
+TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states shim.so long_stream)
 TRUST_CC = $(call run,ld)mkdir -p $(@D) && $(CC) -std=gnu17 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(WERROR)
 $(B)/tests/trust/shim.so: tests/trust/shim.c $(B)/flags
 	$(TRUST_CC) -shared -fPIC $< -o $@ -ldl
+$(B)/tests/trust/long_stream: $(B)/tests/trust/long_stream.o $(STATIC)
+	$(LINK) -o $@
 $(B)/tests/trust/%: tests/trust/%.c $(B)/flags
 	$(TRUST_CC) $< -o $@
 trust-short: $(B)/longline $(TROUBLE)

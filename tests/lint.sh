@@ -22,11 +22,12 @@ verdict() {
 sources() { find "$@" -type f \( -name '*.[ch]' -o -name '*.S' \) 2>/dev/null | sort; }
 
 # Rooms: which other rooms' headers a room may include.
+laboratory=$(cd lab && ls -d */ | tr -d / | paste -sd'|')
 law() {
     room=$1
     shift
     allowed=$(echo "${room##*/} $*" | tr ' ' '|')
-    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|dist|$(cd lab && ls -d */ | tr -d / | paste -sd"|")|cli)/' \
+    grep -nE "#include \"(base|kernel|attention|recipe|model|train|data|dist|$laboratory|cli)/" \
         $(sources "$room") /dev/null | grep -vE "#include \"($allowed)/"
 }
 {
@@ -131,6 +132,10 @@ verdict "at most 90 public functions in longline.h: $public" "$work/count"
 
 tests/links.sh $(find ./*.md docs python examples recipes -name '*.md' | sort) >"$work/links" 2>&1
 verdict "links between pages name files and headings that exist" "$work/links"
+tests/names.sh "$build" $(find ./*.md Makefile rules.mk .ci docs python examples recipes packaging bench src lab cli include tests -type f \
+    \( -name '*.[ch]' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.ini' -o -name '*akefile' -o -name '*.mk' \) | sort) \
+    >"$work/named" 2>&1
+verdict "targets of make, commands and keys that pages and comments name exist" "$work/named"
 
 for table in $(sed -n 's/^<!-- table \(.*\) -->$/\1/p' docs/study.md); do
     sed -n "/^<!-- table $table -->/,/^<!-- end -->/{/^|/p}" docs/study.md >"$work/shown"

@@ -144,7 +144,7 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
 }
 
 /* Rows 0..n-1 of the heads from `first` on, the last one first. */
-static void turn_round(int first, int H, int S, int n, int width, double *x) {
+static void reverse_rows(int first, int H, int S, int n, int width, double *x) {
     for (int h = first; h < H; h++)
         for (int t = 0; t < n / 2; t++)
             for (int e = 0; e < width; e++) {
@@ -202,7 +202,7 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
                 part[i][((r / N * H + e / n) * N + r % N) * n + e % n] = row[e / n / group * n + e % n];
         }
         for (int b = 0; i && cross && from >= LL_CROSS_END && b < B; b++)
-            turn_round(from == LL_CROSS_BOTH ? H / 2 : 0, H, S, lengths[b], n, part[i] + b * H * S * n);
+            reverse_rows(from == LL_CROSS_BOTH ? H / 2 : 0, H, S, lengths[b], n, part[i] + b * H * S * n);
     }
     int *query_lengths = calloc((size_t)B, sizeof *query_lengths);
     for (int b = 0; b < B; b++) query_lengths[b] = length(o, b);

@@ -1,12 +1,13 @@
-/* Models of recipes drawn by chance, all kernels, positions and switches together: what the definition says, gradients,
- * and what must hold for any model. Most draws are refused, as their parts do not go together. */
+/* Models of random recipes: all kernels, positions and switches together. They are compared with the definition, their
+ * gradients with differences, and what must hold for any model is checked. Most draws are refused, because their parts
+ * do not go together. */
 #include <unistd.h>
 
 #include "models.h"
 
 enum { DRAWS = 1500, B = 2, T = 9, V_MOST = 11, LEAST = 100 };
 
-/* Sizes; all other keys are choices and flags, which tell themselves what they can be. */
+/* The sizes. All other keys are choices and flags, whose possible values the recipe knows. */
 static const char *const numbers[][2] = {
     {"model.layers", "1|2"},
     {"model.width", "12|16"},
@@ -38,12 +39,12 @@ typedef struct {
     ll_model *model;
     char keys[1700];
     int tokens[B * T], targets[B * T], lengths[B];
-    int answers, classes; /* targets, and what they are one of */
+    int answers, classes; /* targets of the batch; classes of each */
 } drawn;
 
 static int draw(uint64_t seed, int i, int n) { return (int)ll_below((uint32_t)n, seed, 91, (uint64_t)i); }
 
-/* "key=value", of values "a|b|c" the one that is drawn. */
+/* Adds "key=value", where the value is drawn from "a|b|c". */
 static void add(drawn *x, const char *key, const char *values, uint64_t seed, int i) {
     int n = 1;
     for (const char *p = values; (p = strchr(p, '|')); p++) n++;
@@ -53,7 +54,7 @@ static void add(drawn *x, const char *key, const char *values, uint64_t seed, in
                 capacity);
 }
 
-/* Weights that may be negative have sums near 0, by which nothing can be divided to any number of digits. */
+/* Weights that may be negative can have sums near 0. A quotient by such a sum has no accurate digits. */
 static int is_sound(const ll_model_config *c) {
     const int waves = c->attention.kernel == LL_KERNEL_FAVOR && (c->attention.features == LL_FEATURES_TRIGONOMETRIC ||
                                                                  c->attention.features == LL_FEATURES_GAUSSIAN);
@@ -61,19 +62,19 @@ static int is_sound(const ll_model_config *c) {
                      c->attention.kernel == LL_KERNEL_IDENTITY || c->attention.kernel == LL_KERNEL_GELU;
     const int bounded = c->model.final_norm || c->model.norm == LL_NORM_POST;
     if (!c->attention.normalise && (c->attention.kernel == LL_KERNEL_EXP || !bounded))
-        return 0; /* as large as can be */
+        return 0; /* outputs may be of any size */
     return !c->attention.normalise || !(waves || maps || c->position.type == LL_POSITION_ORTHOGONAL);
 }
 
-/* Most switches stay as they are half of the time: recipes that set all of them are nearly all refused. */
+/* Most switches stay as they are in half of the draws. Nearly all recipes that set every switch are refused. */
 static int is_drawn(const char *key, uint64_t seed, int i) {
     if (!strncmp(key, "train.", 6) || !strncmp(key, "data.", 5)) return 0;
-    if (!strcmp(key, "attention.compat")) return 0; /* test_compat.c */
+    if (!strcmp(key, "attention.compat")) return 0; /* tested in test_compat.c */
     if (!strcmp(key, "attention.kernel") || !strcmp(key, "position.type")) return 1;
     return draw(seed, 2000 + i, 2);
 }
 
-/* 0: this recipe cannot be. */
+/* Returns 0 if the recipe is refused. */
 static int draw_model(drawn *x, uint64_t seed) {
     const ll_recipe_key *key;
     *x = (drawn){.lengths = {T, T - 3}};
@@ -81,7 +82,7 @@ static int draw_model(drawn *x, uint64_t seed) {
         if (key->choices && is_drawn(key->name, seed, i)) add(x, key->name, key->choices, seed, i);
     for (int i = 0; i < NUMBERS; i++) add(x, numbers[i][0], numbers[i][1], seed, 1000 + i);
     ll_recipe *recipe = tiny_recipe(x->keys);
-    const int one = strcmp(ll_recipe_get(recipe, "model.task"), "seq2seq") != 0; /* two: test_seq2seq.c */
+    const int one = strcmp(ll_recipe_get(recipe, "model.task"), "seq2seq") != 0; /* seq2seq: test_seq2seq.c */
     const int made = one && !ll_model_create(&x->model, recipe);
     ll_recipe_free(recipe);
     if (!made) return 0;
@@ -111,8 +112,8 @@ static double largest(const float *x, size_t n) {
     return most;
 }
 
-/* Two elements against central differences. Where a whole tensor changes nothing, what is left is rounding: `all` is
- * the largest of the model's gradient. */
+/* Compares two elements with central differences. If a whole tensor changes nothing, its gradient is rounding; then
+ * `all`, the largest gradient of the model, is the unit. */
 static void check_tensor_of(oracle_model *o, const drawn *x, const ll_param *p, const float *grad, double all) {
     const size_t n = (size_t)p->rows * (size_t)p->cols;
     const double unit = largest(grad + p->offset, n) + 1e-3 * all;
@@ -143,7 +144,7 @@ static void check_gradients(drawn *x) {
     ll_workspace_free(ws);
 }
 
-/* Bits do not depend on threads, on what stands in the padding, or on a way through a file. */
+/* Bits do not depend on the number of threads, on the contents of the padding, or on saving and loading the model. */
 static void check_bits(drawn *x, const float *logp, size_t size, const char *path) {
     float *other = calloc(size, sizeof *other);
     ll_model *again = NULL;
@@ -162,8 +163,8 @@ static void check_bits(drawn *x, const float *logp, size_t size, const char *pat
     free(other);
 }
 
-/* The logits after each token, made log-probabilities, are those of the whole sequence; so are those of a stream that
- * was a file meanwhile. */
+/* The logits after each token, as log-probabilities, equal those of the whole sequence. So do those of a stream that
+ * was saved to a file and loaded in between. */
 static int check_stream(const drawn *x, const float *logp, const char *path) {
     ll_stream *s = NULL;
     const int V = x->model->c->model.vocab;

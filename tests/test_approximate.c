@@ -1,12 +1,12 @@
-/* The kernels that papers compare with: against their definitions (oracle_approximate.c), gradients against central
- * differences; and what must hold to the last bit: threads, padding, later tokens. */
+/* The approximate kernels that papers compare with, against their definitions (oracle_approximate.c), and gradients
+ * against central differences. Bits must not depend on threads, padding or later tokens. */
 #include "drawn.h"
 
 typedef struct {
     const char *name;
     ll_attention_config c;
     int T, S, tile;
-    double spread, y, gradient; /* of queries and keys; tolerances */
+    double spread, y, gradient; /* spread of queries and keys; tolerances of y and of gradients */
 } example;
 
 #define COMMON .H = 2, .input_scale = 0.4f
@@ -46,7 +46,7 @@ static const example examples[] = {
 };
 enum { EXAMPLES = sizeof examples / sizeof *examples };
 
-/* Parameters of linformer, always the same; their gradients are added to ones. */
+/* Parameters of linformer, the same in each case. Their gradients are added to ones. */
 enum { WEIGHTS = 9000 };
 static float rotations[WEIGHTS], weight[2][WEIGHTS], gradient[2][WEIGHTS];
 static double wide[2][WEIGHTS];
@@ -67,7 +67,7 @@ static drawn *draw(const example *x, int B, int how, uint64_t *seed) {
     return d;
 }
 
-/* Some elements of a gradient against central differences, in units of its largest element (or of dv's). */
+/* Compares some elements of a gradient with central differences. The unit is its largest element (or that of dv). */
 static void check_gradient(drawn *d, const example *x, const char *what, const float *all, int size, double *of,
                            double floor, uint64_t *seed) {
     enum { SOME = 8 };
@@ -139,7 +139,8 @@ static void test_threads(void **state) {
     ll_set_threads(0);
 }
 
-/* Rows 0..n-1 of (sequence b, head h) of two views are the same bits, and the rest of the first up to T is 0. */
+/* Do rows 0..n-1 of (sequence b, head h) have the same bits in both views, and are the other rows of the first view, up
+ * to T, 0? */
 static int same(const ll_view *whole, const ll_view *one, int b, int h, int n, int T, int width) {
     int equal = 1;
     for (int t = 0; t < T; t++) {
@@ -188,7 +189,7 @@ static void test_padding(void **state) {
     }
 }
 
-/* Later tokens, even broken ones, change no bit of a causal output. */
+/* Later tokens, even those that are not finite, change no bit of a causal output. */
 static void test_later_tokens(void **state) {
     (void)state;
     uint64_t seed = 44;
@@ -216,7 +217,7 @@ static void test_later_tokens(void **state) {
     }
 }
 
-/* The stream gives what tiles give, and the same bits however it is cut. */
+/* A stream gives what a call gives, and the same bits however the tokens are divided among its calls. */
 static void test_streams(void **state) {
     (void)state;
     uint64_t seed = 45;
@@ -255,7 +256,7 @@ static void test_streams(void **state) {
     }
 }
 
-/* Reformer's keys are its queries: what a call has in their place is not looked at, however many tokens it has. */
+/* Reformer's keys are its queries. The keys of a call are not read, whatever their number. */
 static void test_stream_without_keys(void **state) {
     (void)state;
     enum { T = 150, D = 4 };
@@ -319,7 +320,7 @@ static void test_calls_refused(void **state) {
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "3 keys for 4 queries");
     call.S = 4, call.key_mask = mask;
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "give value lengths");
-    call.key_mask = NULL, call.q = call.k = (ll_view){0}; /* not read */
+    call.key_mask = NULL, call.q = call.k = (ll_view){0}; /* are not read */
     CHECK_OK(ll_attention_forward(op, &call));
     assert_memory_equal(x, y, sizeof x);
     ll_attention_free(op);

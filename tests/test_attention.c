@@ -1,8 +1,9 @@
-/* The attention operator against its definition in double (oracle.c): forward and backward, every kernel, position
- * and rule in random sizes, all tile sizes, and lengths around every edge of tiles and chunks. */
+/* The attention operator against its definition in double (oracle.c), forward and backward: every kernel, position and
+ * rule in random sizes, all tile sizes, and lengths one less, equal to and one more than tiles and chunks. */
 #include "drawn.h"
 
-/* A stopped or differentiated maximum, every kernel and rule: the oracle's gradients are those of its y. */
+/* The oracle's gradients agree with differences of its y, for every kernel and rule, with a maximum that is constant or
+ * differentiated. */
 static void test_oracle_against_differences(void **state) {
     (void)state;
     uint64_t seed = 1;
@@ -52,7 +53,7 @@ static void test_random_operators(void **state) {
 
 enum { KINDS = 10 };
 
-/* Sizes that matter, with every feature of a kernel in use. */
+/* A small configuration that uses every feature of a kernel. */
 static ll_attention_config edge_config(int kind, uint64_t *seed) {
     ll_attention_config c = {.kernel = LL_KERNEL_RELU, .causal = 1, .H = 2, .D = 12, .E = 10, .input_scale = 1};
     c.feature_eps = 1e-3f;
@@ -71,7 +72,7 @@ static ll_attention_config edge_config(int kind, uint64_t *seed) {
     return c;
 }
 
-/* Keys from token `from` on, larger by a power of two. */
+/* Multiplies the keys from token `from` on by a power of two. */
 static void enlarge_keys(drawn *d, int from, float factor) {
     double *of_oracle = (double *)d->o.k;
     for (int h = 0; h < d->config.H; h++)
@@ -83,9 +84,9 @@ static void enlarge_keys(drawn *d, int from, float factor) {
             }
 }
 
-/* More keys or queries than are summed in one go (1024), with few of the others. In every fifth case exponentials under
- * running scales, of late keys that are larger or smaller than early ones. Features of two signs, of which some of
- * thousands of sums would come near 0, are left out. */
+/* More keys or queries than one chunk sums (1024), with few of the others. Every fifth case has exponentials under
+ * running scales, with late keys that are larger or smaller than early ones. Features of two signs are left out,
+ * because some of thousands of sums would come near 0. */
 static void test_sums_of_many(void **state) {
     (void)state;
     uint64_t seed = 8;
@@ -112,7 +113,7 @@ static void test_sums_of_many(void **state) {
 
 static void test_edges_of_tiles(void **state) {
     (void)state;
-    /* a state is saved every 256 tokens for these tiles */
+    /* with these tiles a state is saved every 256 tokens */
     static const int tiles[] = {1, 2, 16, 64, 256}, lengths[] = {1, 15, 16, 17, 63, 65, 127, 129, 255, 257, 530};
     uint64_t seed = 3;
     for (int kind = 0; kind < KINDS; kind++)
@@ -125,13 +126,13 @@ static void test_edges_of_tiles(void **state) {
                 drawn_run(d, tiles[t], 1);
                 drawn_check(d, what, 1, 1e-5, 1e-4);
             }
-            drawn_run(d, 0, 0); /* forward alone, the table's own tile */
+            drawn_run(d, 0, 0); /* forward without backward, with the default tile */
             drawn_check(d, "default tile", 0, 1e-5, 0);
             drawn_free(d);
         }
 }
 
-/* A model keeps one operator for many shapes. */
+/* A model uses one operator for many shapes in turn. */
 static void test_shapes_in_turn(void **state) {
     (void)state;
     uint64_t seed = 4;
@@ -140,14 +141,14 @@ static void test_shapes_in_turn(void **state) {
         ll_attention *op;
         ll_attention_config c = edge_config(kind, &seed);
         CHECK_OK(ll_attention_create(&op, &c));
-        draw_config_free(&c); /* the operator keeps copies */
+        draw_config_free(&c); /* the operator has copies of both */
         c = op->c;
         for (int s = 0; s < 4; s++) {
             drawn *d = drawn_create(c, shapes[s][0], shapes[s][1], shapes[s][1], 0.8, s * 2, &seed);
             drawn_solve(d, 0);
             CHECK_OK(ll_attention_forward(op, &d->call));
             drawn_check(d, "one operator", 0, 1e-5, 0);
-            d->config.projection = d->config.decay = NULL; /* the operator's own */
+            d->config.projection = d->config.decay = NULL; /* NULL: the operator's own */
             d->config.permutation = NULL;
             drawn_free(d);
         }
@@ -155,7 +156,7 @@ static void test_shapes_in_turn(void **state) {
     }
 }
 
-/* Every float of the tensors that this call writes. */
+/* All floats of the tensors that this call writes. */
 static float *everything(drawn *d, size_t *count) {
     const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
     const int T = d->call.T, S = d->call.S, n[] = {T, T, S, S};
@@ -173,7 +174,7 @@ static float *everything(drawn *d, size_t *count) {
     return all;
 }
 
-/* Case n: 1 thread, and then 2, 3 and 5. */
+/* Runs case n on 1 thread, then on 2, 3 and 5. All must give the same bits. */
 static void check_threads(int n, ll_attention_config c, int B, int T, int S, int tile, uint64_t *seed) {
     static const int threads[] = {1, 2, 3, 5};
     drawn *d = drawn_create(c, B, T, S, 0.8, draw_int(seed, 0, 3), seed);
@@ -203,7 +204,7 @@ static void test_threads_give_the_same_bits(void **state) {
     }
 }
 
-/* Fewer heads than threads, and sequences of some chunks (16 tiles): threads share a head. */
+/* Threads share a head if there are fewer heads than threads and the sequence has several chunks (16 tiles). */
 static void test_threads_share_a_head(void **state) {
     (void)state;
     uint64_t seed = 6;
@@ -219,7 +220,7 @@ static void test_threads_share_a_head(void **state) {
     }
 }
 
-/* The same in both directions, where a thread takes 1024 tokens of queries or keys at a time. */
+/* The same without causality, where each thread takes chunks of 1024 queries or keys. */
 static void test_threads_share_a_head_both_ways(void **state) {
     (void)state;
     uint64_t seed = 7;

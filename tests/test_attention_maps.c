@@ -1,10 +1,10 @@
-/* Attention as matrices: they are what attention multiplies values with, for every mechanism, and what their
- * definition says where it is short. */
+/* Attention matrices: multiplied with the values they give the output, for every operator; and small ones equal the
+ * definition. */
 #include "base/memory.h"
 #include "model/network.h"
 #include "models.h"
 
-enum { T = 7 }; /* less than the values of a head: y = A v then has one solution A */
+enum { T = 7 }; /* T is less than the size of a value, so y = A v has one solution A */
 
 static const char *const variants[] = {
     "attention.kernel=softmax position.type=rope",
@@ -28,7 +28,7 @@ static const char *const variants[] = {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
-/* y = A v for the q, k, v and y that a training pass keeps of every layer; A (layers, H, N, N). */
+/* Checks y = A v with the q, k, v and y that a training pass keeps of each layer. A is (layers, H, N, N). */
 static void check_products(const ll_model *m, const float *weights, int *tokens) {
     const int N = T + m->cls_tokens, H = m->c->model.heads, E = m->values / H;
     const size_t row = ll_row_width(m), at = row - (size_t)m->values;
@@ -52,7 +52,7 @@ static void check_products(const ll_model *m, const float *weights, int *tokens)
     ll_workspace_free(ws);
 }
 
-/* Columns by one-hot values and rows by derivatives are the same matrix. */
+/* The matrix found by columns (one-hot values) equals the one found by rows (derivatives). */
 static void check_both_ways(const ll_model *m, const float *weights, const int *tokens) {
     const int N = T + m->cls_tokens, H = m->c->model.heads, few[3] = {5, 0, 5};
     float *part = calloc((size_t)(H * 3 * N), sizeof *part);
@@ -90,7 +90,7 @@ static void matrices_are_attention(void **state) {
                 sum += weights[r * N + j];
                 if (causal && j > r % N) assert_true(weights[r * N + j] == 0);
             }
-            /* Nystroem's inverse is not exact, and linformer sums values with weights of its own. */
+            /* Nystroem's inverse is not exact, and Linformer's weights of values do not sum to 1. */
             const int sums =
                 m->c->attention.kernel != LL_KERNEL_NYSTROM && m->c->attention.kernel != LL_KERNEL_LINFORMER;
             if (sums && m->c->attention.normalise && m->c->position.type != LL_POSITION_ROPE_LINEAR)
@@ -101,7 +101,7 @@ static void matrices_are_attention(void **state) {
     }
 }
 
-/* A layer whose queries and keys are zero looks at all tokens before it alike, if not for decay. */
+/* A layer with zero queries and keys gives all earlier tokens the same weight, except for decay. */
 static void known_matrices(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=relu position.decay=fixed model.layers=1");
@@ -146,7 +146,7 @@ static void losses_one_by_one(void **state) {
         const int counted = targets[i] >= 0 && i % T < lengths[i / T];
         if (counted) sum += each[i];
         if (counted) assert_true(fabs(each[i] + logp[i * V + targets[i]]) < 1e-5);
-        if (!counted) assert_true(each[i] == -1); /* not touched */
+        if (!counted) assert_true(each[i] == -1); /* not written */
     }
     assert_true(fabs(sum - tally.loss) < 1e-4);
     free(logp);
@@ -154,7 +154,7 @@ static void losses_one_by_one(void **state) {
     ll_model_free(m);
 }
 
-/* Weights that are finite and give attention that is not. */
+/* Finite weights whose attention is not finite. */
 static void diverged(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=relu");

@@ -1,9 +1,9 @@
-/* What must hold for attention whatever it computes: padding changes nothing, the future changes nothing, extreme
- * inputs stay finite and right, nothing to look at gives nothing, and what cannot be is refused. */
+/* What must hold for every attention operator. Padding and later tokens change nothing. Extreme inputs give finite and
+ * right results. Rows without keys give 0. Impossible settings are refused. */
 #include "base/memory.h"
 #include "drawn.h"
 
-/* Everything a run wrote, packed: y, dq, dk, dv. */
+/* All that a run wrote, one after the other: y, dq, dk, dv. */
 typedef struct {
     float *y, *dq, *dk, *dv;
 } results;
@@ -30,26 +30,27 @@ static void results_free(results *r) {
     free(r->dv);
 }
 
-/* Rows 0..rows-1 of each head: of sequence b in `all` (n rows a head), and of the only sequence in `one`. */
+/* Compares rows 0..rows-1 of each head: those of sequence b in `all` (n rows a head) with those of the only sequence in
+ * `one`. */
 static void check_rows(const drawn *d, const char *what, const float *all, int b, int n, const float *one, int rows,
                        int one_rows, int width) {
     for (int h = 0; h < d->config.H; h++) {
         const float *x = all + ((size_t)b * (size_t)d->config.H + (size_t)h) * (size_t)n * (size_t)width;
         const float *y = one + (size_t)h * (size_t)one_rows * (size_t)width;
         for (int i = 0; i < rows * width; i++)
-            if (x[i] != y[i]) /* the same bits, but for the sign of 0 */
+            if (x[i] != y[i]) /* the same bits, except for the sign of 0 */
                 fail_msg("%s of sequence %d, head %d, row %d: %.9g is %.9g: %s", what, b, h, i / width, (double)y[i],
                          (double)x[i], drawn_name(d));
     }
 }
 
-/* A sequence in a padded batch gives the bits that it gives alone. */
+/* A sequence in a padded batch gives the same bits as it gives alone. */
 static void test_padding_changes_nothing(void **state) {
     (void)state;
     uint64_t seed = 11;
     for (int n = 0; n < rounds(120); n++) {
         ll_attention_config c = draw_config(&seed);
-        if (c.key_max == LL_MAX_BATCH) c.key_max = LL_MAX_SEQUENCE; /* the one rule that mixes sequences */
+        if (c.key_max == LL_MAX_BATCH) c.key_max = LL_MAX_SEQUENCE; /* a maximum over the batch mixes sequences */
         const int T = draw_int(&seed, 1, 70), tile = draw_int(&seed, 1, 33);
         drawn *d = drawn_create(c, 3, T, T, 0.8, DRAW_LENGTHS | draw_int(&seed, 0, 7), &seed);
         results all = run(d, tile);
@@ -79,7 +80,7 @@ static float *element(const ll_view *v, int b, int h, int t) {
     return v->data + (size_t)b * v->batch + (size_t)h * v->head + (size_t)t * v->token;
 }
 
-/* Replaces rows of a view for which `mask` is 0 (NULL: those from `from` on). */
+/* Replaces the rows of a view for which `mask` is 0, or with mask = NULL the rows from `from` on. */
 static void replace(drawn *d, const ll_view *v, int n, int width, const float *mask, int from, uint64_t *seed) {
     for (int b = 0; b < d->call.B; b++)
         for (int h = 0; h < d->config.H; h++)
@@ -112,7 +113,7 @@ static void test_masked_keys_change_nothing(void **state) {
     }
 }
 
-/* Causal, except under the released rules that look ahead on purpose. */
+/* A causal operator depends on later tokens only under the released rules that do so on purpose. */
 static int looks_ahead(const ll_attention_config *c) {
     const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH || c->query_max == LL_MAX_SEQUENCE;
     return !c->causal || (whole && c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN &&
@@ -145,7 +146,7 @@ static void test_later_tokens_change_nothing(void **state) {
     assert_in_range(ran, rounds(100), rounds(400));
 }
 
-/* Vectors so long that e^u alone leaves the range of float: only the stabilisers keep it finite. */
+/* Vectors so long that e^u alone is beyond the range of float. Only the stabilisers keep the result finite. */
 static void test_long_vectors(void **state) {
     (void)state;
     uint64_t seed = 14;
@@ -154,7 +155,7 @@ static void test_long_vectors(void **state) {
         c.kernel = kind < 4 || kind > 7 ? LL_KERNEL_FAVOR : kind < 6 ? LL_KERNEL_SOFTMAX : LL_KERNEL_EXP;
         c.D = 16;
         c.M = c.kernel == LL_KERNEL_FAVOR ? 48 : 0;
-        if (kind >= 6) c.input_scale = kind == 6 ? 8 : kind == 7 ? 3.5f : 0.5f; /* weights beyond e^88 */
+        if (kind >= 6) c.input_scale = kind == 6 ? 8 : kind == 7 ? 3.5f : 0.5f; /* these give weights beyond e^88 */
         if (kind == 7) c.feature_eps = 1e-2f;
         if (kind >= 8) c.features = LL_FEATURES_HYPERBOLIC;
         draw_parts(&c, kind == 3, &seed);
@@ -166,7 +167,7 @@ static void test_long_vectors(void **state) {
     }
 }
 
-/* A short first key outweighs long later ones by e^140: once it has decayed it must not hide them. */
+/* The first key has e^140 times the weight of later ones. Once it has decayed it must not hide them. */
 static void test_faded_key(void **state) {
     (void)state;
     uint64_t seed = 19;
@@ -182,7 +183,8 @@ static void test_faded_key(void **state) {
     drawn_free(d);
 }
 
-/* So long that most weights leave the range of float even relative to the largest: no longer right, still finite. */
+/* Vectors so long that most weights are beyond the range of float even relative to the largest. The result is no longer
+ * right, but finite. */
 static void test_absurd_vectors(void **state) {
     (void)state;
     uint64_t seed = 18;
@@ -200,7 +202,7 @@ static void test_absurd_vectors(void **state) {
     }
 }
 
-/* 0.5^3000 is no float, nor is its inverse: no power may be taken by itself. */
+/* Neither 0.5^3000 nor its inverse is a float, so no such power may be computed by itself. */
 static void test_long_decay(void **state) {
     (void)state;
     const int tokens = getenv("LL_FAST") ? 600 : 3000;
@@ -222,7 +224,7 @@ static void test_long_decay(void **state) {
     }
 }
 
-/* Rows that see no key are 0 in y and in every gradient, whatever they are divided by. */
+/* Rows that see no key are 0 in y and in every gradient, whatever divides them. */
 static void test_nothing_to_see(void **state) {
     (void)state;
     uint64_t seed = 16;
@@ -293,10 +295,6 @@ static void test_what_cannot_be(void **state) {
     const ll_attention_config relu = {.kernel = LL_KERNEL_RELU, .H = 2, .D = 2, .E = 2, .input_scale = 1};
     ll_attention_config c;
     ll_attention *op;
-#define REFUSED(base, change, word)                                                                                    \
-    c = base;                                                                                                          \
-    change;                                                                                                            \
-    CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word)
     REFUSED(relu, c.H = 0, "heads");
     REFUSED(relu, c.D = -1, "query size");
     REFUSED(relu, c.E = 1 << 30, "value size");
@@ -325,7 +323,6 @@ static void test_what_cannot_be(void **state) {
         relu,
         (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.causal = 1, c.max_gradient = 1, c.den = LL_DEN_NONE),
         "gradient");
-#undef REFUSED
     CHECK_OK(ll_attention_create(&op, &relu));
     const int lengths[1] = {3};
     ll_attention_call call = {.B = 1, .T = 2, .S = 2, .lengths = lengths};

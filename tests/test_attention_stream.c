@@ -1,8 +1,8 @@
-/* The attention operator as a stream: the same numbers as its definition and as tiles, however the tokens are cut
- * into blocks; what needs the future is refused. */
+/* The attention operator as a stream gives the same numbers as its definition and as one call, however the tokens are
+ * divided into blocks. Settings that need later tokens are refused. */
 #include "drawn.h"
 
-/* Streams only what never looks ahead. */
+/* Can it stream? Only if no output depends on later tokens. */
 static int streams(const ll_attention_config *c) {
     const int whole = c->key_max == LL_MAX_SEQUENCE || c->key_max == LL_MAX_BATCH || c->query_max == LL_MAX_SEQUENCE;
     const int cancels = c->feature_eps == 0 && c->den == LL_DEN_SUM;
@@ -44,7 +44,7 @@ static void test_streams_are_tiles(void **state) {
     assert_in_range(ran, rounds(100), rounds(400));
 }
 
-/* Softmax keeps its past; everything else a state whose size the length has no part in. */
+/* Softmax keeps all keys and values. The state of every other kernel has a size that does not depend on the length. */
 static void test_state_does_not_grow(void **state) {
     (void)state;
     uint64_t seed = 22;
@@ -67,8 +67,8 @@ static void test_state_does_not_grow(void **state) {
     drawn_free(d);
 }
 
-/* A stream is as good after a long time: the last 400 of 20000 tokens under decay are those of a fresh start, since
- * what came before has faded. */
+/* Errors do not grow in a long stream: under decay, the last 400 of 20000 tokens equal those of a stream that starts
+ * there, since earlier tokens have decayed. */
 static void test_error_of_long_streams_does_not_grow(void **state) {
     (void)state;
     uint64_t seed = 23;

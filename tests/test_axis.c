@@ -37,7 +37,7 @@ static void axes_have_round_numbers(void **state) {
     assert_int_equal(n, 7);
 }
 
-/* Numbers of an axis are of one kind: all are powers where one would be. */
+/* The numbers of an axis are written alike: if one is written as a power of ten, all are. */
 static void wide_axes_have_powers(void **state) {
     (void)state;
     ll_axis a;

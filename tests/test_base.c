@@ -1,4 +1,4 @@
-/* The ground: error text, memory, threads, the machine, numbers as text. */
+/* src/base: error text, memory, threads, what the machine has, numbers as text. */
 #include "test.h"
 
 #include <locale.h>
@@ -16,13 +16,13 @@ static void test_error_text(void **state) {
     (void)state;
     assert_int_equal(ll_fail(LL_EIO, "file %s: %d", "a", 3), LL_EIO);
     assert_string_equal(ll_error(), "file a: 3");
-    assert_int_equal(ll_fail(LL_EINVAL, "in %s", ll_error()), LL_EINVAL); /* its own text as an argument */
+    assert_int_equal(ll_fail(LL_EINVAL, "in %s", ll_error()), LL_EINVAL); /* the error text is its own argument */
     assert_string_equal(ll_error(), "in file a: 3");
     assert_int_equal(ll_fail_in(LL_EFORMAT, "x.ini:7"), LL_EFORMAT);
     assert_string_equal(ll_error(), "x.ini:7: in file a: 3");
 }
 
-/* One line that cannot steer a terminal, whatever a file is called. */
+/* An error is one line without control characters, whatever the name of a file. */
 static void test_error_text_is_one_line(void **state) {
     (void)state;
     assert_int_equal(ll_fail(LL_EIO, "a%sb", "\n\x1b[2J\t"), LL_EIO);
@@ -69,7 +69,7 @@ static void test_blocks_are_aligned_and_zero(void **state) {
             assert_non_null(p);
             assert_int_equal((uintptr_t)p % 64, 0);
             for (size_t j = 0; j < sizes[i]; j++) assert_int_equal(p[j], 0);
-            memset(p, 0xa5, sizes[i]); /* the next one may be the same block */
+            memset(p, 0xa5, sizes[i]); /* the next allocation may get the same block */
             ll_free(p);
         }
     ll_free(NULL);
@@ -91,7 +91,7 @@ static void test_memory_fails_when_told(void **state) {
     assert_string_equal(b, "text");
     assert_null(ll_alloc(10, 10));
     assert_non_null(strstr(ll_error(), "no memory for 100 bytes"));
-    assert_null(ll_alloc(1, 1)); /* and all after it */
+    assert_null(ll_alloc(1, 1)); /* and all that follow */
     ll_memory_fail_at(0);
     void *c = ll_alloc(1, 1);
     assert_non_null(c);
@@ -117,7 +117,7 @@ static void piece(void *arg, size_t i, int worker) {
     work *w = arg;
     w->times[i]++;
     w->worker[i] = worker;
-    if (i % 100 == 0) { /* a nested loop runs here, in order, by one worker */
+    if (i % 100 == 0) { /* a nested loop runs on the same worker, in order */
         work *mine = calloc(1, sizeof *mine);
         ll_parallel_for(10, inside, mine);
         for (int j = 0; j < 10; j++) w->inner[i] += mine->inner[j];
@@ -225,8 +225,8 @@ static void test_printed_numbers_read_back(void **state) {
     }
 }
 
-/* A host program's locale must not reach our files. */
-/* `make locale` brings one with a comma; else the machine may have one. */
+/* Files must not depend on the locale of a host program. `make locale` brings a locale with a decimal comma; otherwise
+ * one of the machine serves. */
 static void test_numbers_in_any_locale(void **state) {
     (void)state;
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE", "sv_SE.UTF-8"};
@@ -278,12 +278,12 @@ static void test_edit_distance(void **state) {
     assert_int_equal(ll_edit_distance("", "abc"), 3);
     assert_int_equal(ll_edit_distance("layers", "lyaers"), 1);
     assert_int_equal(ll_edit_distance("ab", "xyba"), 3);
-    assert_int_equal(ll_edit_distance("ca", "abc"), 3); /* what is swapped is not changed again */
+    assert_int_equal(ll_edit_distance("ca", "abc"), 3); /* swapped letters are not changed once more */
     assert_int_equal(ll_edit_distance("abc", ""), 3);
     assert_int_equal(ll_edit_distance("same", "same"), 0);
     memset(words[0], 'a', 199), memset(words[1], 'b', 199);
     words[0][199] = words[1][199] = 0;
-    assert_int_equal(ll_edit_distance(words[0], words[1]), 63); /* the rest does not count */
+    assert_int_equal(ll_edit_distance(words[0], words[1]), 63); /* only the first 63 letters count */
 }
 
 int main(void) {

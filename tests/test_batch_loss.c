@@ -1,5 +1,5 @@
-/* Training on batches from memory: losses and gradients against the network's own, updates against the trainer's
- * optimizer, models as bytes, and what is refused. */
+/* Training on batches from memory. Losses and gradients equal those of the network, updates those of the trainer's
+ * optimizer. Models can be bytes in memory. Wrong batches are refused. */
 #include "base/memory.h"
 #include "models.h"
 #include "train/train_internal.h"
@@ -17,7 +17,7 @@ static ll_memory_batch batch_of(void) {
                              .lengths = lengths};
 }
 
-/* The mean of -log p over the targets that count, from ll_model_logp. */
+/* The definition: the mean of -log p over the targets that count, from ll_model_logp. */
 static double definition(ll_model *model, const ll_memory_batch *b) {
     const int V = 11;
     float logp[B * T * 11];
@@ -41,7 +41,7 @@ static void loss_and_gradients(void **state) {
     CHECK_OK(ll_model_loss(model, &b, gradients, &loss));
     assert_int_equal(loss.count, 8);
     assert_true(fabs(loss.loss - definition(model, &b)) < 1e-5);
-    /* A step of h against the gradient g lowers the loss by h |g|^2. */
+    /* A step of h against the gradient g lowers the loss by h |g|^2, to first order. */
     double square = 0, h = 1e-3;
     for (size_t i = 0; i < n; i++) square += (double)gradients[i] * (double)gradients[i];
     ll_tensor tensor;
@@ -70,7 +70,7 @@ static void updates_lower_the_loss(void **state) {
         assert_true(norm > 0);
     }
     assert_true(last.loss < 0.5 * first.loss);
-    assert_int_equal(model->redraws, 8); /* before updates 8, 15, .. 57, and the 61st is no multiple */
+    assert_int_equal(model->redraws, 8); /* before updates 8, 15, .. 57 */
     gradients[0] = NAN;
     const float before = model->data[0];
     assert_int_equal(ll_adam_step(adam, gradients, NULL), LL_EDIVERGED);
@@ -87,7 +87,7 @@ static void models_as_bytes(void **state) {
     size_t size = 0, size_again = 0;
     CHECK_OK(ll_model_save_bytes(model, &bytes, &size));
     CHECK_OK(ll_model_load_bytes(&copy, bytes, size, "copy"));
-    memset(bytes, 0, size); /* nothing of it is kept */
+    memset(bytes, 0, size); /* the model keeps no pointer to it */
     CHECK_OK(ll_model_save_bytes(copy, &again, &size_again));
     assert_int_equal(size, size_again);
     float a[B * T * 11], c[B * T * 11];

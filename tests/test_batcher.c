@@ -1,5 +1,5 @@
-/* Streams that are fed together: each gives the bits that it gives alone, for every kernel and position that streams,
- * whatever runs beside it and whenever it joins or leaves. */
+/* Streams that are fed together. Each gives the same bits as alone, for every kernel and position that can stream,
+ * whatever the other streams are and whenever they join or leave. */
 #include <unistd.h>
 
 #include "longline-batch.h"
@@ -8,12 +8,12 @@
 
 enum {
     V = 11,
-    MOST = 4200, /* of any vocabulary here */
+    MOST = 4200, /* of any vocabulary in this file */
     STREAMS = 7,
-    T = 60 /* tokens of a stream at most */
+    T = 60 /* the most tokens of a stream */
 };
 
-/* Each stream's tokens, and the logits after each when they are fed alone, one by one. */
+/* The tokens of each stream, and the logits after each token when the stream is fed alone, token by token. */
 static struct {
     int count, tokens[T];
     float *logits;
@@ -51,7 +51,7 @@ static int next_piece(int call, int i, int left) {
     return n < left ? n : left;
 }
 
-/* Stream i joins at call i and takes part in most calls until its tokens are fed. */
+/* Stream i joins at call i and takes part in most calls until all its tokens are fed. */
 static void feed_together(ll_model *model, int rows, const char *what) {
     ll_batcher *batcher = NULL;
     ll_stream *stream[STREAMS] = {0};
@@ -89,30 +89,20 @@ static void feed_together(ll_model *model, int rows, const char *what) {
     free(wide);
 }
 
-static void run(ll_model *model, const char *keys) {
+static void check(ll_model *model, const char *keys) {
     prepare(model);
     feed_together(model, 9, keys);
     feed_together(model, 64, keys);
-    ll_model_free(model);
 }
 
 static void test_every_pair(void **state) {
     (void)state;
-    int ran = 0, all = 0;
-    for (int k = 0; k < STREAM_KERNELS; k++)
-        for (int p = 0; p < STREAM_POSITIONS; p++)
-            for (int d = 0; d < 2; d++, all++) {
-                char keys[512];
-                ll_model *model = all % 7 && getenv("LL_FAST") ? NULL : stream_model(k, p, d, keys, sizeof keys);
-                if (!model) continue;
-                run(model, keys);
-                ran++;
-            }
+    const int ran = on_every_streaming_pair(check);
     print_message("%d pairs\n", ran);
-    assert_in_range(ran, getenv("LL_FAST") ? 50 : 400, all);
+    assert_true(ran >= (getenv("LL_FAST") ? 50 : 400));
 }
 
-/* Other parts of a network, and products that are cut into tasks; documents that begin within a stream. */
+/* Other parts of a network, products that are cut into tasks, and documents that begin within a stream. */
 static const char *const variants[] = {
     "attention.kernel=relu model.separator=3 position.type=permute position.decay=fixed",
     "attention.kernel=softmax model.separator=3 position.type=learned position.max-length=60",
@@ -127,7 +117,11 @@ static const char *const variants[] = {
 
 static void test_networks(void **state) {
     (void)state;
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) run(tiny_model(variants[i]), variants[i]);
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        ll_model *model = tiny_model(variants[i]);
+        check(model, variants[i]);
+        ll_model_free(model);
+    }
 }
 
 static void test_threads(void **state) {
@@ -155,7 +149,7 @@ static void test_weights(void **state) {
     }
 }
 
-/* A stream of a batcher by itself, copied, in a file, and gone on with beside others. */
+/* A stream of a batcher can be fed by itself, copied, saved and loaded, and then fed together with others again. */
 static void test_streams(void **state) {
     (void)state;
     char path[] = "/tmp/ll-batcher-XXXXXX";
@@ -178,7 +172,7 @@ static void test_streams(void **state) {
     same("first", 0, 34, logits[0]);
     same("clone", 0, 38, logits[1]);
     same("file", 0, 59, logits[2]);
-    ll_stream *own = NULL; /* what a batcher's stream saved, others load */
+    ll_stream *own = NULL; /* ll_stream_load reads what a batcher's stream saved */
     CHECK_OK(ll_stream_load(&own, model, path));
     assert_true(ll_stream_bytes(own) > 4 * ll_stream_bytes(c));
     ll_stream_free(own);
@@ -226,12 +220,12 @@ static void test_refusals(void **state) {
     ll_model_free(classifier);
 }
 
-/* One token's vector is not finite: the streams that do not read it go on. */
+/* One token's vector is not finite. The streams that do not read this token go on. */
 static void test_divergence(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=relu model.norm=pre model.tied-embedding=off");
     prepare(model);
-    int bad = 0; /* a token that stream 0 does not begin with */
+    int bad = 0; /* not the first token of stream 0 */
     while (bad == line[0].tokens[0] || bad == line[0].tokens[1] || bad == line[0].tokens[2]) bad++;
     model->param[model->at.embedding].value[bad * model->c->model.width] = NAN;
     ll_batcher *batcher = NULL;
@@ -252,7 +246,7 @@ static void test_divergence(void **state) {
     ll_model_free(model);
 }
 
-/* Memory is refused in the first of two passes: the stream that needs none goes on in the second. */
+/* Memory is refused in the first of two passes. The stream that needs none in the second pass goes on. */
 static void test_refused_pass(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=softmax");
@@ -263,7 +257,7 @@ static void test_refused_pass(void **state) {
     CHECK_OK(ll_batcher_create(&batcher, model, T));
     CHECK_OK(ll_batcher_stream(&a, batcher));
     CHECK_OK(ll_batcher_stream(&b, batcher));
-    for (int i = 0; i < 4; i++) CHECK_OK(ll_stream_feed(a, line[0].tokens, T, NULL)); /* 256 fill its memory */
+    for (int i = 0; i < 4; i++) CHECK_OK(ll_stream_feed(a, line[0].tokens, T, NULL)); /* 256 tokens fill its memory */
     CHECK_OK(ll_stream_feed(b, line[0].tokens, 1, NULL));
     ll_batch_item items[2] = {{a, line[0].tokens, T}, {b, line[0].tokens + 1, 2, 0, logits}};
     ll_memory_fail_at(1);

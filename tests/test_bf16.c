@@ -8,12 +8,12 @@ static double bf16_at(const float *pairs, size_t i) {
     return (double)ll_bf16_to_float((uint16_t)(bits >> (i % 2 * 16)));
 }
 
-/* The nearest bfloat16; of two equally near, the even one. Beyond the largest it is infinity, below FLT_MIN 0. */
+/* The nearest bfloat16, to even where two are equally near. Beyond the largest it is infinity, below FLT_MIN 0. */
 static double rounded(float x) {
     if (isnan(x) || isinf(x)) return (double)x;
     if (fabsf(x) < FLT_MIN) return 0;
     int e;
-    const double fraction = frexp((double)x, &e); /* of size [0.5, 1) */
+    const double fraction = frexp((double)x, &e); /* in [0.5, 1) */
     const double nearest = ldexp(nearbyint(ldexp(fraction, 8)), e - 8);
     return fabs(nearest) >= 0x1p128 ? copysign(INFINITY, nearest) : nearest;
 }
@@ -51,7 +51,7 @@ static void test_rounding(void **state) {
         }
 }
 
-/* Sums over k of pairs, and of the absolute terms, in double. */
+/* The sum over k of products of pairs, and the sum of their absolute values, in double. */
 static double exact(int K, const float *A, size_t step_a, const float *B, size_t step_b, double *terms) {
     double s = 0;
     *terms = 0;
@@ -71,7 +71,7 @@ static guarded guard_pairs(size_t n, size_t shift, uint64_t *seed) {
     return g;
 }
 
-/* The tiers have the same bits, save this one: its instruction rounds otherwise. They are tested apart. */
+/* All tiers have the same bits, except for the one whose instruction rounds differently. That one is tested apart. */
 static int rounds_to_odd(const ll_kernels *k) {
     return !strcmp(k->name, "neonbf16");
 }
@@ -132,7 +132,7 @@ static void test_gemm_bf16(void **state) {
     }
 }
 
-/* ll_gemm_bf16 on every tier, on 1, 2 and 5 threads: right, and the same bits. */
+/* ll_gemm_bf16 in every tier is right, and gives the same bits on 1, 2 and 5 threads. */
 static void test_whole(void **state) {
     (void)state;
     static const int threads[] = {1, 2, 5};

@@ -1,5 +1,5 @@
-/* A sequence cut into calls that hand a state on is the sequence in one call: outputs and all gradients, for every
- * kernel and position whose state has a constant size; the same bits where the calls end as chunks do. */
+/* A sequence cut into calls that pass their state on gives what one call gives: outputs and all gradients, for every
+ * kernel and position whose state has a constant size. Where calls end at the end of a chunk, the bits are the same. */
 #include "carried.h"
 
 static void run_whole(const ll_attention *op, tensors *t) {
@@ -10,7 +10,7 @@ static void run_whole(const ll_attention *op, tensors *t) {
     free(c.saved);
 }
 
-/* Cuts 0 = cut[0] < .. < cut[n] = T; state i is before stretch i. */
+/* The cuts are 0 = cut[0] < .. < cut[n] = T. State i is that before chunk i. */
 static void run_causal(const ll_attention *op, tensors *t, const int *cut, int n) {
     size_t floats;
     float *saved[64];
@@ -35,7 +35,7 @@ static void run_causal(const ll_attention *op, tensors *t, const int *cut, int n
     free(states), free(d);
 }
 
-/* In both directions: first all keys, then all queries, each in stretches; the gradient goes back the same way. */
+/* Not causal: first all keys, then all queries, each in chunks. The gradient goes the same way back. */
 static void run_both(const ll_attention *op, tensors *t, const int *cut, int n) {
     size_t floats;
     ll_attention_call keys[64], queries[64];
@@ -97,12 +97,13 @@ static void compare(const char *name, const tensors *a, const tensors *b, double
     }
 }
 
-/* Which pairs hand something on: all but softmax, with whatever position; in both directions, what sums keys up. */
+/* Which pairs pass a state on: all kernels except softmax, with any position; without causality, those that sum over
+ * keys. */
 static int has_state(const ll_attention_config *c) {
     if (c->kernel == LL_KERNEL_SOFTMAX || c->kernel == LL_KERNEL_LINFORMER || c->kernel == LL_KERNEL_NYSTROM) return 0;
     const int sums = c->kernel != LL_KERNEL_LOCAL && c->kernel != LL_KERNEL_REFORMER;
     if (!c->causal && c->position == LL_POSITION_RELATIVE_S2) return 0;
-    /* In both directions a scale of favor's features that does not cancel is one of the whole sequence. */
+    /* Without causality, a scale of favor's features that does not cancel belongs to the whole sequence. */
     const int whole =
         c->kernel == LL_KERNEL_FAVOR && (!ll_scale_cancels(c) || c->position == LL_POSITION_ROPE_LINEAR);
     return c->causal || (sums && !whole);
@@ -113,7 +114,7 @@ static void check_pair(const ll_attention_config *c, const char *name, uint64_t 
     size_t floats;
     int cut[80];
     CHECK_OK(ll_attention_create(&op, c));
-    /* In both directions a token that is its own only key has nothing to hand on. */
+    /* Without causality, a token that is its own only key leaves no state. */
     const int status = ll_attention_state_floats(op, &floats), keeps = has_state(c);
     if ((status == LL_OK) != keeps) fail_msg("%s: %s", name, keeps ? ll_error() : "a state that it cannot have");
     const int can = keeps && (c->causal || floats);
@@ -131,7 +132,7 @@ static void check_pair(const ll_attention_config *c, const char *name, uint64_t 
     ll_attention_free(op);
 }
 
-/* Four calls give what one gives, forward the same bits. */
+/* Four calls give what one call gives. Forward has the same bits. */
 static void check_bits(const ll_attention_config *c, const int cut[5]) {
     ll_attention *op;
     const int T = cut[4];
@@ -145,7 +146,7 @@ static void check_bits(const ll_attention_config *c, const int cut[5]) {
     ll_attention_free(op);
 }
 
-/* Forward the same bits, wherever a call ends at a multiple of 1024 tokens, also beyond the 8192nd. */
+/* Forward has the same bits wherever calls end at multiples of 1024 tokens, also after token 8192. */
 static void test_chunks_keep_bits(void **state) {
     (void)state;
     static const int kernels[] = {LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
@@ -162,8 +163,8 @@ static void test_chunks_keep_bits(void **state) {
             }
 }
 
-/* Number i of the state, of which `type` says whether it is a double; and whether it is one that learns: not how many
- * tokens there were, what an exponent is, or whether a value counts. */
+/* Number i of the state. `type` says whether it is a double. It has a gradient unless it counts tokens, is an exponent,
+ * or says whether a value counts. */
 typedef struct {
     size_t at;
     int wide;
@@ -216,7 +217,8 @@ static double loss_of(const ll_attention *op, const ll_attention_call *c, const 
     return loss;
 }
 
-/* The gradient at the state that a call took, against differences of a loss that reads what it left, too. */
+/* The gradient of the state that a call takes, against differences of a loss that also reads the state that the call
+ * leaves. */
 static void check_gradient(const ll_attention_config *config, const char *name) {
     ll_attention *op;
     size_t floats, size = 0;
@@ -245,7 +247,7 @@ static void check_gradient(const ll_attention_config *config, const char *name) 
         const size_t i = (size_t)draw_int(&seed, 0, (int)size - 1);
         if (!place_of(op, i, &p)) continue;
         const double before = get(in, p);
-        double slope[2]; /* by steps of two sizes, from which follows that by none */
+        double slope[2]; /* two step sizes, extrapolated to step 0 */
         for (int half = 0; half < 2; half++) {
             const double step = (half ? 0.005 : 0.01) * (1 + fabs(before));
             set(in, p, before + step);
@@ -280,7 +282,8 @@ static void test_cut_is_whole(void **state) {
     assert_true(check_pairs(0, check_cut_and_gradient, NULL) + check_pairs(1, check_cut_and_gradient, check_cut) > 150);
 }
 
-/* Windows see the same tiles where a call ends at a multiple of 128 tokens; heads without keys sum token by token. */
+/* Local windows have the same tiles where a call ends at a multiple of 128 tokens. Heads without keys add up token by
+ * token. */
 static void test_others_keep_bits(void **state) {
     (void)state;
     const int cut[] = {0, 128, 384, 1024, 1500};

@@ -1,5 +1,5 @@
-/* train.carry-state: windows that hand their state on give what one long sequence gives, documents begin anew, and a
- * run that was stopped goes on to the same bits. */
+/* train.carry-state: windows that pass their state on give what one long sequence gives. Documents begin with an empty
+ * state. A stopped run resumes to the same bits. */
 #include "runs.h"
 
 #include <sys/stat.h>
@@ -21,7 +21,7 @@ static const char *const kinds[] = {
     "attention.kernel=local attention.window=5 position.type=rope",
     "attention.kernel=reformer attention.buckets=4 attention.chunk=4 attention.rounds=2 position.type=none",
     "attention.kernel=relu position.type=relative-s2 position.clip=3",
-    /* documents within a row: token 10 begins one */
+    /* documents within a row; token 10 begins one */
     "model.separator=10 attention.kernel=gla position.type=rope",
     "model.separator=10 attention.kernel=favor position.type=rope-linear",
     "model.separator=10 attention.kernel=elu1 position.type=sinusoidal",
@@ -32,8 +32,8 @@ static const char *const kinds[] = {
     "model.separator=10 attention.kernel=relu position.type=relative-s2 position.clip=3",
 };
 
-/* Losses of tokens first .. first + n - 1 of rows of LONG, in the mode of training or not. carry: NULL, or states that
- * the window takes and leaves, `before` tokens after their text began. */
+/* The losses of tokens first .. first + n - 1 in rows of LONG tokens, in the mode of training or of evaluation. carry:
+ * NULL, or states that the window takes and leaves, `before` tokens after their text began. */
 static void run_window(const ll_model *m, ll_workspace *ws, const int *tokens, int rows, int first, int n, float *each,
                        float *grad, ll_carry *carry, const int64_t *before) {
     int in[B * LONG], targets[B * LONG], lengths[B];
@@ -56,7 +56,7 @@ static void run_window(const ll_model *m, ll_workspace *ws, const int *tokens, i
         for (int t = 0; t < n; t++) each[b * LONG + first + t] = losses[b * n + t];
 }
 
-/* Row 1 begins a document with window 2, so that the rows are at different places from there on. */
+/* Row 1 begins a document in window 2, so that from there on the two rows have different positions. */
 static void test_windows_are_one_sequence(void **state) {
     (void)state;
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
@@ -88,7 +88,7 @@ static void test_windows_are_one_sequence(void **state) {
             expected[LONG + t] = (double)(t < 2 * T ? whole[LONG + t] : alone[LONG + t - 2 * T]);
         }
         check_close(keys, B * LONG, cut, expected, 1e-4);
-        double difference = 0; /* what came before the window counts */
+        double difference = 0; /* tokens before the window matter */
         for (int t = LONG - T; t < LONG; t++) {
             const double d = fabs((double)apart[t] - expected[t]);
             if (d > difference) difference = d;
@@ -102,7 +102,8 @@ static void test_windows_are_one_sequence(void **state) {
     }
 }
 
-/* Rows of training batches go on where those before ended; offsets count from where the text or the stream began. */
+/* Rows of a training batch continue those of the batch before. Offsets count from where the text or the stream
+ * began. */
 static void check_order(const char *more, int documents) {
     ll_recipe *recipe = recipe_of(more);
     ll_reader *reader = NULL;
@@ -147,7 +148,7 @@ static void test_order(void **state) {
     check_order(more, 1);
 }
 
-/* Pieces of music begin anew, and a run on them that was stopped goes on to the same bits. */
+/* Each piece of music begins with an empty state, and a stopped run on pieces resumes to the same bits. */
 static void test_music(void **state) {
     (void)state;
     static const char note[] =
@@ -184,7 +185,7 @@ static void test_a_stopped_run_goes_on_to_the_same_bits(void **state) {
         run(more[i], at(stopped), at(stopped), 0, LL_OK);
         same_run(straight, stopped);
     }
-    ll_recipe *recipe = recipe_of("train.carry-state=off"); /* part of what the run is */
+    ll_recipe *recipe = recipe_of("train.carry-state=off"); /* the key belongs to the run */
     ll_trainer *trainer = NULL;
     CHECK_FAILS(ll_trainer_create(&trainer, recipe, NULL, at("straight0")), LL_EINVAL, "train.carry-state");
     ll_recipe_free(recipe);

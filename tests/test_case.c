@@ -1,5 +1,5 @@
-/* Cases as files (ll_attend_file): random operators written in the layout of docs/format.md come back as the
- * definition says, and files that are wrong in any way give one clear error and no output. */
+/* Cases as files (ll_attend_file). Random operators, written in the layout of docs/format.md, give what the definition
+ * gives. A wrong file gives one clear error and no output. */
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "base/text.h"
@@ -8,13 +8,13 @@
 
 /* ---- Writing cases ---- */
 
-/* A case to be: what is named here is changed or left out. */
+/* What differs from a right case: changed or left out. */
 typedef struct {
-    const char *meta, *value; /* metadata key and its value, NULL: left out */
-    const char *tensor;       /* to be left out, or with `shape` or `number` changed */
-    size_t shape[4];          /* rank 4; shape[0] = 0: as it is */
-    float number;             /* its first element; 0: as it is */
-    enum ll_dtype dtype;      /* of all inputs */
+    const char *meta, *value; /* metadata key and its value; NULL: left out */
+    const char *tensor;       /* left out, or its `shape` or `number` is changed */
+    size_t shape[4];          /* rank 4; shape[0] = 0: unchanged */
+    float number;             /* its first element; 0: unchanged */
+    enum ll_dtype dtype;      /* data type of all inputs */
 } change;
 
 static const char *kernel_names[] = {"exact", NULL,   "relu", "elu1", "exp",      "sigmoid",
@@ -36,7 +36,7 @@ static void put_number(ll_st_writer *w, const change *x, const char *key, double
     put_meta(w, x, key, text);
 }
 
-/* Data that the writer borrows until it saves. */
+/* Data that the writer keeps pointers to until it saves. */
 static void *borrowed[32];
 static int borrowings;
 
@@ -154,7 +154,7 @@ static void test_other_shapes_and_draws(void **state) {
         CHECK_OK(ll_attend_file(in, out, 0, n % 20));
         CHECK_OK(ll_safetensors_open(&file, out));
         check_tensor(d, file, "y", d->y, 1e-5);
-        if (d->call.T > 3) { /* less, and whole gradients may cancel */
+        if (d->call.T > 3) { /* fewer keys; whole gradients may cancel */
             check_tensor(d, file, "grad.q", d->dq, 1e-4);
             check_tensor(d, file, "grad.k", d->dk, 1e-4);
         }
@@ -259,7 +259,7 @@ static void test_wrong_tensors(void **state) {
     check_refused(&(change){.meta = "kernel", .value = "exact"}, LL_POSITION_NONE, LL_EFORMAT, "logit_scale");
 }
 
-/* Inputs that are finite, and results that are not. */
+/* Finite inputs whose results are not finite. */
 static void test_diverged(void **state) {
     (void)state;
     check_refused(&(change){.tensor = "q", .number = 3e38f}, LL_POSITION_PERMUTE, LL_EDIVERGED, "y became");

@@ -1,4 +1,4 @@
-/* Cases of the kernels that papers compare with: what the file says is what is computed; and wrong files. */
+/* Cases as files with the approximate kernels: what the file says is computed, and wrong files are refused. */
 #include "base/safetensors.h"
 #include "cases.h"
 #include "oracle.h"
@@ -29,7 +29,7 @@ static void fill(float *x, size_t n, uint64_t seed) {
     for (size_t i = 0; i < n; i++) x[i] = (float)draw_normal(&seed);
 }
 
-/* A case of kernel i; without the tensor or the key of this name. */
+/* Writes a case of kernel i, without the tensor or key of this name. */
 static void write_case(int i, const char *without) {
     static const size_t queries[] = {B, H, L, D}, values[] = {B, H, L, E}, weights[] = {LENGTH, RANK},
                         turns[] = {ROUNDS, H, D, HALF};
@@ -66,7 +66,7 @@ static double *wide(const float *x, size_t n) {
     return to;
 }
 
-/* The named tensor of the result against the definition's, or some of its elements against differences of `at`. */
+/* Compares the named tensor of the result with the definition, or some of its elements with differences of `at`. */
 static void check_result(const char *kernel, const char *name, size_t n, const double *expected, const oracle_case *o,
                          double *at) {
     ll_safetensors *file;

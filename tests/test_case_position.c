@@ -1,5 +1,5 @@
-/* Cases as files with positions that have parameters of their own layout: heads without keys, numbers in the logits,
- * random rotations. What a file gives is what the same operator gives, bit for bit; wrong files are refused by name. */
+/* Cases as files with positions that have parameters of their own: heads without keys, biases of the logits, random
+ * rotations. A file gives the same bits as the operator that it describes. Wrong files are refused by name. */
 #include "base/safetensors.h"
 #include "cases.h"
 #include "drawn.h"
@@ -15,7 +15,8 @@ typedef struct {
     const char *key, *value;
 } meta;
 
-/* A case: one row a tensor and a key; at most eight each. `wrong` replaces or (value NULL, shape 0) removes one. */
+/* A case: a row for each tensor and key, at most eight of each. `wrong` replaces a row, or removes it (value NULL,
+ * shape 0). */
 typedef struct {
     tensor tensors[8];
     meta metas[8];
@@ -45,7 +46,7 @@ static const layout shaw = {
 static const layout rotated = {{COMMON, {"k", {B, H, T, D}}, {"theta", {H, D / 2}}, {"basis", {H, D, D}}},
                                {{"kernel", "relu"}, {"position", "orthogonal"}, {"causal", "1"}, {"den", "none"}}};
 
-/* Numbers of a tensor: a function of its name. */
+/* The numbers of a tensor are a function of its name. */
 static float *numbers(const char *name) {
     static float data[12][MOST];
     static const char *names[12];
@@ -93,7 +94,8 @@ static void check_same(const ll_safetensors *file, const char *name, const float
     free(x);
 }
 
-/* The operator that the file means, called as a program would; its parameters' gradients under the file's names. */
+/* Calls the operator that the file describes, as a program would. The gradients of its parameters are under the file's
+ * names. */
 static void check_case(const layout *l, ll_attention_config c, int keys, const meta *gradient, const size_t *counts) {
     static float y[MOST], dq[MOST], dk[MOST], dv[MOST], saved[1 << 16], d[2][MOST];
     ll_attention *op;
@@ -125,7 +127,7 @@ static void check_case(const layout *l, ll_attention_config c, int keys, const m
     ll_attention_free(op);
     unlink(out);
     if (!c.causal) return;
-    CHECK_OK(ll_attend_file(in, out, 1, 0)); /* and as a stream */
+    CHECK_OK(ll_attend_file(in, out, 1, 0)); /* and once more as a stream */
     CHECK_OK(ll_safetensors_open(&file, out));
     double wide[B * H * T * E];
     float streamed[B * H * T * E];

@@ -1,5 +1,5 @@
-/* Heads without keys (relative-s2) against their definition: every weight of every pair of tokens by its distance, in
- * double. Forward in tiles, gradients of everything that learns, streams; beside heads that have keys. */
+/* Heads without keys (relative-s2), also beside heads with keys, against their definition in double: the weight of each
+ * pair of tokens by its distance. Forward in tiles, gradients of all parameters, streams. */
 #include "attention/feature/feature_map.h"
 #include "base/memory.h"
 #include "drawn.h"
@@ -7,13 +7,14 @@
 
 enum { KERNELS = 10 };
 
-/* A drawn call, the vectors in double, and the stabilisers, which are held: they are constants. */
+/* A random call, the vectors in double, and the stabilisers. Stabilisers are constants, so they are kept while elements
+ * change. */
 typedef struct {
     drawn *d;
-    int n; /* numbers of the vectors */
+    int n; /* how many numbers the vectors have */
     double *rpe;
     float *stored, *gradient;
-    oracle_top *tops; /* of queries, then of keys (B, H, T) */
+    oracle_top *tops; /* stabilisers of queries, then of keys (B, H, T) */
 } clipped;
 
 static int is_keyed(const ll_attention_config *c, int h) {
@@ -95,7 +96,8 @@ static const char *name(const clipped *p) {
     return text;
 }
 
-/* got (n) against central differences by x (n), at about `most` places. tokens: of dk, 0 for others. */
+/* Compares got (n) with central differences by x (n), at about `most` elements. tokens: those of dk; 0 for other
+ * tensors. */
 static void check_differences(clipped *p, const char *what, int n, double *x, const float *got, int most, int tokens) {
     const double step = 1e-5;
     double worst = 0, scale = 0.05;
@@ -138,8 +140,8 @@ static void test_gradients_of_every_kernel(void **state) {
         for (int causal = 0; causal < 2; causal++) check_pair(n % KERNELS, causal, &seed);
 }
 
-/* Where every key is near, what far keys would weigh must not matter: e^40 times as much, it would be all that is left
- * of a difference. */
+/* Every key is near. Then the weights of far keys must not matter, although they are e^40 times as large: a difference
+ * of sums with them would have no accurate digit left. */
 static void test_nothing_is_far(void **state) {
     (void)state;
     uint64_t seed = 62;
@@ -165,7 +167,7 @@ static float *kept(drawn *d, const ll_view *v, int n, int width) {
     return memcpy(x, drawn_packed(d, v, n, width), size);
 }
 
-/* Any number of threads gives the same bits; later tokens change none of a causal y. */
+/* The bits do not depend on the number of threads, and those of a causal y not on later tokens. */
 static void test_same_bits(void **state) {
     (void)state;
     uint64_t seed = 63;
@@ -226,23 +228,18 @@ static void test_what_cannot_be(void **state) {
                                       .encoding = {.clip = 3, .keyless = 1, .axes = 1, .rpe = some}};
     ll_attention_config c;
     ll_attention *op;
-#define REFUSED(change, word)                                                                                          \
-    c = base;                                                                                                          \
-    change;                                                                                                            \
-    CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word)
-    REFUSED(c.encoding.clip = 0, "clip");
-    REFUSED(c.encoding.clip = 256, "clip");
-    REFUSED(c.encoding.keyless = 3, "heads");
-    REFUSED(c.encoding.keyless = 0, "heads");
-    REFUSED(c.encoding.rpe = NULL, "vectors");
-    REFUSED(c.encoding.axes = 0, "axes");
-    REFUSED(c.encoding.axes = 2, "image size");
-    REFUSED(c.before = -1, "position");
-    REFUSED(c.decay = one, "decay");
-    REFUSED((c.kernel = LL_KERNEL_FAVOR, c.features = LL_FEATURES_TRIGONOMETRIC, c.M = 2, c.projection = some,
+    REFUSED(base, c.encoding.clip = 0, "clip");
+    REFUSED(base, c.encoding.clip = 256, "clip");
+    REFUSED(base, c.encoding.keyless = 3, "heads");
+    REFUSED(base, c.encoding.keyless = 0, "heads");
+    REFUSED(base, c.encoding.rpe = NULL, "vectors");
+    REFUSED(base, c.encoding.axes = 0, "axes");
+    REFUSED(base, c.encoding.axes = 2, "image size");
+    REFUSED(base, c.before = -1, "position");
+    REFUSED(base, c.decay = one, "decay");
+    REFUSED(base, (c.kernel = LL_KERNEL_FAVOR, c.features = LL_FEATURES_TRIGONOMETRIC, c.M = 2, c.projection = some,
              c.den = LL_DEN_NONE, c.query_max = LL_MAX_SEQUENCE, c.key_max = LL_MAX_SEQUENCE),
             "token");
-#undef REFUSED
     uint64_t seed = 65;
     clipped *p = create(configure(1, 1, 20, &seed), 1, 20, 20, 0, 0.7, &seed);
     drawn_without_memory(p->d);

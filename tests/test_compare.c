@@ -1,5 +1,5 @@
-/* Tables of systems: what their files say, what runs come to, and that it is the same however often they are stopped.
- */
+/* Tables of systems: what their files say and what their runs give. The results do not depend on how often they are
+ * stopped. */
 #include "pages.h"
 
 #include <math.h>
@@ -56,7 +56,7 @@ static void files_are_read(void **state) {
     assert_int_equal(a->differences, 1);
     assert_string_equal(a->difference[0].what, "data");
     assert_string_equal(system_at(c, 0).label, "Transformer");
-    assert_string_equal(system_at(c, 1).label, "permute"); /* its name */
+    assert_string_equal(system_at(c, 1).label, "permute"); /* the default is its name */
     assert_true(system_at(c, 1).published == 2.5 && isnan(system_at(c, 2).published));
     ll_system s;
     assert_int_equal(ll_comparison_system(c, 3, &s), 0);
@@ -114,7 +114,7 @@ static void wrong_files_are_refused(void **state) {
 /* ---- Runs ---- */
 
 typedef struct {
-    int steps, stop_at; /* calls of progress in training; after how many of them to stop */
+    int steps, stop_at; /* reports of progress in training; after how many of them to stop */
     int first, of;
 } seen;
 
@@ -132,7 +132,7 @@ static ll_comparison_how how_of(const char *folder, int64_t steps, int seeds, se
     return (ll_comparison_how){.steps = steps, .seeds = seeds, .folder = folder, .progress = look, .arg = s};
 }
 
-/* Bits of a run that is made as a user would by hand. */
+/* The loss of a run made by hand, as a user would. */
 static double by_hand(const char *folder, const char *changes, int seed) {
     ll_recipe *recipe = NULL;
     ll_trainer *trainer = NULL;
@@ -167,7 +167,7 @@ static void results_are_those_of_runs(void **state) {
     const ll_system soft = system_at(c, 0), permute = system_at(c, 1), letters = system_at(c, 2);
     assert_true(fabs(soft.mean - (a + b) / 2) < 1e-9 && fabs(soft.deviation - fabs(a - b) / sqrt(2)) < 1e-9);
     assert_true(soft.runs == 2 && soft.steps == 21 && soft.tokens == 21 * 4 * 24 && soft.seconds > 0);
-    assert_true(permute.parameters > 0 && soft.parameters > permute.parameters); /* ff = 24, its own, not the table's */
+    assert_true(permute.parameters > 0 && soft.parameters > permute.parameters); /* ff = 24, the system's own */
     ll_recipe *recipe = NULL;
     ll_baseline unigram;
     CHECK_OK(ll_recipe_load(&recipe, at("sub/base.ini")));
@@ -181,7 +181,7 @@ static void results_are_those_of_runs(void **state) {
     ll_comparison_free(c);
 }
 
-/* All of a result but how long it took. */
+/* Results are equal except for the time they took. */
 static void same_result(const char *a, const char *b) {
     char *x = page_at(in(a, "result.ini")), *y = page_at(in(b, "result.ini"));
     for (int k = 0; k < 2; k++) {
@@ -189,14 +189,15 @@ static void same_result(const char *a, const char *b) {
         assert_non_null(line);
         memset(line, ' ', strcspn(line, "\n"));
     }
-    /* One number may have more digits than the other. */
+    /* one number may have more digits than the other */
     assert_int_equal(strncmp(x, y, strcspn(x, "p")), 0);
     assert_string_equal(strstr(x, "parameters"), strstr(y, "parameters"));
     ll_free(x);
     ll_free(y);
 }
 
-/* Stopped after any number of steps, and then again and again: the same results, and no step is made twice. */
+/* A table is stopped after any number of steps, again and again. The results are the same, and no step is made
+ * twice. */
 static void stopped_tables_go_on(void **state) {
     (void)state;
     int steps = 0, calls = 0;
@@ -212,7 +213,7 @@ static void stopped_tables_go_on(void **state) {
     assert_true(calls > 5);
     same_result("pieces/soft-1", "whole/soft-1");
     same_result("pieces/permute-2", "whole/permute-2");
-    /* What is done is not done again; more seeds are. */
+    /* A finished run is not repeated; further seeds are run. */
     seen s = {0};
     ll_comparison_how how = how_of(at("pieces"), 21, 2, &s);
     CHECK_OK(ll_comparison_run(c, &how));
@@ -222,7 +223,7 @@ static void stopped_tables_go_on(void **state) {
     assert_int_equal(s.steps, 21);
     assert_int_equal(system_at(c, 0).runs, 2);
     assert_int_equal(system_at(c, 1).runs, 3);
-    /* A killed run, with a checkpoint and without one. */
+    /* A run is killed with a checkpoint, and without one. */
     char command[300];
     snprintf(command, sizeof command, "rm %s/last.safetensors %s/best.safetensors", at("pieces/soft-2"),
              at("pieces/soft-2"));
@@ -232,7 +233,7 @@ static void stopped_tables_go_on(void **state) {
     assert_int_equal(system(command), 0);
     how.seeds = 2, how.only = 0, s.steps = 0;
     CHECK_OK(ll_comparison_run(c, &how));
-    assert_int_equal(s.steps, 21); /* seed 1 was at its end */
+    assert_int_equal(s.steps, 21); /* seed 1 was finished */
     same_result("pieces/soft-1", "whole/soft-1");
     same_result("pieces/soft-2", "whole/soft-2");
     ll_comparison_free(c);
@@ -260,7 +261,7 @@ static void other_runs_are_refused(void **state) {
     ll_comparison_free(c);
 }
 
-/* A budget of time: as many steps as the first seed has time for, the same for all. */
+/* A budget of time: all seeds make as many steps as the first seed has time for. */
 static void time_becomes_steps(void **state) {
     (void)state;
     seen s = {0};
@@ -268,7 +269,7 @@ static void time_becomes_steps(void **state) {
     ll_comparison_how how = how_of(at("timed"), 0, 2, &s);
     how.seconds = 1e-6, how.only = 1, how.names = (const char *const[]){"permute"};
     CHECK_OK(ll_comparison_run(c, &how));
-    assert_int_equal(s.steps, 2 * 10); /* the least there is */
+    assert_int_equal(s.steps, 2 * 10); /* the smallest number of steps */
     assert_true(system_at(c, 1).steps == 10);
     ll_comparison_free(c);
 }
@@ -321,12 +322,12 @@ static void tables_are_written(void **state) {
     has(page, row);
     has(page, "<h1>Small &lt;things&gt;</h1>");
     has(page, "<th scope=\"row\">data</th><td>little</td>");
-    has(page, "<li>permute, seed 2</li>"); /* it has no page of its own ... */
+    has(page, "<li>permute, seed 2</li>"); /* the run has no page ... */
     write_text(at("pieces/permute-2/report.html"), "a page");
     CHECK_OK(ll_comparison_write(c, at("pieces")));
     ll_free(page);
     page = page_at(at("pieces/table.html"));
-    has(page, "<li><a href=\"permute-2/report.html\">permute, seed 2</a></li>"); /* ... now it has */
+    has(page, "<li><a href=\"permute-2/report.html\">permute, seed 2</a></li>"); /* ... and now it has one */
     has(page, "class=\"marked\"");
     has(page, "id=\"loss-by-time\"");
     assert_int_equal(files_in(at("pieces/table-figures"), "loss"), 4);

@@ -1,5 +1,5 @@
-/* attention.compat: models with the stabilisers, epsilons and divisors of released programs. Judged by the golden
- * cases' own words on what those programs do, by the definition in double, and by what may not be streamed. */
+/* attention.compat: models with the stabilisers, epsilons and divisors of released programs. They are compared with
+ * golden cases of those programs and with the definition in double. Rules that need later tokens are not streamed. */
 #include <unistd.h>
 
 #include "attention/operator.h"
@@ -55,7 +55,7 @@ static void check_case(const ll_safetensors *f, const ll_attention_config *c) {
         assert_float_equal(c->den_eps, ll_scan_number(word(f, "den_eps", "0"), NULL), 1e-12);
     assert_float_equal(c->feature_eps, ll_scan_number(word(f, "feature_eps", "0"), NULL), 1e-9);
     assert_true((ll_scan_number(word(f, "input_scale", "1"), NULL) != 1) ==
-                (c->input_scale != 1)); /* d^(-1/4), or not */
+                (c->input_scale != 1)); /* is d^(-1/4) applied? */
     if (!favor || c->features == LL_FEATURES_GAUSSIAN) return;
     const int queries = trigonometric ? LL_MAX_SEQUENCE : index_of(word(f, "query_max", "none"), max, 5);
     assert_int_equal(c->query_max, queries);
@@ -86,7 +86,7 @@ static void test_golden_rules(void **state) {
 
 /* ---- Against the definition ---- */
 
-/* Where the maximum is differentiated, or there is none, differences show the gradient. */
+/* Gradients are compared with differences where the maximum is differentiated or where there is none. */
 static const struct {
     const char *keys;
     int smooth, streams;
@@ -123,7 +123,7 @@ static void test_definition(void **state) {
         random_ints(tokens, B * T, 11, 0, 1);
         random_ints(targets, B * T, 5, 0, 2);
         o.tokens = tokens, o.targets = targets, o.lengths = lengths;
-        o.dropout = 1, o.draw = 3; /* the noise of training */
+        o.dropout = 1, o.draw = 3; /* with the noise of training */
         CHECK_OK(ll_workspace_create(&ws, model, B, T, 1));
         const ll_batch in = {.B = B, .T = T, .tokens = tokens, .targets = targets, .lengths = lengths};
         CHECK_OK(ll_model_run(model, ws, &in, grad, 1, 3, &tally));
@@ -139,7 +139,8 @@ static void test_definition(void **state) {
     }
 }
 
-/* What is said to look ahead does, and is not streamed; what is said not to does not, and is. */
+/* Rules that are documented to look ahead depend on later tokens and cannot stream. All others do not depend on them,
+ * and stream. */
 static void test_later_tokens(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
@@ -166,7 +167,7 @@ static void test_later_tokens(void **state) {
                 check_close(variants[v].keys, 11, logits, expected, 5e-5);
             }
             int changed = 0;
-            for (uint64_t draw = 0; draw < 20; draw++) { /* a later key must be the longest to show */
+            for (uint64_t draw = 0; draw < 20; draw++) { /* only a later key that is the longest has an effect */
                 random_ints(tokens + 2, T - 2, 11, 0, 50 + draw);
                 CHECK_OK(ll_model_logp(model, after, tokens, NULL, 1, T));
                 changed |= memcmp(before, after, 2 * 11 * sizeof *before) != 0;

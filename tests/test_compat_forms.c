@@ -1,9 +1,8 @@
-/* attention.compat where sequences are more than rows: documents in packed rows, and encoder-decoders. Rules without a
- * maximum over other tokens are among the variants of seq2seq.h and go through all of its tests; here are the others.
- */
+/* attention.compat where a row is not one sequence: documents in packed rows, and encoder-decoders. Rules without a
+ * maximum over other tokens are among the variants of seq2seq.h, and all of its tests use them. The others are here. */
 #include "seq2seq.h"
 
-/* Maxima over a sequence, or over the batch: by the definition, and never streamed. */
+/* Maxima over a sequence or over the batch follow the definition and are never streamed. */
 static const struct {
     const char *keys;
     int smooth; /* the maximum is differentiated, so that differences show the gradient */
@@ -53,7 +52,7 @@ static const char *const packed[] = {
     PACKED "attention.kernel=relu attention.compat=permuteformer position.type=permute position.decay=fixed",
 };
 
-/* A maximum over a sequence is over one document: each comes out as it does alone, and its gradients add up. */
+/* A maximum over a sequence is over one document. Each document gives the same as alone, and gradients add up. */
 static void test_packed(void **state) {
     (void)state;
     enum { ROW = 40 };
@@ -92,7 +91,7 @@ static void test_packed(void **state) {
     }
 }
 
-/* A maximum over the batch is over all documents: no row could hold them apart. */
+/* A maximum over the batch is over all documents, so documents in a row would not be independent. */
 static void test_refused(void **state) {
     (void)state;
     ll_recipe *recipe = tiny_recipe(PACKED "attention.kernel=favor attention.compat=relative-performer");

@@ -1,9 +1,9 @@
-/* What operators say of their cost: it grows as the text of the table says, and by the numbers of the definitions. */
+/* The costs of operators: they grow as the text in the table says, and they have the values of the definitions. */
 #include "attention/attention_stream.h"
 #include "attention/table.h"
 #include "ragged.h"
 
-/* A word of the table's texts as a number, for T tokens. */
+/* The value of a word in the table's texts, for T tokens. */
 static double word(const char *w, size_t n, const ll_attention_config *c, double T) {
     const ll_approximate_config *a = &c->approximate;
     const struct {
@@ -25,7 +25,7 @@ static double word(const char *w, size_t n, const ll_attention_config *c, double
     return 0;
 }
 
-/* Of "T m (D + E)": a product of words. */
+/* The value of a product of words, as "T m (D + E)". */
 static double text_value(const char *text, const ll_attention_config *c, double T) {
     double product = 1;
     while (*text) {
@@ -58,7 +58,7 @@ static void test_kernels_cost_as_the_table_says(void **state) {
     assert_true(ran > 25);
 }
 
-/* What positions add, by the definitions: query and key of one head of D channels. */
+/* What positions add, by their definitions, to a query and a key of one head of D channels. */
 static void test_positions(void **state) {
     (void)state;
     make_numbers();
@@ -68,7 +68,7 @@ static void test_positions(void **state) {
         ll_attention *op;
         if (!describe(&c, LL_KERNEL_ELU1, position, 1, 0) || position == LL_POSITION_RELATIVE_S2) continue;
         CHECK_OK(ll_attention_create(&op, &c));
-        const double linear = 2.0 * op->D * (E + 1); /* features are what the position makes of x */
+        const double linear = 2.0 * op->D * (E + 1); /* the position turns x into this many features */
         cost[position] = ll_operator_cost(op, 9).multiply_adds / c.H - linear;
         ll_attention_free(op);
         if (position == LL_POSITION_SINE_SPE)
@@ -76,13 +76,13 @@ static void test_positions(void **state) {
         if (position == LL_POSITION_CONV_SPE)
             assert_true(cost[position] == 2.0 * c.encoding.taps * D * c.encoding.realizations);
     }
-    assert_true(cost[LL_POSITION_NONE] == 0 && cost[LL_POSITION_PERMUTE] == 0); /* moves without products */
+    assert_true(cost[LL_POSITION_NONE] == 0 && cost[LL_POSITION_PERMUTE] == 0); /* these need no products */
     assert_true(cost[LL_POSITION_ROPE] == 4 * D && cost[LL_POSITION_ROPE_LINEAR] == 4 * D);
     assert_true(cost[LL_POSITION_ORTHOGONAL] == 2 * (D * D + 2 * D));
 }
 
-/* relative-s2: heads without keys read the vectors, and each value that is closer than the clip. Those are counted here
- * around a token that is not at the edge of its text or image. */
+/* relative-s2: heads without keys read the vectors, and each value that is closer than the clip. These are counted here
+ * for a token that is not near the edge of its text or image. */
 static void test_heads_without_keys(void **state) {
     (void)state;
     make_numbers();
@@ -103,7 +103,7 @@ static void test_heads_without_keys(void **state) {
     }
 }
 
-/* Bytes of a stream, at two lengths of whole blocks of softmax. */
+/* Bytes of a stream at two lengths that fill whole blocks of softmax. */
 static void check_bytes(const ll_attention *op, const char *kernel, const char *position, int exact) {
     ll_attention_stream *s;
     CHECK_OK(ll_attention_stream_create(&s, op, 1));
@@ -119,7 +119,8 @@ static void check_bytes(const ll_attention *op, const char *kernel, const char *
     ll_attention_stream_free(s);
 }
 
-/* They are those of the tensors that a stream keeps; of linear attention S and z, without the few numbers beside. */
+/* A stream's bytes are those of its tensors. Of linear attention only S and z are counted, not the few numbers beside
+ * them. */
 static void test_bytes(void **state) {
     (void)state;
     make_numbers();

@@ -1,4 +1,4 @@
-/* Limits of processor time, of control groups as they are found in containers and on machines. */
+/* Limits of processor time by control groups, laid out as in containers and on machines. */
 #include "folder.h"
 
 #include <sys/stat.h>
@@ -7,7 +7,7 @@
 #include "base/cpus.h"
 #include "base/parallel.h"
 
-/* folder/name with this text; folders on the way are made. */
+/* Writes this text to folder/name, and creates the folders on the way. */
 static void put(const char *name, const char *text) {
     char *path = at(name);
     for (char *slash = path + strlen(folder) + 1; (slash = strchr(slash, '/')); *slash++ = '/') {
@@ -30,7 +30,7 @@ static void test_version_2(void **state) {
     put("two/a/c/cpu.max", "50000 100000\n");
     put("two/d/cpu.max", "200000 100000\n");
     assert_int_equal(limit("two", "0::/\n"), 0);
-    assert_int_equal(limit("two", "0::/a\n"), 4); /* of three and a half */
+    assert_int_equal(limit("two", "0::/a\n"), 4); /* 3.5, rounded up */
     assert_int_equal(limit("two", "0::/a/b\n"), 4);
     assert_int_equal(limit("two", "0::/a/c\n"), 1);
     assert_int_equal(limit("two", "0::/d"), 2);
@@ -47,7 +47,7 @@ static void test_version_1(void **state) {
     assert_int_equal(limit("one", "4:cpu,cpuacct:/\n0::/\n"), 0);
     assert_int_equal(limit("one", "7:memory:/\n4:cpu,cpuacct:/job\n0::/\n"), 3);
     assert_int_equal(limit("one", "7:cpuset:/job\n"), 0);
-    put("other/cpu/cpu.cfs_quota_us", "150000\n"); /* a container: the name is the machine's */
+    put("other/cpu/cpu.cfs_quota_us", "150000\n"); /* in a container the group has its name on the host */
     put("other/cpu/cpu.cfs_period_us", "100000\n");
     assert_int_equal(limit("other", "4:cpuacct,cpu:/docker/0123\n"), 2);
 }
@@ -72,7 +72,7 @@ static void test_damaged_groups(void **state) {
     assert_int_equal(limit("bad", "0:/a\n\n::\n"), 0);
     assert_int_equal(ll_cpu_limit(at("gone"), at("bad")), 0);
     assert_in_range(ll_count_cpus(), 1, 8192);
-    put("few/cpu.max", "100000 100000\n"); /* one processor, whatever the machine has */
+    put("few/cpu.max", "100000 100000\n"); /* one processor, however many the machine has */
     put("groups", "0::/\n");
     assert_int_equal(ll_count_cpus_in(at("groups"), at("few")), 1);
     put("many/cpu.max", "max 100000\n");

@@ -5,7 +5,7 @@
 
 extern const uint8_t ll_demo_begin[], ll_demo_end[];
 
-static uint8_t text[5000]; /* no two places look alike for 4 bytes */
+static uint8_t text[5000]; /* any 4 bytes in a row occur once */
 
 static int make_text(void **state) {
     for (size_t i = 0; i < sizeof text; i++) {
@@ -26,7 +26,7 @@ static ll_config config(char *train) {
 
 /* ---- Evaluation and training windows ---- */
 
-/* Counted tokens and targets in order are the text without its last and without its first byte. */
+/* The counted tokens, in order, are the text without its last byte; the targets are the text without its first. */
 static void check_evaluation(const ll_config *c, size_t size) {
     ll_reader *r = opened(c, "train");
     ll_batch b;
@@ -89,7 +89,7 @@ static void windows_are_pieces_of_the_text(void **state) {
             seen[at_byte]++;
         }
     }
-    /* 6000 draws of 292 places: 20.5 expected, standard deviation 4.5. */
+    /* 6000 draws of 292 positions: 20.5 expected, standard deviation 4.5 */
     for (int i = 0; i < 292; i++) assert_in_range(seen[i], 1, 55);
     ll_batch_free(&b);
     ll_reader_free(r);
@@ -170,7 +170,7 @@ static void valid_is_cut_from_the_end(void **state) {
     assert_text(&c, "train", text, 900);
     assert_text(&c, "valid", text + 900, 100);
     assert_memory_can_end(&c, "valid");
-    c.data.limit = 200; /* what runs are compared on stays */
+    c.data.limit = 200; /* the split on which runs are compared is unchanged */
     assert_text(&c, "train", text, 200);
     assert_text(&c, "valid", text + 900, 100);
     c.data.valid = c.data.test = put("other", text + 2000, 50);
@@ -220,7 +220,7 @@ static void the_demo_holds_out_a_tenth(void **state) {
     for (int i = 0; i < 2; i++) part[i] = ll_reader_text(split[i], &left[i]);
     assert_int_equal(left[0] + left[1], size);
     assert_in_range(left[1] * 100 / size, 7, 13);
-    /* Every piece of the text is next in one of the two. */
+    /* Every piece of the text occurs next in one of the two splits. */
     for (size_t i = 0; i < size; i += 4096) {
         const size_t n = size - i < 4096 ? size - i : 4096;
         int which = 0;
@@ -260,7 +260,7 @@ static void the_shuffle_is_a_permutation(void **state) {
     }
 }
 
-/* Over epochs, all ordered pairs that places 0 and 1 can go to come equally often. */
+/* Over many epochs, examples 0 and 1 come equally often to every ordered pair of positions. */
 static void the_shuffle_has_no_favourites(void **state) {
     (void)state;
     enum { N = 5, EPOCHS = 20000 };
@@ -269,7 +269,7 @@ static void the_shuffle_has_no_favourites(void **state) {
     for (int a = 0; a < N; a++)
         for (int b = 0; b < N; b++) /* 1000 expected, standard deviation 31 */
             assert_in_range(pairs[a][b], a == b ? 0 : 850, a == b ? 0 : 1150);
-    /* One fixed point expected in a random permutation, and as many between two epochs or two seeds. */
+    /* A random permutation has one fixed point on average. So have two epochs, or two seeds, in common. */
     int fixed = 0, epochs = 0, seeds = 0;
     for (int64_t i = 0; i < 5000; i++) {
         const int64_t to = ll_shuffle(i, 5000, 1, 0);
@@ -320,7 +320,7 @@ static void recipes_are_whole(void **state) {
         CHECK_OK(ll_recipe_load(&recipe, path));
         assert_string_equal(ll_recipe_get(recipe, "data.train"), train);
         assert_string_equal(ll_recipe_get(recipe, "data.format"), i ? "idx" : "bytes");
-        if (i) { /* what the trainer takes from the images */
+        if (i) { /* the trainer takes these sizes from the images */
             CHECK_FAILS(ll_config_check(&recipe->c), LL_EINVAL, "position.width");
             CHECK_OK(ll_recipe_set(recipe, "position.width=28"));
             CHECK_OK(ll_recipe_set(recipe, "position.height=28"));

@@ -1,4 +1,4 @@
-/* The tree of a sum of gradients: one order for a number of leaves, however they are divided. */
+/* The tree that sums gradients: one order for each number of leaves, however they are divided among ranks. */
 #include "test.h"
 
 #include "dist/bf16.h"
@@ -24,14 +24,14 @@ static float root_of(int n) {
     return sum_of(n, level, 0);
 }
 
-/* Pushes a node with its sum. */
+/* Adds a node with its sum. */
 static void push(ll_tree *t, float *sum, ll_node node, float x) {
     int top = t->n;
     sum[top] = x;
     for (int merges = ll_tree_push(t, node); merges > 0; merges--, top--) sum[top - 1] += sum[top];
 }
 
-/* Ranks sum their leaves, and then the nodes that are left of all. */
+/* Each rank sums its leaves. Then the remaining nodes of all ranks are summed. */
 static void divisions_give_the_tree(void **state) {
     (void)state;
     for (int n = 1; n <= LEAVES; n++)
@@ -49,7 +49,7 @@ static void divisions_give_the_tree(void **state) {
                 }
                 const ll_tree nodes = ll_tree_of(n, first, end - first);
                 assert_int_equal(nodes.n, own.n);
-                assert_int_equal(ll_tree_room(n, first, end - first), most);
+                assert_int_equal(ll_tree_capacity(n, first, end - first), most);
                 for (int j = 0; j < own.n; j++) push(&all, sums, own.node[j], part[j]);
             }
             assert_int_equal(all.n, 1);
@@ -58,7 +58,7 @@ static void divisions_give_the_tree(void **state) {
         }
 }
 
-/* The nearest of the two neighbours in 16 bits, and the even one of two that are as near. */
+/* bfloat16 rounds to the nearest number, and to even where two are equally near. */
 static void bf16_is_the_nearest(void **state) {
     (void)state;
     static const struct {

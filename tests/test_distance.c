@@ -1,5 +1,5 @@
-/* T5's bias and Shaw's vectors in exact attention against their definitions in double: every pair of tokens by its
- * distance. Tiles, gradients of everything that learns, streams, bits. */
+/* Exact attention with T5's bias and Shaw's vectors against the definitions in double: each pair of tokens by its
+ * distance. Tiles, gradients of all parameters, streams, bits. */
 #include "base/memory.h"
 #include "drawn.h"
 
@@ -20,7 +20,7 @@ static ll_attention_config configure(int t5, int causal, uint64_t *seed) {
     return c;
 }
 
-/* which: of Shaw's vectors, 1 those of keys, 2 of values, 3 both. */
+/* which: Shaw's vectors of keys (1), of values (2), or both (3). */
 static placed *create(ll_attention_config c, int which, int B, int T, int S, int how, uint64_t *seed) {
     placed *p = calloc(1, sizeof *p);
     assert_non_null(p);
@@ -62,7 +62,7 @@ static const char *name(const placed *p) {
     return text;
 }
 
-/* got (n) against central differences by x (n), at about `most` places. */
+/* Compares got (n) with central differences by x (n), at about `most` elements. */
 static void check_differences(placed *p, const char *what, int n, double *x, const float *got, int most) {
     double worst = 0, scale = 0.05;
     uint64_t seed = (uint64_t)n;
@@ -100,7 +100,8 @@ static void test_gradients(void **state) {
         }
 }
 
-/* Beyond the last bucket, and over several tiles of the default size, in both ways that backward goes over them. */
+/* Distances beyond the last bucket, and several tiles of the default size, in both ways in which backward passes over
+ * tiles. */
 static void test_far(void **state) {
     (void)state;
     uint64_t seed = 72;
@@ -113,7 +114,7 @@ static void test_far(void **state) {
     }
 }
 
-/* Everything that backward makes, packed. */
+/* All that backward writes, one after the other. */
 static float *results(placed *p, size_t *floats) {
     drawn *d = p->d;
     const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};
@@ -133,7 +134,7 @@ static float *results(placed *p, size_t *floats) {
     return all;
 }
 
-/* One head, where backward goes twice over the tiles, and three, on any number of threads. */
+/* With one head backward passes twice over the tiles, with three once; on any number of threads. */
 static void test_threads(void **state) {
     (void)state;
     uint64_t seed = 73;
@@ -160,7 +161,7 @@ static void test_threads(void **state) {
     ll_set_threads(0);
 }
 
-/* A padded batch gives the bits of its sequences alone; later tokens change none of a causal y. */
+/* A padded batch gives the same bits as its sequences alone, and later tokens change no bit of a causal y. */
 static void test_padding_and_later_tokens(void **state) {
     (void)state;
     uint64_t seed = 74;
@@ -183,7 +184,7 @@ static void test_padding_and_later_tokens(void **state) {
                 if (memcmp(y + (h * T + i) * d->config.E,
                            d->call.y.data + (size_t)h * d->call.y.head + (size_t)i * d->call.y.token, row))
                     fail_msg("padding changes token %d of %d: %s", i, used, name(p));
-        if (causal && used > 1) { /* without its last token */
+        if (causal && used > 1) { /* without the last token */
             d->call.T = d->call.S = used - 1;
             drawn_run(d, 0, 0);
             for (int h = 0; h < d->config.H; h++)
@@ -223,10 +224,6 @@ static void test_what_cannot_be(void **state) {
                                       .encoding = {.clip = 4, .distance_k = some}};
     ll_attention_config c;
     ll_attention *op;
-#define REFUSED(base, change, word)                                                                                    \
-    c = base;                                                                                                          \
-    change;                                                                                                            \
-    CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word)
     REFUSED(t5, c.kernel = LL_KERNEL_RELU, "use softmax");
     REFUSED(shaw, c.kernel = LL_KERNEL_ELU1, "use softmax");
     REFUSED(t5, c.encoding.bias = NULL, "biases");
@@ -234,7 +231,6 @@ static void test_what_cannot_be(void **state) {
     REFUSED(shaw, c.encoding.clip = 0, "clips");
     REFUSED(shaw, c.encoding.clip = 256, "clips");
     REFUSED(shaw, c.encoding.distance_k = NULL, "vectors");
-#undef REFUSED
     uint64_t seed = 76;
     for (int kind = 0; kind < 2; kind++) {
         placed *p = create(configure(kind, 1, &seed), 3, 1, 20, 20, 0, &seed);

@@ -1,5 +1,5 @@
-/* Random projections: what every kind of draw promises, and that features made of them estimate their kernels; long
- * permutations. All seeds are fixed, so a test passes always or never. */
+/* Random projections: each kind of draw has its promised properties, and features made of it estimate their kernel.
+ * Also long permutations. All seeds are fixed, so a test passes always or never. */
 #include "attention/feature/projection.h"
 #include "attention/feature/maps.h"
 #include "attention/table.h"
@@ -18,7 +18,7 @@ static double inner(int n, const float *x, const float *y) {
 
 static void test_blocks_and_lengths(void **state) {
     (void)state;
-    static const int sizes[] = {1, 2, 8, 16, 5, 12}; /* the last two: no powers of two */
+    static const int sizes[] = {1, 2, 8, 16, 5, 12}; /* the last two are no powers of two */
     for (int kind = LL_DRAW_ORTHOGONAL; kind <= LL_DRAW_GIVENS; kind++)
         for (int s = 0; s < (kind == LL_DRAW_HADAMARD ? 4 : 6); s++) {
             enum { M = 35 };
@@ -46,8 +46,8 @@ static void test_blocks_and_lengths(void **state) {
 
 enum { D = 16, M = 16, DRAWS = 4000, PAIRS = 4 };
 
-/* Vectors of length 0.6, which keeps the tails of the estimate light: along an axis, along the diagonal, and two of no
- * direction in particular. */
+/* Vectors of length 0.6, for which the estimate varies little: along an axis, along the diagonal, and two in random
+ * directions. */
 static void draw_pair(int pair, double *x, double *y) {
     uint64_t seed = 77;
     double norms[2] = {0, 0};
@@ -79,7 +79,7 @@ static double estimate(const float *W, int rows, ll_feature_kind features, const
 }
 
 typedef struct {
-    double bias, error, noise; /* mean - truth, root of the mean square of that, standard error of the mean */
+    double bias, error, noise; /* mean - truth; root of its mean square; standard error of the mean */
 } quality;
 
 static quality judge(ll_draw_kind kind, ll_feature_kind features, int rows, int pair) {
@@ -98,7 +98,8 @@ static quality judge(ll_draw_kind kind, ll_feature_kind features, int rows, int 
     return (quality){mean, sqrt(square / DRAWS), sqrt((square / DRAWS - mean * mean) / DRAWS)};
 }
 
-/* The mean over draws is the kernel, in any direction. What only comes near to a uniform rotation may be off by 2 %. */
+/* The mean over draws is the kernel, in any direction. A draw that is only nearly a uniform rotation may be off by 2
+ * %. */
 static void test_unbiased(void **state) {
     (void)state;
     for (int kind = LL_DRAW_ORTHOGONAL; kind <= LL_DRAW_GIVENS; kind++)
@@ -112,8 +113,8 @@ static void test_unbiased(void **state) {
             }
 }
 
-/* Orthogonal rows err less than independent ones (Theorem 2 of the Performer paper), hyperbolic features less than as
- * many positive ones (Lemma 2), and the fast draws as little as the exact one. */
+/* Orthogonal rows have a smaller error than independent ones (Theorem 2 of the Performer paper). Hyperbolic features
+ * have a smaller one than as many positive ones (Lemma 2). The fast draws have as small an error as the exact one. */
 static void test_errors(void **state) {
     (void)state;
     const double orthogonal = judge(LL_DRAW_ORTHOGONAL, LL_FEATURES_POSITIVE, M, 1).error;
@@ -124,13 +125,13 @@ static void test_errors(void **state) {
         assert_true(fabs(judge((ll_draw_kind)kind, LL_FEATURES_POSITIVE, M, 1).error / orthogonal - 1) < 0.1);
 }
 
-/* Recipes offer the maps that there are, and the mechanisms after them, by their names. */
+/* The key's choices are the names of all maps, and then those of the other kernels. */
 static void test_names_of_maps(void **state) {
     (void)state;
     char names[200] = "softmax|favor";
     for (int kernel = LL_KERNEL_RELU; ll_map_of((ll_kernel)kernel); kernel++) {
         strcat(names, "|");
-        strcat(names, ll_map_of((ll_kernel)kernel)->name);
+        strcat(names, ll_kernel_row(kernel)->about.name);
     }
     for (int kernel = LL_KERNEL_GLA + 1; ll_operator_of_kernel((ll_kernel)kernel); kernel++) {
         strcat(names, "|");
@@ -139,7 +140,7 @@ static void test_names_of_maps(void **state) {
     const ll_recipe_key *key = NULL;
     for (int i = 0; (key = ll_recipe_key_at(i)) && strcmp(key->name, "attention.kernel");) i++;
     assert_non_null(key);
-    assert_memory_equal(key->choices, names, strlen(names)); /* those that are no maps follow */
+    assert_memory_equal(key->choices, names, strlen(names)); /* kernels that are no maps follow */
     assert_null(ll_map_of(LL_KERNEL_SOFTMAX));
     assert_null(ll_map_of(LL_KERNEL_FAVOR));
 }
@@ -161,7 +162,7 @@ static void test_long_permutation(void **state) {
         }
 }
 
-/* Of any eight heads that follow each other, one at least has a length in each quarter of 129 to 256. */
+/* Among any eight consecutive heads, at least one has a length in each quarter of 129 to 256. */
 static void test_spread_of_lengths(void **state) {
     (void)state;
     for (int first = 0; first < 40; first++) {
@@ -177,7 +178,7 @@ static void test_spread_of_lengths(void **state) {
     }
 }
 
-/* A model has what its recipe says. */
+/* A model has the cycles that its recipe names. */
 static void test_cycles_of_models(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=relu attention.query-multiple=8 position.type=permute "

@@ -1,5 +1,5 @@
-/* Softmax attention in tiles, in every tier of this machine, against the definition in double (oracle.c):
- * sequences of several tiles, lengths, cross attention; and what must hold to the last bit. */
+/* Softmax attention in tiles, in every tier of this machine, against the definition in double (oracle.c): sequences of
+ * several tiles, padded lengths, cross attention. Some results must have the same bits. */
 #include "drawn.h"
 #include "guard.h"
 
@@ -9,7 +9,7 @@ static ll_attention_config config(int causal, int H, int D, int E) {
     return c;
 }
 
-/* Of several default tiles, edges of tiles on both sides, and short ones. */
+/* Several default tiles, lengths around the edge of a tile, and short ones. */
 static void test_sizes(void **state) {
     (void)state;
     static const struct {
@@ -37,7 +37,7 @@ static void test_sizes(void **state) {
     CHECK_OK(ll_set_cpu(NULL));
 }
 
-/* One head, where backward goes twice over the tiles, and eight, where it does not. */
+/* With one head backward passes twice over the tiles, with eight once. */
 static void test_threads(void **state) {
     (void)state;
     uint64_t seed = 22;
@@ -62,7 +62,7 @@ static void test_threads(void **state) {
     ll_set_threads(0);
 }
 
-/* Sequence b of a padded batch (its padding is NaN) equals that sequence alone, to the last bit. */
+/* Sequence b of a padded batch (its padding is NaN) gives the same bits as that sequence alone. */
 static void test_padding(void **state) {
     (void)state;
     uint64_t seed = 23;
@@ -101,7 +101,7 @@ static void test_padding(void **state) {
     }
 }
 
-/* Later tokens, even broken ones, change no bit of a causal output. Every kernel. */
+/* Later tokens, even those that are not finite, change no bit of a causal output, for every kernel. */
 static void test_later_tokens(void **state) {
     (void)state;
     uint64_t seed = 24;
@@ -135,7 +135,7 @@ static void test_later_tokens(void **state) {
     }
 }
 
-/* Logits of thousands: the weights become 0 and 1, and gradients stay finite. */
+/* With logits of thousands the weights become 0 and 1, and gradients stay finite. */
 static void test_large_logits(void **state) {
     (void)state;
     uint64_t seed = 25;

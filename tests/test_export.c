@@ -1,5 +1,5 @@
-/* An imported model goes back to its folder whole, or with an error, where the JSON of its headers finds no memory. The
- * formats themselves are in tests/cli/import.sh. */
+/* An imported model is exported whole, or with an error if memory for the JSON of its headers is refused.
+ * tests/cli/import.sh tests the formats. */
 #include "folder.h"
 
 #include "exchange/family.h"
@@ -8,11 +8,11 @@ static const char config[] = "{\"model_type\":\"gpt2\",\"n_embd\":4,\"n_layer\":
                              "\"vocab_size\":5}";
 static const char header[] = "{\"wte.weight\":{\"dtype\":\"F32\",\"shape\":[5,4],\"data_offsets\":[0,80]}}";
 
-static long allocations, refused_at; /* of jansson; refused_at = 0: none is refused */
+static long allocations, refused_at; /* allocations of jansson; the one that is refused, or 0 */
 
 static void *allocate(size_t size) { return ++allocations == refused_at ? NULL : malloc(size); }
 
-/* A model with one tensor of the folder that it came from. */
+/* A model with one tensor of the folder from which it was imported. */
 static ll_model *imported(void) {
     const ll_bytes bytes = {(uint8_t *)config, sizeof config - 1};
     json_t *names = json_object();
@@ -39,7 +39,7 @@ static void memory_may_be_refused(void **state) {
         refused_at = 0;
         if (status) assert_int_equal(status, LL_ENOMEM);
         ll_safetensors *file = NULL;
-        if (!access(at("again/model.safetensors"), F_OK)) { /* what is written is whole */
+        if (!access(at("again/model.safetensors"), F_OK)) { /* a file that exists is whole */
             CHECK_OK(ll_safetensors_open(&file, at("again/model.safetensors")));
             const ll_st_tensor *t = ll_safetensors_find(file, "wte.weight");
             assert_non_null(t);

@@ -1,4 +1,4 @@
-/* Proteins: FASTA parsed, as texts of their own and joined; masked tokens; the baseline of frequencies. */
+/* Proteins: FASTA is parsed, into texts of their own and joined; masked tokens; the table of frequencies. */
 #include "inputs.h"
 
 #include "data/sequence/fasta.h"
@@ -84,7 +84,7 @@ static void an_evaluation_is_every_window_of_every_sequence(void **state) {
     ll_reader_free(r);
 }
 
-/* An epoch takes every sequence once; of a long one any window, the boundaries included. */
+/* An epoch has each sequence once. Of a long sequence it has any window, boundaries included. */
 static void an_epoch_is_every_sequence_once(void **state) {
     (void)state;
     ll_config c = config(LL_TASK_LM);
@@ -98,7 +98,7 @@ static void an_epoch_is_every_sequence_once(void **state) {
         ll_reader_batch(r, &b, 5, epoch);
         for (int row = 0; row < 3; row++) {
             const char *text = letters_of(&b, row);
-            m += !strcmp(text, "|MKV"); /* of a whole sequence, or of the first */
+            m += !strcmp(text, "|MKV"); /* of a whole sequence, or of the first window */
             x += strchr(text, 'D') != NULL;
             first += !strcmp(text, "|MKV") && b.targets[row * b.T + 3] == ll_fasta_token('L');
             last += !strcmp(text, "KVLA");
@@ -208,7 +208,8 @@ static ll_config long_config(void) {
     return c;
 }
 
-/* The published shares, within five deviations; and what is chosen keeps its letter as the target. */
+/* The shares of masked tokens are the published ones, within five deviations. A chosen token keeps its letter as
+ * target. */
 static void masks_have_the_published_shares(void **state) {
     (void)state;
     const ll_config c = long_config();
@@ -240,14 +241,14 @@ static void masks_have_the_published_shares(void **state) {
     assert_true(fabs(chosen / all - 0.15) < 5 * sqrt(0.15 * 0.85 / all));
     assert_true(fabs(hidden / chosen - 0.8) < 5 * sqrt(0.8 * 0.2 / chosen));
     assert_true(fabs(kept / chosen - (0.1 + 0.1 / 25)) < 5 * sqrt(0.1 * 0.9 / chosen));
-    assert_true(letter[0] == 0 && letter[25] > 0 && letter[14] > 0); /* random letters are any of the 25 */
+    assert_true(letter[0] == 0 && letter[25] > 0 && letter[14] > 0); /* a random letter is any of the 25 */
     ll_batch_free(&b);
     ll_batch_free(&whole);
     ll_reader_free(r);
     ll_reader_free(p);
 }
 
-/* An evaluation has one set of masks, however rows are put into batches; training has new ones each time. */
+/* An evaluation has one set of masks, however its rows are divided into batches. Training has new masks each time. */
 static void masks_follow_from_seed_and_number(void **state) {
     (void)state;
     ll_config c = long_config(), two = c;
@@ -271,7 +272,8 @@ static void masks_follow_from_seed_and_number(void **state) {
 
 /* ---- Baseline ---- */
 
-/* Train has A five times, C once, and two boundaries to predict; test AAD and a boundary. */
+/* The train split has A five times, C once, and two boundaries to predict. The test split has A, A, D and a
+ * boundary. */
 static void frequencies_by_hand(void **state) {
     (void)state;
     ll_recipe *recipe = NULL;
@@ -288,7 +290,7 @@ static void frequencies_by_hand(void **state) {
     const double all = 8 + 26;
     assert_true(fabs(b.loss - (-2 * log(6 / all) - log(1 / all) - log(3 / all)) / 4) < 1e-12);
     assert_true(b.accuracy == 0.5 && b.count == 4);
-    CHECK_OK(ll_recipe_set(recipe, "model.task=mlm")); /* letters alone, 27 tokens */
+    CHECK_OK(ll_recipe_set(recipe, "model.task=mlm")); /* only letters: 27 tokens */
     CHECK_OK(ll_unigram(recipe, "test", &b));
     assert_true(fabs(b.loss - (-2 * log(6 / 33.0) - log(1 / 33.0)) / 3) < 1e-12);
     assert_true(b.count == 3);

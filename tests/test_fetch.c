@@ -1,5 +1,5 @@
-/* Downloads from a small server of our own: whole, gone on with, cut off, refused; and checksums. Where the program was
- * built without libcurl, it says so. */
+/* Downloads from a small server in this program: whole, continued, cut off, refused; and checksums. A build without
+ * libcurl says so. */
 #include "inputs.h"
 
 #include <netinet/in.h>
@@ -8,14 +8,15 @@
 
 enum { SIZE = 200000 };
 
-/* How the server answers: it knows ranges; it does not; it hangs up in the middle; it has no such file. */
+/* The server supports ranges; does not; hangs up in the middle; has no such file. */
 enum { RANGES, WHOLE, CUT, MISSING };
 
-/* What it says of the file's version: nothing, a tag, a weak tag and a date, or a tag that it then ignores. */
+/* What the server says about the file's version: nothing, a tag, a weak tag and a date, or a tag although it ignores
+ * If-Range. */
 enum { NOTHING, TAG, DATE, IGNORED };
 
 static uint8_t content[SIZE], newer[SIZE];
-static char sum[65], url[64], asked[200]; /* asked: the last If-Range */
+static char sum[65], url[64], asked[200]; /* asked: the last If-Range header */
 static int listener, mode, marks, changed, requests, ranged;
 
 static void send_all(int fd, const void *data, size_t n) {
@@ -26,7 +27,7 @@ static void send_all(int fd, const void *data, size_t n) {
     }
 }
 
-/* Headers that tell this version of the file from others. */
+/* Headers that identify this version of the file. */
 static const char *version(void) {
     static const char *const lines[2][4] = {
         {"", "ETag: \"one\"\r\n", "ETag: W/\"x\"\r\nLast-Modified: Sat, 01 Jan 2022 00:00:00 GMT\r\n",
@@ -101,7 +102,7 @@ static int start(void **state) {
     return pthread_create(&thread, NULL, serve, NULL) || pthread_detach(thread);
 }
 
-/* 1: this program can fetch. */
+/* Can this program fetch? */
 static int can_fetch(void) {
     mode = RANGES, marks = TAG, changed = 0;
     const ll_status status = ll_data_fetch(url, at("probe"), NULL, NULL, NULL);
@@ -170,7 +171,7 @@ static void what_was_cut_off_is_gone_on_with(void **state) {
     CHECK_OK(ll_data_fetch(url, at("later"), sum, NULL, NULL));
     assert_int_equal(ranged, 1);
     expect_file("later");
-    put("all.part", content, SIZE); /* only the renaming was missing */
+    put("all.part", content, SIZE); /* only renaming was left to do */
     CHECK_OK(ll_data_fetch(url, at("all"), sum, NULL, NULL));
     expect_file("all");
 }
@@ -182,7 +183,7 @@ static void cut_off(const char *name) {
     ranged = 0;
 }
 
-/* Without a checksum, what the server says of the version decides. */
+/* Without a checksum, the version that the server names decides. */
 static void the_same_file_is_gone_on_with(void **state) {
     (void)state;
     static const char *const expected[] = {"", "\"one\"", "Sat, 01 Jan 2022 00:00:00 GMT", "\"one\""};
@@ -191,7 +192,7 @@ static void the_same_file_is_gone_on_with(void **state) {
     for (marks = NOTHING; marks <= IGNORED; marks++) {
         cut_off(names[marks]);
         CHECK_OK(ll_data_fetch(url, at(names[marks]), NULL, NULL, NULL));
-        assert_int_equal(ranged, marks != NOTHING); /* nobody could tell whether it is the same file */
+        assert_int_equal(ranged, marks != NOTHING); /* without a version nothing shows that it is the same file */
         assert_string_equal(asked, expected[marks]);
         expect_file(names[marks]);
     }
@@ -208,7 +209,7 @@ static void a_file_that_changed_comes_anew(void **state) {
         CHECK_OK(ll_data_fetch(url, at(names[marks]), NULL, NULL, NULL));
         expect_bytes(names[marks], newer);
     }
-    changed = 0, marks = TAG; /* and again, cut off twice, in two versions */
+    changed = 0, marks = TAG; /* once more, cut off twice, in two versions */
     cut_off("twice");
     changed = 1;
     cut_off("twice");
@@ -229,7 +230,7 @@ static void another_address_is_another_file(void **state) {
     expect_bytes("moved", newer);
 }
 
-/* More than the file has cannot be its beginning. */
+/* A part that is longer than the file cannot be its beginning. */
 static void too_much_is_thrown_away(void **state) {
     (void)state;
     static uint8_t more[SIZE + 7];

@@ -1,9 +1,8 @@
-/* Pictures: the files are what their endings say, the curves are where the numbers are, what cannot be
- * drawn is left out or refused, and nothing half-made stays behind. */
+/* Pictures: files have the format that their ending names, and curves are where the numbers are. What cannot be drawn
+ * is left out or refused. No unfinished file is left. */
 #include "folder.h"
 
 #include <cairo/cairo.h>
-#include <dirent.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -12,28 +11,19 @@
 
 static const double UP[] = {0, 1, 2, 3};
 
-static int files_in(const char *path) {
-    int n = 0;
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
-    closedir(d);
-    return n;
-}
-
 static ll_figure figure_of(const ll_curve *curves, int n) {
     return (ll_figure){.title = "title", .x_label = "x", .y_label = "y", .n = n, .curves = curves};
 }
 
-/* Rows and columns of the pixels of one colour: least and largest. */
+/* The area of the pixels of one colour: its first and last row and column. */
 typedef struct {
     int count, left, right, y_left, y_right, width, height;
-} spot;
+} area;
 
-static spot find_colour(const char *path, unsigned rgb) {
+static area find_colour(const char *path, unsigned rgb) {
     cairo_surface_t *s = cairo_image_surface_create_from_png(path);
     assert_int_equal(cairo_surface_status(s), CAIRO_STATUS_SUCCESS);
-    spot found = {.left = 1 << 20, .right = -1};
+    area found = {.left = 1 << 20, .right = -1};
     found.width = cairo_image_surface_get_width(s);
     found.height = cairo_image_surface_get_height(s);
     const unsigned char *data = cairo_image_surface_get_data(s);
@@ -67,12 +57,12 @@ static void png_shows_the_curve(void **state) {
     const ll_curve curve = {"", 4, UP, y};
     ll_figure f = figure_of(&curve, 1);
     CHECK_OK(ll_figure_write(&f, at("rises.png")));
-    spot s = find_colour(at("rises.png"), 0x0072b2);
+    area s = find_colour(at("rises.png"), 0x0072b2);
     assert_int_equal(s.width, 960);
     assert_int_equal(s.height, 540);
     assert_true(s.count > 500);
-    assert_true(s.left < 100 && s.right > 900);     /* over the whole width */
-    assert_true(s.y_left > 400 && s.y_right < 140); /* upwards */
+    assert_true(s.left < 100 && s.right > 900);     /* it covers the whole width */
+    assert_true(s.y_left > 400 && s.y_right < 140); /* it rises */
     assert_true(find_colour(at("rises.png"), 0xffffff).count > 960 * 540 / 2);
 
     f.width = 1920, f.height = 1080;
@@ -94,7 +84,7 @@ static void logarithms_straighten_powers(void **state) {
     const ll_curve chord[2] = {{"", 0, NULL, NULL}, {"", 2, ends_x, ends_y}};
     f.curves = chord, f.n = 2;
     CHECK_OK(ll_figure_write(&f, at("chord.png")));
-    const spot a = find_colour(at("power.png"), 0x0072b2), b = find_colour(at("chord.png"), 0xd55e00);
+    const area a = find_colour(at("power.png"), 0x0072b2), b = find_colour(at("chord.png"), 0xd55e00);
     assert_int_equal(a.left, b.left);
     assert_int_equal(a.right, b.right);
     assert_int_equal(a.y_left, b.y_left);
@@ -107,7 +97,7 @@ static void what_is_no_number_is_skipped(void **state) {
     const double kept_x[] = {1, 3, 5}, kept_y[] = {1, 3, 2};
     const ll_curve all = {"a", 7, x, y}, kept = {"a", 3, kept_x, kept_y};
     ll_figure f = figure_of(&all, 1), g = figure_of(&kept, 1);
-    f.log_y = g.log_y = 1; /* where -4 and 0 are no numbers either */
+    f.log_y = g.log_y = 1; /* on a logarithmic axis, too, -4 and 0 are left out */
     CHECK_OK(ll_figure_write(&f, at("all.png")));
     CHECK_OK(ll_figure_write(&g, at("kept.png")));
     check_same_file(at("all.png"), at("kept.png"), 1);
@@ -117,7 +107,7 @@ static void what_is_no_number_is_skipped(void **state) {
     check_same_file(at("all.png"), at("kept.png"), 0);
 }
 
-/* Tags are closed in the order they were opened; returns how many there were. */
+/* Tags are closed in the reverse order of opening. Returns how many there are. */
 static int check_tags(const char *s) {
     char open[32][32];
     int depth = 0, tags = 0;
@@ -158,7 +148,7 @@ static void svg_is_well_formed(void **state) {
     assert_int_equal(strncmp((char *)svg.data, "<?xml", 5), 0);
     assert_non_null(strstr((char *)svg.data, "width=\"960"));
     assert_true(check_tags((char *)svg.data) > 20);
-    assert_true(svg.size > 5000 && svg.size < 600000); /* 100000 points, but no more than can be seen */
+    assert_true(svg.size > 5000 && svg.size < 600000); /* 100000 points, but no more are drawn than can be seen */
     ll_bytes_free(&svg);
 }
 
@@ -250,10 +240,10 @@ static void a_run_is_drawn(void **state) {
         n += (size_t)ll_format_text(csv + n, sizeof csv - n, "%d,1.5,640,%g,%g,%s,0.001,1.5,1000,20\n", i * 10, 2.0 / i,
                                     3.0 / i, i % 20 ? ",," : "0.5,2,0.9");
     CHECK_OK(ll_run_picture(run_with(csv, n), at("whole.png")));
-    const spot valid = find_colour(at("whole.png"), 0x0072b2);
+    const area valid = find_colour(at("whole.png"), 0x0072b2);
     assert_true(valid.count > 100);
-    assert_true(abs(valid.y_left - valid.y_right) < 12); /* 2 bits all along, and its name */
-    /* A row that is just being written makes no difference, nor do line ends of another system. */
+    assert_true(abs(valid.y_left - valid.y_right) < 12); /* 2 bits everywhere, and the name of the curve */
+    /* An unfinished last row changes nothing, nor do line ends of another system. */
     n += (size_t)snprintf(csv + n, sizeof csv - n, "610,1.5,64");
     CHECK_OK(ll_run_picture(run_with(csv, n), at("growing.png")));
     check_same_file(at("whole.png"), at("growing.png"), 1);
@@ -294,7 +284,7 @@ static void hostile_tables_are_refused(void **state) {
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         CHECK_FAILS(ll_run_picture(run_with(bad[i].text, bad[i].size), at("bad.png")), LL_EFORMAT, bad[i].word);
     assert_true(access(at("bad.png"), F_OK) != 0);
-    assert_true(files_in(folder) <= before + 1); /* the run folder */
+    assert_true(files_in(folder) <= before + 1); /* at most the run folder is new */
 }
 
 int main(void) {

@@ -1,7 +1,6 @@
-/* Files: what is read is what was packed, damage is noticed, what is written is whole or not there. */
+/* Files: reading gives what was packed, damage is noticed, and a written file is whole or absent. */
 #include "folder.h"
 
-#include <dirent.h>
 #include <lzma.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -12,7 +11,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-/* Bytes that pack, but not to nothing. */
+/* Bytes that can be compressed, but not to nothing. */
 static void fill(uint8_t *p, size_t n) {
     uint32_t x = 7;
     for (size_t i = 0; i < n; i++) {
@@ -58,7 +57,7 @@ static void expect_content(const char *path, const uint8_t *data, size_t size) {
     if (size) CHECK_FAILS(ll_file_read(&b, path, size - 1), LL_EFORMAT, path);
 }
 
-/* Around the sizes of buffers and pages. */
+/* Sizes around those of buffers and pages. */
 static void test_what_is_written_is_read(void **state) {
     (void)state;
     static const size_t sizes[] = {0, 1, 2, 4095, 4096, 4097, 65535, 65536, 65537, 131072, 1000003};
@@ -88,7 +87,7 @@ static void test_archives_one_after_the_other(void **state) {
         expect_content(at("p"), data, sizeof data);
         put_file(at("p"), packed, n + 512); /* padded */
         expect_content(at("p"), data, sizeof data);
-        packed[n] = 'x'; /* followed by what is no archive */
+        packed[n] = 'x'; /* followed by something that is no archive */
         ll_bytes b = {0};
         put_file(at("p"), packed, n + 512);
         CHECK_FAILS(ll_file_read(&b, at("p"), 1 << 20), LL_EFORMAT, "damaged");
@@ -110,7 +109,7 @@ static void test_every_truncation_is_noticed(void **state) {
     }
 }
 
-/* A checksum stands behind the content: a flipped bit is an error, or lies where it says nothing. */
+/* A checksum follows the content. A flipped bit is an error, unless it lies where nothing depends on it. */
 static void test_flipped_bits_never_change_content(void **state) {
     (void)state;
     uint8_t data[400], packed[1000];
@@ -134,7 +133,7 @@ static void test_flipped_bits_never_change_content(void **state) {
     }
 }
 
-/* 64 MB of zeros in 64 kB: refused after the limit, not unpacked. */
+/* 64 MB of zeros in 64 kB are refused at the limit, before they are unpacked. */
 static void test_the_limit_bounds_memory(void **state) {
     (void)state;
     enum { BIG = 64 << 20, LIMIT = 1 << 20 };
@@ -155,21 +154,12 @@ static void test_what_cannot_be_read(void **state) {
     CHECK_FAILS(ll_file_map(&b, at("nothing")), LL_EIO, "nothing: No such file");
     CHECK_FAILS(ll_file_read(&b, folder, 10), LL_EIO, "is a folder");
     CHECK_FAILS(ll_file_map(&b, folder), LL_EIO, "is a folder");
-    CHECK_OK(ll_file_read(&b, "/dev/null", 10)); /* read, though it has no size */
+    CHECK_OK(ll_file_read(&b, "/dev/null", 10)); /* can be read, though its size is 0 */
     assert_int_equal(b.size, 0);
     ll_bytes_free(&b);
 }
 
 /* ---- Writing ---- */
-
-static int files_in(const char *path) {
-    int n = 0;
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
-    closedir(d);
-    return n;
-}
 
 static void test_an_abandoned_file_leaves_nothing(void **state) {
     (void)state;
@@ -186,7 +176,7 @@ static void test_an_abandoned_file_leaves_nothing(void **state) {
     expect_content(at("w/f"), (const uint8_t *)"old", 3);
 }
 
-/* A disk that is full after 100 kB: for this process no file may grow beyond. */
+/* A full disk: no file of this process may grow beyond 100 kB. */
 static void test_a_full_disk_keeps_the_old_file(void **state) {
     (void)state;
     static const size_t sizes[] = {100001, 150000, 3 << 20};
@@ -201,7 +191,7 @@ static void test_a_full_disk_keeps_the_old_file(void **state) {
     for (int i = 0; i < 3; i++) {
         setrlimit(RLIMIT_FSIZE, &full);
         const ll_status status = ll_file_write(at("full/f"), data, sizes[i]);
-        ll_writer *w = NULL; /* and piece by piece, going on after the failure */
+        ll_writer *w = NULL; /* and in pieces, continuing after the failure */
         const ll_status opened = ll_writer_open(&w, at("full/f"));
         ll_status put_status = LL_OK;
         for (size_t j = 0; j < sizes[i] / 1000 + 1 && w; j++)
@@ -238,7 +228,7 @@ static void test_a_link_stays_a_link(void **state) {
     CHECK_OK(ll_file_write(at("link"), "new", 3));
     expect_content(at("far/f"), (const uint8_t *)"new", 3);
     assert_true(!lstat(at("link"), &info) && S_ISLNK(info.st_mode));
-    /* Nor is a link followed that lies where the new file is written. */
+    /* A link in the place of the new file is not followed. */
     char temp[4200];
     snprintf(temp, sizeof temp, "%s.tmp-longline", at("g"));
     assert_int_equal(symlink(at("far/f"), temp), 0);
@@ -247,7 +237,7 @@ static void test_a_link_stays_a_link(void **state) {
     expect_content(at("g"), (const uint8_t *)"mine", 4);
 }
 
-/* What a killed program left is written over; two that write at once do not meet. */
+/* What a killed program left is overwritten. Two programs that write at the same time have files of their own. */
 static void test_writers_of_one_file(void **state) {
     (void)state;
     char temp[4200];
@@ -293,7 +283,7 @@ static void test_lists(void **state) {
     static const char *const expected[] = {"l/B", "l/a", "l/sub/0", "l/sub/deep/1", "l/y", "l/z"};
     for (int i = 0; i < 6; i++) put_file(at(files[i]), "", 0);
     assert_int_equal(symlink("z", at("l/y")), 0);       /* a link to a file counts */
-    assert_int_equal(symlink("..", at("l/sub/up")), 0); /* one to a folder would never end */
+    assert_int_equal(symlink("..", at("l/sub/up")), 0); /* one to a folder could lead in a circle */
     assert_int_equal(symlink("none", at("l/broken")), 0);
     CHECK_OK(ll_folder_list(&names, &n, at("l")));
     assert_int_equal(n, 6);
@@ -336,7 +326,7 @@ static void test_refused_memory_is_survived(void **state) {
     CHECK_OK(ll_folder_create(at("m")));
     put_file(at("m/packed"), packed, pack_gzip(packed, sizeof packed, data, sizeof data));
     assert_true(check_refused_memory(use_everything) >= 10);
-    assert_int_equal(files_in(at("m")), 3); /* packed, out, sub: no half-written neighbour */
+    assert_int_equal(files_in(at("m")), 3); /* packed, out, sub; no temporary file */
 }
 
 int main(void) {

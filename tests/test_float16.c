@@ -1,10 +1,10 @@
-/* Numbers of 16 bits against the definition of their bits. */
+/* 16-bit numbers against the definition of their bits. */
 #include <math.h>
 
 #include "base/safetensors.h"
 #include "test.h"
 
-/* Sign, exponent and fraction of E and F bits. */
+/* The value of a pattern with a sign, E bits of exponent and F bits of fraction. */
 static double defined(unsigned bits, int E, int F) {
     const int bias = (1 << (E - 1)) - 1, e = (int)(bits >> F) & ((1 << E) - 1), f = (int)bits & ((1 << F) - 1);
     const double sign = bits >> 15 ? -1 : 1;
@@ -12,7 +12,7 @@ static double defined(unsigned bits, int E, int F) {
     return sign * (e ? ldexp(1 + ldexp(f, -F), e - bias) : ldexp(f, 1 - bias - F));
 }
 
-/* All patterns are read as defined, and come back. */
+/* Each pattern is read as defined and written back unchanged. */
 static void check_patterns(enum ll_dtype dtype, int E, int F) {
     for (unsigned bits = 0; bits < 65536; bits++) {
         const float x = ll_float16_to_float(dtype, (uint16_t)bits);
@@ -26,7 +26,7 @@ static void check_patterns(enum ll_dtype dtype, int E, int F) {
     }
 }
 
-/* Between neighbours the nearer one is taken, in the middle the even one. */
+/* Between two neighbours the nearer one is taken, and the even one in the middle. */
 static void check_rounding(enum ll_dtype dtype, unsigned infinity) {
     for (unsigned bits = 0; bits + 1 < infinity; bits++) {
         const float a = ll_float16_to_float(dtype, (uint16_t)bits);

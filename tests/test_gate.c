@@ -1,5 +1,6 @@
-/* A gate for each token and head: outputs against the definition in double, all gradients against central differences
- * of it, streams, calls that hand the state on, and the constant decay as a gate that is the same for all tokens. */
+/* A gate for each token and head. Outputs are compared with the definition in double, all gradients with central
+ * differences of it. Streams, calls that pass the state on, and a constant decay as a gate that is the same for all
+ * tokens. */
 #include <math.h>
 
 #include "attention/attention_stream.h"
@@ -70,7 +71,7 @@ static definition *definition_create(ll_kernel kernel, int decayed, uint64_t see
     for (int i = 0; i < TENSORS; i++)
         for (int n = 0; n < H * T * width_of(i); n++) {
             const double x = 0.7 * draw_normal(&seed);
-            /* Most gates nearly open, some nearly closed. */
+            /* most gates nearly open, some nearly closed */
             d->x[i][n] = (double)(float)(i < 4 ? x : n % 17 == 5 ? -9 : -0.2 * x * x);
         }
     return d;
@@ -115,7 +116,7 @@ static ll_attention_config config_of(ll_kernel kernel, const float *decay) {
     return c;
 }
 
-/* In one call, or in two that hand the state on. */
+/* In one call, or in two that pass the state on. */
 static void run(const ll_attention *op, tensors *t, int cut, float *ddecay) {
     size_t floats;
     const int from[3] = {0, cut, T};
@@ -194,7 +195,7 @@ static void test_against_definition(void **state) {
     ll_set_threads(0);
 }
 
-/* A gate of log r everywhere is a decay of r; rope-linear has gates in numerator and denominator. */
+/* A gate of log r for every token is a decay of r. rope-linear has gates in numerator and denominator. */
 static void test_constant_gates(void **state) {
     (void)state;
     static const ll_position positions[] = {LL_POSITION_NONE, LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR};

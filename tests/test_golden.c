@@ -1,6 +1,6 @@
-/* Golden cases: attention calls with outputs and gradients from the papers' own codes, in ../shared/golden (or
- * $LL_SHARED/golden). Every case whose mechanism exists runs in tiles of several sizes, backward, and as a stream where
- * it can be one; every other is refused by name. None is skipped silently. */
+/* Golden cases: attention calls with outputs and gradients made by the papers' own programs, in ../shared/golden (or
+ * $LL_SHARED/golden). Each case whose operator exists runs in tiles of several sizes, backward, and as a stream if it
+ * can be one. All other cases are refused by name. None is skipped silently. */
 #include <dirent.h>
 #include <unistd.h>
 
@@ -40,7 +40,7 @@ static double number(const ll_safetensors *file, const char *key) {
     return text ? ll_scan_number(text, NULL) : 0;
 }
 
-/* What this version has; the rest is refused. */
+/* Does this version have the kernel? Other cases are refused. */
 static int kernel_exists(const ll_safetensors *file) {
     static const char *const kernels[] = {"exact", "softmax-pos", "softmax-hyp", "softmax-trig", "gauss-trig",
                                           "relu",  "elu1",        "exp",         "sigmoid",      "abs",
@@ -58,17 +58,17 @@ static int position_exists(const ll_safetensors *file) {
     return 0;
 }
 
-/* NULL, or why no stream can compute this case. */
+/* NULL, or the reason why no stream can compute this case. */
 static const char *future(const ll_safetensors *file) {
     const int whole = is(file, "key_max", "sequence") || is(file, "key_max", "batch");
     if (!is(file, "causal", "1")) return "not causal";
     if (strncmp(ll_safetensors_meta(file, "kernel"), "softmax-", 8) || !whole) return NULL;
     if (number(file, "feature_eps") == 0 && is(file, "den", "sum")) return NULL;
-    if (is(file, "position", "relative-s2")) return NULL; /* its keys are learnt, and known beforehand */
+    if (is(file, "position", "relative-s2")) return NULL; /* its keys are parameters, known in advance */
     return "its stabiliser looks at all keys";
 }
 
-/* The tensor of `out` against the golden one. */
+/* Compares this tensor of `out` with the golden one. */
 static void check_tensor(const char *what, const ll_safetensors *got, const ll_safetensors *golden, const char *name) {
     const ll_st_tensor *a = ll_safetensors_find(got, name), *b = ll_safetensors_find(golden, name);
     const double tolerance = number(golden, *name == 'y' ? "tolerance_float32_y" : "tolerance_float32_grad");
@@ -89,7 +89,7 @@ static void check_tensor(const char *what, const ll_safetensors *got, const ll_s
     free(y);
 }
 
-/* One run of `longline attend`'s function; every gradient that the case has. */
+/* One run of the function behind `longline attend`, with every gradient that the case has. */
 static void run_form(const char *path, const char *name, const ll_safetensors *golden, int streaming, int tile) {
     ll_safetensors *got;
     char what[200];

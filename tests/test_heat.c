@@ -1,4 +1,4 @@
-/* Matrices as colours, and bands around curves: pixels are where the numbers are. */
+/* Matrices as colours, and bands around curves: the pixels are where the numbers are. */
 #include "folder.h"
 
 #include <cairo/cairo.h>
@@ -7,10 +7,10 @@
 
 typedef struct {
     int count, width, height;
-    double x, y; /* the middle of the pixels of one colour */
-} spot;
+    double x, y; /* the centre of the pixels of one colour */
+} area;
 
-/* Blending rounds. */
+/* Blending may round. */
 static int is_near(unsigned a, unsigned b) {
     int most = 0;
     for (int shift = 0; shift < 24; shift += 8) {
@@ -20,10 +20,10 @@ static int is_near(unsigned a, unsigned b) {
     return most <= 1;
 }
 
-static spot find_colour(const char *path, unsigned rgb) {
+static area find_colour(const char *path, unsigned rgb) {
     cairo_surface_t *s = cairo_image_surface_create_from_png(path);
     assert_int_equal(cairo_surface_status(s), CAIRO_STATUS_SUCCESS);
-    spot found = {.width = cairo_image_surface_get_width(s), .height = cairo_image_surface_get_height(s)};
+    area found = {.width = cairo_image_surface_get_width(s), .height = cairo_image_surface_get_height(s)};
     const unsigned char *data = cairo_image_surface_get_data(s);
     for (int y = 0; y < found.height; y++)
         for (int x = 0; x < found.width; x++) {
@@ -37,24 +37,24 @@ static spot find_colour(const char *path, unsigned rgb) {
     return found;
 }
 
-/* The strongest number of each panel is darkest; places are those of rows and columns. */
+/* The largest number of each panel is darkest, and cells are at their rows and columns. */
 static void test_colours(void **state) {
     (void)state;
     float a[] = {0, 0, 4, 0, 0, 0, 0, 0, 1}, b[] = {-9, 0, 0, 0};
     const ll_panel panels[] = {{"a", 3, 3, a}, {"b", 2, 2, b}};
     ll_heat_map m = {.title = "t", .n = 1, .panels = panels};
     CHECK_OK(ll_heat_map_write(&m, at("a.png")));
-    spot most = find_colour(at("a.png"), 0x08306b), middle = find_colour(at("a.png"), 0x6aa5d6);
-    assert_true(most.count > 10000 && middle.count > 10000); /* a quarter of it: half way along the colours */
+    area most = find_colour(at("a.png"), 0x08306b), middle = find_colour(at("a.png"), 0x6aa5d6);
+    assert_true(most.count > 10000 && middle.count > 10000); /* a quarter of the value has half of the colour */
     assert_true(fabs(most.x - middle.x) < 3 && most.y < middle.y - 300);
     assert_int_equal(find_colour(at("a.png"), 0x7f2704).count, 0);
     m.n = 2;
     CHECK_OK(ll_heat_map_write(&m, at("ab.png")));
-    spot negative = find_colour(at("ab.png"), 0x7f2704);
+    area negative = find_colour(at("ab.png"), 0x7f2704);
     most = find_colour(at("ab.png"), 0x08306b);
     assert_true(negative.count > 5000 && most.count > 5000);
     assert_true(negative.x > most.x && negative.width == 960);
-    a[0] = a[1] = a[3] = a[4] = a[5] = a[6] = a[7] = 3, a[8] = 3.5f; /* from 3 to 4, then: half way is half way */
+    a[0] = a[1] = a[3] = a[4] = a[5] = a[6] = a[7] = 3, a[8] = 3.5f; /* from 3 to 4: half way is half */
     m.shades = LL_SHADES_RANGE, m.n = 1;
     CHECK_OK(ll_heat_map_write(&m, at("stretched.png")));
     assert_true(find_colour(at("stretched.png"), 0x6aa5d6).count > 10000);
@@ -65,7 +65,7 @@ static void test_colours(void **state) {
     CHECK_OK(ll_heat_map_write(&m, at("a.svg")));
 }
 
-/* NaN and all zeros are drawn as nothing. */
+/* NaN and matrices of zeros leave the panel empty. */
 static void test_strange_numbers(void **state) {
     (void)state;
     float none[] = {0, 0}, strange[] = {NAN, INFINITY, 1, 0};
@@ -89,10 +89,10 @@ static void test_refusals(void **state) {
     CHECK_FAILS(ll_heat_map_write(&m, at("a.png")), LL_EINVAL, "pixels");
     m.height = 0;
     CHECK_FAILS(ll_heat_map_write(&m, at("nowhere/a.png")), LL_EIO, "nowhere");
-    assert_int_equal(access(at("a.png"), R_OK) == 0, 1); /* of the first test: what fails leaves a picture alone */
+    assert_int_equal(access(at("a.png"), R_OK) == 0, 1); /* a failure leaves the old picture */
 }
 
-/* A band is pale in its curve's colour, above and below it; on a logarithmic axis it never leaves the plot. */
+/* A band is pale, in the colour of its curve, above and below it. On a logarithmic axis it stays within the plot. */
 static void test_bands(void **state) {
     (void)state;
     const double x[] = {1, 2, 3}, y[] = {2, 2, 2}, half[] = {1, 1, NAN}, *halves[] = {half};
@@ -100,17 +100,17 @@ static void test_bands(void **state) {
     ll_figure f = {.n = 1, .curves = &curve};
     const unsigned pale = 0xd6e8f3; /* 0x0072b2 at 0.16 over white */
     CHECK_OK(ll_figure_write(&f, at("plain.png")));
-    assert_true(find_colour(at("plain.png"), pale).count < 50); /* rims of letters */
+    assert_true(find_colour(at("plain.png"), pale).count < 50); /* edges of letters */
     f.deviation = halves;
     CHECK_OK(ll_figure_write(&f, at("band.png")));
-    const spot band = find_colour(at("band.png"), pale);
+    const area band = find_colour(at("band.png"), pale);
     assert_true(band.count > 5000);
     const double large[] = {50, 50, 50}, *all[] = {large};
     f.deviation = all, f.log_y = 1;
     CHECK_OK(ll_figure_write(&f, at("log.png")));
-    const spot log = find_colour(at("log.png"), pale), line = find_colour(at("log.png"), 0x0072b2);
+    const area log = find_colour(at("log.png"), pale), line = find_colour(at("log.png"), 0x0072b2);
     assert_true(log.count > band.count);
-    assert_true(fabs(log.y - line.y) < 12); /* as far down as up */
+    assert_true(fabs(log.y - line.y) < 12); /* as far below as above */
 }
 
 int main(void) {

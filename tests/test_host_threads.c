@@ -1,5 +1,5 @@
-/* Programs that call the library from threads of their own, each with its own models, and that fork after they
- * have used it: every result has the bits that one thread alone gets. ThreadSanitizer looks on in `make tsan`. */
+/* Programs that call the library from several threads, each with its own models, and that fork after they have used it.
+ * Each result has the same bits as from one thread alone. `make tsan` runs this under ThreadSanitizer. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ static int generate(ll_model *model, outcome *o) {
     return bad;
 }
 
-/* Also an error of this thread's own: the text is its, whatever others do. */
+/* Each thread also makes an error. Its text belongs to the thread. */
 static void *work(void *arg) {
     outcome *o = arg;
     char key[64];
@@ -102,7 +102,7 @@ static void test_eight_threads_with_models_of_their_own(void **state) {
     }
 }
 
-/* ThreadSanitizer has no new threads in a child of a process with threads. */
+/* ThreadSanitizer starts no threads in a child of a process with threads. */
 #ifndef __SANITIZE_THREAD__
 static void test_fork_after_use(void **state) {
     outcome before = {.kind = 1}, after = {.kind = 1};

@@ -1,4 +1,4 @@
-/* The reader of idx images: what it hands out, and every way in which its files can be wrong. */
+/* The reader of idx images: its batches, and all the ways in which its files can be wrong. */
 #include "inputs.h"
 
 #include "data/image/idx.h"
@@ -75,7 +75,7 @@ static void an_epoch_is_every_image_once(void **state) {
     ll_batch b;
     int seen[COUNT] = {0}, order[2][COUNT];
     CHECK_OK(ll_batch_create(&b, &c));
-    for (int i = 0; i < 20; i++) { /* three epochs; their borders are not those of batches */
+    for (int i = 0; i < 20; i++) { /* three epochs, which do not end where batches end */
         ll_reader_batch(r, &b, 9, i);
         for (int row = 0; row < 3; row++) {
             const int place = 3 * i + row, image = b.tokens[row * b.T];
@@ -93,7 +93,7 @@ static void an_epoch_is_every_image_once(void **state) {
 static void what_is_known_of_images(void **state) {
     (void)state;
     ll_config c = config();
-    c.model.classes = c.train.length = 0; /* left to the data */
+    c.model.classes = c.train.length = 0; /* taken from the data */
     ll_reader *r = opened(&c, "train");
     int width = 0, height = 0;
     size_t size = 0;
@@ -207,10 +207,10 @@ static void packed_images_are_the_same(void **state) {
 
 typedef struct {
     int of_labels;
-    size_t size;          /* of the file; what is beyond the right size is zeros */
-    int at;               /* -1: nothing changed */
-    uint32_t number;      /* the four bytes from there */
-    const char *words[3]; /* all of them in the error */
+    size_t size;          /* size of the file; zeros follow the right content */
+    int at;               /* -1: nothing is changed */
+    uint32_t number;      /* the new value of the four bytes there */
+    const char *words[3]; /* all are in the error */
 } wrong_file;
 
 static const wrong_file wrong[] = {
@@ -265,7 +265,7 @@ static void wrong_recipes_are_refused(void **state) {
     CHECK_FAILS(refused(&c, "train"), LL_EIO, "data.train-labels: ");
 }
 
-/* Labels that nobody names are those beside images with their published name. */
+/* If no labels are named, they are found beside images that have their published name. */
 static void labels_are_found_beside(void **state) {
     (void)state;
     static const char *const pairs[][2] = {{"train-images-idx3-ubyte", "train-labels-idx1-ubyte"},
@@ -289,12 +289,13 @@ static void labels_are_found_beside(void **state) {
             ll_batch_free(&b);
             ll_reader_free(r);
         }
-        c.data.train_labels = put("other", labels, sizeof labels - 1); /* what is named is taken */
+        c.data.train_labels = put("other", labels, sizeof labels - 1); /* named labels are used */
         CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "other");
     }
 }
 
-/* Any one bit of a header flipped, and any length: read within bounds, and refused by name or accepted. */
+/* One bit of a header is flipped, or the file has another length. The file is read within its bounds, and accepted or
+ * refused by name. */
 static void no_header_leads_astray(void **state) {
     (void)state;
     for (int bit = 0; bit < 128; bit++) {
@@ -319,7 +320,7 @@ static void no_header_leads_astray(void **state) {
 typedef struct {
     const char *name;
     int64_t count;
-    double mean;   /* of all pixels, as published, 0..255 */
+    double mean;   /* mean of all pixels, as published, 0..255 */
     int labels[5]; /* of the first images */
 } known_set;
 
@@ -365,7 +366,7 @@ static void check_known(const known_set *k) {
 
 static void real_images_are_read(void **state) {
     (void)state;
-    const int fast = getenv("LL_FAST") != NULL; /* then the small files alone */
+    const int fast = getenv("LL_FAST") != NULL; /* then only the small files */
     for (int i = fast; i < 4; i += 1 + fast) check_known(&known[i]);
 }
 

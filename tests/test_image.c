@@ -6,7 +6,7 @@
 
 /* ---- Sizes ---- */
 
-/* One row or column to another size, from the definition, in double. */
+/* Resizes one row or column by the definition, in double. */
 static void expect_axis(const uint8_t *from, int n, int m, uint8_t *to) {
     const double scale = (double)n / m, spread = scale > 1 ? scale : 1;
     for (int i = 0; i < m; i++) {
@@ -34,7 +34,7 @@ static void sizes_by_definition(void **state) {
             for (int y = 0; y < h; y++) column[y] = rows[y][x];
             expect_axis(column, h, H, out);
             for (int y = 0; y < H; y++)
-                assert_true(abs(out[y] - to[y * W + x]) <= 1); /* a tie may be rounded elsewhere */
+                assert_true(abs(out[y] - to[y * W + x]) <= 1); /* a tie may be rounded the other way */
         }
         memset(from, 77, sizeof from);
         ll_resize(r, from, to);
@@ -235,7 +235,7 @@ static void wrong_records_are_refused(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "train.length=1024");
 }
 
-/* The first test images in colour against the same in gray. */
+/* The first test images in colour, against the same images in gray. */
 static void real_images_agree(void **state) {
     (void)state;
     char *colour = shared("cifar10/test_batch_first1000.bin.xz");

@@ -1,4 +1,5 @@
-/* Scores and embeddings against ll_model_logp and their definitions; no result depends on company or threads. */
+/* Scores and embeddings against ll_model_logp and their definitions. No result depends on the other sequences or on
+ * threads. */
 #include "base/memory.h"
 #include "models.h"
 
@@ -35,7 +36,7 @@ static float *scores_of(ll_model *m, const int *tokens, const int *of, int rows,
     return logp;
 }
 
-/* What ll_model_logp says of the token that comes, and 0 where nothing is said: the same bits. */
+/* A score has the bits of ll_model_logp's number for the next token, and 0 where nothing is predicted. */
 static void test_scores(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
@@ -70,7 +71,7 @@ static const char *keys_of(int v) {
     return v < VARIANTS ? variants[v] : classifiers[v - VARIANTS];
 }
 
-/* Means, firsts and lasts are those of all vectors. */
+/* mean, first and last are taken from all vectors. */
 static void test_pooling(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS + CLASSIFIERS; v++) {
@@ -108,7 +109,7 @@ static void copy_parameters(const ll_model *to, const ll_model *from) {
             if (!strcmp(a.name, b.name)) memcpy(a.data, b.data, (size_t)a.rows * (size_t)a.cols * sizeof(float));
 }
 
-/* Layer k is what a model of k layers without a final norm gives. */
+/* Layer k gives what a model of k layers without a final norm gives. */
 static void test_layers(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS + CLASSIFIERS; v++) {
@@ -131,7 +132,8 @@ static void test_layers(void **state) {
     }
 }
 
-/* What enters the first block is the row of the table; what leaves the last, times the table, is the logits. */
+/* Before the first block the vector is a row of the embedding. After the last, times the embedding, it is the
+ * logits. */
 static void test_ends(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
@@ -162,7 +164,8 @@ static void test_ends(void **state) {
     }
 }
 
-/* A class token is the first, and what a classifier that pools the first reads: head and softmax give its classes. */
+/* A CLS token is the first token. A classifier that pools the first token reads its vector: head and softmax give the
+ * classes. */
 static void test_class_token(void **state) {
     (void)state;
     for (int v = 0; v < CLASSIFIERS; v++) {
@@ -186,7 +189,7 @@ static void test_class_token(void **state) {
     }
 }
 
-/* Sequence b of a batch and the same one alone, without padding: the same bits. */
+/* Sequence b of a batch and the same sequence alone, without padding, give the same bits. */
 static void check_alone(const char *keys, ll_model *m, const int *tokens, const int *of, int rows, int columns) {
     const size_t C = (size_t)ll_model_size(m).width, V = (size_t)ll_model_size(m).classes, wide = (size_t)columns;
     const int lm = !V;
@@ -222,7 +225,7 @@ static void test_alone(void **state) {
     }
 }
 
-/* Also where rows pass in chunks of which the last has one. */
+/* The same with several chunks of rows, of which the last has one row. */
 static void test_alone_in_chunks(void **state) {
     (void)state;
     static const int of[2] = {WIDE, 505}, one[1] = {1025};
@@ -237,7 +240,7 @@ static void test_alone_in_chunks(void **state) {
     }
 }
 
-/* And where a chunk's logits are made in two parts, the second of one row. */
+/* The same where a chunk's logits are made in two parts, the second of one row. */
 static void test_alone_in_parts(void **state) {
     (void)state;
     enum { LONG = 1040 };
@@ -275,7 +278,7 @@ static void test_threads(void **state) {
     }
 }
 
-/* A stream that is fed in pieces scores as the whole does. */
+/* A stream that is fed in pieces gives the scores of the whole. */
 static void test_stream(void **state) {
     (void)state;
     enum { LONG = 1000 };
@@ -297,7 +300,7 @@ static void test_stream(void **state) {
             check_close(variants[v], LONG, logp, expected, 5e-5);
             assert_true(logp[0] == 0);
         }
-        /* A feed in between is as good as a score. */
+        /* feeding tokens in between changes no score */
         float *next = calloc((size_t)m->c->model.vocab, sizeof *next);
         ll_stream_reset(stream);
         CHECK_OK(ll_stream_feed(stream, tokens, 400, next));
@@ -345,7 +348,7 @@ static void enlarge(const ll_model *m, const char *name, float value) {
             m->data[m->param[i].offset + (size_t)j] = value;
 }
 
-/* Weights that are finite and give numbers that are not. */
+/* Finite weights that give results which are not finite. */
 static void test_diverged(void **state) {
     (void)state;
     ll_model *m = tiny_model(variants[0]), *classifier = tiny_model(classifiers[1]);

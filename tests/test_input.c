@@ -1,10 +1,10 @@
-/* Sequences from files: what is in them, in order, whole or in pieces, packed or not; and what is refused. */
+/* Sequences from files: their content and order, whole or in pieces, compressed or not. Wrong files are refused. */
 #include <fcntl.h>
 
 #include "base/random.h"
 #include "inputs.h"
 
-/* All sequences of some files as one text: "id|line|label|text\n", pieces put together. */
+/* All sequences of some files as one text, "id|line|label|text\n", with their pieces joined. */
 static ll_status listing(char *out, size_t capacity, const ll_input_options *how, int n, const char *const *paths) {
     ll_input *in = NULL;
     ll_sequence s;
@@ -26,7 +26,7 @@ static ll_status listing(char *out, size_t capacity, const ll_input_options *how
     }
     if (!status) {
         assert_false(open);
-        /* The end stays the end. */
+        /* after the end comes the end again */
         CHECK_OK(ll_input_next(in, &s, &found));
         assert_false(found);
     }
@@ -36,7 +36,7 @@ static ll_status listing(char *out, size_t capacity, const ll_input_options *how
 
 static const ll_input_format AUTO = LL_INPUT_AUTO;
 
-/* The same listing for pieces of any size, and packed. */
+/* The listing does not depend on the size of pieces or on compression. */
 static void check_listing(ll_input_format format, const char *data, size_t size, const char *expected) {
     static const size_t pieces[] = {0, 1, 2, 3, 7};
     char out[4000];
@@ -136,7 +136,7 @@ static void test_whole(void **state) {
     assert_string_equal(out, expected);
 }
 
-/* Files of different kinds after each other; lines are then named with their file. */
+/* Files of different kinds, one after the other. Errors then name the file beside the line. */
 static void test_files(void **state) {
     (void)state;
     char out[4000], expected[4000];
@@ -190,7 +190,7 @@ static void test_images(void **state) {
     CHECK_FAILS(image_listing(out, 28, 12), LL_EFORMAT, "bytes follow the last label");
     CHECK_FAILS(image_listing(out, 12, 11), LL_EFORMAT, "ends at byte 12");
     CHECK_FAILS(image_listing(out, 28, 7), LL_EFORMAT, "labels");
-    /* By the first bytes alone. */
+    /* the first bytes tell the format */
     const char *path = put("auto", images, 28);
     const ll_input_options how = {.piece = 16};
     CHECK_OK(listing(out, sizeof out, &how, 1, &path));
@@ -227,7 +227,7 @@ static void test_pictures(void **state) {
     CHECK_FAILS(listing(out, sizeof out, &how, 1, &path), LL_EFORMAT, "picture.png: not a PNG file");
 }
 
-/* A damaged archive is noticed when it is reached, and named. */
+/* Damage in an archive is noticed where it is, and the error names the file. */
 static void test_damage(void **state) {
     (void)state;
     char text[9000], out[20000];

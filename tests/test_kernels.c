@@ -1,13 +1,12 @@
-/* Every row kernel of every tier of this machine against double precision: sizes around the vector
- * width, unaligned addresses, guard bytes, extremes. Products are in test_products.c, rotations in
- * test_rotate.c. */
+/* Every row kernel of every tier of this machine against double precision: sizes around the vector width, unaligned
+ * addresses, guard bytes, extreme values. test_products.c tests products, test_rotate.c rotations. */
 #include "everywhere.h"
 
 #include <float.h>
 
 static const double EPS = FLT_EPSILON;
 
-/* The distance of floats at x. */
+/* The distance between neighbouring floats at x. */
 static double ulp(double x) {
     const float a = fabsf((float)x);
     if (isinf(a)) return ldexp(1, 104);
@@ -27,7 +26,7 @@ static void reductions(const ll_kernels *k, size_t n, size_t shift, uint64_t see
     near(k->name, "dot", n, 0, seed, k->dot(n, x.p, y.p), dot, slack * terms);
     near(k->name, "sum", n, 0, seed, k->sum(n, x.p), sum, slack * absolute);
     near(k->name, "max", n, 0, seed, k->max(n, x.p), max, 0);
-    for (size_t i = 0; i < n; i++) { /* the largest at every place, all others -inf */
+    for (size_t i = 0; i < n; i++) { /* the largest at each index, all others -inf */
         for (size_t j = 0; j < n; j++) y.p[j] = -INFINITY;
         y.p[i] = -1e30f;
         near(k->name, "max", n, i, seed, k->max(n, y.p), -1e30f, 0);
@@ -70,7 +69,7 @@ static void test_updates(void **state) {
     everywhere(updates);
 }
 
-/* 2 ulp; below FLT_MIN results may be denormal or 0. */
+/* 2 ulp; below FLT_MIN a result may be denormal or 0 */
 static double two_ulp(double exact) {
     return fabs(exact) < FLT_MIN ? FLT_MIN : 2 * ulp(exact);
 }
@@ -79,7 +78,7 @@ static double gelu_exact(double x) {
     return x < -40 ? 0 : x * 0.5 * erfc(-x / sqrt(2));
 }
 
-/* Every 1021st float there is, and the special ones. */
+/* Every 1021st float, and the special ones. */
 static void everywhere_on_the_line(const ll_kernels *k, const char *name, void (*fn)(size_t, const float *, float *),
                                    double (*definition)(double)) {
     enum { BLOCK = 4096 };
@@ -112,8 +111,8 @@ static void test_ranges(void **state) {
     }
 }
 
-/* In place gives the same bits, and so does any place in the vector: no result may depend on what else
- * is in the row. */
+/* Results are the same bits in place and at any index of the vector: none may depend on the other numbers of the
+ * row. */
 static void exponentials(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     uint64_t from = seed;
     guarded x = guard_random(n, shift, &from), y = guard(n, 3 - shift);
@@ -147,7 +146,7 @@ static void test_exponentials(void **state) {
     everywhere(exponentials);
 }
 
-/* y 2^e = exp(x - shift), the largest y in (1/2, 1]; a larger neighbour changes e and no bit of a fraction. */
+/* y 2^e = exp(x - shift), with the largest y in (1/2, 1]. A larger neighbour changes e, but no bit of the fraction. */
 static void powers(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     uint64_t from = seed;
     guarded x = guard_random(n + 1, shift, &from), y = guard(n, 3 - shift), z = guard(n + 1, shift);
@@ -178,7 +177,7 @@ static void test_powers(void **state) {
     (void)state;
     everywhere(powers);
     const ll_kernels *k;
-    for (int t = 0; (k = tier_at(t)); t++) { /* nothing at all; next to nothing; NaN is not hidden */
+    for (int t = 0; (k = tier_at(t)); t++) { /* no number; one number; NaN must show */
         float x[20], y[20];
         for (int i = 0; i < 20; i++) x[i] = -INFINITY;
         assert_int_equal(k->exp2_rows(20, 3, x, y), 0);
@@ -305,7 +304,7 @@ static void losses(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     const double expect = log(total) + top - was.p[target];
     near(k->name, "softmax_loss", n, (size_t)target, seed, loss, expect, 4 * EPS * (1 + fabs(expect)));
     for (size_t i = 0; i < n; i++) {
-        const double t = (double)was.p[i] - top; /* rounds in float before exp */
+        const double t = (double)was.p[i] - top; /* x - top is rounded to float before exp */
         const double g = weight * (exp(t) / total - ((int)i == target));
         near(k->name, "softmax_loss gradient", n, i, seed, x.p[i], g,
              weight * EPS * (4 * ((int)i == target) + (8 + fabs(t)) * exp(t) / total) + FLT_MIN);
@@ -343,7 +342,7 @@ static void test_steps(void **state) {
     everywhere(steps);
 }
 
-/* A name picks a tier or is refused, and NULL gives back the default. */
+/* A name selects a tier or is refused. NULL selects the default again. */
 static void test_choice(void **state) {
     (void)state;
     const char *best = ll_cpu();

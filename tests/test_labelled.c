@@ -1,4 +1,4 @@
-/* Texts with classes: TSV, CSV, folders; what is wrong with them; reviews of films. */
+/* Texts with classes from TSV, CSV and folders; wrong files; the IMDB reviews. */
 #include "inputs.h"
 
 #include <sys/stat.h>
@@ -81,7 +81,7 @@ static void folders_of_classes(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "a,b");
 }
 
-/* Sorted files: what is held out has both classes, and no example is in both splits. */
+/* Files are sorted by class. Still, held-out examples have both classes, and no example is in both splits. */
 static void held_out_examples_are_drawn(void **state) {
     (void)state;
     static char text[3000], seen[200];
@@ -161,7 +161,7 @@ static void real_reviews_are_read(void **state) {
         ll_reader_eval_batch(r, &b, i);
         positive += b.targets[0];
         if (b.lengths[0] > longest) longest = b.lengths[0];
-        assert_true(b.targets[0] == (i >= 12500)); /* sorted */
+        assert_true(b.targets[0] == (i >= 12500)); /* sorted by class */
     }
     assert_int_equal(positive, 12500);
     assert_int_equal(longest, 13704);

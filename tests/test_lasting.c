@@ -1,5 +1,5 @@
-/* What is made once and used for long: under another instruction tier, while another thread changes the number of
- * threads, after memory was refused, for a million tokens. */
+/* Objects that are made once and used for long: under another instruction tier, while another thread changes the number
+ * of threads, after memory was refused, for a million tokens. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <time.h>
@@ -30,7 +30,7 @@ static ll_attention *made(ll_kernel kernel, int causal, int H, int D, int E) {
     return op;
 }
 
-/* One call's tensors. */
+/* The tensors of one call. */
 typedef struct {
     float *q, *k, *v, *y;
     ll_attention_call call;
@@ -102,7 +102,7 @@ static void note(void *arg, size_t i, int worker) {
     nanosleep(&(struct timespec){0, 100000}, NULL);
 }
 
-/* Scratch for two workers is for two, whatever the number of threads is by then. */
+/* Scratch for two workers is used by two, whatever the number of threads is later. */
 static void test_no_more_workers_than_asked_for(void **state) {
     (void)state;
     atomic_store(&largest, 0);
@@ -168,7 +168,7 @@ static void test_a_memory_that_could_not_be_filled_is_empty(void **state) {
 
 enum { LONG = 1000000 };
 
-/* Values that are all alike: whatever the weights, y is one of them. */
+/* All values are equal. Then y is this value, whatever the weights are. */
 static void test_sums_of_a_million(void **state) {
     (void)state;
     enum { D = 2, E = 3, M = 4, LAST = 8 };

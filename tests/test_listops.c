@@ -1,4 +1,4 @@
-/* ListOps: values by another definition, files of both forms, the generator. */
+/* ListOps: values by a second definition, files of both forms, the generator. */
 #include "inputs.h"
 
 #include "data/synthetic/listops.h"
@@ -20,7 +20,7 @@ static void values_by_hand(void **state) {
         {"[MIN 4 2 9 ]", 2},
         {"( ( ( ( [MAX 4 ) 2 ) 9 ) ] )", 9},
         {"[MED 1 2 4 ]", 2},
-        {"[MED 1 2 5 9 ]", 3}, /* 3.5 */
+        {"[MED 1 2 5 9 ]", 3}, /* the median is 3.5 */
         {"[MED 9 1 ]", 5},
         {"[SM 9 9 9 ]", 7},
         {"[MAX 2 9 [MIN 4 7 ] 0 ]", 9},
@@ -44,7 +44,7 @@ static void values_by_hand(void **state) {
     strcat(deep, "1");
     for (int i = 0; i < 65; i++) strcat(deep, " ]");
     assert_int_equal(value_of(deep), -1);
-    assert_int_equal(value_of(deep + 4), -1); /* one bracket too many */
+    assert_int_equal(value_of(deep + 4), -1); /* one bracket more than is allowed */
 }
 
 static ll_config config(const char *path) {
@@ -94,7 +94,7 @@ static void wrong_files_are_refused(void **state) {
     }
 }
 
-/* What is drawn is read again, has the promised lengths and depth, and follows from the seed. */
+/* Generated expressions can be read again. They have the promised lengths and depth, and are a function of the seed. */
 static void generated_files(void **state) {
     (void)state;
     const ll_listops how = {.depth = 6, .arguments = 5, .least = 20, .most = 100};
@@ -145,7 +145,7 @@ static int stop_at_ten(int64_t done, int64_t total, void *arg) {
     return done == 10;
 }
 
-static void drawing_is_told_and_stopped(void **state) {
+static void drawing_reports_and_stops(void **state) {
     (void)state;
     int64_t calls = 0;
     CHECK_FAILS(ll_data_make("listops", at("stopped"), 300, 100, 1, stop_at_ten, &calls), LL_ESTOPPED, "stopped");
@@ -186,7 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_by_hand),          cmocka_unit_test(files_of_both_forms),
         cmocka_unit_test(wrong_files_are_refused), cmocka_unit_test(generated_files),
-        cmocka_unit_test(real_files_are_read),     cmocka_unit_test(drawing_is_told_and_stopped),
+        cmocka_unit_test(real_files_are_read),     cmocka_unit_test(drawing_reports_and_stops),
     };
     return cmocka_run_group_tests_name("listops", tests, make_folder, remove_folder);
 }

@@ -1,12 +1,12 @@
-/* Attention matrices by one-hot values: those of the definition, from tiles and from a stream; and of a model, what
- * its layers do. */
+/* Attention matrices by one-hot values: those of a call and of a stream are the definition's, and those of a model
+ * describe its layers. */
 #include "attention/operator.h"
 #include "base/memory.h"
 #include "drawn.h"
 #include "model/network.h"
 #include "models.h"
 
-/* Column j of the definition's matrix: the output for values that are 1 at j. */
+/* Column j of the definition's matrix is the output for values that are 1 at j. */
 static void definition(const oracle_case *o, double *A) {
     oracle_case one = *o;
     const int H = o->c.H, T = o->T, S = o->S;
@@ -21,7 +21,7 @@ static void definition(const oracle_case *o, double *A) {
     free(v), free(y);
 }
 
-/* Some rows, in any order, by derivatives. */
+/* Some rows, in any order, found by derivatives. */
 static void check_rows(const drawn *d, const ll_attention *op, const double *expected, uint64_t *seed) {
     const int H = d->config.H, T = d->o.T, S = d->o.S, count = draw_int(seed, 1, 12);
     int query[12];
@@ -68,7 +68,7 @@ static void test_operators(void **state) {
     assert_true(streamed > 0);
 }
 
-/* The matrix of a layer times its values is what the layer's attention gives. */
+/* The matrix of a layer times its values is the output of its attention. */
 static void check_model(const char *keys, int T) {
     ll_model *model = tiny_model(keys);
     const int H = model->c->model.heads, n = T + ll_model_cls_tokens(model), layer = model->c->model.layers - 1;

@@ -1,18 +1,19 @@
-/* Standard MIDI files: read event by event, in every way they can be wrong, and written. */
+/* Standard MIDI files: read event by event, wrong in every possible way, and written. */
 #include "midi_files.h"
 
-/* Format 0, 96 ticks: running status, a release as a strike without force, numbers of two bytes, a program. */
+/* Format 0, 96 ticks a quarter: running status, note-on with velocity 0 as note-off, numbers of two bytes, a
+ * program. */
 static void one_track_is_read(void **state) {
     (void)state;
     midi_file s = {0};
     add_head(&s, 0, 1, 96);
     open_track(&s);
-    ADD(&s, "\0\xc2\x28");                   /* channel 3 plays 40 */
-    ADD(&s, "\0\x92\x3c\x50");               /* 60 at 0 */
-    ADD(&s, "\x30\x40\x51");                 /* running: 64 at 48 */
-    ADD(&s, "\x30\x3c\0");                   /* released at 96 */
-    ADD(&s, "\x81\x40\x82\x40\x10");         /* 192 later, at 288, by a release proper */
-    ADD(&s, "\0\x99\x24\x7f\x0a\x89\x24\0"); /* a drum, 10 ticks */
+    ADD(&s, "\0\xc2\x28");                   /* program 40 on channel 3 */
+    ADD(&s, "\0\x92\x3c\x50");               /* key 60 at 0 */
+    ADD(&s, "\x30\x40\x51");                 /* running status: key 64 at 48 */
+    ADD(&s, "\x30\x3c\0");                   /* note-off at 96 */
+    ADD(&s, "\x81\x40\x82\x40\x10");         /* 192 later, at 288, a real note-off */
+    ADD(&s, "\0\x99\x24\x7f\x0a\x89\x24\0"); /* a drum of 10 ticks */
     ADD(&s, "\0\xff\x2f\0");
     close_track(&s);
     ll_score score = read_midi(&s);
@@ -24,7 +25,7 @@ static void one_track_is_read(void **state) {
     ll_score_free(&score);
 }
 
-/* What is not of notes is passed over: system exclusive in two parts, text, a soft pedal, bends, touches. */
+/* Events other than notes are skipped: system exclusive in two parts, text, soft pedal, pitch bends, aftertouch. */
 static void other_events_are_passed_over(void **state) {
     (void)state;
     midi_file s = {0};
@@ -34,19 +35,19 @@ static void other_events_are_passed_over(void **state) {
     ADD(&s, "\0\xff\1\4text\0\xff\x7f\0\0\xff\x59\2\0\0");
     ADD(&s, "\0\xb0\x43\x7f\0\x0b\x7f\0\xe0\0\x40\0\xd0\x10\0\xa0\x3c\x10");
     ADD(&s, "\5\x90\x3c\x50\5\x3c\0");
-    ADD(&s, "\0\xff\1\1x\2\x3e\x50"); /* running on after a meta event, as some programs write */
+    ADD(&s, "\0\xff\1\1x\2\x3e\x50"); /* running status after a meta event, as some programs write it */
     ADD(&s, "\3\xff\x2f\0");
     close_track(&s);
     ADD(&s, "behind the last track anything may come");
     ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 2);
     assert_note(&score, 0, 10, 15, 0, 60, 0x50);
-    assert_note(&score, 1, 17, 20, 0, 62, 0x50); /* never released: it ends with the track */
+    assert_note(&score, 1, 17, 20, 0, 62, 0x50); /* no note-off: the note ends with the track */
     ll_score_free(&score);
 }
 
-/* Tempos and meters of the first track, programs of a track or of its channel; a track without its end; a chunk
- * between. */
+/* Tempos and meters of the first track; programs of a track or its channel; a track without an end event; an unknown
+ * chunk. */
 static void tracks_are_one_piece(void **state) {
     (void)state;
     midi_file s = {0};
@@ -65,8 +66,8 @@ static void tracks_are_one_piece(void **state) {
     close_track(&s);
     ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 4);
-    assert_note(&score, 0, 0, 130, 7, 60, 0x42); /* the channel's, which another track told */
-    assert_note(&score, 1, 0, 20, 7, 60, 0x40);  /* and no release of another track ends it */
+    assert_note(&score, 0, 0, 130, 7, 60, 0x42); /* the channel's program, set in another track */
+    assert_note(&score, 1, 0, 20, 7, 60, 0x40);  /* no note-off of another track ends it */
     assert_note(&score, 2, 10, 20, 0x21, 60, 0x41);
     assert_note(&score, 3, 120, 130, 0x22, 60, 0x43);
     assert_int_equal(score.tempos, 2);
@@ -79,7 +80,7 @@ static void tracks_are_one_piece(void **state) {
     ll_score_free(&score);
 }
 
-/* A key that is struck while it sounds begins anew; one struck and released in no time is not heard. */
+/* A key struck while it sounds ends the first note and begins another. A note of length 0 is dropped. */
 static void keys_sound_once_at_a_time(void **state) {
     (void)state;
     midi_file s = {0};
@@ -94,21 +95,21 @@ static void keys_sound_once_at_a_time(void **state) {
     ll_score_free(&score);
 }
 
-/* What is released while the pedal is down sounds until it is lifted; not what is still pressed then, nor drums, nor
- * other channels. */
+/* Notes released while the pedal is down sound until it is lifted. This does not hold for keys still pressed then, for
+ * drums, or for other channels. */
 static void the_pedal_holds_notes(void **state) {
     (void)state;
     midi_file s = {0};
     add_head(&s, 0, 1, 96);
     open_track(&s);
-    ADD(&s, "\0\x90\x3c\x50\0\x91\x3c\x51\0\x99\x3c\x52\0\x90\x30\x53"); /* 60 thrice, 48 */
-    ADD(&s, "\5\xb0\x40\x40\0\xb9\x40\x7f");                             /* down at 5 */
-    ADD(&s, "\5\x90\x3c\0\0\x91\x3c\0\0\x99\x3c\0");                     /* released at 10 */
-    ADD(&s, "\5\xb0\x40\x50\0\x42\0\5\x40\x3f");                         /* lifted at 20, by 63 */
-    ADD(&s, "\5\x90\x30\0");                                             /* 48 released at 25 */
-    ADD(&s, "\0\x90\x32\x54\5\x32\0\0\xb0\x40\x7f");                     /* down in the tick of the release, 30 */
+    ADD(&s, "\0\x90\x3c\x50\0\x91\x3c\x51\0\x99\x3c\x52\0\x90\x30\x53"); /* key 60 three times, key 48 */
+    ADD(&s, "\5\xb0\x40\x40\0\xb9\x40\x7f");                             /* pedal down at 5 */
+    ADD(&s, "\5\x90\x3c\0\0\x91\x3c\0\0\x99\x3c\0");                     /* note-off at 10 */
+    ADD(&s, "\5\xb0\x40\x50\0\x42\0\5\x40\x3f");                         /* pedal up at 20, by the value 63 */
+    ADD(&s, "\5\x90\x30\0");                                             /* note-off of 48 at 25 */
+    ADD(&s, "\0\x90\x32\x54\5\x32\0\0\xb0\x40\x7f");                     /* down in the tick of the note-off, 30 */
     ADD(&s, "\5\xb0\x79\0");                                             /* reset at 35 */
-    ADD(&s, "\0\x90\x33\x55\0\xb0\x40\x7f\5\x90\x33\0\0\xb0\x40\0");     /* lifted in the tick of the release, 40 */
+    ADD(&s, "\0\x90\x33\x55\0\xb0\x40\x7f\5\x90\x33\0\0\xb0\x40\0");     /* up in the tick of the note-off, 40 */
     close_track(&s);
     ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 6);
@@ -122,21 +123,21 @@ static void the_pedal_holds_notes(void **state) {
     ll_score_free(&score);
 }
 
-/* A pedal is its channel's, in whatever track; it holds a key until that is struck again; one that is never lifted
- * holds to the end of all tracks. */
+/* A pedal belongs to its channel, in any track. It holds a note until its key is struck again. If it is never lifted,
+ * it holds notes to the end of all tracks. */
 static void pedals_belong_to_channels(void **state) {
     (void)state;
     midi_file s = {0};
     add_head(&s, 1, 3, 96);
     open_track(&s);
-    ADD(&s, "\0\x90\x3c\x50\5\x3c\0\x0b\x3c\x51\1\x3c\0"); /* 60 at 0 to 5, at 16 to 17 */
-    ADD(&s, "\0\x3e\x52\0\x3e\0");                         /* 62 at 17, released at once */
+    ADD(&s, "\0\x90\x3c\x50\5\x3c\0\x0b\x3c\x51\1\x3c\0"); /* key 60 from 0 to 5 and from 16 to 17 */
+    ADD(&s, "\0\x3e\x52\0\x3e\0");                         /* key 62 at 17, with its note-off at once */
     close_track(&s);
     open_track(&s);
     ADD(&s, "\4\xb0\x40\x7f\0\xb1\x40\x7f\1\x40\0");
     close_track(&s);
     open_track(&s);
-    ADD(&s, "\x0a\x91\x3c\x53\x0a\x3c\0\x0a\xff\x2f\0"); /* 60 on another channel, 10 to 20; the end at 30 */
+    ADD(&s, "\x0a\x91\x3c\x53\x0a\x3c\0\x0a\xff\x2f\0"); /* key 60 on another channel, 10 to 20; the end at 30 */
     close_track(&s);
     ll_score score = read_midi(&s);
     assert_int_equal(score.notes, 4);
@@ -221,7 +222,7 @@ static void wrong_files_are_refused(void **state) {
     ll_free(large);
 }
 
-/* A longer header than today's is read past. */
+/* A header longer than today's is read; the rest is skipped. */
 static void longer_headers_are_read(void **state) {
     (void)state;
     midi_file s = {0};
@@ -249,7 +250,7 @@ static void what_is_written_is_read_again(const ll_score *score) {
     ll_score_free(&grid);
 }
 
-/* More instruments than channels, drums, tempos and meters that change, notes that touch. */
+/* More instruments than channels, drums, changes of tempo and meter, notes without a gap between them. */
 static void any_score_is_written(void **state) {
     (void)state;
     ll_score s = {.division = LL_GRID};

@@ -1,12 +1,11 @@
-/* Models in files, what is random about a new one, and memory that runs out. */
+/* Models in files, the random parts of a new model, and memory that runs out. */
 #include <unistd.h>
 
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
 #include "base/memory.h"
+#include "folder.h"
 #include "models.h"
-
-static char path[] = "/tmp/ll-model-XXXXXX";
 
 static const char *const kinds[] = {
     "attention.kernel=favor position.type=permute position.decay=fixed model.tied-embedding=off",
@@ -37,15 +36,15 @@ static void check_same(const ll_model *a, const ll_model *b) {
     }
 }
 
-/* What is saved is what is loaded, to the last bit, and so are its results. */
+/* A loaded model has the same bits as the saved one, and gives the same results. */
 static void test_round_trip(void **state) {
     (void)state;
     for (int i = 0; i < KINDS; i++) {
         ll_model *model = tiny_model(kinds[i]), *back = NULL;
         float before[4 * 11], after[4 * 11];
         CHECK_OK(ll_model_redraw(model, 6));
-        CHECK_OK(ll_model_save(model, path));
-        CHECK_OK(ll_model_load(&back, path));
+        CHECK_OK(ll_model_save(model, at("model")));
+        CHECK_OK(ll_model_load(&back, at("model")));
         check_same(model, back);
         CHECK_OK(ll_model_logp(model, before, (const int[]){3, 1, 4, 1}, NULL, 1, 4));
         CHECK_OK(ll_model_logp(back, after, (const int[]){3, 1, 4, 1}, NULL, 1, 4));
@@ -56,7 +55,7 @@ static void test_round_trip(void **state) {
     }
 }
 
-/* Writes the file again with its header one space longer, so that no tensor is aligned. */
+/* Writes the file again with a header that is one space longer, so that no tensor is aligned. */
 static void shift(const char *from, const char *to) {
     ll_bytes file = {0};
     uint64_t header;
@@ -73,15 +72,14 @@ static void shift(const char *from, const char *to) {
     free(moved);
 }
 
-/* A loaded model lies in its file: no copy, nor does the file see what is written; and a file that another one
- * replaces, as all writers here do it, is still there for who has loaded it. */
+/* A loaded model is mapped from its file, without a copy. Writing to the model does not change the file. If another
+ * file replaces it, as all writers here do, the model keeps the old content. */
 static void test_mapped(void **state) {
     (void)state;
-    char other[64];
-    snprintf(other, sizeof other, "%s-shifted", path);
+    const char *other = at("other");
     ll_model *model = tiny_model(kinds[0]), *back = NULL, *third = NULL;
-    CHECK_OK(ll_model_save(model, path));
-    CHECK_OK(ll_model_load(&back, path));
+    CHECK_OK(ll_model_save(model, at("model")));
+    CHECK_OK(ll_model_load(&back, at("model")));
     assert_null(back->data);
     assert_non_null(back->file);
     const ll_st_tensor *t = ll_safetensors_find(back->file, "norm.gain");
@@ -90,37 +88,37 @@ static void test_mapped(void **state) {
     for (int i = 0; i < back->count; i++) inside += ll_model_tensor(back, i).data == t->data;
     assert_int_equal(inside, 1);
     ll_model_tensor(back, 2).data[0] += 1;
-    CHECK_OK(ll_model_load(&third, path));
+    CHECK_OK(ll_model_load(&third, at("model")));
     check_same(model, third);
     ll_model_tensor(back, 2).data[0] = ll_model_tensor(model, 2).data[0];
     ll_model_free(third);
 
-    shift(path, other);
+    shift(at("model"), other);
     CHECK_OK(ll_model_load(&third, other));
-    assert_null(third->file); /* copied, for floats have to be aligned */
+    assert_null(third->file); /* copied, because floats must be aligned */
     check_same(model, third);
     ll_model_free(third);
     unlink(other);
 
     third = tiny_model("train.seed=99");
-    CHECK_OK(ll_model_save(third, path));
+    CHECK_OK(ll_model_save(third, at("model")));
     check_same(model, back);
     ll_model_free(third);
     ll_model_free(model);
     ll_model_free(back);
 }
 
-/* A file like the saved one, but with one tensor left out, replaced or changed. */
+/* A file like the saved one, except that one tensor is left out, replaced or changed. */
 typedef struct {
     const char *tensor;
     enum { OMIT, RESHAPE, RETYPE, PATCH } how;
-    int32_t bits; /* PATCH: of the second element */
+    int32_t bits; /* PATCH: the bits of the second element */
 } change;
 
 static ll_status load_changed(change c, const char *format, const char *redraws, const char *recipe) {
     ll_safetensors *file = NULL;
     ll_st_writer *writer = NULL;
-    CHECK_OK(ll_safetensors_open(&file, path));
+    CHECK_OK(ll_safetensors_open(&file, at("model")));
     CHECK_OK(ll_st_writer_create(&writer));
     CHECK_OK(ll_st_meta(writer, "format", format ? format : "longline-model"));
     CHECK_OK(ll_st_meta(writer, "version", "1"));
@@ -140,8 +138,7 @@ static ll_status load_changed(change c, const char *format, const char *redraws,
         const int reshape = hit && c.how == RESHAPE;
         CHECK_OK(ll_st_add(writer, t->name, type, reshape ? 1 : t->rank, reshape ? flat : t->shape, data));
     }
-    char other[64];
-    snprintf(other, sizeof other, "%s-changed", path);
+    const char *other = at("other");
     CHECK_OK(ll_st_save(writer, other));
     ll_st_writer_free(writer);
     ll_safetensors_free(file);
@@ -154,14 +151,14 @@ static ll_status load_changed(change c, const char *format, const char *redraws,
     return status;
 }
 
-/* Everything a file can lack or have wrong is named. */
+/* An error names whatever a file lacks or has wrong. */
 static void test_wrong_files(void **state) {
     (void)state;
     static const char projection[] = "blocks.0.attention.projection", permutation[] = "blocks.1.attention.permutation";
     static const char query[] = "blocks.1.attention.query.weight", decay[] = "blocks.1.attention.decay";
     const int32_t nan = 0x7fc00000, two = 0x40000000;
     ll_model *model = tiny_model(kinds[0]);
-    CHECK_OK(ll_model_save(model, path));
+    CHECK_OK(ll_model_save(model, at("model")));
     ll_model_free(model);
     CHECK_OK(load_changed((change){0}, NULL, NULL, NULL));
     CHECK_FAILS(load_changed((change){0}, "other", NULL, NULL), LL_EFORMAT, "not a longline model");
@@ -184,11 +181,11 @@ static void test_wrong_files(void **state) {
     CHECK_FAILS(load_changed((change){decay, PATCH, two}, NULL, NULL, NULL), LL_EFORMAT, "decay");
 }
 
-/* A repeated entry is not a permutation, either. */
+/* With a repeated entry it is no permutation. */
 static void test_repeated_entry(void **state) {
     (void)state;
     ll_model *model = tiny_model(kinds[0]);
-    CHECK_OK(ll_model_save(model, path));
+    CHECK_OK(ll_model_save(model, at("model")));
     const int32_t first = model->attention[0]->c.permutation[0];
     ll_model_free(model);
     CHECK_FAILS(load_changed((change){"blocks.0.attention.permutation", PATCH, first}, NULL, NULL, NULL), LL_EFORMAT,
@@ -206,8 +203,8 @@ static ll_status everything(const ll_recipe *recipe) {
     if (!status) status = ll_stream_create(&stream, model);
     if (!status) status = ll_stream_feed(stream, (const int[]){1, 2}, 2, logp);
     if (!status) status = ll_model_logp(model, logp, (const int[]){1, 2}, NULL, 1, 2);
-    if (!status) status = ll_model_save(model, path);
-    if (!status) status = ll_model_load(&back, path);
+    if (!status) status = ll_model_save(model, at("model"));
+    if (!status) status = ll_model_load(&back, at("model"));
     ll_stream_free(stream);
     ll_workspace_free(ws);
     ll_model_free(model);
@@ -215,7 +212,7 @@ static ll_status everything(const ll_recipe *recipe) {
     return status;
 }
 
-/* Whichever allocation is refused, the call says so, and nothing leaks or is half made. */
+/* Whichever allocation is refused, the call returns LL_ENOMEM, nothing leaks and nothing is half made. */
 static void test_no_memory(void **state) {
     (void)state;
     ll_recipe *recipe = tiny_recipe(kinds[0]);
@@ -233,7 +230,8 @@ static void test_no_memory(void **state) {
     ll_recipe_free(recipe);
 }
 
-/* Rows of a block are orthogonal; lengths are those of normal vectors; directions have no preferred sign. */
+/* Rows of a block are orthogonal, their lengths are those of normal vectors, and no sign of a direction is
+ * preferred. */
 static void test_projection(void **state) {
     (void)state;
     enum { D = 6, M = 15, DRAWS = 2000 };
@@ -259,7 +257,7 @@ static void test_projection(void **state) {
         }
         first += W[0];
     }
-    /* E|w|^2 = D, E|w|^4 = D (D + 2); blocks are independent: E cos^2 = 1/D over their 72 pairs. */
+    /* E|w|^2 = D, E|w|^4 = D (D + 2). Blocks are independent: E cos^2 = 1/D over their 72 pairs. */
     assert_true(fabs(square / DRAWS / D - 1) < 0.02);
     assert_true(fabs(fourth / DRAWS / (D * (D + 2)) - 1) < 0.04);
     assert_true(fabs(cross / DRAWS / 72 * D - 1) < 0.05);
@@ -270,7 +268,8 @@ static void test_projection(void **state) {
     assert_memory_not_equal(a, b, sizeof a);
 }
 
-/* Cycles lie end to end; a random permutation of n has 1/1 + .. + 1/n of them, and 1 of length k in k. */
+/* Cycles are stored one after the other. A random permutation of n has 1/1 + .. + 1/n cycles on average, 1/k of them of
+ * length k. */
 static void test_permutation(void **state) {
     (void)state;
     enum { N = 20, DRAWS = 4000 };
@@ -291,7 +290,7 @@ static void test_permutation(void **state) {
     assert_true(fabs(fixed / DRAWS - 1) < 0.06);
 }
 
-/* Redraws change favor's projections as (seed, layer, count) say, and no other model. */
+/* Redraws change favor's projections by (seed, layer, count), and change no other model. */
 static void test_redraw(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=favor");
@@ -307,7 +306,7 @@ static void test_redraw(void **state) {
     ll_model_free(model);
 }
 
-/* New parameters: the deviation asked for, gains 1, biases 0; the same ones whatever else the model has. */
+/* New parameters have the deviation asked for; gains are 1, biases 0. They do not depend on what else the model has. */
 static void test_init(void **state) {
     (void)state;
     ll_recipe *recipe = tiny_recipe("model.width=64 model.init-std=0.05");
@@ -338,22 +337,11 @@ static void test_init(void **state) {
     ll_model_free(b);
 }
 
-static int make_path(void **state) {
-    (void)state;
-    const int file = mkstemp(path);
-    return file < 0 ? -1 : close(file);
-}
-
-static int remove_path(void **state) {
-    (void)state;
-    return unlink(path);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_mapped),    cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_repeated_entry), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_projection),
         cmocka_unit_test(test_permutation),    cmocka_unit_test(test_redraw),    cmocka_unit_test(test_init),
     };
-    return cmocka_run_group_tests(tests, make_path, remove_path);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
-/* Models as streams: the same numbers as the whole sequence, however it is cut; and tokens from logits. */
+/* Models as streams give the same numbers as the whole sequence, however it is divided. Tokens are sampled from
+ * logits. */
 #include "base/memory.h"
 #include "models.h"
 
@@ -30,7 +31,7 @@ static const char *const variants[] = {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants, T = 700 };
 
-/* After every piece of random size, the logits are those of the whole sequence. */
+/* After each piece of random size, the logits are those of the whole sequence. */
 static void check_cuts(ll_stream *stream, const int *tokens, const float *logp, int V, int most, uint64_t seed) {
     float *logits = calloc((size_t)V, sizeof *logits);
     double *expected = calloc((size_t)V, sizeof *expected);
@@ -70,7 +71,8 @@ static void test_cuts(void **state) {
     }
 }
 
-/* Single tokens, whose products are cut into slabs where they are large: the same bits for any threads. */
+/* Products of single tokens, which are cut into slabs if they are large, have the same bits on any number of
+ * threads. */
 static void test_threads(void **state) {
     (void)state;
     static const int threads[] = {1, 2, 5};
@@ -90,7 +92,7 @@ static void test_threads(void **state) {
     ll_model_free(model);
 }
 
-/* What a token costs: every weight of the blocks and the head once, and attention's state or keys. */
+/* The cost of a token: each weight of the blocks and the head once, and attention's state or keys. */
 static void test_cost(void **state) {
     (void)state;
     ll_model *linear = tiny_model(variants[0]), *favor = tiny_model(variants[1]), *softmax = tiny_model(variants[3]);
@@ -100,7 +102,7 @@ static void test_cost(void **state) {
     assert_true(ll_model_cost(softmax, 9).multiply_adds == 2 * (4 * 256 + feed + 2 * 9 * 16) + head);
     assert_int_equal(ll_model_cost(linear, 5).stream_bytes, 2 * 2 * 16 * 9 * 8);
     assert_int_equal(ll_model_cost(softmax, 5).stream_bytes, 2 * 5 * 32 * 4);
-    /* Keys and values of one head of two; a gated feed-forward layer. */
+    /* keys and values of one head for two heads of queries; a gated feed-forward layer */
     ll_model *grouped = tiny_model("attention.kernel=softmax model.kv-heads=1 model.activation=swiglu");
     const double weights = 16 * (16 + 8 + 8 + 16);
     assert_true(ll_model_cost(grouped, 9).multiply_adds == 2 * (weights + 1.5 * feed + 2 * 9 * 16) + head);
@@ -110,13 +112,13 @@ static void test_cost(void **state) {
     ll_model_free(softmax);
 }
 
-/* The kernels that papers compare with: some lack projections, all but softmax look at a fixed number of tokens. */
+/* The approximate kernels: some have no projections, and all but softmax read a fixed number of tokens. */
 static void test_cost_of_baselines(void **state) {
     (void)state;
     static const struct {
         const char *keys;
         int projections, T;
-        double head; /* of heads of 8 x 8 */
+        double head; /* for heads of 8 x 8 */
     } cases[] = {
         {"attention.kernel=value", 0, 50, 0},
         {"attention.kernel=local attention.window=9", 2, 50, 9 * 16},
@@ -145,7 +147,7 @@ static void test_cost_of_baselines(void **state) {
     ll_model_free(local);
 }
 
-/* A feed takes no memory, and a stream of a linear kernel never grows. */
+/* Feeding allocates nothing, and a stream of a linear kernel never grows. */
 static void test_constant_memory(void **state) {
     (void)state;
     ll_model *model = tiny_model(variants[0]);
@@ -167,7 +169,7 @@ static void test_constant_memory(void **state) {
     ll_model_free(model);
 }
 
-/* What cannot be fed is refused, and the stream is as before. */
+/* Tokens that cannot be fed are refused, and the stream is unchanged. */
 static void test_refusals(void **state) {
     (void)state;
     ll_model *classifier = tiny_model("model.task=classify"), *model = tiny_model(variants[3]);
@@ -184,7 +186,7 @@ static void test_refusals(void **state) {
     assert_int_equal(ll_stream_position(stream), 3);
     CHECK_OK(ll_stream_feed(stream, tokens, 697, again));
     CHECK_FAILS(ll_stream_feed(stream, tokens, 1, again), LL_EINVAL, "700");
-    /* Softmax keeps its keys: memory that is refused breaks the stream until it is reset. */
+    /* Softmax keeps its keys. If memory for them is refused, the stream fails until it is reset. */
     ll_stream_free(stream);
     CHECK_OK(ll_stream_create(&stream, model));
     ll_memory_fail_at(1);
@@ -222,7 +224,7 @@ static void check_shares(const float *logits, ll_sampling how, const double *exp
     }
 }
 
-/* Tokens come as often as they should, and those that are cut never. */
+/* Tokens are drawn with their probabilities. Tokens that are cut are never drawn. */
 static void test_sampling(void **state) {
     (void)state;
     float x[5];
@@ -236,7 +238,7 @@ static void test_sampling(void **state) {
     check_shares(x, how, (const double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
     how = (ll_sampling){.temperature = 1, .top_p = 0.8f, .seed = 4};
     check_shares(x, how, (const double[]){0, 0.4 / 0.85, 0.2 / 0.85, 0.25 / 0.85, 0});
-    how = (ll_sampling){.temperature = 1, .top_k = 3, .top_p = 0.7f, .seed = 4}; /* a share of what top_k leaves */
+    how = (ll_sampling){.temperature = 1, .top_k = 3, .top_p = 0.7f, .seed = 4}; /* of those that top_k leaves */
     check_shares(x, how, (const double[]){0, 0.4 / 0.65, 0, 0.25 / 0.65, 0});
     check_shares(x, (ll_sampling){.temperature = 0, .top_p = 1}, (const double[]){0, 1, 0, 0, 0});
     check_shares(x, (ll_sampling){.temperature = 1, .top_k = 1, .top_p = 1}, (const double[]){0, 1, 0, 0, 0});
@@ -244,7 +246,7 @@ static void test_sampling(void **state) {
     check_shares(x, (ll_sampling){.temperature = 1e-30f, .top_p = 1}, (const double[]){0, 1, 0, 0, 0});
 }
 
-/* Equal values at the cut: the first ones stay. Values that are no numbers are never drawn. */
+/* Among equal values at the cut the first ones stay. NaN is never drawn. */
 static void test_sampling_edges(void **state) {
     (void)state;
     const float equal[5] = {1, 1, 1, 1, 1}, strange[5] = {NAN, -INFINITY, 2, NAN, -3e38f};

@@ -1,4 +1,4 @@
-/* Music on the grid and as events: by hand, as a round trip, and in the files of real pieces. */
+/* Music on the grid and as events: by hand, forth and back, and from files of real pieces. */
 #include "midi_files.h"
 
 #include "base/random.h"
@@ -12,7 +12,7 @@ static ll_score two_notes(int64_t begin, int64_t end, int division) {
     return s;
 }
 
-/* In steps of a sixteenth, or, on the fine grid, of a third of it. */
+/* In sixteenths, or on the fine grid in thirds of sixteenths. */
 static void on(int fine, int64_t begin, int64_t end, int division, int64_t to_begin, int64_t to_end) {
     const int step = fine ? 1 : LL_THIRDS;
     ll_score s = two_notes(begin, end, division), grid = {0};
@@ -33,20 +33,20 @@ static void times_are_rounded(void **state) {
     on(0, 0, 120 * 99, 480, 0, 64); /* at most 64 */
     on(0, 7, 9, 1, 28, 36);
     on(0, 100, 220, 96, 4, 9);
-    on(0, 160, 320, 480, 1, 3); /* triplets of eighths: 1/3 and 2/3 of a quarter */
-    /* 40 ticks are a step of the fine grid, on which all of a beat's halves, thirds, quarters and sixths are. */
+    on(0, 160, 320, 480, 1, 3); /* triplets of eighths begin at 1/3 and 2/3 of a quarter */
+    /* 40 ticks are a step of the fine grid, which has all halves, thirds, quarters and sixths of a beat */
     on(1, 160, 320, 480, 4, 8);
     on(1, 120, 240, 480, 3, 6);
     on(1, 19, 59, 480, 0, 1);
     on(1, 20, 60, 480, 1, 2);
     on(1, 0, 5, 480, 0, 1);
     on(1, 40, 40 + 120 * 99, 480, 1, 1 + 192);
-    on(1, 341, 683, 1024, 4, 8); /* thirds of a division that has none */
+    on(1, 341, 683, 1024, 4, 8); /* a division that 3 does not divide */
     on(1, 7, 9, 1, 84, 108);
 }
 
-/* A stroke has no length, however fine the grid. */
-static void strokes_are_alike(void **state) {
+/* Drums have no length, however fine the grid. */
+static void drums_have_no_length(void **state) {
     (void)state;
     for (int fine = 0; fine < 2; fine++) {
         ll_score s = two_notes(960, 1960, 480), grid = {0};
@@ -82,7 +82,7 @@ static void words_have_their_numbers(void **state) {
     assert_int_equal(n, LL_METERS);
 }
 
-/* Every token has a word of its own, which is read as that token. */
+/* Every token has a word of its own, from which the token can be read. */
 static void the_vocabulary_is_fixed(void **state) {
     (void)state;
     static const struct {
@@ -130,18 +130,18 @@ static void the_vocabulary_is_fixed(void **state) {
     ll_free(tokens);
 }
 
-/* A pick-up of a quarter, two bars of 3/4 at another tempo, a bass, drums, and a note that another one cuts off. */
+/* A pick-up of a quarter, two bars of 3/4 at another tempo, a bass, drums, and a note that the next one cuts off. */
 static void a_piece_by_hand(void **state) {
     (void)state;
     ll_score s = {.division = 4}, grid = {0};
     CHECK_OK(ll_score_reserve(&s, 9, 5, 5));
     s.meter[0] = (ll_meter){.at = 0, .numerator = 1, .denominator = 4};
     s.meter[1] = (ll_meter){.at = 4, .numerator = 3, .denominator = 4};
-    s.meter[2] = (ll_meter){.at = 17, .numerator = 9, .denominator = 4}; /* no word: 4/4, from the next bar on */
+    s.meter[2] = (ll_meter){.at = 17, .numerator = 9, .denominator = 4}; /* no token: 4/4, from the next bar on */
     s.meters = 3;
     s.tempo[0] = (ll_tempo){.at = 6, .micros = 600000};
-    s.tempo[1] = (ll_tempo){.at = 6, .micros = 606000}; /* the last at one time counts */
-    s.tempo[2] = (ll_tempo){.at = 9, .micros = 600000}; /* of the same class */
+    s.tempo[1] = (ll_tempo){.at = 6, .micros = 606000}; /* the last one at a time is used */
+    s.tempo[2] = (ll_tempo){.at = 9, .micros = 600000}; /* of the same class of tempos */
     s.tempos = 3;
     const ll_note notes[] = {{0, 4, 0, 60, 64},   {4, 16, 32, 36, 64},           {4, 9, 0, 64, 64},
                              {8, 12, 0, 64, 70},  {4, 4 + 3, LL_DRUMS, 36, 127}, {8, 10, 0, 64, 1},
@@ -219,7 +219,7 @@ static void comes_back(const char *words, const char *expected) {
     ll_score_free(&s);
 }
 
-/* What a model may say, and what is made of it. */
+/* Tokens that a model may generate, and the notes made of them. */
 static void what_makes_no_sense_is_passed_over(void **state) {
     (void)state;
     static const char plain[] = "Piece\nBar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_4 Velocity_66\n";
@@ -231,7 +231,7 @@ static void what_makes_no_sense_is_passed_over(void **state) {
     comes_back("Bar Meter_2/4 Position_9 Pitch_60 Duration_4 Velocity_66 Meter_3/4 Bar Pitch_60 Duration_4 Velocity_66",
                "Piece\nBar Meter_2/4 Position_1 Tempo_120 Pitch_60 Duration_4 Velocity_66\n"
                "Bar Position_1 Pitch_60 Duration_4 Velocity_66\n");
-    /* Time may go back within a bar, and a note that sounds ends where the same begins anew. */
+    /* A position may go back within a bar, and a note ends where the same note begins again. */
     comes_back(
         "Bar Position_5 Pitch_60 Duration_8 Velocity_66 Position_1 Pitch_60 Duration_8 Velocity_66",
         "Piece\nBar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_4 Velocity_66 Position_5 Pitch_60 Duration_8 "
@@ -242,7 +242,7 @@ static void what_makes_no_sense_is_passed_over(void **state) {
                "Bar Meter_4/4 Position_1 Program_5 Pitch_60 Duration_1 Velocity_2\n");
 }
 
-/* The tokens before `first` are remembered, not heard. */
+/* Tokens before `first` set the state, but give no notes. */
 static void a_continuation_begins_with_its_bar(void **state) {
     (void)state;
     static const char words[] =
@@ -256,7 +256,7 @@ static void a_continuation_begins_with_its_bar(void **state) {
     } cases[] = {
         {14, "Position_9 Pitch_64 Duration_4 Velocity_66\nBar Position_1 Pitch_65 Duration_4 Velocity_66\n"},
         {16, "Position_9 Pitch_64 Duration_4 Velocity_66\nBar Position_1 Pitch_65 Duration_4 Velocity_66\n"},
-        {18, "Pitch_65 Duration_4 Velocity_66\n"}, /* a bar is in itself */
+        {18, "Pitch_65 Duration_4 Velocity_66\n"}, /* nothing before it in its bar */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char expected[300];
@@ -270,7 +270,7 @@ static void a_continuation_begins_with_its_bar(void **state) {
     ll_score_free(&s);
 }
 
-/* Any tokens give a score on the grid, and tokens of a score give that score. */
+/* Any tokens give a score on the grid, and the tokens of that score give the score. */
 static void scores_and_tokens_are_inverse(void **state) {
     (void)state;
     enum { N = 3000 };
@@ -278,7 +278,7 @@ static void scores_and_tokens_are_inverse(void **state) {
     for (uint64_t seed = 0; seed < 30; seed++) {
         const int fine = seed % 2 > 0;
         for (int i = 0; i < N; i++) {
-            /* Notes with what stands around them, and one token of eight any other. */
+            /* Tokens in the order of notes; one in eight is any token instead. */
             static const int usual[][6][2] = {
                 {{LL_MUSIC_POSITION, 32}, {LL_MUSIC_PITCH, 128}, {LL_MUSIC_DURATION, 64},
                  {LL_MUSIC_VELOCITY, 32}, {LL_MUSIC_BAR, 1},     {LL_MUSIC_METER, 60}},
@@ -308,7 +308,7 @@ static void scores_and_tokens_are_inverse(void **state) {
     }
 }
 
-/* The same seed, the same piece; every fourth bar's chords come again; notes are in the key. */
+/* The same seed gives the same piece, the chords of each fourth bar come again, and notes are in the key. */
 static void drawn_pieces_have_form(void **state) {
     (void)state;
     for (int64_t i = 0; i < 12; i++) {
@@ -338,7 +338,7 @@ static void drawn_pieces_have_form(void **state) {
 
 /* ---- Real music ---- */
 
-/* All pieces of POP909, out of their archive: read, put on the grid, written, read again. */
+/* All pieces of POP909, read from their archive, put on the grid, written and read again. */
 static void real_files_come_back(void **state) {
     (void)state;
     const char *path = shared("music/pop909-main-midi.tar.xz");
@@ -349,7 +349,7 @@ static void real_files_come_back(void **state) {
     for (size_t at = 0, size; at + 512 <= tar.size && tar.data[at]; at += 512 + (size + 511) / 512 * 512) {
         size = strtoul((const char *)tar.data + at + 124, NULL, 8);
         if (!strstr((const char *)tar.data + at, ".mid")) continue;
-        if (files++ % 9) continue; /* a hundred are enough each time */
+        if (files++ % 9) continue; /* every ninth file, about a hundred */
         const int fine = files % 2;
         ll_score s = {0}, grid = {0}, read = {0}, again = {0};
         ll_bytes file = {0};
@@ -373,7 +373,7 @@ static void real_files_come_back(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_rounded),
-        cmocka_unit_test(strokes_are_alike),
+        cmocka_unit_test(drums_have_no_length),
         cmocka_unit_test(words_have_their_numbers),
         cmocka_unit_test(the_vocabulary_is_fixed),
         cmocka_unit_test(a_piece_by_hand),

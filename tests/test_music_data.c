@@ -1,4 +1,4 @@
-/* Music as a reader's examples and as sequences. */
+/* Music as examples of a reader, and as sequences. */
 #include "midi_files.h"
 
 #include <sys/stat.h>
@@ -16,7 +16,7 @@ static const char two[] = "Piece Bar Meter_3/4 Position_1 Tempo_100 Pitch_50 Dur
 static const char three[] = "Bar Position_1 Pitch_40 Duration_1 Velocity_2";
 static char *pieces;
 
-/* A folder of a MIDI file, one packed, and the text of a third piece. */
+/* A folder with a MIDI file, a compressed one, and a third piece as text. */
 static int make_files(void **state) {
     const int failed = make_folder(state);
     ll_bytes file = {0};
@@ -45,7 +45,7 @@ static ll_config config(void) {
                        .data.test = pieces};
 }
 
-/* The words of a row and of what follows its last token. */
+/* The words of a row, with the target of its last token. */
 static const char *row_words(const ll_batch *b) {
     static char text[2000];
     size_t n = 0;
@@ -95,14 +95,15 @@ static void splits_are_cut_by_pieces(void **state) {
     c.data.joined = 1;
     c.train.length = 10;
     valid = opened(&c, "valid");
-    assert_int_equal(ll_reader_size(valid), 7); /* with the piece's end */
+    assert_int_equal(ll_reader_size(valid), 7); /* with the end of the piece */
     ll_reader_free(valid);
     ll_batch_free(&b);
     c.data.valid_fraction = 0.9;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "no piece of 3 is left");
 }
 
-/* Tokens of a training row without a move, and with: all pitches by as much, nothing else, and drums stay. */
+/* Training rows with and without transposition: all pitches change by the same interval, drums and other tokens do
+ * not. */
 static void keys_are_moved(void **state) {
     (void)state;
     ll_config c = config(), moved = c;
@@ -151,7 +152,7 @@ static void wrong_files_are_named(void **state) {
     CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "wrong.txt is no MIDI file, and as text its word number 2, \"Bass\"");
     c.data.train = put("cut.mid", "MThd\0\0\0\6\0\1\0\1\0\x60", 14);
     CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "cut.mid: the file ends after 0 of 1");
-    c.data.train = put("empty", "", 0); /* a piece without an event */
+    c.data.train = put("empty", "", 0); /* a piece without events */
     assert_int_equal(refused(&c, "train"), LL_OK);
     c = config();
     c.model.task = LL_TASK_CLASSIFY;
@@ -160,7 +161,7 @@ static void wrong_files_are_named(void **state) {
     assert_memory_can_end(&c, "train");
 }
 
-/* Triplets: with data.grid = 12 they are there, else on sixteenths; as text they need it. */
+/* Triplets are kept with data.grid = 12, otherwise they become sixteenths. A text of triplets needs data.grid = 12. */
 static void grids_are_chosen(void **state) {
     (void)state;
     static const char tune[] = "Piece Bar Meter_4/4 Position_1 Tempo_120 Pitch_60 Duration_1+1/3 Velocity_66 "
@@ -184,14 +185,14 @@ static void grids_are_chosen(void **state) {
         ll_reader_eval_batch(r, &b, 0);
         snprintf(expected, sizeof expected, "%s > Piece", fine ? tune : coarse);
         assert_string_equal(row_words(&b), expected);
-        /* A model keeps the words of its grid; those of the other one are refused. */
+        /* a model knows the words of its grid; those of the other grid are refused */
         ll_coder *coder = NULL;
         c.data.fine = !fine;
         CHECK_FAILS(ll_coder_create(&coder, &c.data, ll_reader_vocabulary(r), "it"), LL_EFORMAT, "on its data.grid");
         c.data.fine = fine;
         ll_reader_free(r);
         ll_batch_free(&b);
-        /* The same as a sequence. */
+        /* the same as a sequence */
         ll_input *in = NULL;
         ll_sequence q;
         int found = 0;
@@ -262,7 +263,7 @@ static void files_are_sequences(void **state) {
     }
 }
 
-/* Only data that the library makes have a valid split that nobody names. */
+/* Only generated data have a valid split that is not named. */
 static void music_trains_without_a_valid_split(void **state) {
     (void)state;
     static const char *const keys[] = {"data.format=midi", "data.valid-fraction=0", "train.length=100", "train.steps=1",

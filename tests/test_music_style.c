@@ -1,9 +1,9 @@
-/* What is measured of music: two styles compared, and what is on the grids. */
+/* Measures of music: how similar two styles are, and how many notes lie on the grids. */
 #include "midi_files.h"
 
 #include "longline/data.h"
 
-/* The definition, note against note, in double: bins of a sixth of a quarter. */
+/* The definition in double: pairs of notes, in bins of a sixth of a quarter. */
 typedef struct {
     double pairs[24][41], positions[48][12];
 } histograms;
@@ -53,7 +53,7 @@ static void styles_are_compared_as_defined(void **state) {
         ll_likeness like, back;
         CHECK_OK(ll_music_draw(&a, 8, 11, i));
         CHECK_OK(ll_music_draw(&b, 8, 12, i));
-        for (int64_t k = 0; k < a.notes; k++) /* times and lengths of all kinds */
+        for (int64_t k = 0; k < a.notes; k++) /* onsets and lengths of all kinds */
             if (k % 3 == 0) a.note[k].end += k % 5;
         a.meter[0].numerator = 1 + (int)i;
         CHECK_OK(ll_music_settle(&a));
@@ -72,7 +72,8 @@ static void styles_are_compared_as_defined(void **state) {
     }
 }
 
-/* Three notes on the beats of a bar, a fifth up and down, against the same a tone higher, twice as fast. */
+/* Three notes on the beats of a bar, a fifth up and down, compared with the same notes a tone higher and twice as
+ * fast. */
 static void similarities_by_hand(void **state) {
     (void)state;
     static const char slow[] = "Bar Position_1 Pitch_60 Duration_4 Velocity_66 Position_5 Pitch_67 Duration_4 "
@@ -84,8 +85,8 @@ static void similarities_by_hand(void **state) {
     snprintf(a, sizeof a, "%s", put("slow", slow, sizeof slow - 1));
     snprintf(b, sizeof b, "%s", put("fast", fast, sizeof fast - 1));
     CHECK_OK(ll_music_compare(&like, a, b));
-    /* Pairs: (1, +7), (1, -7), (2, 0) quarters and semitones against (1/2, +7), (1/2, -7), (1, 0): none in common.
-     * Places and lengths: (0, 1), (1, 1), (2, 1) against (0, 1/2), (1/2, 1/2), (1, 1): one. */
+    /* Pairs are (1, +7), (1, -7), (2, 0) in quarters and semitones, and (1/2, +7), (1/2, -7), (1, 0): none in common.
+     * Onsets and lengths are (0, 1), (1, 1), (2, 1), and (0, 1/2), (1/2, 1/2), (1, 1): one in common. */
     assert_true(like.time_pitch == 0 && fabs(like.onset_duration - 1.0 / 3) < 1e-12);
     assert_true(like.notes[0] == 3 && like.notes[1] == 3);
     snprintf(b, sizeof b, "%s", put("alone", "Bar Pitch_60 Duration_4 Velocity_66", 35));
@@ -94,7 +95,8 @@ static void similarities_by_hand(void **state) {
     CHECK_FAILS(ll_music_compare(&like, b, a), LL_EINVAL, "no notes near others");
 }
 
-/* Onsets at 0, 1/3, 1/2, and 1 tick late: on the grids but the triplet, and what is 30 ticks late on none. */
+/* Notes at 0 and at 1/3 and 1/2 of a quarter, one 30 ticks late, and a drum. Each grid counts what does not lie on
+ * it. */
 static void grids_are_measured(void **state) {
     (void)state;
     ll_music_fit fit;
@@ -105,7 +107,7 @@ static void grids_are_measured(void **state) {
     ADD(&s, "\0\x3e\x50\x50\x3e\0");                 /* 160 to 240 */
     ADD(&s, "\0\x40\x50\x83\x60\x40\0");             /* 240 to 720 */
     ADD(&s, "\x1e\xb0\x40\x7f\0\x90\x3c\x50\x50\x3c\0"); /* 750 to 830, held to 870 */
-    ADD(&s, "\x28\xb0\x40\0\0\x99\x24\x50\x1e\x24\0");   /* a stroke at 870 */
+    ADD(&s, "\x28\xb0\x40\0\0\x99\x24\x50\x1e\x24\0");   /* a drum at 870 */
     close_track(&s);
     CHECK_OK(ll_music_measure(&fit, put("fit.mid", (const char *)s.data, s.n)));
     assert_true(fit.files == 1 && fit.notes == 5 && fabs(fit.held - 0.2) < 1e-12);
@@ -116,7 +118,7 @@ static void grids_are_measured(void **state) {
     assert_true(fit.grid[1].durations_off == 0);
     assert_true(fabs(fit.grid[0].moved - (40 + 30 + 30) / 480.0 / 5) < 1e-12);
     assert_true(fabs(fit.grid[1].moved - (10 + 10) / 480.0 / 5) < 1e-12);
-    /* 1024 ticks have no thirds: 341 and 683 stand for them, 342 does, too, and 343 does not. */
+    /* 1024 ticks have no thirds: 341 and 683 count as thirds, 342 does too, 343 does not */
     for (int at = 340; at < 345; at++) {
         s.n = 0;
         add_head(&s, 0, 1, 1024);

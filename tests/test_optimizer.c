@@ -3,7 +3,7 @@
 
 #include "train/train_internal.h"
 
-/* Three tensors with gaps between them; the middle one is longer than a piece of parallel work. */
+/* Three tensors with gaps between them. The middle one is longer than one task of the parallel loop. */
 enum { TENSORS = 3, SIZE = 40000, BIG = 33333 };
 static const ll_param table[TENSORS] = {
     {.name = "a", .offset = 0, .rows = 7, .cols = 3, .decay = 1},
@@ -29,12 +29,12 @@ static ll_config config(int optimizer, double weight_decay) {
     return c;
 }
 
-/* Something rough but the same everywhere. */
+/* Numbers that vary, but are the same on every machine. */
 static double wave(int i, int step) {
     return sin(1.0 + 0.37 * i + 1.3 * step) * (1 + i % 5);
 }
 
-/* One update by the definition, of all parameters of the table. */
+/* One update of all parameters of the table, by the definition. */
 static void reference(const ll_config *c, int step) {
     const double rate = ll_schedule_rate(c, step);
     for (int t = 0; t < TENSORS; t++)
@@ -67,7 +67,7 @@ static void fifty_steps(int optimizer, double weight_decay) {
     }
     check_close("parameters", SIZE, params, p, 2e-6);
     ll_optimizer_free(o);
-    /* Gaps between tensors are nobody's. */
+    /* gaps between tensors stay unchanged */
     for (size_t i = 21; i < 64; i++) assert_true(params[i] == start[i]);
 }
 

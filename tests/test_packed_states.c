@@ -1,5 +1,5 @@
-/* A batch of packed rows that hand states on: the first sequence of a row goes on from earlier calls, later calls go on
- * from the last one (states_of_rows, offsets). */
+/* Batches of packed rows that pass states on (states_of_rows, offsets): the first sequence of a row continues earlier
+ * calls, and later calls continue the last one. */
 #include "carried.h"
 
 static void close_to(const char *name, const char *what, const float *a, const float *b, size_t n) {
@@ -12,8 +12,8 @@ static void close_to(const char *name, const char *what, const float *a, const f
     if (!(worst <= 1e-5 * largest)) fail_msg("%s, packed: %s is off by %.3g of %.3g", name, what, worst, largest);
 }
 
-/* Rows whose first sequence goes on from earlier calls and whose last is gone on from (states_of_rows, offsets),
- * against a call for each sequence. */
+/* Compares rows whose first sequence continues earlier calls, and whose last sequence is continued, with one call for
+ * each sequence. */
 static void check_packed_rows(const ll_attention_config *config, const char *name) {
     enum { ROW = 60, BATCH = 2, N = 4 };
     static const ll_segment segment[N] = {

@@ -1,5 +1,4 @@
-/* Documents in packed rows (model.separator): each comes out as it does alone, to the last bit, and nothing of one
- * reaches another. */
+/* Documents in packed rows (model.separator): each gives the same bits as alone, and none sees another. */
 #include "models.h"
 
 enum { B = 2, T = 40, V = 11, SEPARATOR = 10 };
@@ -19,7 +18,7 @@ static const char *const variants[] = {
     PACKED "attention.kernel=softmax position.type=relative-s2 position.clip=2",
     PACKED "attention.kernel=softmax position.type=t5",
     PACKED "attention.kernel=softmax position.type=shaw position.clip=3 position.values=on",
-    /* Turned features have both signs: a divisor near zero would make any rounding large. */
+    /* Rotated features have both signs. A divisor near zero would magnify rounding. */
     PACKED "attention.kernel=relu attention.normalise=off position.type=orthogonal",
     PACKED "attention.kernel=local attention.window=4 position.type=rope",
     PACKED "attention.kernel=value",
@@ -27,14 +26,14 @@ static const char *const variants[] = {
 };
 enum { VARIANTS = sizeof variants / sizeof *variants };
 
-/* Tokens without a separator, then some: two at once, one at the start of row 1, one at an end. */
+/* Tokens without a separator, to which some are added: two in a row, one at the start of row 1, one at an end. */
 static void make_tokens(int *tokens) {
     static const int at[] = {5, 17, 18, 39, 40, 63};
     random_ints(tokens, B * T, V - 1, 0, 3);
     for (size_t i = 0; i < sizeof at / sizeof *at; i++) tokens[at[i]] = SEPARATOR;
 }
 
-/* Documents of a row: where each begins; *count of them, and where the row ends. */
+/* The documents of a row: where each begins, their number *count, and where the row ends. */
 static void documents(const int *tokens, int length, int *first, int *count) {
     *count = 0;
     for (int t = 0; t < length; t++)
@@ -58,7 +57,7 @@ static void test_documents_are_alone(void **state) {
                 const int at = b * T + first[i], n = first[i + 1] - first[i];
                 CHECK_OK(ll_model_logp(model, other, tokens + at, NULL, 1, n));
                 assert_memory_equal(logp + at * V, other, (size_t)(n * V) * sizeof *logp);
-                /* Another document in its place: all others stay as they are. */
+                /* with another document in its place all others are unchanged */
                 memcpy(changed, tokens, sizeof changed);
                 for (int t = at; t < at + n; t++)
                     if (changed[t] != SEPARATOR) changed[t] = (changed[t] + 1) % SEPARATOR;
@@ -73,7 +72,7 @@ static void test_documents_are_alone(void **state) {
     }
 }
 
-/* Loss and gradients are the sums over the documents alone, and the same bits for any number of threads. */
+/* Loss and gradients are the sums over the documents alone, with the same bits on any number of threads. */
 static void test_gradients_add_up(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
@@ -117,7 +116,7 @@ static void test_gradients_add_up(void **state) {
     }
 }
 
-/* A stream begins anew at a separator, wherever blocks are cut. */
+/* A stream begins anew at a separator, wherever blocks end. */
 static void test_streams(void **state) {
     (void)state;
     static const int cuts[] = {1, 7, T};
@@ -149,7 +148,7 @@ static void test_streams(void **state) {
     }
 }
 
-/* Learned positions count from each separator: documents may go on for longer than the table. */
+/* Learned positions count from each separator, so all documents together may be longer than the table. */
 static void test_learned_positions(void **state) {
     (void)state;
     ll_model *model = tiny_model(PACKED "position.type=learned position.max-length=4");

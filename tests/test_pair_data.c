@@ -1,4 +1,4 @@
-/* Pairs of texts: files of lines, and toys that are made; what is wrong in a file is refused by its line. */
+/* Pairs of texts: files of lines, and generated pairs. An error in a file names its line. */
 #include "inputs.h"
 
 #include "data/text/pairs.h"
@@ -22,7 +22,7 @@ static ll_config toy(int format) {
                        .train.seed = 3};
 }
 
-/* Source and target of a row as text; every token where it should be, and the rest padding that does not count. */
+/* Source and target of a row as text. Checks that every token is where it should be and that padding does not count. */
 static void read_row(const ll_batch *b, int row, char *source, char *target) {
     const int n = b->source_lengths[row] - 2, m = b->lengths[row] - 1;
     const int *s = b->source + row * b->S, *t = b->tokens + row * b->T, *wanted = b->targets + row * b->T;
@@ -65,7 +65,7 @@ static void check_lines(char *path) {
         assert_string_equal(source, EXPECTED[i][0]);
         assert_string_equal(target, EXPECTED[i][1]);
     }
-    for (int row = 1; row < 3; row++) { /* the last batch has but one */
+    for (int row = 1; row < 3; row++) { /* the last batch has only one row */
         assert_int_equal(b.lengths[row], 0);
         assert_int_equal(b.source_lengths[row], 0);
         for (int t = 0; t < b.T; t++) assert_int_equal(b.targets[row * b.T + t], -1);
@@ -179,7 +179,7 @@ static void toys_follow_their_rule(void **state) {
     }
 }
 
-/* Another split, seed or place is another example; the same is the same. */
+/* Another split, seed or index gives another example. The same three give the same example. */
 static void toys_are_counted(void **state) {
     (void)state;
     ll_config c = toy(LL_DATA_COPY);

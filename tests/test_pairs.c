@@ -1,9 +1,9 @@
-/* Every pair of an attention kernel and a position, causal and on whole sequences, by the table that recipes are
- * checked by: gradients of everything that learns, tiles, streams, later tokens, padding, steps
- * without memory; and what is refused. A new
- * row of the table is tested here without a word. */
+/* Every pair of an attention kernel and a position that the table allows, causal and not: gradients of all parameters,
+ * tiles, streams, later tokens, padding, steps without memory. Pairs that the table excludes are refused. A new row of
+ * the table is tested without a change here. */
 #include "attention/operator.h"
 #include "attention/feature/maps.h"
+#include "attention/table.h"
 #include "model/mechanism.h"
 #include "base/memory.h"
 #include "models.h"
@@ -18,7 +18,7 @@ typedef struct {
     int tokens[B * LONG], targets[B * LONG], lengths[B];
 } pair;
 
-/* The table's rows in small; what has more than one form is tested in all of them. */
+/* Small settings for the table's rows. What has several forms is tested in each of them. */
 static const char *const forms[][2] = {
     {"favor", ""},
     {"favor", "attention.features=hyperbolic"},
@@ -31,7 +31,7 @@ static const char *const forms[][2] = {
     {"sine-spe", "position.shared=on"},
 };
 
-/* Form number i of a row, NULL past the last; every row has one. */
+/* Form number i of a row; NULL after the last. Every row has at least one. */
 static const char *form(const char *name, int i) {
     int n = 0, any = 0;
     for (size_t f = 0; f < sizeof forms / sizeof *forms; f++) {
@@ -42,7 +42,7 @@ static const char *form(const char *name, int i) {
     return !any && i == 0 ? "" : NULL;
 }
 
-/* Sums of weights of either sign may be near 0, where differences show nothing. */
+/* Can weights have either sign? Their sum may be near 0, where differences have no accurate digit. */
 static int either_sign(const pair *p) {
     const ll_map *map = ll_map_of((ll_kernel)p->kernel);
     return map && map->sign;
@@ -99,7 +99,7 @@ static oracle_model oracle_of(const pair *p) {
     return o;
 }
 
-/* Along a random direction in one tensor: the gradient, and the oracle's central difference. */
+/* Compares the gradient along a random direction in one tensor with the oracle's central difference. */
 static void check_direction(const pair *p, oracle_model *o, const ll_param *t, const float *grad) {
     const size_t n = (size_t)t->rows * (size_t)t->cols;
     double *x = o->params + t->offset, *here = calloc(n, sizeof *here), *step = calloc(n, sizeof *step);
@@ -126,7 +126,7 @@ static void gradients(pair *p) {
     ll_tally tally = {0};
     float *grad = calloc(p->model->size, sizeof *grad);
     oracle_model o = oracle_of(p);
-    o.dropout = 1, o.draw = 3; /* the noise of training */
+    o.dropout = 1, o.draw = 3; /* with the noise of training */
     CHECK_OK(ll_workspace_create(&ws, p->model, B, T, 1));
     const ll_batch in = {.B = B, .T = T, .tokens = p->tokens, .targets = p->targets, .lengths = p->lengths};
     CHECK_OK(ll_model_run(p->model, ws, &in, grad, 1, 3, &tally));
@@ -138,7 +138,7 @@ static void gradients(pair *p) {
     free(o.params), free(grad);
 }
 
-/* Rows of log-probabilities that there are. */
+/* The number of rows of log-probabilities. */
 static int rows(const pair *p, int length) { return p->causal ? B * length : B; }
 
 static float *logp_of(const pair *p, const int *tokens, const int *lengths, int length) {
@@ -165,7 +165,7 @@ static void definition(pair *p) {
     free(expected), free(logp), free(o.params);
 }
 
-/* What stands in the padding, and how much of it there is, changes no bit. */
+/* Neither content nor amount of the padding changes a bit. */
 static void padding(pair *p) {
     int other[B * LONG], more = ll_position_at(p->position)->length == LL_LENGTH_ANY ? 3 : 0;
     if (strstr(p->keys, "image=on")) more = 0;
@@ -183,7 +183,7 @@ static void padding(pair *p) {
     free(before), free(after);
 }
 
-/* No bit of a row changes when later tokens do; the last one shows that something can. */
+/* Later tokens change no bit of a row. A change of the last row shows that changes are seen. */
 static void causality(pair *p) {
     if (!p->causal) return;
     int other[B * T];
@@ -197,7 +197,7 @@ static void causality(pair *p) {
     free(before), free(after);
 }
 
-/* A stream in blocks of random size is the whole sequence. */
+/* A stream in blocks of random size gives what the whole sequence gives. */
 static void streams(pair *p) {
     const ll_stream_kind k = ll_kernel_at(p->kernel)->stream, x = ll_position_at(p->position)->stream;
     ll_stream *stream = NULL;
@@ -227,7 +227,7 @@ static void streams(pair *p) {
     free(logp);
 }
 
-/* Documents of a packed row come out as they do alone, to the last bit. */
+/* Documents of a packed row have the same bits as alone. */
 static void packing(pair *p) {
     static const int first[] = {0, 1, 2, 19, 50, LONG};
     float *together, *alone;
@@ -250,7 +250,7 @@ static void packing(pair *p) {
     free(together);
 }
 
-/* Three steps of training where every allocation is refused, or none: the same weights, to the last bit. */
+/* Three steps of training give the same bits whether every allocation is refused or none. */
 static void steps(pair *p, int refused, float *weights) {
     char keys[1200];
     ll_engine *e = NULL;
@@ -315,7 +315,7 @@ static void test_memory(void **state) {
     on_every_pair(memory);
 }
 
-/* What the table refuses no model has: refused with the same words, which name both parts or the task. */
+/* No model has a pair that the table excludes. The error names both parts, or the task. */
 static void test_refused(void **state) {
     (void)state;
     int refused = 0;
@@ -341,7 +341,7 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    ll_set_threads(1); /* what is this small, threads only slow down */
+    ll_set_threads(1); /* models this small are slower with threads */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_definition), cmocka_unit_test(test_padding),
         cmocka_unit_test(test_causality), cmocka_unit_test(test_streams),    cmocka_unit_test(test_refused),

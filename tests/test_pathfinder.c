@@ -1,4 +1,4 @@
-/* Pathfinder: images drawn, written and read again; the original folders of PNG files. */
+/* Pathfinder: images are generated, written and read again, and read from the original folders of PNG files. */
 #include "inputs.h"
 
 #include <cairo/cairo.h>
@@ -6,7 +6,7 @@
 #include "sets/pathfinder.h"
 #include "data/image/png_read.h"
 
-/* Paths of one segment, whose dots tell by their distance whether they are its two ends. */
+/* Paths of one segment. The distance between two dots tells whether they are its two ends. */
 static void labels_say_what_is_joined(void **state) {
     (void)state;
     enum { SIDE = 128, MANY = 200 };
@@ -19,7 +19,7 @@ static void labels_say_what_is_joined(void **state) {
         for (int a = 0; a < SIDE * SIDE; a++)
             for (int b = a; pixels[a] == 255 && b < SIDE * SIDE; b++)
                 if (pixels[b] == 255) far = fmax(far, hypot(a % SIDE - b % SIDE, a / SIDE - b / SIDE));
-        const double distance = far - 2 * 2.5; /* between dots of radius 3, whole pixels alone */
+        const double distance = far - 2 * 2.5; /* between dots of radius 3, in whole pixels */
         if (label ? distance > 13 : distance < 17) fail_msg("image %d: class %d, dots %g apart", i, label, distance);
         ones += label;
     }
@@ -43,14 +43,14 @@ static void images_follow_from_seed_and_number(void **state) {
         CHECK_OK(ll_pathfinder_draw(two, &b, &p, 5, 1));
         assert_memory_equal(one, two, size);
         assert_int_equal(a, b);
-        /* Two paths of 14 segments cover something, and not most of it. */
+        /* Two paths of 14 segments cover some of the image, but not most of it. */
         size_t bright = 0;
         for (size_t i = 0; i < size; i++) bright += one[i] > 60;
         assert_true(bright > (size_t)(2 * 14 * p.length) / 2 && bright < size / 2);
     }
 }
 
-/* Easy images have half as much of paths, and as much to distract. */
+/* Easy images have paths half as long, and as many distractors. */
 static void shorter_paths_cover_less(void **state) {
     (void)state;
     static const int segments[] = {6, 9, 14};
@@ -71,7 +71,7 @@ static void shorter_paths_cover_less(void **state) {
     assert_true(distracting[0] == 20 && distracting[1] == 18 && distracting[2] == 20);
 }
 
-/* The first steps: two dots and two short paths, and nothing else. */
+/* The first steps of the curriculum have two dots, two short paths, and nothing else. */
 static void the_first_steps_have_nothing_to_distract(void **state) {
     (void)state;
     static const int sides[] = {16, 32};
@@ -142,7 +142,7 @@ static void put_png(const char *name, int side, int value) {
     cairo_surface_destroy(s);
 }
 
-/* Colours and what shows through them: cairo writes the file and knows what it painted. */
+/* Colours with opacity. cairo writes the file, so the painted values are known. */
 static void transparent_colours_become_gray(void **state) {
     (void)state;
     enum { SIDE = 16 };
@@ -169,7 +169,7 @@ static void transparent_colours_become_gray(void **state) {
     for (int i = 0; i < SIDE * SIDE; i++)
         if (abs(pixels[i] - expected[i / SIDE][i % SIDE]) > 1)
             fail_msg("pixel %d is %d, expected %d", i, pixels[i], expected[i / SIDE][i % SIDE]);
-    long n = 0; /* allocations made to fail, one after the other, up to none */
+    long n = 0; /* a failing allocation at every place, until none fails */
     for (ll_status status = LL_ENOMEM; status; n++) {
         ll_memory_fail_at(n + 1);
         status = ll_png_pixels(pixels, 1, png.data, png.size, "colours");

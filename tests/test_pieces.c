@@ -1,5 +1,5 @@
-/* Pieces of words: text there and back, the same model each time, a vocabulary that a reader makes. Where the program
- * was built without SentencePiece, it says so. */
+/* Pieces of words: text to pieces and back, the same model each time, and the vocabulary that a reader makes. A build
+ * without SentencePiece says so. */
 #include "inputs.h"
 
 #include "data/text/coder.h"
@@ -16,7 +16,7 @@ static int make_text(void **state) {
     return make_folder(state);
 }
 
-/* 0: this program has no SentencePiece, and says so. */
+/* Returns 0 if this build has no SentencePiece, whose error says so. */
 static int trained(ll_bytes *model) {
     const ll_status status = ll_pieces_train(model, (const uint8_t *)text, size, 300);
     if (!status) return 1;

@@ -1,5 +1,5 @@
-/* Positions that act on queries and keys, with every kernel: forward in tiles against the definition, gradients of
- * everything that learns against central differences of it, streams in random blocks, drawn noise. */
+/* Positions that act on queries and keys, with every kernel: forward against the definition, gradients of all
+ * parameters against central differences, streams in random blocks, random noise. */
 #include "attention/position/premap.h"
 #include "base/memory.h"
 #include "drawn.h"
@@ -9,30 +9,30 @@ static const ll_position positions[] = {LL_POSITION_ROPE, LL_POSITION_ROPE_LINEA
                                         LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};
 enum { KERNELS = 7, POSITIONS = 5 };
 
-/* A drawn call, its parameters in double, and the oracle's case on encoded queries and keys. */
+/* A random call, its parameters in double, and the oracle's case on queries and keys with positions. */
 typedef struct {
     drawn *d;
     double *parameter[ORACLE_PARAMETERS];
     float *stored[ORACLE_PARAMETERS], *gradient[ORACLE_PARAMETERS];
-    oracle_case e;    /* encoded */
-    oracle_top *tops; /* held: stabilisers are constants */
+    oracle_case e;    /* with positions */
+    oracle_top *tops; /* stabilisers are constants, which stay while elements change */
 } placed;
 
 static void set_kernel(ll_attention_config *c, int kernel) {
     static const ll_kernel kernels[KERNELS] = {LL_KERNEL_SOFTMAX, LL_KERNEL_RELU,  LL_KERNEL_ELU1, LL_KERNEL_FAVOR,
                                                LL_KERNEL_FAVOR,   LL_KERNEL_FAVOR, LL_KERNEL_EXP};
-    const int turned = c->position == LL_POSITION_ROPE_LINEAR;
+    const int is_rope_linear = c->position == LL_POSITION_ROPE_LINEAR;
     c->kernel = kernels[kernel];
     c->input_scale = 0.6f;
     if (c->kernel == LL_KERNEL_RELU) c->feature_eps = 0.01f;
     if (kernel >= 3) c->M = 12;
     if (kernel == 5) c->features = LL_FEATURES_HYPERBOLIC;
     c->query_max = LL_MAX_TOKEN;
-    c->key_max = kernel != 4 || (c->causal && !turned) ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
+    c->key_max = kernel != 4 || (c->causal && !is_rope_linear) ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
     if (kernel == 4) c->feature_eps = 0.01f;
 }
 
-/* Sizes and noise; parameters are set by `store`. */
+/* Sizes and noise. `store` sets the parameters. */
 static ll_attention_config configure(ll_position position, int kernel, int causal, int T, uint64_t *seed) {
     ll_attention_config c = {.position = position, .causal = causal, .H = 2, .D = 6, .E = 5};
     ll_position_config *w = &c.encoding;
@@ -136,8 +136,8 @@ static const char *name(const placed *p) {
     return text;
 }
 
-/* got (n) against central differences by x (n), at about `most` places. Gradients of parameters are sums over all
- * tokens whose terms are larger than the sum: below 0.05 it is their rounding that counts. */
+/* Compares got (n) with central differences by x (n), at about `most` elements. The gradient of a parameter is a sum
+ * over all tokens, whose terms are larger than the sum; below 0.05 rounding decides. */
 static void check_differences(placed *p, const char *what, int n, double *x, const float *got, int most) {
     const double step = 1e-5;
     double worst = 0, scale = 0.05;
@@ -186,7 +186,7 @@ static void test_gradients_of_every_pair(void **state) {
             if (legal(positions[i], n % KERNELS)) check_pair(positions[i], n % KERNELS, n / KERNELS % 2, &seed);
 }
 
-/* Lengths beyond the encoders' tiles and stripes, on several threads: the same bits, and the definition. */
+/* Lengths beyond the encoders' tiles, on several threads: the same bits, and the definition. */
 static void test_long_sequences(void **state) {
     (void)state;
     uint64_t seed = 52;
@@ -210,8 +210,8 @@ static void test_long_sequences(void **state) {
         }
 }
 
-/* Noise given or drawn: a stream in blocks of any size is the whole sequence. Drawn noise has no definition to compare
- * with but that of the tiles. */
+/* With given noise or drawn noise, a stream in blocks of any size gives what the whole sequence gives. Drawn noise is
+ * compared with a call only. */
 static void check_stream(ll_position position, int kernel, int drawn_noise, uint64_t *seed) {
     const int T = draw_int(seed, 1, 150);
     placed *p = create(configure(position, kernel, 1, T, seed), 2, T, T, 0, seed);
@@ -238,14 +238,41 @@ static void test_streams(void **state) {
             if (legal(positions[i], n % 4)) check_stream(positions[i], n % 4, n / 4 % 2, &seed);
 }
 
-/* With many realizations the product of codes is what they stand for, the sum of l^2 cos(2 pi f (i - j) + o) / 2K, and
- * another seed is another draw of it. */
+/* The first key is e^76 to e^148 times as large as those after it, and decays until they are all that is left. */
+static void test_decay_of_the_largest_key(void **state) {
+    (void)state;
+    enum { T = 240, H = 2, D = 6 };
+    static const float decay[H] = {0.3f, 0.5f};
+    uint64_t seed = 55;
+    ll_attention_config c = configure(LL_POSITION_ROPE_LINEAR, 3, 1, T, &seed);
+    c.den = LL_DEN_SUM, c.decay = decay;
+    placed *p = create(c, 1, T, T, 0, &seed);
+    drawn *d = p->d;
+    for (int row = 0; row < H * T; row++) {
+        double *k = d->o.k + (size_t)row * D, square = 0;
+        float *stored = ll_element(&d->call.k, 0, row / T, row % T);
+        for (int e = 0; e < D; e++) square += k[e] * k[e];
+        for (int e = 0; e < D; e++) k[e] = (double)(stored[e] = (float)(row % T ? 25 * k[e] / sqrt(square) : 0));
+    }
+    solve(p, d->y); /* no eps, so that any stabiliser is exact */
+    for (int tile = 0; tile <= 16; tile += 8) {
+        drawn_run(d, tile, 1);
+        drawn_check(d, name(p), 0, 1e-4, 0);
+        check_differences(p, "dq", H * T * D, d->o.q, drawn_packed(d, &d->call.dq, T, D), 12);
+        check_differences(p, "ddecay", H, p->e.r, d->call.ddecay, H);
+    }
+    drawn_stream(d, name(p), 0, 1e-4, &seed);
+    d->config.decay = NULL, destroy(p);
+}
+
+/* With many realizations the product of codes approaches its expectation, the sum of l^2 cos(2 pi f (i - j) + o) / 2K.
+ * Another seed gives another sample of it. */
 static void test_drawn_noise_means_its_kernel(void **state) {
     (void)state;
     enum { R = 8192 };
     const float freqs[] = {-1, 0.5f}, offsets[] = {0.3f, -1}, gains[] = {1, 0.4f}, one = 1;
     ll_attention_config c = {.kernel = LL_KERNEL_SOFTMAX, .H = 1, .D = 1, .E = 1, .causal = 1};
-    c.input_scale = (float)(1 / sqrt(R)); /* q^.k^ carries R / sqrt(R D) */
+    c.input_scale = (float)(1 / sqrt(R)); /* q^.k^ has the factor R / sqrt(R D) */
     c.position = LL_POSITION_SINE_SPE;
     c.encoding = (ll_position_config){
         .realizations = R, .sines = 2, .freqs = freqs, .offsets = offsets, .gains = gains};
@@ -272,7 +299,7 @@ static void test_drawn_noise_means_its_kernel(void **state) {
     assert_true(fabs(logit[0] - logit[1]) > 1e-6);
 }
 
-/* Angles far out are as good as near ones, and no matter of where a block begins. */
+/* Angles of distant positions are as accurate as those of near ones, and do not depend on where a block begins. */
 static void test_angles_far_out(void **state) {
     (void)state;
     static const double w[] = {1, 0.3535533905932738, 1e-4}, phase = 0.25;
@@ -328,7 +355,7 @@ static void test_what_cannot_be(void **state) {
     refuse(c, "axes");
 }
 
-/* Given noise ends; a stream says so and stays as it was. Refused memory leaves nothing behind. */
+/* If given noise ends, the stream says so and is unchanged. Refused memory leaves nothing behind. */
 static void test_ends(void **state) {
     (void)state;
     uint64_t seed = 54;
@@ -363,6 +390,7 @@ int main(void) {
         cmocka_unit_test(test_gradients_of_every_pair),
         cmocka_unit_test(test_long_sequences),
         cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_decay_of_the_largest_key),
         cmocka_unit_test(test_drawn_noise_means_its_kernel),
         cmocka_unit_test(test_angles_far_out),
         cmocka_unit_test(test_what_cannot_be),

@@ -1,4 +1,4 @@
-/* Messages of ranks, over a transport of the test's own. */
+/* Messages between ranks, over a transport of this test. */
 #include "test.h"
 
 #include <stdatomic.h>
@@ -30,8 +30,8 @@ static int receive(void *data, int n, int from, int tag, ll_request *request) {
     return 0;
 }
 
-/* The first message arrives as soon as both are on their way. In the same round the thread then looks at the second
- * one, and meanwhile the first one's owner waits for it. */
+/* The first message arrives as soon as both are sent. In the same round the thread then tests the second one. Meanwhile
+ * the owner of the first waits for it. */
 static int test(ll_request *request, int *done) {
     *done = second_begun;
     if (*(int *)request->word == FIRST || !second_begun) return 0;
@@ -48,7 +48,7 @@ static void abort_all(int code) { (void)code; }
 static const ll_transport transport = {LL_TRANSPORT_ABI, "test", start, send_nothing, receive, test,
                                        forget,           stop,   abort_all};
 
-/* In the place of launch.c. */
+/* Replaces launch.c. */
 ll_status ll_launch(const ll_transport **out) {
     *out = &transport;
     return LL_OK;
@@ -56,7 +56,8 @@ ll_status ll_launch(const ll_transport **out) {
 int ll_launch_wait(void) { return 60; }
 int ll_dist_launch_rank(void) { return 0; }
 
-/* A message that its owner is told of, whose memory it may use again, is one that the thread has let go. */
+/* When the owner learns that a message is done, it may use the memory again. So the thread must have left the message
+ * by then. */
 static void a_message_is_done_when_it_has_left_the_list(void **state) {
     (void)state;
     ll_message first, second;

@@ -1,6 +1,6 @@
-/* Training with products of bfloat16 (train.precision = bf16): gradients near those of float products, but not the
- * same; the loss of the same run within what rounding may cost; what is no training stays as it was; and the same bits
- * on any number of threads, and for a run that was stopped. Tiers agree on the products: test_bf16.c. */
+/* Training with products of bfloat16 (train.precision = bf16). Gradients are near those of float products, but not
+ * equal. The loss of a run differs by no more than rounding explains. Evaluation does not change. Bits do not depend on
+ * the number of threads or on stops. test_bf16.c compares the tiers. */
 #include "runs.h"
 
 static const char *const models[] = {
@@ -9,7 +9,8 @@ static const char *const models[] = {
     "position.type=none",
 };
 
-/* The gradient of one batch of the same model; of every tensor the distance to another one, relative to its size. */
+/* The gradient of one batch of the same model. For each tensor, the distance to another gradient, relative to its
+ * size. */
 static float *gradient(const char *keys, int half, ll_gradient *g, ll_engine **engine, ll_model **model) {
     ll_recipe *recipe = recipe_of(keys);
     ll_reader *reader = NULL;
@@ -39,7 +40,7 @@ static void test_gradients(void **state) {
                 distance += ((double)x[a] - (double)y[a]) * ((double)x[a] - (double)y[a]);
                 size += (double)x[a] * (double)x[a];
             }
-            /* Every number rounded costs at most 2^-8, and on the way back errors gather over a few products. */
+            /* Rounding changes each number by at most 2^-8, and errors of a few products add up on the way back. */
             if (!(distance > 0) || sqrt(distance) > 0.03 * sqrt(size))
                 fail_msg("%s: %s: distance %g of %g", models[i], p->name, sqrt(distance), sqrt(size));
         }
@@ -54,12 +55,12 @@ static void test_same_loss(void **state) {
     const observer whole = run(keys, at("fp32"), NULL, 0, LL_OK);
     snprintf(more, sizeof more, "%s train.precision=bf16", keys);
     const observer half = run(more, at("bf16"), NULL, 0, LL_OK);
-    assert_true(whole.last.valid_loss < 0.6 * log(256)); /* there was something to learn */
+    assert_true(whole.last.valid_loss < 0.6 * log(256)); /* the model learned */
     if (fabs(half.last.valid_loss - whole.last.valid_loss) > 0.02 * whole.last.valid_loss)
         fail_msg("loss %g with bf16, %g without", half.last.valid_loss, whole.last.valid_loss);
 }
 
-/* Only steps of training round: the same parameters are worth the same. */
+/* Only training steps round: the same parameters have the same loss. */
 static void test_evaluation_is_float(void **state) {
     (void)state;
     ll_model *model = NULL;
@@ -74,8 +75,8 @@ static void test_evaluation_is_float(void **state) {
     ll_model_free(model);
 }
 
-/* What products are packed into is enough for the largest of every task, whichever that is. */
-static void test_room(void **state) {
+/* The memory for packed operands fits the largest product of each task. */
+static void test_packed_memory(void **state) {
     (void)state;
     static const char *const tasks[] = {
         "model.task=lm model.vocab=3000 model.width=16",
@@ -121,7 +122,7 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_same_loss),
         cmocka_unit_test(test_evaluation_is_float),
-        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_packed_memory),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_resume),
     };

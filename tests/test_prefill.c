@@ -1,5 +1,5 @@
-/* Prompts that a call's tiles read into a stream: the stream goes on as one that was fed, up to rounding, and a call
- * goes on from a stream's state. For every kernel and position that can stream. */
+/* Prompts that a call reads into a stream. The stream then equals, up to rounding, one that was fed, and a call can
+ * continue from a stream's state. For every kernel and position that can stream. */
 #include "attention/attention_stream.h"
 #include "carried.h"
 
@@ -25,7 +25,7 @@ static void compare(const char *name, const tensors *a, const tensors *b) {
     if (!(worst <= 2e-4 * largest)) fail_msg("%s: y is off by %.3g of %.3g", name, worst, largest);
 }
 
-/* All fed; a prompt by tiles, then fed; fed, tiles, fed; tiles twice. */
+/* Only fed; a prompt by a call, then fed; fed, call, fed; two calls. */
 static void check_pair(const ll_attention_config *config, const char *name) {
     static const int cuts[3][4] = {{0, PROMPT, ALL, ALL}, {20, PROMPT, ALL, ALL}, {0, 30, ALL, ALL}};
     ll_attention *op;
@@ -44,7 +44,7 @@ static void check_pair(const ll_attention_config *config, const char *name) {
         if (i == 2) prefill(s, op, &parts, to, PROMPT - to);
         feed(s, op, &parts, i == 2 ? PROMPT : to, i == 2 ? MORE : ALL - to);
         compare(name, &whole, &parts);
-        CHECK_OK(ll_attention_stream_check(s)); /* as it would be when saved and read again */
+        CHECK_OK(ll_attention_stream_check(s)); /* as if it were saved and loaded */
         ll_attention_stream_free(s);
     }
     tensors_free(&whole), tensors_free(&parts);
@@ -56,7 +56,7 @@ static void test_prompts(void **state) {
     assert_true(check_pairs(1, check_pair, check_pair) > 70);
 }
 
-/* Two sequences, in two prompts: the distance between the caller's states means nothing here. */
+/* Two sequences, two prompts. The distance between the caller's states does not matter. */
 static void test_state_row_does_not_count(void **state) {
     (void)state;
     ll_attention_config c;

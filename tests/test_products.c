@@ -1,19 +1,19 @@
-/* Products and transposes of every tier of this machine, and ll_gemm, against sums in double: both
- * strides of A, odd sizes, distances between rows, guard bytes; and the rule that a number depends on
- * its own row and column alone, to the last bit. */
+/* Products and transposes of every tier of this machine, and ll_gemm, against sums in double: both strides of A, odd
+ * sizes, distances between rows, guard bytes. A number depends only on its own row and column, to the last bit. */
 #include "products.h"
 
 static const int sizes[] = {0, 1, 2, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 61, 64, 97};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* Every combination of sizes would take minutes: each value of each size, with the others drawn. */
+/* All combinations of sizes would take minutes. So each size takes each of its values once, and the others are
+ * drawn. */
 enum { ROUNDS = 24 * SIZES };
 static void draw_sizes(uint64_t *seed, int round, int size[3]) {
     for (int i = 0; i < 3; i++) size[i] = sizes[below(seed, SIZES)];
     size[round % 3] = sizes[round / 3 % SIZES];
 }
 
-/* Sum over k of A(i, k) B(k, j), and of the absolute terms. */
+/* The sum over k of A(i, k) B(k, j), and of absolute terms. */
 static double exact(int K, const float *A, size_t step_a, const float *B, size_t step_b, double *terms) {
     double s = 0;
     *terms = 0;
@@ -24,7 +24,7 @@ static double exact(int K, const float *A, size_t step_a, const float *B, size_t
     return s;
 }
 
-/* Rows to be check_prefetch for; it does no harm where nothing is. */
+/* Rows to prefetch. Prefetching addresses that are not mapped does no harm. */
 static ll_prefetch draw_prefetch(uint64_t *from, const float *data) {
     ll_prefetch next = {.parts = below(from, 5)};
     for (int i = 0; i < next.parts; i++) {
@@ -34,7 +34,7 @@ static ll_prefetch draw_prefetch(uint64_t *from, const float *data) {
     return next;
 }
 
-/* The prefetch has come to its end, or to a place within a row. */
+/* The prefetch reached its end, or a line within a row. */
 static void check_prefetch(const ll_prefetch *next) {
     assert_in_range(next->at, 0, next->parts);
     if (next->line) assert_in_range(next->left, 1, 16 * 20);
@@ -45,7 +45,7 @@ static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
     uint64_t from = seed;
     const int transposed = below(&from, 2), add = below(&from, 2);
     const size_t gap = (size_t)below(&from, 5), ldb = (size_t)N + gap, ldc = (size_t)N + (size_t)below(&from, 9);
-    /* A as rows, or as columns. */
+    /* A by rows, or by columns */
     const size_t row = transposed ? 1 : (size_t)K + gap, col = transposed ? (size_t)M + gap : 1;
     const size_t extent = M && K ? (size_t)(M - 1) * row + (size_t)(K - 1) * col + 1 : 0;
     guarded A = guard_random(extent, gap % 4, &from), B = guard_random(K ? (size_t)K * ldb - gap : 0, 1, &from);
@@ -63,7 +63,7 @@ static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
             }
             near(k->name, "gemm", (size_t)K, at, seed, C.p[at], expect, allowed);
         }
-    if (M > 2 && N > 2 && K > 0) { /* a part of C alone, which asks for some lines as it goes: the same bits */
+    if (M > 2 && N > 2 && K > 0) { /* a part of C, which prefetches some lines, has the same bits */
         const int i0 = below(&from, M), j0 = below(&from, N), m = 1 + below(&from, M - i0),
                   n = 1 + below(&from, N - j0);
         guarded part = guard((size_t)m * (size_t)n, 1);
@@ -100,7 +100,7 @@ static void gemv_once(const ll_kernels *k, const int size[3], uint64_t seed) {
         near(k->name, "gemv_rows", (size_t)K, j, seed, r.p[j], before + s,
              slack(K) * terms + FLT_EPSILON * fabs(before + s));
     }
-    if (!add) { /* the bits of a product's row */
+    if (!add) { /* the bits of a product with one row */
         k->gemm(1, N, K, x.p, (size_t)K, 1, B.p, ldb, y0.p, (size_t)N, 0);
         assert_memory_equal(y.p, y0.p, (size_t)N * sizeof(float));
     }
@@ -136,8 +136,8 @@ static void rounds(void (*once)(const ll_kernels *k, const int size[3], uint64_t
         }
 }
 
-/* A product with room for all lines asks for every one. */
-static void test_ahead(void **state) {
+/* A product with enough steps prefetches every line. */
+static void test_prefetch(void **state) {
     (void)state;
     enum { SIDE = 96 };
     static float A[SIDE * SIDE], C[SIDE * SIDE];
@@ -145,7 +145,7 @@ static void test_ahead(void **state) {
     for (int t = 0; (k = tier_at(t)); t++) {
         ll_prefetch next = {.part = {{A, SIDE, 30, 6}, {A, 7, 1, 1}, {C, 2 * SIDE, 11, 3}}, .parts = 3, .lines = 214};
         k->gemm_prefetch(SIDE, SIDE, SIDE, A, SIDE, 1, A, SIDE, C, SIDE, 0, &next);
-        if (k->width == 1) continue; /* the plain one need not ask */
+        if (k->width == 1) continue; /* the scalar tier does not prefetch */
         assert_int_equal(next.at, 3);
         assert_null(next.line);
     }
@@ -168,7 +168,7 @@ static double itself(float x) {
     return (double)x;
 }
 
-/* ll_gemm on 1, 2 and 5 threads: right, and the same bits. */
+/* ll_gemm is right, with the same bits on 1, 2 and 5 threads. */
 static void test_whole(void **state) {
     (void)state;
     static const int threads[] = {1, 2, 5};
@@ -189,7 +189,7 @@ static void test_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_gemv),
         cmocka_unit_test(test_transpose),
         cmocka_unit_test(test_whole),

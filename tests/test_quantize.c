@@ -1,5 +1,5 @@
-/* Quantized weights: the kernels have the bits of gemv on the same numbers, rounding is to the nearest, and a model
- * computes the same whichever way a token takes. */
+/* Quantized weights. Their kernels give the bits of gemv on the same numbers, rounding is to the nearest, and a model
+ * gives the same bits whichever kernel computes a token. */
 #include "folder.h"
 #include "guard.h"
 #include "models.h"
@@ -8,10 +8,10 @@
 
 typedef struct {
     ll_matrix x;
-    float *f; /* the same as floats, rows ld apart */
+    float *f; /* the same numbers as floats, with rows ld apart */
 } quantized;
 
-/* A random matrix in one of the forms. It ends where its memory ends, so that a sanitizer sees what is read beyond. */
+/* A random matrix of one precision. It ends where its memory ends, so that a sanitizer notices reading beyond. */
 static quantized random_matrix(ll_precision kind, int K, int N, size_t ld, uint64_t *seed) {
     const size_t rows = (size_t)K, groups = (rows + LL_GROUP - 1) / LL_GROUP, cols = (size_t)N;
     const size_t last = rows ? (rows - 1) * ld + cols : 0, scales = rows ? (groups - 1) * ld + cols : 0;
@@ -51,7 +51,7 @@ static void check_product(const ll_kernels *k, ll_precision kind, int K, int N, 
     k->gemv(N, K, x.p, q.f, ld, z.p, 0);
     k->gemv_quantized(N, K, x.p, &q.x, y.p);
     assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
-    for (int r = 0; r < K; r++) { /* from column 1 on, so that no row begins on a line of memory */
+    for (int r = 0; r < K; r++) { /* from column 1 on, so that no row begins on a cache line */
         k->dequantize(N - 1, &q.x, r, 1, row.p);
         assert_memory_equal(row.p, q.f + (size_t)r * ld + 1, (size_t)(N - 1) * sizeof(float));
     }
@@ -71,7 +71,7 @@ static void test_products(void **state) {
                     check_product(k, (ll_precision)kind, rows[r], cols[c], 100 * c + r + 1);
 }
 
-/* Whole products have the bits of those on floats: few rows and many, sums longer than a slice. */
+/* Products of matrices have the bits of those on floats, with few and many rows, and with sums longer than a slice. */
 static void test_gemm(void **state) {
     (void)state;
     static const int sizes[][3] = {{1, 5, 3}, {2, 40, 70}, {17, 130, 300}, {300, 65, 520}};
@@ -94,7 +94,7 @@ static void test_gemm(void **state) {
         }
 }
 
-/* The nearest of the two neighbours that bfloat16 has, in double. */
+/* The nearest of the two neighbouring bfloat16 numbers, in double. */
 static void check_bf16(float before, float after) {
     uint32_t bits;
     memcpy(&bits, &before, sizeof bits);
@@ -105,8 +105,8 @@ static void check_bf16(float before, float after) {
     assert_true((double)after == below || (double)after == above);
 }
 
-/* Of a group of a column: no number is further off than half a step of a scale that fits the largest, where 4 bits may
- * cut that one off for the sake of the rest; and all together they are off by no more than with that scale. */
+/* The numbers of one group in a column. Each is off by at most half a step of a scale that fits the largest. With 4
+ * bits the largest may be cut off if the others gain; then the sum of errors is no larger than with that scale. */
 static void check_group(int kind, int n, size_t ld, const float *before, const float *after) {
     const double levels = kind == LL_INT8 ? 127 : 8;
     double most = 0, error = 0, plain = 0, signed_most = 0;
@@ -119,7 +119,7 @@ static void check_group(int kind, int n, size_t ld, const float *before, const f
         q = q > 7 && kind == LL_INT4 ? 7 : q;
         error += d * d;
         if (kind == LL_INT8)
-            assert_true(fabs(d) <= 0.51 * step); /* half of it, and what bfloat16 leaves of the scale */
+            assert_true(fabs(d) <= 0.51 * step); /* half a step, and the rounding of the scale to bfloat16 */
         plain += (q * signed_most / -levels - x) * (q * signed_most / -levels - x);
     }
     if (kind == LL_INT4) assert_true(error <= 1.05 * plain + 0.01 * most * most);
@@ -159,7 +159,7 @@ static void test_rounding(void **state) {
             else
                 assert_memory_equal(before + p->offset, p->value, (size_t)(p->rows * p->cols) * sizeof *before);
         }
-        assert_int_equal(rounded, 2 * 6 + 1); /* of two blocks, and the output layer */
+        assert_int_equal(rounded, 2 * 6 + 1); /* two blocks, and the output layer */
         CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
         CHECK_FAILS(ll_model_quantize(model, kind == LL_INT8 ? LL_INT4 : LL_INT8), LL_EINVAL, "already");
         CHECK_FAILS(ll_model_quantize(model, LL_FLOAT32), LL_EINVAL, "already");
@@ -168,7 +168,7 @@ static void test_rounding(void **state) {
     }
 }
 
-/* A group whose scale would be no normal number becomes 0. */
+/* A group whose scale would be denormal becomes 0. */
 static void test_smallest(void **state) {
     (void)state;
     for (int kind = LL_INT8; kind <= LL_INT4; kind++) {
@@ -187,8 +187,8 @@ static void test_smallest(void **state) {
     }
 }
 
-/* A file of a quantized model gives the same numbers, mapped and from memory, and is as small as it should be. What is
- * saved again is the same file. */
+/* A file of a quantized model gives the same numbers, mapped or from memory, and has the expected size. Saving it again
+ * gives the same file. */
 static void test_file(void **state) {
     (void)state;
     enum { TOKENS = 20 };
@@ -213,7 +213,7 @@ static void test_file(void **state) {
         CHECK_OK(ll_model_save_bytes(copied, &again, &second));
         assert_null(mapped->data);
         assert_true(size == second && !memcmp(bytes, again, size));
-        assert_true(fabs((double)(whole - size) - (double)weights * (32 - bits[kind]) / 8) < 4096); /* of headers */
+        assert_true(fabs((double)(whole - size) - (double)weights * (32 - bits[kind]) / 8) < 4096); /* headers */
         CHECK_OK(ll_model_logp(model, a, tokens, NULL, 1, TOKENS));
         CHECK_OK(ll_model_logp(mapped, b, tokens, NULL, 1, TOKENS));
         CHECK_OK(ll_model_logp(copied, c, tokens, NULL, 1, TOKENS));
@@ -225,7 +225,7 @@ static void test_file(void **state) {
     }
 }
 
-/* What cannot be done with quantized weights says so. */
+/* What cannot be done with quantized weights is refused. */
 static void test_refused(void **state) {
     (void)state;
     ll_model *model = tiny_model("train.seed=1"), *next = NULL;
@@ -250,7 +250,7 @@ static void test_refused(void **state) {
     ll_model_free(model), ll_model_free(next);
 }
 
-/* One token after the other takes the quantized weights, a block the rounded floats. */
+/* Token by token the quantized weights are read, in a block the rounded floats. */
 static void test_same_bits(void **state) {
     (void)state;
     enum { TOKENS = 40 };

@@ -1,10 +1,10 @@
-/* Random numbers: the generator against its definition and published answers, draws against their numbers
- * and distributions. All seeds are fixed, so a test passes always or never. */
+/* Random numbers: the generator against its definition and published values, draws against their distributions. All
+ * seeds are fixed, so a test passes always or never. */
 #include "test.h"
 
 #include "base/random.h"
 
-/* The definition, written out: ten rounds of two multiplications. */
+/* The definition: ten rounds of two multiplications. */
 static void philox(uint32_t c[4], uint32_t k0, uint32_t k1) {
     for (int round = 0; round < 10; round++) {
         const uint64_t a = (uint64_t)0xd2511f53u * c[0], b = (uint64_t)0xcd9e8d57u * c[2];
@@ -16,7 +16,7 @@ static void philox(uint32_t c[4], uint32_t k0, uint32_t k1) {
     }
 }
 
-/* The vectors that the authors of the generator publish. */
+/* Values published by the authors of the generator. */
 static void test_known_answers(void **state) {
     (void)state;
     static const struct {
@@ -55,7 +55,7 @@ static void test_streams_differ(void **state) {
     assert_true(ll_stream_id(LL_RANDOM_INIT, 1, 0) != ll_stream_id(LL_RANDOM_INIT, 0, 1));
 }
 
-/* A draw has a number; where a run of draws begins and ends changes nothing. */
+/* Each draw has a number. It does not depend on where a run of draws begins and ends. */
 static void test_draws_have_numbers(void **state) {
     (void)state;
     float all[64], part[64];
@@ -79,7 +79,7 @@ static int ascending(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-/* Kolmogorov's distance to the distribution; 1.95/sqrt(n) is exceeded once in a thousand seeds. */
+/* The Kolmogorov-Smirnov distance. One seed in a thousand exceeds 1.95/sqrt(n). */
 static void expect_distribution(float *x, size_t n, double (*cdf)(double)) {
     qsort(x, n, sizeof *x, ascending);
     double worst = 0;
@@ -106,7 +106,7 @@ static void test_distributions(void **state) {
     for (int i = 0; i + 1 < N; i++) neighbours += (double)x[i] * (double)x[i + 1];
     assert_true(fabs(neighbours) < 4 * sqrt(N)); /* not correlated */
     expect_distribution(x, N, normal_cdf);
-    assert_true((double)x[0] < -4 && (double)x[N - 1] > 4); /* tails are there */
+    assert_true((double)x[0] < -4 && (double)x[N - 1] > 4); /* the tails exist */
     ll_uniform_fill(x, N, 1, 2, 3);
     for (int i = 0; i < N; i++) assert_true(x[i] >= 0 && x[i] < 1);
     expect_distribution(x, N, uniform_cdf);
@@ -119,7 +119,7 @@ static void test_below(void **state) {
     double chi = 0;
     for (uint64_t i = 0; i < 100000; i++) count[ll_below(10, 3, 4, i)]++;
     for (int i = 0; i < 10; i++) chi += pow(count[i] - 10000.0, 2) / 10000;
-    assert_true(chi < 27.9); /* 9 degrees of freedom, one in a thousand */
+    assert_true(chi < 27.9); /* 9 degrees of freedom; one seed in a thousand exceeds it */
     int high = 0;
     for (uint64_t i = 0; i < 1000; i++) {
         assert_int_equal(ll_below(1, 3, 4, i), 0);

@@ -1,4 +1,4 @@
-/* Recipes: the table of keys, INI text there and back, files. */
+/* Recipes: the table of keys, recipes to INI text and back, files. */
 #include "test.h"
 
 #include <glob.h>
@@ -63,7 +63,7 @@ static void test_defaults(void **state) {
     const ll_recipe_key *k;
     CHECK_OK(ll_recipe_create(&r));
     for (int i = 0; (k = ll_recipe_key_at(i)); i++) {
-        /* As it is printed, for reports and digests tell by the text what is not at its default. */
+        /* As it is printed, because reports and digests find by the text which keys are not at their default. */
         assert_string_equal(ll_recipe_get(r, k->name), k->fallback);
         assert_non_null(strchr(k->name, '.'));
         assert_true(strlen(k->help) > 10);
@@ -84,7 +84,7 @@ static size_t size_of(const ll_key *k) {
                                       : sizeof(int);
 }
 
-/* Every byte of the struct belongs to one key (but for 4 of padding in front of a double). */
+/* Each byte of the struct belongs to one key, except for 4 bytes of padding in front of a double. */
 static void test_every_field_has_one_key(void **state) {
     (void)state;
     unsigned char owner[sizeof(ll_config)] = {0};
@@ -101,7 +101,7 @@ static void test_every_field_has_one_key(void **state) {
         for (int j = 0; j < i; j++) assert_string_not_equal(ll_key_at(i)->about.name, ll_key_at(j)->about.name);
 }
 
-/* The words of a choice stand in the order of their enum. */
+/* The words of a choice are in the order of the enum. */
 static void test_choices_are_the_enums(void **state) {
     (void)state;
     ll_recipe *r = NULL;
@@ -172,7 +172,7 @@ static void test_choices_are_the_enums(void **state) {
 
 /* ---- Text there and back ---- */
 
-/* A value of the key that only `draw` decides. */
+/* A value of the key, determined by `draw`. */
 static void random_value(char *out, const ll_key *k, uint64_t draw) {
     static const char *const texts[] = {"",      "a b.txt", "x #1",   "#1",     " lead",     "trail ",
                                         "\"q\"", "a\"b",    "a;b ;c", "k = v",  "[section]", "\xc3\xa9t\xc3\xa9.gz",
@@ -215,7 +215,7 @@ static void test_text_reads_back(void **state) {
         ll_recipe *copy = NULL;
         CHECK_OK(ll_recipe_copy(&copy, r));
         ll_recipe_free(r);
-        expect_round_trip(copy); /* shares nothing with the one that is gone */
+        expect_round_trip(copy); /* shares nothing with the freed one */
         ll_recipe_free(copy);
     }
 }
@@ -259,7 +259,7 @@ static void test_what_ini_may_look_like(void **state) {
     ll_recipe_free(r);
 }
 
-/* What get gave stays until that key is set again, whatever else is asked for. */
+/* A value that get returned stays valid until that key is set again. */
 static void test_values_stay(void **state) {
     (void)state;
     ll_recipe *r = parse("[model]\nwidth = 64\n[data]\ntrain = a\n");
@@ -288,7 +288,7 @@ static void test_a_refused_value_changes_nothing(void **state) {
     CHECK_FAILS(ll_recipe_set(r, "=3"), LL_EINVAL, "no key");
     CHECK_FAILS(ll_recipe_set(r, ""), LL_EINVAL, "sets nothing");
     expect_equal(r, before);
-    CHECK_OK(ll_recipe_set(r, " data.train = x #1 ")); /* no comments on a command line */
+    CHECK_OK(ll_recipe_set(r, " data.train = x #1 ")); /* no comments on the command line */
     assert_string_equal(r->c.data.train, "x #1");
     ll_recipe_free(r);
     ll_recipe_free(before);
@@ -327,7 +327,7 @@ static void test_files(void **state) {
     assert_null(r);
 }
 
-/* The recipes that come with the project, when the test runs in its root. */
+/* The recipes of the project, if the test runs in its root. */
 static void test_own_recipes_load(void **state) {
     (void)state;
     glob_t found;

@@ -1,4 +1,4 @@
-/* Recipes that are refused, and with which words. */
+/* Recipes that are refused, and the words of the errors. */
 #include "test.h"
 
 #include "recipe/recipe.h"
@@ -42,7 +42,7 @@ static void test_bad_text(void **state) {
     }
 }
 
-/* Parts that do not fit together; the last assignment is the one that breaks them. */
+/* Parts that do not go together. The last assignment is the wrong one. */
 static void test_checks(void **state) {
     (void)state;
     static const struct {
@@ -143,7 +143,7 @@ static void test_checks_of_images(void **state) {
     ll_recipe_free(r);
 }
 
-/* The n-th choice of a key is the n-th row of the table of mechanisms, and there are no more of either. */
+/* Choice n of a key is row n of the table of mechanisms, and both have the same length. */
 static void check_names(const char *key, const ll_mechanism *(*at)(int)) {
     const ll_recipe_key *k = NULL;
     for (int i = 0; (k = ll_recipe_key_at(i)) && strcmp(k->name, key);) i++;

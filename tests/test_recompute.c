@@ -1,5 +1,5 @@
-/* train.recompute: blocks computed again on the way back give the same bits as blocks that were kept, in less memory.
- * And gradients are told to be whole block by block, while backward goes on. */
+/* train.recompute: computing blocks again in backward gives the same bits as keeping them, in less memory. Also,
+ * backward reports block by block that gradients are complete. */
 #include "seq2seq.h"
 
 #include "model/network.h"
@@ -27,7 +27,7 @@ typedef struct {
     size_t bytes, size;
 } outcome;
 
-/* Gradient of one batch; the second of two, so that nothing is there that the first did not leave. */
+/* The gradient of one batch. It is the second of two, so everything in the workspace comes from the first. */
 static outcome step(const char *keys, int recompute) {
     char all[500];
     ll_tally tally = {0};
@@ -59,7 +59,7 @@ static void test_same_bits(void **state) {
     for (int i = 0; i < VARIANTS; i++) check_same(variants[i]);
 }
 
-/* Of a token, one more layer takes the numbers that enter it and nothing else. */
+/* A further layer keeps only its input for each token. */
 static void test_bytes(void **state) {
     (void)state;
     enum { LONG = 4096, LAYERS = 5 };
@@ -82,9 +82,9 @@ static void test_bytes(void **state) {
 typedef struct {
     const ll_model *model;
     const float *grad;
-    float *then;    /* the gradients of each block when they were said to be whole */
-    size_t last;    /* where the block before began */
-    int told, zeros; /* blocks; those below which all was yet zero */
+    float *then;         /* the gradients of each block when it was reported complete */
+    size_t last;         /* where the block reported before begins */
+    int reported, zeros; /* blocks reported; blocks below which all gradients were still zero */
 } ready;
 
 static void on_ready(void *arg, size_t from, size_t to) {
@@ -95,12 +95,12 @@ static void on_ready(void *arg, size_t from, size_t to) {
     for (size_t i = first; i < from; i++) zero &= !(fabs((double)r->grad[i]) > 0);
     memcpy(r->then + from, r->grad + from, (to - from) * sizeof *r->grad);
     r->last = from;
-    r->told++;
+    r->reported++;
     r->zeros += zero;
 }
 
-/* From the last block to the first each is told when it is whole, and nothing below it has begun: what ranks send then
- * travels while backward goes on. */
+/* Each block, from the last to the first, is reported as soon as its gradients are complete, before the next one
+ * begins. So ranks can send them while backward goes on. */
 static void test_ready(void **state) {
     (void)state;
     for (int recompute = 0; recompute < 2; recompute++) {
@@ -113,7 +113,7 @@ static void test_ready(void **state) {
         r.last = x->model->size;
         ll_workspace_on_gradient(x->ws, on_ready, &r);
         batch_run(x, x->grad, 1);
-        assert_int_equal(r.told, 3);
+        assert_int_equal(r.reported, 3);
         assert_int_equal(r.zeros, 3);
         for (int l = 0; l < 3; l++) {
             const ll_param *p = &x->model->param[ll_block_tensor(&x->model->stack[0], l, 0)];

@@ -1,4 +1,4 @@
-/* Pages of reports: whole, small, without anything from outside that could act in them, and there or not there. */
+/* Pages of reports are whole, small, and absent where they fail. Text from outside cannot act in them. */
 #include "pages.h"
 
 #include "base/text.h"
@@ -43,7 +43,7 @@ static void a_run_has_a_page(void **state) {
     has(page, "<td>80 MiB</td>");     /* 80 MiB */
     has(page, "<td>38,400</td>");
     has(page, "<th scope=\"row\">model.layers</th><td>2</td><td>6</td>");
-    lacks(page, "<th scope=\"row\">Parameters</th>"); /* no model, no number */
+    lacks(page, "<th scope=\"row\">Parameters</th>"); /* without a model there is no number */
     static const char *const figures[] = {"loss", "speed", "memory", "learning-rate", "gradient-norm"};
     for (size_t i = 0; i < sizeof figures / sizeof *figures; i++) {
         char text[64];
@@ -74,7 +74,7 @@ static void what_comes_from_outside_is_text(void **state) {
     has(page, "<h1>x&lt;script&gt;alert(1)&lt;\xef\xbf\xbd&amp;&#39;&quot;</h1>");
     has(page, "<td>&lt;/td&gt;&lt;img src=x onerror=alert(2)&gt;&amp;</td>");
     ll_free(page);
-    /* A page of another name has its own folder of figures, and its address is an address. */
+    /* A page with another name has its own folder of figures, and links to it are encoded. */
     snprintf(path, sizeof path, "%s/a %%\"b.html", root);
     CHECK_OK(ll_run_report(folder, path, NULL, NULL));
     page = page_at(path);
@@ -148,7 +148,7 @@ static void runs_side_by_side(void **state) {
     assert_memory_equal(csv, "curve,step,", 11);
     has(csv, "\ntwo,800,2.25\n");
     ll_free(csv);
-    CHECK_OK(ll_runs_report(runs, 3, at("both.html"))); /* two with one name, one without held-out data */
+    CHECK_OK(ll_runs_report(runs, 3, at("both.html"))); /* two runs of one name, one without held-out data */
     page = page_at(at("both.html"));
     check_page(page);
     has(page, "<li class=\"c0\">one <b>2.200</b></li>");
@@ -190,7 +190,7 @@ static void a_page_is_whole_or_as_before(void **state) {
         assert_int_equal(status, LL_ENOMEM);
         assert_true(access(at("frail.html"), F_OK) != 0);
     }
-    /* Where the figures' folder cannot be. */
+    /* The folder of figures cannot be created. */
     CHECK_OK(ll_file_write(at("taken-figures"), "", 0));
     CHECK_FAILS(ll_run_report(at("plain"), at("taken.html"), NULL, NULL), LL_EIO, "taken-figures");
     assert_true(access(at("taken.html"), F_OK) != 0);

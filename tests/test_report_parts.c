@@ -1,4 +1,4 @@
-/* Parts of pages: curves made thin, images, heat maps, tables in files. */
+/* Parts of pages: thinned curves, images, heat maps, tables in files. */
 #include "runs.h"
 
 #include <cairo/cairo.h>
@@ -32,7 +32,7 @@ static void thin_curves_keep_what_is_seen(void **state) {
     }
     assert_true(high && low && index[0] == 0 && index[n - 1] == N - 1);
     const ll_curve few = {"", 300, x, y};
-    assert_int_equal(ll_thin(&f, &few, 100, NULL), 299); /* all that are numbers */
+    assert_int_equal(ll_thin(&f, &few, 100, NULL), 299); /* all finite points */
 }
 
 typedef struct {
@@ -47,7 +47,7 @@ static cairo_status_t next_bytes(void *arg, unsigned char *data, unsigned int n)
     return CAIRO_STATUS_SUCCESS;
 }
 
-/* Another program's reading of our images. */
+/* Another program reads our images. */
 static void images_are_png(void **state) {
     (void)state;
     enum { ROWS = 5, COLS = 7 };
@@ -90,7 +90,8 @@ static uint32_t pixel_of(const char *path, int x, int y) {
     return pixel & 0xffffff;
 }
 
-/* What has the strongest colour; pixels in the middle of numbers of two panels of 449 x 449, 14 apart. */
+/* The largest value has the darkest colour. Pixels are at the centres of the cells of two panels of 449 x 449, 14
+ * apart. */
 static void shades_of_heat_maps(void **state) {
     (void)state;
     const float a[4] = {0, 4, NAN, -4}, b[4] = {0, 1, 4, -2};
@@ -102,14 +103,14 @@ static void shades_of_heat_maps(void **state) {
     assert_int_equal(pixel_of(at("map.png"), 24 + half + 100, y), blue);
     assert_int_equal(pixel_of(at("map.png"), 24 + 100, y + half), blank);
     assert_int_equal(pixel_of(at("map.png"), 24 + half + 100, y + half), orange);
-    assert_int_equal(pixel_of(at("map.png"), 24 + 463 + half + 100, y), middle); /* a quarter of the largest */
+    assert_int_equal(pixel_of(at("map.png"), 24 + 463 + half + 100, y), middle); /* a quarter of the largest value */
     m.shades = LL_SHADES_ROW;
     CHECK_OK(ll_heat_map_write(&m, at("map.png")));
     assert_int_equal(pixel_of(at("map.png"), 24 + 463 + half + 100, y), blue);
     CHECK_OK(ll_heat_map_write(&m, at("map.svg")));
     CHECK_OK(ll_csv_heat_map(at("map.csv"), &m));
     is_file(at("map.csv"), "panel,row,0,1\na,0,0,4\na,1,,-4\nb,0,0,1\nb,1,4,-2\n");
-    const ll_panel wide = {"strip", 1, 100, (const float[100]){1}}; /* is at least a fifth as high as it is wide */
+    const ll_panel wide = {"strip", 1, 100, (const float[100]){1}}; /* a fifth as high as wide, or more */
     m = (ll_heat_map){.n = 1, .panels = &wide};
     CHECK_OK(ll_heat_map_write(&m, at("map.png")));
     assert_int_equal(pixel_of(at("map.png"), 26, 24 + 20 + 140), blue);
@@ -128,7 +129,7 @@ static void tables_are_csv(void **state) {
     CHECK_FAILS(ll_csv_figure(at("no/tall.csv"), &f), LL_EIO, "tall.csv");
 }
 
-/* Columns are found by name, and what is missing is not there. */
+/* Columns are found by name, and missing ones are not found. */
 static void tables_are_read(void **state) {
     (void)state;
     static const char *const columns[4] = {"step", "loss", "none", "more"};
@@ -136,7 +137,7 @@ static void tables_are_read(void **state) {
     ll_columns t;
     CHECK_OK(ll_file_write(at("t.csv"), text, sizeof text - 1));
     CHECK_OK(ll_columns_read(&t, at("t.csv"), columns, 4, 2));
-    assert_int_equal(t.n, 3); /* the last row has no end */
+    assert_int_equal(t.n, 3); /* the last row has no line end */
     assert_true(t.column[0][2] == 9 && t.column[1][0] == 1 && isnan(t.column[1][1]) && isnan(t.column[2][0]));
     assert_int_equal(ll_columns_last(&t, 1), 2);
     assert_int_equal(ll_columns_last(&t, 2), -1);

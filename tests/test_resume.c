@@ -1,5 +1,5 @@
-/* That a resumed run ends in the same bits as an uninterrupted one, and that nothing that can go wrong
- * on the way costs the checkpoint that is on disk. */
+/* A resumed run ends in the same bits as one that was not interrupted. No failure on the way costs the checkpoint on
+ * disk. */
 #include "runs.h"
 
 #include <signal.h>
@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 
-/* The run that was never interrupted: what all others are compared with. */
+/* The run that was not interrupted, with which all others are compared. */
 static int make_straight(void **state) {
     if (make_data(state)) return -1;
     run(NULL, at("straight"), NULL, 0, LL_OK);
@@ -17,7 +17,7 @@ static int make_straight(void **state) {
 
 static void test_stop_and_resume_give_the_same_bits(void **state) {
     (void)state;
-    /* Steps at which nothing, a checkpoint, an evaluation and the end are due. */
+    /* Steps at which these are due: nothing, a checkpoint, an evaluation, the end. */
     const int64_t stops[] = {3, 5, 7, 20};
     for (int i = 0; i < 4; i++) {
         char name[32];
@@ -40,7 +40,7 @@ static void test_stop_in_an_evaluation(void **state) {
         const char *name = i ? "inside20" : "inside14";
         CHECK_OK(ll_trainer_create(&trainer, recipe, at(name), NULL));
         CHECK_FAILS(ll_trainer_run(trainer, observe, &o), LL_ESTOPPED, "resume");
-        assert_int_equal(o.evals, i + 1); /* of step 7, and 14; the one of steps[i] was not finished */
+        assert_int_equal(o.evals, i + 1); /* of step 7, and 14; that of steps[i] was not finished */
         ll_trainer_free(trainer);
         ll_recipe_free(recipe);
         o = run(NULL, at(name), at(name), 0, LL_OK);
@@ -54,7 +54,8 @@ static int stop_at_news(const ll_progress *p, void *arg) {
     return p->event && !strcmp(p->event, "eval");
 }
 
-/* Stopped before it could evaluate, and again when it had caught up: no row twice; and no other run in its folder. */
+/* A run is stopped before it evaluates, and again at the same step. No row of metrics occurs twice, and no other run
+ * may use the folder. */
 static void test_stop_again_at_the_same_step(void **state) {
     (void)state;
     ll_trainer *trainer = NULL;
@@ -70,7 +71,7 @@ static void test_stop_again_at_the_same_step(void **state) {
     }
     run(NULL, at("again"), at("again"), 0, LL_OK);
     same_run("straight", "again");
-    /* The same, but killed before that evaluation was saved: its row is there, and is made anew. */
+    /* The same, but killed before that evaluation was saved. Its row exists, and is written again. */
     copy_folder(in("again", "metrics.csv"), in("lost", "metrics.csv"));
     run(NULL, at("lost"), at("lost"), 0, LL_OK);
     same_run("straight", "lost");
@@ -82,10 +83,10 @@ static void test_a_killed_run_loses_only_what_came_after_its_checkpoint(void **s
     ll_trainer *trainer = NULL;
     observer o = {.copy_at = 15, .from = at("victim"), .to = at("killed")};
     CHECK_OK(ll_trainer_create(&trainer, recipe, o.from, NULL));
-    CHECK_OK(ll_trainer_run(trainer, observe, &o)); /* copied before step 15 is saved: has rows up to 14 */
+    CHECK_OK(ll_trainer_run(trainer, observe, &o)); /* copied before step 15 is saved; it has rows up to 14 */
     ll_trainer_free(trainer);
     ll_recipe_free(recipe);
-    /* Half a row, as a kill may leave it. */
+    /* half a row, as a kill may leave it */
     FILE *f = fopen(in("killed", "metrics.csv"), "a");
     assert_non_null(f);
     fputs("15,1.2", f);
@@ -117,7 +118,7 @@ static void test_a_finished_run_can_be_made_longer(void **state) {
     assert_int_equal(o.last.step, 23);
 }
 
-/* Resumes a run with the recipe of its own folder; the step at which it then ends. */
+/* Resumes a run with the recipe in its folder, and returns the step at which it ends. */
 static int64_t end_of(const char *folder) {
     observer o = {0};
     ll_trainer *trainer = NULL;
@@ -127,7 +128,7 @@ static int64_t end_of(const char *folder) {
     return o.last.step;
 }
 
-/* What was set when a run was resumed holds from then on, though no checkpoint was written since. */
+/* Settings given when a run is resumed hold from then on, even if no checkpoint has been written since. */
 static void test_a_setting_outlives_a_kill(void **state) {
     (void)state;
     run(NULL, at("set"), NULL, 6, LL_ESTOPPED);
@@ -141,7 +142,7 @@ static void test_a_setting_outlives_a_kill(void **state) {
     ll_recipe_free(recipe);
     assert_int_equal(end_of(at("set-killed")), 23);
     same_run("set", "set-killed");
-    assert_int_equal(unlink(in("unset", "recipe.ini")), 0); /* then there is the one in the checkpoint */
+    assert_int_equal(unlink(in("unset", "recipe.ini")), 0); /* then the recipe in the checkpoint is used */
     assert_int_equal(end_of(at("unset")), 20);
     same_run("straight", "unset");
 }
@@ -161,7 +162,7 @@ static void test_the_recipe_of_the_folder_must_fit(void **state) {
     CHECK_FAILS(ll_trainer_create(&trainer, NULL, NULL, at("edited")), LL_EINVAL, "edited/recipe.ini");
 }
 
-/* Sources made by a counter, an encoder and a decoder; and packed lines. */
+/* Runs of other kinds: an encoder-decoder with generated data, and packed lines. */
 static void test_other_runs_resume(void **state) {
     (void)state;
     static const char *const keys[] = {
@@ -195,7 +196,7 @@ static void test_divergence_keeps_the_last_checkpoint(void **state) {
     same_run("straight", "diverge");
 }
 
-/* The step that would have spoilt the model is not taken. */
+/* The step that would spoil the model is not taken. */
 static void test_divergence_is_seen_before_the_update(void **state) {
     (void)state;
     ll_recipe *recipe = recipe_of(ABSURD "train.steps=100 train.checkpoint-every=0");
@@ -216,11 +217,11 @@ static void test_divergence_before_the_first_checkpoint(void **state) {
     run(ABSURD "train.steps=100 train.checkpoint-every=0", at("diverge0"), NULL, 0, LL_EDIVERGED);
     assert_non_null(strstr(ll_error(), "before the first checkpoint"));
     assert_int_not_equal(access(in("diverge0", "last.safetensors"), F_OK), 0);
-    run(NULL, at("diverge0"), NULL, 0, LL_OK); /* the folder holds nothing to lose */
+    run(NULL, at("diverge0"), NULL, 0, LL_OK); /* the folder has nothing to lose */
     same_run("straight", "diverge0");
 }
 
-/* However often it is saved, what is saved last still has a loss. */
+/* The last saved model has a finite loss, however often the run saves. */
 static void test_a_model_that_diverged_is_not_saved(void **state) {
     (void)state;
     ll_trainer *trainer = NULL;
@@ -240,7 +241,7 @@ static void test_a_full_disk_leaves_the_checkpoint_whole(void **state) {
     copy_folder(at("full"), at("whole"));
     assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
     small = old;
-    small.rlim_cur = 6000; /* room for the metrics, not for a checkpoint */
+    small.rlim_cur = 6000; /* enough for the metrics, not for a checkpoint */
     void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
     const observer o = run("train.eval-every=0", at("full"), at("full"), 0, LL_EIO);
@@ -251,7 +252,7 @@ static void test_a_full_disk_leaves_the_checkpoint_whole(void **state) {
     char **files = NULL;
     int count = 0;
     CHECK_OK(ll_folder_list(&files, &count, at("full")));
-    assert_int_equal(count, 3); /* recipe.ini, metrics.csv, last.safetensors: nothing half written */
+    assert_int_equal(count, 3); /* recipe.ini, metrics.csv, last.safetensors; no temporary file */
     ll_names_free(files, count);
     run(NULL, at("full"), at("full"), 0, LL_OK);
     same_run("straight", "full");
@@ -285,7 +286,7 @@ static void test_a_folder_with_a_run_is_refused(void **state) {
     assert_int_not_equal(access(at("empty"), F_OK), 0);
 }
 
-/* Cut anywhere, a checkpoint is refused and nothing crashes. */
+/* A checkpoint that ends anywhere is refused, and nothing crashes. */
 static void test_damaged_checkpoints(void **state) {
     (void)state;
     ll_bytes whole = slurp(in("straight", "last.safetensors"));

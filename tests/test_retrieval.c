@@ -1,4 +1,4 @@
-/* Pairs of texts: by name or by themselves, in training and evaluation, and what is wrong with them. */
+/* Pairs of texts: in files that name texts or contain them, in training and evaluation; wrong files. */
 #include "inputs.h"
 
 static const char docs[] = "a\tfirst text\nb\tsecond\twith a tab\nc\t\n";

@@ -1,12 +1,12 @@
-/* Rotations of cycles in every tier of this machine, against the index formula of kernel.h: exact, for
- * cycles of random permutations (many short ones, some long), jumps in positions, and back. */
+/* Rotations of cycles in every tier of this machine, equal to the index formula of kernel.h: cycles of random
+ * permutations (many short, some long), jumps in positions, and rotations back. */
 #include "guard.h"
 
 enum { MOST = 300, TOKENS = 9 };
 
-/* The cycle lengths of a uniformly random permutation of m features are: uniform in 1..m for the first,
- * the same with what is left for the next. kind 1: all short; 2: one cycle; 3: fixed points; 4: one cycle and as many
- * fixed points as there may be. */
+/* Draws cycle lengths. kind 0: those of a uniformly random permutation of m features, where the first is uniform in
+ * 1..m, the next in 1..(the rest). 1: all short. 2: one cycle. 3: fixed points. 4: one cycle and as many fixed points
+ * as possible. */
 static int draw_cycles(uint64_t *seed, int kind, int start, int m, ll_cycle *cycle) {
     int count = 0;
     for (int left = m; left > 0;) {
@@ -19,7 +19,7 @@ static int draw_cycles(uint64_t *seed, int kind, int start, int m, ll_cycle *cyc
     return count;
 }
 
-/* kind 0: one after the other; 1: jumps anywhere in 2^62; 2: repeats and steps back; 3: far out, in order. */
+/* kind 0: consecutive; 1: anywhere in 2^62; 2: repetitions and steps back; 3: distant, in order. */
 static void draw_positions(uint64_t *seed, int kind, int C, int64_t *position) {
     for (int i = 0; i < C; i++) {
         position[i] = kind == 3 ? ((int64_t)1 << 50) + i : i;
@@ -28,7 +28,7 @@ static void draw_positions(uint64_t *seed, int kind, int C, int64_t *position) {
     }
 }
 
-/* Place a of the row's cycle, in double; row i of the tile. */
+/* Element a of the row's cycle, in double, in row i of the tile. */
 static double expected(const float *row, ll_cycle c, int a, int64_t p, int back, const ll_epilogue *epilogue, int i) {
     const int64_t shift = p % c.length, from = c.start + (a + (back ? c.length - shift : shift)) % c.length;
     const double x = (double)row[from],
@@ -63,7 +63,7 @@ static void rotate_once(const ll_kernels *k, int m, int round, uint64_t seed) {
     const double slack = epilogue && epilogue->kind == LL_EPILOGUE_EXP ? 4e-7 : 0;
     k->rotate_cycles(C, position, cycles, cycle, back, epilogue, in.p, ldi, out.p, ldo);
     for (int i = 0; i < C; i++) {
-        float *row = was.p + (size_t)i * ldo; /* what is outside the cycles stays */
+        float *row = was.p + (size_t)i * ldo; /* numbers outside the cycles stay */
         for (int c = 0; c < cycles; c++)
             for (int a = 0; a < cycle[c].length; a++)
                 row[cycle[c].start + a] =

@@ -1,4 +1,4 @@
-/* Files of rows: read back as what was put in, whole or not there. */
+/* Files of rows: reading gives what was written, and a file is whole or absent. */
 #include "base/safetensors.h"
 #include "inputs.h"
 
@@ -15,7 +15,7 @@ static const char *written(const char *name, int per_token) {
         CHECK_OK(ll_row_file_add(rows, ids[i], values[row], per_token ? counts[i] : 1));
         row += per_token ? counts[i] : 1;
     }
-    assert_true(access(path, F_OK)); /* not before it is whole */
+    assert_true(access(path, F_OK)); /* not there before it is whole */
     CHECK_OK(ll_row_file_commit(rows));
     return path;
 }

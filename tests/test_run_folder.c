@@ -1,5 +1,5 @@
-/* The folder of a run belongs to one run at a time, on every file system. It may be removed while the run goes on, or
- * be closed to writers. */
+/* The folder of a run belongs to one run at a time, on every file system. It may be removed during the run, or be
+ * read-only. */
 #include "runs.h"
 
 #include <errno.h>
@@ -11,8 +11,7 @@
 
 static enum { LOCAL, NFS, NO_LOCKS } disk;
 
-/* Takes the place of the C library's flock. NFS locks a file only where it is open for writing; some file systems have
- * no locks at all. */
+/* Replaces flock of the C library. NFS locks a file only if it is open for writing. Some file systems have no locks. */
 int flock(int fd, int how) {
     const int reads = (fcntl(fd, F_GETFL) & O_ACCMODE) == O_RDONLY;
     if (disk == LOCAL || (disk == NFS && !reads)) return (int)syscall(SYS_flock, fd, how);
@@ -44,7 +43,7 @@ static void a_folder_takes_one_run(void **state) {
     }
 }
 
-/* What another run is about to replace is not looked at. */
+/* A checkpoint that another run is about to replace is not read. */
 static void the_lock_comes_before_the_checkpoint(void **state) {
     (void)state;
     ll_trainer *first = NULL, *second = NULL;
@@ -56,7 +55,7 @@ static void the_lock_comes_before_the_checkpoint(void **state) {
     CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at("order")), LL_EFORMAT, "last.safetensors");
 }
 
-static int hear(const ll_progress *p, void *arg) {
+static int on_report(const ll_progress *p, void *arg) {
     if (p->event && !strcmp(p->event, "no lock")) snprintf(arg, 300, "%s", ll_error());
     return 0;
 }
@@ -64,20 +63,20 @@ static int hear(const ll_progress *p, void *arg) {
 /* Without locks a run goes on, and says so once. */
 static void a_disk_without_locks(void **state) {
     (void)state;
-    char said[300] = "";
+    char reports[300] = "";
     ll_trainer *trainer = NULL;
     ll_recipe *recipe = recipe_of(NULL);
     disk = NO_LOCKS;
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("without"), NULL));
-    CHECK_OK(ll_trainer_run(trainer, hear, said));
-    assert_non_null(strstr(said, at("without")));
-    assert_non_null(strstr(said, strerror(ENOLCK)));
+    CHECK_OK(ll_trainer_run(trainer, on_report, reports));
+    assert_non_null(strstr(reports, at("without")));
+    assert_non_null(strstr(reports, strerror(ENOLCK)));
     ll_trainer_free(trainer);
     disk = LOCAL;
-    said[0] = 0;
+    reports[0] = 0;
     CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("without")));
-    CHECK_OK(ll_trainer_run(trainer, hear, said));
-    assert_string_equal(said, "");
+    CHECK_OK(ll_trainer_run(trainer, on_report, reports));
+    assert_string_equal(reports, "");
     ll_trainer_free(trainer);
     ll_recipe_free(recipe);
 }
@@ -86,9 +85,9 @@ static void a_disk_without_locks(void **state) {
 
 typedef struct {
     const char *folder, *command; /* what is done to the folder ... */
-    int64_t step;                 /* after this step, */
+    int64_t step;                 /* ... after this step, */
     const char *event;            /* or at this event of it */
-    int said, whole;              /* times it was told; was all there then, and a checkpoint of that step? */
+    int reports, whole;           /* how often it was reported; whole then? */
 } remover;
 
 static int whole(const char *name) {
@@ -103,7 +102,7 @@ static int remove_it(const ll_progress *p, void *arg) {
     const int here = r->event ? p->event && !strcmp(p->event, r->event) : !p->event;
     if (p->event && !strcmp(p->event, "no folder")) {
         assert_non_null(strstr(ll_error(), at(r->folder)));
-        r->said++;
+        r->reports++;
         r->whole = whole(r->folder) && !access(in(r->folder, "last.safetensors"), F_OK);
     }
     if (p->step != r->step || !here) return 0;
@@ -128,7 +127,7 @@ static remover remove_while(const char *folder, const char *command, int64_t ste
     return r;
 }
 
-/* It is said at the next step, and the run is whole again: it can be killed then, and gone on with. */
+/* The removal is reported at the next step, and the run is whole again: it can be killed then and resumed. */
 static void a_removed_folder_is_made_again(void **state) {
     (void)state;
     static const struct {
@@ -147,7 +146,7 @@ static void a_removed_folder_is_made_again(void **state) {
     run("train.checkpoint-every=0", at("untouched"), NULL, 0, LL_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const remover r = remove_while(cases[i].folder, cases[i].command, cases[i].step, cases[i].event, LL_OK);
-        if (r.said != 1 || !r.whole) fail_msg("%s: said %d times, whole: %d", cases[i].command, r.said, r.whole);
+        if (r.reports != 1 || !r.whole) fail_msg("%s: %d reports, whole: %d", cases[i].command, r.reports, r.whole);
         assert_true(whole(cases[i].folder));
         same_metrics(in("untouched", "metrics.csv"), in(cases[i].folder, "metrics.csv"));
         run("train.steps=22 train.checkpoint-every=0", at(cases[i].folder), at(cases[i].folder), 0, LL_OK);
@@ -155,10 +154,10 @@ static void a_removed_folder_is_made_again(void **state) {
     same_file(in("untouched", "recipe.ini"), in("elsewhere", "recipe.ini"));
 }
 
-/* Whose lock is removed takes it again; a folder that another run has taken is left to it. */
+/* A run whose lock file is removed makes it again. A folder that another run has taken is left to that run. */
 static void whose_folder_it_is(void **state) {
     (void)state;
-    assert_int_equal(remove_while("unlocked", "rm unlocked/.lock", 8, NULL, LL_OK).said, 0);
+    assert_int_equal(remove_while("unlocked", "rm unlocked/.lock", 8, NULL, LL_OK).reports, 0);
     assert_true(whole("unlocked"));
     run(NULL, at("other"), NULL, 6, LL_ESTOPPED);
     copy_folder(at("other"), at("kept"));
@@ -170,7 +169,7 @@ static void whose_folder_it_is(void **state) {
 
 /* ---- Not to be written to ---- */
 
-/* In a process that is not root, which may write everywhere. */
+/* Runs in a process of another user, because root may write everywhere. */
 static int as_nobody(void) {
     ll_trainer *trainer = NULL;
     if (!getuid() && (setgid(65534) || setuid(65534))) return 2;

@@ -1,4 +1,4 @@
-/* Reading safetensors: files written by hand, everything a header can lie about, files of others. */
+/* Reading safetensors: files written by hand, headers that are wrong in every way, files of other programs. */
 #include "folder.h"
 
 #include <glob.h>
@@ -8,7 +8,7 @@
 
 static void put(const char *path, uint64_t claim, const char *header, size_t header_size, const void *data,
                 size_t size) {
-    remove(path); /* a file that is emptied and refilled would be flushed to the disk each time */
+    remove(path); /* emptying and refilling a file would flush it to the disk each time */
     FILE *f = fopen(path, "wb");
     assert_non_null(f);
     fwrite(&claim, 8, 1, f);
@@ -23,7 +23,7 @@ static ll_status open_text(ll_safetensors **file, const char *header, size_t dat
     return ll_safetensors_open(file, at("f"));
 }
 
-/* Offsets out of order, an empty tensor, a scalar, a type that is only carried, data at odd addresses. */
+/* Offsets out of order, an empty tensor, a scalar, a type that is only stored, data at odd addresses. */
 static void test_a_file_by_hand(void **state) {
     (void)state;
     const char *header = "{\"b\":{\"dtype\":\"F32\",\"shape\":[1,2],\"data_offsets\":[3,11]},"
@@ -149,7 +149,7 @@ static void test_sizes_that_lie(void **state) {
     assert_null(f);
 }
 
-/* A hundred thousand brackets, which would exhaust the stack of a parser that follows them. */
+/* A hundred thousand brackets would exhaust the stack of a recursive parser. */
 static void test_deep_headers(void **state) {
     (void)state;
     enum { N = 100000 };

@@ -1,7 +1,6 @@
-/* Writing safetensors: read back, checked against the format without our reader, damaged, interrupted. */
+/* Writing safetensors: files are read back, checked against the format without our reader, damaged, interrupted. */
 #include "folder.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -60,7 +59,7 @@ static void test_written_is_read(void **state) {
     const ll_st_tensor *t = ll_safetensors_find(f, "doubles");
     assert_true(t->rank == 3 && t->shape[0] == 1 && t->shape[1] == 2 && t->shape[2] == 1);
     assert_int_equal(ll_safetensors_find(f, "longs")->rank, 0);
-    for (int i = 0; i < 6; i++) { /* every tensor aligned to its element */
+    for (int i = 0; i < 6; i++) { /* every tensor is aligned to its element */
         static const size_t size[] = {[LL_F32] = 4, [LL_F64] = 8, [LL_I32] = 4, [LL_I64] = 8, [LL_U8] = 1};
         t = ll_safetensors_at(f, i);
         assert_int_equal((uintptr_t)t->data % size[t->dtype], 0);
@@ -68,7 +67,7 @@ static void test_written_is_read(void **state) {
     ll_safetensors_free(f);
 }
 
-/* Tensors of whole lines lie on them, whatever else the file holds. */
+/* Tensors of whole cache lines are aligned to lines, whatever else the file holds. */
 static void test_lines(void **state) {
     (void)state;
     static const double odd[3] = {1, 2, 3};
@@ -93,7 +92,7 @@ static void test_lines(void **state) {
     ll_safetensors_free(f);
 }
 
-/* The same file with a JSON parser and the format's own words: nothing of our reader. */
+/* The same file is checked with a JSON parser by the rules of the format, without our reader. */
 static void test_written_is_the_format(void **state) {
     (void)state;
     ll_bytes b = {0};
@@ -148,7 +147,7 @@ static void test_every_truncation_is_noticed(void **state) {
     ll_bytes_free(&b);
 }
 
-/* Some flips are another valid file; none may lead outside of it. */
+/* Some flips give another valid file. None may make the reader leave the file. */
 static void test_flipped_bits(void **state) {
     (void)state;
     ll_bytes b = {0};
@@ -169,20 +168,12 @@ static void test_flipped_bits(void **state) {
     ll_bytes_free(&b);
 }
 
-static int files(void) {
-    int n = 0;
-    DIR *d = opendir(folder);
-    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
-    closedir(d);
-    return n;
-}
-
 static void test_a_full_disk_keeps_the_old_file(void **state) {
     (void)state;
     struct rlimit before, full;
     ll_safetensors *f = NULL;
     CHECK_OK(save(at("w")));
-    const int n = files();
+    const int n = files_in(folder);
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
     full = before;
@@ -191,7 +182,7 @@ static void test_a_full_disk_keeps_the_old_file(void **state) {
     const ll_status status = save(at("w"));
     setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(status, LL_EIO);
-    assert_int_equal(files(), n);
+    assert_int_equal(files_in(folder), n);
     CHECK_OK(ll_safetensors_open(&f, at("w")));
     ll_safetensors_free(f);
 }
@@ -217,7 +208,7 @@ static void test_refused_memory_is_survived(void **state) {
     assert_true(check_refused_memory(open_in_folder) >= 8);
 }
 
-/* Digests are in files, so a content keeps its own for ever; and one of what differs is another. */
+/* Digests are stored in files, so the digest of a content never changes. Different contents have different digests. */
 static void test_digest(void **state) {
     (void)state;
     static const char *const texts[][3] = {

@@ -1,4 +1,4 @@
-/* Learning rates against the formulas of docs/math.md, written out here once more. */
+/* Learning rates against the formulas of docs/math.md, which are written out here again. */
 #include "test.h"
 
 #include "train/train_internal.h"
@@ -63,7 +63,7 @@ static void test_inverse_sqrt(void **state) {
     expect(&cold, 9, 1e-3);
 }
 
-/* Warm-ups that leave no steps for the rest must not divide by zero. */
+/* A warm-up as long as the run must not divide by zero. */
 static void test_edges(void **state) {
     (void)state;
     for (int schedule = LL_LR_CONSTANT; schedule <= LL_LR_COSINE; schedule++) {

@@ -1,12 +1,11 @@
-/* The scratch of a call, for every kernel at every position: as much as ll_attention_scratch says is enough, nothing
- * beyond it is written, nothing in it is read before it is written, no call allocates, and no bit depends on any of it.
- */
+/* The scratch of a call, for every kernel and position. ll_attention_scratch is enough: nothing is written beyond it,
+ * nothing is read before it is written, no call allocates, and no bit depends on it. */
 #include "base/memory.h"
 #include "ragged.h"
 
 enum { T = 70, PARTS = 13, PART = 1024, GUARDS = 32 };
 
-/* Gradients of everything that trains. */
+/* Gradients of all parameters. */
 typedef struct {
     float part[PARTS + 2][PART], ddecay[H];
 } learnt;
@@ -35,7 +34,7 @@ static void lengthen(ll_attention_call *c, int packed) {
     for (int i = 0; i < (packed ? 4 : 2); i++) fill_sequence(c, packed ? &segments[i] : &whole[i], (uint64_t)i + 1);
 }
 
-/* In the caller's memory, which is full of NaN and stands off a cache line, before a guard. */
+/* Scratch in the caller's memory, filled with NaN, not aligned to a cache line, with guard bytes behind it. */
 static ll_status run(const ll_attention *op, ll_attention_call *c, int backward) {
     const size_t need = ll_attention_scratch(op, c, backward);
     float *block = malloc((need + GUARDS + 3) * sizeof *block);
@@ -63,7 +62,7 @@ static void check(const ll_attention *op, int threads, int packed, int saved) {
     CHECK_OK(ll_attention_forward(op, &a.call));
     if (saved) CHECK_OK(ll_attention_backward(op, &a.call));
     b.call.threads = threads;
-    ll_set_threads(4 * threads); /* as another thread may say during the call: its number is fixed */
+    ll_set_threads(4 * threads); /* as another thread may do; the number of the call stays */
     CHECK_OK(run(op, &b.call, 0));
     if (saved) CHECK_OK(run(op, &b.call, 1));
     assert_memory_equal(a.data, b.data, a.size * sizeof *a.data);
@@ -89,10 +88,10 @@ static void test_every_pair(void **state) {
                     if (eps) c.feature_eps = 1e-3f; /* the released stabilisers, and their gradients */
                     if (eps && !causal) c.key_max = LL_MAX_BATCH, c.max_gradient = 1;
                     CHECK_OK(ll_attention_create(&op, &c));
-                    ll_attention_set_tile(op, 2); /* so that heads are shared, too */
+                    ll_attention_set_tile(op, 2); /* so that threads also share heads */
                     for (int packed = 0; packed < 2; packed++) {
                         check(op, 1, packed, 0);
-                        check(op, 3, packed, 1); /* the last of four heads is shared */
+                        check(op, 3, packed, 1); /* threads share the last of four heads */
                     }
                     ll_attention_free(op);
                     ran++;
@@ -101,7 +100,7 @@ static void test_every_pair(void **state) {
     assert_true(ran > 150);
 }
 
-/* Fewer threads where the scratch is for fewer; none where it is for none. */
+/* Scratch for fewer threads gives fewer threads. Scratch for none gives an error. */
 static void test_threads_fit(void **state) {
     (void)state;
     ll_attention_config c;
@@ -128,7 +127,7 @@ static void test_threads_fit(void **state) {
     ll_attention_free(op);
 }
 
-/* A call of fewer tokens or sequences takes no more. */
+/* A call of fewer tokens or sequences needs no more. */
 static void test_sizes_grow(void **state) {
     (void)state;
     make_numbers();

@@ -1,10 +1,10 @@
-/* Streams of encoder-decoders: what whole sequences give, in memory that does not grow; copied, and in files, with the
- * source that they have read. */
+/* Streams of encoder-decoders give what whole sequences give, in memory that does not grow. They can be copied and
+ * saved to files, together with their source. */
 #include "base/memory.h"
 #include "seq2seq.h"
 #include "states.h"
 
-/* Logits of a stream after each token are those of the whole sequence, however it is cut. */
+/* After each token the logits are those of the whole sequence, however it is divided. */
 static void test_stream(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
@@ -38,7 +38,7 @@ static void test_stream(void **state) {
     }
 }
 
-/* With linear attention what a stream holds depends on neither length, and no token asks for memory. */
+/* With linear attention a stream's bytes do not depend on either length, and no token allocates. */
 static void test_constant_memory(void **state) {
     (void)state;
     static const char *const keys[] = {
@@ -69,13 +69,14 @@ static void test_constant_memory(void **state) {
     free(source);
 }
 
-/* The tokens from `from` on, one by one or all together: bits of the logits after the last. */
+/* Feeds the tokens from `from` on, one by one or all together. The logits after the last. */
 static void finish(ll_stream *s, const batch *x, int from, int together, float *logits) {
     for (int t = from; t < T; t += together ? T - from : 1)
         CHECK_OK(ll_stream_feed(s, x->tokens + t, together ? T - from : 1, logits));
 }
 
-/* A copy, and a stream from a file, go on to the same bits, at any token, each on its own; the source is theirs. */
+/* At any token, a copy of a stream and a stream from its file continue to the same bits, independently, with the same
+ * source. */
 static void test_copies(void **state) {
     (void)state;
     for (int v = 0; v < VARIANTS; v++) {
@@ -91,7 +92,7 @@ static void test_copies(void **state) {
             CHECK_OK(ll_stream_load(&loaded, x->model, path));
             assert_int_equal(ll_stream_position(loaded), n);
             finish(s, x, n, 0, expected);
-            CHECK_OK(ll_stream_source(s, x->source + S, S)); /* the one must not touch the others */
+            CHECK_OK(ll_stream_source(s, x->source + S, S)); /* one must not change the others */
             finish(copy, x, n, 1, logits);
             assert_memory_equal(logits, expected, sizeof logits);
             finish(loaded, x, n, n == 3, logits);
@@ -110,7 +111,7 @@ static void test_copies(void **state) {
     }
 }
 
-/* Before there is a source there is none in the copy, nor in the file. */
+/* Without a source, the copy and the file have none either. */
 static void test_no_source(void **state) {
     (void)state;
     batch *x = batch_of(variants[6]);
@@ -157,7 +158,7 @@ static void test_wrong_files(void **state) {
         CHECK_OK(load_changed(x->model, (change){0}, NULL, NULL));
         for (int i = 0; i < 6; i++)
             CHECK_FAILS(load_changed(x->model, (change){0}, "source", wrong[i]), LL_EFORMAT, "source");
-        if (k == 0) /* softmax: no memory is taken for what the file does not hold */
+        if (k == 0) /* softmax: no memory is allocated for what the file does not hold */
             CHECK_FAILS(load_changed(x->model, (change){0}, "source", "1000000000"), LL_EFORMAT, "cross.keys");
         for (int i = 0; kinds[k].tensor[i]; i++) {
             const char *name = kinds[k].tensor[i];
@@ -175,7 +176,7 @@ static void test_wrong_files(void **state) {
     batch_free(x);
 }
 
-/* The file of a linear model does not grow with what was read; that of softmax has the source. */
+/* The file of a linear model does not grow with the source. That of softmax contains it. */
 static void test_size(void **state) {
     (void)state;
     static const int variant[] = {6, 0};

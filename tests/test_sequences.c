@@ -1,5 +1,5 @@
-/* Ragged batches and packed rows: for every kernel at every position, forward and backward, each sequence comes out
- * as it does alone, to the last bit, and what lies between sequences is zeros. */
+/* Ragged batches and packed rows, for every kernel and position, forward and backward: each sequence has the same bits
+ * as alone, and zeros are between sequences. */
 #include "ragged.h"
 
 static void same_rows(const char *what, const ll_view *a, int row, int first, const ll_view *b, int n, int width) {
@@ -13,7 +13,7 @@ static void same_rows(const char *what, const ll_view *a, int row, int first, co
         }
 }
 
-/* Zeros at all tokens that no sequence has: as many numbers as those that are no zeros, and those. */
+/* Checks that all tokens outside the sequences are zeros, by counting. */
 static void zeros_between(const char *what, const ll_view *a, const ll_segment *s, int count, int keys, int n,
                           int heads, int width) {
     for (int b = 0; b < ROWS; b++)
@@ -35,7 +35,7 @@ static void run(const ll_attention *op, ll_attention_call *c) {
     CHECK_OK(ll_attention_backward(op, c));
 }
 
-/* The sequences together, as a call says it, against each of them alone. */
+/* Compares the sequences of one call with each of them alone. */
 static void check_call(const char *what, const ll_attention *op, arrays *all, const ll_segment *s, int count) {
     ll_attention_call *c = &all->call;
     const int keyed = op->c.position == LL_POSITION_RELATIVE_S2 ? H - 1 : H;
@@ -58,10 +58,11 @@ static void check_call(const char *what, const ll_attention *op, arrays *all, co
     zeros_between(what, &c->dv, s, count, 1, c->S, H, E);
 }
 
-/* Sequences in rows of ROOM: of one token, of none, longer than a chunk of tiles, with gaps, to the row's end. */
+/* Sequences in rows of ROOM tokens: of one token, of none, longer than a chunk of tiles, with gaps, up to the end of
+ * the row. */
 static const ll_segment packed[] = {{0, 0, 17, 0, 17},   {0, 17, 1, 17, 1}, {0, 20, 0, 20, 0},
                                     {0, 21, 37, 21, 37}, {1, 3, 5, 3, 5},   {1, 8, 62, 8, 62}};
-/* And with keys of their own: cross attention. */
+/* The same with keys of their own: cross attention. */
 static const ll_segment crossed[] = {{0, 0, 9, 2, 20},  {0, 9, 1, 22, 3},  {0, 12, 30, 25, 1},
                                      {1, 0, 33, 0, 25}, {1, 33, 4, 25, 0}, {1, 40, 2, 30, 10}};
 enum { PACKED = sizeof packed / sizeof *packed, CROSSED = sizeof crossed / sizeof *crossed };
@@ -87,7 +88,8 @@ static void check_ragged(const char *what, const ll_attention *op, int cross) {
     arrays_free(&all);
 }
 
-/* Every kernel at every position, causal, bidirectional and cross; tiles small enough for states between them. */
+/* Every kernel with every position, causal, bidirectional and cross. Tiles are so small that states lie between
+ * them. */
 static void test_every_pair(void **state) {
     (void)state;
     int pairs = 0;
@@ -110,14 +112,14 @@ static void test_every_pair(void **state) {
                 ll_attention_free(op);
                 pairs++;
             }
-    /* All of softmax and the linear kernels but permutations, rope-linear and orthogonal of softmax, permute2d causal,
-     * and t5 and shaw of linear ones; the baselines in two forms each. */
+    /* All positions with softmax and linear kernels, except permutations, rope-linear and orthogonal with softmax,
+     * permute2d causal, and t5 and shaw with linear kernels. The approximate kernels have two forms each. */
     const int gla = POSITIONS - 6; /* causal, with a state in all heads */
     assert_int_equal(pairs, (LINEAR - 1) * ((POSITIONS - 2) * 3 - 1 - 6) + gla + (POSITIONS - 6) * 3 +
                                 2 * (1 + 5 + 5 + 5 + 2));
 }
 
-/* Masks of keys go with their tokens. */
+/* Masks of keys apply to the tokens of their sequence. */
 static void test_masks(void **state) {
     (void)state;
     ll_attention_config c;
@@ -147,7 +149,7 @@ static void test_masks(void **state) {
     }
 }
 
-/* The gradients of what is learnt are the sums over the sequences; those of the decay, too. */
+/* Gradients of parameters, and of the decay, are sums over the sequences. */
 static void check_parameters(int kernel, int position, int causal, int n) {
     enum { MOST = 512 };
     ll_attention_config c;
@@ -189,7 +191,7 @@ static void test_parameters(void **state) {
     check_parameters(LL_KERNEL_LINFORMER, LL_POSITION_NONE, 0, ROOM * RANK);
 }
 
-/* Packed rows give the same bits for any number of threads. */
+/* Packed rows have the same bits on any number of threads. */
 static void test_threads(void **state) {
     (void)state;
     static const int kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_RELU, LL_KERNEL_REFORMER};
@@ -222,7 +224,7 @@ static void test_threads(void **state) {
     }
 }
 
-/* Segments that overlap, leave their rows, or come with lengths, are refused. */
+/* Segments that overlap, leave their row, or are given together with lengths are refused. */
 static void test_refusals(void **state) {
     (void)state;
     static const ll_segment bad[][2] = {

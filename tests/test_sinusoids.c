@@ -1,5 +1,5 @@
 /* Sinusoids, rotated pairs, scaled blocks and random numbers of every tier against double precision and Random123:
- * sizes around the vector width, unaligned addresses, guard bytes, and gaps between rows that stay as they were. */
+ * sizes around the vector width, unaligned addresses, guard bytes, and gaps between rows, which must not change. */
 #include "guard.h"
 
 #include <float.h>
@@ -20,7 +20,7 @@ static void everywhere(check_fn *check) {
             for (size_t shift = 0; shift < 4; shift++) check(k, (size_t)sizes[s], shift, next64(&seed));
 }
 
-/* What lies between rows of `used` numbers, ld apart, is as it was: 7. */
+/* Checks that the gaps between rows of `used` numbers, ld apart, still hold 7. */
 static void check_gaps(const ll_kernels *k, const char *what, guarded x, size_t used, size_t ld) {
     for (size_t i = 0; i < x.n; i++)
         if (i % ld >= used) near(k->name, what, x.n, i, 0, x.p[i], 7, 0);
@@ -31,7 +31,7 @@ static guarded sevens(size_t n, size_t shift) {
     return x;
 }
 
-/* Forty tokens, of which the first ten are not written. */
+/* Forty tokens, of which the first ten are skipped. */
 static void sinusoids(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     enum { TOKENS = 40, SKIPPED = 10 };
     const size_t ld = 2 * n + GAP;

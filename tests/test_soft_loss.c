@@ -56,7 +56,7 @@ static void test_loss_and_gradient(void **state) {
                 }
 }
 
-/* A student that gives what its teacher gives has nothing to learn from it. */
+/* A student with the logits of its teacher has a gradient of 0. */
 static void test_the_same_logits(void **state) {
     (void)state;
     float x[40], z[40];

@@ -1,8 +1,8 @@
-/* The recurrent state of linear attention, the kernel: every tier of this machine against the recurrence in double. */
+/* The kernel of linear attention's recurrent state: every tier of this machine against the recurrence in double. */
 #include "guard.h"
 
-/* Eighteen tokens into a state and out of it, n features of E values, in blocks of any size: the recurrence in double,
- * and the same bits as one by one. */
+/* Eighteen tokens are added to a state and read from it, with n features and E values, in blocks of any size: the
+ * recurrence in double, and the same bits as one by one. */
 enum { STATES = 18 };
 typedef struct {
     size_t n, E, ld, ldv;

@@ -1,5 +1,5 @@
-/* Streams against the definition in double (oracle.c) and against themselves: any cut into calls gives the
- * same bits, and nothing grows. */
+/* Streams against the definition in double (oracle.c). However tokens are divided among calls, the bits are the same,
+ * and nothing grows. */
 #include "base/memory.h"
 #include "drawn.h"
 
@@ -8,8 +8,8 @@ static int streams(const ll_attention_config *c) {
     return c->causal && !(c->kernel == LL_KERNEL_FAVOR && later);
 }
 
-/* Every kernel, rule, divisor and decay: the stream is the definition, in whole pieces and token by token,
- * also after a reset and on another number of threads, to the last bit. */
+/* For every kernel, rule, divisor and decay a stream gives the definition. In whole blocks and token by token, after a
+ * reset, and on another number of threads it has the same bits. */
 static void test_definition(void **state) {
     (void)state;
     uint64_t seed = 11;
@@ -53,8 +53,8 @@ static void test_definition(void **state) {
 
 enum { JUMPS, GROWS, SHRINKS, DROPS };
 
-/* Key t, made from random x. DROPS: one small key, then large ones whose features are e^-100 of the first's and
- * matter only once that has decayed. */
+/* Key t, made from random x. DROPS: one small key, then large ones. Their features are e^-100 of the first one's, so
+ * they matter only when that has decayed. */
 static float steep(int kind, int t, float x) {
     switch (kind) {
     case JUMPS: return t % 7 == 6 ? 12 * x : x;
@@ -64,7 +64,7 @@ static float steep(int kind, int t, float x) {
     }
 }
 
-/* Keys whose features differ by factors of e^100: the running exponent follows, up and down. */
+/* Keys whose features differ by factors of e^100. The running exponent follows them, up and down. */
 static void test_steep_keys(void **state) {
     (void)state;
     uint64_t seed = 12;
@@ -90,7 +90,7 @@ static void test_steep_keys(void **state) {
         char what[40];
         snprintf(what, sizeof what, "steep keys %d", n);
         drawn_check(d, what, 0, 1e-4, 0);
-        drawn_run(d, n % 3 ? 16 : 0, 0); /* the tiles' exponents follow too */
+        drawn_run(d, n % 3 ? 16 : 0, 0); /* the exponents of tiles follow, too */
         drawn_check(d, what, 0, 1e-4, 0);
         ll_attention_stream_free(s);
         ll_attention_free(op);
@@ -98,7 +98,7 @@ static void test_steep_keys(void **state) {
     }
 }
 
-/* Random tokens for as long as one likes, from few numbers. */
+/* Random tokens without end, made from few numbers. */
 typedef struct {
     float q[64], k[64], v[64], y[64];
 } token;
@@ -110,7 +110,7 @@ static void feed_token(ll_attention_stream *s, const ll_attention_config *c, tok
                                       (ll_view){x->v, E * H, E, E * H}, (ll_view){x->y, E * H, E, E * H}));
 }
 
-/* A linear stream allocates nothing and does not grow; its answer stays a mean of the values. */
+/* A linear stream allocates nothing and does not grow, and its output stays a mean of the values. */
 static void test_constant_size(void **state) {
     (void)state;
     uint64_t seed = 13;
@@ -140,7 +140,7 @@ static void test_constant_size(void **state) {
     }
 }
 
-/* Softmax grows by doubling; refused memory leaves the stream where it was. */
+/* Softmax doubles its memory when it is full. If memory is refused, the stream is unchanged. */
 static void test_growth(void **state) {
     (void)state;
     uint64_t seed = 14, again;
@@ -163,7 +163,7 @@ static void test_growth(void **state) {
     }
     feed_token(s, &c, &x, &seed);
     assert_true(ll_attention_stream_bytes(s) > bytes);
-    ll_attention_stream_reset(s); /* the same tokens without a failure on the way */
+    ll_attention_stream_reset(s); /* the same tokens without a failure */
     seed = 14;
     for (int t = 0; t < 256; t++) feed_token(s, &c, &y, &seed);
     assert_int_equal(seed, again);
@@ -189,7 +189,7 @@ static void test_refusals(void **state) {
         CHECK_FAILS(ll_attention_stream_create(&s, op, 1), LL_EINVAL, names[i]);
         ll_attention_free(op);
     }
-    c.feature_eps = 0; /* then the rule changes nothing */
+    c.feature_eps = 0; /* without it the rule changes nothing */
     CHECK_OK(ll_attention_create(&op, &c));
     CHECK_OK(ll_attention_stream_create(&s, op, 1));
     ll_attention_stream_free(s);
@@ -203,7 +203,7 @@ static void test_refusals(void **state) {
     ll_attention_free(op);
     c.causal = 1;
     CHECK_OK(ll_attention_create(&op, &c));
-    for (int n = 1; n < 4; n++) { /* memory refused at every place */
+    for (int n = 1; n < 4; n++) { /* memory is refused at every place */
         ll_memory_fail_at(n);
         const ll_status status = ll_attention_stream_create(&s, op, 2);
         ll_memory_fail_at(0);

@@ -1,6 +1,6 @@
-/* The numerical error of streams does not grow: fed in blocks of random sizes they are as near to double precision
- * after 20,000 tokens as after 100, and give what tiles give; with every position. And the measure sees a deviation
- * where there is one. */
+/* The numerical error of streams does not grow. Fed in blocks of random sizes, with every position, they are as near to
+ * double precision after 20,000 tokens as after 100, and give what a call gives. The measure notices a deviation if
+ * there is one. */
 #include <string.h>
 
 #include "model/mechanism.h"
@@ -41,7 +41,7 @@ static void test_stream_error(void **state) {
         }
 }
 
-/* The same inputs by hand, one token: what the measure compares with is the definition. */
+/* One token with the same inputs, computed here: the measure compares with the definition. */
 static void test_first_token(void **state) {
     (void)state;
     uint64_t seed = 62;
@@ -53,7 +53,7 @@ static void test_first_token(void **state) {
     draw_config_free(&c);
 }
 
-/* The error of e^u in float grows with u: larger queries and keys, a larger deviation. */
+/* The error of e^u in float grows with u, so larger queries and keys give a larger deviation. */
 static void test_it_sees(void **state) {
     (void)state;
     uint64_t seed = 63;
@@ -67,7 +67,7 @@ static void test_it_sees(void **state) {
     draw_config_free(&c);
 }
 
-/* Pairs of the table whose operators stream, and kernels with decay. */
+/* Pairs of the table that can stream, and kernels with decay. */
 static int streaming_pairs(void) {
     int n = 0;
     for (int k = 0; ll_kernel_at(k); k++) {
@@ -82,8 +82,8 @@ static int streaming_pairs(void) {
     return n;
 }
 
-/* Every pair that streams, up to 2,000 tokens. Weights of either sign come near sums of 0 only where nothing is
- * divided, so that all deviations are roundings. */
+/* Every pair that can stream, up to 2,000 tokens. Weights of either sign are not divided by their sum, which may be
+ * near 0. So every deviation is rounding. */
 static void test_every_pair(void **state) {
     (void)state;
     const ll_analysis how = {.seed = 3, .kernels = "all", .positions = "all", .length = getenv("LL_FAST") ? 150 : 2000};
@@ -101,7 +101,7 @@ static void test_every_pair(void **state) {
     ll_table_free(t);
 }
 
-/* favor's other features. */
+/* Other features of favor. */
 static void test_features(void **state) {
     (void)state;
     for (int kind = LL_FEATURES_POSITIVE; kind <= LL_FEATURES_GAUSSIAN; kind++) {
@@ -116,7 +116,7 @@ static void test_features(void **state) {
     }
 }
 
-/* rope of another base, of a part of the channels, of angles that are given, and of both of the first. */
+/* rope with another base, on a part of the channels, with given angles, and with the first two together. */
 static void test_angles(void **state) {
     (void)state;
     static const float theta[] = {0.5f, 0.3f, 0.2f, 0.1f};
@@ -133,8 +133,8 @@ static void test_angles(void **state) {
     }
 }
 
-/* Sums of long sequences in tiles. Where most features are the eps beside large sums, adding token by token in float
- * would lose a part of each, always to the same side: 5e-4 of the answers after 100,000 tokens. */
+/* Long sequences in calls. Most features are the eps, small beside large sums. Adding token by token in float would
+ * lose a part of each, always in the same direction: 5e-4 of the output after 100,000 tokens. */
 static void test_small_features(void **state) {
     (void)state;
     uint64_t seed = 66;
@@ -146,7 +146,7 @@ static void test_small_features(void **state) {
     draw_config_free(&c);
 }
 
-/* There, too, the bits are the same for any number of threads, which share one head. */
+/* The bits are the same there on any number of threads, which share one head. */
 static void test_threads(void **state) {
     (void)state;
     enum { T = 10500, E = 70 };
@@ -174,7 +174,7 @@ static void test_threads(void **state) {
     free(x);
 }
 
-/* The same of all keys at once: a query whose features are the eps sees what they weigh. */
+/* The same without causality: a query whose features are the eps sums the weights of all keys. */
 static void test_small_features_of_many_keys(void **state) {
     (void)state;
     enum { S = 300000 };
@@ -182,7 +182,7 @@ static void test_small_features_of_many_keys(void **state) {
     c.kernel = LL_KERNEL_RELU, c.causal = 0, c.D = 2, c.E = 1, c.input_scale = 1, c.feature_eps = 1e-3f;
     float *x = calloc(3 * S, sizeof *x), q[2] = {1, -1}, y;
     double num = 0, den = 0;
-    for (int j = 0; j < S; j++) { /* every other key is seen by its eps alone */
+    for (int j = 0; j < S; j++) { /* every other key has the weight of its eps only */
         x[2 * j] = j % 2 ? 1 : -1, x[2 * j + 1] = 0, x[2 * S + j] = j % 2 ? 0.25f : 1;
         const double phi[2] = {(j % 2 ? 1 : 0) + (double)c.feature_eps, (double)c.feature_eps};
         const double weight = (1 + (double)c.feature_eps) * phi[0] + (double)c.feature_eps * phi[1];

@@ -1,4 +1,4 @@
-/* The state of a stream in a file: the same bytes for the same state, and everything that a file can have wrong. */
+/* The state of a stream in a file: equal states give equal bytes, and every error that a file can have is found. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -44,7 +44,7 @@ static void write_bytes(const char *name, const uint8_t *data, size_t size) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* What was in a cache before a reset is not in the file, nor how long the stream has lived. */
+/* The file holds neither what a cache held before a reset, nor how long the stream has existed. */
 static void test_same_bytes(void **state) {
     (void)state;
     static const char *const kinds[] = {linear, exact};
@@ -67,7 +67,7 @@ static void test_same_bytes(void **state) {
     }
 }
 
-/* Before anything was fed there is nothing to go on from; the file says so, too. */
+/* A stream that was fed nothing has nothing to continue; its file says so, too. */
 static void test_nothing_fed(void **state) {
     (void)state;
     ll_model *model = tiny_model(exact);
@@ -109,7 +109,7 @@ static void test_other_models(void **state) {
     ll_model_free(more);
     more = tiny_model("attention.kernel=favor position.type=rope-linear position.decay=fixed model.activation=relu");
     memcpy(more->data, model->data, model->size * sizeof *model->data);
-    CHECK_FAILS(load(more, path), LL_EINVAL, "another model"); /* the same numbers, read in another way */
+    CHECK_FAILS(load(more, path), LL_EINVAL, "another model"); /* the same numbers, read differently */
     CHECK_OK(ll_model_save(model, other));
     CHECK_FAILS(load(model, other), LL_EFORMAT, "not the state of a stream");
     CHECK_FAILS(load(model, "/nowhere/at all"), LL_EIO, "nowhere");
@@ -117,7 +117,7 @@ static void test_other_models(void **state) {
     ll_model_free(model);
 }
 
-/* Positions count from the document that goes on: a stream from a file or a copy of one knows where it began. */
+/* Positions count from the beginning of the present document. A copy of a stream, and one from a file, know it. */
 static void test_documents(void **state) {
     (void)state;
     static const char *const kinds[] = {"attention.kernel=favor position.type=permute model.separator=0",
@@ -172,7 +172,7 @@ static void test_wrong_metadata(void **state) {
     CHECK_FAILS(load_changed(model, (change){0}, "position", "401"), LL_EFORMAT, "learned");
     CHECK_FAILS(load_changed(model, (change){0}, "position", "257"), LL_EFORMAT, "keys"); /* two blocks of keys */
     ll_model_free(model);
-    model = tiny_model("attention.kernel=softmax"); /* no memory is taken for what the file does not hold */
+    model = tiny_model("attention.kernel=softmax"); /* no memory is allocated for what the file does not hold */
     save_fed(model, 5, path);
     CHECK_FAILS(load_changed(model, (change){0}, "position", "1000000000"), LL_EFORMAT, "keys");
     ll_model_free(model);
@@ -188,14 +188,14 @@ static void test_wrong_tensors(void **state) {
     for (int how = OMIT; how <= RETYPE; how++) {
         CHECK_FAILS(load_changed(model, (change){state_name, how, 0, 0}, NULL, NULL), LL_EFORMAT, state_name);
         CHECK_FAILS(load_changed(model, (change){sums, how, 0, 0}, NULL, NULL), LL_EFORMAT, sums);
-        if (how != RESHAPE) /* it is a row already */
+        if (how != RESHAPE) /* it is one row already */
             CHECK_FAILS(load_changed(model, (change){"logits", how, 0, 0}, NULL, NULL), LL_EFORMAT, "logits");
     }
     CHECK_FAILS(load_changed(model, (change){"logits", PATCH, NAN, 1}, NULL, NULL), LL_EFORMAT, "logits");
     CHECK_FAILS(load_changed(model, (change){"more", ADD, 0, 0}, NULL, NULL), LL_EFORMAT, "6 tensors");
     CHECK_FAILS(load_changed(model, (change){state_name, PATCH, INFINITY, 9}, NULL, NULL), LL_EFORMAT, "not finite");
     CHECK_FAILS(load_changed(model, (change){sums, PATCH, NAN, 9}, NULL, NULL), LL_EFORMAT, "not finite");
-    /* The last four of a head: tokens, maximum, level, exponent. */
+    /* The last four numbers of a head: tokens, maximum, level, exponent. */
     static const change scalars[] = {
         {state_name, PATCH, -1, 4},  {state_name, PATCH, NAN, 3},    {state_name, PATCH, INFINITY, 3},
         {state_name, PATCH, 1e9, 2}, {state_name, PATCH, -1e300, 2}, {state_name, PATCH, NAN, 2},
@@ -215,7 +215,7 @@ static void test_wrong_tensors(void **state) {
     model = tiny_model("attention.kernel=reformer attention.buckets=4 attention.chunk=3 attention.rounds=2");
     save_fed(model, FED, path);
     CHECK_OK(load_changed(model, (change){0}, NULL, NULL));
-    for (size_t i = 0; i < 4; i++) { /* each bucket's count is what the others leave */
+    for (size_t i = 0; i < 4; i++) { /* each bucket's count is what the other buckets leave */
         const double wrong[] = {-1, 0.5, 1e9, NAN};
         CHECK_FAILS(load_changed(model, (change){tokens, PATCH, wrong[i], i + 1}, NULL, NULL), LL_EFORMAT, "tokens");
     }
@@ -224,7 +224,8 @@ static void test_wrong_tensors(void **state) {
     ll_model_free(model);
 }
 
-/* Cut short anywhere: refused. A byte changed anywhere in front: refused, or a stream that can be fed. */
+/* A file cut anywhere is refused. One with a changed byte near its beginning is refused, or gives a stream that can be
+ * fed. */
 static void test_damage(void **state) {
     (void)state;
     ll_model *model = tiny_model(linear);
@@ -249,7 +250,7 @@ static void test_damage(void **state) {
     ll_model_free(model);
 }
 
-/* A stream that failed half-way has no state; one that diverged is not written. */
+/* A stream that failed in the middle of a call has no state. One that diverged is not written. */
 static void test_not_saved(void **state) {
     (void)state;
     ll_model *model = tiny_model(exact);

@@ -1,5 +1,5 @@
-/* Every kernel with every position that streams: the stream gives what the whole sequence gives, the same bits however
- * it is cut, copied, or stopped and gone on with in a file; and nothing grows. */
+/* Every kernel with every position that can stream. The stream gives what the whole sequence gives, with the same bits
+ * however it is divided, copied, or stopped and loaded from a file; and it does not grow. */
 #include <unistd.h>
 
 #include "base/memory.h"
@@ -14,7 +14,7 @@ static int tokens_of(int most, uint64_t seed, uint64_t i, int left) {
     return n < left ? n : left;
 }
 
-/* One token after the other: the logits after each. Against the whole sequence in tiles. */
+/* The logits after each token, fed one by one. They are compared with those of the whole sequence. */
 static void check_tiles(ll_model *model, const int *tokens, float *alone, const char *what) {
     static float logp[T * V];
     ll_stream *s = NULL;
@@ -34,7 +34,7 @@ static void same(const char *what, const char *which, int t, const float *a, con
     if (memcmp(a, b, V * sizeof *a)) fail_msg("%s: %s, token %d: other bits: %g, %g", what, which, t, a[0], b[0]);
 }
 
-/* In pieces of up to `most`; now and then replaced by a copy of itself, or by what a file says of it. */
+/* Feeds pieces of up to `most` tokens. Now and then the stream is replaced by a copy, or by one from its file. */
 static void check_pieces(ll_model *model, const int *tokens, const float *alone, int most, uint64_t seed,
                          const char *what) {
     ll_stream *s = NULL, *other = NULL;
@@ -48,7 +48,7 @@ static void check_pieces(ll_model *model, const int *tokens, const float *alone,
         if (i % 3) same(what, "pieces", t, logits, alone + (t - 1) * V);
         if (turn == 0) {
             CHECK_OK(ll_stream_clone(&other, s));
-            CHECK_OK(ll_stream_feed(s, (const int[]){3, 1, 4}, 3, NULL)); /* the one must not touch the other */
+            CHECK_OK(ll_stream_feed(s, (const int[]){3, 1, 4}, 3, NULL)); /* one must not change the other */
         } else if (turn == 1) {
             CHECK_OK(ll_stream_save(s, path));
             CHECK_OK(ll_stream_load(&other, model, path));
@@ -63,7 +63,7 @@ static void check_pieces(ll_model *model, const int *tokens, const float *alone,
     ll_stream_free(s);
 }
 
-/* A position far out, which no memory follows: fed blocks leave the size as it was (linear kernels). */
+/* At a distant position, where no memory could hold all tokens: feeding leaves the size unchanged (linear kernels). */
 static void check_size(ll_model *model, const int *tokens, int grows) {
     ll_stream *s = NULL;
     CHECK_OK(ll_stream_create(&s, model));
@@ -76,40 +76,29 @@ static void check_size(ll_model *model, const int *tokens, int grows) {
     ll_stream_free(s);
 }
 
-static int run(int kernel, int position, int decay) {
+static void check(ll_model *model, const char *keys) {
     static float alone[T * V];
-    char what[512];
     int tokens[T];
-    ll_model *model = stream_model(kernel, position, decay, what, sizeof what);
-    if (!model) return 0;
     random_ints(tokens, T, V, 0, 6);
-    check_tiles(model, tokens, alone, what);
-    check_pieces(model, tokens, alone, 12, 1, what);
-    check_pieces(model, tokens, alone, 290, 2, what);
+    check_tiles(model, tokens, alone, keys);
+    check_pieces(model, tokens, alone, 12, 1, keys);
+    check_pieces(model, tokens, alone, 290, 2, keys);
     check_size(model, tokens, model->c->attention.kernel == LL_KERNEL_SOFTMAX);
-    ll_model_free(model);
-    return 1;
 }
 
 static void test_every_pair(void **state) {
     (void)state;
-    int ran = 0, all = 0;
-    for (int k = 0; k < STREAM_KERNELS; k++)
-        for (int p = 0; p < STREAM_POSITIONS; p++)
-            for (int d = 0; d < 2; d++, all++) {
-                if (getenv("LL_FAST") && all % 7) continue;
-                ran += run(k, p, d);
-            }
-    /* Softmax has no features and no decay, linear kernels have no logits. Of these rope-linear has no favor with an
-     * eps or without a divisor, orthogonal none with an eps, relative-s2 no decay. Local is softmax in a window;
-     * reformer's queries are its keys; value reads no query, so that only what changes the embedding suits it; gla is
-     * linear, but for relative-s2. */
+    const int ran = on_every_streaming_pair(check);
+    /* Softmax has no features and no decay, and linear kernels have no logits. rope-linear excludes favor with an eps
+     * or without a divisor, orthogonal excludes an eps, relative-s2 excludes a decay. Local is softmax in a window.
+     * Reformer's queries are its keys. value reads no query, so only positions that change the embedding go with it.
+     * gla is a linear kernel, but without relative-s2. */
     enum { SOFTMAX = 11, LINEAR = STREAM_KERNELS - 5, LOCAL = 8, BUCKETS = 4, VALUE = 3 };
     const int gla = 2 * (STREAM_POSITIONS - 3), linear = LINEAR * (2 * (STREAM_POSITIONS - 3) + 1) - 2 * 3 - 2;
     if (!getenv("LL_FAST")) assert_int_equal(ran, SOFTMAX + linear + LOCAL + BUCKETS + VALUE + gla);
 }
 
-/* The same on other numbers of threads: from a file that one wrote. */
+/* The same with other numbers of threads, from a file that another number wrote. */
 static void test_threads(void **state) {
     (void)state;
     static float alone[T * V];
@@ -127,7 +116,7 @@ static void test_threads(void **state) {
 }
 
 static int make_path(void **state) {
-    (void)state; /* hundreds of files, each flushed: in memory where that is possible */
+    (void)state; /* hundreds of files, each flushed to disk; in memory where possible */
     snprintf(path, sizeof path, "%s/ll-stream-XXXXXX", access("/dev/shm", W_OK) ? "/tmp" : "/dev/shm");
     const int file = mkstemp(path);
     return file < 0 ? -1 : close(file);

@@ -1,4 +1,5 @@
-/* What a model does, on the page of its run: there, right, and said where it cannot be shown. */
+/* The parts of a run's page that show what its model does: they are there and right, and a part that cannot be shown
+ * says so. */
 #include "pages.h"
 
 #include "base/text.h"
@@ -17,7 +18,7 @@ static void training_leaves_a_page(void **state) {
     ll_free(page);
     char *csv = page_at(at("trained/figures/attention.csv"));
     has(csv, "panel,row,0,1,");
-    has(csv, "\nhead 1,0,"); /* the first token has nothing but itself */
+    has(csv, "\nhead 1,0,"); /* the first token sees only itself */
     char *rest = NULL;
     const double itself = ll_scan_number(strstr(csv, "\nhead 1,0,") + 10, &rest);
     assert_true(fabs(itself - 1) < 1e-6 && !strncmp(rest, ",,", 2));
@@ -33,7 +34,7 @@ static void training_leaves_a_page(void **state) {
     ll_free(page);
     assert_int_equal(files_in(at("trained"), "tmp"), 0);
     assert_int_equal(files_in(at("trained/figures"), "tmp"), 0);
-    /* The same model shows the same again; and nothing is drawn by it that would change a run. */
+    /* The same model gives the same page again, and drawing it changes nothing in the run. */
     copy_folder(at("trained"), at("again"));
     CHECK_OK(ll_run_report(at("again"), NULL, NULL, NULL));
     same_file(at("trained/figures/attention.csv"), at("again/figures/attention.csv"));
@@ -47,7 +48,7 @@ typedef struct {
     int64_t calls, last, stop;
 } pace;
 
-static int hear(int64_t done, int64_t total, void *arg) {
+static int on_progress(int64_t done, int64_t total, void *arg) {
     pace *p = arg;
     assert_true(done >= p->last && done <= total);
     p->last = done;
@@ -55,26 +56,26 @@ static int hear(int64_t done, int64_t total, void *arg) {
     return ++p->calls == p->stop;
 }
 
-/* A page tells how far it has come, and is given up where that is wanted. */
-static void a_page_tells_how_far_it_is(void **state) {
+/* Drawing a page reports progress and can be stopped. */
+static void a_page_reports_progress(void **state) {
     (void)state;
-    run("train.steps=14 train.report=on", at("told"), NULL, 0, LL_OK);
-    copy_folder(at("told/report.html"), at("told-before.html"));
+    run("train.steps=14 train.report=on", at("drawn"), NULL, 0, LL_OK);
+    copy_folder(at("drawn/report.html"), at("drawn-before.html"));
     pace p = {0};
-    CHECK_OK(ll_run_report(at("told"), NULL, hear, &p));
+    CHECK_OK(ll_run_report(at("drawn"), NULL, on_progress, &p));
     assert_true(p.calls > 4);
     assert_int_equal(p.last, 1000);
-    same_file(at("told/report.html"), at("told-before.html"));
+    same_file(at("drawn/report.html"), at("drawn-before.html"));
     for (int64_t stop = 1; stop < p.calls; stop += 3) {
         pace halted = {.stop = stop};
-        CHECK_FAILS(ll_run_report(at("told"), NULL, hear, &halted), LL_ESTOPPED, "stopped");
+        CHECK_FAILS(ll_run_report(at("drawn"), NULL, on_progress, &halted), LL_ESTOPPED, "stopped");
         assert_true(halted.calls <= stop + 2);
-        same_file(at("told/report.html"), at("told-before.html"));
+        same_file(at("drawn/report.html"), at("drawn-before.html"));
     }
-    assert_int_equal(files_in(at("told"), "tmp"), 0);
+    assert_int_equal(files_in(at("drawn"), "tmp"), 0);
 }
 
-/* Loss against position, over the whole split, is the loss of windows of that length. */
+/* The mean of the loss by position, over the whole split, is the loss of windows of that length. */
 static void positions_add_up(void **state) {
     (void)state;
     run("train.steps=14 train.report=on", at("adds"), NULL, 0, LL_OK);
@@ -87,7 +88,7 @@ static void positions_add_up(void **state) {
     CHECK_OK(ll_model_set(m, "train.length=96"));
     CHECK_OK(ll_model_set(m, "train.batch=1"));
     CHECK_OK(ll_evaluate(m, "valid", 0, &e));
-    assert_int_equal(e.count, 1499); /* 15 windows of 96 and one of 59, whose places count once more */
+    assert_int_equal(e.count, 1499); /* 15 windows of 96 and one of 59, whose positions count too */
     double sum = 0;
     for (int i = 0; i < t.n; i++) sum += t.column[1][i] * 4 * (i < 14 ? 16 : i == 14 ? 15.75 : 15) / 1499;
     assert_int_equal(t.n, 24);
@@ -104,7 +105,7 @@ static const float *tensor(const ll_model *m, const char *name) {
     }
 }
 
-/* Learned functions of the distance, by their formulas. */
+/* Learned functions of the distance follow their formulas. */
 static void distances_are_functions(void **state) {
     (void)state;
     static const char *const columns[2] = {"5", "0"};
@@ -148,13 +149,13 @@ static void distances_are_functions(void **state) {
     CHECK_OK(ll_columns_read(&t, at("biases/figures/distance.csv"), (const char *const[]){"128", "15"}, 2, 2));
     CHECK_OK(ll_model_load(&m, at("biases/best.safetensors")));
     const float *bias = tensor(m, "blocks.0.position.bias");
-    for (int h = 0; h < 2; h++) /* 15 has a bucket of its own, 128 the last one */
+    for (int h = 0; h < 2; h++) /* distance 15 has a bucket of its own, 128 has the last */
         assert_true(t.column[1][h] == (double)bias[32 * h + 15] && t.column[0][h] == (double)bias[32 * h + 31]);
     ll_columns_free(&t);
     ll_model_free(m);
 }
 
-/* Encoder-decoders show their decoder's. */
+/* Encoder-decoders show the functions of their decoder. */
 static void decoders_are_shown(void **state) {
     (void)state;
     ll_columns t;
@@ -171,7 +172,8 @@ static void decoders_are_shown(void **state) {
     ll_model_free(m);
 }
 
-/* Vectors of distances: numbers at a distance, and lengths. shaw's are by key minus query, from -clip on. */
+/* Learned vectors of distances: their numbers by distance, and their lengths. Those of shaw are by key minus query,
+ * from -clip on. */
 static void vectors_are_shown(void **state) {
     (void)state;
     static const char *const first[4] = {"0", "1", "2", "3"};
@@ -182,7 +184,7 @@ static void vectors_are_shown(void **state) {
     CHECK_OK(ll_columns_read(&t, at("shaw/figures/distance.csv"), first, 4, 4));
     CHECK_OK(ll_model_load(&m, at("shaw/best.safetensors")));
     const float *k = tensor(m, "blocks.0.position.distance_k"), *v = tensor(m, "blocks.0.position.distance_v");
-    assert_int_equal(t.n, 16); /* 8 numbers of a key, 8 of a value */
+    assert_int_equal(t.n, 16); /* 8 numbers for keys, 8 for values */
     for (int c = 0; c < 8; c++)
         for (int d = 0; d < 4; d++) {
             assert_true(t.column[d][c] == (double)k[(3 - d) * 8 + c]);
@@ -221,7 +223,7 @@ static double pearson(const double *x, const double *y, int n) {
     return (n * xy - x1 * y1) / sqrt((n * xx - x1 * x1) * (n * yy - y1 * y1));
 }
 
-/* What share of each head's attention a letter gets, by definition; of the one held-out sequence there is. */
+/* The share of each head's attention that a letter gets, by the definition, in the only held-out sequence. */
 static void shares_of(ll_model *m, int token, double *share) {
     ll_config c = m->recipe->c;
     ll_reader *reader;
@@ -252,7 +254,7 @@ static void shares_of(ll_model *m, int token, double *share) {
     ll_reader_free(reader);
 }
 
-/* Row numbers of the table: panels one after the other, each with a row for C S T P A G N D E Q H R K M I L V F Y W. */
+/* Rows of the table: one panel after the other, each with a row for C S T P A G N D E Q H R K M I L V F Y W. */
 static void amino_acids_are_compared(void **state) {
     (void)state;
     static const char fasta[] = ">a\nMKVLAWGHCDEFIKLMNPQRSTVWYMKVLA\n>b\nGAVLIMFWPSTCYNQDEKRHGAVLIMFWPSTCYNQDEKRH\n";
@@ -284,7 +286,7 @@ static void amino_acids_are_compared(void **state) {
     ll_model_free(m);
 }
 
-/* All of BLOSUM62, where the original file is there. */
+/* All of BLOSUM62, if the original file is there. */
 static void blosum62_is_blosum62(void **state) {
     (void)state;
     char path[512], letters[64] = "", line[256];
@@ -331,10 +333,10 @@ static void stopped_runs_have_a_page_too(void **state) {
     lacks(page, "id=\"attention\"");
     ll_free(page);
     run("train.steps=40 train.report=on", at("early"), NULL, 3, LL_ESTOPPED);
-    assert_true(access(at("early/report.html"), F_OK) != 0); /* nothing to show yet */
+    assert_true(access(at("early/report.html"), F_OK) != 0); /* no page yet */
 }
 
-/* A run whose data are gone says so, and shows what it has. */
+/* A run whose data are gone says so, and shows the other parts. */
 static void what_cannot_be_shown_is_said(void **state) {
     (void)state;
     run("train.steps=10 train.report=off", at("moved"), NULL, 0, LL_OK);
@@ -352,7 +354,7 @@ static void what_cannot_be_shown_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(a_page_tells_how_far_it_is),
+        cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(a_page_reports_progress),
         cmocka_unit_test(positions_add_up),
         cmocka_unit_test(distances_are_functions),      cmocka_unit_test(amino_acids_are_compared),
         cmocka_unit_test(vectors_are_shown),            cmocka_unit_test(decoders_are_shown),

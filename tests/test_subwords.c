@@ -1,8 +1,8 @@
-/* Tokenizers of other programs: published examples, definitions written out plainly, all of Unicode and any bytes to
- * tokens and back. */
+/* Tokenizers of other programs: published examples, definitions written plainly, and round trips of all of Unicode and
+ * of random bytes. */
 #include "tokenizers.h"
 
-/* The text of the tokens of a text is that text, after a blank that the tokenizer may put before it. */
+/* Tokens of a text give the text back, after a blank that the tokenizer may put in front. */
 static void comes_back(const ll_subwords *s, const uint8_t *text, size_t size, int has_blank) {
     int32_t *tokens = NULL;
     int64_t n = 0;
@@ -23,7 +23,7 @@ static void comes_back(const ll_subwords *s, const uint8_t *text, size_t size, i
 
 /* ---- WordPiece ---- */
 
-/* The examples of the tests that were published with BERT (tokenization_test.py). */
+/* The examples of BERT's published tests (tokenization_test.py). */
 static void bert_examples(void **state) {
     (void)state;
     ll_subwords *s = subwords_of(BERT("\"[UNK]\":0,\"[CLS]\":1,\"[SEP]\":2,\"want\":3,\"##want\":4,\"##ed\":5,\"wa\":6,"
@@ -40,7 +40,7 @@ static void bert_examples(void **state) {
     expect(s, " \tHeLLo!how  \n Are yoU?  ", "1 2 3 4 5 6");
     expect(s, "H\u00e9llo", "1");
     expect(s, "ah\u535a\u63a8zz", "7 8 9 10");
-    expect(s, "hel\u200blo\ufffd !", "1 2"); /* format and replacement characters go */
+    expect(s, "hel\u200blo\ufffd !", "1 2"); /* format and replacement characters are removed */
     size_t size = 0;
     assert_memory_equal(ll_subwords_text(s, 1, &size), " hello", 6);
     assert_memory_equal(ll_subwords_text(s, 2, &size), "!", 1);
@@ -52,7 +52,8 @@ static void bert_examples(void **state) {
 
 /* ---- Byte-level BPE ---- */
 
-/* A tokenizer of all bytes and these merges, in memory to be freed; token 256 + i is what merge i makes. */
+/* A tokenizer of all bytes and these merges, in memory that the caller frees. Token 256 + i is the result of merge
+ * i. */
 static char *byte_level(const char *pre, const char *const merges[][2], size_t count) {
     const size_t room = 1 << 16;
     char *json = malloc(room);
@@ -78,7 +79,7 @@ static const char *const abc[][2] = {{"a", "b"},   {"b", "a"},    {"ab", "c"},  
                                      {"b", "b"},   {"bb", "ab"},  {"aaaa", "b"}, {"cab", "bb"}, {"cc", "cc"}};
 enum { MERGES = sizeof abc / sizeof *abc };
 
-/* The definition: as long as there is one, the merge of the lowest rank, where it is leftmost. */
+/* The definition: apply the merge of the lowest rank, at its leftmost place, as long as there is one. */
 static size_t merge_plainly(int *token, size_t n, const ll_subwords *s) {
     for (;;) {
         size_t best = MERGES, at = 0;
@@ -109,7 +110,7 @@ static void merges_are_the_definition(void **state) {
     for (int trial = 0; trial < 400; trial++) {
         char text[160];
         int expected[160];
-        const size_t n = 1 + (size_t)trial % 150; /* more than what needs no memory of its own */
+        const size_t n = 1 + (size_t)trial % 150; /* longer than words that need no allocation */
         for (size_t i = 0; i < n; i++)
             expected[i] = text[i] =
                 (char)("abc"[(seed = seed * 1664525 + 1013904223) >> 24 & 3 ? (seed >> 16) % 2 : 2]);
@@ -124,7 +125,7 @@ static void merges_are_the_definition(void **state) {
     free(json);
 }
 
-/* A word of a million letters: what is O(n^2) does not end within the test's time. */
+/* A word of a million letters. An algorithm that takes O(n^2) would exceed the time limit of the test. */
 static void long_words_end(void **state) {
     (void)state;
     enum { N = 1 << 20 };
@@ -141,7 +142,7 @@ static void long_words_end(void **state) {
     free(json);
 }
 
-/* Llama's older kind: characters, and bytes for what has no token. */
+/* The older tokenizer of LLaMA: characters, and bytes for what has no token. */
 static char *byte_fallback(void) {
     const size_t room = 1 << 15;
     char *json = malloc(room);
@@ -167,15 +168,15 @@ static void all_text_comes_back(void **state) {
     for (int k = 0; k < 2; k++) {
         ll_subwords *s = subwords_of(json[k]);
         ll_grown all = {0};
-        for (int32_t c = 0; c < 0x110000; c++) {        /* every code point, 4096 a text */
-            const int is_blank = k == 1 && c == 0x2581; /* how this kind writes a blank */
+        for (int32_t c = 0; c < 0x110000; c++) {        /* every code point, 4096 in a text */
+            const int is_blank = k == 1 && c == 0x2581; /* this tokenizer writes a blank so */
             if ((c < 0xd800 || c >= 0xe000) && !is_blank) CHECK_OK(ll_grown_add_char(&all, c));
             if (c % 4096 != 4095) continue;
             comes_back(s, all.at, all.n, k == 1);
             all.n = 0;
         }
         uint32_t seed = 7;
-        for (int trial = 0; trial < 300; trial++) { /* any bytes */
+        for (int trial = 0; trial < 300; trial++) { /* random bytes */
             uint8_t text[200];
             for (size_t i = 0; i < sizeof text; i++) text[i] = (uint8_t)((seed = seed * 1664525 + 1013904223) >> 24);
             comes_back(s, text, (size_t)trial % sizeof text, k == 1);
@@ -199,7 +200,7 @@ static const struct {
              {"aba", -8.5}, {"bab", -6.1}, {"\u00e9", -4}, {"a\u00e9", -6.5}};
 enum { UNITS = sizeof units / sizeof *units };
 
-/* The best sum of all ways to cut a text; a character without a token is 10 below the least. */
+/* The best sum over all ways to cut a text. A character without a token is 10 below the lowest. */
 static double best_sum(const char *text) {
     double best = *text ? -1e9 : 0;
     int single = 0;
@@ -242,7 +243,7 @@ static void unigram_is_the_best_way(void **state) {
         if (fabs(sum - best_sum(text)) > 1e-9) fail_msg("%s: %g, expected %g", text, sum, best_sum(text));
         ll_free(tokens);
     }
-    expect(s, "axxb", "0 8 1"); /* unknown ones in a row are one */
+    expect(s, "axxb", "0 8 1"); /* several unknown characters in a row are one token */
     ll_subwords_free(s);
 }
 

@@ -1,5 +1,5 @@
-/* The parts of a tokenizer one by one: words, normal forms, added tokens, what goes around a text; files that are none.
- */
+/* The parts of a tokenizer one by one: words, normal forms, added tokens, tokens around a text; and files that are no
+ * tokenizers */
 #include "tokenizers.h"
 
 /* The words of a text with '|' between them. */
@@ -36,7 +36,7 @@ static void words_are_cut(void **state) {
     expect_words("{\"type\":\"Digits\",\"individual_digits\":true}", "ab12c", "ab|1|2|c");
     expect_words("{\"type\":\"Digits\",\"individual_digits\":false}", "ab12c", "ab|12|c");
     expect_words("{\"type\":\"Punctuation\",\"behavior\":\"Contiguous\"}", "a..b!", "a|..|b|!");
-    /* The examples in the tokenizers library's manual of what a split becomes. */
+    /* The examples of split behaviours in the manual of the tokenizers library. */
 #define SPLIT(behaviour) "{\"type\":\"Split\",\"pattern\":{\"String\":\"-\"},\"behavior\":\"" behaviour "\"}"
     expect_words(SPLIT("Removed"), "the-final--countdown", "the|final|countdown");
     expect_words(SPLIT("Isolated"), "the-final--countdown", "the|-|final|-|-|countdown");
@@ -45,8 +45,8 @@ static void words_are_cut(void **state) {
     expect_words(SPLIT("Contiguous"), "the-final--countdown", "the|-|final|--|countdown");
 }
 
-/* A byte that is no UTF-8 parts what is before it from what is after it: an expression that looks back does not see
- * across it, nor before the text. */
+/* A byte that is not UTF-8 separates the text before it from the text after it. An expression that looks back sees
+ * neither across that byte nor before the text. */
 static void expressions_see_the_text_alone(void **state) {
     (void)state;
     static const char around[] = "a\x80"
@@ -81,7 +81,7 @@ static void expect_normal(const char *part, const char *text, const char *normal
 
 static void texts_are_normalised(void **state) {
     (void)state;
-    /* Rows of Unicode's NormalizationTest.txt: a composed character, Hangul, an order of marks, a compatibility one. */
+    /* Rows of Unicode's NormalizationTest.txt: composed, Hangul, reordered and compatibility characters. */
     expect_normal("{\"type\":\"NFC\"}", "D\u0307\u0323 e\u0301", "\u1e0c\u0307 \u00e9");
     expect_normal("{\"type\":\"NFD\"}", "\u1e0c\u0307 \uac01", "D\u0323\u0307 \u1100\u1161\u11a8");
     expect_normal("{\"type\":\"NFKC\"}", "\ufb01 \u2460 \uff21", "fi 1 A");
@@ -116,7 +116,7 @@ static void added_tokens_are_found(void **state) {
     assert_int_equal(ll_subwords_count(s), 10);
     expect(s, "a<s>a<s>xa  [M]a", "5 1 5 2 5 3 5");
     expect(s, "cats cat a", "6 4 5");
-    expect(s, "a neWa NEW", "5 9 5 9"); /* looked for in what is normalised, and so is its own text */
+    expect(s, "a neWa NEW", "5 9 5 9"); /* it is found in normalised text, and its own text is normalised too */
     expect(s, "<S>", "0");
     assert_int_equal(ll_subwords_around(s, 0, &n)[0], 1);
     assert_int_equal(n, 1);
@@ -125,7 +125,7 @@ static void added_tokens_are_found(void **state) {
     ll_subwords_free(s);
 }
 
-/* What a token stands for by a decoder. */
+/* The text that a decoder makes of a token. */
 static void expect_decoded(const char *decoder, const char *token, const char *text) {
     char json[512];
     size_t n = 0;
@@ -146,7 +146,7 @@ static void tokens_are_decoded(void **state) {
     expect_decoded("{\"type\":\"Replace\",\"pattern\":{\"String\":\"ab\"},\"content\":\"\"}", "ab", "");
 }
 
-/* Bytes for what is unknown are bytes whatever else the decoder does, also where an empty text has the same number. */
+/* Byte tokens give bytes whatever else the decoder does, also where a token with an empty text has the same number. */
 static void tokens_of_bytes_are_decoded(void **state) {
     (void)state;
     char json[1 << 14];

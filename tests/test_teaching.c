@@ -1,10 +1,10 @@
-/* Runs that learn from a teacher: what each stage changes, that they resume to the same bits, and what is refused. */
+/* Runs that learn from a teacher: what each stage changes, the same bits after resuming, and what is refused. */
 #include "models.h"
 #include "runs.h"
 
 #include "base/memory.h"
 
-/* Exact attention, which all other runs learn from. */
+/* Exact attention, the teacher of all other runs. */
 static int make_exact(void **state) {
     if (make_data(state)) return -1;
     run("attention.kernel=softmax position.type=rope train.learning-rate=0.02 train.steps=40", at("exact"), NULL, 0,
@@ -24,7 +24,7 @@ static ll_model *model_of(const char *run, const char *name) {
     return model;
 }
 
-/* Weight decay, too, leaves alone what has no part in it. */
+/* In this stage weight decay, too, changes only the parameters of attention. */
 static void test_attention_alone_changes(void **state) {
     (void)state;
     run(lesson("train.distil=attention train.weight-decay=1"), at("alone"), NULL, 0, LL_OK);
@@ -67,7 +67,8 @@ static course taught(const char *more, const char *out) {
     return c;
 }
 
-/* Less of the teacher's attention is missed; logits come near to its own, which no loss of data says. */
+/* The difference to the teacher's attention falls. Logits come near the teacher's, which the loss on data does not
+ * require. */
 static void test_it_learns(void **state) {
     (void)state;
     const course attention = taught("train.distil=attention attention.kernel=elu1 train.steps=39", "near"),
@@ -92,7 +93,7 @@ static void test_stages(void **state) {
             assert_null(c.matching[step]);
         assert_string_equal(half.matching[step], step <= 6 ? "attention" : "logits");
     }
-    /* Bits of a loss that is no code's length are left out of the metrics. */
+    /* Metrics leave out bits per byte for a loss that is no code length. */
     ll_bytes rows = slurp(in("stages", "metrics.csv"));
     assert_non_null(strstr((char *)rows.data, "\n7,"));
     ll_bytes_free(&rows);
@@ -105,7 +106,7 @@ static void test_stages(void **state) {
 
 static const char BOTH[] = "train.distil=both train.distil-switch=8 train.distil-until=15 train.accumulate=2";
 
-/* Stopped while attention is matched, where it changes, in logits, and after the teacher. */
+/* Stopped while attention is matched, where the stage changes, while logits are matched, and after the teacher. */
 static void test_resumes_to_the_same_bits(void **state) {
     (void)state;
     static const int64_t stops[] = {3, 8, 11, 15, 18};
@@ -122,7 +123,7 @@ static void test_resumes_to_the_same_bits(void **state) {
     ll_set_threads(0);
 }
 
-/* Shards have one order of sums, whoever computes them. */
+/* Sums over shards have one order, whichever rank computes them. */
 static void test_shards(void **state) {
     (void)state;
     char keys[300];
@@ -138,7 +139,7 @@ static void test_shards(void **state) {
     ll_model_free(b);
 }
 
-/* Blocks that are computed again learn the same bits. */
+/* Recomputed blocks learn the same bits. */
 static void test_recomputed(void **state) {
     (void)state;
     char keys[300];
@@ -157,7 +158,7 @@ static void expect(const char *keys, const char *resume, ll_status status, const
     if (got != status || !strstr(ll_error(), words)) fail_msg("%d: %s", got, ll_error());
 }
 
-/* A teacher may move, but is the same one: the checkpoint names what it computes. */
+/* The teacher's file may move, but must stay the same: the checkpoint has a digest of it. */
 static void test_the_teacher_stays_the_same(void **state) {
     (void)state;
     char keys[600];

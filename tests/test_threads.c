@@ -1,5 +1,5 @@
-/* The number of threads changes while others compute: a call keeps the number it began with, and results stay the same
- * bits. Heap overflows show under `make asan`, many of them as other bits or a crash without it. */
+/* The number of threads changes while other threads compute. A call keeps the number with which it began, and results
+ * have the same bits. Heap overflows show under `make asan`; without it many of them show as other bits or a crash. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -35,7 +35,7 @@ static void end_changes(pthread_t thread) {
 
 /* ---- Forward and backward of models ---- */
 
-/* One head and one sequence: threads share what lies within the head. */
+/* One head and one sequence, so that threads share a head. */
 static const char *const recipes[] = {
     "attention.kernel=favor",
     "attention.kernel=favor attention.compat=google",
@@ -142,7 +142,7 @@ static void test_threads_change_during_a_stream(void **state) {
 /* ---- Stacks as small as musl gives to threads ---- */
 
 #ifdef __SANITIZE_ADDRESS__
-enum { STACK = 1 << 20 }; /* frames are larger */
+enum { STACK = 1 << 20 }; /* stack frames are larger there */
 #else
 enum { STACK = 128 << 10 };
 #endif

@@ -1,4 +1,4 @@
-/* Text to tokens and back, from a model alone. */
+/* Text to tokens and back, with nothing but a model. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -32,7 +32,7 @@ static void test_bytes(void **state) {
     ll_model_free(few);
 }
 
-/* Expressions and proteins, whose tokens are no bytes. */
+/* Expressions and proteins, whose tokens are not bytes. */
 static void test_letters_and_lists(void **state) {
     (void)state;
     static const char list[] = "( ( [MED 3 ) 7 ) [SM 1 ] ]", again[] = "[MED 3 7 [SM 1 ] ] ";

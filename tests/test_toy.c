@@ -1,8 +1,8 @@
-/* Encoder-decoders learn to copy and to reverse, and do so for sources longer than any they were trained on: with the
- * recipes that come with the program, on one thread. Slow: the sanitizers leave it out. */
+/* Encoder-decoders learn to copy and to reverse, also sources longer than all in training, with the project's recipes
+ * on one thread. The sanitizers leave this slow test out. */
 #include "runs.h"
 
-/* Trains as a recipe says, with some keys changed; the model of the last step. */
+/* Trains by a recipe with some keys changed, and returns the model of the last step. */
 static ll_model *trained(const char *recipe_path, const char *name, const char *const *changes) {
     ll_recipe *recipe = NULL;
     ll_trainer *trainer = NULL;
@@ -17,8 +17,8 @@ static ll_model *trained(const char *recipe_path, const char *name, const char *
     return model;
 }
 
-/* Over 99 % of tokens after sources of 33 to 48 symbols are right, after training on 1 to 32; gives how many targets
- * are so altogether. */
+/* Over 99 % of target tokens are right for sources of 33 to 48 symbols, after training on 1 to 32. Returns how many
+ * whole targets are right. */
 static double check_tokens(ll_model *model, const char *name) {
     ll_evaluation e = {0};
     CHECK_OK(ll_model_set(model, "train.length=51"));
@@ -31,13 +31,13 @@ static double check_tokens(ll_model *model, const char *name) {
     return e.exact;
 }
 
-/* Over 99 % of those targets come out without a mistake. */
+/* Over 99 % of those targets have no mistake. */
 static void check_longer(ll_model *model, const char *name) {
     const double exact = check_tokens(model, name);
     if (!(exact > 0.99)) fail_msg("%s: %g of longer sequences are right", name, exact);
 }
 
-/* Greedy decoding of a stream writes the target, with its end. */
+/* Greedy decoding with a stream writes the target and its end. */
 static void check_stream(ll_model *model, const char *source, const char *target) {
     ll_stream *stream = NULL;
     int tokens[64] = {LL_TOKEN_BEGIN}, n = 1, token = LL_TOKEN_BEGIN;
@@ -76,7 +76,7 @@ static void test_reverse(void **state) {
     ll_model_free(model);
 }
 
-/* One model for both, told by the source which of the two to do. */
+/* One model for both tasks. The source says which one. */
 static void test_both(void **state) {
     (void)state;
     static const char *const both[] = {"data.format=copy-reverse", "position.cross=both", "train.length=35",
@@ -86,7 +86,7 @@ static void test_both(void **state) {
     ll_model_free(model);
 }
 
-/* Exact attention with rotations, on the same recipe. */
+/* Exact attention with rope, by the same recipe. */
 static void test_softmax(void **state) {
     (void)state;
     static const char *const changes[] = {"attention.kernel=softmax", "position.type=rope",

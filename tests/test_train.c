@@ -1,5 +1,4 @@
-/* What a run comes to, and that it does not depend on how it was done. Resuming and failing are the
- * matter of test_resume.c. */
+/* The results of a run, which do not depend on how it was made. test_resume.c tests resuming and failures. */
 #include "runs.h"
 
 #include "base/text.h"
@@ -29,14 +28,14 @@ static void test_a_run_reports_what_it_does(void **state) {
         assert_true(cell[0] == expected[i]);
         assert_true(cell[2] == 4 * 24 * cell[0]);
         assert_true(fabs(cell[4] - cell[3] / log(2)) < 1e-7 * cell[4]);
-        assert_true((*row == ',') == (expected[i] == 10)); /* no evaluation in that row */
+        assert_true((*row == ',') == (expected[i] == 10)); /* that row has no evaluation */
         row = strchr(row, '\n') + 1;
     }
     assert_true(*row == 0);
     ll_bytes_free(&csv);
 }
 
-/* After 3, 6, ... 18 steps of 20, but for where a rate that falls to nothing is below a tenth. */
+/* After 3, 6, ... 18 of 20 steps, except where the falling rate is below a tenth. */
 static void test_late_draws_are_left_out(void **state) {
     (void)state;
     static const char *const schedules[] = {"constant", "inverse-sqrt", "linear", "cosine"};
@@ -100,7 +99,7 @@ static void test_threads_change_no_bit(void **state) {
     same_run("threads1", "threads2");
 }
 
-/* Loss, right answers and targets of one batch, by way of the public function. */
+/* Loss, right answers and targets of one batch, by the public function. */
 typedef struct {
     double loss, right, count;
 } sums;
@@ -145,7 +144,7 @@ static void test_evaluation_against_log_probabilities(void **state) {
     for (int64_t i = 0; i < 16; i++) {
         ll_reader_eval_batch(reader, &b, i);
         const sums s = score(model, logp, &b);
-        const double few = i == 0 || i == 5 || i == 10; /* 3 of 16, evenly spread */
+        const double few = i == 0 || i == 5 || i == 10; /* 3 of 16, evenly spaced */
         all = (sums){all.loss + s.loss, all.right + s.right, all.count + s.count};
         some = (sums){some.loss + few * s.loss, some.right + few * s.right, some.count + few * s.count};
     }
@@ -169,7 +168,7 @@ static void test_training_learns(void **state) {
     if (!(o.last.valid_loss < 2.2)) fail_msg("loss %g after 150 steps", o.last.valid_loss);
 }
 
-/* Images of 4 x 4, bright where their class is 1, as idx files. */
+/* Images of 4 x 4 as idx files, bright if their class is 1. */
 static void make_images(int count, const char *images, const char *labels) {
     uint8_t x[16 + 40 * 16] = {0, 0, 8, 3, 0, 0, 0, (uint8_t)count, 0, 0, 0, 4, 0, 0, 0, 4};
     uint8_t y[8 + 40] = {0, 0, 8, 1, 0, 0, 0, (uint8_t)count};
@@ -181,7 +180,7 @@ static void make_images(int count, const char *images, const char *labels) {
     CHECK_OK(ll_file_write(labels, y, 8 + (size_t)count));
 }
 
-/* What a recipe leaves at 0 comes from the data, and the model that is saved knows it. */
+/* Sizes that a recipe leaves at 0 come from the data, and the saved model has them. */
 static void test_images(void **state) {
     (void)state;
     char more[700];
@@ -225,7 +224,7 @@ static void test_without_held_out_data(void **state) {
     assert_int_equal(access(in("novalid", "last.safetensors"), F_OK), 0);
 }
 
-/* Pairs of train: ab 300 times, ba 299. Pairs of valid, over 100 times "aab": aa 100, ab 100, ba 99. */
+/* Pairs of train: ab 300 times, ba 299 times. Pairs of valid, 100 times "aab": aa 100, ab 100, ba 99. */
 static void test_bigram_bits_by_hand(void **state) {
     (void)state;
     char text[600], more[200];

@@ -1,18 +1,18 @@
-/* How far calls with a model have come, as ll_model_watch tells it. */
+/* Progress of calls with a model, as ll_model_watch reports it. */
 #include "models.h"
 
 typedef struct {
     int64_t done, total, stop;
 } watched;
 
-static int hear(int64_t done, int64_t total, void *arg) {
+static int on_progress(int64_t done, int64_t total, void *arg) {
     watched *t = arg;
     assert_true(done == ++t->done);
     t->total = total;
     return done == t->stop;
 }
 
-/* After every block, and where it is stopped. */
+/* It is reported after each block, and the call ends where it is stopped. */
 static void test_watch(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=softmax");
@@ -20,7 +20,7 @@ static void test_watch(void **state) {
     const int tokens[4] = {1, 2, 3, 4}, layers = m->c->model.layers;
     float out[64 * 16];
     watched t = {0};
-    ll_model_watch(m, hear, &t);
+    ll_model_watch(m, on_progress, &t);
     CHECK_OK(ll_model_score(m, out, tokens, NULL, 1, 4));
     assert_true(t.done == layers && t.total == layers);
     t = (watched){.stop = 1};
@@ -35,8 +35,7 @@ static void test_watch(void **state) {
     ll_model_free(m);
 }
 
-/* The blocks of an encoder count, too, in every batch; a stream tells of its source, and has none where that was
- * stopped. */
+/* Blocks of an encoder count, too, in each batch. A stream reports on its source; if that is stopped it has none. */
 static void test_two_stacks(void **state) {
     (void)state;
     ll_model *m = tiny_model("model.task=seq2seq attention.kernel=relu model.layers=2 model.encoder-layers=3");
@@ -45,7 +44,7 @@ static void test_two_stacks(void **state) {
     int tokens[4] = {1, 2, 3, 4};
     float logp[4 * 11];
     watched t = {0};
-    ll_model_watch(m, hear, &t);
+    ll_model_watch(m, on_progress, &t);
     CHECK_OK(ll_model_logp_from(m, logp, tokens, NULL, 4, tokens, NULL, 1, 4));
     assert_true(t.done == 5 && t.total == 5);
     t = (watched){0};
@@ -70,7 +69,7 @@ static void test_two_stacks(void **state) {
     ll_model_free(m);
 }
 
-/* How far it is, in thousandths; it only grows. */
+/* Progress in thousandths; it never falls. */
 static int follow(int64_t done, int64_t total, void *arg) {
     watched *t = arg;
     assert_true(done >= 0 && done <= total);
@@ -80,7 +79,7 @@ static int follow(int64_t done, int64_t total, void *arg) {
     return t->total == t->stop;
 }
 
-/* Where one block takes long, it tells of itself: here of 20 chunks of rows. */
+/* A block that takes long reports its chunks, here 20. */
 static void test_long_input(void **state) {
     (void)state;
     enum { LONG = 20 * 1024 };

@@ -1,4 +1,5 @@
-/* Words: the list of a text, text to tokens and back, readers with their own list or a model's, losses by the word. */
+/* Words: the list of words of a text, text to tokens and back, readers with their own list or a model's, losses by
+ * word. */
 #include "inputs.h"
 
 #include "data/text/coder.h"
@@ -51,14 +52,14 @@ static void text_to_tokens_and_back(void **state) {
     assert_string_equal(back, "the cat and the dog \n\nthe <unk> cat sat there \n");
     ll_free(tokens);
     CHECK_OK(ll_words_encode(words, (const uint8_t *)"a Cat", 5, &tokens,
-                             &n)); /* unknown, and the text's end is no line's */
+                             &n)); /* unknown words; a text's end is no end of a line */
     assert_true(n == 2 && tokens[0] == 0 && tokens[1] == 0);
     ll_free(tokens);
     ll_words_free(words);
     ll_bytes_free(&list);
 }
 
-/* Many words, so that the table has to grow: each is found again. */
+/* So many words that the table grows. Each is found again. */
 static void large_lists(void **state) {
     (void)state;
     enum { MANY = 5000 };
@@ -136,7 +137,7 @@ static void a_reader_makes_its_list_from_train(void **state) {
     assert_true(b.tokens[0] == 2 && b.tokens[1] == 0 && b.tokens[2] == 6);
     assert_true(b.targets[0] == 0 && b.targets[1] == 6 && b.targets[2] == 1);
     ll_reader_free(r);
-    /* A list that is brought along is kept, and train need not be there. */
+    /* The list of a model is kept, and the training text is not needed. */
     c.data.train = kept("/does/not/exist");
     CHECK_OK(ll_reader_open_as(&r, &c, "test", ll_reader_vocabulary(train)));
     assert_int_equal(ll_reader_vocab(r), 8);
@@ -147,7 +148,7 @@ static void a_reader_makes_its_list_from_train(void **state) {
     ll_batch_free(&b);
 }
 
-/* What is held out of train has no part in the list. */
+/* Words that occur only in held-out text are not in the list. */
 static void held_out_text_is_unknown(void **state) {
     (void)state;
     ll_config c = config(put("train.txt", "a a a a a a a a a a b b ", 24));

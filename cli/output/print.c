@@ -30,7 +30,7 @@ void ll_print_text(char *line, size_t size, const char *text, const char *more) 
 /* In a single write. */
 static void print_line(const char *format, va_list list) {
     char text[1200], line[1300];
-    if (!ll_dist_ranks().speaks) return;
+    if (!ll_dist_ranks().reports) return;
     vsnprintf(text, sizeof text, format, list);
     ll_print_text(line, sizeof line, text, "");
     ll_line_break();

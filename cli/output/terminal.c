@@ -20,7 +20,7 @@ static ll_line *shown; /* the text that the line shows */
 /* Cut to the terminal's width, because one cannot go back on a line that wraps. */
 void ll_line_show(ll_line *line, char *text) {
     struct winsize window;
-    if (!ll_dist_ranks().speaks) return;
+    if (!ll_dist_ranks().reports) return;
     if (!line->moves) {
         fprintf(stderr, "%s\n", text);
         return;

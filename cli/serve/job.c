@@ -67,7 +67,7 @@ static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *w
 
 /* Is the model one that this can be asked of? */
 static int check_model(const ll_served *m, ll_ask ask, ll_refusal *why) {
-    if (ask == LL_ASK_EMBEDDING) return 0;
+    if (ask & (LL_ASK_EMBEDDING | LL_ASK_ATTENTION)) return 0;
     if (ask == LL_ASK_CLASSIFY)
         return m->classes ? 0 : ll_refuse(why, 400, "model", "the model '%s' has no classes", m->name);
     if (!m->batcher) return ll_refuse(why, 400, "model", "the model '%s' does not generate text", m->name);
@@ -94,11 +94,13 @@ int64_t ll_most_tokens(const ll_serve_job *job) {
 
 static int fill(ll_serve_job *job, ll_refusal *why) {
     ll_request *r = &job->request;
-    const char *field = r->ask & (LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY) ? "input" : "prompt";
+    const int input = r->ask & (LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY | LL_ASK_ATTENTION);
+    const char *field = input ? "input" : "prompt";
     if (find_model(job, why)) return -1;
     if (r->ask == LL_ASK_CHAT) {
-        if (!(job->chat_prompt = ll_chat_prompt(job->model, r, why))) return -1;
-        r->prompt[r->prompts++] = (ll_prompt){.text = job->chat_prompt, .size = strlen(job->chat_prompt)};
+        size_t size = 0;
+        if (!(job->chat_prompt = ll_chat_prompt(job->model, r, &size, why))) return -1;
+        r->prompt[r->prompts++] = (ll_prompt){.text = job->chat_prompt, .size = size};
         field = "messages";
     }
     if (r->ask == LL_ASK_COMPLETION && !r->prompts) r->prompts = 1; /* an empty one */
@@ -114,7 +116,7 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
 }
 
 ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, ll_refusal *why) {
-    static const char *const kinds[] = {"cmpl", "chatcmpl", "embd", "score", "class", "call"};
+    static const char *const kinds[] = {"cmpl", "chatcmpl", "embd", "score", "class", "attn", "call"};
     unsigned long long word[2] = {0};
     int kind = 0;
     ll_serve_job *job = ll_serve_alloc(1, sizeof *job);
@@ -126,7 +128,7 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
     job->key = key;
     job->start = ll_now();
     if (getrandom(word, sizeof word, 0) != sizeof word) word[0] = (unsigned long long)time(NULL);
-    while (kind < 5 && !(job->request.ask >> kind & 1)) kind++;
+    while (kind < 6 && !(job->request.ask >> kind & 1)) kind++;
     snprintf(job->id, sizeof job->id, "%s-%016llx%08llx", kinds[kind], word[0], word[1] >> 32);
     if (job->request.seed == LL_SEED_DRAWN) job->request.seed = (int64_t)(word[1] >> 11);
     if (!fill(job, why)) return job;

@@ -1,4 +1,4 @@
-/* The policy of the page at `/`. A browser runs the one <script> and takes the one <style> of page.html, whose digests
+/* The policy of the page at `/`. A browser runs the one <script> and takes the one <style> of the page, whose digests
  * the policy names, and nothing else: no other site, no attribute, no text that a model wrote. */
 #include <sha2.h>
 #include <stdlib.h>

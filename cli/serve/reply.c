@@ -6,30 +6,6 @@
 
 #include "serve/serve.h"
 
-/* ---- Texts ---- */
-
-/* A token by itself: its text, or bytes that are no text written out. */
-static json_t *token_text(const ll_served *m, int token) {
-    size_t size = 0;
-    const char *text = token < m->spoken ? ll_tokenizer_text(m->tokenizer, token, &size) : "";
-    json_t *s = json_stringn(text, size);
-    if (s) return s;
-    char written[6 + 4 * 64 + 1] = "bytes:";
-    for (size_t i = 0; i < size && i < 64; i++)
-        snprintf(written + 6 + 4 * i, 5, "\\x%02x", (unsigned)(unsigned char)text[i]);
-    return json_string(written);
-}
-
-static json_t *token_bytes(const ll_served *m, int token) {
-    size_t size = 0;
-    const char *text = token < m->spoken ? ll_tokenizer_text(m->tokenizer, token, &size) : "";
-    json_t *list = json_array();
-    for (size_t i = 0; i < size; i++) json_array_append_new(list, json_integer((unsigned char)text[i]));
-    return list;
-}
-
-static json_t *number(double x) { return isfinite(x) ? json_real(x) : json_null(); }
-
 /* ---- Log-probabilities ---- */
 
 /* Those whose text is given, from number `from` to `to`. */
@@ -39,13 +15,13 @@ static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
     json_t *tokens = json_array(), *logps = json_array(), *tops = json_array(), *offsets = json_array();
     for (size_t i = from; i < to; i++) {
         const ll_token_logp *p = &s->logp[i];
-        json_array_append_new(tokens, token_text(m, p->token));
-        json_array_append_new(logps, number(p->logp));
+        json_array_append_new(tokens, ll_token_text(m, m->tokenizer, p->token));
+        json_array_append_new(logps, ll_json_number(p->logp));
         json_array_append_new(offsets, json_integer((json_int_t)(p->offset + (p->prompt ? 0 : echoed))));
         json_t *top = p->alternatives ? json_object() : json_null();
         for (int k = 0; k < p->alternatives; k++) {
-            json_t *name = token_text(m, p->other[k]);
-            json_object_set_new(top, json_string_value(name), number(p->other_logp[k]));
+            json_t *name = ll_token_text(m, m->tokenizer, p->other[k]);
+            json_object_set_new(top, json_string_value(name), ll_json_number(p->other_logp[k]));
             json_decref(name);
         }
         json_array_append_new(tops, top);
@@ -54,18 +30,21 @@ static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
                      "text_offset", offsets);
 }
 
+static json_t *chat_logprob(const ll_served *m, int token, double logp) {
+    return json_pack("{s:o, s:o, s:o}", "token", ll_token_text(m, m->tokenizer, token), "logprob", ll_json_number(logp),
+                     "bytes", ll_token_bytes(m, m->tokenizer, token));
+}
+
 static json_t *chat_logprobs(const ll_choice *s, size_t from, size_t to) {
     const ll_served *m = s->job->model;
     json_t *content = json_array();
     for (size_t i = from; i < to; i++) {
         const ll_token_logp *p = &s->logp[i];
-        json_t *top = json_array();
+        json_t *one = chat_logprob(m, p->token, p->logp), *top = json_array();
         for (int k = 0; k < p->alternatives; k++)
-            json_array_append_new(top, json_pack("{s:o, s:o, s:o}", "token", token_text(m, p->other[k]), "logprob",
-                                                 number(p->other_logp[k]), "bytes", token_bytes(m, p->other[k])));
-        json_array_append_new(content, json_pack("{s:o, s:o, s:o, s:o}", "token", token_text(m, p->token), "logprob",
-                                                 number(p->logp), "bytes", token_bytes(m, p->token), "top_logprobs",
-                                                 top));
+            json_array_append_new(top, chat_logprob(m, p->other[k], p->other_logp[k]));
+        json_object_set_new(one, "top_logprobs", top);
+        json_array_append_new(content, one);
     }
     return json_pack("{s:o}", "content", content);
 }
@@ -166,13 +145,13 @@ static json_t *score(const ll_choice *s, int per_token) {
     const size_t scored = s->logps ? s->logps - 1 : 0;
     for (size_t i = 0; i < s->logps; i++) {
         if (i) sum += s->logp[i].logp;
-        json_array_append_new(list, number(s->logp[i].logp));
+        json_array_append_new(list, ll_json_number(s->logp[i].logp));
     }
     const double mean = scored ? -sum / (double)scored : NAN;
     snprintf(unit, sizeof unit, "bits_per_%.16s", s->job->model->unit);
     json_t *a = json_pack("{s:s, s:i, s:I, s:f, s:o, s:o}", "object", "score", "index", s->index, "tokens",
-                          (json_int_t)scored, "logprob", sum, unit, number(mean / log(2)), "perplexity",
-                          number(exp(mean)));
+                          (json_int_t)scored, "logprob", sum, unit, ll_json_number(mean / log(2)), "perplexity",
+                          ll_json_number(exp(mean)));
     if (per_token) json_object_set(a, "token_logprobs", list);
     json_decref(list);
     return a;
@@ -186,10 +165,13 @@ static void end_scores(ll_serve_job *job) {
                                       "usage", usage(job)));
 }
 
+/* Also while something runs in it: the engine answers between two steps. */
 json_t *ll_reply_session(const ll_session *s) {
+    const int64_t position = s->stream ? ll_stream_position(s->stream) : s->position;
+    const size_t bytes = s->stream ? ll_stream_bytes(s->stream) : s->bytes;
     return json_pack("{s:s, s:s, s:s, s:o, s:I, s:b, s:b, s:b}", "id", s->id, "object", "session", "model",
-                     s->model->name, "position", s->position < 0 ? json_null() : json_integer(s->position), "bytes",
-                     (json_int_t)s->bytes, "in_memory", s->stream != NULL, "saved", s->saved, "busy", s->busy);
+                     s->model->name, "position", position < 0 ? json_null() : json_integer(position), "bytes",
+                     (json_int_t)bytes, "in_memory", s->stream != NULL, "saved", s->saved, "busy", s->busy);
 }
 
 void ll_reply_end(ll_serve_job *job) {
@@ -217,9 +199,10 @@ void ll_reply_end(ll_serve_job *job) {
 
 static json_t *model_of(const ll_served *m) {
     const char *task = ll_recipe_get(ll_model_recipe(m->model), "model.task");
-    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:I, s:i, s:b}", "id", m->name, "object", "model", "created",
+    return json_pack("{s:s, s:s, s:I, s:s, s:s, s:I, s:i, s:b, s:b}", "id", m->name, "object", "model", "created",
                      (json_int_t)m->created, "owned_by", "longline", "task", task ? task : "", "parameters",
-                     (json_int_t)ll_model_size(m->model).parameters, "vocabulary", m->vocab, "chat", m->chat != NULL);
+                     (json_int_t)ll_model_size(m->model).parameters, "vocabulary", m->vocab, "chat", m->chat != NULL,
+                     "generates", m->batcher != NULL);
 }
 
 json_t *ll_reply_models(const char *name, ll_refusal *why) {

@@ -75,8 +75,13 @@ static int read_flag(ll_request *r, const field *f, json_t *v, ll_refusal *why) 
     return 0;
 }
 
+/* A text without the byte 0, which ends it for C; prompts and stop texts may have it, as what a model writes may. */
+static int is_name(const json_t *v) {
+    return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v);
+}
+
 static int read_text(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
-    if (!json_is_string(v)) return wrong_type(f, "a string", v, why);
+    if (!is_name(v)) return wrong_type(f, "a string", v, why);
     *(const char **)place(r, f) = json_string_value(v);
     return 0;
 }
@@ -141,9 +146,9 @@ static int read_messages(ll_request *r, const field *f, json_t *v, ll_refusal *w
                          LL_MESSAGES);
     for (size_t i = 0; i < json_array_size(v); i++) {
         json_t *m = json_array_get(v, i), *role = json_object_get(m, "role"), *content = content_of(m);
-        if (!json_is_string(role) || !json_is_string(content)) {
+        if (!is_name(role) || !json_is_string(content)) {
             char param[64];
-            snprintf(param, sizeof param, "messages.%zu.%s", i, json_is_string(role) ? "content" : "role");
+            snprintf(param, sizeof param, "messages.%zu.%s", i, is_name(role) ? "content" : "role");
             return ll_refuse(why, 400, param, "'%s' must be a string", param);
         }
         r->message[r->messages++] =
@@ -198,7 +203,7 @@ static int read_neutral(ll_request *r, const field *f, json_t *v, ll_refusal *wh
 enum {
     TEXTS = LL_ASK_COMPLETION | LL_ASK_CHAT,
     DRAWS = TEXTS | LL_ASK_GENERATE,
-    INPUTS = LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY,
+    INPUTS = LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY | LL_ASK_ATTENTION,
     NAMED = TEXTS | INPUTS | LL_ASK_CREATE
 };
 static const field fields[] = {
@@ -222,6 +227,8 @@ static const field fields[] = {
     {"ignore_end", DRAWS, read_flag, AT(ignore_end)},
     {"per_token", LL_ASK_SCORE, read_flag, AT(per_token)},
     {"top", LL_ASK_CLASSIFY, read_integer, AT(top), 1, 1000},
+    {"layer", LL_ASK_ATTENTION, read_integer, AT(layer), -1, 1e6},
+    {"query", LL_ASK_ATTENTION, read_integer, AT(query), -1, 1e9},
     {"encoding_format", LL_ASK_EMBEDDING, read_encoding, 0},
     {"user", NAMED, read_ignored, 0},
     {"metadata", NAMED, read_ignored, 0},
@@ -249,6 +256,8 @@ static int check_request(const ll_request *r, ll_refusal *why) {
         return ll_refuse(why, 400, input, "'%s' is missing", input);
     if ((r->ask & (LL_ASK_GENERATE | LL_ASK_CREATE | LL_ASK_APPEND)) && r->prompts > 1)
         return ll_refuse(why, 400, "prompt", "'prompt' has %d entries; a session reads one", r->prompts);
+    if (r->ask == LL_ASK_ATTENTION && r->prompts > 1)
+        return ll_refuse(why, 400, "input", "'input' has %d entries; attention is of one", r->prompts);
     if (r->prompts * r->n > LL_PROMPTS)
         return ll_refuse(why, 400, "n", "%d prompts of %lld choices are more than %d", r->prompts, (long long)r->n,
                          LL_PROMPTS);
@@ -262,8 +271,8 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     const char *name;
     json_t *value;
     *r = (ll_request){.ask = ask, .max_tokens = -1, .temperature = 1, .top_p = 1, .n = 1, .top = 1,
-                      .seed = LL_SEED_DRAWN, .logprobs = -1};
-    r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES, &at) : json_object();
+                      .seed = LL_SEED_DRAWN, .logprobs = -1, .layer = -1, .query = -1};
+    r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &at) : json_object();
     if (!r->body)
         return ll_refuse(why, 400, "", "the body is not JSON: line %d, column %d: %s", at.line, at.column, at.text);
     if (!json_is_object(r->body)) return ll_refuse(why, 400, "", "the body is JSON, but not an object");
@@ -288,6 +297,7 @@ static const struct {
     {"POST", "/v1/embeddings", LL_ASK_EMBEDDING},
     {"POST", "/v1/score", LL_ASK_SCORE},
     {"POST", "/v1/classify", LL_ASK_CLASSIFY},
+    {"POST", "/v1/attention", LL_ASK_ATTENTION},
     {"POST", "/v1/sessions", LL_ASK_CREATE},
     {"GET", "/v1/sessions", LL_ASK_LIST},
     {"GET", "/v1/sessions/*", LL_ASK_SHOW},

@@ -14,15 +14,16 @@ typedef enum {
     LL_ASK_EMBEDDING = 1 << 2,
     LL_ASK_SCORE = 1 << 3,
     LL_ASK_CLASSIFY = 1 << 4,
-    LL_ASK_CREATE = 1 << 5, /* these of sessions */
-    LL_ASK_APPEND = 1 << 6,
-    LL_ASK_GENERATE = 1 << 7,
-    LL_ASK_FORK = 1 << 8,
-    LL_ASK_SAVE = 1 << 9,
-    LL_ASK_RESTORE = 1 << 10,
-    LL_ASK_DELETE = 1 << 11,
-    LL_ASK_SHOW = 1 << 12,
-    LL_ASK_LIST = 1 << 13
+    LL_ASK_ATTENTION = 1 << 5,
+    LL_ASK_CREATE = 1 << 6, /* this and the rest: of sessions */
+    LL_ASK_APPEND = 1 << 7,
+    LL_ASK_GENERATE = 1 << 8,
+    LL_ASK_FORK = 1 << 9,
+    LL_ASK_SAVE = 1 << 10,
+    LL_ASK_RESTORE = 1 << 11,
+    LL_ASK_DELETE = 1 << 12,
+    LL_ASK_SHOW = 1 << 13,
+    LL_ASK_LIST = 1 << 14
 } ll_ask;
 
 /* Why a request is refused, as OpenAI's clients read it. */
@@ -65,6 +66,7 @@ typedef struct {
     int64_t max_tokens; /* -1: not said */
     double temperature, top_p;
     int64_t top_k, n, seed, top;
+    int64_t layer, query; /* of attention; -1: the last */
     int64_t logprobs; /* alternatives of each token; -1: no logprobs */
     int echo, stream, usage, base64, per_token, ignore_end;
     struct {

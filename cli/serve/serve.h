@@ -3,8 +3,9 @@
  *   request.c         a body's JSON, checked            served_models.c  the models, their tokens, chat templates
  *   job.c             a request on its way, its answer  choice.c         one choice: sampling, stop texts, scores
  *   engine.c          the loop that feeds all streams   session.c        streams with names, in memory and in files
- *   session_calls.c   what clients do with these        side_thread.c    embeddings and classes
+ *   session_calls.c   what clients do with these        side_thread.c    embeddings, classes
  *   reply.c           answers as JSON                   http.c           libmicrohttpd
+ *   serve_json.c      numbers and tokens as JSON       served_attention.c  what a token attends to
  *   serve_metrics.c   /metrics and the log              api_keys.c       who may ask
  *   page_policy.c     what the page at / may do         serve_text.c     memory, buffers, UTF-8
  *
@@ -61,7 +62,7 @@ typedef struct {
     const char *unit;
     ll_model *model, *side; /* the engine's; the side thread's */
     ll_batcher *batcher;    /* NULL: the model gives no text */
-    ll_tokenizer *tokenizer, *reader; /* the engine's; the HTTP thread's */
+    ll_tokenizer *tokenizer, *reader, *beside; /* the engine's; the HTTP and the side thread's */
     int vocab, spoken, end, classes, width; /* end: the token that ends a text, or -1 */
     ll_chat *chat;          /* NULL: no template */
     double created;
@@ -75,8 +76,8 @@ void ll_served_free(void);
 ll_served *ll_served_find(const char *name); /* NULL: the first */
 ll_served *ll_served_of(const char *session); /* whose session it is; NULL: of no model that is served */
 void ll_digest(char *hex, size_t digits, const char *text); /* of SHA-256; hex has digits + 1 bytes */
-/* A chat as a prompt, to be freed; NULL and `why`. Its template's stop texts are added to the request's. */
-char *ll_chat_prompt(const ll_served *m, ll_request *r, ll_refusal *why);
+/* A chat as a prompt of *size bytes, to be freed; NULL and `why`. The template's stop texts join the request's. */
+char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal *why);
 
 /* ---- job.c ---- */
 
@@ -183,6 +184,13 @@ void ll_choice_scores(ll_choice *s, const float *logits, int n);
 /* Makes the next token of logits (V), which are overwritten, and passes on the text that is certain. */
 void ll_choice_next(ll_choice *s, float *logits);
 
+/* ---- serve_json.c ---- */
+
+/* The text of a token by itself; of bytes that are no text, "bytes:\xe6". */
+json_t *ll_token_text(const ll_served *m, ll_tokenizer *tokenizer, int token);
+json_t *ll_token_bytes(const ll_served *m, ll_tokenizer *tokenizer, int token);
+json_t *ll_json_number(double x); /* null for what is not finite */
+
 /* ---- reply.c ---- */
 
 /* Text that came of a choice, with `finish` where it is the last: a server-sent event, or kept. */
@@ -199,6 +207,11 @@ int ll_engine_start(void);
 void ll_engine_stop(void);
 int ll_side_start(void);
 void ll_side_stop(void);
+
+/* ---- served_attention.c ---- */
+
+enum { LL_ATTENTION_MOST = 4096 }; /* tokens of a text whose attention is asked for */
+void ll_attention_answer(ll_serve_job *job); /* on the side thread */
 
 /* ---- api_keys.c ---- */
 

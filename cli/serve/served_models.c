@@ -70,7 +70,7 @@ static int load_chat(ll_served *m, const char *model) {
     return -1;
 }
 
-char *ll_chat_prompt(const ll_served *m, ll_request *r, ll_refusal *why) {
+char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal *why) {
     ll_buffer text = {0};
     for (int i = 0; i < r->messages; i++) {
         json_t *role = json_object_get(m->chat->roles, r->message[i].role);
@@ -85,7 +85,9 @@ char *ll_chat_prompt(const ll_served *m, ll_request *r, ll_refusal *why) {
         ll_buffer_add(&text, r->message[i].content, r->message[i].size);
         ll_buffer_text(&text, json_string_value(json_array_get(role, 1)));
     }
-    ll_buffer_add(&text, m->chat->begin, strlen(m->chat->begin) + 1);
+    ll_buffer_text(&text, m->chat->begin);
+    *size = text.size;
+    ll_buffer_add(&text, "", 1);
     for (size_t i = 0; i < json_array_size(m->chat->stop) && r->stops < LL_STOPS; i++) {
         json_t *stop = json_array_get(m->chat->stop, i);
         if (!json_string_length(stop)) continue;
@@ -126,6 +128,7 @@ static int load(const char *path) {
     if (code >= 0) return code;
     ll_status status = ll_tokenizer_create(&m->tokenizer, m->model);
     if (!status) status = ll_tokenizer_create(&m->reader, m->model);
+    if (!status) status = ll_tokenizer_create(&m->beside, m->model);
     if (status) return ll_failed(status, path);
     m->spoken = ll_tokenizer_vocab(m->tokenizer);
     m->vocab = number_of(m, "model.vocab");
@@ -173,6 +176,7 @@ void ll_served_free(void) {
         ll_served *m = &ll_served_model[i];
         ll_tokenizer_free(m->tokenizer);
         ll_tokenizer_free(m->reader);
+        ll_tokenizer_free(m->beside);
         ll_batcher_free(m->batcher);
         ll_model_free(m->model);
         ll_model_free(m->side);

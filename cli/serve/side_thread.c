@@ -1,5 +1,5 @@
-/* Embeddings and classes. A model reads the whole input at once for them; here, on a thread of their own and with a
- * second copy of each model, so that nobody's tokens wait. */
+/* Embeddings, classes and attention. A model reads the whole input at once for them; here, on a thread of their own and
+ * with a second copy of each model, so that nobody's tokens wait. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +71,10 @@ static ll_status classify(const ll_serve_job *job, int i, json_t *data) {
 }
 
 static void answer(ll_serve_job *job) {
+    if (job->request.ask == LL_ASK_ATTENTION) {
+        ll_attention_answer(job);
+        return;
+    }
     json_t *data = json_array();
     ll_status status = LL_OK;
     for (int i = 0; i < job->inputs && !status && !ll_job_gone(job); i++) {

@@ -1,7 +1,9 @@
 /* Recipes as the command line changes them, and folders of runs. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,13 +45,16 @@ void ll_run_model(char *path, size_t size, const char *run) {
 
 int ll_target_check(const char *option, const char *path) {
     struct stat about;
-    char folder[4096];
-    const char *slash = strrchr(path, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
-    if (!*path || (slash && !slash[1])) return ll_usage("%s '%s': needs the name of a file", option, path);
+    char folder[PATH_MAX], real[PATH_MAX];
+    const size_t length = strlen(path);
+    if (!length || path[length - 1] == '/') return ll_usage("%s '%s': needs the name of a file", option, path);
     const int there = !stat(path, &about);
     if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
-    if (!access(folder, W_OK | X_OK) || (there && !S_ISREG(about.st_mode))) return -1; /* or /dev/stdout */
+    if (there && !S_ISREG(about.st_mode)) return -1; /* a pipe or a device is written as it is */
+    /* A file is replaced in its own folder, also if a link names it, as /dev/stdout may. */
+    const char *target = there && realpath(path, real) ? real : path, *slash = strrchr(target, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - target) + 1 : 1, slash ? target : ".");
+    if (!access(folder, W_OK | X_OK)) return -1;
     return ll_fail_message("%s %s: cannot write there: %s", option, path, strerror(errno));
 }
 

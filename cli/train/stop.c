@@ -21,7 +21,7 @@ typedef struct {
 static message at_first, at_second;
 
 static void prepare(message *m, const char *text, const char *more) {
-    if (!ll_dist_ranks().speaks) return; /* a launcher sends a signal to all ranks; one of them prints */
+    if (!ll_dist_ranks().reports) return; /* a launcher sends a signal to all ranks; one of them prints */
     char *room = m->room[m->now == m->room[0]];
     ll_print_text(room, TEXT, text, more);
     m->now = room;

@@ -8,8 +8,7 @@
 /* Four times the training length, or what positions and work allow. */
 static int longest(const ll_study *s) {
     int64_t T = 4 * (int64_t)s->c->train.length;
-    const int learned = ll_position_learned(&s->c->position);
-    if (s->c->position.type == LL_POSITION_LEARNED && T > learned) T = learned;
+    if (T > ll_position_limit(&s->c->position)) T = ll_position_limit(&s->c->position);
     while (T > 64 && ll_study_bound(ll_model_cost(s->model, (int)T).multiply_adds * (double)T / 16, 0, 1) < 1) T /= 2;
     return (int)T;
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "attention/position/premap.h"
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 
@@ -168,6 +169,7 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
 
 ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view gate,
                                          ll_view y) {
+    LL_FLOAT_MODE;
     if (gate.data && !s->op->kind->gates)
         return ll_fail(LL_EINVAL, "attention stream: %s has no state that a gate could make decay", s->op->kind->name);
     if (!gate.data && s->op->gated)
@@ -198,6 +200,7 @@ static ll_status check_prompt(const ll_attention_stream *s, const ll_attention_c
 }
 
 ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *call) {
+    LL_FLOAT_MODE;
     const ll_recurrence *r = recurrence_of(s);
     size_t floats = 0;
     ll_status status = check_prompt(s, call);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/position/premap.h"
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 
@@ -25,8 +26,7 @@ ll_status ll_cross_cache_ready(ll_cross_cache *m) {
 }
 
 static ll_status check(const ll_attention *op) {
-    const ll_position p = op->c.position;
-    if (p == LL_POSITION_RELATIVE_S2 || p == LL_POSITION_T5 || p == LL_POSITION_SHAW)
+    if (op->kind->keyless || op->logits)
         return ll_fail(LL_EINVAL, "attention memory: distances within one sequence tell nothing about another; use "
                                   "another position, or none");
     if (!op->kind->cross)
@@ -113,6 +113,7 @@ static ll_status fill_encoded(ll_cross_cache *m, int S, ll_view k, ll_view v) {
 }
 
 ll_status ll_cross_cache_fill(ll_cross_cache *m, int S, ll_view k, ll_view v) {
+    LL_FLOAT_MODE;
     if (S < 0) return ll_fail(LL_EINVAL, "attention memory: %d keys, must not be negative", S);
     m->S = 0; /* until all went well */
     const ll_status status = m->op->premap ? fill_encoded(m, S, k, v) : kind_of(m)->fill(m, S, k, v);
@@ -121,6 +122,7 @@ ll_status ll_cross_cache_fill(ll_cross_cache *m, int S, ll_view k, ll_view v) {
 }
 
 ll_status ll_cross_cache_read(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y) {
+    LL_FLOAT_MODE;
     if (n < 0 || first < 0) return ll_fail(LL_EINVAL, "attention memory: %d queries, must not be negative", n);
     if (!m->op->premap) return kind_of(m)->read(m, first, n, q, y);
     ll_status status = ll_premap_reaches(m->op->premap, first + n);

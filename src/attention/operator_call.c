@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "attention/position/premap.h"
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 
@@ -194,6 +195,7 @@ static ll_status run(const ll_attention *op, const ll_attention_call *c, int bac
 }
 
 ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call) {
+    LL_FLOAT_MODE;
     ll_attention_call c;
     float *own;
     ll_status status = with_scratch(op, call, 0, &c, &own);
@@ -228,6 +230,7 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *call)
 }
 
 ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *call, int backward) {
+    LL_FLOAT_MODE;
     ll_attention_call rest = *call;
     rest.threads = ll_threads();
     const size_t encoded = ll_premap_floats(op, call->B, call->T, call->S);
@@ -251,6 +254,7 @@ ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *ca
 }
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
+    LL_FLOAT_MODE;
     ll_status status = check_call(op, call);
     if (!status) status = check_gate(op, call);
     if (!status) status = check_state(op, call);
@@ -265,6 +269,7 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
 }
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
+    LL_FLOAT_MODE;
     ll_status status = check_call(op, call);
     if (!status) status = check_gate(op, call);
     if (!status) status = check_state(op, call);

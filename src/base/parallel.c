@@ -6,6 +6,7 @@
  * microseconds. Then they check for some hundred microseconds more and yield the core between checks, which covers the
  * time between two loops of one generated token. Then they sleep. */
 #include "base/parallel.h"
+#include "base/float_mode.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -89,6 +90,7 @@ static int enter(void) {
 
 static void *work(void *arg) {
     const int worker = (int)(size_t)arg;
+    LL_FLOAT_MODE;
     for (unsigned seen = pool.first_seen[worker];;) {
         seen = wait_for_loop(seen);
         if (!enter()) continue;
@@ -143,6 +145,7 @@ static void wait_for_workers(void) {
 }
 
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
+    LL_FLOAT_MODE;
     const int most = workers < MOST ? workers : MOST, threads = n < (size_t)most ? (int)n : most;
     /* If another thread's loop has the workers, or if this is a nested loop, the caller does all pieces. */
     if (threads < 2 || within || pthread_mutex_trylock(&pool.loop_lock)) {

@@ -19,13 +19,13 @@ static ll_status move(void *data, size_t bytes, int peer, int sends) {
 
 /* Up the tree: calls `add` with the numbers of each child, in order, then sends the result to the parent. */
 typedef void adder(void *to, const void *from, size_t bytes);
-static ll_status gather(const ll_group *g, void *data, void *room, size_t bytes, adder *add) {
+static ll_status gather(const ll_group *g, void *data, void *buffer, size_t bytes, adder *add) {
     for (int bit = 1; bit < g->count; bit <<= 1) {
         if (g->me & bit) return move(data, bytes, rank_of(g, g->me - bit), 1);
         if (g->me + bit >= g->count) continue;
-        const ll_status status = move(room, bytes, rank_of(g, g->me + bit), 0);
+        const ll_status status = move(buffer, bytes, rank_of(g, g->me + bit), 0);
         if (status) return status;
-        add(data, room, bytes);
+        add(data, buffer, bytes);
     }
     return LL_OK;
 }
@@ -55,11 +55,11 @@ static void add_numbers(void *to, const void *from, size_t bytes) {
 
 ll_status ll_group_sum(const ll_group *g, double *x, size_t n) {
     if (g->count == 1) return LL_OK;
-    double *room = ll_alloc(n, sizeof *room);
-    if (!room) return LL_ENOMEM;
-    ll_status status = gather(g, x, room, n * sizeof *x, add_numbers);
+    double *buffer = ll_alloc(n, sizeof *buffer);
+    if (!buffer) return LL_ENOMEM;
+    ll_status status = gather(g, x, buffer, n * sizeof *x, add_numbers);
     if (!status) status = ll_group_broadcast(g, x, n * sizeof *x, 0);
-    ll_free(room);
+    ll_free(buffer);
     return status;
 }
 
@@ -84,12 +84,12 @@ static void keep_first(void *to, const void *from, size_t bytes) {
 }
 
 ll_status ll_group_agree(const ll_group *g, ll_status status) {
-    verdict mine = {.status = status, .rank = ll_posts.rank}, room;
+    verdict mine = {.status = status, .rank = ll_posts.rank}, buffer;
     if (g->count == 1) return status;
     if (status == LL_EDIST) return status; /* the other ranks learn of the failure in another way */
     const char *text = status ? ll_error() : "";
     strncpy(mine.text, text, sizeof mine.text - 1);
-    ll_status failed = gather(g, &mine, &room, sizeof mine, keep_first);
+    ll_status failed = gather(g, &mine, &buffer, sizeof mine, keep_first);
     if (!failed) failed = ll_group_broadcast(g, &mine, sizeof mine, 0);
     if (failed || !mine.status) return failed;
     ll_posts.agreed = 1; /* only a failure that ends the program is asked for */

@@ -36,7 +36,7 @@ struct ll_exchange {
 
     float *received;    /* messages of all buckets */
     uint16_t *rounded;  /* fast: sent numbers, then received numbers */
-    size_t *place;      /* (buckets) beginning of a bucket's numbers in `received` */
+    size_t *offset;     /* (buckets) beginning of a bucket's numbers in `received` */
     ll_message *message;
     double sent;
 };
@@ -81,13 +81,13 @@ static void sort_ranks(ll_exchange *x) {
 }
 
 /* Where the numbers and messages of each bucket begin; gives how many there are of all. */
-static void count_room(ll_exchange *x, size_t *all_floats, size_t *all_messages) {
+static void count_buffers(ll_exchange *x, size_t *all_floats, size_t *all_messages) {
     size_t floats = 0, messages = 0;
     int all = 0;
     for (int r = 0; r < x->ranks; r++) all += r == x->rank ? 0 : nodes_of(x, r);
     for (int b = 0; b < x->buckets; b++) {
         const size_t *s = segment_of(x, b);
-        x->place[b] = floats;
+        x->offset[b] = floats;
         floats += (size_t)all * (s[x->rank + 1] - s[x->rank]);
         x->bucket[b].first_message = (int)messages;
         messages += (size_t)(nodes_of(x, x->rank) * (x->ranks - 1) + all);
@@ -97,9 +97,9 @@ static void count_room(ll_exchange *x, size_t *all_floats, size_t *all_messages)
 }
 
 /* Memory for what other ranks send, and for messages. */
-static ll_status make_room(ll_exchange *x) {
+static ll_status allocate_buffers(ll_exchange *x) {
     size_t floats, messages;
-    count_room(x, &floats, &messages);
+    count_buffers(x, &floats, &messages);
     x->message = ll_alloc(messages, sizeof *x->message);
     x->received = ll_alloc(floats, sizeof *x->received);
     x->rounded = ll_alloc(x->fast ? x->size + floats : 0, sizeof *x->rounded);
@@ -114,9 +114,9 @@ static ll_status take_lists(ll_exchange *x, const ll_exchange_plan *plan) {
     x->bound = ll_alloc(x->pieces + 1, sizeof *x->bound);
     x->bucket = ll_alloc(most, sizeof *x->bucket);
     x->piece = ll_alloc(most + 1, sizeof *x->piece);
-    x->place = ll_alloc(most, sizeof *x->place);
+    x->offset = ll_alloc(most, sizeof *x->offset);
     x->segment = ll_alloc(most * (ranks + 1), sizeof *x->segment);
-    if (!x->first || !x->count || !x->order || !x->bound || !x->bucket || !x->piece || !x->place || !x->segment)
+    if (!x->first || !x->count || !x->order || !x->bound || !x->bucket || !x->piece || !x->offset || !x->segment)
         return LL_ENOMEM;
     memcpy(x->first, plan->first, ranks * sizeof *x->first);
     memcpy(x->count, plan->count, ranks * sizeof *x->count);
@@ -143,7 +143,7 @@ static ll_status begin(ll_exchange **exchange, const ll_exchange_plan *plan, int
 }
 
 static int blocks_of(const ll_exchange *x) {
-    const int blocks = ll_tree_room(x->leaves, x->first[x->rank], x->count[x->rank]);
+    const int blocks = ll_tree_capacity(x->leaves, x->first[x->rank], x->count[x->rank]);
     return blocks ? blocks : 1;
 }
 
@@ -152,7 +152,7 @@ ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank, int ranks,
     size_t received, messages;
     const ll_status status = begin(&x, plan, rank, ranks);
     if (status) return status;
-    count_room(x, &received, &messages);
+    count_buffers(x, &received, &messages);
     *to = (ll_exchange_floats){.gradients = (size_t)blocks_of(x) * x->size, .received = received};
     if (x->fast) to->received += (x->size + received) / 2;
     for (int b = 0; b < x->buckets; b++) to->own += segment_of(x, b)[rank + 1] - segment_of(x, b)[rank];
@@ -164,7 +164,7 @@ ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *pla
     const ll_group all = ll_group_all();
     ll_exchange *x = NULL;
     ll_status status = begin(&x, plan, all.me, all.count);
-    if (!status) status = make_room(x);
+    if (!status) status = allocate_buffers(x);
     for (int i = 0; !status && i < blocks_of(x); i++)
         if (!(x->block[i] = ll_alloc(x->size, sizeof **x->block))) status = LL_ENOMEM;
     if (status) {
@@ -186,7 +186,7 @@ void ll_exchange_free(ll_exchange *x) {
     ll_free(x->bound);
     ll_free(x->bucket);
     ll_free(x->piece);
-    ll_free(x->place);
+    ll_free(x->offset);
     ll_free(x->segment);
     ll_free(x->message);
     ll_free(x->received);
@@ -289,7 +289,7 @@ static void send_bucket(ll_exchange *x, int b) {
     bucket *k = &x->bucket[b];
     const size_t *s = segment_of(x, b), own = s[x->rank + 1] - s[x->rank];
     const int nodes = nodes_of(x, x->rank), tag = LL_TAG_BUCKET + b;
-    size_t at = x->place[b];
+    size_t at = x->offset[b];
     for (int i = 0; i < x->ranks && own; i++) {
         const int r = x->order[i];
         for (int j = 0; r != x->rank && j < nodes_of(x, r); j++, at += own)
@@ -309,7 +309,7 @@ static void send_bucket(ll_exchange *x, int b) {
 /* Adds the nodes of all ranks, in order, for this rank's segment of a bucket. */
 static void sum_segment(ll_exchange *x, int b) {
     const size_t *s = segment_of(x, b), from = s[x->rank], own = s[x->rank + 1] - from;
-    float *sum[LL_TREE_NODES], *at = x->received + x->place[b];
+    float *sum[LL_TREE_NODES], *at = x->received + x->offset[b];
     ll_tree t = {.leaves = x->leaves};
     if (!own) return;
     for (int i = 0; i < x->ranks; i++) {

@@ -22,13 +22,13 @@ static void pack(ll_request *to, MPI_Request request) {
     memcpy(to, &request, sizeof request);
 }
 
-static int start(int *rank, int *size, char *host, int room) {
+static int start(int *rank, int *size, char *host, int capacity) {
     char name[MPI_MAX_PROCESSOR_NAME];
     int length = 0, given;
     if (MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given)) return 1;
     if (MPI_Comm_dup(MPI_COMM_WORLD, &world) || MPI_Comm_set_errhandler(world, MPI_ERRORS_RETURN)) return 1;
     if (MPI_Comm_rank(world, rank) || MPI_Comm_size(world, size) || MPI_Get_processor_name(name, &length)) return 1;
-    snprintf(host, (size_t)room, "%.*s", length, name);
+    snprintf(host, (size_t)capacity, "%.*s", length, name);
     return 0;
 }
 
@@ -53,7 +53,7 @@ static int test(ll_request *request, int *done) {
     return error;
 }
 
-static void forget(ll_request *request) {
+static void cancel(ll_request *request) {
     MPI_Request r = unpack(request);
     if (r == MPI_REQUEST_NULL) return;
     MPI_Cancel(&r);
@@ -84,7 +84,7 @@ const ll_transport *ll_transport_entry(void) {
         .send = send_bytes,
         .receive = receive_bytes,
         .test = test,
-        .forget = forget,
+        .cancel = cancel,
         .stop = stop,
         .abort = abort_all,
     };

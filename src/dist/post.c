@@ -36,7 +36,7 @@ static int begin_piece(ll_message *m) {
 }
 
 /* Moves a message on: 1 if something has moved, -1 if MPI failed. */
-static int look_at(ll_message *m) {
+static int progress(ll_message *m) {
     int done = 0;
     if (m->phase == POSTED) {
         m->phase = MOVING;
@@ -52,10 +52,10 @@ static int look_at(ll_message *m) {
 }
 
 /* Gives up all messages. */
-static void give_up(void) {
+static void fail_messages(void) {
     for (ll_message *m = active, *next; m; m = next) {
         next = m->next;
-        if (m->phase == MOVING && !m->sends) ll_posts.transport->forget((ll_request *)&m->request);
+        if (m->phase == MOVING && !m->sends) ll_posts.transport->cancel((ll_request *)&m->request);
         m->state = FAILED;
     }
     active = NULL;
@@ -67,14 +67,14 @@ static void give_up(void) {
 static int move_messages(void) {
     int moved = 0, done = 0;
     for (ll_message *m = active; m; m = m->next) {
-        const int came = look_at(m);
-        if (came < 0) {
+        const int change = progress(m);
+        if (change < 0) {
             char text[160];
             snprintf(text, sizeof text, "MPI cannot %s rank %d", m->sends ? "send to" : "receive from", m->peer);
             ll_watch_fail(-1, text);
             return 0;
         }
-        moved += came;
+        moved += change;
     }
     pthread_mutex_lock(&ll_posts.lock);
     for (ll_message **at = &active; *at;) {
@@ -102,7 +102,7 @@ static void take_posted(void) {
         ll_posts.posted_end = &ll_posts.posted;
     }
     if (ll_posts.failed) {
-        give_up();
+        fail_messages();
         pthread_cond_broadcast(&ll_posts.done);
     }
     pthread_mutex_unlock(&ll_posts.lock);
@@ -116,7 +116,7 @@ static double clock_now(void) {
 
 /* Nothing has moved. The thread first yields the core, then sleeps for a twentieth of a millisecond at a time. Without
  * messages it sleeps until one is posted, and wakes now and then for signs of life. */
-static void rest(int rounds) {
+static void wait_for_work(int rounds) {
     enum { QUICK = 200, WAITING = 50 * 1000, IDLE = 10 * 1000 * 1000 };
     if (active && rounds < QUICK) {
         sched_yield();
@@ -142,7 +142,7 @@ static int has_left(void) {
     return left;
 }
 
-static void *carry(void *unused) {
+static void *progress_all(void *unused) {
     (void)unused;
     const int failed = ll_posts.transport->start(&ll_posts.rank, &ll_posts.size, ll_posts.host, LL_HOST);
     pthread_mutex_lock(&ll_posts.lock);
@@ -156,7 +156,7 @@ static void *carry(void *unused) {
         take_posted();
         if (move_messages()) rounds = 0;
         ll_watch_round(clock_now());
-        rest(rounds);
+        wait_for_work(rounds);
     }
     ll_watch_stop();
     ll_posts.transport->stop();
@@ -172,7 +172,7 @@ ll_status ll_dist_start(void) {
     if (status || !transport) return status;
     ll_posts.transport = transport;
     pthread_mutex_lock(&ll_posts.lock);
-    if (pthread_create(&ll_posts.thread, NULL, carry, NULL)) ll_posts.started = -1;
+    if (pthread_create(&ll_posts.thread, NULL, progress_all, NULL)) ll_posts.started = -1;
     struct timespec until;
     clock_gettime(CLOCK_REALTIME, &until);
     until.tv_sec += ll_launch_wait();

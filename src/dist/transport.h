@@ -15,12 +15,12 @@ typedef struct {
     int abi; /* LL_TRANSPORT_ABI */
     const char *library;
     /* This rank, the number of ranks, and the name of this machine. */
-    int (*start)(int *rank, int *size, char *host, int room);
-    /* Begin to send or receive n bytes, which must stay in place until the request is done. */
+    int (*start)(int *rank, int *size, char *host, int capacity);
+    /* Begin to send or receive n bytes, which must stay in bucket_offset until the request is done. */
     int (*send)(const void *data, int n, int to, int tag, ll_request *request);
     int (*receive)(void *data, int n, int from, int tag, ll_request *request); /* from: may be LL_TRANSPORT_ANY */
     int (*test)(ll_request *request, int *done);
-    void (*forget)(ll_request *request); /* cancels a receive that nothing will answer */
+    void (*cancel)(ll_request *request); /* cancels a receive that nothing will answer */
     void (*stop)(void);                  /* waits until all ranks have called it */
     void (*abort)(int code);             /* ends all ranks and does not return; from any thread */
 } ll_transport;

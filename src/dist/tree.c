@@ -36,7 +36,7 @@ ll_tree ll_tree_of(int leaves, int first, int count) {
     return t;
 }
 
-int ll_tree_room(int leaves, int first, int count) {
+int ll_tree_capacity(int leaves, int first, int count) {
     ll_tree t = {.leaves = leaves};
     int most = 0;
     for (int i = first; i < first + count; i++) {

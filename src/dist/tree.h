@@ -22,6 +22,6 @@ int ll_tree_push(ll_tree *tree, ll_node node);
 /* The nodes that the leaves first .. first + count - 1 form. */
 ll_tree ll_tree_of(int leaves, int first, int count);
 /* The most nodes at a time while these leaves are pushed one by one, with the one being pushed. */
-int ll_tree_room(int leaves, int first, int count);
+int ll_tree_capacity(int leaves, int first, int count);
 
 #endif

@@ -1,9 +1,9 @@
 /* Signs of life, failures and the end. The ranks form a ring. Each sends signs of life to the next one and expects them
- * from the one before. If that one is silent for too long, the rank tells all others. A rank that fails tells all
- * others why.
+ * from the one before. If that one is silent for too long, the rank reports the loss to all others. A rank that fails
+ * sends its error to all others.
  *
- * A rank leaves in two steps. It tells rank 0 that it wants to leave, with its exit code. It leaves when rank 0 has
- * heard from all ranks and has answered with the largest code. */
+ * A rank leaves in two steps. It sends rank 0 its exit code. It leaves when rank 0 has received those of all ranks and
+ * has answered with the largest. */
 #include "dist/post.h"
 
 #include <errno.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { BEAT, FAILURE, LOSS, LEAVE, LEFT };
+enum { HEARTBEAT, FAILURE, LOSS, LEAVE, LEFT };
 enum { SENDS = 64, TEXT = 480 };
 
 typedef struct {
@@ -21,27 +21,28 @@ typedef struct {
 
 /* Used by the thread alone. */
 static struct {
-    note heard; /* the note that is received next */
+    note received; /* the last one; the next one is received here */
     ll_request receive;
-    note sent[SENDS]; /* notes that are being sent */
+    note sending[SENDS];
     ll_request send[SENDS];
     int busy[SENDS], sends;
-    double beat, silent, round; /* clock: last sign sent, last sign heard, last round */
-    double since;               /* clock at the failure; 0: none */
-    int told;                   /* has rank 0 been told that this rank wants to leave */
-    int leavers, code;          /* rank 0: how many ranks want to leave, and the largest code */
-    char host[LL_HOST];         /* machine of the rank before this one */
+    double last_sent, last_received; /* clock: of signs of life */
+    double last_round, since;        /* clock: the last round; the failure, 0: none */
+    int leave_sent;                  /* this rank has sent that it wants to leave */
+    int leavers, code;               /* rank 0: how many ranks want to leave, and the largest code */
+    char host[LL_HOST];              /* machine of the rank before this one */
 } watch;
 
 /* ---- Notes ---- */
 
-static void listen_on(void) {
-    if (ll_posts.transport->receive(&watch.heard, sizeof watch.heard, LL_TRANSPORT_ANY, LL_TAG_CONTROL, &watch.receive))
+static void begin_receive(void) {
+    note *to = &watch.received;
+    if (ll_posts.transport->receive(to, sizeof *to, LL_TRANSPORT_ANY, LL_TAG_CONTROL, &watch.receive))
         ll_watch_fail(-1, "MPI cannot receive");
 }
 
 /* A free slot for a note; -1: none yet. Slots of sent notes are free again. */
-static int free_place(void) {
+static int free_slot(void) {
     for (int i = 0; i < SENDS; i++) {
         int done = 1;
         if (watch.busy[i] && !ll_posts.transport->test(&watch.send[i], &done)) watch.busy[i] = !done;
@@ -51,24 +52,24 @@ static int free_place(void) {
 }
 
 /* Signs of life do not wait for a slot. */
-static void tell(int to, const note *n) {
+static void send_note(int to, const note *n) {
     int i;
-    while ((i = free_place()) < 0)
-        if (n->kind == BEAT) return;
-    watch.sent[i] = *n;
-    watch.busy[i] = !ll_posts.transport->send(&watch.sent[i], sizeof *n, to, LL_TAG_CONTROL, &watch.send[i]);
+    while ((i = free_slot()) < 0)
+        if (n->kind == HEARTBEAT) return;
+    watch.sending[i] = *n;
+    watch.busy[i] = !ll_posts.transport->send(&watch.sending[i], sizeof *n, to, LL_TAG_CONTROL, &watch.send[i]);
 }
 
-static void tell_all(const note *n) {
+static void send_to_all(const note *n) {
     for (int i = 0; i < ll_posts.size; i++)
-        if (i != ll_posts.rank && i != ll_posts.lost) tell(i, n);
+        if (i != ll_posts.rank && i != ll_posts.lost) send_note(i, n);
 }
 
 void ll_watch_fail(int lost, const char *text) {
     pthread_mutex_lock(&ll_posts.lock);
     if (!ll_posts.failed) {
         snprintf(ll_posts.failure, sizeof ll_posts.failure, "%.479s", text);
-        watch.since = watch.round;
+        watch.since = watch.last_round;
     }
     ll_posts.failed = 1;
     if (lost >= 0) ll_posts.lost = lost;
@@ -79,7 +80,7 @@ void ll_watch_fail(int lost, const char *text) {
 static void count_leaver(int code) {
     if (code > watch.code) watch.code = code;
     if (++watch.leavers < ll_posts.size) return;
-    tell_all(&(note){.kind = LEFT, .code = watch.code});
+    send_to_all(&(note){.kind = LEFT, .code = watch.code});
     for (int i = 0; i < SENDS; i++)
         for (int done = !watch.busy[i]; !done;)
             if (ll_posts.transport->test(&watch.send[i], &done)) done = 1;
@@ -91,11 +92,11 @@ static void count_leaver(int code) {
     pthread_mutex_unlock(&ll_posts.lock);
 }
 
-static void hear(const note *n) {
+static void handle(const note *n) {
     char text[TEXT + 32];
     switch (n->kind) {
-    case BEAT:
-        watch.silent = watch.round;
+    case HEARTBEAT:
+        watch.last_received = watch.last_round;
         snprintf(watch.host, sizeof watch.host, "%.*s", (int)sizeof watch.host - 1, n->text);
         return;
     case FAILURE:
@@ -116,46 +117,46 @@ static void hear(const note *n) {
 /* ---- In every round ---- */
 
 void ll_watch_begin(double now) {
-    watch.silent = watch.round = now;
-    if (ll_posts.size > 1) listen_on();
+    watch.last_received = watch.last_round = now;
+    if (ll_posts.size > 1) begin_receive();
 }
 
-static void exchange_signs(double now, double timeout) {
+static void exchange_heartbeats(double now, double timeout) {
     enum { PER_TIMEOUT = 8 };
     const int size = ll_posts.size, before = (ll_posts.rank + size - 1) % size, next = (ll_posts.rank + 1) % size;
     const double every = timeout / PER_TIMEOUT < 0.5 ? timeout / PER_TIMEOUT : 0.5;
-    /* A rank that was itself stopped, as all may be, has not listened, so it starts counting anew. */
-    if (now - watch.round > every) watch.silent += now - watch.round;
-    watch.round = now;
-    if (now - watch.beat > every) {
-        note n = {.kind = BEAT, .rank = ll_posts.rank};
+    /* A rank that was itself stopped, as all may be, has received nothing, so it starts counting anew. */
+    if (now - watch.last_round > every) watch.last_received += now - watch.last_round;
+    watch.last_round = now;
+    if (now - watch.last_sent > every) {
+        note n = {.kind = HEARTBEAT, .rank = ll_posts.rank};
         snprintf(n.text, sizeof n.text, "%s", ll_posts.host);
-        tell(next, &n);
-        watch.beat = now;
+        send_note(next, &n);
+        watch.last_sent = now;
     }
-    if (watch.since > 0 || now - watch.silent < timeout * 0.75) return;
+    if (watch.since > 0 || now - watch.last_received < timeout * 0.75) return;
     note n = {.kind = LOSS, .rank = before};
     snprintf(n.text, sizeof n.text,
              "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
              "cannot be reached; the same command goes on from the last checkpoint",
              before, *watch.host ? " on " : "", watch.host, (int)timeout);
     ll_watch_fail(before, n.text);
-    tell_all(&n);
+    send_to_all(&n);
 }
 
-/* Tells the others how this rank ends. */
+/* Sends the others how this rank ends. */
 static void leave(int code) {
     note n = {.kind = FAILURE, .rank = ll_posts.rank, .code = code};
     if (code && !(watch.since > 0) && !ll_posts.agreed) {
         snprintf(n.text, sizeof n.text, "%s", ll_posts.failure);
-        tell_all(&n);
+        send_to_all(&n);
     }
     n.kind = LEAVE;
     if (ll_posts.rank)
-        tell(0, &n);
+        send_note(0, &n);
     else
         count_leaver(code);
-    watch.told = 1;
+    watch.leave_sent = 1;
 }
 
 void ll_watch_round(double now) {
@@ -165,21 +166,21 @@ void ll_watch_round(double now) {
     const int leaving = ll_posts.leaving, code = ll_posts.code;
     pthread_mutex_unlock(&ll_posts.lock);
     if (ll_posts.size > 1) {
-        exchange_signs(now, timeout);
+        exchange_heartbeats(now, timeout);
         while (!ll_posts.transport->test(&watch.receive, &done) && done) {
-            const note n = watch.heard;
-            listen_on();
-            hear(&n);
+            const note n = watch.received;
+            begin_receive();
+            handle(&n);
             if (n.kind == LEFT) break;
         }
     }
-    if (leaving && !watch.told) leave(code);
+    if (leaving && !watch.leave_sent) leave(code);
     /* The caller's thread computes or waits for something else, and does not call ll_dist_end. */
     if (watch.since > 0 && !leaving && now - watch.since > timeout) ll_posts.transport->abort(1);
 }
 
 void ll_watch_stop(void) {
-    if (ll_posts.size > 1) ll_posts.transport->forget(&watch.receive);
+    if (ll_posts.size > 1) ll_posts.transport->cancel(&watch.receive);
 }
 
 /* ---- The end ---- */
@@ -203,7 +204,7 @@ int ll_dist_end(int code) {
     pthread_mutex_unlock(&ll_posts.lock);
     if (!wait_for_all()) {
         /* MPI cannot end without the lost rank. Waits a moment, so that the rank that reports the loss can do so. */
-        if (!ll_dist_ranks().speaks) nanosleep(&(struct timespec){1, 0}, NULL);
+        if (!ll_dist_ranks().reports) nanosleep(&(struct timespec){1, 0}, NULL);
         ll_posts.transport->abort(code ? code : 1);
     }
     struct timespec until;

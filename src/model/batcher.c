@@ -2,6 +2,7 @@
  * piece that stays within its document. The network sees one batch of rows; attention sees streams (stream_rows.c). */
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/model_stream.h"
@@ -161,6 +162,7 @@ static void pass(ll_batcher *b, ll_batch_item *items, int n) {
 }
 
 ll_status ll_batcher_feed(ll_batcher *b, ll_batch_item *items, int count) {
+    LL_FLOAT_MODE;
     ll_status status = check_items(b, items, count);
     if (status) return status;
     memset(b->done, 0, (size_t)(count > 0 ? count : 0) * sizeof *b->done);

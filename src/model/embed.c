@@ -74,9 +74,10 @@ static void complete(const ll_batch_run *run, size_t row, float *out) {
     }
     const int at = position_in_document(run, row, p);
     const int continued = run->ws->carry && at == p.t; /* its document is the first of the row */
-    const int64_t before = continued      ? run->ws->carry->offset[p.b]
-                           : run->streams ? ll_stream_offset(run->streams, row)
-                                          : run->position;
+    const int64_t before = continued          ? run->ws->carry->offset[p.b]
+                           : run->ws->carry ? 0
+                           : run->streams   ? ll_stream_offset(run->streams, row)
+                                            : run->position;
     const int64_t t = at + before;
     if (learned >= 0) run->k->add(C, ll_param_at(m, learned) + learned_row(run->c, t) * C, out);
     if (run->ws->carry && run->ws->sinus) {

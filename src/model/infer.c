@@ -5,6 +5,7 @@
  * result. */
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -72,6 +73,7 @@ void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp) {
 }
 
 ll_status ll_model_score(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
+    LL_FLOAT_MODE;
     if (m->c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL, "only language models (task = lm) give probabilities of sequences");
     ll_workspace *ws = NULL;
@@ -148,6 +150,7 @@ static ll_status embed(const embedding *e, int layer) {
 
 ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out, const int *tokens, const int *lengths,
                           int B, int T) {
+    LL_FLOAT_MODE;
     const int layers = m->c->model.layers;
     if (m->stacks > 1) return ll_fail(LL_EINVAL, "a seq2seq model has two stacks; embeddings need a model with one");
     if (layer < -1 || layer > layers)

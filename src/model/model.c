@@ -2,12 +2,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "attention/operator.h"
 #include "model/network.h"
 
 ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
+    LL_FLOAT_MODE;
     return ll_model_create_from(out, recipe, NULL, NULL);
 }
 
@@ -70,6 +72,7 @@ void ll_model_free(ll_model *m) {
     ll_free(m->data);
     ll_safetensors_free(m->file);
     ll_free(m->param);
+    ll_free(m->operator_tensor);
     ll_bytes_free(&m->vocabulary);
     ll_origin_free(m);
     ll_recipe_free(m->recipe);

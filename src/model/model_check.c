@@ -1,6 +1,7 @@
 /* Checks that the parts of a recipe fit together. Every refusal says why, and what to change. */
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/integer.h"
 #include "model/compat.h"
@@ -302,31 +303,39 @@ static ll_status check_position(const ll_model_config *c) {
     }
 }
 
-/* Windows that pass their state on. */
-static ll_status check_carry(const ll_model_config *c) {
+/* Attention's state goes from one call to the next: between windows, or between chunks of a sequence. `key` says so. */
+static ll_status check_passed_state(const ll_model_config *c, const char *key, const char *off) {
     const ll_operator *placed = ll_position_row(c->position.type)->kind,
                       *kind = placed ? placed : ll_kernel_row(c->attention.kernel)->kind;
     const char *what = placed ? ll_position_row(c->position.type)->about.name : kernel_name(c);
-    if (!c->carry) return LL_OK;
     if (c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on passes a state from earlier tokens to later ones, which only "
-                       "model.task = lm has; set it to off");
+                       "%s passes a state from earlier tokens to later ones, which only model.task = lm has; set it to "
+                       "%s",
+                       key, off);
     if (!kind->state)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on needs a state of constant size, and %s = %s keeps all tokens; use a "
-                       "linear kernel such as relu or gla, or set it to off",
-                       placed ? "position.type" : "attention.kernel", what);
-    if (c->position.type == LL_POSITION_LEARNED)
+                       "%s needs a state of constant size, and %s = %s keeps all tokens; use a linear kernel such as "
+                       "relu or gla, or set it to %s",
+                       key, placed ? "position.type" : "attention.kernel", what, off);
+    if (ll_position_limit(&c->position) < INT64_MAX)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on has no limit of length, and position.type = learned ends at "
-                       "position.max-length = %d; use sinusoidal, permute or rope",
-                       c->position.max_length);
+                       "%s has no limit of length, and position.type = learned ends at position.max-length = %d; use "
+                       "sinusoidal, permute or rope",
+                       key, c->position.max_length);
     if (c->attention.compat != LL_COMPAT_NONE && ll_config_rules(c)->key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on has only earlier tokens, and attention.compat names a stabiliser "
-                       "that sees later ones; set attention.compat=none");
+                       "%s has only earlier tokens, and attention.compat names a stabiliser that sees later ones; set "
+                       "attention.compat=none",
+                       key);
     return LL_OK;
+}
+
+static ll_status check_state(const ll_model_config *c) {
+    char chunk[40];
+    snprintf(chunk, sizeof chunk, "train.chunk = %d", c->chunk);
+    const ll_status status = c->carry ? check_passed_state(c, "train.carry-state = on", "off") : LL_OK;
+    return status || !c->chunk ? status : check_passed_state(c, chunk, "0");
 }
 
 ll_status ll_model_check(const ll_model_config *c) {
@@ -336,6 +345,6 @@ ll_status ll_model_check(const ll_model_config *c) {
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);
-    if (!status) status = check_carry(c);
+    if (!status) status = check_state(c);
     return status;
 }

@@ -4,6 +4,7 @@
 
 #include <stdint.h>
 
+#include "attention/operator.h"
 #include "data/batch.h"
 #include "model/attention_options.h"
 #include "model/model_options.h"
@@ -16,6 +17,7 @@ typedef struct {
     int batch, length; /* the longest sequence of training, which tables of positions must cover */
     int bf16;          /* training multiplies in bfloat16 */
     int carry;         /* windows pass their state on */
+    int chunk;         /* tokens of a sequence that go through the network at a time; 0: all */
     int recompute;     /* training keeps the input of each block, and computes the block again on the way back */
     int64_t seed;      /* seed of all random numbers */
 } ll_model_config;
@@ -32,6 +34,16 @@ double ll_config_init_std(const ll_model_config *c);
 /* Size of queries and keys of a head, and their size after a position before the feature map. */
 int ll_config_query_size(const ll_model_config *c);
 int ll_config_encoded_size(const ll_model_config *c);
+/* The part of an operator's config that follows from these settings alone: kernel, position, and their sizes. Draws,
+ * parameters, the image and the rules of attention.compat are not in it. */
+ll_attention_config ll_config_attention(const ll_model_config *c);
+/* Are positions those of the rows and columns of an image? How many tokens of a sequence have one: of a table of them;
+ * INT64_MAX: all. */
+int ll_position_is_image(const ll_position_options *p);
+int64_t ll_position_limit(const ll_position_options *p);
+/* Heads without keys. Do positions draw noise? */
+int ll_config_keyless(const ll_model_config *c);
+int ll_config_draws_noise(const ll_model_config *c);
 /* Has the kernel features? How many of queries and keys does a layer project: 2, 1 (queries that also serve as keys),
  * 0. */
 int ll_config_linear(const ll_model_config *c);

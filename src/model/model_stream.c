@@ -7,6 +7,7 @@
 
 #include "attention/cross_cache.h"
 #include "base/finite.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 
 enum { PIECE = 256 };
@@ -143,6 +144,7 @@ static ll_status encode(ll_stream *s, const int *tokens, int n) {
 }
 
 ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
+    LL_FLOAT_MODE;
     if (!s->memory)
         return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no source");
     if (n < 1) return ll_fail(LL_EINVAL, "a source of %d tokens; give at least 1", n);
@@ -165,11 +167,11 @@ ll_status ll_stream_check(const ll_stream *s, const int *tokens, int n) {
     status = ll_check_tokens(s->model, tokens, NULL, 1, n);
     if (status) return status;
     int64_t at = s->position - s->document;
-    const int learned = ll_position_learned(&c->position);
-    for (int i = 0; i < n && at <= learned; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
-    if (c->position.type == LL_POSITION_LEARNED && at > ll_position_learned(&c->position))
+    const int64_t limit = ll_position_limit(&c->position);
+    for (int i = 0; i < n && at <= limit; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
+    if (at > limit)
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
-                       ll_position_learned(&c->position));
+                       (int)limit);
     return LL_OK;
 }
 
@@ -180,6 +182,7 @@ int ll_stream_piece(const ll_stream *s, const int *tokens, int n, int most) {
 }
 
 ll_status ll_stream_logits(const ll_stream *s, float *logits) {
+    LL_FLOAT_MODE;
     const ll_status status = ll_stream_whole(s);
     if (status) return status;
     if (!s->position) return ll_fail(LL_EINVAL, "nothing has been fed to this stream, so nothing follows from it yet");
@@ -234,6 +237,7 @@ static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp,
 }
 
 static ll_status feed(ll_stream *s, const int *tokens, int n, float *logp) {
+    LL_FLOAT_MODE;
     ll_status status = ll_stream_check(s, tokens, n);
     if (logp && !status) memset(logp, 0, (size_t)n * sizeof *logp);
     for (int done = 0, piece; done < n && !status; done += piece) {

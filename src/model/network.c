@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/finite.h"
+#include "base/float_mode.h"
 #include "model/head_layers.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
@@ -112,18 +113,13 @@ ll_status ll_network_forward(const ll_batch_run *run) {
     return status ? status : ll_stack_forward(run, run->stack->layers);
 }
 
-static ll_status network_backward(const ll_batch_run *run) {
+ll_status ll_network_backward(const ll_batch_run *run) {
     ll_workspace *source = run->ws->source;
     if (!source) return stack_backward(run);
     const ll_batch_run from = ll_source_run(run);
     memset(source->d, 0, from.rows * (size_t)run->c->model.width * sizeof(float));
     const ll_status status = stack_backward(run);
     return status ? status : encoder_backward(&from);
-}
-
-ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
-                       int64_t draw, ll_tally *tally) {
-    return ll_model_run_soft(m, ws, batch, NULL, grad, scale, draw, tally);
 }
 
 ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch *batch, const ll_soft *soft,
@@ -136,7 +132,7 @@ ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch 
     ll_status status = ll_network_forward(&run);
     if (status) return status;
     ll_head_loss(&run, batch->targets, scale, tally);
-    return grad ? network_backward(&run) : LL_OK;
+    return grad ? ll_network_backward(&run) : LL_OK;
 }
 
 double ll_log_sum_exp(const ll_kernels *k, int n, const float *x) {
@@ -244,6 +240,7 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
 }
 
 ll_status ll_model_logp(ll_model *m, float *logp, const int *tokens, const int *lengths, int B, int T) {
+    LL_FLOAT_MODE;
     if (m->c->model.task == LL_TASK_SEQ2SEQ)
         return ll_fail(LL_EINVAL, "the model makes sequences from others; give it sources, too");
     return logp_of(m, logp, NULL, NULL, 0, tokens, lengths, B, T);

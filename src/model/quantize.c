@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/finite.h"
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
@@ -24,10 +25,9 @@ static const char *const names[] = {
     [LL_FLOAT32] = "f32", [LL_BFLOAT16] = "bf16", [LL_INT8] = "int8", [LL_INT4] = "int4"};
 enum { KINDS = sizeof names / sizeof *names };
 
-/* Is tensor i one that ll_linear multiplies by? Those of approximate operators, which come last, are not. */
+/* Is tensor i one that ll_linear multiplies by? Those of operators, which come last, are not. */
 static int is_matrix(const ll_model *m, int i) {
-    const int approximate = m->at.approximate >= 0 && i >= m->at.approximate;
-    return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding && !approximate;
+    return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding && i < m->at.operators;
 }
 
 /* ---- Layout ---- */
@@ -175,6 +175,7 @@ static void take_over(ll_model *m, ll_quantized *w) {
 }
 
 ll_status ll_model_quantize(ll_model *m, ll_precision precision) {
+    LL_FLOAT_MODE;
     if ((int)precision < 0 || (int)precision >= KINDS)
         return ll_fail(LL_EINVAL, "weights of kind %d do not exist", (int)precision);
     if (m->quantized && m->quantized->precision == precision) return LL_OK;

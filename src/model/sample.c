@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/random.h"
 #include "longline.h"
 
@@ -55,6 +56,7 @@ static int largest(const float *x, int V) {
 }
 
 int ll_sample(float *logits, int V, const ll_sampling *how, int64_t position) {
+    LL_FLOAT_MODE;
     const int best = largest(logits, V);
     const float top = logits[best];
     if (!(how->temperature > 0) || !isfinite(top)) return best;

@@ -123,9 +123,14 @@ void ll_shared_free(ll_shared *s) {
 ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
     const ll_model_config *c = ws->model->c;
     ll_status status = check_model(ws->model);
-    if (!status && c->position.type == LL_POSITION_LEARNED && (int64_t)ws->T * how->parts > c->position.max_length)
+    if (!status && ws->chunks)
+        status = ll_fail(LL_EINVAL,
+                         "dist.sequence: each rank has more than train.chunk = %d tokens of a sequence, and the parts "
+                         "of ranks do not go in chunks; set train.chunk=0, or start more ranks",
+                         c->chunk);
+    if (!status && (int64_t)ws->T * how->parts > ll_position_limit(&c->position))
         status = ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
-                         (long long)ws->T * how->parts, c->position.max_length);
+                         (long long)ws->T * how->parts, (int)ll_position_limit(&c->position));
     if (!status) status = make(&ws->shared, ws, how);
     if (!status && ws->sinus)
         ll_sinus(ws->sinus, ws->T, c->model.width, (int64_t)how->part * ws->T, ll_config_init_std(c));

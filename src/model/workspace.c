@@ -4,7 +4,9 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "model/chunks.h"
 #include "model/embedding.h"
+#include "model/mechanism.h"
 #include "model/shared_sequence.h"
 
 enum {
@@ -174,10 +176,10 @@ static ll_status check(const ll_model *m, int B, int T, int mode) {
         return ll_fail(LL_EINVAL, "%d numbers, and the model reads images of %d x %d pixels with %d channels", T,
                        c->position.width, c->position.height, c->model.channels);
     const int64_t rows = (int64_t)T / ll_embedding_of(c)->numbers(c) + m->cls_tokens, tokens = rows - m->cls_tokens;
-    if (mode != LL_STREAM && c->position.type == LL_POSITION_LEARNED && tokens > ll_position_learned(&c->position))
+    if (mode != LL_STREAM && tokens > ll_position_limit(&c->position))
         return ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
-                       (long long)tokens, ll_position_learned(&c->position));
-    if (c->attention.kernel == LL_KERNEL_LINFORMER && rows > c->attention.linformer_length)
+                       (long long)tokens, (int)ll_position_limit(&c->position));
+    if (ll_kernel_row(c->attention.kernel)->about.length == LL_LENGTH_TABLE && rows > c->attention.linformer_length)
         return ll_fail(LL_EINVAL, "%lld tokens, but the model's linformer ends at %d (attention.max-length)",
                        (long long)rows, c->attention.linformer_length);
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
@@ -245,16 +247,27 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
 
 ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, int parts) {
     ll_workspace *ws = NULL;
-    ll_status status = plan(&ws, m, ll_top_stack(m), B, T, m->stacks > 1 ? T : 0, LL_TRAIN);
+    const int chunked = ll_chunks_wanted(m, T), length = chunked ? m->c->chunk : T;
+    ll_status status = plan(&ws, m, ll_top_stack(m), chunked ? 1 : B, length, m->stacks > 1 ? T : 0, LL_TRAIN);
     if (!status) *bytes = ll_workspace_bytes(ws);
+    if (!status && chunked) status = ll_chunks_measure(bytes, m, T, 1);
     if (!status && parts > 1) status = ll_shared_measure(ws, bytes);
     ll_workspace_free(ws);
     return status;
 }
 
 ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training) {
-    const int S = model->stacks > 1 ? T : 0;
-    return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, training ? LL_TRAIN : LL_EVALUATE);
+    const int S = model->stacks > 1 ? T : 0, mode = training ? LL_TRAIN : LL_EVALUATE;
+    if (!ll_chunks_wanted(model, T)) return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, mode);
+    ll_chunks *chunks = NULL;
+    ll_status status = ll_chunks_create(&chunks, model, T, training);
+    if (!status) status = ll_workspace_make(ws, model, ll_top_stack(model), 1, model->c->chunk, 0, mode);
+    if (status) {
+        ll_chunks_free(chunks);
+        return status;
+    }
+    (*ws)->chunks = chunks;
+    return LL_OK;
 }
 
 void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg) {
@@ -273,9 +286,12 @@ void ll_workspace_free(ll_workspace *ws) {
     if (!ws) return;
     ll_workspace_free(ws->source);
     ll_shared_free(ws->shared);
+    ll_chunks_free(ws->chunks);
     ll_free(ws->block);
     ll_free(ws->layers);
     ll_free(ws);
 }
 
-size_t ll_workspace_bytes(const ll_workspace *ws) { return ws->bytes + (ws->source ? ws->source->bytes : 0); }
+size_t ll_workspace_bytes(const ll_workspace *ws) {
+    return ws->bytes + (ws->source ? ws->source->bytes : 0) + (ws->chunks ? ws->chunks->bytes : 0);
+}

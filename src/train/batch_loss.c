@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/finite.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "model/network.h"
 #include "train/train_internal.h"
@@ -76,6 +77,7 @@ static ll_status run(const ll_model *m, const ll_memory_batch *b, float *gradien
 }
 
 ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradients, ll_loss *loss) {
+    LL_FLOAT_MODE;
     ll_memory_batch b = {0};
     ll_tally tally = {0};
     if (loss->struct_size != sizeof *loss)
@@ -130,6 +132,7 @@ void ll_adam_free(ll_adam *a) {
 }
 
 ll_status ll_adam_step(ll_adam *a, float *gradients, double *norm) {
+    LL_FLOAT_MODE;
     const ll_config *c = &a->model->recipe->c;
     const double length = ll_optimizer_norm(a->optimizer, gradients);
     if (norm) *norm = length;

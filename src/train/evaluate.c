@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/finite.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "train/train_internal.h"
 
@@ -83,6 +84,7 @@ static ll_status hand_over(ll_tally *tally, const ll_tally *own, float *each, in
 }
 
 ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n) {
+    LL_FLOAT_MODE;
     /* Evaluated batches are spread over the split, because its beginning may be one file or one class. */
     const int64_t index = i * ll_reader_eval_batches(e->reader) / n;
     const ll_ranks ranks = ll_dist_ranks();

@@ -14,6 +14,7 @@ static const char *const FREE[] = {
     "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
     "data.test-labels",   "data.docs",    "train.report",         "dist.shards",         "dist.sequence",
     "dist.reduce",        "dist.timeout", "train.preempt",          "train.recompute",     "train.teacher",
+    "train.on-divergence", "train.chunk",
 };
 
 static int may_change(const char *key) {
@@ -76,9 +77,7 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     if (width > 0 && numbers > c->train.length)
         return ll_fail(LL_EINVAL, "train.length is %d, but an image of %d x %d has %lld tokens; set train.length=0",
                        c->train.length, width, height, numbers);
-    const unsigned has = ll_position_row(c->position.type)->has;
-    const int image =
-        c->model.patch || c->position.type == LL_POSITION_PERMUTE2D || (has & LL_IMAGE && c->position.image);
+    const int image = c->model.patch || ll_position_is_image(&c->position);
     if (image && (width != c->position.width || height != c->position.height))
         return ll_fail(LL_EINVAL,
                        "position.width and position.height are %d and %d, but the images of the data are %d x %d",

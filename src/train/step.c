@@ -2,6 +2,7 @@
  * step 1001 of an uninterrupted one. */
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "train/train_internal.h"
@@ -208,6 +209,7 @@ static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int
 }
 
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
+    LL_FLOAT_MODE;
     const ll_config *c = &e->model->recipe->c;
     const double expected = (double)parts_of(e) * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
     const ll_group all = ll_group_all();
@@ -233,6 +235,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
 }
 
 ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
+    LL_FLOAT_MODE;
     const ll_config *c = &e->model->recipe->c;
     e->optimizer->attention_only = ll_teaching_stage(c, step) == LL_DISTIL_ATTENTION;
     ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->train.clip),
@@ -241,6 +244,7 @@ ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
 }
 
 ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally) {
+    LL_FLOAT_MODE;
     if (!e->shards.count) return LL_OK;
     const ll_batch *b = read_shard(e, reader, e->shards.first, step * parts_of(e));
     return ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);

@@ -39,9 +39,9 @@ if command -v python3 >/dev/null; then
 else
     pass "there is no python3 here: no client was run"
 fi
-# The client that OpenAI publishes, where node and its package are: npm install openai, here or in a folder that
-# LL_NODE_MODULES names.
-NODE_PATH=${LL_NODE_MODULES:-$root/node_modules}
+# The client that OpenAI publishes, where node and its package are: make deps installs it, or LL_NODE_MODULES names a
+# folder that has it.
+NODE_PATH=${LL_NODE_MODULES:-$build/npm/node_modules}
 export NODE_PATH
 if command -v node >/dev/null && node -e 'require("openai")' 2>/dev/null; then
     "$longline" serve $model --listen 127.0.0.1:0 2>log &

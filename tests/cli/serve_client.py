@@ -56,6 +56,8 @@ def test_answers(s):
     check("score as the command", abs(json.loads(scored)["logp"] - score["data"][0]["logprob"]) < 1e-3, (scored, score))
     _, _, tokens = s.post("/v1/completions", {**body, "prompt": list(SECRET.encode())})
     check("a prompt of tokens", tokens["choices"][0] == choice, tokens)
+    _, _, zero = s.post("/v1/completions", {**body, "prompt": "a\0b", "echo": True, "max_tokens": 0})
+    check("a prompt with the byte 0", zero["choices"][0]["text"] == "a\0b" and zero["usage"]["prompt_tokens"] == 3, zero)
     _, _, both = s.post("/v1/completions", {**body, "prompt": ["x", SECRET]})
     check("two prompts", both["choices"][1] == {**choice, "index": 1}, both)
     _, _, chat = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "17"}], "max_tokens": 9, "seed": 1})
@@ -64,6 +66,7 @@ def test_answers(s):
           (chat, same))
     _, _, e = s.post("/v1/embeddings", {"input": ["a b", "c"]})
     check("embeddings", len(e["data"]) == 2 and len(e["data"][0]["embedding"]) == 32, e)
+    test_attention(s)
     _, _, models = s.ask("GET", "/v1/models")
     name = models["data"][0]["id"]
     check("models", s.ask("GET", "/v1/models/" + name)[2]["id"] == name and s.post("/v1/completions", {**body, "model": name})[0] == 200)
@@ -74,6 +77,19 @@ def test_answers(s):
     page = s.ask("GET", "/")
     check("the page has a strict policy", "default-src 'none'" in page[1].getheader("Content-Security-Policy") and
           "unsafe" not in page[1].getheader("Content-Security-Policy"))
+
+
+def test_attention(s):
+    text = "line 17 of 3 says 5"
+    a = s.post("/v1/attention", {"input": text})[2]
+    n = len(text)
+    check("attention of the last token, in the last layer", a["query"] == n - 1 and a["layer"] == 0 and a["layers"] == 1 and
+          a["tokens"] == list(text) and len(a["weights"]) == 2 and all(len(w) == n for w in a["weights"]), a)
+    check("its weights add up to one", all(abs(sum(w) - 1) < 2e-3 and min(w) >= 0 for w in a["weights"]), a)
+    b = s.post("/v1/attention", {"input": list(text.encode()), "query": 6, "layer": 0})[2]
+    check("of another, none to later tokens", b["query"] == 6 and all(w[7:] == [0] * (n - 7) and max(w[:7]) > 0 for w in b["weights"]), b)
+    c = s.post("/v1/attention", {"input": text[:7]})[2]
+    check("which change nothing", all(abs(x - y) < 1e-4 for v, w in zip(b["weights"], c["weights"]) for x, y in zip(v, w)), (b, c))
 
 
 def test_refusals(s):
@@ -96,12 +112,15 @@ def test_refusals(s):
         ("/v1/completions", {**ok, "prompt": [1, 256]}, 400, "prompt"),
         ("/v1/completions", {**ok, "prompt": []}, 400, "prompt"),
         ("/v1/completions", {**ok, "stream_options": {}, "stream": 1}, 400, "stream"),
-        ("/v1/completions", {**ok, "model": "no/such"}, 404, "model"),
+        ("/v1/completions", {**ok, "model": "no/such"}, 404, "model"), ("/v1/completions", {**ok, "model": "run\0"}, 400, "model"),
         ("/v1/chat/completions", {"messages": []}, 400, "messages"), ("/v1/chat/completions", {}, 400, "messages"),
         ("/v1/chat/completions", {"messages": [{"role": "user"}]}, 400, "messages.0.content"),
         ("/v1/chat/completions", {"messages": [{"role": "pirate", "content": "a"}]}, 400, "messages.0.role"),
         ("/v1/embeddings", {}, 400, "input"), ("/v1/embeddings", {"input": "a", "encoding_format": "x"}, 400, "encoding_format"),
         ("/v1/classify", {"input": "a"}, 400, "model"), ("/v1/score", {"input": ""}, 400, "input"),
+        ("/v1/attention", {}, 400, "input"), ("/v1/attention", {"input": "a", "layer": 1}, 400, "layer"),
+        ("/v1/attention", {"input": "a", "query": 1}, 400, "query"), ("/v1/attention", {"input": "a" * 4097}, 400, "input"),
+        ("/v1/attention", {"input": ["a", "b"]}, 400, "input"), ("/v1/attention", {"input": "a", "query": -2}, 400, "query"),
         ("/v1/nothing", ok, 404, None), ("/v1/sessions/../../etc/passwd", {}, 404, "session"), (sess + "/save", {}, 404, "session"),
         ("/v1/sessions/sess_%2e%2e%2f/save", {}, 404, "session"), (sess + "/append", {"prompt": "a"}, 404, "session"),
     ]

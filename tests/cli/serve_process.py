@@ -21,9 +21,9 @@ def check(name, good, more=""):
 class Server:
     """One server process on a port of its own."""
 
-    def __init__(self, *options, served=model):
+    def __init__(self, *options, served=model, listen="127.0.0.1:0"):
         self.log = open(os.path.join(folder, "log"), "w+b")
-        self.process = subprocess.Popen([program, "serve", served, "--listen", "127.0.0.1:0", *options], stderr=self.log)
+        self.process = subprocess.Popen([program, "serve", served, "--listen", listen, *options], stderr=self.log)
         atexit.register(self.process.kill)
         self.port = self.wait_for_port()
 

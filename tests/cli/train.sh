@@ -87,6 +87,22 @@ err "^longline train: no folder: removed or a file of it was removed; it is made
 err "go on with: longline train --resume 'removed'"
 t 0 "$longline" report removed
 
+# ---- In chunks: the same training to rounding, in less memory ----
+t 0 run --out whole-length
+one=$(value train.valid_bits_per_byte)
+t 0 run --out chunks --set train.chunk=13
+check "chunks end as the whole does" awk "BEGIN {d = $(value train.valid_bits_per_byte) / $one; exit !(d > 0.99 && d < 1.01)}"
+t 0 run --out chunked --set train.chunk=13 --set train.steps=15
+t 0 "$longline" train --resume chunked --set train.steps=30
+t 0 "$longline" eval chunks/best.safetensors
+t 0 run --memory --set train.length=100000
+all=$(value memory.activations)
+t 0 run --memory --set train.length=100000 --set train.chunk=1000
+check "a hundredth of the activations, and states" [ "$(value memory.activations)" -lt $((all / 10)) ]
+refused "train.chunk = 13 needs a state of constant size.*set it to 0" run --out w --set train.chunk=13 \
+    --set attention.kernel=softmax --set position.type=rope --set position.decay=none
+refused "train.chunk = -1 is out of range.*0 to 134217728" run --out w --set train.chunk=-1
+
 # ---- With another model's weights ----
 t 0 run --out further --from straight --set train.seed=2
 err "^longline train: begins with straight: ([0-9]+) of \\1 tensors$"

@@ -22,7 +22,7 @@ static void check_request(const ll_request *r) {
     for (int i = 0; i < r->prompts; i++)
         check(!r->prompt[i].text != !r->prompt[i].tokens);
     for (int i = 0; i < r->stops; i++)
-        check(r->stop[i].size && strlen(r->stop[i].text) == r->stop[i].size);
+        check(r->stop[i].size && !r->stop[i].text[r->stop[i].size]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -39,7 +39,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ll_ask ask = ll_request_route(methods[first & 3], path, session, &why);
     if (!ask) check_refusal(&why);
     check(!*session || (strlen(session) == LL_SESSION_ID - 1 && !strchr(session, '/')));
-    if (!ask) ask = (ll_ask)(1 << (first >> 2) % 14);
+    if (!ask) ask = (ll_ask)(1 << (first >> 2) % 15);
     why = (ll_refusal){0};
     const size_t skip = line ? length + 1 : length;
     if (ll_request_read(&r, ask, data + skip, size - skip, &why))

@@ -125,7 +125,7 @@ ll_exact ll_exact_prepare(const ll_attention *op, const ll_attention_call *c, in
     ll_exact x = exact_of(op, c, queries, keys);
     const int blocks = x.key_blocks > 1 ? x.key_blocks : 1, whole = exact_of(op, c, c->T, c->S).key_blocks;
     x.group = ll_sequence_count(c);
-    if (c->segment && backward && (op->c.position == LL_POSITION_T5 || op->c.position == LL_POSITION_SHAW))
+    if (c->segment && backward && op->logits)
         x.group = ll_min(x.group, c->B * (whole > 1 ? whole : 1) / blocks);
     ll_arena a = {.base = c->scratch};
     lay_out(&x, (size_t)x.group, backward, &a);

@@ -14,9 +14,46 @@ typedef struct {
     int exponent;
 } tangent;
 
+/* Does another operator divide what this one sums, in units that are common to both? */
+static int is_undivided(const ll_attention *op) {
+    return ll_linear_map(op)->scale_cancels && op->c.den == LL_DEN_NONE;
+}
+
 size_t ll_decay_scratch(const ll_attention *op) {
+    const size_t tile = 2 * (size_t)ll_attention_tile(op) * (size_t)ll_linear_map(op)->ld;
     return 4 * ((size_t)ll_linear_map(op)->features + 1) * ((size_t)op->c.E + 1) + 4 * (size_t)ll_linear_map(op)->ld +
-           3 * (size_t)op->c.E + 512;
+           3 * (size_t)op->c.E + 544 + (is_undivided(op) ? tile : 0);
+}
+
+/* ---- Units of the rows that forward wrote ---- */
+
+typedef struct {
+    ll_scales f;
+    int exponent; /* of the state before the next tile */
+    float reach;
+    float *phi, *work; /* (tile, ld) */
+} row_units;
+
+static void begin_units(const ll_head *j, row_units *u, float **pool) {
+    const float *state = j->state_in;
+    if (state) state += ll_state_floats(j->op) - 4;
+    u->exponent = state ? (int)state[LL_SAVED_EXPONENT] : LL_NO_EXPONENT;
+    u->reach = state ? state[LL_SAVED_REACH] : -INFINITY;
+    u->phi = ll_take(pool, (size_t)j->tile * (size_t)j->map->ld);
+    u->work = ll_take(pool, (size_t)j->tile * (size_t)j->map->ld);
+}
+
+/* Row t of the sums is in units of 2^exponent. */
+static int exponent_of_row(const ll_head *j, row_units *u, int t) {
+    if (t % j->tile == 0) {
+        int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
+        const int n = j->n - t < j->tile ? j->n - t : j->tile;
+        ll_feature_tile k = ll_tile_at(j, LL_KEY, t, n, x, y, u->work);
+        ll_features(&k, u->phi, u->f.e, NULL);
+        ll_scales_set(&u->f, j, t, n, u->exponent, u->reach);
+        u->exponent = u->f.next, u->reach = u->f.reach;
+    }
+    return u->f.P[t % j->tile];
 }
 
 /* Moves a state of m features past one key and returns phi_q S' [dnum, dden] for the query of the same token. */
@@ -98,6 +135,8 @@ double ll_decay_gradient(ll_head *j) {
     double *dn = (double *)(void *)ll_take(&pool, 2 * (E + 1));
     const double r = (double)op->c.decay[j->h], root = eps ? (double)j->map->root : 1;
     float top = begin(j, &s, &ones);
+    row_units units;
+    if (is_undivided(op)) begin_units(j, &units, &pool);
     double dr = 0;
     for (int t = 0; t < j->n; t++) {
         int64_t x, y;
@@ -110,7 +149,8 @@ double ll_decay_gradient(ll_head *j) {
         const double keep = j->mask ? (double)j->mask[t] : 1;
         if (keep != 0 && e > s.exponent) rescale(op, &s, e);
         if (eps && keep != 0 && own > top) top = own;
-        const double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
+        double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
+        if (is_undivided(op)) unit = ldexp(1, s.exponent - exponent_of_row(j, &units, t));
         const float *g = ll_at(&j->at.g, t), *out = ll_at(&j->at.y, t);
         dn[E] = 0;
         for (size_t i = 0; i < E; i++) {
@@ -125,7 +165,8 @@ double ll_decay_gradient(ll_head *j) {
             change += step(1, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
         }
         /* Where scales cancel, the saved divisor is in units of the tiles' exponent, not of this state's. */
-        const double den = j->map->scale_cancels ? sum_of_weights(op, &s, phi_q) : (double)j->den[t];
+        const int cancels = j->map->scale_cancels && !is_undivided(op);
+        const double den = cancels ? sum_of_weights(op, &s, phi_q) : (double)j->den[t];
         dr += den != 0 ? change / den : 0;
     }
     return dr + end(j, &s, &ones);

@@ -11,6 +11,7 @@
 
 #include "attention/position/spe.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 static const double TWO_PI = 6.28318530717958647692;
 
@@ -21,6 +22,40 @@ static ll_status check(const ll_attention_config *c) {
     if (!w->freqs || !w->offsets || !w->gains)
         return ll_fail(LL_EINVAL, "attention: sine-spe needs its freqs, offsets and gains");
     return ll_spe_check(c, "sine-spe");
+}
+
+static void init_freqs(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    (void)c;
+    ll_parameter_normal(p, draw, 1, x);
+    for (size_t i = 0; i < ll_parameter_size(p); i++) x[i] -= 4;
+}
+
+/* Twice a normal number over the root of the norm of K others. */
+static void init_gains(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    const size_t n = ll_parameter_size(p), rows = (size_t)ll_parameter_rows(p), K = (size_t)c->encoding.sines;
+    ll_parameter_normal(p, draw, 1, x);
+    for (size_t i = 0; i < rows; i++) {
+        double square = 0;
+        for (size_t k = 0; k < K; k++) {
+            float other;
+            ll_normal_fill(&other, 1, draw->seed, draw->stream, n + i * K + k);
+            square += (double)other * (double)other;
+        }
+        for (size_t k = 0; k < K; k++) x[i * K + k] *= (float)(2 / pow(square, 0.25));
+    }
+}
+
+static int parameters(const ll_attention_config *c, ll_parameter *list) {
+    const ll_parameter all[] = {{LL_POSITION_PARAMETER(freqs), .init = init_freqs},
+                                {LL_POSITION_PARAMETER(offsets)},
+                                {LL_POSITION_PARAMETER(gains), .init = init_gains}};
+    for (int i = 0; i < 3; i++) {
+        list[i] = all[i];
+        list[i].rank = 3, list[i].lead = 2;
+        list[i].shape[0] = c->H, list[i].shape[1] = c->D, list[i].shape[2] = c->encoding.sines;
+    }
+    list[3] = ll_spe_gate_parameter(c);
+    return 4;
 }
 
 /* Coefficients of a token: 2K of each feature, one after the other, then one of each feature's gate. */
@@ -84,7 +119,7 @@ static size_t doubles_of(const ll_premap *b) {
 static size_t scratch(const ll_premap *b) {
     return 2 * doubles_of(b) + (size_t)b->c.D + LL_PREMAP_TILE * (2 * waves_of(b) + terms_of(b)) + 3 * waves_of(b);
 }
-static size_t parameters(const ll_premap *b) {
+static size_t sums(const ll_premap *b) {
     return (size_t)b->c.D * (3 * (size_t)b->c.encoding.sines + 1);
 }
 
@@ -199,6 +234,7 @@ const ll_premap_kind ll_premap_sine = {
     .draw = draw,
     .scratch = scratch,
     .parameters = parameters,
+    .sums = sums,
     .cost = cost,
     .prepare = prepare,
     .forward = forward,

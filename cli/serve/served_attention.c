@@ -1,0 +1,89 @@
+/* What a token attends to: the weights of one layer, on the side thread. They are derivatives of the layer's output,
+ * which every kernel and position has, and take a forward and a backward pass over the text: O(n) for linear
+ * attention. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "serve/serve.h"
+
+static int recipe_number(const ll_served *m, const char *key) {
+    return atoi(ll_recipe_get(ll_model_recipe(m->side), key));
+}
+
+typedef struct {
+    int cls;    /* tokens that the model puts before the text */
+    int tokens; /* with them */
+    int layer, layers, query, heads;
+} place;
+
+/* The layer and the token that are meant: -1 is the last. */
+static int find_place(place *p, const ll_serve_job *job, ll_refusal *why) {
+    const ll_served *m = job->model;
+    const int64_t layer = job->request.layer, query = job->request.query;
+    *p = (place){.cls = ll_model_cls_tokens(m->side), .layers = recipe_number(m, "model.layers"),
+                 .heads = recipe_number(m, "model.heads")};
+    p->tokens = job->input->n + p->cls;
+    if (p->tokens > LL_ATTENTION_MOST)
+        return ll_refuse(why, 400, "input", "'input' has %d tokens; attention is shown of at most %d", job->input->n,
+                         LL_ATTENTION_MOST);
+    if (layer >= p->layers)
+        return ll_refuse(why, 400, "layer", "'layer' is %lld; the model has layers 0 to %d", (long long)layer,
+                         p->layers - 1);
+    if (query >= p->tokens)
+        return ll_refuse(why, 400, "query", "'query' is %lld; the input has tokens 0 to %d", (long long)query,
+                         p->tokens - 1);
+    p->layer = layer < 0 ? p->layers - 1 : (int)layer;
+    p->query = query < 0 ? p->tokens - 1 : (int)query;
+    return 0;
+}
+
+/* Four digits are more than a picture shows. */
+static json_t *rounded(float x) {
+    char text[32];
+    snprintf(text, sizeof text, "%.4g", (double)x);
+    return ll_json_number(atof(text));
+}
+
+static json_t *rows(const float *weights, const place *p) {
+    json_t *heads = json_array();
+    for (int h = 0; h < p->heads; h++) {
+        json_t *row = json_array();
+        for (int i = 0; i < p->tokens; i++) json_array_append_new(row, rounded(*weights++));
+        json_array_append_new(heads, row);
+    }
+    return heads;
+}
+
+static json_t *texts(const ll_serve_job *job, const place *p) {
+    json_t *list = json_array();
+    for (int i = 0; i < p->cls; i++) json_array_append_new(list, json_null());
+    for (int i = 0; i < job->input->n; i++)
+        json_array_append_new(list, ll_token_text(job->model, job->model->beside, job->input->token[i]));
+    return list;
+}
+
+void ll_attention_answer(ll_serve_job *job) {
+    const ll_served *m = job->model;
+    ll_refusal why = {0};
+    place p;
+    job->prompt_tokens = job->input->n;
+    if (find_place(&p, job, &why)) {
+        ll_job_refuse(job, &why);
+        return;
+    }
+    float *weights = ll_serve_alloc((size_t)p.heads * (size_t)p.tokens, sizeof *weights);
+    const ll_status status =
+        ll_model_attention_rows(m->side, job->input->token, job->input->n, p.layer, &p.query, 1, weights);
+    if (status) {
+        ll_refuse_status(&why, status, "input");
+        ll_job_refuse(job, &why);
+    } else {
+        ll_count(LL_COUNT_PROMPT_TOKENS, job->prompt_tokens);
+        ll_job_answer(job, 200,
+                      json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:{s:i, s:i}}", "object", "attention", "model",
+                                m->name, "layer", p.layer, "layers", p.layers, "query", p.query, "tokens",
+                                texts(job, &p), "weights", rows(weights, &p), "usage", "prompt_tokens",
+                                job->prompt_tokens, "total_tokens", job->prompt_tokens));
+    }
+    free(weights);
+}

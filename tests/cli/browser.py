@@ -1,0 +1,126 @@
+"""Chromium without a screen, driven through a pipe by its DevTools protocol: what tests of pages need of it."""
+import atexit
+import base64
+import json
+import os
+import shutil
+import subprocess
+import time
+
+PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chromium-headless-shell")
+FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
+         "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage", "--remote-debugging-pipe"]
+KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "Backspace": 8,
+        "ArrowDown": 40, "ArrowUp": 38, " ": 32}
+CONTROL, SHIFT = 2, 8
+
+
+class Browser:
+    def __init__(self, folder):
+        read_commands, self.commands = os.pipe()
+        self.events, write_events = os.pipe()
+        line = f'exec "$@" 3<&{read_commands} 4>&{write_events}'
+        self.process = subprocess.Popen(["sh", "-c", line, "sh", PROGRAM, *FLAGS, f"--user-data-dir={folder}/profile"],
+                                        pass_fds=(read_commands, write_events), stderr=subprocess.DEVNULL)
+        atexit.register(self.process.kill)
+        os.close(read_commands)
+        os.close(write_events)
+        self.number, self.rest, self.listeners = 0, b"", []
+
+    def call(self, method, session=None, **params):
+        self.number += 1
+        message = {"id": self.number, "method": method, "params": params, **({"sessionId": session} if session else {})}
+        os.write(self.commands, json.dumps(message).encode() + b"\0")
+        while (answer := self.receive()).get("id") != self.number:
+            for listener in self.listeners:
+                listener(answer)
+        if "error" in answer:
+            raise RuntimeError(f"{method}: {answer['error']}")
+        return answer["result"]
+
+    def receive(self):
+        while b"\0" not in self.rest:
+            part = os.read(self.events, 1 << 20)
+            if not part:
+                raise RuntimeError("chromium has ended")
+            self.rest += part
+        message, self.rest = self.rest.split(b"\0", 1)
+        return json.loads(message)
+
+
+class Page:
+    """One tab. `trouble` has what its console complained of, refusals by its policy among them."""
+
+    def __init__(self, browser, width=1200, height=900, dark=False, phone=False):
+        self.browser, self.trouble = browser, []
+        self.target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        self.session = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
+        browser.listeners.append(self.listen)
+        for domain in ("Page", "Runtime", "Log", "Accessibility"):
+            self.call(domain + ".enable")
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=phone)
+        self.call("Emulation.setTouchEmulationEnabled", enabled=phone)
+        self.scheme(dark)
+
+    def call(self, method, **params):
+        return self.browser.call(method, self.session, **params)
+
+    def listen(self, event):
+        if event.get("sessionId") != self.session:
+            return
+        if event["method"] == "Log.entryAdded":
+            self.trouble.append(event["params"]["entry"]["text"])
+        elif event["method"] == "Runtime.exceptionThrown":
+            self.trouble.append(str(event["params"]["exceptionDetails"]))
+
+    def scheme(self, dark):
+        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+
+    def open(self, address):
+        self.call("Page.navigate", url=address)
+        return self.wait("document.readyState === 'complete' && location.href !== 'about:blank'")
+
+    def js(self, code):
+        answer = self.call("Runtime.evaluate", expression=code, awaitPromise=True, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{code}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
+
+    def wait(self, code, seconds=30):
+        """Until it is true: what it gives, or None."""
+        end = time.monotonic() + seconds
+        while not (value := self.js(code)) and time.monotonic() < end:
+            time.sleep(0.02)
+        return value
+
+    def key(self, name, modifiers=0, times=1):
+        text = {"Enter": "\r", " ": " "}.get(name, "") if not modifiers else ""
+        for _ in range(times):
+            self.call("Input.dispatchKeyEvent", type="keyDown", key=name, code=name, windowsVirtualKeyCode=KEYS[name],
+                      modifiers=modifiers, **({"text": text} if text else {}))
+            self.call("Input.dispatchKeyEvent", type="keyUp", key=name, code=name, windowsVirtualKeyCode=KEYS[name],
+                      modifiers=modifiers)
+
+    def type(self, text):
+        self.call("Input.insertText", text=text)
+
+    def tab_to(self, element):
+        """By the Tab key alone; False where it is out of reach."""
+        for _ in range(60):
+            if self.js("document.activeElement.id || document.activeElement.name || document.activeElement.textContent") == element:
+                return True
+            self.key("Tab")
+        return False
+
+    def press(self, element):
+        return self.tab_to(element) and (self.key("Enter"), True)[1]
+
+    def text(self, element):
+        return self.js(f"document.getElementById('{element}').textContent")
+
+    def picture(self, path):
+        size = self.call("Page.getLayoutMetrics")["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
+        data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]
+        with open(path, "wb") as f:
+            f.write(base64.b64decode(data))

@@ -1,0 +1,155 @@
+/* The mode of floating point: that of the host is as before after every call, no result depends on it, and subnormal
+ * numbers count as 0 in every thread that computes. */
+#include <fenv.h>
+#include <float.h>
+
+#include "base/float_mode.h"
+#include "base/parallel.h"
+#include "model/model_internal.h"
+#include "models.h"
+#include "oracle.h"
+#include "test.h"
+
+enum { B = 1, H = 2, T = 90, D = 8, E = 4, MOST = 1 << 15 /* parameters */ };
+static const int roundings[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+enum { ROUNDINGS = sizeof roundings / sizeof *roundings };
+
+static volatile float least = FLT_MIN;
+
+/* Does this thread keep subnormal numbers? */
+static int keeps(void) { return least * 0.5f > 0; }
+
+/* The host is in the mode that a trial gave it. */
+static void check_host(int rounding) {
+    assert_int_equal(fegetround(), rounding);
+    assert_true(keeps());
+}
+
+/* Outputs, gradients and a stream of one operator, in x. */
+typedef struct {
+    float y[H * T * E], streamed[H * T * E], dq[H * T * D], dk[H * T * D], dv[H * T * E];
+} attended;
+
+static void attend(int rounding, attended *x) {
+    uint64_t seed = 3;
+    float q[H * T * D], k[H * T * D], v[H * T * E], g[H * T * E], ddecay[H] = {0};
+    const float decay[H] = {0.9f, 0.5f};
+    fesetround(FE_TONEAREST); /* the inputs are the same */
+    for (int i = 0; i < H * T * D; i++) q[i] = (float)draw_normal(&seed), k[i] = (float)draw_normal(&seed);
+    for (int i = 0; i < H * T * E; i++) v[i] = (float)draw_normal(&seed), g[i] = (float)draw_normal(&seed);
+    fesetround(rounding);
+    ll_attention_config c = ll_attention_default();
+    c.kernel = LL_KERNEL_ELU1, c.causal = 1, c.H = H, c.D = D, c.E = E, c.decay = decay;
+    c.position = LL_POSITION_ROPE;
+    ll_attention *op;
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_create(&op, &c));
+    ll_attention_call call = {.B = B, .T = T, .S = T, .ddecay = ddecay};
+    call.q = (ll_view){q, H * T * D, T * D, D}, call.k = (ll_view){k, H * T * D, T * D, D};
+    call.dq = (ll_view){x->dq, H * T * D, T * D, D}, call.dk = (ll_view){x->dk, H * T * D, T * D, D};
+    call.v = (ll_view){v, H * T * E, T * E, E}, call.dv = (ll_view){x->dv, H * T * E, T * E, E};
+    call.g = (ll_view){g, H * T * E, T * E, E}, call.y = (ll_view){x->streamed, H * T * E, T * E, E};
+    CHECK_OK(ll_attention_stream_create(&s, op, B));
+    CHECK_OK(ll_attention_stream_feed(s, T, call.q, call.k, call.v, call.y));
+    check_host(rounding);
+    call.y.data = x->y;
+    call.saved = calloc(ll_attention_saved(op, &call) + 1, sizeof(float));
+    CHECK_OK(ll_attention_forward(op, &call));
+    check_host(rounding);
+    CHECK_OK(ll_attention_backward(op, &call));
+    check_host(rounding);
+    free(call.saved);
+    ll_attention_stream_free(s);
+    ll_attention_free(op);
+}
+
+static void test_attention(void **state) {
+    (void)state;
+    static attended first, again;
+    attend(FE_TONEAREST, &first);
+    for (int threads = 1; threads <= 3; threads += 2)
+        for (int i = 0; i < ROUNDINGS; i++) {
+            ll_set_threads(threads);
+            attend(roundings[i], &again);
+            fesetround(FE_TONEAREST);
+            assert_memory_equal(&first, &again, sizeof first);
+        }
+    ll_set_threads(0);
+}
+
+/* A model made, trained for a step, and read as a stream. */
+static void learn(int rounding, float *logits, double *loss, float *gradients) {
+    static const int tokens[8] = {1, 4, 2, 0, 3, 4, 1, 2}, targets[8] = {4, 2, 0, 3, 4, 1, 2, 5};
+    ll_recipe *recipe = tiny_recipe("model.task=lm attention.kernel=favor position.type=rope model.vocab=7");
+    ll_model *m;
+    ll_adam *adam;
+    ll_stream *s;
+    double norm;
+    fesetround(rounding);
+    CHECK_OK(ll_model_create(&m, recipe));
+    check_host(rounding);
+    assert_true(ll_model_size(m).block <= MOST);
+    CHECK_OK(ll_adam_create(&adam, m));
+    const ll_memory_batch batch = {
+        .struct_size = sizeof batch, .B = 1, .T = 8, .tokens = tokens, .targets = targets, .draw = 1};
+    ll_loss result = {.struct_size = sizeof result};
+    CHECK_OK(ll_model_loss(m, &batch, gradients, &result));
+    check_host(rounding);
+    *loss = result.loss;
+    CHECK_OK(ll_adam_step(adam, gradients, &norm));
+    check_host(rounding);
+    CHECK_OK(ll_stream_create(&s, m));
+    CHECK_OK(ll_stream_feed(s, tokens, 8, logits));
+    check_host(rounding);
+    const ll_sampling how = ll_sampling_default();
+    float copy[7];
+    memcpy(copy, logits, sizeof copy);
+    (void)ll_sample(copy, 7, &how, 8);
+    check_host(rounding);
+    ll_stream_free(s);
+    ll_adam_free(adam);
+    ll_model_free(m);
+    ll_recipe_free(recipe);
+    fesetround(FE_TONEAREST);
+}
+
+static void test_model(void **state) {
+    (void)state;
+    static float gradients[ROUNDINGS][MOST];
+    float logits[ROUNDINGS][7];
+    double loss[ROUNDINGS];
+    for (int i = 0; i < ROUNDINGS; i++) {
+        learn(roundings[i], logits[i], &loss[i], gradients[i]);
+        assert_true(loss[i] == loss[0]);
+        assert_memory_equal(logits[i], logits[0], sizeof logits[0]);
+        assert_memory_equal(gradients[i], gradients[0], sizeof gradients[0]);
+    }
+}
+
+static void halve(void *arg, size_t i, int worker) {
+    int *kept = arg;
+    (void)worker;
+    for (volatile int wait = 0; wait < 20000; wait++) {} /* so that every thread gets some */
+    kept[i] = keeps();
+}
+
+static void test_subnormals_are_zero_in_every_thread(void **state) {
+    (void)state;
+    enum { N = 500 };
+    static int kept[N];
+    for (int threads = 1; threads <= 4; threads++) {
+        memset(kept, -1, sizeof kept);
+        ll_parallel_among(threads, N, halve, kept);
+        for (int i = 0; i < N; i++) assert_int_equal(kept[i], 0);
+        assert_true(keeps());
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_attention),
+        cmocka_unit_test(test_model),
+        cmocka_unit_test(test_subnormals_are_zero_in_every_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
