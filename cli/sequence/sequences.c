@@ -111,13 +111,13 @@ static int make_tokens(run *r) {
     size_t n = 0;
     const ll_status status = take_tokens(r, &text, &n);
     if (status) return ll_item_failed(status, item);
-    const size_t front = item->begins ? r->before_n : 0, back = item->ends ? r->after_n : 0, all = front + n + back;
+    const size_t before = item->begins ? r->before_n : 0, after = item->ends ? r->after_n : 0, all = before + n + after;
     item->n = all < INT_MAX / 2 ? (int)all : 0;
     item->tokens = item->n || !all ? malloc((all + 1) * sizeof *text) : NULL;
     if (item->tokens) {
-        if (front) memcpy(item->tokens, r->before, front * sizeof *text);
-        if (n) memcpy(item->tokens + front, text, n * sizeof *text);
-        if (back) memcpy(item->tokens + front + n, r->after, back * sizeof *text);
+        if (before) memcpy(item->tokens, r->before, before * sizeof *text);
+        if (n) memcpy(item->tokens + before, text, n * sizeof *text);
+        if (after) memcpy(item->tokens + before + n, r->after, after * sizeof *text);
     }
     ll_text_free(text);
     if (r->image && n != (size_t)r->image) {

@@ -78,10 +78,10 @@ int ll_mapped_shape(const ll_model *m, const ll_mapped *x, size_t shape[LL_MAPPE
 /* The foreign channel, within all parts, of our output number o. */
 static size_t output_of(const ll_model *m, const ll_mapped *x, size_t o, size_t outputs) {
     const size_t D = (size_t)(m->queries / m->c->model.heads), n = (size_t)m->c->position.rotary;
-    const size_t turned = n ? n : D, parts = (size_t)(x->rule->parts ? x->rule->parts : 1),
+    const size_t rotated = n ? n : D, parts = (size_t)(x->rule->parts ? x->rule->parts : 1),
                  part = (size_t)x->rule->part;
     size_t head = o / D, d = o % D;
-    if (x->rule->flags & LL_ROTATED && d < turned) d = d / 2 + (d % 2 ? turned / 2 : 0);
+    if (x->rule->flags & LL_ROTATED && d < rotated) d = d / 2 + (d % 2 ? rotated / 2 : 0);
     if (!(x->rule->flags & (LL_ROTATED | LL_BY_HEAD))) return part * outputs + o;
     return x->rule->flags & LL_BY_HEAD ? (head * parts + part) * D + d : part * outputs + head * D + d;
 }

@@ -38,9 +38,9 @@ static int *tensor_of(const ll_model *m, int op, int i) {
     return &m->operator_tensor[op * LL_OPERATOR_TENSORS + i];
 }
 
-static int add(ll_model *m, const char *prefix, const char *room, const ll_parameter *p, int decay) {
+static int add(ll_model *m, const char *prefix, const char *part, const ll_parameter *p, int decay) {
     char name[64];
-    snprintf(name, sizeof name, "%s%s.%s", prefix, room, p->name);
+    snprintf(name, sizeof name, "%s%s.%s", prefix, part, p->name);
     return ll_param_add(m, name, ll_parameter_rows(p), ll_parameter_cols(p), decay);
 }
 

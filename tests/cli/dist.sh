@@ -212,6 +212,29 @@ figures() { awk '/^Linear/ {print $2, $5, $6, $8}' "$1"; } # all but the minutes
 check "table: the same figures" [ "$(figures out)" = "$(figures alone)" ]
 check "of the same models" cmp -s table-1/linear-1/last.safetensors table-3/linear-1/last.safetensors
 
+# ---- Files of 270 MB, which are read in parts: no more memory than for small ones ----
+# doubled FILE: its content again and again, until it is large enough to be mapped.
+doubled() {
+    while [ "$(wc -c <"$1")" -lt 270000000 ]; do
+        cat "$1" "$1" >twice
+        mv twice "$1"
+    done
+}
+awk 'BEGIN {for (i = 0; i < 9000; i++) printf ">s%d\nMKVLAACDEFGHIKLMNPQRSTVWY\nLLIVE\n", i}' >large.fasta
+awk 'BEGIN {for (i = 0; i < 9000; i++) printf "%d\tthe text of row %d\n", i % 2, i}' >large.labelled
+awk 'BEGIN {for (i = 0; i < 9000; i++) printf "the words of line %d are read\n", i % 90}' >large.words
+for format in fasta labelled words; do
+    task=lm
+    [ $format = labelled ] && task=classify
+    doubled large.$format
+    t 0 "$longline" train "$text" --data large.$format $step --set data.format=$format --set model.task=$task \
+        --set model.vocab=0 --set position.decay=none --set data.min-count=1 --set data.limit=20000 \
+        --set data.valid-fraction=0.001 -o large-$format
+    rm large.$format
+    held=$(tail -n 1 large-$format/metrics.csv | awk -F, '{print $NF}')
+    check "270 MB of $format: $held MiB" [ "$held" -lt 130 ]
+done
+
 # ---- A text of 100 GB, of which little is read ----
 if truncate -s 100G huge.txt 2>/dev/null; then
     t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5 -o huge

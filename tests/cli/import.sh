@@ -1,10 +1,11 @@
-# Models of other programs: imported, compared with references in NumPy, exported to the same bytes, refused by name.
+# Models of other programs are imported, compared with references in NumPy, and exported to the same bytes. Others are
+# refused by name.
 python=/usr/bin/python3
 if ! $python -c 'import numpy' 2>/dev/null; then
     echo "no python3-numpy here (make deps installs it): imported models are not compared"
     exit 0
 fi
-# LL_LARGE=1: a model of the size of GPT-2 small alone, which takes a minute and 3 GB.
+# With LL_LARGE=1: only a model of the size of GPT-2 small, in a minute and 3 GB.
 t 0 $python "$root/tests/python/write_models.py" models ${LL_LARGE:+large}
 for folder in models/*/; do
     name=$(basename "$folder")
@@ -33,7 +34,7 @@ out "^models/vit-gray.png	" # of 14 x 14 gray pixels
 t 0 "$longline" inspect vit-deit.safetensors
 out "0.485,0.456,0.406"
 
-# Newer folders have no vocab.txt: the types of tokens change after the [SEP] of tokenizer.json.
+# Newer folders have no vocab.txt. Then token types change after the [SEP] of tokenizer.json.
 cp -r models/bert-pairs newer
 $python -c "
 import json
@@ -46,7 +47,7 @@ t 0 "$build/examples/log_probabilities" newer.safetensors $(cat models/bert-pair
 cp out got
 t 0 $python "$root/tests/python/compare.py" models/bert-pairs.logp got
 
-# What is not the family's is refused by its name.
+# Tensors and settings that do not belong to the family are refused by name.
 damage() { # what has to be said, how it comes about
     rm -rf bad
     cp -r models/gpt2 bad
@@ -141,7 +142,7 @@ refused "is not a name in this folder" "$longline" import shards
 refused "FOLDER" "$longline" import
 refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
 
-# What was not imported, or is another model now, does not go out.
+# A model that was not imported, or has changed its form since, is not exported.
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small
