@@ -3,6 +3,7 @@
 #ifndef LL_CLI_H
 #define LL_CLI_H
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "args.h"
@@ -64,7 +65,9 @@ void ll_run_model(char *path, size_t size, const char *run);
 /* Can a file be written at the path of an option? Is called before the work whose result it keeps. -1, or the exit
  * code. */
 int ll_target_check(const char *option, const char *path);
-/* Loads a model for use, and warns if its file has no checksums. -1, or the exit code. */
+/* The file of a model: of the folder of a run its best model, else its last one; any other path stays as it is. */
+const char *ll_model_file(const char *path, char file[PATH_MAX]);
+/* Loads a model for use, and warns if its file has no checksums. A run's folder will do. -1, or the exit code. */
 int ll_load_model(ll_model **model, const char *path);
 void ll_note_unchecked(const char *path); /* the warning for any file of tensors */
 /* Quantizes the weights as --weights says: f32, bf16, int8, int4; NULL: they stay as they are. -1, or the exit code. */
