@@ -156,3 +156,25 @@ if [ -w /dev/full ]; then
     "$longline" score $model lines >/dev/full 2>err
     check "a full disk is a failure" test $? -eq 1
 fi
+
+# ---- Into a file ----
+t 0 "$longline" score $model lines
+mv out scores
+t 0 "$longline" score $model lines -o scores.tsv
+silent
+check "-o: the same bytes" cmp scores scores.tsv
+t 0 "$longline" score $model lines -o scores.csv
+check "-o FILE.csv: commas in place of tabs" [ "$(tr ',' '\t' <scores.csv)" = "$(cat scores)" ]
+printf '{"id": "a,\\"b\\"", "text": "some text"}\n' >names.jsonl
+t 0 "$longline" score $model names.jsonl -o names.csv
+check "names with commas are quoted" grep -q '^"a,""b""",[0-9]' names.csv
+echo old >kept.csv
+printf '{"text": "some text"}\nno json\n' >broken.jsonl
+t 2 "$longline" score $model broken.jsonl -o kept.csv
+check "a run that fails leaves the file as it was" [ "$(cat kept.csv)" = old ]
+check "and nothing beside it" [ "$(ls | grep -c tmp-longline)" -eq 0 ]
+t 1 "$longline" score $model lines -o /dev/null
+err 'cannot write /dev/null: it is not a regular file'
+check "a device stays one" [ -c /dev/null ]
+t 1 "$longline" score $model lines -o absent/scores.csv
+err 'cannot write there'
