@@ -88,10 +88,12 @@ aarch64:
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
 # ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
 TRUST := $(wildcard tests/trust/*.sh)
-TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states shim.so)
+TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states shim.so long_stream)
 TRUST_CC = $(call run,ld)mkdir -p $(@D) && $(CC) -std=gnu17 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(WERROR)
 $(B)/tests/trust/shim.so: tests/trust/shim.c $(B)/flags
 	$(TRUST_CC) -shared -fPIC $< -o $@ -ldl
+$(B)/tests/trust/long_stream: $(B)/tests/trust/long_stream.o $(STATIC)
+	$(LINK) -o $@
 $(B)/tests/trust/%: tests/trust/%.c $(B)/flags
 	$(TRUST_CC) $< -o $@
 trust-short: $(B)/longline $(TROUBLE)

@@ -3,6 +3,7 @@
 #define LL_CARRIED_H
 
 #include "attention/feature/maps.h"
+#include "attention/table.h"
 #include "base/memory.h"
 #include "drawn.h"
 #include "ragged.h"

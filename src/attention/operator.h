@@ -13,9 +13,13 @@
 #include "base/safetensors.h"
 #include "kernel/kernel.h"
 
-struct ll_recurrence; /* attention_stream.h */
-struct ll_cross_kind; /* cross_cache.h */
-struct ll_premap;     /* position/premap.h */
+struct ll_recurrence;   /* attention_stream.h */
+struct ll_cross_kind;   /* cross_cache.h */
+struct ll_premap;       /* position/premap.h */
+struct ll_postmap_kind; /* position/postmap.h */
+struct ll_logit_kind;   /* exact/logit_bias.h */
+struct ll_map;          /* feature/maps.h */
+struct ll_parameter;    /* parameter.h */
 
 /* One tensor of what is kept between tokens: of a stream, or of the state that a call of one sequence takes and leaves.
  * Those of a call lie one behind the other, and data is NULL. */
@@ -43,9 +47,13 @@ typedef struct ll_operator {
     int whole;  /* needs the whole sequence: never causal */
     int gates;  /* its state decays, and may do so by a gate that comes with the call */
     int gated;  /* every call has to bring a gate: of kernels, whatever the position */
+    int keyless; /* the last encoding.keyless heads have no keys */
+    int hashes;  /* draws approximate.rotations */
     int packs;  /* walks over the segments of packed rows itself; else it is called for each of them */
     /* LL_EINVAL with the reason; NULL: takes every config. */
     ll_status (*check)(const ll_attention_config *c);
+    /* Lists the parameters that train (parameter.h), and returns how many. NULL: none. */
+    int (*parameters)(const ll_attention_config *c, struct ll_parameter *list);
     /* Makes op->own. The engine's config has the query size after the premap stage, and no position where that stage
      * is the position. Its arrays outlive the operator, save parameters that train. NULL: has nothing of its own.
      * Where it fails, free is called. */
@@ -81,6 +89,9 @@ struct ll_attention {
     int tile;                 /* tokens a tile; 0: as many as follow */
     int usual_tile;           /* the kernel table's when the operator was made, as buffers that last are sized by it */
     struct ll_premap *premap; /* a position before the feature map, or NULL */
+    const struct ll_map *map;              /* of the kernel: elementwise features, or NULL */
+    const struct ll_postmap_kind *postmap; /* a position after the map, or NULL */
+    const struct ll_logit_kind *logits;    /* a position in the logits, or NULL */
     void *own;                /* of the kind */
 };
 
@@ -97,6 +108,12 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 ll_cost ll_operator_cost(const ll_attention *op, double keys);
 /* Heads that have keys: in relative-s2 the last ones have none. */
 int ll_keyed_heads(const ll_attention_config *c);
+/* Sizes of a config's arrays, by its position and kernel; 0: it has no such array. Of a head, the features that its
+ * permutation moves, and those that its random rotation moves: a basis of as many rows, and half as many angles. Of all
+ * heads, the rows of approximate.rotations, each of buckets / 2 numbers. */
+int ll_permuted_features(const ll_attention_config *c);
+int ll_rotated_features(const ll_attention_config *c);
+int ll_hash_rows(const ll_attention_config *c);
 
 /* The kind alone, without checks and without the stage before the feature map. Scratch NULL: LL_ENOMEM can happen. */
 LL_MUST_USE ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call);

@@ -1,4 +1,4 @@
-# A run as a user makes it, wrongly, interrupted, and gone on with; and what can be done with its model.
+# A run: wrong usage, interrupted, resumed; and what can be done with its model.
 small_text
 recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
@@ -68,7 +68,7 @@ out "^train.steps=400$"
 t 0 "$longline" train --resume straight --set train.steps=40
 out "^train.steps=40$"
 
-# Removed while it trains: said at once, and a whole run again.
+# The folder is removed during training. This is reported at once, and the run is whole again.
 last="train, its folder removed"
 cp -r straight removed
 rm -f out err
@@ -86,6 +86,29 @@ check "and goes on until it is stopped" test $? -eq 0
 err "^longline train: no folder: removed or a file of it was removed; it is made again, with recipe, metrics, step [0-9]+$"
 err "go on with: longline train --resume 'removed'"
 t 0 "$longline" report removed
+
+# ---- In chunks: the same training to rounding, in less memory ----
+t 0 run --out whole-length
+one=$(value train.valid_bits_per_byte)
+t 0 run --out chunks --set train.chunk=13
+check "chunks end as the whole does" awk "BEGIN {d = $(value train.valid_bits_per_byte) / $one; exit !(d > 0.99 && d < 1.01)}"
+t 0 run --out chunked --set train.chunk=13 --set train.steps=15
+t 0 "$longline" train --resume chunked --set train.steps=30
+t 0 "$longline" eval chunks/best.safetensors
+grep -v seconds out >of-file
+t 0 "$longline" eval chunks
+check "the folder of a run is its best model" sh -c 'test -s of-file && grep -v seconds out | cmp - of-file'
+t 0 "$longline" inspect chunks --verify
+t 0 "$longline" quantize chunks --out chunks.int8 --weights int8
+mkdir -p no-run
+refused "no-run.*folder" "$longline" inspect no-run
+t 0 run --memory --set train.length=100000
+all=$(value memory.activations)
+t 0 run --memory --set train.length=100000 --set train.chunk=1000
+check "a hundredth of the activations, and states" [ "$(value memory.activations)" -lt $((all / 10)) ]
+refused "train.chunk = 13 needs a state of constant size.*set it to 0" run --out w --set train.chunk=13 \
+    --set attention.kernel=softmax --set position.type=rope --set position.decay=none
+refused "train.chunk = -1 is out of range.*0 to 134217728" run --out w --set train.chunk=-1
 
 # ---- With another model's weights ----
 t 0 run --out further --from straight --set train.seed=2

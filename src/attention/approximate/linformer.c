@@ -6,9 +6,11 @@
  * E and F (length, rank) are learnt, for all heads of a layer: row j belongs to token j, so there is a longest
  * sequence, and every K' has seen every token. Tokens past a sequence's length take no part in K' and V'.
  * The second half is exact attention (op->own) on rank keys, sequence by sequence; here is the first. */
+#include <math.h>
 #include <string.h>
 
 #include "attention/exact/exact.h"
+#include "attention/parameter.h"
 #include "attention/table.h"
 #include "base/integer.h"
 #include "base/parallel.h"
@@ -200,11 +202,28 @@ static ll_cost cost(const ll_attention *op, double keys) {
     return (ll_cost){op->c.H * 2.0 * op->c.approximate.rank * (op->D + op->c.E), 0};
 }
 
+/* A variance such that a sum of keys over the longest sequence is as large as one key. */
+static void init(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    (void)c;
+    ll_parameter_normal(p, draw, 1 / sqrtf((float)ll_parameter_rows(p)), x);
+}
+
+static int parameters(const ll_attention_config *c, ll_parameter *list) {
+    list[0] = (ll_parameter){LL_KERNEL_PARAMETER(linformer_k), .init = init};
+    list[1] = (ll_parameter){LL_KERNEL_PARAMETER(linformer_v), .init = init};
+    for (int i = 0; i < 2; i++) {
+        list[i].rank = 2, list[i].lead = 1;
+        list[i].shape[0] = c->approximate.length, list[i].shape[1] = c->approximate.rank;
+    }
+    return 2;
+}
+
 const ll_operator ll_operator_linformer = {
     .name = "linformer",
     .reads = 2,
     .whole = 1,
     .check = check,
+    .parameters = parameters,
     .create = ll_inner_exact_create,
     .free = ll_inner_exact_free,
     .set_tile = ll_inner_exact_set_tile,

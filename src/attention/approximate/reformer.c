@@ -167,6 +167,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
 
 const ll_operator ll_operator_reformer = {
     .name = "reformer",
+    .hashes = 1,
     .reads = 1,
     .itself = 1,
     .packs = 1,

@@ -72,13 +72,11 @@ ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {
 
 /* ---- The kind ---- */
 
-/* A query and a value for each key; shaw: besides for each distance. */
+/* A query and a value for each key, and what a position in the logits adds. */
 static ll_cost cost(const ll_attention *op, double keys) {
-    const ll_attention_config *c = &op->c;
-    const double distances = c->encoding.clip * (c->causal ? 1.0 : 2.0) + 1, H = c->H, row = op->D + c->E;
+    const double H = op->c.H, row = op->D + op->c.E;
     double each = keys * row;
-    if (c->position == LL_POSITION_SHAW)
-        each += distances * ((c->encoding.distance_k ? op->D : 0) + (c->encoding.distance_v ? c->E : 0));
+    if (op->logits && op->logits->cost) each += op->logits->cost(&op->c);
     return (ll_cost){H * each, H * keys * row * sizeof(float)};
 }
 

@@ -9,6 +9,7 @@
 #define LL_DISTANCE_H
 
 #include "attention/operator.h"
+#include "attention/parameter.h"
 
 enum { LL_T5_BUCKETS = 32, LL_T5_REACH = 128 };
 /* T5's bucket of key minus query: half of the buckets hold one distance each, the others grow in equal steps of the
@@ -28,8 +29,13 @@ typedef struct {
     size_t H, heads, parts, size; /* heads: of all sequences that are summed now */
 } ll_distances;
 
-/* LL_EINVAL with the reason where a config's t5 or shaw cannot be. */
-LL_MUST_USE ll_status ll_distances_check(const ll_attention_config *c);
+/* A position in the logits. */
+typedef struct ll_logit_kind {
+    ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason */
+    int (*parameters)(const ll_attention_config *c, ll_parameter *list);
+    double (*cost)(const ll_attention_config *c); /* multiply-adds of a token of one head; NULL: none */
+} ll_logit_kind;
+
 /* Sizes and memory; then the numbers. */
 void ll_distances_take(ll_distances *d, const ll_attention *op, ll_arena *a);
 void ll_distances_set(ll_distances *d, const ll_attention *op);

@@ -1,4 +1,4 @@
-/* Feature maps of a tile of queries or keys: projection, map, permutation, and the way back.
+/* Feature maps of a tile of queries or keys: projection, map, the stage after it, and the way back.
  *
  *   f(u) + eps              generalized attention, f from maps.c
  *   e^(u - n - c) [+ eps]   favor, u = W x, n = |x|^2 / 2; hyperbolic features are those of [W; -W]
@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attention/feature/features.h"
-#include "attention/feature/maps.h"
+#include "attention/position/postmap.h"
 
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
 
@@ -82,13 +82,17 @@ static int running_favor(const ll_feature_map *map, int side) {
     return map->c.kernel == LL_KERNEL_FAVOR && map->phi[side] == LL_PHI_RUNNING && !ll_is_trigonometric(&map->c);
 }
 
-static void permute(const ll_feature_tile *t, int back, const ll_epilogue *epilogue, const float *in, size_t ldi,
-                    float *out, size_t ldo) {
-    ll_permute_apply(t->map, t->k, t->head, t->C, t->x, t->y, back, epilogue, in, ldi, out, ldo);
+/* The stage after the map, and its way back. */
+static void move(const ll_feature_tile *t, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out) {
+    t->map->stage->forward(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, ldi, out, (size_t)t->map->ld);
 }
 
-/* The same features taken on their way through the permutation. */
-static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
+static void move_back(const ll_feature_tile *t, const ll_epilogue *epilogue, float *in, float *out, size_t ldo) {
+    t->map->stage->back(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, (size_t)t->map->ld, out, ldo);
+}
+
+/* The same features, computed by the stage on their way. */
+static void favor_fused(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
     const ll_feature_map *map = t->map;
     const size_t m = (size_t)map->features;
     float n[LL_TILE_MOST];
@@ -98,37 +102,37 @@ static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, 
         if (top) top[i] = t->k->max(m, u + (size_t)i * ld) - (map->c.max_of_u ? 0 : n[i]);
     }
     const ll_epilogue exp = {.kind = LL_EPILOGUE_EXP, .shift = n, .exponent = exponent};
-    permute(t, 0, &exp, u, ld, phi, (size_t)map->ld);
+    move(t, &exp, u, ld, phi);
 }
 
 /* f(u) + eps for the rows of a tile. */
 static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent) {
     const ll_feature_map *map = t->map;
-    const ll_map *f = ll_map_of(map->c.kernel);
     for (int i = 0; i < t->C; i++, u += ld, phi += map->ld) {
         exponent[i] = 0;
         if (running_exp(map)) {
             exponent[i] = exponential(t->k, map->features, map->c.feature_eps, u, phi);
         } else {
-            f->forward(t->k, (size_t)map->features, map->c.feature_eps, u, phi);
+            map->f->forward(t->k, (size_t)map->features, map->c.feature_eps, u, phi);
         }
     }
 }
 
 void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
     const ll_feature_map *map = t->map;
-    const int permuted = map->permute.axes > 0;
-    float *mapped = permuted || map->basis ? t->work : phi;
+    const ll_postmap_kind *stage = map->stage;
+    const int fuses = stage && stage->fuses, apart = stage && !stage->in_place;
+    float *mapped = apart ? t->work : phi;
     size_t ld;
-    const float *u = project(t, map->c.kernel != LL_KERNEL_RELU ? mapped : map->basis ? phi : t->work, &ld);
-    if (permuted && map->c.kernel == LL_KERNEL_RELU) {
+    const float *u = project(t, map->c.kernel != LL_KERNEL_RELU ? mapped : apart && !fuses ? phi : t->work, &ld);
+    if (fuses && map->c.kernel == LL_KERNEL_RELU) {
         const ll_epilogue relu = {.kind = LL_EPILOGUE_RELU, .eps = map->c.feature_eps};
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
-        permute(t, 0, &relu, u, ld, phi, (size_t)map->ld);
+        move(t, &relu, u, ld, phi);
         return;
     }
-    if (permuted && running_favor(map, t->side)) {
-        favor_permuted(t, u, ld, phi, exponent, top);
+    if (fuses && running_favor(map, t->side)) {
+        favor_fused(t, u, ld, phi, exponent, top);
         return;
     }
     if (map->c.kernel != LL_KERNEL_FAVOR) {
@@ -138,10 +142,7 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     } else {
         favor(t, u, ld, mapped, exponent, top);
     }
-    if (permuted)
-        permute(t, 0, NULL, mapped, (size_t)map->ld, phi, (size_t)map->ld);
-    if (map->basis) ll_orthogonal_apply(map, t->k, t->head, 0, t->C, mapped, phi);
-    if (map->angles) ll_rotate_features(map, t->head, 0, t->C, t->x, phi, (size_t)map->ld, phi, (size_t)map->ld);
+    if (stage) move(t, NULL, mapped, (size_t)map->ld, phi);
 }
 
 /* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
@@ -184,7 +185,6 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
         ll_trigonometric_back(t, u, ldu, du, l, sum, dtop);
         return;
     }
-    const ll_map *f = ll_map_of(map->c.kernel);
     for (int i = 0; i < t->C; i++, u += ldu) {
         const float *d = row(du, i, l);
         if (running_exp(map)) { /* e^u in the units that the features have */
@@ -193,7 +193,7 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
             const float unit = map->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
             for (size_t a = 0; a < m; a++) out[a] = d[a] * power[a] * unit;
         } else {
-            f->back(t->k, m, u, d, row(to, i, lt));
+            map->f->back(t->k, m, u, d, row(to, i, lt));
         }
     }
 }
@@ -209,20 +209,25 @@ static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, s
                 map->c.input_scale * du[(size_t)i * (size_t)map->ld + (size_t)a];
 }
 
-/* dphi becomes the gradient at the features as the map made them. Returns those, where the map's way back needs them:
- * recovered from moved ones, or made again. */
+static void copy_rows(const ll_feature_tile *t, float *to, const float *from) {
+    const size_t ld = (size_t)t->map->ld;
+    for (int i = 0; i < t->C; i++) memcpy(row(to, i, ld), from + (size_t)i * ld, (size_t)t->map->features * sizeof *to);
+}
+
+/* Before the way back of a map whose stage does not fuse: dphi becomes the gradient at the features as the map made
+ * them. Returns these features where `exponents` are asked for: moved back, or computed again. */
 static const float *unmove(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
     const ll_feature_map *map = t->map;
     const size_t ld = (size_t)map->ld;
     int exponent[LL_TILE_MOST];
-    ll_rotate_features(map, t->head, 1, t->C, t->x, dphi, ld, dphi, ld);
-    if (map->basis) {
-        ll_orthogonal_apply(map, t->k, t->head, 1, t->C, dphi, t->work);
-        for (int i = 0; i < t->C; i++)
-            memcpy(row(dphi, i, ld), row(t->work, i, ld), (size_t)map->features * sizeof *dphi);
-        if (exponents) favor(t, project(t, t->work, &(size_t){0}), ld, t->work, exponent, NULL);
+    const int in_place = map->stage->in_place;
+    move_back(t, NULL, dphi, in_place ? dphi : t->work, ld);
+    if (!in_place) copy_rows(t, dphi, t->work);
+    if (exponents && in_place) {
+        copy_rows(t, t->work, phi);
+        move_back(t, NULL, t->work, t->work, ld);
     } else if (exponents) {
-        ll_rotate_features(map, t->head, 1, t->C, t->x, phi, ld, t->work, ld);
+        favor(t, project(t, t->work, &(size_t){0}), ld, t->work, exponent, NULL);
     }
     return t->work;
 }
@@ -233,22 +238,21 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const int exponents = favor && !ll_is_trigonometric(&map->c); /* their gradient needs the features alone */
     const size_t ld = (size_t)map->ld;
     const int direct = !map->weight && !map->permute.reorder && map->c.input_scale == 1;
-    /* What the way back of the map takes from the features, it takes on the way through the permutation. relu takes its
-     * sign from them, so that queries and keys need not be read, or projected, again. */
-    const int permuted = map->permute.axes > 0, masks = map->c.kernel == LL_KERNEL_RELU && !map->angles;
-    const int times = permuted && running_favor(map, t->side);
+    /* A stage that fuses multiplies by what the map's way back takes from the features. relu takes its sign from them,
+     * so that queries and keys need not be read, or projected, again. */
+    const int fuses = map->stage && map->stage->fuses, undone = map->stage && !fuses;
+    const int masks = map->c.kernel == LL_KERNEL_RELU && !undone, times = fuses && running_favor(map, t->side);
     const ll_epilogue epilogue = {
         .kind = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};
     float sum[LL_TILE_MOST];
-    if (map->angles)
-        phi = unmove(t, phi, dphi, exponents); /* maps are differentiated where they were, before they were moved */
+    if (undone) phi = unmove(t, phi, dphi, exponents);
     for (int i = 0; i < t->C && exponents; i++)
         sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)
                        : favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);
     float *du = dphi;
-    if (permuted) {
+    if (fuses) {
         du = direct ? dx : t->work;
-        permute(t, 1, masks || times ? &epilogue : NULL, dphi, ld, du, direct ? dtoken : ld);
+        move_back(t, masks || times ? &epilogue : NULL, dphi, du, direct ? dtoken : ld);
     } else if (masks) {
         du = direct ? dx : dphi;
         for (int i = 0; i < t->C; i++)

@@ -3,6 +3,7 @@
 
 #include "attention/attention_stream.h"
 #include "attention/keyless/relative_s2.h"
+#include "attention/parameter.h"
 #include "attention/table.h"
 #include "base/memory.h"
 
@@ -29,6 +30,22 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* Vectors of 0, so that all distances are alike at first. Kernels whose features are flat or 0 there would never learn;
+ * they start as other weights do. */
+static void init(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    const ll_map *map = ll_map_of(c->kernel);
+    if (map && map->flat_or_zero)
+        ll_parameter_normal(p, draw, (float)draw->std, x);
+    else
+        memset(x, 0, ll_parameter_size(p) * sizeof *x);
+}
+
+static int parameters(const ll_attention_config *c, ll_parameter *list) {
+    list[0] = (ll_parameter){LL_POSITION_PARAMETER(rpe), .rank = 2, .lead = 1, .shape = {c->encoding.clip + 1, c->D},
+                             .init = init};
+    return 1;
+}
+
 static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_attention_config c = *engine;
     ll_relative_s2 *own = op->own = ll_alloc(1, sizeof *own);
@@ -44,7 +61,7 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
         c.max_of_u = c.max_gradient = 0;
     }
     if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
-    return ll_feature_map_create(&own->map, &c);
+    return ll_feature_map_create(&own->map, &c, ll_map_of(c.kernel), NULL);
 }
 
 static void destroy(ll_attention *op) {
@@ -99,9 +116,11 @@ static ll_status can_stream(const ll_attention *op) {
 
 const ll_operator ll_operator_relative_s2 = {
     .name = "relative-s2",
+    .keyless = 1,
     .reads = 2,
     .packs = 1,
     .check = check,
+    .parameters = parameters,
     .create = create,
     .free = destroy,
     .project = project,

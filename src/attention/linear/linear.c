@@ -266,7 +266,7 @@ ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *c)
 
 ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine) {
     ll_feature_map *map;
-    const ll_status status = ll_feature_map_create(&map, engine);
+    const ll_status status = ll_feature_map_create(&map, engine, op->map, op->postmap);
     if (!status) op->own = map;
     return status;
 }

@@ -8,6 +8,7 @@
 #include "attention/attention_stream.h"
 #include "attention/cross_cache.h"
 #include "attention/linear/rope_linear.h"
+#include "attention/position/postmap.h"
 #include "attention/table.h"
 #include "base/integer.h"
 #include "base/memory.h"
@@ -204,7 +205,7 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     c.position = LL_POSITION_NONE;
     c.den = LL_DEN_NONE;
     ll_status status = ll_attention_create(&own->numerator, &c);
-    if (!status) status = ll_feature_map_rotate(own->numerator->own);
+    if (!status) status = ll_feature_map_add_stage(own->numerator->own, &ll_postmap_rope);
     c.E = 1;
     if (!status) status = ll_attention_create(&own->denominator, &c);
     /* Both sums are in units of the state's exponent, which falls with the decay. In units of the largest key so far,

@@ -9,11 +9,13 @@
  * Tokens whose noise begins at rows one after the other go together: their weights form a band, which is multiplied by
  * the rows that any of them reads. The noise of one feature serves all tokens of a tile before the next one's is
  * touched, for that of all is larger than a cache near a core. */
+#include <math.h>
 #include <string.h>
 
 #include "attention/position/spe.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 static int is_image(const ll_attention_config *c) {
     return c->encoding.taps2 > 0;
@@ -39,6 +41,26 @@ static ll_status check(const ll_attention_config *c) {
         return ll_fail(LL_EINVAL, "attention: noise of %d x %d is too small for the image and the filter",
                        w->noise_rows, w->noise_cols);
     return ll_spe_check(c, "conv-spe");
+}
+
+static void init(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    const size_t n = ll_parameter_size(p);
+    const float root = (float)sqrt((double)ll_parameter_cols(p) / 2);
+    (void)c;
+    ll_uniform_fill(x, n, draw->seed, draw->stream, 0);
+    for (size_t i = 0; i < n; i++) x[i] /= root;
+}
+
+static int parameters(const ll_attention_config *c, ll_parameter *list) {
+    list[0] = (ll_parameter){LL_POSITION_PARAMETER(filter_q), .init = init};
+    list[1] = (ll_parameter){LL_POSITION_PARAMETER(filter_k), .init = init};
+    for (int i = 0; i < 2; i++) {
+        list[i].rank = is_image(c) ? 4 : 3, list[i].lead = 2;
+        list[i].shape[0] = c->H, list[i].shape[1] = c->D;
+        list[i].shape[2] = c->encoding.taps, list[i].shape[3] = c->encoding.taps2;
+    }
+    list[2] = ll_spe_gate_parameter(c);
+    return 3;
 }
 
 /* Rows of noise that one feature keeps: all, where it was given or belongs to an image; 0: drawn by need. */
@@ -123,7 +145,7 @@ static float *rows_at(const ll_premap_tile *t) {
     return work_of(t) + work_floats(t->b);
 }
 
-static size_t parameters(const ll_premap *b) {
+static size_t sums(const ll_premap *b) {
     return (size_t)b->c.D * (2 * taps_of(b) + 1);
 }
 
@@ -308,6 +330,7 @@ const ll_premap_kind ll_premap_conv = {
     .scratch = scratch,
     .longest = longest,
     .parameters = parameters,
+    .sums = sums,
     .cost = cost,
     .prepare = prepare,
     .forward = forward,

@@ -7,10 +7,27 @@
  * turned. No power of P is ever made. */
 #include <string.h>
 
-#include "attention/feature/feature_map.h"
+#include "attention/position/postmap.h"
 #include "base/memory.h"
 
-ll_status ll_orthogonal_create(ll_feature_map *map) {
+enum { MOST = 2048 };
+
+static ll_status check(const ll_attention_config *c) {
+    const int m = ll_feature_count(c);
+    if (m < 2 || m > MOST)
+        return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d", MOST, m);
+    if (!c->encoding.theta || !c->encoding.basis)
+        return ll_fail(LL_EINVAL, "attention: orthogonal needs its angles and their basis");
+    if (c->den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL, "attention: orthogonal has no divisor with the query's features; use another one");
+    if (c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX && c->feature_eps > 0 &&
+        !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL, "attention: orthogonal would turn the eps of features under a running maximum; use "
+                                  "eps 0");
+    return LL_OK;
+}
+
+static ll_status create(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, m = (size_t)map->features, ld = (size_t)map->ld, pairs = m / 2;
     map->basis = map->c.encoding.basis;
     map->basis_t = ll_alloc(H * m * ld, sizeof *map->basis_t);
@@ -22,9 +39,28 @@ ll_status ll_orthogonal_create(ll_feature_map *map) {
     return LL_OK;
 }
 
-void ll_orthogonal_apply(const ll_feature_map *map, const ll_kernels *k, int head, int back, int C, const float *in,
-                         float *out) {
-    const size_t m = (size_t)map->features, ld = (size_t)map->ld, h = (size_t)head;
-    const float *B = back ? map->basis + h * m * m : map->basis_t + h * m * ld;
-    k->gemm(C, (int)m, (int)m, in, ld, 1, B, back ? m : ld, out, ld, 0);
+static void forward(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                    const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
+    const int m = map->features;
+    const size_t ld = (size_t)map->ld;
+    (void)y, (void)epilogue;
+    k->gemm(C, m, m, in, ldi, 1, map->basis_t + (size_t)head * (size_t)m * ld, ld, out, ldo, 0);
+    ll_rotate_features(map, head, 0, C, x, out, ldo, out, ldo);
 }
+
+static void back(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                 const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
+    const size_t m = (size_t)map->features;
+    (void)y, (void)epilogue;
+    ll_rotate_features(map, head, 1, C, x, in, ldi, in, ldi);
+    k->gemm(C, map->features, map->features, in, ldi, 1, map->basis + (size_t)head * m * m, m, out, ldo, 0);
+}
+
+/* A product with the basis, and the rotations. */
+static double cost(const ll_feature_map *map) {
+    const double m = map->features;
+    return m * m + 2 * m;
+}
+
+const ll_postmap_kind ll_postmap_orthogonal = {
+    .rotates = 1, .check = check, .create = create, .cost = cost, .forward = forward, .back = back};

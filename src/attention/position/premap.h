@@ -4,6 +4,7 @@
 #define LL_PREMAP_H
 
 #include "attention/operator.h"
+#include "attention/parameter.h"
 
 enum { LL_PREMAP_TILE = 64 };
 
@@ -26,13 +27,14 @@ typedef struct ll_premap_kind {
     ll_status (*create)(ll_premap *b);                /* NULL: nothing to make; frees nothing on failure */
     void (*draw)(ll_premap *b);                       /* after a new seed; NULL: nothing drawn ahead */
     size_t (*scratch)(const ll_premap *b);            /* floats */
-    size_t (*parameters)(const ll_premap *b);         /* numbers that train, of a head */
+    int (*parameters)(const ll_attention_config *c, ll_parameter *list); /* that train; NULL: none */
+    size_t (*sums)(const ll_premap *b);               /* numbers that backward sums for a head */
     double (*cost)(const ll_premap *b);               /* multiply-adds of a query and a key of one head */
     int64_t (*longest)(const ll_premap *b);           /* sequence that it can encode; NULL: any */
     void (*prepare)(const ll_premap_tile *t);
     /* out (n, width), rows ldo apart, of in (n, D), rows `token` apart; n <= C */
     void (*forward)(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo);
-    /* din (n, D) is overwritten; sum (parameters) is added to */
+    /* din (n, D) is overwritten; sum (sums) is added to */
     void (*back)(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum);
     /* Adds the sums of a head to the gradients. */

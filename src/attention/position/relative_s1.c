@@ -26,6 +26,22 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* Periods from 1 to 64. */
+static void init_periods(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    const size_t n = ll_parameter_size(p);
+    (void)c, (void)draw;
+    for (size_t t = 0; t < n; t++) x[t] = (float)pow(64, -(double)t / (double)n);
+}
+
+static int parameters(const ll_attention_config *c, ll_parameter *list) {
+    const int scales = c->encoding.scales, pairs = scales * c->encoding.axes;
+    list[0] = (ll_parameter){LL_POSITION_PARAMETER(inv_freq), .rank = 1, .lead = 1, .shape = {scales}, .shared = 1,
+                             .init = init_periods};
+    list[1] = (ll_parameter){LL_POSITION_PARAMETER(alpha), .rank = 2, .lead = 1, .shape = {c->H, pairs}};
+    list[2] = (ll_parameter){LL_POSITION_PARAMETER(beta), .rank = 2, .lead = 1, .shape = {c->H, pairs}};
+    return 3;
+}
+
 static size_t pairs_of(const ll_premap *b) {
     return (size_t)b->c.encoding.scales * (size_t)b->c.encoding.axes;
 }
@@ -35,7 +51,7 @@ static int width(const ll_attention_config *c) {
 static size_t scratch(const ll_premap *b) {
     return 4 * LL_PREMAP_TILE * pairs_of(b);
 }
-static size_t parameters(const ll_premap *b) {
+static size_t sums(const ll_premap *b) {
     return 2 * pairs_of(b) + (size_t)b->c.encoding.scales;
 }
 
@@ -121,6 +137,7 @@ const ll_premap_kind ll_premap_s1 = {
     .width = width,
     .scratch = scratch,
     .parameters = parameters,
+    .sums = sums,
     .cost = cost,
     .prepare = prepare,
     .forward = forward,

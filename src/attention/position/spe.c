@@ -31,6 +31,10 @@ int ll_spe_width(const ll_attention_config *c) {
     return c->encoding.realizations;
 }
 
+ll_parameter ll_spe_gate_parameter(const ll_attention_config *c) {
+    return (ll_parameter){LL_POSITION_PARAMETER(gate), .rank = 2, .lead = 2, .shape = {c->H, c->D}};
+}
+
 void ll_spe_noise(const ll_premap *b, int head, int gate, float *to, size_t n, uint64_t first) {
     enum { WORDS = 256 };
     const uint32_t which = (uint32_t)head * 2 + (uint32_t)gate;
