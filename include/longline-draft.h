@@ -2,10 +2,10 @@
  * reads them as one block, which takes hardly longer than one token, as the weights are read once. Each drafted token x
  * is taken with probability min(1, p(x) / q(x)), p and q being what the large and the small model give. The first one
  * that is refused is replaced by a draw from max(0, p - q); after all of them the large model adds one of its own. The
- * text has the distribution of the large model alone. With temperature 0 it is the same text, to the last bit, as how
- * tokens are cut into blocks changes no bit of a stream. With other temperatures it is another draw.
+ * text has the distribution of the large model alone. With temperature 0 it is the same text: how tokens are cut into
+ * blocks changes no bit of a stream. With other temperatures it is another draw.
  *
- * What a stream has read cannot be taken back. So a block is read by a copy of the stream, in O(state); where a draft is
+ * What a stream has read cannot be taken back. So a copy of the stream reads a block, in O(state). Where a draft is
  * refused the copy is dropped, and the stream reads what was taken along with the next block.
  *
  *     ll_draft *draft;  int tokens[5], n;
@@ -30,8 +30,8 @@ LL_API void ll_draft_free(ll_draft *draft);
 LL_API void ll_draft_reset(ll_draft *draft);
 /* Reads n >= 1 tokens, of a prompt, in both models. Errors as ll_stream_feed; then it is to be reset. */
 LL_API LL_MUST_USE ll_status ll_draft_feed(ll_draft *draft, const int *tokens, int n);
-/* The next *n tokens: 1 to ahead + 1. A function of (models, tokens so far, ahead, sampling). LL_EINVAL before the first
- * token is fed. Where the small model's learned positions end, the large one goes on alone. */
+/* The next *n tokens: 1 to ahead + 1. A function of (models, tokens so far, ahead, sampling). LL_EINVAL before the
+ * first token is fed. Where the small model's learned positions end, the large one goes on alone. */
 LL_API LL_MUST_USE ll_status ll_draft_next(ll_draft *draft, const ll_sampling *how, int *tokens, int *n);
 
 typedef struct {

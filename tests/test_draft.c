@@ -58,7 +58,8 @@ static void test_greedy(void **state) {
                 drafted(d, &greedy, made, MOST);
                 for (int i = 0; i < MOST; i++)
                     if (made[i] != expected[i])
-                        fail_msg("{%s}, %d ahead: token %d is %d, alone %d", large_models[m], ahead, i, made[i], expected[i]);
+                        fail_msg("{%s}, %d ahead: token %d is %d, alone %d", large_models[m], ahead, i, made[i],
+                                 expected[i]);
                 const ll_draft_counts n = ll_draft_count(d);
                 assert_true(n.drafted == n.blocks * ahead && n.bytes > 0);
                 if (self) assert_true(n.taken == n.drafted);
@@ -197,7 +198,8 @@ static void test_ends(void **state) {
 static void test_refused(void **state) {
     (void)state;
     ll_model *large = tiny_model(large_models[0]), *other = tiny_model("model.vocab=12 attention.kernel=relu");
-    ll_model *pair = tiny_model("model.task=seq2seq attention.kernel=relu"), *classes = tiny_model("model.task=classify");
+    ll_model *pair = tiny_model("model.task=seq2seq attention.kernel=relu");
+    ll_model *classes = tiny_model("model.task=classify");
     ll_draft *d = NULL;
     int tokens[LL_DRAFT_MOST + 1], n;
     assert_int_equal(ll_draft_create(&d, large, other, 4, 11), LL_EINVAL);

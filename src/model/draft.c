@@ -1,5 +1,5 @@
-/* A small model drafts, a large one checks a block (longline-draft.h). Each model has a stream that stands at or before the
- * end of the text; `behind` tokens at the end are yet to be read by it. A copy of it goes ahead. */
+/* A small model drafts, a large one checks a block (longline-draft.h). Each model has a stream that stands at or before
+ * the end of the text; it has yet to read the last `behind` tokens. A copy of it goes ahead. */
 #include <string.h>
 
 #include "base/float_mode.h"

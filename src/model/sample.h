@@ -4,8 +4,8 @@
 
 #include "longline/model.h"
 
-/* Makes weights of logits (V): what a draw is proportional to. Gives their sum. With temperature 0 the most likely token
- * has all the weight. */
+/* Makes weights of logits (V): what a draw is proportional to. Gives their sum. With temperature 0 the most likely
+ * token has all the weight. */
 double ll_sample_weights(float *x, int V, const ll_sampling *how);
 /* The token at the share u in [0, 1) of weights (V) whose sum is `total`. */
 int ll_sample_at(const float *weights, int V, double total, double u);
