@@ -54,7 +54,7 @@ static inline void check_tensor(oracle_model *o, const char *keys, const ll_para
     }
     got[count] = (float)largest; /* errors count in units of the largest element */
     expected[count] = largest;
-    char what[300];
+    char what[600];
     snprintf(what, sizeof what, "%s of {%s}", p->name, keys);
     check_close(what, count + 1, got, expected, 2e-4);
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# What pages and comments name as code exists: targets of make, commands of the program, keys of recipes. Code is what stands
-# between backticks, and in pages also blocks. Prints what does not exist: tests/names.sh BUILD FILE...
+# What pages and comments name as code exists: targets of make, commands of the program, keys of recipes, files. Code stands
+# between backticks, and in pages also in blocks. Prints what does not exist: tests/names.sh BUILD FILE...
 set -u
 build=$1
 shift
@@ -19,10 +19,20 @@ shift
             text = substr(text, RSTART + RLENGTH)
         }
     }
+    function check_file(text, name) {
+        while (match(text, "(^|[ (])(src|lab|cli|tests|include|docs|recipes|bench|examples|python|packaging)/[a-z0-9_./-]+")) {
+            name = substr(text, RSTART, RLENGTH)
+            text = substr(text, RSTART + RLENGTH)
+            sub(/^[ (]/, "", name)
+            if (text ~ /^[A-Z]/ || seen[FILENAME, name]++) continue
+            if (system("test -e " name)) print FILENAME ": there is no file " name
+        }
+    }
     function code(text) {
         gsub(/data make/, "", text)
         check("target", text, "(^|[ (])make( -[^ ]+| [A-Z]+=[^ ]*)* [a-z][a-z0-9-]*")
         check("command", text, "(^|[ (/])longline [a-z]+")
+        if (text !~ /[*<]/ && FILENAME !~ /CHANGELOG/) check_file(text) # which names what is gone, too
         check("key", text, "--set [a-z]+\\.[a-z0-9-]+")
         if (match(text, "^(model|attention|position|train|data|dist)\\.[a-z][a-z0-9-]* = ")) {
             sub(/ = .*/, "", text)

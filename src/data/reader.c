@@ -141,6 +141,8 @@ int64_t ll_reader_size(const ll_reader *reader) {
     return reader->size;
 }
 
+int ll_reader_channels(const ll_reader *reader) { return reader->channels; }
+
 void ll_reader_image(const ll_reader *reader, int *width, int *height) {
     *width = reader->width;
     *height = reader->height;

@@ -11,6 +11,7 @@
  *   listops.c  lists and operations        retrieval.c   pairs of texts with classes
  *   examples.c rows of such texts          cifar.c       CIFAR-10
  *   image.c    rows of images              resize.c      images of another size
+ *   colours.c  gray and colours
  *   png_read.c gray pixels of PNG          pathfinder_png.c folders of PNG files
  *   pairs.c    source TAB target           toy.c         copy and reverse
  *   music.c    MIDI files                  corpus.c      bytes of files, mapped or read
@@ -49,6 +50,7 @@ struct ll_reader {
     const ll_format *format;
     int task, B, T, vocab, classes;
     int width, height;     /* of images; else 0 and 0 */
+    int channels;          /* numbers of a pixel */
     int examples;          /* a shuffled pass through `size` examples; else windows of one text of `size` tokens */
     int endless;           /* examples are generated and never repeat */
     int64_t size;          /* tokens of text, or examples, of this split */

@@ -1,4 +1,4 @@
-# A run as a user makes it, wrongly, interrupted, and gone on with; and what can be done with its model.
+# A run: wrong usage, interrupted, resumed; and what can be done with its model.
 small_text
 recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
@@ -68,7 +68,7 @@ out "^train.steps=400$"
 t 0 "$longline" train --resume straight --set train.steps=40
 out "^train.steps=40$"
 
-# Removed while it trains: said at once, and a whole run again.
+# The folder is removed during training. This is reported at once, and the run is whole again.
 last="train, its folder removed"
 cp -r straight removed
 rm -f out err
