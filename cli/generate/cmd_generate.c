@@ -64,9 +64,9 @@ static int feed_block(const uint8_t *bytes, size_t n, void *arg) {
 
 /* Prints the prompt again as its tokens read it, if that differs from the given text, or if only a part was used. */
 static void echo_tokens(ll_text_output *s) {
-    for (size_t i = 0; i < s->heard_n; i++) {
+    for (size_t i = 0; i < s->token_count; i++) {
         size_t size;
-        const char *text = ll_tokenizer_text(s->tokenizer, s->heard[i], &size);
+        const char *text = ll_tokenizer_text(s->tokenizer, s->tokens[i], &size);
         fwrite(text, 1, size, stdout);
     }
     s->keeps = 0;
@@ -77,7 +77,8 @@ static int feed_prompt(ll_text_output *s) {
     if (prompt) status = feed_and_echo(s, (const uint8_t *)prompt, strlen(prompt));
     if (status) return ll_failed(status, NULL);
     feeding file = {s, -1};
-    const int code = prompt_file ? ll_read_blocks(prompt_file, s->tells ? "prompt read" : NULL, feed_block, &file) : -1;
+    const char *what = s->reports ? "prompt read" : NULL;
+    const int code = prompt_file ? ll_read_blocks(prompt_file, what, feed_block, &file) : -1;
     if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
     status = ll_text_output_flush(s);
     if (echo && s->keeps && !midi_path) echo_tokens(s);
@@ -122,7 +123,7 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     const int music = ll_text_output_is_music(s);
     if (midi_path && !music) return ll_usage("--out writes music, and this model does not");
     s->most = prompt_tokens;
-    s->tells = !echo || !isatty(STDOUT_FILENO);
+    s->reports = !echo || !isatty(STDOUT_FILENO);
     s->keeps = midi_path || (echo && !s->bytes && (music || prompt_tokens));
     if (save_state) signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the text, not the state */
     if (save_state || midi_path) ll_stop_on_signals(0, "saving", "nothing was saved");

@@ -25,21 +25,21 @@ void ll_text_output_free(ll_text_output *s) {
     ll_tokenizer_free(s->tokenizer);
     free(s->logits);
     free(s->text);
-    free(s->heard);
+    free(s->tokens);
     *s = (ll_text_output){0};
 }
 
 static ll_status keep(ll_text_output *s, const int *tokens, size_t n) {
     if (!s->keeps) return LL_OK;
-    if (s->heard_capacity - s->heard_n < n) {
-        const size_t capacity = 2 * (s->heard_n + n);
-        int *heard = realloc(s->heard, capacity * sizeof *heard);
-        if (!heard) return LL_ENOMEM;
-        s->heard = heard;
-        s->heard_capacity = capacity;
+    if (s->token_capacity - s->token_count < n) {
+        const size_t capacity = 2 * (s->token_count + n);
+        int *grown = realloc(s->tokens, capacity * sizeof *grown);
+        if (!grown) return LL_ENOMEM;
+        s->tokens = grown;
+        s->token_capacity = capacity;
     }
-    memcpy(s->heard + s->heard_n, tokens, n * sizeof *tokens);
-    s->heard_n += n;
+    memcpy(s->tokens + s->token_count, tokens, n * sizeof *tokens);
+    s->token_count += n;
     return LL_OK;
 }
 
@@ -48,13 +48,13 @@ static ll_status feed_tokens(ll_text_output *s, const int *tokens, size_t n) {
     if (s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
     s->fed += (int64_t)n;
     ll_status status = keep(s, tokens, n);
-    ll_progress_line teller = ll_progress_of(LL_PROGRESS_COUNT, "tokens read");
+    ll_progress_line progress = ll_progress_of(LL_PROGRESS_COUNT, "tokens read");
     for (size_t i = 0, m; i < n && !status; i += m) {
         m = n - i < TOGETHER ? n - i : TOGETHER;
         status = ll_stream_feed(s->stream, tokens + i, (int)m, s->logits);
-        if (s->tells && n > LL_BLOCK) ll_progress_report((int64_t)(i + m), (int64_t)n, &teller);
+        if (s->reports && n > LL_BLOCK) ll_progress_report((int64_t)(i + m), (int64_t)n, &progress);
     }
-    ll_progress_end(&teller);
+    ll_progress_end(&progress);
     return status;
 }
 

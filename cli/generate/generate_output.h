@@ -16,10 +16,10 @@ typedef struct {
     char *text;    /* else: the text so far, until ll_text_output_flush makes tokens of it */
     size_t size, capacity;
     int64_t most, fed; /* most tokens to feed (0: all of them), and the number fed */
-    int tells;         /* reports progress if a text is longer than a block of a file */
+    int reports;         /* reports progress if a text is longer than a block of a file */
     int keeps;         /* keeps the tokens of prompt and output: */
-    int *heard;
-    size_t heard_n, heard_capacity;
+    int *tokens;
+    size_t token_count, token_capacity;
 } ll_text_output;
 
 /* -1; or, after printing why, the exit code: for a model that does not generate. The model must outlive it. state: a

@@ -78,7 +78,7 @@ static const struct {
 };
 
 /* A part that cannot be shown leaves a note. Failures of the page (memory, disk) end it. */
-static void tell(ll_html *h, ll_status status) {
+static void write_failure(ll_html *h, ll_status status) {
     if (status == LL_ENOMEM)
         ll_html_fail(h, status);
     else if (status && !h->status)
@@ -112,12 +112,12 @@ static void write_parts(ll_study *s, pace *p) {
     const ll_status missing = open_study(s);
     if (missing) {
         ll_html_section(s->h, "data", "Held-out data");
-        tell(s->h, missing);
+        write_failure(s->h, missing);
     }
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !s->h->status; i++) {
         if (!parts[i].applies(s->c) || (missing && parts[i].needs_data)) continue;
         ll_html_section(s->h, parts[i].id, parts[i].title);
-        tell(s->h, parts[i].write(s));
+        write_failure(s->h, parts[i].write(s));
         next_part(s->h, p);
     }
     close_study(s);

@@ -140,15 +140,16 @@ static ll_status check_seq2seq(const ll_model_config *c) {
 /* The approximate operators. */
 static ll_status check_approximate(const ll_model_config *c) {
     const int cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
+    const int tokens = ll_config_tokens(c);
     if (c->attention.kernel == LL_KERNEL_REFORMER && c->attention.buckets % 2)
         return ll_fail(LL_EINVAL,
                        "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",
                        c->attention.buckets);
-    if (c->attention.kernel == LL_KERNEL_LINFORMER && c->length + cls_tokens > c->attention.linformer_length)
+    if (c->attention.kernel == LL_KERNEL_LINFORMER && tokens + cls_tokens > c->attention.linformer_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d%s is beyond attention.max-length = %d of linformer; "
                        "raise it",
-                       c->length, cls_tokens ? " and the token in front" : "", c->attention.linformer_length);
+                       tokens, cls_tokens ? " and the token in front" : "", c->attention.linformer_length);
     return LL_OK;
 }
 
@@ -258,13 +259,14 @@ static ll_status check_relative_s2(const ll_model_config *c) {
 }
 
 static ll_status check_learned(const ll_model_config *c) {
-    if (c->position.offset >= c->position.max_length)
+    const int tokens = ll_config_tokens(c);
+    if (ll_position_learned(&c->position) < 1)
         return ll_fail(LL_EINVAL, "position.offset = %d leaves nothing of position.max-length = %d; make it smaller",
                        c->position.offset, c->position.max_length);
-    if (c->length > ll_position_learned(&c->position))
+    if (tokens > ll_position_learned(&c->position))
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
-                       c->length, ll_position_learned(&c->position));
+                       tokens, ll_position_learned(&c->position));
     return LL_OK;
 }
 
@@ -339,6 +341,7 @@ static ll_status check_state(const ll_model_config *c) {
 ll_status ll_model_check(const ll_model_config *c) {
     ll_status status = check_model(c);
     if (!status) status = ll_check_imported(c);
+    if (!status) status = ll_check_image(c);
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);

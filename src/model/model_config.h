@@ -58,9 +58,22 @@ int ll_config_projection(const ll_model_config *c);
 int ll_config_features(const ll_model_config *c);
 int ll_config_rows(const ll_model_config *c);
 
+/* config_image.c. Tokens in a row and a column of an image: pixels or patches. Numbers of the data in an image. What
+ * patches subtract from pixels of 0 to 1, and divide them by. */
+enum { LL_CHANNELS = 3 };
+int ll_config_grid_width(const ll_model_config *c);
+int ll_config_grid_height(const ll_model_config *c);
+/* Tokens of the longest sequence of training, without a CLS token. */
+int ll_config_tokens(const ll_model_config *c);
+int64_t ll_config_image_numbers(const ll_model_config *c);
+LL_MUST_USE ll_status ll_config_pixels(const ll_model_config *c, double mean[LL_CHANNELS],
+                                       double deviation[LL_CHANNELS]);
+
 /* Checks what no single key can: that heads divide the width, that causal tasks have no 2-D positions, ... */
 LL_MUST_USE ll_status ll_model_check(const ll_model_config *c);
 /* imported_check.c: which tasks and kernels go with the keys of imported models. */
 LL_MUST_USE ll_status ll_check_imported(const ll_model_config *c);
+/* config_image.c: which settings go with images. */
+LL_MUST_USE ll_status ll_check_image(const ll_model_config *c);
 
 #endif

@@ -10,7 +10,9 @@
  *   head_norm.c           what heads give, normalised
  *   carry.c               states that windows hand on in training
  *   chunks.c              sequences that go through the network in chunks; chunk_states.c keeps their states
- *   embed.c               tokens to vectors, and back
+ *   embed.c               what enters a stack, and back
+ *   embed_tokens.c        vectors of tokens
+ *   embed_patches.c       vectors of an image's patches
  *   output_head.c         vectors to logits, loss, back
  *   head_transform.c      the layer before the output layer
  *   pair.c                two texts side by side
@@ -102,7 +104,7 @@ struct ll_model {
     int key_heads;  /* heads of projected keys and values: heads, or model.kv-heads */
     int cls_tokens; /* CLS tokens before the caller's tokens: 1 with pool = first, else 0 */
     struct {        /* indices of tensors in the table; -1: the model has none */
-        int embedding, first, match, head, head_bias, transform, types;
+        int embedding, patch, first, match, head, head_bias, transform, types;
         int operators; /* the first parameter of an operator: of its position or kernel */
     } at;
 };

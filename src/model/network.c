@@ -36,12 +36,12 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     run.stack = ws->stack;
     run.source = x->source;
     run.S = x->S;
-    run.T = x->T + m->cls_tokens;
+    run.T = ll_model_rows(m, x->T);
     run.rows = (size_t)run.B * (size_t)run.T;
     run.first = x->first;
     run.position = ll_shared_offset(ws->shared, x->T);
     assert(run.B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
-    for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->cls_tokens;
+    for (int b = 0; b < run.B; b++) ws->lengths[b] = ll_model_rows(m, x->lengths ? x->lengths[b] : x->T);
     run.lengths = ws->lengths;
     if (ws->position) run.segments = find_documents(&run);
     ll_workspace *source = ws->source;
@@ -185,6 +185,9 @@ ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengt
     for (int b = 0; b < B; b++) {
         const int n = lengths ? lengths[b] : T;
         if (n < 0 || n > T) return ll_fail(LL_EINVAL, "length %d of sequence %d is not in 0..%d", n, b, T);
+        if (m->c->model.patch && n != T)
+            return ll_fail(LL_EINVAL, "length %d of image %d: a model of patches reads whole images of %d numbers", n,
+                           b, T);
         for (int t = 0; t < n; t++) {
             const int token = tokens[(size_t)b * (size_t)T + (size_t)t];
             if (token < 0 || token >= m->c->model.vocab)

@@ -111,6 +111,7 @@ struct ll_workspace {
     float *grouped;                   /* (chunk, keys or values of the projected heads), with kv-heads */
     float *transform[4];              /* (chunk, C) of head_transform.c: u, act(u), its norm, their gradients */
     float *token_scale;               /* (B) model.mask-token: factors of token vectors */
+    float *pixels;                    /* (chunk, numbers of a patch) with model.patch */
     int *type;                        /* (rows) types of tokens, or NULL: all have the first type */
     float *heads;                     /* (chunk, H E) normalised output of attention, or NULL */
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
@@ -177,6 +178,9 @@ enum { LL_PREFIX = 40 };
 void ll_operator_prefix(const ll_model *model, int op, char prefix[LL_PREFIX]);
 /* The encoder's run that belongs to this run of the decoder. */
 ll_batch_run ll_source_run(const ll_batch_run *run);
+
+/* ---- param_at.c ---- */
+
 
 /* ---- params.c ---- */
 
@@ -294,6 +298,8 @@ void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y);
 
 /* (count, C) position vectors for positions first, first + 1, ... */
 void ll_sinus(float *out, int count, int C, int64_t first, double amplitude);
+/* Rows of a sequence of T numbers, its CLS token included. */
+int ll_model_rows(const ll_model *model, int T);
 void ll_embed(const ll_batch_run *run);
 /* From ws->d to the gradients of embedding, positions and their norm; ws->d is overwritten. */
 void ll_embed_back(const ll_batch_run *run);

@@ -38,9 +38,9 @@ static int *tensor_of(const ll_model *m, int op, int i) {
     return &m->operator_tensor[op * LL_OPERATOR_TENSORS + i];
 }
 
-static int add(ll_model *m, const char *prefix, const char *room, const ll_parameter *p, int decay) {
+static int add(ll_model *m, const char *prefix, const char *part, const ll_parameter *p, int decay) {
     char name[64];
-    snprintf(name, sizeof name, "%s%s.%s", prefix, room, p->name);
+    snprintf(name, sizeof name, "%s%s.%s", prefix, part, p->name);
     return ll_param_add(m, name, ll_parameter_rows(p), ll_parameter_cols(p), decay);
 }
 
@@ -105,7 +105,9 @@ void ll_operator_params_config(const ll_model *m, int op, ll_attention_config *a
     const ll_mechanism_row *row = ll_position_row((int)a->position);
     const int image = row->about.length == LL_LENGTH_IMAGE;
     if (image || row->has & LL_IMAGE) a->before = m->cls_tokens;
-    if (ll_position_is_image(&m->c->position)) a->width = m->c->position.width, a->height = m->c->position.height;
+    if (!ll_position_is_image(&m->c->position)) return;
+    a->width = ll_config_grid_width(m->c);
+    a->height = ll_config_grid_height(m->c);
 }
 
 void ll_operator_params_gradients(const ll_model *m, int op, float *grad, ll_attention_call *call) {

@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/network.h"
+#include "model/embedding.h"
 
 static int add_norm(ll_model *m, const char *prefix, const char *name) {
     char text[64];
@@ -101,9 +101,9 @@ static void add_stack(ll_model *m, ll_stack *stack) {
 static void add_all(ll_model *m) {
     const ll_model_config *c = m->c;
     const int classify = !ll_task_per_token(c->model.task), match = c->model.task == LL_TASK_MATCH;
-    m->at.embedding = ll_param_add(m, "embedding.weight", c->model.vocab, c->model.width, 1);
-    m->at.first = m->at.match = m->at.head = m->at.head_bias = m->at.transform = m->at.types = -1;
-    if (c->model.token_types) m->at.types = ll_param_add(m, "embedding.type", c->model.token_types, c->model.width, 0);
+    m->at.embedding = m->at.patch = m->at.types = -1;
+    m->at.first = m->at.match = m->at.head = m->at.head_bias = m->at.transform = -1;
+    ll_embedding_of(c)->plan(m);
     for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
     if (match) {
         m->at.match = ll_param_add(m, "head.in.weight", 4 * c->model.width, c->model.ff, 1);
@@ -158,9 +158,10 @@ static double estimate(const ll_model_config *c, double queries, double values) 
                  blocks = c->model.task == LL_TASK_SEQ2SEQ
                               ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
                               : c->model.layers;
+    const double patch = (double)c->model.patch * c->model.patch * c->model.channels;
     const double match = c->model.task == LL_TASK_MATCH ? (4.0 * c->model.width + c->model.classes) * c->model.ff : 0;
     return match + blocks * (block + operator_floats(c)) +
-           c->model.width * (2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes +
+           c->model.width * (patch + 2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes +
                              2.0 * c->position.max_length);
 }
 

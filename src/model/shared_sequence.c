@@ -28,7 +28,7 @@ struct ll_shared {
     ll_sharing how;
     int layers, causal;
     size_t floats; /* floats of one state, the largest of all layers */
-    size_t room;   /* floats of the states of a batch */
+    size_t capacity;   /* floats of the states of a batch */
     layer_state *layer;
     float *gradient[2];
     ll_ring *ring; /* softmax: in place of all states */
@@ -54,11 +54,11 @@ static ll_status check_model(const ll_model *m) {
 
 /* The memory of one layer; kept if training goes back through it. own: it does not share that of the first layer. */
 static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep, int own) {
-    l->in = ll_alloc(s->room, sizeof(float));
-    l->out = ll_alloc(s->room, sizeof(float));
+    l->in = ll_alloc(s->capacity, sizeof(float));
+    l->out = ll_alloc(s->capacity, sizeof(float));
     if (!l->in || !l->out) return LL_ENOMEM;
     if (s->causal) return LL_OK;
-    l->all = ll_alloc(s->room, sizeof(float));
+    l->all = ll_alloc(s->capacity, sizeof(float));
     if (!own) l->keys = s->layer->keys, l->queries = s->layer->queries;
     const ll_attention_call keys = {.B = B, .S = T}, queries = {.B = B, .T = T};
     if (keep && own) l->keys = ll_alloc(ll_attention_saved(l->op, &keys), sizeof(float));
@@ -73,11 +73,11 @@ static ll_status make_states(ll_shared *s, const ll_workspace *ws) {
         status = ll_attention_state_floats(s->layer[i].op, &floats);
         if (floats > s->floats) s->floats = floats;
     }
-    s->room = s->floats * (size_t)ws->B;
+    s->capacity = s->floats * (size_t)ws->B;
     for (int i = 0; i < s->layers && !status; i++)
         status = make_layer(s, &s->layer[i], ws->B, ws->T, ws->mode == LL_TRAIN, ws->keeps || !i);
     for (int i = 0; i < 2 && !status; i++)
-        if (!(s->gradient[i] = ll_alloc(s->room, sizeof(float)))) status = LL_ENOMEM;
+        if (!(s->gradient[i] = ll_alloc(s->capacity, sizeof(float)))) status = LL_ENOMEM;
     return status;
 }
 

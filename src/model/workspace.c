@@ -5,6 +5,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/chunks.h"
+#include "model/embedding.h"
 #include "model/mechanism.h"
 #include "model/shared_sequence.h"
 
@@ -94,13 +95,14 @@ static void plan_match(ll_workspace *ws, ll_arena *p, size_t chunk) {
 static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
     const int C = m->c->model.width,
-              dims[] = {m->values,        m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
-                        m->queries,       m->keys,        ll_head_width(m),
-                        m->c->model.heads};
+              patch = m->at.patch < 0 ? 0 : m->param[m->at.patch].rows,
+              dims[] = {m->values,  m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
+                        patch,      m->queries,     m->keys,
+                        ll_head_width(m), m->c->model.heads};
     int deepest = 0, widest = 0; /* the input: queries, keys, gate */
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         if (dims[i] > widest) widest = dims[i];
-        if (dims[i] > deepest && i < 3) deepest = dims[i];
+        if (dims[i] > deepest && i < 4) deepest = dims[i];
     }
     const int most = widest > rows ? widest : rows;
     return ws->mode == LL_TRAIN ? ll_gemm_scratch(most, widest, most) : ll_gemm_scratch(rows, widest, deepest);
@@ -119,6 +121,7 @@ static void plan_chunk(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk)
     ws->grouped = c->model.kv_heads ? take(p, chunk, own) : NULL;
     for (int i = 0; i < 4; i++) ws->transform[i] = m->at.transform >= 0 ? take(p, chunk, C) : NULL;
     ws->token_scale = c->model.mask_token >= 0 ? take(p, B, 1) : NULL;
+    ws->pixels = c->model.patch ? take(p, chunk, (size_t)ll_embedding_of(c)->numbers(c)) : NULL;
     ws->type = c->model.type_separator >= 0 ? (int *)take(p, B, (size_t)ws->T) : NULL;
     ws->input = take(p, chunk, C);
     ws->output = take(p, chunk, C);
@@ -169,15 +172,18 @@ static size_t lay_out(ll_workspace *ws, float *base) {
 static ll_status check(const ll_model *m, int B, int T, int mode) {
     const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (mode != LL_STREAM && T > ll_position_limit(&c->position))
-        return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
-                       (int)ll_position_limit(&c->position));
-    if (ll_kernel_row(c->attention.kernel)->about.length == LL_LENGTH_TABLE &&
-        (int64_t)T + m->cls_tokens > c->attention.linformer_length)
-        return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
-                       T + m->cls_tokens, c->attention.linformer_length);
+    if (c->model.patch && T != ll_config_image_numbers(c))
+        return ll_fail(LL_EINVAL, "%d numbers, and the model reads images of %d x %d pixels with %d channels", T,
+                       c->position.width, c->position.height, c->model.channels);
+    const int64_t rows = (int64_t)T / ll_embedding_of(c)->numbers(c) + m->cls_tokens, tokens = rows - m->cls_tokens;
+    if (mode != LL_STREAM && tokens > ll_position_limit(&c->position))
+        return ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
+                       (long long)tokens, (int)ll_position_limit(&c->position));
+    if (ll_kernel_row(c->attention.kernel)->about.length == LL_LENGTH_TABLE && rows > c->attention.linformer_length)
+        return ll_fail(LL_EINVAL, "%lld tokens, but the model's linformer ends at %d (attention.max-length)",
+                       (long long)rows, c->attention.linformer_length);
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
-    if (T == INT_MAX || (double)B * T * row * (m->operators + 1.0) > 1e15)
+    if (T == INT_MAX || (double)B * (double)rows * row * (m->operators + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
     return LL_OK;
 }
@@ -201,7 +207,7 @@ static ll_status plan(ll_workspace **out, const ll_model *m, const ll_stack *sta
     if (status) return status;
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
     if (!ws) return LL_ENOMEM;
-    *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = T + m->cls_tokens};
+    *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = ll_model_rows(m, T)};
     ws->keeps = mode == LL_TRAIN && !m->c->recompute;
     status = take_lists(ws);
     if (!status && S) status = plan(&ws->source, m, &m->stack[0], B, S, 0, mode);

@@ -126,7 +126,7 @@ typedef struct {
     ll_workspace *ws;
     const ll_reader *reader;
     ll_batch *b;
-    int room;                /* examples of b */
+    int capacity;        /* examples of b */
     const ll_shards *shards; /* if ranks share sequences, else NULL: each rank has whole ones */
     ll_batch *part;          /* ... and this rank's part of b */
     float *each; /* losses of a batch, for rank 0; NULL with one rank */

@@ -1,5 +1,4 @@
-# longline attend: cases that are there, and wrong ones. Whether the numbers are right is the matter of
-# the test programs.
+# longline attend with files that exist, and with wrong ones. Test programs check the numbers.
 shared=${LL_SHARED:-$root/../shared}
 golden=$shared/golden
 if [ ! -d "$golden" ]; then

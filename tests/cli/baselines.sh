@@ -1,5 +1,5 @@
-# The kernels that papers compare with: trained a few steps on the demo's text, evaluated, and where they are causal
-# and stream, generating; and how they refuse what they cannot do.
+# The approximate kernels that papers compare with: trained for a few steps on the demo's text and evaluated. Those that
+# are causal and can stream also generate. What they cannot do is refused.
 tiny="--set data.format=demo --set model.layers=2 --set model.width=16 --set model.heads=2 --set model.ff=16
 --set attention.query-multiple=1 --set position.type=none --set position.decay=none --set train.length=64
 --set train.batch=2 --set train.steps=6 --set train.warmup=2 --set train.eval-batches=2"

@@ -1,4 +1,4 @@
-# Data sets: listed, drawn, checked, fetched from a server of our own where there is Python for one.
+# Data sets are listed, generated, checked, and fetched from a server in this script, if Python is installed.
 t 0 "$longline" data list
 out "^mnist$"
 out "sha256 440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609"
@@ -15,7 +15,7 @@ t 0 "$longline" train "$root/recipes/lra/pathfinder.ini" --out run --set data.re
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=again.tsv --set data.test= --out lists \
     --set train.length=100 --set train.batch=4 --set train.steps=2 --set train.warmup=1 --set model.width=16
 loss=$(value train.valid_loss)
-# What takes long is told after two seconds, and leaves nothing where it is stopped.
+# What takes longer than two seconds reports its progress, and leaves no file if it is stopped.
 told "^many.tsv: [0-9]+ of 2000000000, eta [0-9:?]+$" "$longline" data make listops --out many.tsv --count 2000000000
 check "SIGTERM ends the drawing with exit code 1" test $code -eq 1
 err "stopped on request"

@@ -1,4 +1,4 @@
-# The demo, shortened to a few seconds: it does all that the long one does.
+# The demo, shortened to a few seconds, with all its parts.
 t 0 "$longline" demo --minutes 0.1
 for key in bits_per_byte bigram_bits_per_byte train_tokens_per_second generate_tokens_per_second; do
     out "^demo.$key=[0-9.]+$"

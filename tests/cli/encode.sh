@@ -1,4 +1,4 @@
-# Embeddings of sequences: to standard output and to files that are whole or not there.
+# Embeddings of sequences, on standard output and in files that are whole or absent.
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small --set model.layers=2
@@ -43,7 +43,7 @@ t 0 "$longline" encode $model lines --pool all -o vectors.safetensors
 check "safetensors: rows of every sequence" grep -q '"rows":{"dtype":"I32","shape":\[40\]' vectors.safetensors
 check "nothing is left beside them" test -z "$(find . -name '*.tmp-*' -o -name '*.part*')"
 
-# Wrong input leaves no file, and keeps the one that was there.
+# Wrong input leaves no new file, and keeps an old one.
 printf '{"text": "a"}\n{"txt": "a"}\n' >wrong
 t 2 "$longline" encode $model wrong -o new.npy
 err "wrong: line 2: "
@@ -59,7 +59,7 @@ refused "missing" "$longline" encode $model missing -o new.npy
 t 1 "$longline" encode $model lines -o no/where.npy
 err "no/where.npy"
 
-# Ctrl-C takes the half file away.
+# Ctrl-C removes the unfinished file.
 last="encode -o new.npy, interrupted"
 mkfifo in
 "$longline" encode $model in -o new.npy >out 2>err &
@@ -77,8 +77,8 @@ check "a signal ends it" test $? -eq 1
 err "interrupted after [0-9]+ sequences"
 check "and nothing is left" test -z "$(find . -name 'new.npy*')"
 
-# Progress within one long text, in a model of one layer, so that parts of a layer count; and in an evaluation. Both can be
-# stopped.
+# Progress is reported within one long text and in an evaluation, and both can be stopped. The model has one layer, so
+# the progress is that of parts of a layer.
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --out slow --set train.steps=1 --set model.layers=1
 head -c 500000 /dev/zero >zeros

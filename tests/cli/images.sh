@@ -1,4 +1,4 @@
-# A classifier of images as a user trains it: idx files, plain and gzipped, and wrong ones.
+# A classifier of images: idx files, plain and compressed, and wrong ones.
 small_images
 t 0 "$longline" train images.ini --out run
 out "^train.valid_accuracy=[0-9.]+$"

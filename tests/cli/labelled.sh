@@ -1,4 +1,4 @@
-# Texts with classes as a user trains on them: a table, the same as CSV, the same as a folder.
+# Texts with classes: a table, the same as CSV, and the same as a folder.
 mkdir -p films/neg films/pos films/unsup
 i=0
 while [ $i -lt 40 ]; do

@@ -1,4 +1,4 @@
-# Proteins as a user trains on them: masked and causal, in several files, and files that are none.
+# Proteins: masked and causal models, several files, and wrong files.
 awk 'BEGIN {for (i = 0; i < 60; i++) {print ">p" i " made up"; s = ""; for (j = 0; j < 30 + i; j++)
     s = s substr("ACDEFGHIKLMNPQRSTVWY", 1 + (i * j * j + j) % 20, 1); print s}}' >some.fasta
 printf '>q\nMKVLAMKVLAMKVLA\n' | gzip >more.fasta.gz

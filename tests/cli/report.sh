@@ -1,4 +1,4 @@
-# The page of a run, of runs side by side, wrong usage; and, where Chromium is installed, the pages as a reader has them.
+# The page of a run and of several runs, wrong usage; and, where Chromium is installed, the pages as a reader sees them.
 small_text
 recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
@@ -63,13 +63,13 @@ if [ -w /dev/full ]; then
     "$longline" report one >/dev/full 2>err
     check "a result to a full disk is a failure" test $? -eq 1
 fi
-# A report that cannot be written stops no run.
+# A report that cannot be written does not stop the run.
 mkdir -p stuck
 : >stuck/figures
 t 0 run --out stuck
 err "no report: .*figures"
 check "the model is there" test -s stuck/best.safetensors
-# Data that are gone.
+# The data no longer exist.
 cp text.txt gone.txt
 t 0 run --out lost --data gone.txt
 rm gone.txt
@@ -115,7 +115,7 @@ if [ -z "$browser" ]; then
     echo "    (no chromium here: the pages are not opened; apt-get install chromium)"
     [ -z "${LL_NEED_BROWSER:-}" ] || fail "chromium is needed here (LL_NEED_BROWSER)"
 fi
-# open FILE FLAG...: its elements into `dom`, what went wrong into `log`.
+# open FILE FLAG...: writes the page's elements into `dom` and errors into `log`.
 open() {
     file=$1
     shift
@@ -126,8 +126,8 @@ open() {
         --user-data-dir="$PWD/profile" --enable-logging=stderr --window-size=1300,900 --virtual-time-budget=5000 \
         --allow-file-access-from-files "$@" --dump-dom "file://$PWD/$file" >dom 2>log
 }
-# A page as it is: nothing to complain of. Then with a script inside, which it would not let run by itself, in frames
-# as wide as a screen and as a phone (windows have a least width).
+# First the page itself must give no error. Then a script is put inside, which the page itself would not allow, and the
+# page is shown in frames as wide as a screen and as a phone, because windows have a smallest width.
 look() {
     page=$1 figures=$2
     open "$page"
@@ -155,7 +155,7 @@ if [ -n "$browser" ]; then
     look systems/table.html 2
 fi
 
-# A page that takes long tells how far it is.
+# A page that takes long reports its progress.
 # shellcheck disable=SC2086
 t 0 run --out slow --set train.report=off --set model.width=512 --set model.layers=4 --set train.length=1024 \
     --set train.batch=1 --set train.steps=1 --set train.warmup=1 --set train.eval-batches=1

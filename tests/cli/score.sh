@@ -1,4 +1,4 @@
-# What a model thinks of sequences: lines, JSONL, FASTA, whole files; in order, batched or alone, short or long.
+# Log-probabilities of sequences: lines, JSONL, FASTA, whole files; in order, batched or alone, short or long.
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small
@@ -32,7 +32,7 @@ check "standard input" cmp out together
 "$longline" score $model - <lines >out 2>err
 check "standard input by name" cmp out together
 
-# One line is answered before the next is written.
+# The result of one line comes before the next line is written.
 last="score --window 1, line by line"
 mkfifo in
 "$longline" score $model in --window 1 >out 2>err &
@@ -46,7 +46,7 @@ exec 9>&-
 ended $pid
 check "and then all is well" test $? -eq 0
 
-# Every token, and what stands around a sequence.
+# Results for every token, and the tokens around a sequence.
 printf 'abc\n\nd\n' >three
 t 0 "$longline" score $model three --per-token
 out "^id	position	token	logp$"
@@ -91,7 +91,7 @@ out "^three:3	0	"
 t 0 "$longline" score $model fasta --format lines
 out "^1	15	-"
 
-# A long sequence goes through a stream: the same as the whole, in memory that does not grow.
+# A long sequence is scored by a stream: the same numbers, in memory that does not grow.
 t 0 "$longline" score $model text.txt --whole
 logp=$(awk 'NR > 1 {print $3}' out)
 out "^text.txt	$(($(wc -c <text.txt) - 1))	-"
@@ -114,7 +114,7 @@ cut -f 1 out | sed -n '2p;5p' >some
 printf 'three:1\ntext.txt:1\n' | cmp - some
 check "long and short ones in order" test $? -eq 0
 
-# The same from C.
+# The same by a C program.
 if [ -x "$build/examples/score_file" ]; then
     t 0 "$build/examples/score_file" $model three lines
     out "^three:1: log-probability -[0-9.]+, least likely at [12]$"
@@ -125,7 +125,7 @@ if [ -x "$build/examples/score_file" ]; then
     check "a program of its own says the same" test $? -eq 0
 fi
 
-# Wrong input is named with its file and line; what came before it is answered.
+# An error names file and line. Results of earlier lines are printed.
 printf '{"text": "a"}\n{"text": 3}\n' >wrong
 t 2 "$longline" score $model wrong
 out "^1	0"
@@ -156,3 +156,25 @@ if [ -w /dev/full ]; then
     "$longline" score $model lines >/dev/full 2>err
     check "a full disk is a failure" test $? -eq 1
 fi
+
+# ---- Into a file ----
+t 0 "$longline" score $model lines
+mv out scores
+t 0 "$longline" score $model lines -o scores.tsv
+silent
+check "-o: the same bytes" cmp scores scores.tsv
+t 0 "$longline" score $model lines -o scores.csv
+check "-o FILE.csv: commas in place of tabs" [ "$(tr ',' '\t' <scores.csv)" = "$(cat scores)" ]
+printf '{"id": "a,\\"b\\"", "text": "some text"}\n' >names.jsonl
+t 0 "$longline" score $model names.jsonl -o names.csv
+check "names with commas are quoted" grep -q '^"a,""b""",[0-9]' names.csv
+echo old >kept.csv
+printf '{"text": "some text"}\nno json\n' >broken.jsonl
+t 2 "$longline" score $model broken.jsonl -o kept.csv
+check "a run that fails leaves the file as it was" [ "$(cat kept.csv)" = old ]
+check "and nothing beside it" [ "$(ls | grep -c tmp-longline)" -eq 0 ]
+t 1 "$longline" score $model lines -o /dev/null
+err 'cannot write /dev/null: it is not a regular file'
+check "a device stays one" [ -c /dev/null ]
+t 1 "$longline" score $model lines -o absent/scores.csv
+err 'cannot write there'

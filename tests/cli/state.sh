@@ -1,4 +1,4 @@
-# Generation that stops and goes on: a state in a file gives the bytes of a run that never stopped.
+# Generation that stops and goes on: with a saved state it gives the same bytes as without a stop.
 small_text
 recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
@@ -8,7 +8,7 @@ t 0 run --out exact --set attention.kernel=softmax --set attention.query-multipl
     --set position.decay=none
 sampling='--temperature 0.9 --top-k 40 --seed 5'
 
-# Bytes of the last command's stdout, kept under a name.
+# keep NAME: copies the stdout of the last command.
 keep() { cp out "$1"; }
 joined() { cat "$1" "$2" | cmp - "$3"; }
 sampled() { # MODEL OPTIONS...
@@ -35,7 +35,7 @@ for model in linear exact; do
     keep third
     check "$model: a state that was gone on from and saved again" sh -c 'cat whole third | cmp - longer'
 
-    # A prompt in two parts, the second after a state.
+    # A prompt in two parts, the second after a saved state.
     printf 'line 7 of 0 says' >prompt
     t 0 sampled $model --prompt-file prompt --tokens 50
     keep whole

@@ -1,4 +1,4 @@
-# Tables of systems as a user runs them: whole, killed, taken up again, shared out, wrong.
+# Tables of systems: run whole, killed and resumed, shared by processes, and wrong.
 small_text
 cat >base.ini <<'END'
 [model]
@@ -63,7 +63,7 @@ out "^Transformer .* 30.18 +2 "
 out "^PermuteFormer .* 32.49 +3 "
 err "\[1/1\] permute, seed 3"
 
-# Killed in the middle of a run, again and again.
+# The table is killed during a run, several times.
 numbers() { cut -d , -f 1-9,11- "$1" | sed 's/^\(letters.*\),$/\1/'; } # without seconds
 t 0 "$longline" table systems.ini --budget 400steps --seeds 1 --out once
 last="killing a table"
@@ -80,7 +80,7 @@ t 0 "$longline" table systems.ini --budget 400steps --seeds 1 --out killed
 numbers once/table.csv >a
 numbers killed/table.csv >b
 check "killed or not, the same results" cmp a b
-# Asked to stop: what there is is printed.
+# The table is stopped. It prints the results that exist.
 "$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
 pid=$!
 i=0
@@ -99,7 +99,7 @@ for table in "$root"/recipes/tables/*.ini; do
     t 0 "$longline" table "$table" --list
     out "What differs from the paper"
 done
-# Data elsewhere.
+# The data have been moved.
 mv text.txt moved.txt
 t 2 "$longline" table systems.ini --budget 5steps --seeds 1 --out lost
 err "text.txt: No such file"

@@ -1,4 +1,4 @@
-# A run as a user makes it, wrongly, interrupted, and gone on with; and what can be done with its model.
+# A run: wrong usage, interrupted, resumed; and what can be done with its model.
 small_text
 recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
@@ -68,7 +68,7 @@ out "^train.steps=400$"
 t 0 "$longline" train --resume straight --set train.steps=40
 out "^train.steps=40$"
 
-# Removed while it trains: said at once, and a whole run again.
+# The folder is removed during training. This is reported at once, and the run is whole again.
 last="train, its folder removed"
 cp -r straight removed
 rm -f out err
@@ -95,6 +95,13 @@ check "chunks end as the whole does" awk "BEGIN {d = $(value train.valid_bits_pe
 t 0 run --out chunked --set train.chunk=13 --set train.steps=15
 t 0 "$longline" train --resume chunked --set train.steps=30
 t 0 "$longline" eval chunks/best.safetensors
+grep -v seconds out >of-file
+t 0 "$longline" eval chunks
+check "the folder of a run is its best model" sh -c 'test -s of-file && grep -v seconds out | cmp - of-file'
+t 0 "$longline" inspect chunks --verify
+t 0 "$longline" quantize chunks --out chunks.int8 --weights int8
+mkdir -p no-run
+refused "no-run.*folder" "$longline" inspect no-run
 t 0 run --memory --set train.length=100000
 all=$(value memory.activations)
 t 0 run --memory --set train.length=100000 --set train.chunk=1000

@@ -1,4 +1,4 @@
-# What people who leave a machine to itself rely on: nothing is lost, damage is noticed, and what happened is said.
+# What unattended runs rely on: nothing is lost, damage is noticed, and each failure is reported.
 small_text
 recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
@@ -32,7 +32,7 @@ done
 cp -r run flipped-run
 flip flipped-run/last.safetensors 3000
 refused "last.safetensors is damaged: tensor" "$longline" train --resume flipped-run --set train.steps=40
-# Files of before.
+# Files of earlier versions have no checksums.
 cp $m old.safetensors
 cp good.state old.state
 unsum old.safetensors
@@ -78,7 +78,7 @@ out '"name": "moments"'
 # ---- Two signals ----
 begin() { # OPTIONS..: a run that goes on until it is stopped
     rm -f err
-    # A shell's background jobs ignore SIGINT, and what is ignored stays so.
+    # Background jobs of a shell ignore SIGINT, and the ignored signal stays ignored.
     env --default-signal "$longline" train "$@" --set train.steps=100000000 --set train.checkpoint-every=40 >out 2>err </dev/null &
     pid=$!
     i=0
@@ -95,7 +95,7 @@ for signal in INT TERM; do
     err "stopped after step [0-9]+ and saved"
     rm -r twice
 done
-# The second one must come while it saves: the process is held, so that it finds both.
+# The second signal must come while the run saves. The process is stopped meanwhile, so that it finds both.
 cp -r run twice
 last="train, SIGTERM twice"
 begin --resume twice
@@ -110,7 +110,7 @@ err "^longline train: stopped at once; the steps since the checkpoint are lost; 
 step=$(sed -n 's/.*go on from step \([0-9]*\) .*/\1/p' err)
 t 0 "$longline" train --resume twice --set train.steps=0
 err "finished already: step [0-9]+ of 0"
-# A checkpoint that was being put in its place when the signal came may be a later one.
+# If a checkpoint was just being renamed when the signal came, it may be a later one.
 check "the checkpoint is of that step or a later one" test \
     "$(sed -n 's/.*finished already: step \([0-9]*\) of 0.*/\1/p' err)" -ge "$step"
 
@@ -151,8 +151,8 @@ for kind in bf16 int8; do
 done
 
 # ---- Memory runs out ----
-# Whatever there is of it, above what the libraries themselves take: it works, or it fails with one clear line, and
-# nothing is left half done.
+# With any amount of memory above what the libraries themselves take, a command works, or fails with one clear line, and
+# leaves no unfinished file.
 least=8000
 while [ $least -lt 200000 ] && ! (ulimit -v $least; "$longline" version >out 2>&1); do least=$((least + 1000)); done
 bad=0

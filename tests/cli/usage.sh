@@ -1,4 +1,4 @@
-# The program without any work: help, versions, wrong words, streams that are full or closed.
+# The program without work: help, versions, wrong words, streams that are full or closed.
 commands="train eval generate score encode classify inspect attend demo report bench recipe table data help version"
 
 t 0 "$longline" help

@@ -1,4 +1,4 @@
-# A model of words as a user trains it; what it knows of words it brings along.
+# A model of words. Its list of words is in its file.
 small_text
 awk 'BEGIN {for (i = 0; i < 90; i++) print "line", i, "says", i % 9}' >other.txt
 # shellcheck disable=SC2086
@@ -73,6 +73,6 @@ else
     mv elsewhere text.txt
 fi
 
-# A long prompt is told of while its tokens are read.
+# Reading a long prompt reports progress.
 yes 'line 3 of' | head -c 20000000 >long.txt
 told "^tokens read: [0-9]+ of [0-9]+, eta [0-9:]+$" "$longline" generate run/best.safetensors --prompt-file long.txt

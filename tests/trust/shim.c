@@ -61,11 +61,11 @@ time_t time(time_t *out) {
     return t.tv_sec;
 }
 
-/* "crash in /usr/lib/../libcairo.so.2": the innermost frame that is of neither libc nor this file. */
+/* Prints "crash in /usr/lib/../libcairo.so.2": the object of the innermost frame outside libc and this file. */
 static void crashed(int number) {
     void *frame[64];
     const int n = backtrace(frame, 64);
-    for (int i = 2; i < n; i++) { /* past this function and the kernel's frame */
+    for (int i = 2; i < n; i++) { /* skips this function and the kernel's frame */
         Dl_info about;
         if (!dladdr(frame[i], &about) || !about.dli_fname || strstr(about.dli_fname, "libc.so") ||
             strstr(about.dli_fname, "shim.so"))
@@ -88,7 +88,7 @@ static void count(void) {
 static int (*real_main)(int, char **, char **);
 static int begin(int argc, char **argv, char **environment) {
     void *frame[2];
-    backtrace(frame, 2); /* it allocates the first time */
+    backtrace(frame, 2); /* its first call allocates */
     const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
     sigaltstack(&stack, NULL);
     static const int numbers[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
@@ -97,7 +97,7 @@ static int begin(int argc, char **argv, char **environment) {
     at = getenv("LL_AT") ? atol(getenv("LL_AT")) : 0;
     all = getenv("LL_ALL") && !strcmp(getenv("LL_ALL"), "all");
     count_file = getenv("LL_COUNT");
-    unsetenv("LD_PRELOAD"); /* what the program starts is not meant */
+    unsetenv("LD_PRELOAD"); /* programs that this one starts are not tested */
     atexit(count);
     atomic_store(&started, 1);
     return real_main(argc, argv, environment);

@@ -101,14 +101,14 @@ typedef struct {
     int m, steps, column;
     size_t size;
     float largest; /* sum of a column of A, of column `column` */
-    float *A, *Z, *N, *R1, *R2, *R3, *dZ, *dN, *dR, *dA, *turned, *wide_D, *wide_E;
+    float *A, *Z, *N, *R1, *R2, *R3, *dZ, *dN, *dR, *dA, *transposed, *wide_D, *wide_E;
 } middle;
 
 static middle cut(const sequence *x, ll_arena *p) {
     const size_t m = (size_t)x->m;
     middle a = {.k = x->k, .m = x->m, .steps = x->op->c.approximate.iterations, .size = ll_round_up(m * m, LL_LINE)};
     a.Z = ll_arena_take(p, a.size * (size_t)(a.steps + 1));
-    float **const squares[] = {&a.A, &a.N, &a.R1, &a.R2, &a.R3, &a.dZ, &a.dN, &a.dR, &a.dA, &a.turned};
+    float **const squares[] = {&a.A, &a.N, &a.R1, &a.R2, &a.R3, &a.dZ, &a.dN, &a.dR, &a.dA, &a.transposed};
     for (size_t i = 0; i < sizeof squares / sizeof *squares; i++) *squares[i] = ll_arena_take(p, a.size);
     a.wide_D = ll_arena_take(p, m * (size_t)x->op->D);
     a.wide_E = ll_arena_take(p, m * (size_t)x->op->c.E);
@@ -123,8 +123,8 @@ static middle middle_of(const sequence *x, int worker) {
 /* C (m x m) = or += A B; transposes where ta, tb. */
 static void product(const middle *a, int ta, int tb, const float *A, const float *B, float *C, int add) {
     const size_t m = (size_t)a->m;
-    if (tb) a->k->transpose(a->m, a->m, B, m, a->turned, m);
-    a->k->gemm(a->m, a->m, a->m, A, ta ? 1 : m, ta ? m : 1, tb ? a->turned : B, m, C, m, add);
+    if (tb) a->k->transpose(a->m, a->m, B, m, a->transposed, m);
+    a->k->gemm(a->m, a->m, a->m, A, ta ? 1 : m, ta ? m : 1, tb ? a->transposed : B, m, C, m, add);
 }
 
 /* C = c - N R. */
@@ -195,8 +195,8 @@ static void invert_back(middle *a) {
         product(a, 1, 0, a->A, a->dN, a->dZ, 1);
     }
     const float dlargest = -a->k->dot(n, a->dZ, a->Z) / a->largest;
-    a->k->transpose(a->m, a->m, a->dZ, (size_t)a->m, a->turned, (size_t)a->m);
-    a->k->axpy(n, 1 / a->largest, a->turned, a->dA);
+    a->k->transpose(a->m, a->m, a->dZ, (size_t)a->m, a->transposed, (size_t)a->m);
+    a->k->axpy(n, 1 / a->largest, a->transposed, a->dA);
     for (int i = 0; i < a->m; i++) a->dA[i * a->m + a->column] += dlargest;
 }
 

@@ -56,7 +56,7 @@ static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int 
 /* The first block of queries of which one sees key j0. */
 static int first_block(const ll_exact_tile *j, int j0) {
     const ll_exact *x = j->x;
-    const int64_t i = x->op->c.causal ? j0 - j->past.n - x->ahead : x->window ? j0 - x->window + 1 : 0;
+    const int64_t i = x->op->c.causal ? j0 - j->past.n - x->offset : x->window ? j0 - x->window + 1 : 0;
     return i > 0 ? (int)ll_min_size((size_t)i / (size_t)x->queries, (size_t)x->query_blocks) : 0;
 }
 

@@ -59,7 +59,7 @@ int ll_exact_first(const ll_exact_tile *j, int i) {
     return j->x->window && n > 0 ? n : 0;
 }
 int ll_exact_last(const ll_exact_tile *j, int i) {
-    const int64_t end = j->x->op->c.causal ? i + j->past.n + j->x->ahead + 1 : j->x->window ? i + j->x->window : j->s;
+    const int64_t end = j->x->op->c.causal ? i + j->past.n + j->x->offset + 1 : j->x->window ? i + j->x->window : j->s;
     return end < 0 ? 0 : end < j->s ? (int)end : j->s;
 }
 
@@ -77,7 +77,7 @@ ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, in
     if (!x->d.n) return (ll_distance_tile){0};
     for (int i = 0; i < rows; i++) j->sees[i] = ll_exact_seen(j, i0 + i, j0);
     float *sums = j->want_kv ? ll_distances_part(&x->d, j->index, (size_t)(j0 / x->keys)) : NULL;
-    const int64_t first = j0 - i0 - x->ahead;
+    const int64_t first = j0 - i0 - x->offset;
     return (ll_distance_tile){&x->d,   x->k,   j->h, rows, x->op->D, x->op->c.E, first,
                               j->sees, x->lds, j->q, j->g, x->ldd,   x->lde,     j->R,
                               j->W,    sums};
@@ -96,7 +96,7 @@ static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int
     ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
     if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.approximate.window;
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
-    if (op->c.kernel == LL_KERNEL_SOFTMAX) x.ahead = c->query_offset - c->key_offset;
+    if (op->c.kernel == LL_KERNEL_SOFTMAX) x.offset = c->query_offset - c->key_offset;
     x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
     const int most = op->c.causal && x.window ? keys + ll_min(x.window - 1, most_keys) : keys; /* with a state's */
     x.keys = most < 1 ? 1 : ll_min(most, most_keys);

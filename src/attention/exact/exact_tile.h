@@ -14,7 +14,7 @@ typedef struct {
     int queries, keys, query_blocks, key_blocks; /* of a tile; of the whole call */
     int want_q, want_kv;                         /* what this pass of backward is for */
     size_t state;                                /* floats of a sequence's state; 0: the call has none */
-    int64_t ahead;                               /* the first query's position less the first key's, without a state */
+    int64_t offset;                              /* the first query's position less the first key's, without a state */
     int window;                                  /* local: query i sees keys j with |i - j| < window; else 0 */
     size_t ldd, lde, lds;                        /* distances of packed rows of D, E, keys */
     size_t ldsum;                                /* of rows of running sums: of values, and by distance (shaw) */
@@ -54,7 +54,7 @@ void ll_exact_pack(const ll_exact_tile *j, const ll_view *view, int token, int r
                    size_t ld);
 void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float *past, int token, int rows, int n,
                         float *out, size_t ld);
-/* Query i, which is key past.n + i + ahead, sees keys first .. last - 1. Both grow with i. */
+/* Query i, which is key past.n + i + offset, sees keys first .. last - 1. Both grow with i. */
 int ll_exact_first(const ll_exact_tile *j, int i);
 int ll_exact_last(const ll_exact_tile *j, int i);
 /* Of the tile of keys from j0 on: where what query i sees ends, and where it begins. */

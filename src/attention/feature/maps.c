@@ -1,5 +1,5 @@
 /* The elementwise maps and their derivatives: those of the Performer paper (Choromanski et al. 2021, appendix D.2), elu
- * + 1 (Katharopoulos et al. 2020), and the square. Rows of the table of kernels (table.c) name them.
+ * + 1 (Katharopoulos et al. 2020), and the square, which is of no paper. Rows of the table of kernels name them.
  *
  * What has no vector function in the kernel table is computed by the C library, one number at a time. */
 #include "attention/feature/maps.h"

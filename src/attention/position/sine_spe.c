@@ -83,8 +83,8 @@ static void fill(ll_premap *b, const float *given) {
             for (size_t i = 0; i < waves * R; i++) to[i] *= root;
             if (b->gate_noise) memcpy(Z + (D * waves + c) * R, b->gate_noise + feature * R, R * sizeof *to);
         }
-        float *across = b->noise + ((size_t)b->c.H + (size_t)h) * terms * R;
-        ll_kernel_table()->transpose((int)terms, b->R, Z, R, across, terms);
+        float *transposed = b->noise + ((size_t)b->c.H + (size_t)h) * terms * R;
+        ll_kernel_table()->transpose((int)terms, b->R, Z, R, transposed, terms);
     }
 }
 
@@ -186,12 +186,12 @@ static void noise_back(const ll_premap_tile *t, const sines *s, int n, const flo
 static void collect_tile(const ll_premap_tile *t, const sines *s, int side, double *sum) {
     const size_t K = (size_t)t->b->c.encoding.sines, waves = waves_of(t->b), all = waves / 2;
     for (size_t n = 0; n < all; n++) {
-        const float *along = s->sum + 2 * n, *across = along + waves, *late = across + waves;
-        const double turned = (double)across[1] - (double)across[0], gain = (double)along[0] + (double)along[1];
+        const float *same = s->sum + 2 * n, *crossed = same + waves, *shifted = crossed + waves;
+        const double angle = (double)crossed[1] - (double)crossed[0], gain = (double)same[0] + (double)same[1];
         const ll_gate *gate = &s->gate[n / K];
         if (s->size[n] == 0) continue; /* a gate that lets nothing through, or a gain too small for a number */
-        sum[n] += turned * (double)t->t0 + ((double)late[1] - (double)late[0]);
-        if (side == LL_QUERY) sum[all + n] += turned;
+        sum[n] += angle * (double)t->t0 + ((double)shifted[1] - (double)shifted[0]);
+        if (side == LL_QUERY) sum[all + n] += angle;
         sum[2 * all + n] += gain * gate->code / s->size[n];
         sum[3 * all + n / K] += gain * gate->dcode / gate->code;
     }
