@@ -100,8 +100,8 @@ static void test_every_pair(void **state) {
     assert_true(ran > 150);
 }
 
-/* Long heads that all threads share, in tiles of the default size: small tiles leave so much room between arrays that a size
- * may be far too small. */
+/* Long heads that all threads share, in tiles of the default size: small tiles leave so much room between arrays that
+ * a size may be far too small. */
 static void check_shared_heads(ll_kernel kernel, int backward) {
     enum { LONG = 1100, WIDE = 24, GUARD = 1 << 14 };
     static float x[8][LONG * WIDE];
