@@ -135,7 +135,7 @@ $(STATIC):
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
-$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) include/longline-batch.h $(LAB)
+$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB)
 	$(call run,map)packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
 # Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
 LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
