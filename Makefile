@@ -119,7 +119,7 @@ $(B)/%.o: %.cc $(B)/flags | $(B)/needs
 $(B)/src/data/text/demo_text.o: src/data/text/demo.txt
 $(B)/lab/report/style.o: lab/report/style.css
 $(B)/cli/serve/serve_page.o: $(B)/cli/serve/page.html
-$(B)/cli/serve/serve_page.o: CFLAGS += -Wa,-I$(B)
+$(B)/cli/serve/serve_page.o: override CFLAGS += -Wa,-I$(B)
 # The page at `/` in one piece: a line @FILE@ of page.html stands for that file.
 PAGE := cli/serve/page
 $(B)/cli/serve/page.html: $(PAGE)/page.html $(wildcard $(PAGE)/*.js $(PAGE)/*.css)
@@ -135,7 +135,7 @@ $(STATIC):
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
-$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) include/longline-batch.h $(LAB)
+$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB)
 	$(call run,map)packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
 # Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
 LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
