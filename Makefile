@@ -119,7 +119,7 @@ $(B)/%.o: %.cc $(B)/flags | $(B)/needs
 $(B)/src/data/text/demo_text.o: src/data/text/demo.txt
 $(B)/lab/report/style.o: lab/report/style.css
 $(B)/cli/serve/serve_page.o: $(B)/cli/serve/page.html
-$(B)/cli/serve/serve_page.o: CFLAGS += -Wa,-I$(B)
+$(B)/cli/serve/serve_page.o: override CFLAGS += -Wa,-I$(B)
 # The page at `/` in one piece: a line @FILE@ of page.html stands for that file.
 PAGE := cli/serve/page
 $(B)/cli/serve/page.html: $(PAGE)/page.html $(wildcard $(PAGE)/*.js $(PAGE)/*.css)
