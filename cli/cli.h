@@ -3,6 +3,7 @@
 #ifndef LL_CLI_H
 #define LL_CLI_H
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "args.h"
@@ -41,6 +42,11 @@ FILE *ll_output_begin(ll_output *output, const char *path);
 int ll_output_end(ll_output *output);
 void ll_output_drop(ll_output *output);
 
+/* From now on standard output goes to a file beside `path`. -1, or the exit code. end: goes back, and gives the file
+ * its name if code is 0, or else removes it; returns the exit code. Without a begin it returns `code`. */
+int ll_stdout_begin(const char *path);
+int ll_stdout_end(int code);
+
 /* ---- Recipes and runs ---- */
 
 /* Applies every "section.key=value" of --set. */
@@ -59,7 +65,9 @@ void ll_run_model(char *path, size_t size, const char *run);
 /* Can a file be written at the path of an option? Is called before the work whose result it keeps. -1, or the exit
  * code. */
 int ll_target_check(const char *option, const char *path);
-/* Loads a model for use, and warns if its file has no checksums. -1, or the exit code. */
+/* The file of a model: of the folder of a run its best model, else its last one; any other path stays as it is. */
+const char *ll_model_file(const char *path, char file[PATH_MAX]);
+/* Loads a model for use, and warns if its file has no checksums. A run's folder will do. -1, or the exit code. */
 int ll_load_model(ll_model **model, const char *path);
 void ll_note_unchecked(const char *path); /* the warning for any file of tensors */
 /* Quantizes the weights as --weights says: f32, bf16, int8, int4; NULL: they stay as they are. -1, or the exit code. */

@@ -58,9 +58,9 @@ static int reserve_stack(void) {
     struct rlimit limit;
     size_t bytes = STACK;
     if (!getrlimit(RLIMIT_STACK, &limit) && limit.rlim_cur / 2 < bytes) bytes = (size_t)limit.rlim_cur / 2;
-    void *room = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (room == MAP_FAILED) return ll_fail_message("no memory for %zu bytes of stack", bytes);
-    munmap(room, bytes);
+    void *stack = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (stack == MAP_FAILED) return ll_fail_message("no memory for %zu bytes of stack", bytes);
+    munmap(stack, bytes);
     touch(bytes);
     return -1;
 }

@@ -1,5 +1,6 @@
 /* Prints the predictions of a model. For each token of a sequence it prints a row with the log-probability of every
- * token that may follow it; for a masked language model, of every token that may stand there.
+ * token that may follow it; for a masked language model, of every token that may stand there; for a classifier one row
+ * with that of every class.
  *
  *   log_probabilities MODEL TOKEN... */
 #include <longline.h>
@@ -7,11 +8,12 @@
 #include <stdlib.h>
 
 static ll_status print_rows(ll_model *model, const int *tokens, int n) {
-    const int V = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab"));
-    float *logp = malloc((size_t)n * (size_t)V * sizeof *logp);
+    const int classes = ll_model_size(model).classes, rows = classes ? 1 : n;
+    const int V = classes ? classes : atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab"));
+    float *logp = malloc((size_t)rows * (size_t)V * sizeof *logp);
     if (!logp) return LL_ENOMEM;
     const ll_status status = ll_model_logp(model, logp, tokens, NULL, 1, n);
-    for (int t = 0; !status && t < n; t++)
+    for (int t = 0; !status && t < rows; t++)
         for (int v = 0; v < V; v++) printf("%.9g%c", (double)logp[t * V + v], v + 1 < V ? ' ' : '\n');
     free(logp);
     return status;

@@ -1,6 +1,6 @@
 #!/bin/sh
-# make check: tests/check.sh BUILD MAKE JOBS. Every way to build and test, one after the other; goes on
-# after a failure, so that one run tells all. The last line counts everything.
+# make check: tests/check.sh BUILD MAKE JOBS. Builds and tests in every way, one after the other, and goes on after a
+# failure. The last line counts all.
 set -u
 build=$1/check make=$2 jobs=$3
 results=$build/results
@@ -21,7 +21,7 @@ step() {
     before=$(wc -l <"$results")
     if $make --no-print-directory -j"$jobs" B="$build" RESULTS="$results" "$@" </dev/null; then return; fi
     failed_steps="$failed_steps $name,"
-    # A step that counted no failure of its own (it did not build) is one.
+    # A failed step without a counted failure, because it did not build, counts as one.
     tail -n +$((before + 1)) "$results" | awk '$2 > 0 {n++} END {exit !n}' || echo "0 1 $name" >>"$results"
 }
 
@@ -30,11 +30,11 @@ step build WERROR=-Werror all examples
 step tests WERROR=-Werror tests
 step "plain kernels, and numbers with a decimal comma" WERROR=-Werror scalar
 step "the program as a user runs it" WERROR=-Werror cli-tests
-# trouble.c knows the registers of this machine alone.
+# trouble.c knows only the registers of x86-64.
 [ "$(uname -m)" != x86_64 ] || step "trouble on order" WERROR=-Werror trust-short
 step python WERROR=-Werror python
 step "house rules" WERROR=-Werror lint
-# Before the steps that leave other flags in this folder, after which all would be built again.
+# These come before the steps that build with other flags in this folder, after which everything would be built again.
 ! command -v valgrind >/dev/null || step valgrind WERROR=-Werror valgrind
 step "sanitizers and fuzz corpora" asan
 ! command -v clang >/dev/null || step clang clang

@@ -1,13 +1,13 @@
 #!/bin/sh
-# Circles between the files of a room: tests/circles.sh BUILD. Prints those of calls, which the symbols of the objects
-# tell, and those of includes between headers; nothing where there is none. tests/circles.txt lists what is let through.
+# Circles between the files of a room: tests/circles.sh BUILD. Prints circles of calls, found by the symbols of objects,
+# and circles of includes between headers. tests/circles.txt lists exceptions.
 set -eu
 build=$1
 export LC_ALL=C
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# Objects of sources that are there, with their symbols: "defines FILE SYMBOL" and "uses FILE SYMBOL".
+# The symbols of objects whose source exists: "defines FILE SYMBOL" and "uses FILE SYMBOL".
 find src lab cli -name '*.c' -o -name '*.S' -o -name '*.cc' | sed "s|^|$build/|; s|\.[a-zA-Z]*\$|.o|" | while read -r object; do
     [ ! -f "$object" ] || echo "$object"
 done | xargs "${NM:-nm}" -A | awk -v skip=$((${#build} + 2)) '
@@ -27,7 +27,7 @@ awk 'function room(file,  part) {
      $1 == "uses" && $3 in where && where[$3] != $2 && room($2) == room(where[$3]) {print room($2), $2, where[$3]}' \
     "$work/symbols" | sort -u >"$work/calls"
 
-# Headers: an include is written from include, src, lab or cli on.
+# Headers are included by their path from include, src, lab or cli.
 find include src lab cli -name '*.h' | sort >"$work/headers"
 # shellcheck disable=SC2046
 awk 'NR == FNR {there[$1]; next}
@@ -46,7 +46,7 @@ for room in $(cut -d' ' -f1 "$work/edges" | sort -u); do
         sed "s|^tsort: -: input contains a loop:|a circle in $room:|; s|^tsort: |    |"
 done
 
-# What is let through must still be there: the call, or a circle in the room.
+# An exception must still be needed: the call, or a circle in the room.
 while read -r from to; do
     if [ "$to" = '*' ]; then
         awk -v room="$from" '$1 == room {print $2, $3}' "$work/calls" | tsort >/dev/null 2>&1 || continue

@@ -106,6 +106,13 @@ static inline void drawn_without_memory(drawn *d) {
     c->saved = NULL;
 }
 
+/* A changed configuration is refused, with an error that has the word. The names c (ll_attention_config) and op
+ * (ll_attention *) are in scope. */
+#define REFUSED(base, change, word)                                                                                    \
+    c = base;                                                                                                          \
+    change;                                                                                                            \
+    CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word)
+
 /* y and the gradients, packed one after the other, and their size in bytes; the caller frees them. */
 static inline float *drawn_results(drawn *d, size_t *size) {
     const ll_view *v[] = {&d->call.y, &d->call.dq, &d->call.dk, &d->call.dv};

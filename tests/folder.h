@@ -4,6 +4,7 @@
 
 #include "test.h"
 
+#include <dirent.h>
 #include <unistd.h>
 
 static char folder[] = "/tmp/ll-test-XXXXXX";
@@ -18,6 +19,16 @@ static inline int remove_folder(void **state) {
     char command[64];
     snprintf(command, sizeof command, "rm -rf '%s'", folder);
     return system(command);
+}
+
+/* How many names a folder has, except those that begin with a dot. */
+static inline int files_in(const char *path) {
+    int n = 0;
+    DIR *d = opendir(path);
+    assert_non_null(d);
+    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
+    closedir(d);
+    return n;
 }
 
 /* folder/name, in one of a few buffers. */

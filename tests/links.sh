@@ -1,6 +1,6 @@
 #!/bin/sh
-# Links between pages: every relative link in a Markdown file names a file that exists, and every anchor a heading of
-# that file. Prints what does not: tests/links.sh FILE.md...
+# Links between pages: each relative link in a Markdown file names a file that exists, and each anchor a heading in that
+# file. Prints those that do not: tests/links.sh FILE.md...
 set -u
 
 # A heading's anchor is its text in small letters, without punctuation, with - for each space.
@@ -12,7 +12,7 @@ anchors() {
     }' "$1"
 }
 
-# Targets of [text](target) and <img src="target">, but for code and for addresses elsewhere.
+# Targets of [text](target) and <img src="target">, except in code, and except addresses elsewhere.
 targets() {
     awk '/^ *```/ {code = !code} !code {gsub(/`[^`]*`/, ""); print}' "$1" |
         grep -oE '\]\([^) ]+|src="[^"]+' | sed -E 's/^(\]\(|src=")//' | grep -vE '^[a-z]+:' | sort -u

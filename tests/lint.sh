@@ -1,6 +1,5 @@
 #!/bin/sh
-# The house rules that a script can check: tests/lint.sh BUILD. Prints what breaks them; CONTRIBUTING.md
-# has the reasons.
+# The house rules that a script can check: tests/lint.sh BUILD. Prints what breaks them. CONTRIBUTING.md gives reasons.
 set -u
 build=$1
 export LC_ALL=C
@@ -22,11 +21,12 @@ verdict() {
 sources() { find "$@" -type f \( -name '*.[ch]' -o -name '*.S' \) 2>/dev/null | sort; }
 
 # Rooms: which other rooms' headers a room may include.
+laboratory=$(cd lab && ls -d */ | tr -d / | paste -sd'|')
 law() {
     room=$1
     shift
     allowed=$(echo "${room##*/} $*" | tr ' ' '|')
-    grep -nE '#include "(base|kernel|attention|recipe|model|train|data|dist|$(cd lab && ls -d */ | tr -d / | paste -sd"|")|cli)/' \
+    grep -nE "#include \"(base|kernel|attention|recipe|model|train|data|dist|$laboratory|cli)/" \
         $(sources "$room") /dev/null | grep -vE "#include \"($allowed)/"
 }
 {
@@ -36,7 +36,7 @@ law() {
     law src/data base
     law src/dist base
     law src/model base kernel attention | grep -v '"data/batch.h"' # what data makes and a model reads
-    # the parts of rooms that stand above or beside
+    # the parts of rooms that are above or beside
     law src/recipe base data model | grep -vE '"(train/train|dist/dist)_options.h"'
     law src/train base kernel attention recipe model data dist
     law lab/measure base kernel
@@ -111,8 +111,8 @@ nm "$build"/liblongline*.a 2>/dev/null | awk '/\.o:$/ {file = $1} $1 == "U" {pri
     grep -v '^text\.o: ' >"$work/locale"
 verdict "no other object formats, or parses, what may have a point" "$work/locale"
 
-# api NAME HEADER..: what the shared library exports to everybody is what these headers declare. Its other functions,
-# which only the laboratory of the same release sees, have a version of their own.
+# api NAME HEADER..: the shared library exports to everybody exactly what these headers declare. Functions for the
+# laboratory of the same release have a version of their own.
 api() {
     library=$1
     shift
@@ -124,13 +124,17 @@ api() {
     verdict "$library.so exports what its headers declare, and nothing else" "$work/api"
 }
 api liblongline-lab include/longline-lab/*.h
-api liblongline include/longline/*.h include/longline-batch.h
+api liblongline include/longline/*.h include/longline-batch.h include/longline-draft.h
 public=$(cat include/longline/*.h | grep -c '^ *LL_API')
 [ "$public" -le 90 ] || echo "there are $public; what is laboratory belongs to include/longline-lab" >"$work/count"
 verdict "at most 90 public functions in longline.h: $public" "$work/count"
 
 tests/links.sh $(find ./*.md docs python examples recipes -name '*.md' | sort) >"$work/links" 2>&1
 verdict "links between pages name files and headings that exist" "$work/links"
+tests/names.sh "$build" $(find ./*.md Makefile rules.mk .ci docs python examples recipes packaging bench src lab cli include tests -type f \
+    \( -name '*.[ch]' -o -name '*.md' -o -name '*.sh' -o -name '*.py' -o -name '*.ini' -o -name '*akefile' -o -name '*.mk' \) | sort) \
+    >"$work/named" 2>&1
+verdict "targets, commands, keys and files that pages and comments name exist" "$work/named"
 
 for table in $(sed -n 's/^<!-- table \(.*\) -->$/\1/p' docs/study.md); do
     sed -n "/^<!-- table $table -->/,/^<!-- end -->/{/^|/p}" docs/study.md >"$work/shown"

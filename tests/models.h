@@ -54,9 +54,20 @@ static inline void check_tensor(oracle_model *o, const char *keys, const ll_para
     }
     got[count] = (float)largest; /* errors count in units of the largest element */
     expected[count] = largest;
-    char what[300];
+    char what[600];
     snprintf(what, sizeof what, "%s of {%s}", p->name, keys);
     check_close(what, count + 1, got, expected, 2e-4);
+}
+
+/* A loss is the oracle's. The gradient of half of it, which was added to ones, is half of its central difference, at
+ * `most` elements of each tensor. */
+static inline void check_loss(oracle_model *o, const char *keys, const ll_model *m, double loss, float *grad,
+                              size_t most) {
+    const float got = (float)loss;
+    const double expected = oracle_model_loss(o);
+    check_close(keys, 1, &got, &expected, 1e-5);
+    for (size_t i = 0; i < m->size; i++) grad[i] -= 1;
+    for (int i = 0; i < m->count; i++) check_tensor(o, keys, &m->param[i], grad, 0.5, most);
 }
 
 /* Integers in 0..range-1; with `holes` some of them are -1. */

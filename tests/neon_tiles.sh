@@ -1,6 +1,6 @@
-# Time says nothing under an emulator, so this counts instead: in the compiled products of NEON, the loops over K of a
-# whole register tile (6 rows, 16 columns) have the fewest instructions that load and multiply, and spill no sum.
-# The least is 24 multiply-adds, 2 loads of two registers of B, and 6 of numbers of A.
+# Times in an emulator mean nothing, so this counts instructions. In the compiled NEON products, the loops over K of a
+# whole register tile (6 rows, 16 columns) have as few loads and multiplications as possible, and spill no sum: 24
+# multiply-adds, 2 loads of two registers of B, and 6 of numbers of A.
 for tier in neon neonbf16; do
     for name in gemm_prefetch gemm_bf16; do
         case $tier$name in neongemm_bf16) continue ;; esac # two steps in place of an instruction

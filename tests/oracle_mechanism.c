@@ -52,7 +52,8 @@ ll_attention_config oracle_mechanism(const oracle_model *o, int op, int causal, 
     if (c->position.type == LL_POSITION_PERMUTE && placed) a.position = LL_POSITION_PERMUTE;
     if (c->position.type == LL_POSITION_PERMUTE2D) {
         a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->position.width, a.height = c->position.height, a.before = oracle_cls_tokens(o);
+        const int side = c->model.patch ? c->model.patch : 1;
+        a.width = c->position.width / side, a.height = c->position.height / side, a.before = oracle_cls_tokens(o);
     }
     a.decay = draws->decay;
     return a;

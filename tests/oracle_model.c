@@ -95,20 +95,41 @@ static double mask_scale(const oracle_model *o, int b, int token) {
     return token == mask ? 0 : 0.88 / (1 - masks / n);
 }
 
+/* Output i of the convolution at patch p (Dosovitskiy et al. 2021, equation 1). */
+static double patch_vector(const oracle_model *o, int b, int p, int i) {
+    const ll_model_config *c = o->model->c;
+    const int side = c->model.patch, n = c->model.channels, W = c->position.width, C = c->model.width;
+    const int *image = o->tokens + b * W * c->position.height * n;
+    const double *weight = param(o, -1, "embedding.patch.weight");
+    double mean[3], deviation[3], sum = param(o, -1, "embedding.patch.bias")[i];
+    if (ll_config_pixels(c, mean, deviation)) return NAN;
+    for (int k = 0; k < n; k++)
+        for (int y = 0; y < side; y++)
+            for (int x = 0; x < side; x++) {
+                const int row = p / (W / side) * side + y, column = p % (W / side) * side + x;
+                const double v = (image[(row * W + column) * n + k] / 255.0 - mean[k]) / deviation[k];
+                sum += v * weight[((k * side + y) * side + x) * C + i];
+            }
+    return sum;
+}
+
 static void embed(const oracle_model *o, int b, int t, double *x) {
     const ll_model_config *c = o->model->c;
     const int C = c->model.width, p = t - oracle_cls_tokens(o);
-    const double *E = shared(o, "embedding.weight"), *learned = param(o, -1, "embedding.position");
+    const double *E = c->model.patch ? NULL : shared(o, "embedding.weight");
+    const double *learned = param(o, -1, "embedding.position");
     double raw[256];
     for (int i = 0; i < C; i++) {
         if (p < 0) {
             raw[i] = param(o, -1, "embedding.first")[i];
+            if (c->position.cls) raw[i] += learned[c->position.offset * C + i];
             continue;
         }
-        const int token = o->tokens[b * o->T + p];
-        raw[i] = E[token * C + i] * mask_scale(o, b, token);
+        const int token = E ? o->tokens[b * o->T + p] : 0;
+        raw[i] = E ? E[token * C + i] * mask_scale(o, b, token) : patch_vector(o, b, p, i);
         if (c->model.token_types) raw[i] += shared(o, "embedding.type")[type_of(o, b, p) * C + i];
-        if (c->position.type == LL_POSITION_LEARNED) raw[i] += learned[(p + c->position.offset) * C + i];
+        if (c->position.type == LL_POSITION_LEARNED)
+            raw[i] += learned[(p + c->position.offset + c->position.cls) * C + i];
         if (c->position.type == LL_POSITION_SINUSOIDAL) {
             const double angle = p * pow(10000, -2.0 * (i / 2) / C);
             raw[i] += ll_config_init_std(c) * (i % 2 ? cos(angle) : sin(angle));
@@ -123,7 +144,7 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
 }
 
 /* Rows 0..n-1 of the heads from `first` on, the last one first. */
-static void turn_round(int first, int H, int S, int n, int width, double *x) {
+static void reverse_rows(int first, int H, int S, int n, int width, double *x) {
     for (int h = first; h < H; h++)
         for (int t = 0; t < n / 2; t++)
             for (int e = 0; e < width; e++) {
@@ -181,7 +202,7 @@ static void attention(const oracle_model *o, int layer, int cross, int T, const 
                 part[i][((r / N * H + e / n) * N + r % N) * n + e % n] = row[e / n / group * n + e % n];
         }
         for (int b = 0; i && cross && from >= LL_CROSS_END && b < B; b++)
-            turn_round(from == LL_CROSS_BOTH ? H / 2 : 0, H, S, lengths[b], n, part[i] + b * H * S * n);
+            reverse_rows(from == LL_CROSS_BOTH ? H / 2 : 0, H, S, lengths[b], n, part[i] + b * H * S * n);
     }
     int *query_lengths = calloc((size_t)B, sizeof *query_lengths);
     for (int b = 0; b < B; b++) query_lengths[b] = length(o, b);

@@ -19,13 +19,13 @@ workers=
 trap 'rm -rf "$work"' EXIT
 trap '[ -z "$workers" ] || kill $workers 2>/dev/null; wait; exit 130' HUP INT TERM
 
-# What a parent ignores (nohup: SIGHUP; background jobs: SIGINT) would stay ignored.
+# A signal that the parent ignores (SIGHUP under nohup, SIGINT in background jobs) would stay ignored.
 signals=
 if env --default-signal true 2>/dev/null; then signals="env --default-signal"; fi
 watch=
 if command -v timeout >/dev/null; then watch="timeout -k 10 $limit"; fi
-# In the background, so that a signal to this script is heard at once. timeout has a process group of its own, and ends
-# the whole group.
+# The program runs in the background, so that this script handles a signal at once. timeout makes a process group and
+# ends the whole group.
 limited() {
     $signals $watch "$@" >"$log" 2>&1 </dev/null &
     pid=$!
@@ -73,7 +73,7 @@ run_one() { # PROGRAM
     fi
 }
 
-# A worker takes the next program that no other has taken, until none is left. A folder is made by one of them alone.
+# A worker takes the next program that no other has taken, until none is left. Only one worker can make a folder.
 work_off() { # WORKER PROGRAM...
     log=$work/log-$1
     trap - EXIT

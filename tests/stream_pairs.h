@@ -62,4 +62,20 @@ static inline ll_model *stream_model(int kernel, int position, int decay, char *
     return model;
 }
 
+/* Runs `check` on every legal pair, or with LL_FAST on one in seven. Returns how many there were. */
+static inline int on_every_streaming_pair(void (*check)(ll_model *model, const char *keys)) {
+    int ran = 0, all = 0;
+    for (int k = 0; k < STREAM_KERNELS; k++)
+        for (int p = 0; p < STREAM_POSITIONS; p++)
+            for (int d = 0; d < 2; d++, all++) {
+                char keys[512];
+                ll_model *model = all % 7 && getenv("LL_FAST") ? NULL : stream_model(k, p, d, keys, sizeof keys);
+                if (!model) continue;
+                check(model, keys);
+                ll_model_free(model);
+                ran++;
+            }
+    return ran;
+}
+
 #endif

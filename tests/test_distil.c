@@ -32,13 +32,13 @@ typedef struct {
     ll_batch in;
     float *grad;
     char keys[600];
-} lesson;
+} setup;
 
-static int is_pair(const lesson *x) { return x->student->c->model.task == LL_TASK_MATCH; }
+static int is_pair(const setup *x) { return x->student->c->model.task == LL_TASK_MATCH; }
 
 /* A student with its teacher's weights, in which those of attention are perturbed. */
-static lesson *lesson_of(const pair *p) {
-    lesson *x = calloc(1, sizeof *x);
+static setup *setup_of(const pair *p) {
+    setup *x = calloc(1, sizeof *x);
     char *summary = NULL;
     snprintf(x->keys, sizeof x->keys, "%s %s", p->teacher, p->student);
     x->teacher = tiny_model(p->teacher);
@@ -64,7 +64,7 @@ static lesson *lesson_of(const pair *p) {
     return x;
 }
 
-static void lesson_free(lesson *x) {
+static void setup_free(setup *x) {
     ll_teacher_free(x->t);
     ll_workspace_free(x->ws);
     ll_model_free(x->student);
@@ -76,7 +76,7 @@ static void lesson_free(lesson *x) {
 /* ---- The definition ---- */
 
 typedef struct {
-    const lesson *x;
+    const setup *x;
     oracle_model own, theirs;
     double *logits; /* of the teacher */
     double *entered, *attended, *mine;
@@ -84,22 +84,22 @@ typedef struct {
     double weight, temperature;
 } definition;
 
-static int outputs(const lesson *x) {
+static int outputs(const setup *x) {
     const ll_model_config *c = x->student->c;
     return ll_task_per_token(c->model.task) ? c->model.vocab : c->model.classes;
 }
 
-static int answers(const lesson *x) {
+static int answers(const setup *x) {
     return ll_task_per_token(x->student->c->model.task) ? x->B * T : is_pair(x) ? x->B / 2 : x->B;
 }
 
-static oracle_model oracle_of(const lesson *x, const ll_model *m) {
+static oracle_model oracle_of(const setup *x, const ll_model *m) {
     oracle_model o = oracle_model_of(m, x->B, T);
     o.tokens = x->tokens, o.targets = x->targets, o.lengths = x->lengths;
     return o;
 }
 
-static definition define(const lesson *x, int attention, double weight, double temperature) {
+static definition define(const setup *x, int attention, double weight, double temperature) {
     definition d = {.x = x, .attention = attention, .weight = weight, .temperature = temperature};
     d.logits = calloc((size_t)(x->B * (T + 1) * 16), sizeof *d.logits);
     d.entered = calloc((size_t)(x->B * (T + 1) * 32), sizeof *d.entered);
@@ -127,7 +127,7 @@ static double log_soft(const double *x, int n, int i, double t) {
 }
 
 static double logits_loss(definition *d) {
-    const lesson *x = d->x;
+    const setup *x = d->x;
     const int V = outputs(x), per_token = ll_task_per_token(x->student->c->model.task);
     double *own = calloc((size_t)(x->B * (T + 1) * 16), sizeof *own), loss = 0;
     oracle_model_logits(&d->own, own);
@@ -145,7 +145,7 @@ static double logits_loss(definition *d) {
 }
 
 static double attention_loss(definition *d) {
-    const lesson *x = d->x;
+    const setup *x = d->x;
     const int C = 16, layers = 2, cls = x->student->cls_tokens, N = T + cls;
     double *own = calloc((size_t)(x->B * (T + 1) * 16), sizeof *own), loss = 0;
     oracle_model_logits(&d->own, own);
@@ -174,7 +174,7 @@ static double difference(definition *d, size_t i) {
 }
 
 /* Compares some elements of each tensor. The unit is the largest gradient of the tensor. */
-static void check_gradients(lesson *x, definition *d) {
+static void check_gradients(setup *x, definition *d) {
     enum { FEW = 6 };
     for (int i = 0; i < x->student->count; i++) {
         const ll_param *p = &x->student->param[i];
@@ -195,14 +195,14 @@ static void check_gradients(lesson *x, definition *d) {
 }
 
 /* Fills the gradients, because new ones are added to them. */
-static void set_ones(lesson *x, float value) {
+static void set_ones(setup *x, float value) {
     for (size_t i = 0; i < x->student->size; i++) x->grad[i] += value;
 }
 
 static void test_attention(void **state) {
     (void)state;
     for (int i = 0; i < PAIRS; i++) {
-        lesson *x = lesson_of(&pairs[i]);
+        setup *x = setup_of(&pairs[i]);
         definition d = define(x, 1, 0, 0);
         ll_tally tally = {0};
         set_ones(x, 1);
@@ -221,7 +221,7 @@ static void test_attention(void **state) {
                 assert_true(x->grad[q->offset + (size_t)j] == 0);
         }
         definition_free(&d);
-        lesson_free(x);
+        setup_free(x);
     }
 }
 
@@ -229,7 +229,7 @@ static void test_logits(void **state) {
     (void)state;
     static const double how[][2] = {{0.5, 1}, {1, 2}, {0.2, 0.7}};
     for (int i = 0; i < PAIRS; i++) {
-        lesson *x = lesson_of(&pairs[i]);
+        setup *x = setup_of(&pairs[i]);
         const ll_distil_options options = {how[i % 3][0], how[i % 3][1]};
         definition d = define(x, 0, options.weight, options.temperature);
         ll_tally tally = {0};
@@ -241,7 +241,7 @@ static void test_logits(void **state) {
         check_close(x->keys, 1, &loss, &expected, 2e-5);
         check_gradients(x, &d);
         definition_free(&d);
-        lesson_free(x);
+        setup_free(x);
     }
 }
 
@@ -275,7 +275,7 @@ static void test_same_bits(void **state) {
             float *first = NULL;
             double loss = 0;
             for (int run = 0; run < 2; run++) {
-                lesson *x = lesson_of(&pairs[i]);
+                setup *x = setup_of(&pairs[i]);
                 ll_tally tally = {0};
                 ll_set_threads(run ? 3 : 1);
                 for (int b = 0; run && b < x->B; b++)
@@ -291,7 +291,7 @@ static void test_same_bits(void **state) {
                     loss = tally.loss;
                     x->grad = NULL;
                 }
-                lesson_free(x);
+                setup_free(x);
             }
             free(first);
         }

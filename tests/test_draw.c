@@ -131,7 +131,7 @@ static void test_names_of_maps(void **state) {
     char names[200] = "softmax|favor";
     for (int kernel = LL_KERNEL_RELU; ll_map_of((ll_kernel)kernel); kernel++) {
         strcat(names, "|");
-        strcat(names, ll_map_of((ll_kernel)kernel)->name);
+        strcat(names, ll_kernel_row(kernel)->about.name);
     }
     for (int kernel = LL_KERNEL_GLA + 1; ll_operator_of_kernel((ll_kernel)kernel); kernel++) {
         strcat(names, "|");

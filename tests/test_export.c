@@ -18,7 +18,7 @@ static ll_model *imported(void) {
     json_t *names = json_object();
     ll_reading r;
     ll_model *model = NULL;
-    CHECK_OK(ll_reading_begin(&r, &bytes, "config.json", names));
+    CHECK_OK(ll_reading_begin(&r, &bytes, NULL, "config.json", names));
     CHECK_OK(ll_model_create(&model, r.recipe));
     CHECK_OK(ll_model_keep_origin(model, "config.json", config, sizeof config - 1));
     CHECK_OK(ll_model_keep_origin(model, "model.safetensors", header, sizeof header - 1));

@@ -3,7 +3,6 @@
 #include "folder.h"
 
 #include <cairo/cairo.h>
-#include <dirent.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -12,15 +11,6 @@
 
 static const double UP[] = {0, 1, 2, 3};
 
-static int files_in(const char *path) {
-    int n = 0;
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
-    closedir(d);
-    return n;
-}
-
 static ll_figure figure_of(const ll_curve *curves, int n) {
     return (ll_figure){.title = "title", .x_label = "x", .y_label = "y", .n = n, .curves = curves};
 }
@@ -28,12 +18,12 @@ static ll_figure figure_of(const ll_curve *curves, int n) {
 /* The area of the pixels of one colour: its first and last row and column. */
 typedef struct {
     int count, left, right, y_left, y_right, width, height;
-} spot;
+} area;
 
-static spot find_colour(const char *path, unsigned rgb) {
+static area find_colour(const char *path, unsigned rgb) {
     cairo_surface_t *s = cairo_image_surface_create_from_png(path);
     assert_int_equal(cairo_surface_status(s), CAIRO_STATUS_SUCCESS);
-    spot found = {.left = 1 << 20, .right = -1};
+    area found = {.left = 1 << 20, .right = -1};
     found.width = cairo_image_surface_get_width(s);
     found.height = cairo_image_surface_get_height(s);
     const unsigned char *data = cairo_image_surface_get_data(s);
@@ -67,7 +57,7 @@ static void png_shows_the_curve(void **state) {
     const ll_curve curve = {"", 4, UP, y};
     ll_figure f = figure_of(&curve, 1);
     CHECK_OK(ll_figure_write(&f, at("rises.png")));
-    spot s = find_colour(at("rises.png"), 0x0072b2);
+    area s = find_colour(at("rises.png"), 0x0072b2);
     assert_int_equal(s.width, 960);
     assert_int_equal(s.height, 540);
     assert_true(s.count > 500);
@@ -94,7 +84,7 @@ static void logarithms_straighten_powers(void **state) {
     const ll_curve chord[2] = {{"", 0, NULL, NULL}, {"", 2, ends_x, ends_y}};
     f.curves = chord, f.n = 2;
     CHECK_OK(ll_figure_write(&f, at("chord.png")));
-    const spot a = find_colour(at("power.png"), 0x0072b2), b = find_colour(at("chord.png"), 0xd55e00);
+    const area a = find_colour(at("power.png"), 0x0072b2), b = find_colour(at("chord.png"), 0xd55e00);
     assert_int_equal(a.left, b.left);
     assert_int_equal(a.right, b.right);
     assert_int_equal(a.y_left, b.y_left);
@@ -250,7 +240,7 @@ static void a_run_is_drawn(void **state) {
         n += (size_t)ll_format_text(csv + n, sizeof csv - n, "%d,1.5,640,%g,%g,%s,0.001,1.5,1000,20\n", i * 10, 2.0 / i,
                                     3.0 / i, i % 20 ? ",," : "0.5,2,0.9");
     CHECK_OK(ll_run_picture(run_with(csv, n), at("whole.png")));
-    const spot valid = find_colour(at("whole.png"), 0x0072b2);
+    const area valid = find_colour(at("whole.png"), 0x0072b2);
     assert_true(valid.count > 100);
     assert_true(abs(valid.y_left - valid.y_right) < 12); /* 2 bits everywhere, and the name of the curve */
     /* An unfinished last row changes nothing, nor do line ends of another system. */

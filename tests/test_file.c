@@ -1,7 +1,6 @@
 /* Files: reading gives what was packed, damage is noticed, and a written file is whole or absent. */
 #include "folder.h"
 
-#include <dirent.h>
 #include <lzma.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -161,15 +160,6 @@ static void test_what_cannot_be_read(void **state) {
 }
 
 /* ---- Writing ---- */
-
-static int files_in(const char *path) {
-    int n = 0;
-    DIR *d = opendir(path);
-    assert_non_null(d);
-    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
-    closedir(d);
-    return n;
-}
 
 static void test_an_abandoned_file_leaves_nothing(void **state) {
     (void)state;

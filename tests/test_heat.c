@@ -8,7 +8,7 @@
 typedef struct {
     int count, width, height;
     double x, y; /* the centre of the pixels of one colour */
-} spot;
+} area;
 
 /* Blending may round. */
 static int is_near(unsigned a, unsigned b) {
@@ -20,10 +20,10 @@ static int is_near(unsigned a, unsigned b) {
     return most <= 1;
 }
 
-static spot find_colour(const char *path, unsigned rgb) {
+static area find_colour(const char *path, unsigned rgb) {
     cairo_surface_t *s = cairo_image_surface_create_from_png(path);
     assert_int_equal(cairo_surface_status(s), CAIRO_STATUS_SUCCESS);
-    spot found = {.width = cairo_image_surface_get_width(s), .height = cairo_image_surface_get_height(s)};
+    area found = {.width = cairo_image_surface_get_width(s), .height = cairo_image_surface_get_height(s)};
     const unsigned char *data = cairo_image_surface_get_data(s);
     for (int y = 0; y < found.height; y++)
         for (int x = 0; x < found.width; x++) {
@@ -44,13 +44,13 @@ static void test_colours(void **state) {
     const ll_panel panels[] = {{"a", 3, 3, a}, {"b", 2, 2, b}};
     ll_heat_map m = {.title = "t", .n = 1, .panels = panels};
     CHECK_OK(ll_heat_map_write(&m, at("a.png")));
-    spot most = find_colour(at("a.png"), 0x08306b), middle = find_colour(at("a.png"), 0x6aa5d6);
+    area most = find_colour(at("a.png"), 0x08306b), middle = find_colour(at("a.png"), 0x6aa5d6);
     assert_true(most.count > 10000 && middle.count > 10000); /* a quarter of the value has half of the colour */
     assert_true(fabs(most.x - middle.x) < 3 && most.y < middle.y - 300);
     assert_int_equal(find_colour(at("a.png"), 0x7f2704).count, 0);
     m.n = 2;
     CHECK_OK(ll_heat_map_write(&m, at("ab.png")));
-    spot negative = find_colour(at("ab.png"), 0x7f2704);
+    area negative = find_colour(at("ab.png"), 0x7f2704);
     most = find_colour(at("ab.png"), 0x08306b);
     assert_true(negative.count > 5000 && most.count > 5000);
     assert_true(negative.x > most.x && negative.width == 960);
@@ -103,12 +103,12 @@ static void test_bands(void **state) {
     assert_true(find_colour(at("plain.png"), pale).count < 50); /* edges of letters */
     f.deviation = halves;
     CHECK_OK(ll_figure_write(&f, at("band.png")));
-    const spot band = find_colour(at("band.png"), pale);
+    const area band = find_colour(at("band.png"), pale);
     assert_true(band.count > 5000);
     const double large[] = {50, 50, 50}, *all[] = {large};
     f.deviation = all, f.log_y = 1;
     CHECK_OK(ll_figure_write(&f, at("log.png")));
-    const spot log = find_colour(at("log.png"), pale), line = find_colour(at("log.png"), 0x0072b2);
+    const area log = find_colour(at("log.png"), pale), line = find_colour(at("log.png"), 0x0072b2);
     assert_true(log.count > band.count);
     assert_true(fabs(log.y - line.y) < 12); /* as far below as above */
 }

@@ -106,6 +106,57 @@ static void what_is_known_of_images(void **state) {
     ll_reader_free(r);
 }
 
+/* Files with four axes have red, green and blue of each pixel; a recipe may want either kind. */
+static void colours(void **state) {
+    (void)state;
+    enum { N = 3, NUMBERS = 3 * PIXELS };
+    uint8_t file[20 + N * NUMBERS], few[8 + N];
+    memcpy(few, labels, sizeof few);
+    memcpy(file, images, 16);
+    put_number(file, 0x804);
+    put_number(file + 4, N);
+    put_number(file + 16, 3);
+    put_number(few + 4, N);
+    for (int i = 0; i < N * NUMBERS; i++) file[20 + i] = (uint8_t)(i * 7);
+    ll_config c = config();
+    c.data.valid_fraction = 0;
+    for (int channels = 1; channels <= 3; channels += 2) {
+        c.data.train = put("colours", file, sizeof file);
+        c.data.train_labels = put("few", few, sizeof few);
+        c.model.channels = channels;
+        c.train.length = channels * PIXELS;
+        ll_reader *r = opened(&c, "train");
+        ll_batch b;
+        assert_int_equal(ll_reader_channels(r), channels);
+        CHECK_OK(ll_batch_create(&b, &c));
+        ll_reader_eval_batch(r, &b, 0);
+        for (int i = 0; i < N * PIXELS; i++) {
+            const uint8_t *p = file + 20 + 3 * i;
+            const int gray = (299 * p[0] + 587 * p[1] + 114 * p[2] + 500) / 1000;
+            for (int k = 0; k < channels; k++)
+                assert_int_equal(b.tokens[channels * i + k], channels == 1 ? gray : p[k]);
+        }
+        ll_batch_free(&b);
+        ll_reader_free(r);
+    }
+    c = config();
+    c.model.channels = 3; /* gray files for a model of colours */
+    c.train.length = NUMBERS;
+    ll_reader *r = opened(&c, "train");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    ll_reader_eval_batch(r, &b, 0);
+    for (int i = 0; i < NUMBERS; i++) assert_int_equal(b.tokens[i], pixel(0, i / 3));
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    ll_idx found;
+    put_number(file + 16, 4);
+    CHECK_FAILS(ll_idx_images(&found, file, sizeof file, "NAME"), LL_EFORMAT, "byte 16 has 4 numbers a pixel");
+    put_number(file + 16, 3);
+    CHECK_FAILS(ll_idx_images(&found, file, sizeof file - 1, "NAME"), LL_EFORMAT, "it is truncated");
+    CHECK_FAILS(ll_idx_images(&found, file, 19, "NAME"), LL_EFORMAT, "has a header of 20 bytes");
+}
+
 static void splits_of_images(void **state) {
     (void)state;
     ll_config c = config();
@@ -324,6 +375,7 @@ int main(void) {
         cmocka_unit_test(an_evaluation_is_every_image_in_order),
         cmocka_unit_test(an_epoch_is_every_image_once),
         cmocka_unit_test(what_is_known_of_images),
+        cmocka_unit_test(colours),
         cmocka_unit_test(splits_of_images),
         cmocka_unit_test(packed_images_are_the_same),
         cmocka_unit_test(wrong_files_are_refused),

@@ -27,7 +27,7 @@ static void sizes_by_definition(void **state) {
         uint8_t from[1024], to[1024], rows[32][32], column[32], out[32];
         ll_resizer *r = NULL;
         for (int i = 0; i < w * h; i++) from[i] = (uint8_t)(i * i * 31 + i % 7 * 40);
-        CHECK_OK(ll_resizer_create(&r, w, h, W, H));
+        CHECK_OK(ll_resizer_create(&r, 1, w, h, W, H));
         ll_resize(r, from, to);
         for (int y = 0; y < h; y++) expect_axis(from + y * w, w, W, rows[y]);
         for (int x = 0; x < W; x++) {
@@ -44,10 +44,41 @@ static void sizes_by_definition(void **state) {
     static const uint8_t two[2] = {0, 100}, four[4] = {0, 25, 75, 100};
     uint8_t to[4];
     ll_resizer *r = NULL;
-    CHECK_OK(ll_resizer_create(&r, 2, 1, 4, 1));
+    CHECK_OK(ll_resizer_create(&r, 1, 2, 1, 4, 1));
     ll_resize(r, two, to);
     assert_memory_equal(to, four, 4);
     ll_resizer_free(r);
+}
+
+/* Each channel is resized as if it were alone. */
+static void channels_by_themselves(void **state) {
+    (void)state;
+    uint8_t from[3 * 7 * 5], one[7 * 5], to[3 * 4 * 9], alone[4 * 9];
+    ll_resizer *all = NULL, *single = NULL;
+    for (size_t i = 0; i < sizeof from; i++) from[i] = (uint8_t)(i * i * 13 + i % 5 * 40);
+    CHECK_OK(ll_resizer_create(&all, 3, 7, 5, 4, 9));
+    CHECK_OK(ll_resizer_create(&single, 1, 7, 5, 4, 9));
+    ll_resize(all, from, to);
+    for (int c = 0; c < 3; c++) {
+        for (int i = 0; i < 35; i++) one[i] = from[3 * i + c];
+        ll_resize(single, one, alone);
+        for (int i = 0; i < 36; i++) assert_int_equal(to[3 * i + c], alone[i]);
+    }
+    ll_resizer_free(all);
+    ll_resizer_free(single);
+}
+
+static void gray_and_colours(void **state) {
+    (void)state;
+    static const uint8_t colours[] = {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 20, 30}, gray[] = {76, 150, 29, 18};
+    static const uint8_t repeated[] = {76, 76, 76, 150, 150, 150, 29, 29, 29, 18, 18, 18};
+    uint8_t out[12];
+    ll_recolour(out, 1, colours, 3, 4);
+    assert_memory_equal(out, gray, 4);
+    ll_recolour(out, 3, gray, 1, 4);
+    assert_memory_equal(out, repeated, 12);
+    ll_recolour(out, 3, colours, 3, 4);
+    assert_memory_equal(out, colours, 12);
 }
 
 /* ---- idx with margins and shifts ---- */
@@ -233,7 +264,8 @@ int main(void) {
         cmocka_unit_test(sizes_by_definition),      cmocka_unit_test(shifts_and_margins),
         cmocka_unit_test(resized_images_are_read),  cmocka_unit_test(colours_become_gray),
         cmocka_unit_test(a_folder_has_both_splits), cmocka_unit_test(wrong_records_are_refused),
-        cmocka_unit_test(real_images_agree),
+        cmocka_unit_test(real_images_agree),        cmocka_unit_test(channels_by_themselves),
+        cmocka_unit_test(gray_and_colours),
     };
     return cmocka_run_group_tests_name("image", tests, make_folder, remove_folder);
 }

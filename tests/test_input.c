@@ -197,6 +197,36 @@ static void test_images(void **state) {
     assert_non_null(strstr(out, "2|0|-1|1234"));
 }
 
+/* A PNG file of two pixels, red 1, green 2, blue 3 and 4, 5, 6, as it is, gray, and wider. */
+static void test_pictures(void **state) {
+    (void)state;
+    static const uint8_t png[] = {
+        0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52,
+        0x00, 0x00, 0x00, 0x02, 0x00, 0x00, 0x00, 0x01, 0x08, 0x02, 0x00, 0x00, 0x00, 0x7b, 0x40, 0xe8,
+        0xdd, 0x00, 0x00, 0x00, 0x0f, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x63, 0x60, 0x64, 0x62, 0x66,
+        0x61, 0x65, 0x03, 0x00, 0x00, 0x3f, 0x00, 0x16, 0x21, 0xba, 0xd4, 0x54, 0x00, 0x00, 0x00, 0x00,
+        0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82,
+    };
+    char out[4000];
+    const char *path = put("picture.png", png, sizeof png);
+    ll_input_options how = {0};
+    CHECK_OK(listing(out, sizeof out, &how, 1, &path));
+    assert_non_null(strstr(out, "|0|-1|<01><02><03><04><05><06>\n"));
+    how.channels = 1;
+    CHECK_OK(listing(out, sizeof out, &how, 1, &path));
+    assert_non_null(strstr(out, "|0|-1|<02><05>\n"));
+    how.width = 4, how.height = 2;
+    CHECK_OK(listing(out, sizeof out, &how, 1, &path));
+    assert_non_null(strstr(out, "|0|-1|<02><03><04><05><02><03><04><05>\n"));
+    how.channels = 2;
+    CHECK_FAILS(listing(out, sizeof out, &how, 1, &path), LL_EINVAL, "can be 1 or 3");
+    how.channels = 3;
+    path = put("picture.png", png, sizeof png - 20);
+    CHECK_FAILS(listing(out, sizeof out, &how, 1, &path), LL_EFORMAT, "picture.png: a damaged PNG file");
+    path = put("picture.png", png, 20);
+    CHECK_FAILS(listing(out, sizeof out, &how, 1, &path), LL_EFORMAT, "picture.png: not a PNG file");
+}
+
 /* Damage in an archive is noticed where it is, and the error names the file. */
 static void test_damage(void **state) {
     (void)state;
@@ -254,7 +284,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),          cmocka_unit_test(test_json),           cmocka_unit_test(test_json_keys),
         cmocka_unit_test(test_fasta),          cmocka_unit_test(test_whole),          cmocka_unit_test(test_files),
-        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_images),         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_images),         cmocka_unit_test(test_pictures),
+        cmocka_unit_test(test_damage),
         cmocka_unit_test(test_progress),       cmocka_unit_test(test_memory_can_end),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -145,7 +145,7 @@ static int stop_at_ten(int64_t done, int64_t total, void *arg) {
     return done == 10;
 }
 
-static void drawing_is_told_and_stopped(void **state) {
+static void drawing_reports_and_stops(void **state) {
     (void)state;
     int64_t calls = 0;
     CHECK_FAILS(ll_data_make("listops", at("stopped"), 300, 100, 1, stop_at_ten, &calls), LL_ESTOPPED, "stopped");
@@ -186,7 +186,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_by_hand),          cmocka_unit_test(files_of_both_forms),
         cmocka_unit_test(wrong_files_are_refused), cmocka_unit_test(generated_files),
-        cmocka_unit_test(real_files_are_read),     cmocka_unit_test(drawing_is_told_and_stopped),
+        cmocka_unit_test(real_files_are_read),     cmocka_unit_test(drawing_reports_and_stops),
     };
     return cmocka_run_group_tests_name("listops", tests, make_folder, remove_folder);
 }

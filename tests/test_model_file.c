@@ -4,9 +4,8 @@
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
 #include "base/memory.h"
+#include "folder.h"
 #include "models.h"
-
-static char path[] = "/tmp/ll-model-XXXXXX";
 
 static const char *const kinds[] = {
     "attention.kernel=favor position.type=permute position.decay=fixed model.tied-embedding=off",
@@ -44,8 +43,8 @@ static void test_round_trip(void **state) {
         ll_model *model = tiny_model(kinds[i]), *back = NULL;
         float before[4 * 11], after[4 * 11];
         CHECK_OK(ll_model_redraw(model, 6));
-        CHECK_OK(ll_model_save(model, path));
-        CHECK_OK(ll_model_load(&back, path));
+        CHECK_OK(ll_model_save(model, at("model")));
+        CHECK_OK(ll_model_load(&back, at("model")));
         check_same(model, back);
         CHECK_OK(ll_model_logp(model, before, (const int[]){3, 1, 4, 1}, NULL, 1, 4));
         CHECK_OK(ll_model_logp(back, after, (const int[]){3, 1, 4, 1}, NULL, 1, 4));
@@ -77,11 +76,10 @@ static void shift(const char *from, const char *to) {
  * file replaces it, as all writers here do, the model keeps the old content. */
 static void test_mapped(void **state) {
     (void)state;
-    char other[64];
-    snprintf(other, sizeof other, "%s-shifted", path);
+    const char *other = at("other");
     ll_model *model = tiny_model(kinds[0]), *back = NULL, *third = NULL;
-    CHECK_OK(ll_model_save(model, path));
-    CHECK_OK(ll_model_load(&back, path));
+    CHECK_OK(ll_model_save(model, at("model")));
+    CHECK_OK(ll_model_load(&back, at("model")));
     assert_null(back->data);
     assert_non_null(back->file);
     const ll_st_tensor *t = ll_safetensors_find(back->file, "norm.gain");
@@ -90,12 +88,12 @@ static void test_mapped(void **state) {
     for (int i = 0; i < back->count; i++) inside += ll_model_tensor(back, i).data == t->data;
     assert_int_equal(inside, 1);
     ll_model_tensor(back, 2).data[0] += 1;
-    CHECK_OK(ll_model_load(&third, path));
+    CHECK_OK(ll_model_load(&third, at("model")));
     check_same(model, third);
     ll_model_tensor(back, 2).data[0] = ll_model_tensor(model, 2).data[0];
     ll_model_free(third);
 
-    shift(path, other);
+    shift(at("model"), other);
     CHECK_OK(ll_model_load(&third, other));
     assert_null(third->file); /* copied, because floats must be aligned */
     check_same(model, third);
@@ -103,7 +101,7 @@ static void test_mapped(void **state) {
     unlink(other);
 
     third = tiny_model("train.seed=99");
-    CHECK_OK(ll_model_save(third, path));
+    CHECK_OK(ll_model_save(third, at("model")));
     check_same(model, back);
     ll_model_free(third);
     ll_model_free(model);
@@ -120,7 +118,7 @@ typedef struct {
 static ll_status load_changed(change c, const char *format, const char *redraws, const char *recipe) {
     ll_safetensors *file = NULL;
     ll_st_writer *writer = NULL;
-    CHECK_OK(ll_safetensors_open(&file, path));
+    CHECK_OK(ll_safetensors_open(&file, at("model")));
     CHECK_OK(ll_st_writer_create(&writer));
     CHECK_OK(ll_st_meta(writer, "format", format ? format : "longline-model"));
     CHECK_OK(ll_st_meta(writer, "version", "1"));
@@ -140,8 +138,7 @@ static ll_status load_changed(change c, const char *format, const char *redraws,
         const int reshape = hit && c.how == RESHAPE;
         CHECK_OK(ll_st_add(writer, t->name, type, reshape ? 1 : t->rank, reshape ? flat : t->shape, data));
     }
-    char other[64];
-    snprintf(other, sizeof other, "%s-changed", path);
+    const char *other = at("other");
     CHECK_OK(ll_st_save(writer, other));
     ll_st_writer_free(writer);
     ll_safetensors_free(file);
@@ -161,7 +158,7 @@ static void test_wrong_files(void **state) {
     static const char query[] = "blocks.1.attention.query.weight", decay[] = "blocks.1.attention.decay";
     const int32_t nan = 0x7fc00000, two = 0x40000000;
     ll_model *model = tiny_model(kinds[0]);
-    CHECK_OK(ll_model_save(model, path));
+    CHECK_OK(ll_model_save(model, at("model")));
     ll_model_free(model);
     CHECK_OK(load_changed((change){0}, NULL, NULL, NULL));
     CHECK_FAILS(load_changed((change){0}, "other", NULL, NULL), LL_EFORMAT, "not a longline model");
@@ -188,7 +185,7 @@ static void test_wrong_files(void **state) {
 static void test_repeated_entry(void **state) {
     (void)state;
     ll_model *model = tiny_model(kinds[0]);
-    CHECK_OK(ll_model_save(model, path));
+    CHECK_OK(ll_model_save(model, at("model")));
     const int32_t first = model->attention[0]->c.permutation[0];
     ll_model_free(model);
     CHECK_FAILS(load_changed((change){"blocks.0.attention.permutation", PATCH, first}, NULL, NULL, NULL), LL_EFORMAT,
@@ -206,8 +203,8 @@ static ll_status everything(const ll_recipe *recipe) {
     if (!status) status = ll_stream_create(&stream, model);
     if (!status) status = ll_stream_feed(stream, (const int[]){1, 2}, 2, logp);
     if (!status) status = ll_model_logp(model, logp, (const int[]){1, 2}, NULL, 1, 2);
-    if (!status) status = ll_model_save(model, path);
-    if (!status) status = ll_model_load(&back, path);
+    if (!status) status = ll_model_save(model, at("model"));
+    if (!status) status = ll_model_load(&back, at("model"));
     ll_stream_free(stream);
     ll_workspace_free(ws);
     ll_model_free(model);
@@ -340,22 +337,11 @@ static void test_init(void **state) {
     ll_model_free(b);
 }
 
-static int make_path(void **state) {
-    (void)state;
-    const int file = mkstemp(path);
-    return file < 0 ? -1 : close(file);
-}
-
-static int remove_path(void **state) {
-    (void)state;
-    return unlink(path);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_mapped),    cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_repeated_entry), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_projection),
         cmocka_unit_test(test_permutation),    cmocka_unit_test(test_redraw),    cmocka_unit_test(test_init),
     };
-    return cmocka_run_group_tests(tests, make_path, remove_path);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

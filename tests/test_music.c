@@ -46,7 +46,7 @@ static void times_are_rounded(void **state) {
 }
 
 /* Drums have no length, however fine the grid. */
-static void strokes_are_alike(void **state) {
+static void drums_have_no_length(void **state) {
     (void)state;
     for (int fine = 0; fine < 2; fine++) {
         ll_score s = two_notes(960, 1960, 480), grid = {0};
@@ -373,7 +373,7 @@ static void real_files_come_back(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(times_are_rounded),
-        cmocka_unit_test(strokes_are_alike),
+        cmocka_unit_test(drums_have_no_length),
         cmocka_unit_test(words_have_their_numbers),
         cmocka_unit_test(the_vocabulary_is_fixed),
         cmocka_unit_test(a_piece_by_hand),

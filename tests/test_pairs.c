@@ -3,6 +3,7 @@
  * the table is tested without a change here. */
 #include "attention/operator.h"
 #include "attention/feature/maps.h"
+#include "attention/table.h"
 #include "model/mechanism.h"
 #include "base/memory.h"
 #include "models.h"

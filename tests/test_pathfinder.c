@@ -165,14 +165,14 @@ static void transparent_colours_become_gray(void **state) {
     CHECK_OK(ll_file_read(&png, at("colours.png"), 1 << 20));
     CHECK_OK(ll_png_size(&width, &height, png.data, png.size, "colours"));
     assert_true(width == SIDE && height == SIDE);
-    CHECK_OK(ll_png_gray(pixels, png.data, png.size, "colours"));
+    CHECK_OK(ll_png_pixels(pixels, 1, png.data, png.size, "colours"));
     for (int i = 0; i < SIDE * SIDE; i++)
         if (abs(pixels[i] - expected[i / SIDE][i % SIDE]) > 1)
             fail_msg("pixel %d is %d, expected %d", i, pixels[i], expected[i / SIDE][i % SIDE]);
     long n = 0; /* a failing allocation at every place, until none fails */
     for (ll_status status = LL_ENOMEM; status; n++) {
         ll_memory_fail_at(n + 1);
-        status = ll_png_gray(pixels, png.data, png.size, "colours");
+        status = ll_png_pixels(pixels, 1, png.data, png.size, "colours");
         ll_memory_fail_at(0);
         assert_true(status == LL_OK || status == LL_ENOMEM);
     }

@@ -21,14 +21,14 @@ typedef struct {
 static void set_kernel(ll_attention_config *c, int kernel) {
     static const ll_kernel kernels[KERNELS] = {LL_KERNEL_SOFTMAX, LL_KERNEL_RELU,  LL_KERNEL_ELU1, LL_KERNEL_FAVOR,
                                                LL_KERNEL_FAVOR,   LL_KERNEL_FAVOR, LL_KERNEL_EXP};
-    const int turned = c->position == LL_POSITION_ROPE_LINEAR;
+    const int is_rope_linear = c->position == LL_POSITION_ROPE_LINEAR;
     c->kernel = kernels[kernel];
     c->input_scale = 0.6f;
     if (c->kernel == LL_KERNEL_RELU) c->feature_eps = 0.01f;
     if (kernel >= 3) c->M = 12;
     if (kernel == 5) c->features = LL_FEATURES_HYPERBOLIC;
     c->query_max = LL_MAX_TOKEN;
-    c->key_max = kernel != 4 || (c->causal && !turned) ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
+    c->key_max = kernel != 4 || (c->causal && !is_rope_linear) ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
     if (kernel == 4) c->feature_eps = 0.01f;
 }
 

@@ -76,7 +76,7 @@ static void test_evaluation_is_float(void **state) {
 }
 
 /* The memory for packed operands fits the largest product of each task. */
-static void test_room(void **state) {
+static void test_packed_memory(void **state) {
     (void)state;
     static const char *const tasks[] = {
         "model.task=lm model.vocab=3000 model.width=16",
@@ -122,7 +122,7 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_same_loss),
         cmocka_unit_test(test_evaluation_is_float),
-        cmocka_unit_test(test_room),
+        cmocka_unit_test(test_packed_memory),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_resume),
     };

@@ -137,7 +137,7 @@ static void rounds(void (*once)(const ll_kernels *k, const int size[3], uint64_t
 }
 
 /* A product with enough steps prefetches every line. */
-static void test_ahead(void **state) {
+static void test_prefetch(void **state) {
     (void)state;
     enum { SIDE = 96 };
     static float A[SIDE * SIDE], C[SIDE * SIDE];
@@ -189,7 +189,7 @@ static void test_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),
-        cmocka_unit_test(test_ahead),
+        cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_gemv),
         cmocka_unit_test(test_transpose),
         cmocka_unit_test(test_whole),

@@ -82,9 +82,9 @@ static void test_bytes(void **state) {
 typedef struct {
     const ll_model *model;
     const float *grad;
-    float *then;    /* the gradients of each block when it was reported complete */
-    size_t last;    /* where the block reported before begins */
-    int told, zeros; /* blocks reported; blocks below which all gradients were still zero */
+    float *then;         /* the gradients of each block when it was reported complete */
+    size_t last;         /* where the block reported before begins */
+    int reported, zeros; /* blocks reported; blocks below which all gradients were still zero */
 } ready;
 
 static void on_ready(void *arg, size_t from, size_t to) {
@@ -95,7 +95,7 @@ static void on_ready(void *arg, size_t from, size_t to) {
     for (size_t i = first; i < from; i++) zero &= !(fabs((double)r->grad[i]) > 0);
     memcpy(r->then + from, r->grad + from, (to - from) * sizeof *r->grad);
     r->last = from;
-    r->told++;
+    r->reported++;
     r->zeros += zero;
 }
 
@@ -113,7 +113,7 @@ static void test_ready(void **state) {
         r.last = x->model->size;
         ll_workspace_on_gradient(x->ws, on_ready, &r);
         batch_run(x, x->grad, 1);
-        assert_int_equal(r.told, 3);
+        assert_int_equal(r.reported, 3);
         assert_int_equal(r.zeros, 3);
         for (int l = 0; l < 3; l++) {
             const ll_param *p = &x->model->param[ll_block_tensor(&x->model->stack[0], l, 0)];

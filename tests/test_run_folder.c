@@ -55,7 +55,7 @@ static void the_lock_comes_before_the_checkpoint(void **state) {
     CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at("order")), LL_EFORMAT, "last.safetensors");
 }
 
-static int hear(const ll_progress *p, void *arg) {
+static int on_report(const ll_progress *p, void *arg) {
     if (p->event && !strcmp(p->event, "no lock")) snprintf(arg, 300, "%s", ll_error());
     return 0;
 }
@@ -63,20 +63,20 @@ static int hear(const ll_progress *p, void *arg) {
 /* Without locks a run goes on, and says so once. */
 static void a_disk_without_locks(void **state) {
     (void)state;
-    char said[300] = "";
+    char reports[300] = "";
     ll_trainer *trainer = NULL;
     ll_recipe *recipe = recipe_of(NULL);
     disk = NO_LOCKS;
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("without"), NULL));
-    CHECK_OK(ll_trainer_run(trainer, hear, said));
-    assert_non_null(strstr(said, at("without")));
-    assert_non_null(strstr(said, strerror(ENOLCK)));
+    CHECK_OK(ll_trainer_run(trainer, on_report, reports));
+    assert_non_null(strstr(reports, at("without")));
+    assert_non_null(strstr(reports, strerror(ENOLCK)));
     ll_trainer_free(trainer);
     disk = LOCAL;
-    said[0] = 0;
+    reports[0] = 0;
     CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("without")));
-    CHECK_OK(ll_trainer_run(trainer, hear, said));
-    assert_string_equal(said, "");
+    CHECK_OK(ll_trainer_run(trainer, on_report, reports));
+    assert_string_equal(reports, "");
     ll_trainer_free(trainer);
     ll_recipe_free(recipe);
 }
@@ -87,7 +87,7 @@ typedef struct {
     const char *folder, *command; /* what is done to the folder ... */
     int64_t step;                 /* ... after this step, */
     const char *event;            /* or at this event of it */
-    int said, whole;              /* how often it was reported; whole then? */
+    int reports, whole;           /* how often it was reported; whole then? */
 } remover;
 
 static int whole(const char *name) {
@@ -102,7 +102,7 @@ static int remove_it(const ll_progress *p, void *arg) {
     const int here = r->event ? p->event && !strcmp(p->event, r->event) : !p->event;
     if (p->event && !strcmp(p->event, "no folder")) {
         assert_non_null(strstr(ll_error(), at(r->folder)));
-        r->said++;
+        r->reports++;
         r->whole = whole(r->folder) && !access(in(r->folder, "last.safetensors"), F_OK);
     }
     if (p->step != r->step || !here) return 0;
@@ -146,7 +146,7 @@ static void a_removed_folder_is_made_again(void **state) {
     run("train.checkpoint-every=0", at("untouched"), NULL, 0, LL_OK);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const remover r = remove_while(cases[i].folder, cases[i].command, cases[i].step, cases[i].event, LL_OK);
-        if (r.said != 1 || !r.whole) fail_msg("%s: said %d times, whole: %d", cases[i].command, r.said, r.whole);
+        if (r.reports != 1 || !r.whole) fail_msg("%s: %d reports, whole: %d", cases[i].command, r.reports, r.whole);
         assert_true(whole(cases[i].folder));
         same_metrics(in("untouched", "metrics.csv"), in(cases[i].folder, "metrics.csv"));
         run("train.steps=22 train.checkpoint-every=0", at(cases[i].folder), at(cases[i].folder), 0, LL_OK);
@@ -157,7 +157,7 @@ static void a_removed_folder_is_made_again(void **state) {
 /* A run whose lock file is removed makes it again. A folder that another run has taken is left to that run. */
 static void whose_folder_it_is(void **state) {
     (void)state;
-    assert_int_equal(remove_while("unlocked", "rm unlocked/.lock", 8, NULL, LL_OK).said, 0);
+    assert_int_equal(remove_while("unlocked", "rm unlocked/.lock", 8, NULL, LL_OK).reports, 0);
     assert_true(whole("unlocked"));
     run(NULL, at("other"), NULL, 6, LL_ESTOPPED);
     copy_folder(at("other"), at("kept"));

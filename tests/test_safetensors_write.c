@@ -1,7 +1,6 @@
 /* Writing safetensors: files are read back, checked against the format without our reader, damaged, interrupted. */
 #include "folder.h"
 
-#include <dirent.h>
 #include <jansson.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -169,20 +168,12 @@ static void test_flipped_bits(void **state) {
     ll_bytes_free(&b);
 }
 
-static int files(void) {
-    int n = 0;
-    DIR *d = opendir(folder);
-    for (struct dirent *e; (e = readdir(d));) n += e->d_name[0] != '.';
-    closedir(d);
-    return n;
-}
-
 static void test_a_full_disk_keeps_the_old_file(void **state) {
     (void)state;
     struct rlimit before, full;
     ll_safetensors *f = NULL;
     CHECK_OK(save(at("w")));
-    const int n = files();
+    const int n = files_in(folder);
     signal(SIGXFSZ, SIG_IGN);
     getrlimit(RLIMIT_FSIZE, &before);
     full = before;
@@ -191,7 +182,7 @@ static void test_a_full_disk_keeps_the_old_file(void **state) {
     const ll_status status = save(at("w"));
     setrlimit(RLIMIT_FSIZE, &before);
     assert_int_equal(status, LL_EIO);
-    assert_int_equal(files(), n);
+    assert_int_equal(files_in(folder), n);
     CHECK_OK(ll_safetensors_open(&f, at("w")));
     ll_safetensors_free(f);
 }

@@ -6,24 +6,25 @@
 
 #include "base/parallel.h"
 #include "model/mechanism.h"
+#include "model/ring_parts.h"
 #include "model/shared_sequence.h"
 
-enum { B = 2, LONG = 24, PARTS = 4, SEQUENCE_VOCAB = 11 };
+enum { B = 2, LONG = 24, PARTS = 24, SEQUENCE_VOCAB = 11 };
 
 /* ---- Messages between threads ---- */
 
-typedef struct letter {
-    struct letter *next;
+typedef struct sent_message {
+    struct sent_message *next;
     int from, to, tag;
     float x[];
-} letter;
+} sent_message;
 
 static struct {
     pthread_mutex_t lock;
-    pthread_cond_t come;
-    letter *first;
+    pthread_cond_t arrived;
+    sent_message *first;
     size_t sent; /* floats */
-} mail = {.lock = PTHREAD_MUTEX_INITIALIZER, .come = PTHREAD_COND_INITIALIZER};
+} messages = {.lock = PTHREAD_MUTEX_INITIALIZER, .arrived = PTHREAD_COND_INITIALIZER};
 
 typedef struct {
     int part, parts;
@@ -32,59 +33,59 @@ typedef struct {
         size_t n;
         int peer;
     } taken[LL_SHARED_MESSAGES];
-} post_office;
+} part_transport;
 
 enum { STATE = 100, ROOT };
 
 static void put(int from, int to, int tag, const float *x, size_t n) {
-    letter *l = malloc(sizeof *l + n * sizeof *x);
-    *l = (letter){.from = from, .to = to, .tag = tag};
+    sent_message *l = malloc(sizeof *l + n * sizeof *x);
+    *l = (sent_message){.from = from, .to = to, .tag = tag};
     memcpy(l->x, x, n * sizeof *x);
-    pthread_mutex_lock(&mail.lock);
-    letter **at = &mail.first;
+    pthread_mutex_lock(&messages.lock);
+    sent_message **at = &messages.first;
     while (*at) at = &(*at)->next;
     *at = l;
-    mail.sent += n;
-    pthread_cond_broadcast(&mail.come);
-    pthread_mutex_unlock(&mail.lock);
+    messages.sent += n;
+    pthread_cond_broadcast(&messages.arrived);
+    pthread_mutex_unlock(&messages.lock);
 }
 
 static void take(int from, int to, int tag, float *x, size_t n) {
-    pthread_mutex_lock(&mail.lock);
+    pthread_mutex_lock(&messages.lock);
     for (;;) {
-        letter **at = &mail.first;
+        sent_message **at = &messages.first;
         while (*at && ((*at)->from != from || (*at)->to != to || (*at)->tag != tag)) at = &(*at)->next;
-        letter *l = *at;
+        sent_message *l = *at;
         if (l) {
             memcpy(x, l->x, n * sizeof *x);
             *at = l->next;
             free(l);
             break;
         }
-        pthread_cond_wait(&mail.come, &mail.lock);
+        pthread_cond_wait(&messages.arrived, &messages.lock);
     }
-    pthread_mutex_unlock(&mail.lock);
+    pthread_mutex_unlock(&messages.lock);
 }
 
 static ll_status send_state(void *arg, const float *x, size_t n, int to) {
-    const post_office *p = arg;
+    const part_transport *p = arg;
     put(p->part, to, STATE, x, n);
     return LL_OK;
 }
 static ll_status receive_state(void *arg, float *x, size_t n, int from) {
-    const post_office *p = arg;
+    const part_transport *p = arg;
     take(from, p->part, STATE, x, n);
     return LL_OK;
 }
 static ll_status broadcast_state(void *arg, float *x, size_t n, int from) {
-    const post_office *p = arg;
+    const part_transport *p = arg;
     for (int i = 0; i < p->parts && p->part == from; i++)
         if (i != from) put(from, i, ROOT, x, n);
     if (p->part != from) take(from, p->part, ROOT, x, n);
     return LL_OK;
 }
 static ll_status sum_states(void *arg, float *x, size_t n) {
-    const post_office *p = arg;
+    const part_transport *p = arg;
     float *one = malloc(n * sizeof *one);
     if (p->part) put(p->part, 0, ROOT, x, n);
     for (int i = 1; i < p->parts && !p->part; i++) {
@@ -95,7 +96,7 @@ static ll_status sum_states(void *arg, float *x, size_t n) {
     return broadcast_state(arg, x, n, 0);
 }
 static ll_status begin(void *arg, float *x, size_t n, int peer, int message) {
-    post_office *p = arg;
+    part_transport *p = arg;
     if (message % 2)
         p->taken[message].x = x, p->taken[message].n = n, p->taken[message].peer = peer;
     else
@@ -103,7 +104,7 @@ static ll_status begin(void *arg, float *x, size_t n, int peer, int message) {
     return LL_OK;
 }
 static ll_status wait_for(void *arg, int message) {
-    const post_office *p = arg;
+    const part_transport *p = arg;
     if (message % 2) take(p->taken[message].peer, p->part, message - 1, p->taken[message].x, p->taken[message].n);
     return LL_OK;
 }
@@ -127,7 +128,7 @@ static void *run_part(void *arg) {
     const int T = LONG / j->parts, whole[B] = {LONG, LONG - LONG / 3};
     ll_workspace *ws = NULL;
     ll_tally tally = {0};
-    post_office office = {.part = j->part, .parts = j->parts};
+    part_transport office = {.part = j->part, .parts = j->parts};
     const ll_sharing how = {j->part,    j->parts, send_state, receive_state, broadcast_state, sum_states, begin,
                             wait_for, &office};
     ll_model *m = tiny_model(j->keys);
@@ -169,7 +170,7 @@ static job run_parts(const char *keys, int parts) {
         for (size_t i = 0; i < part[0].size; i++) part[0].grad[i] += part[p].grad[i];
         free(part[p].grad);
     }
-    assert_null(mail.first); /* every message was received */
+    assert_null(messages.first); /* every message was received */
     return part[0];
 }
 
@@ -240,8 +241,47 @@ static void test_every_pair(void **state) {
     assert_true(checked > 150 && refused > 10);
 }
 
+/* A causal ring cuts each part in two: into 2 and 1 tokens, and into one and none. */
+static void test_odd_parts(void **state) {
+    (void)state;
+    static const char *const positions[] = {"none", "rope", "t5", "shaw", "sinusoidal"};
+    for (size_t i = 0; i < sizeof positions / sizeof *positions; i++) {
+        char keys[200];
+        snprintf(keys, sizeof keys, "model.task=lm attention.kernel=softmax position.type=%s position.clip=3",
+                 positions[i]);
+        check_shared(keys, 8, 1e-5);
+        check_shared(keys, 24, 1e-5);
+    }
+}
+
+/* Parts of a causal ring have each token once, and see equally many keys. */
+static void test_a_causal_ring_is_balanced(void **state) {
+    (void)state;
+    enum { T = 6 };
+    for (int parts = 2; parts <= 9; parts++) {
+        const ll_ring_parts p = {.how.parts = parts, .causal = 1};
+        int had[9 * T] = {0};
+        for (int part = 0; part < parts; part++) {
+            ll_ring_span span[2];
+            int64_t keys = 0;
+            assert_int_equal(ll_ring_spans(&p, part, T, span), 2);
+            for (int i = 0; i < 2; i++)
+                for (int64_t t = span[i].first; t < span[i].first + span[i].count; t++) {
+                    assert_int_equal(had[t]++, 0);
+                    keys += t + 1;
+                }
+            assert_int_equal(2 * keys, T * (parts * T + 1));
+        }
+        for (int t = 0; t < parts * T; t++) assert_int_equal(had[t], 1);
+    }
+}
+
 int main(void) {
     ll_set_threads(1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_pair)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_odd_parts),
+        cmocka_unit_test(test_a_causal_ring_is_balanced),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void check_pieces(ll_model *model, const int *tokens, const float *alone,
     ll_stream_free(s);
 }
 
-/* At a distant position, where no memory could hold all tokens: feeding leaves the size unchanged (linear kernels). */
+/* Feeding allocates nothing and leaves the size of a stream unchanged, unless it `grows`, as with softmax. */
 static void check_size(ll_model *model, const int *tokens, int grows) {
     ll_stream *s = NULL;
     CHECK_OK(ll_stream_create(&s, model));
@@ -76,30 +76,19 @@ static void check_size(ll_model *model, const int *tokens, int grows) {
     ll_stream_free(s);
 }
 
-static int run(int kernel, int position, int decay) {
+static void check(ll_model *model, const char *keys) {
     static float alone[T * V];
-    char what[512];
     int tokens[T];
-    ll_model *model = stream_model(kernel, position, decay, what, sizeof what);
-    if (!model) return 0;
     random_ints(tokens, T, V, 0, 6);
-    check_tiles(model, tokens, alone, what);
-    check_pieces(model, tokens, alone, 12, 1, what);
-    check_pieces(model, tokens, alone, 290, 2, what);
+    check_tiles(model, tokens, alone, keys);
+    check_pieces(model, tokens, alone, 12, 1, keys);
+    check_pieces(model, tokens, alone, 290, 2, keys);
     check_size(model, tokens, model->c->attention.kernel == LL_KERNEL_SOFTMAX);
-    ll_model_free(model);
-    return 1;
 }
 
 static void test_every_pair(void **state) {
     (void)state;
-    int ran = 0, all = 0;
-    for (int k = 0; k < STREAM_KERNELS; k++)
-        for (int p = 0; p < STREAM_POSITIONS; p++)
-            for (int d = 0; d < 2; d++, all++) {
-                if (getenv("LL_FAST") && all % 7) continue;
-                ran += run(k, p, d);
-            }
+    const int ran = on_every_streaming_pair(check);
     /* Softmax has no features and no decay, and linear kernels have no logits. rope-linear excludes favor with an eps
      * or without a divisor, orthogonal excludes an eps, relative-s2 excludes a decay. Local is softmax in a window.
      * Reformer's queries are its keys. value reads no query, so only positions that change the embedding go with it.

@@ -48,7 +48,7 @@ typedef struct {
     int64_t calls, last, stop;
 } pace;
 
-static int hear(int64_t done, int64_t total, void *arg) {
+static int on_progress(int64_t done, int64_t total, void *arg) {
     pace *p = arg;
     assert_true(done >= p->last && done <= total);
     p->last = done;
@@ -57,22 +57,22 @@ static int hear(int64_t done, int64_t total, void *arg) {
 }
 
 /* Drawing a page reports progress and can be stopped. */
-static void a_page_tells_how_far_it_is(void **state) {
+static void a_page_reports_progress(void **state) {
     (void)state;
-    run("train.steps=14 train.report=on", at("told"), NULL, 0, LL_OK);
-    copy_folder(at("told/report.html"), at("told-before.html"));
+    run("train.steps=14 train.report=on", at("drawn"), NULL, 0, LL_OK);
+    copy_folder(at("drawn/report.html"), at("drawn-before.html"));
     pace p = {0};
-    CHECK_OK(ll_run_report(at("told"), NULL, hear, &p));
+    CHECK_OK(ll_run_report(at("drawn"), NULL, on_progress, &p));
     assert_true(p.calls > 4);
     assert_int_equal(p.last, 1000);
-    same_file(at("told/report.html"), at("told-before.html"));
+    same_file(at("drawn/report.html"), at("drawn-before.html"));
     for (int64_t stop = 1; stop < p.calls; stop += 3) {
         pace halted = {.stop = stop};
-        CHECK_FAILS(ll_run_report(at("told"), NULL, hear, &halted), LL_ESTOPPED, "stopped");
+        CHECK_FAILS(ll_run_report(at("drawn"), NULL, on_progress, &halted), LL_ESTOPPED, "stopped");
         assert_true(halted.calls <= stop + 2);
-        same_file(at("told/report.html"), at("told-before.html"));
+        same_file(at("drawn/report.html"), at("drawn-before.html"));
     }
-    assert_int_equal(files_in(at("told"), "tmp"), 0);
+    assert_int_equal(files_in(at("drawn"), "tmp"), 0);
 }
 
 /* The mean of the loss by position, over the whole split, is the loss of windows of that length. */
@@ -354,7 +354,7 @@ static void what_cannot_be_shown_is_said(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(a_page_tells_how_far_it_is),
+        cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(a_page_reports_progress),
         cmocka_unit_test(positions_add_up),
         cmocka_unit_test(distances_are_functions),      cmocka_unit_test(amino_acids_are_compared),
         cmocka_unit_test(vectors_are_shown),            cmocka_unit_test(decoders_are_shown),

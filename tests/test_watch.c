@@ -5,7 +5,7 @@ typedef struct {
     int64_t done, total, stop;
 } watched;
 
-static int hear(int64_t done, int64_t total, void *arg) {
+static int on_progress(int64_t done, int64_t total, void *arg) {
     watched *t = arg;
     assert_true(done == ++t->done);
     t->total = total;
@@ -20,7 +20,7 @@ static void test_watch(void **state) {
     const int tokens[4] = {1, 2, 3, 4}, layers = m->c->model.layers;
     float out[64 * 16];
     watched t = {0};
-    ll_model_watch(m, hear, &t);
+    ll_model_watch(m, on_progress, &t);
     CHECK_OK(ll_model_score(m, out, tokens, NULL, 1, 4));
     assert_true(t.done == layers && t.total == layers);
     t = (watched){.stop = 1};
@@ -44,7 +44,7 @@ static void test_two_stacks(void **state) {
     int tokens[4] = {1, 2, 3, 4};
     float logp[4 * 11];
     watched t = {0};
-    ll_model_watch(m, hear, &t);
+    ll_model_watch(m, on_progress, &t);
     CHECK_OK(ll_model_logp_from(m, logp, tokens, NULL, 4, tokens, NULL, 1, 4));
     assert_true(t.done == 5 && t.total == 5);
     t = (watched){0};

@@ -9,7 +9,7 @@ static const char text[] = "the cat and the dog\n \n the <unk> cat sat\tthere\n"
 
 static ll_bytes list_of(const char *of, int64_t least, int most) {
     ll_bytes list = {0};
-    CHECK_OK(ll_words_list(&list, (const uint8_t *)of, strlen(of), least, most));
+    CHECK_OK(ll_words_list(&list, (const uint8_t *)of, strlen(of), 0, least, most, LL_WORDS_TOGETHER));
     return list;
 }
 

@@ -3,7 +3,7 @@
  *   favor    queries and keys of 64 through 256 random features
  *   relu     queries and keys of 256, which a layer would have projected itself
  *   softmax  queries and keys of 64
- *   local    the same in windows of 128; only where asked for, as value, which does nothing but copy
+ *   local    the same in windows of 128; only where asked for, as all other kernels of `longline list`
  *   favor+permute-random, relu+permute-random: with position.cycles = random; only where asked for
  *   favor-one-head, relu-one-head: what is shared out within a head; only where asked for
  *
@@ -17,38 +17,70 @@
 
 #include "bench/bench.h"
 
-enum { H = 8, E = 64, WIDE = 256, SMALL = 64, WINDOW = 128, BLOCK = 1000003 };
+enum { H = 8, E = 64, WIDE = 256, SMALL = 64, WINDOW = 128, RANK = 256, LANDMARKS = 64, BUCKET = 64, BLOCK = 1000003 };
 enum { IN_CACHE = 4096 }; /* Up to this length the caches depend on the case before, so such cases run twice. */
 
-static const struct {
-    const char *name;
+/* The cases of the papers and those that answer a question, by names of the table of kernels and positions. Every other
+ * kernel of the table follows, alone, on request. */
+typedef struct {
+    const char *name, *of, *with; /* kernel and position */
+    int decay, heads;             /* heads: 0 = H */
+    int random;                   /* position.cycles = random */
+    int gated;                    /* the call brings gates */
     ll_kernel kernel;
     ll_position position;
-    int decay, heads; /* heads: 0 = H */
-    int random;       /* position.cycles = random */
-} KIND[] = {
-    {"favor", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0},
-    {"favor+permute", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0},
-    {"relu", LL_KERNEL_RELU, LL_POSITION_NONE, 0},
-    {"relu+permute", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0},
-    {"relu+permute+decay", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 1},
-    {"softmax", LL_KERNEL_SOFTMAX, LL_POSITION_NONE, 0},
+} op_case;
+static const op_case CHOSEN[] = {
+    {"favor", "favor", "none"},
+    {"favor+permute", "favor", "permute"},
+    {"relu", "relu", "none"},
+    {"relu+permute", "relu", "permute"},
+    {"relu+permute+decay", "relu", "permute", .decay = 1},
+    {"softmax", "softmax", "none"},
     /* Only on request: */
-    {"elu1", LL_KERNEL_ELU1, LL_POSITION_NONE, 0},
-    {"relu+permute2d", LL_KERNEL_RELU, LL_POSITION_PERMUTE2D, 0},
-    {"favor+permute-random", LL_KERNEL_FAVOR, LL_POSITION_PERMUTE, 0, 0, 1},
-    {"relu+permute-random", LL_KERNEL_RELU, LL_POSITION_PERMUTE, 0, 0, 1},
-    {"favor+rope", LL_KERNEL_FAVOR, LL_POSITION_ROPE, 0},
-    {"favor+sine-spe", LL_KERNEL_FAVOR, LL_POSITION_SINE_SPE, 0},
-    {"favor+conv-spe", LL_KERNEL_FAVOR, LL_POSITION_CONV_SPE, 0},
-    {"gla", LL_KERNEL_GLA, LL_POSITION_NONE, 0},
-    {"gla+rope", LL_KERNEL_GLA, LL_POSITION_ROPE, 0},
-    {"local", LL_KERNEL_LOCAL, LL_POSITION_NONE, 0},
-    {"value", LL_KERNEL_VALUE, LL_POSITION_NONE, 0},
-    {"favor-one-head", LL_KERNEL_FAVOR, LL_POSITION_NONE, 0, 1},
-    {"relu-one-head", LL_KERNEL_RELU, LL_POSITION_NONE, 0, 1},
+    {"elu1", "elu1", "none"},
+    {"relu+permute2d", "relu", "permute2d"},
+    {"favor+permute-random", "favor", "permute", .random = 1},
+    {"relu+permute-random", "relu", "permute", .random = 1},
+    {"favor+rope", "favor", "rope"},
+    {"favor+sine-spe", "favor", "sine-spe"},
+    {"favor+conv-spe", "favor", "conv-spe"},
+    {"gla", "gla", "none", .gated = 1},
+    {"gla+rope", "gla", "rope", .gated = 1},
+    {"local", "local", "none"},
+    {"value", "value", "none"},
+    {"favor-one-head", "favor", "none", .heads = 1},
+    {"relu-one-head", "relu", "none", .heads = 1},
 };
-enum { KINDS = sizeof KIND / sizeof *KIND, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
+enum { CHOICES = sizeof CHOSEN / sizeof *CHOSEN, MOST_KINDS = 64, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
+
+/* What may run: the chosen cases, then the rest of the table. */
+static op_case KIND[MOST_KINDS];
+static int KINDS;
+
+static int number_of(const ll_mechanism *at(int i), const char *name) {
+    int i = 0;
+    while (strcmp(at(i)->name, name)) i++;
+    return i;
+}
+
+static void add_kind(const op_case *s) {
+    op_case *k = &KIND[KINDS++];
+    *k = *s;
+    k->kernel = (ll_kernel)number_of(ll_kernel_at, s->of);
+    k->position = (ll_position)number_of(ll_position_at, s->with);
+}
+
+static void list_kinds(void) {
+    KINDS = 0;
+    for (int i = 0; i < CHOICES; i++) add_kind(&CHOSEN[i]);
+    const ll_mechanism *k;
+    for (int i = 0; (k = ll_kernel_at(i)) && KINDS < MOST_KINDS; i++) {
+        int chosen = 0;
+        for (int c = 0; c < CHOICES; c++) chosen |= !strcmp(CHOSEN[c].of, k->name);
+        if (!chosen) add_kind(&(op_case){k->name, k->name, "none"});
+    }
+}
 
 /* The memory that all cases share. */
 typedef struct {
@@ -69,12 +101,15 @@ static ll_status create_op(ll_attention **op, const ll_bench_case *c) {
     a.causal = c->causal;
     a.H = heads(c->kind), a.D = query_size(c->kind), a.E = E;
     if (a.kernel == LL_KERNEL_FAVOR) a.M = WIDE, a.projection = t->block;
-    a.approximate.window = WINDOW;
+    a.approximate = (ll_approximate_config){.window = WINDOW, .length = c->T, .rank = RANK, .landmarks = LANDMARKS,
+                                            .iterations = 6, .buckets = 2 * ((c->T + 2 * BUCKET - 1) / (2 * BUCKET)),
+                                            .chunk = BUCKET, .rounds = 2, .seed = 1};
+    a.approximate.linformer_k = a.approximate.linformer_v = t->q ? t->q : t->block; /* (T, RANK): there are as many */
     a.input_scale = a.kernel == LL_KERNEL_FAVOR                                ? 0.35355339f
                     : ll_kernel_at((int)a.kernel)->decay                       ? 1
                                                                                : 0.125f;
     a.feature_eps = a.kernel == LL_KERNEL_RELU ? 1e-3f : 0;
-    if (a.kernel == LL_KERNEL_GLA) a.den = LL_DEN_NONE;
+    if (KIND[c->kind].gated) a.den = LL_DEN_NONE;
     a.position = KIND[c->kind].position;
     if (a.position == LL_POSITION_PERMUTE) a.permutation = KIND[c->kind].random ? t->random : t->permutation;
     if (a.position == LL_POSITION_PERMUTE2D) a.permutation = t->half;
@@ -113,7 +148,7 @@ static ll_status run(ll_bench_case *c, double *seconds) {
         .dk = view(c, t->dk, D),
         .dv = view(c, t->dv, E),
     };
-    if (KIND[c->kind].kernel == LL_KERNEL_GLA) call.gate = view(c, t->gate, 1), call.dgate = view(c, t->dgate, 1);
+    if (KIND[c->kind].gated) call.gate = view(c, t->gate, 1), call.dgate = view(c, t->dgate, 1);
     const size_t saved = ll_attention_saved(op, &call) * sizeof(float);
     for (int warm = c->warm; warm >= 0 && !status; warm--) {
         const double start = ll_now();
@@ -181,7 +216,9 @@ static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors
                     .run = run, .kind = kind, .causal = causal, .backward = backward, .T = T, .shared = t};
                 c.warm = T <= IN_CACHE;
                 if (!causal && (KIND[kind].decay || !ll_kernel_at((int)KIND[kind].kernel)->whole)) continue;
-                if (KIND[kind].position == LL_POSITION_PERMUTE2D && causal) continue;
+                if (causal && !(ll_kernel_at((int)KIND[kind].kernel)->causal &&
+                                ll_position_at((int)KIND[kind].position)->causal))
+                    continue;
                 snprintf(c.row.name, sizeof c.row.name, "attention/%s/%s/%s/%d", KIND[kind].name,
                          causal ? "causal" : "bidir", backward ? "fwdbwd" : "fwd", T);
                 c.row.tokens = T;
@@ -284,7 +321,8 @@ static int tensors_fill(tensors *t, const ll_bench_case *cases, int n) {
 }
 
 ll_status ll_bench_ops(ll_bench *b) {
-    enum { MOST = 400 };
+    enum { MOST = LL_BENCH_ROWS };
+    list_kinds();
     tensors *t = calloc(1, sizeof *t);
     ll_bench_case *cases = calloc(MOST, sizeof *cases);
     ll_status status = LL_ENOMEM;

@@ -15,9 +15,9 @@ static int export(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
     if (strcmp(to, "hf")) return ll_usage("--to %s: there is no such format; give hf", to);
-    ll_status status = ll_model_load(&model, words[0]);
-    if (status) return ll_failed(status, words[0]);
-    status = ll_model_export(model, words[1]);
+    const int code = ll_load_model(&model, words[0]);
+    if (code >= 0) return code;
+    const ll_status status = ll_model_export(model, words[1]);
     if (!status) printf("export.folder=%s\n", words[1]);
     ll_model_free(model);
     return status ? ll_failed(status, NULL) : 0;

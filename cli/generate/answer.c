@@ -47,11 +47,11 @@ static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, 
     tokens[0] = LL_TOKEN_BEGIN;
     for (size_t i = 0; i < n; i++) tokens[i + 1] = text[i];
     tokens[n + 1] = LL_TOKEN_END;
-    ll_progress_line teller = ll_progress_of(LL_PROGRESS_SHARE, "source read");
-    ll_model_watch(model, ll_progress_report, &teller);
+    ll_progress_line progress = ll_progress_of(LL_PROGRESS_SHARE, "source read");
+    ll_model_watch(model, ll_progress_report, &progress);
     const ll_status status = ll_stream_source(stream, tokens, (int)n + 2);
     ll_model_watch(model, NULL, NULL);
-    ll_progress_end(&teller);
+    ll_progress_end(&progress);
     free(tokens);
     return status ? ll_failed(status, NULL) : -1;
 }

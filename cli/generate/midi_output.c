@@ -28,16 +28,16 @@ static int go_on(ll_text_output *s, const ll_sampling *how, int64_t most, int64_
         if (!*n) s->logits[piece] = -1e30f;
         const ll_status status = ll_text_output_next(s, how, &text, &size);
         if (status) return ll_failed(status, NULL);
-        if (s->heard[s->heard_n - 1] == piece) return -1;
+        if (s->tokens[s->token_count - 1] == piece) return -1;
     }
     return -1;
 }
 
 int ll_midi_output(ll_text_output *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n) {
-    const size_t first = s->heard_n;
+    const size_t first = s->token_count;
     const int code = go_on(s, how, most, n);
     if (code >= 0) return code;
     if (!*n) return ll_fail_message("no event was generated, so that %s was not written", path);
-    const ll_status status = ll_tokenizer_write_midi(s->tokenizer, path, s->heard, s->heard_n, echo ? 0 : first);
+    const ll_status status = ll_tokenizer_write_midi(s->tokenizer, path, s->tokens, s->token_count, echo ? 0 : first);
     return status ? ll_failed(status, NULL) : -1;
 }

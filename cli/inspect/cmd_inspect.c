@@ -41,7 +41,9 @@ static void costs(const ll_model *model, int at) {
 
 /* Compares a model, a state or a checkpoint with its checksums. */
 static int verify_file(const char *path) {
+    char file[PATH_MAX];
     int tensors = 0, checked = 0;
+    path = ll_model_file(path, file);
     const ll_status status = ll_tensor_file_check(path, &tensors, &checked);
     if (status) return ll_failed(status, path);
     printf("inspect.tensors=%d\ninspect.checked=%d\n", tensors, checked);

@@ -32,10 +32,10 @@ static int report(int n, const char **words) {
     const size_t length = strlen(page);
     if (length < 6 || strcmp(page + length - 5, ".html"))
         return ll_usage("-o %s: the name of the page must end in .html", page);
-    ll_progress_line teller = ll_progress_of(LL_PROGRESS_SHARE, "report");
-    const ll_status status = n == 1 ? ll_run_report(words[0], page, ll_progress_report, &teller)
+    ll_progress_line progress = ll_progress_of(LL_PROGRESS_SHARE, "report");
+    const ll_status status = n == 1 ? ll_run_report(words[0], page, ll_progress_report, &progress)
                                     : ll_runs_report(words, n, page);
-    ll_progress_end(&teller);
+    ll_progress_end(&progress);
     if (status) {
         name_input(input, sizeof input, n, words);
         return ll_failed(status, input);

@@ -3,16 +3,16 @@
 
 #include "cli.h"
 
-static void tell(ll_progress_line *teller, const ll_input *input) {
+static void report(ll_progress_line *progress, const ll_input *input) {
     int64_t done, total;
     ll_input_progress(input, &done, &total);
-    ll_progress_report(done, total > 0 ? total : 0, teller);
+    ll_progress_report(done, total > 0 ? total : 0, progress);
 }
 
 int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *arg) {
     const ll_input_options how = {.format = LL_INPUT_WHOLE, .piece = LL_BLOCK};
     const char *name = strcmp(path, "-") ? path : "standard input";
-    ll_progress_line teller = ll_progress_of(LL_PROGRESS_BYTES, what);
+    ll_progress_line progress = ll_progress_of(LL_PROGRESS_BYTES, what);
     ll_input *input = NULL;
     ll_sequence block;
     int found = 1, enough = 0;
@@ -21,9 +21,9 @@ int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *
         status = ll_input_next(input, &block, &found);
         if (status || !found) break;
         enough = take(block.text, block.size, arg);
-        if (what && !enough) tell(&teller, input);
+        if (what && !enough) report(&progress, input);
     }
-    ll_progress_end(&teller);
+    ll_progress_end(&progress);
     ll_input_close(input);
     if (ll_stop_wanted()) {
         ll_print("stopped while reading %s", name);

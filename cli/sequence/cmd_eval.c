@@ -45,13 +45,13 @@ static ll_status change_all(ll_model *model) {
 
 /* Progress counts all passes over the data together. */
 typedef struct {
-    ll_progress_line teller;
+    ll_progress_line progress;
     int64_t pass, passes;
 } waiting;
 
-static int tell(int64_t done, int64_t total, void *arg) {
+static int report_pass(int64_t done, int64_t total, void *arg) {
     waiting *w = arg;
-    return ll_progress_report(w->pass * total + done, w->passes * total, &w->teller);
+    return ll_progress_report(w->pass * total + done, w->passes * total, &w->progress);
 }
 
 static ll_status set_number(ll_model *model, const char *key, int64_t value) {
@@ -99,7 +99,7 @@ static int evaluate(ll_model *model, waiting *w) {
     if (shift) return shift_all(model, w);
     ll_evaluation e;
     const ll_status status = ll_evaluate(model, split, (int)batches, &e);
-    ll_progress_end(&w->teller);
+    ll_progress_end(&w->progress);
     if (status) return ll_failed_data(status, recipe);
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
@@ -127,10 +127,10 @@ static int eval(int n, const char **words) {
     const ll_status status = change_all(model);
     code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
     if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
-    waiting w = {.teller = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};
-    ll_model_watch(model, tell, &w);
+    waiting w = {.progress = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};
+    ll_model_watch(model, report_pass, &w);
     if (code < 0) code = evaluate(model, &w);
-    ll_progress_end(&w.teller);
+    ll_progress_end(&w.progress);
     ll_model_free(model);
     return code;
 }

@@ -15,7 +15,7 @@ static int64_t length, window = 1024;
 
 const ll_arg ll_sequence_args[] = {
     {LL_ARG_TEXT, 0, "format", "KIND", &format, 0, 0,
-     "lines, jsonl, fasta, idx or midi; default: by the first byte of each file, or the model"},
+     "lines, jsonl, fasta, idx, png or midi; default: by the first byte of each file, or the model"},
     {LL_ARG_FLAG, 0, "whole", NULL, &whole, 0, 0, "each file is one sequence"},
     {LL_ARG_TEXT, 0, "text-key", "KEY", &text_key, 0, 0, "key of the text in JSONL; default text or sequence"},
     {LL_ARG_TEXT, 0, "id-key", "KEY", &id_key, 0, 0, "key of the name in JSONL; default id"},
@@ -111,13 +111,13 @@ static int make_tokens(run *r) {
     size_t n = 0;
     const ll_status status = take_tokens(r, &text, &n);
     if (status) return ll_item_failed(status, item);
-    const size_t front = item->begins ? r->before_n : 0, back = item->ends ? r->after_n : 0, all = front + n + back;
+    const size_t before = item->begins ? r->before_n : 0, after = item->ends ? r->after_n : 0, all = before + n + after;
     item->n = all < INT_MAX / 2 ? (int)all : 0;
     item->tokens = item->n || !all ? malloc((all + 1) * sizeof *text) : NULL;
     if (item->tokens) {
-        if (front) memcpy(item->tokens, r->before, front * sizeof *text);
-        if (n) memcpy(item->tokens + front, text, n * sizeof *text);
-        if (back) memcpy(item->tokens + front + n, r->after, back * sizeof *text);
+        if (before) memcpy(item->tokens, r->before, before * sizeof *text);
+        if (n) memcpy(item->tokens + before, text, n * sizeof *text);
+        if (after) memcpy(item->tokens + before + n, r->after, after * sizeof *text);
     }
     ll_text_free(text);
     if (r->image && n != (size_t)r->image) {
@@ -247,11 +247,11 @@ static const char *value(const ll_job *job, const char *key) {
     return text ? text : "";
 }
 
-/* The pixels of the model's images; 0: it reads no images. */
+/* The numbers of the model's images; 0: it reads no images. */
 static int image_of(const ll_job *job) {
     const int pixels = atoi(value(job, "position.width")) * atoi(value(job, "position.height"));
     if (!ll_reads_images(ll_model_recipe(job->model))) return 0;
-    return pixels > 0 ? pixels : atoi(value(job, "train.length"));
+    return pixels > 0 ? pixels * atoi(value(job, "model.channels")) : atoi(value(job, "train.length"));
 }
 
 /* What goes before each sequence, or after it: the tokenizer's own tokens outermost, and those of a text. */
@@ -287,6 +287,7 @@ static int choose_format(ll_input_format *kind, int music) {
                  {"jsonl", LL_INPUT_JSONL},
                  {"fasta", LL_INPUT_FASTA},
                  {"idx", LL_INPUT_IDX},
+                 {"png", LL_INPUT_PNG},
                  {"midi", LL_INPUT_MIDI}};
     *kind = music ? LL_INPUT_MIDI : whole ? LL_INPUT_WHOLE : LL_INPUT_AUTO;
     if (whole && format) return ll_usage("give --whole or --format, not both");
@@ -296,7 +297,7 @@ static int choose_format(ll_input_format *kind, int music) {
             *kind = kinds[i].kind;
             return -1;
         }
-    return ll_usage("--format %s: needs lines, jsonl, fasta, idx or midi", format);
+    return ll_usage("--format %s: needs lines, jsonl, fasta, idx, png or midi", format);
 }
 
 /* The first file that cannot be opened, or NULL. */
@@ -316,6 +317,11 @@ static int open_all(run *r, int files, const char **paths) {
                             .labels = r->job->labels,
                             .piece = LL_PIECE,
                             .grid = atoi(value(r->job, "data.grid"))};
+    if (r->image) {
+        how.width = atoi(value(r->job, "position.width"));
+        how.height = atoi(value(r->job, "position.height"));
+        how.channels = atoi(value(r->job, "model.channels"));
+    }
     const int code = choose_format(&how.format, !strcmp(value(r->job, "data.format"), "midi"));
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
@@ -332,6 +338,7 @@ static int open_all(run *r, int files, const char **paths) {
 }
 
 int ll_sequences(const ll_job *job, int files, const char **paths) {
+    const char *out = ll_dist_ranks().rank ? NULL : job->out; /* rank 0 writes */
     run *r = calloc(1, sizeof *r);
     if (!r) return ll_fail_message("out of memory");
     r->job = r->w.job = job;
@@ -346,6 +353,12 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
                  strcmp(value(job, "data.format"), "pieces") && strcmp(value(job, "data.format"), "listops") &&
                  strcmp(value(job, "data.format"), "midi");
     int code = open_all(r, files, paths);
+    if (code < 0 && out) {
+        const size_t n = strlen(out);
+        ll_stop_on_signals(1, "stopping", "no file was written");
+        if (n > 4 && !strcmp(out + n - 4, ".csv")) ll_put_csv();
+        code = ll_stdout_begin(out);
+    }
     if (code < 0) {
         ll_status status = ll_tokenizer_create(&r->tokenizer, job->model);
         if (!status) status = encode_end(r, LL_SPECIAL_BEFORE, job->before, &r->before, &r->before_n);
@@ -364,7 +377,7 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     free(r->after);
     free(r->text);
     free(r);
-    return code < 0 ? 0 : code;
+    return ll_stdout_end(code < 0 ? 0 : code);
 }
 
 int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int files, const char **paths)) {

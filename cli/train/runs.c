@@ -67,7 +67,16 @@ void ll_note_unchecked(const char *path) {
     if (!ll_tensor_file_check(path, &tensors, &checked) && !checked) note(path);
 }
 
+const char *ll_model_file(const char *path, char file[PATH_MAX]) {
+    struct stat about;
+    if (stat(path, &about) || !S_ISDIR(about.st_mode)) return path;
+    ll_run_model(file, PATH_MAX, path);
+    return access(file, F_OK) ? path : file;
+}
+
 int ll_load_model(ll_model **model, const char *path) {
+    char file[PATH_MAX];
+    path = ll_model_file(path, file);
     const ll_status status = ll_model_load(model, path);
     if (status) return ll_failed(status, path);
     if (!ll_model_size(*model).checked) note(path);
@@ -86,6 +95,7 @@ int ll_round_weights(ll_model *model, const char *weights) {
 
 int ll_reads_images(const ll_recipe *recipe) {
     const char *format = ll_recipe_get(recipe, "data.format");
+    if (strcmp(ll_recipe_get(recipe, "model.patch"), "0")) return 1;
     return !strcmp(format, "idx") || !strcmp(format, "cifar10") || !strcmp(format, "pathfinder");
 }
 

@@ -15,16 +15,16 @@ static volatile sig_atomic_t stop;
  * is in use. */
 enum { TEXT = 4600 };
 typedef struct {
-    char room[2][TEXT];
+    char buffer[2][TEXT];
     const char *volatile now;
 } message;
 static message at_first, at_second;
 
 static void prepare(message *m, const char *text, const char *more) {
     if (!ll_dist_ranks().reports) return; /* a launcher sends a signal to all ranks; one of them prints */
-    char *room = m->room[m->now == m->room[0]];
-    ll_print_text(room, TEXT, text, more);
-    m->now = room;
+    char *buffer = m->buffer[m->now == m->buffer[0]];
+    ll_print_text(buffer, TEXT, text, more);
+    m->now = buffer;
 }
 
 static void on_signal(int number) {

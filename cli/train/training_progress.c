@@ -64,7 +64,7 @@ static int is_news(const ll_watch *w, const ll_progress *p) {
 
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
-    if (progress->event && !strncmp(progress->event, "no ", 3)) {
+    if (progress->event && (!strncmp(progress->event, "no ", 3) || !strcmp(progress->event, "rewind"))) {
         ll_watch_end(w);
         ll_print("%s: %s", progress->event, ll_error());
     }

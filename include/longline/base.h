@@ -120,7 +120,7 @@ typedef enum { LL_LENGTH_ANY, LL_LENGTH_TABLE, LL_LENGTH_IMAGE } ll_length_kind;
 typedef struct {
     const char *name;  /* the word in a recipe */
     const char *what;  /* one line */
-    const char *paper; /* "Chen 2021" or "" */
+    const char *paper; /* "Chen 2021", "none (longline's own)", or "" */
     const char *cost;  /* time of a head for T tokens, queries of size D, values of E, m features: "T m (D + E)";
                         * of positions: what they add */
     int causal, whole; /* may see earlier tokens alone (language models), all tokens (classifiers) */

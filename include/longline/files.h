@@ -11,15 +11,16 @@ LL_C_BEGIN
 /* Files are read once, from beginning to end, in constant memory. They may be plain, .gz or .xz, which is recognised by
  * their first bytes. The format of what they hold: */
 typedef enum {
-    LL_INPUT_AUTO,  /* by the first byte of each file: FASTA if it is '>' or ';', JSONL if '{', idx by its magic number,
-                     * else lines */
+    LL_INPUT_AUTO,  /* by the first byte of each file: FASTA if it is '>' or ';', JSONL if '{', idx and PNG by their
+                     * magic numbers, else lines */
     LL_INPUT_LINES, /* every line is a sequence, without what ends it; also an empty one */
     LL_INPUT_JSONL, /* every line is an object with a text, up to 64 MiB; empty lines are passed over */
     LL_INPUT_FASTA, /* letters below a line that begins with '>'; gaps (- .), blanks and a last * are left out */
     LL_INPUT_WHOLE, /* every file is one sequence */
-    LL_INPUT_IDX,   /* every image is a sequence of pixels */
-    LL_INPUT_MIDI   /* every file is a piece of music: a standard MIDI file, which becomes the text of its events (a bar
+    LL_INPUT_IDX,   /* every image is a sequence of pixels; with 4 axes, of red, green and blue of each pixel */
+    LL_INPUT_MIDI,  /* every file is a piece of music: a standard MIDI file, which becomes the text of its events (a bar
                      * a line; docs/format.md), or that text */
+    LL_INPUT_PNG    /* every file is a picture, which becomes a sequence likewise */
 } ll_input_format;
 
 typedef struct {
@@ -30,6 +31,9 @@ typedef struct {
     const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
     size_t piece;                  /* longer sequences come in pieces of so many bytes; 0: 65536 */
     int grid;                      /* of music: positions of a quarter note, as data.grid of the model; 0: 4 */
+    /* What images become, resized with Pillow's bilinear filter: position.width, position.height and model.channels (1
+     * gray, 3 colours) of the model; 0: as they are. */
+    int width, height, channels;
 } ll_input_options;
 
 typedef struct {

@@ -21,7 +21,7 @@ typedef struct {
     int64_t saved;                          /* step of the checkpoint on the disk; -1: there is none */
     const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done" or "report"; or one that ll_error() explains:
                         * "no report", "no lock" (of the folder), "no folder" (it was removed, and is made again),
-                        * "no learning" (the loss is far above chance) */
+                        * "no learning" (the loss is far above chance), "rewind" (train.on-divergence) */
     /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
      * attention gives that is missed, or "logits" */
     const char *matching;

@@ -107,8 +107,8 @@ static ll_status of_model(ll_table *t, const ll_model *model) {
             take_cycles(&of[0], model->attention[l]->c.permutation + (size_t)h * (size_t)m, m, seen, &fixed);
             take_all(&of[1], &of[0]);
             snprintf(label, sizeof label, "layer %d head %d", l, h);
-            const double order = value(&of[0]), together = h + 1 == c->H ? value(&of[1]) : NAN;
-            status = ll_table_add(t, label, (double[]){m, h + 1, NAN, order, NAN, together, fixed});
+            const double order = value(&of[0]), all_heads = h + 1 == c->H ? value(&of[1]) : NAN;
+            status = ll_table_add(t, label, (double[]){m, h + 1, NAN, order, NAN, all_heads, fixed});
         }
     }
     ll_free(seen), ll_free(of);

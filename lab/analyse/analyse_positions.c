@@ -20,9 +20,7 @@
 /* The operator's position, with features x and without a divisor; nothing else but the decay stays. */
 static ll_attention_config bare(const ll_attention *op, int T) {
     ll_attention_config c = op->premap ? op->premap->c : op->c;
-    const int after = c.position == LL_POSITION_PERMUTE || c.position == LL_POSITION_PERMUTE2D ||
-                      c.position == LL_POSITION_ROPE_LINEAR || c.position == LL_POSITION_ORTHOGONAL;
-    if (after) c.D = ll_feature_count(&op->c);
+    if (ll_position_row((int)c.position)->has & LL_HAS_FEATURES) c.D = ll_feature_count(&op->c);
     c.kernel = LL_KERNEL_IDENTITY, c.features = LL_FEATURES_POSITIVE;
     c.M = 0, c.projection = NULL;
     c.decay = op->c.decay, c.causal = c.decay != NULL;
@@ -86,11 +84,11 @@ ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, 
     if (layer < 0 || layer >= c->model.layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->model.layers - 1);
     if (T < 1 || T > 4096 || contents < 1) return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to 4096", T);
-    if (c->position.type == LL_POSITION_LEARNED && T > ll_position_learned(&c->position))
+    if (T > ll_position_limit(&c->position))
         return ll_fail(LL_EINVAL, "learned positions end at %d tokens (position.max-length)",
-                       ll_position_learned(&c->position));
+                       (int)ll_position_limit(&c->position));
     memset(P, 0, heads * n * n * sizeof *P);
-    const int embedded = c->position.type == LL_POSITION_SINUSOIDAL || c->position.type == LL_POSITION_LEARNED;
+    const int embedded = c->position.type && ll_position_row(c->position.type)->has & LL_EMBEDDED;
     const ll_status status = embedded ? in_embedding(m, T, P) : in_attention(m, layer, T, contents, seed, P);
     for (size_t h = 0; h < heads && !status; h++) {
         double diagonal = 0;

@@ -10,6 +10,7 @@
 #include "attention/operator.h"
 #include "reference/reference.h"
 #include "attention/feature/maps.h"
+#include "attention/table.h"
 #include "model/mechanism.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -67,7 +68,7 @@ static int streams(const pair *p) {
     if (!kernel->causal || kernel->stream == LL_STREAM_NONE) return 0;
     if (p->position == p->last) return kernel->decay;
     const ll_status status = ll_pair_check(p->kernel, p->position, 1);
-    return !status && p->position != LL_POSITION_SINUSOIDAL && p->position != LL_POSITION_LEARNED;
+    return !status && (!p->position || !(ll_position_row(p->position)->has & LL_EMBEDDED));
 }
 
 static ll_status create(ll_model **model, const pair *p, const ll_analysis *how) {

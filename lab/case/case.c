@@ -45,37 +45,70 @@ static ll_status choice(const ll_case *a, const char *key, const char *names, co
     return ll_fail(LL_EINVAL, "%s '%.40s' does not exist here; there are: %s", key, text, names);
 }
 
-/* Names in files and what they are; favor has one for each kind of its features. */
-static const char kernel_names[] = "exact softmax-pos softmax-hyp softmax-trig gauss-trig relu elu1 exp sigmoid abs "
-                                   "gelu cos tanh identity square value local linformer nystrom reformer";
-static const ll_kernel kernels[] = {
-    LL_KERNEL_SOFTMAX,  LL_KERNEL_FAVOR,     LL_KERNEL_FAVOR,   LL_KERNEL_FAVOR,   LL_KERNEL_FAVOR,
-    LL_KERNEL_RELU,     LL_KERNEL_ELU1,      LL_KERNEL_EXP,     LL_KERNEL_SIGMOID, LL_KERNEL_ABS,
-    LL_KERNEL_GELU,     LL_KERNEL_COS,       LL_KERNEL_TANH,    LL_KERNEL_IDENTITY, LL_KERNEL_SQUARE,
-    LL_KERNEL_VALUE,    LL_KERNEL_LOCAL,     LL_KERNEL_LINFORMER, LL_KERNEL_NYSTROM, LL_KERNEL_REFORMER};
-static const ll_feature_kind kinds[] = {0, LL_FEATURES_POSITIVE, LL_FEATURES_HYPERBOLIC, LL_FEATURES_TRIGONOMETRIC,
-                                        LL_FEATURES_GAUSSIAN};
-static const char position_names[] = "none permute permute2d rope rope-linear sine-spe conv-spe relative-s1 "
-                                     "relative-s2 t5 shaw orthogonal";
-static const ll_position positions[] = {
-    LL_POSITION_NONE,        LL_POSITION_PERMUTE,     LL_POSITION_PERMUTE2D, LL_POSITION_ROPE,
-    LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,    LL_POSITION_CONV_SPE,  LL_POSITION_RELATIVE_S1,
-    LL_POSITION_RELATIVE_S2, LL_POSITION_T5,          LL_POSITION_SHAW,      LL_POSITION_ORTHOGONAL};
+/* Kernels that files name otherwise than recipes: favor has a name for each kind of its features. */
+static const struct {
+    const char *name;
+    ll_kernel kernel;
+    ll_feature_kind features;
+} alias[] = {{"exact", LL_KERNEL_SOFTMAX, 0},
+             {"softmax-pos", LL_KERNEL_FAVOR, LL_FEATURES_POSITIVE},
+             {"softmax-hyp", LL_KERNEL_FAVOR, LL_FEATURES_HYPERBOLIC},
+             {"softmax-trig", LL_KERNEL_FAVOR, LL_FEATURES_TRIGONOMETRIC},
+             {"gauss-trig", LL_KERNEL_FAVOR, LL_FEATURES_GAUSSIAN}};
+enum { ALIASES = sizeof alias / sizeof *alias, NAMES = 400 };
+
+static int has_alias(int kernel) {
+    for (int i = 0; i < ALIASES; i++)
+        if ((int)alias[i].kernel == kernel) return 1;
+    return 0;
+}
+
+static void append(char names[NAMES], const char *name) {
+    const size_t n = strlen(names);
+    snprintf(names + n, NAMES - n, "%s%s", n ? " " : "", name);
+}
+
+/* The other kernels of the table that a case can have: a file has no gate. */
+static ll_status choose_kernel(ll_case *a) {
+    char names[NAMES] = "";
+    int kernel[64], n = ALIASES, chosen = 0;
+    for (int i = 0; i < ALIASES; i++) append(names, alias[i].name);
+    for (int k = 0; ll_kernel_row(k) && n < 64; k++) {
+        if (has_alias(k) || ll_kernel_row(k)->kind->gated) continue;
+        append(names, ll_kernel_row(k)->about.name);
+        kernel[n++] = k;
+    }
+    const ll_status status = choice(a, "kernel", names, NULL, &chosen);
+    if (status) return status;
+    a->c.kernel = chosen < ALIASES ? alias[chosen].kernel : (ll_kernel)kernel[chosen];
+    a->c.features = chosen < ALIASES ? alias[chosen].features : 0;
+    return LL_OK;
+}
+
+static ll_status choose_position(ll_case *a) {
+    char names[NAMES] = "";
+    int position[64], n = 0, chosen = 0;
+    for (int p = 0; ll_position_row(p) && n < 64; p++) {
+        if (p && ll_position_row(p)->has & LL_EMBEDDED) continue; /* a model adds it, before attention */
+        append(names, ll_position_row(p)->about.name);
+        position[n++] = p;
+    }
+    const ll_status status = choice(a, "position", names, NULL, &chosen);
+    if (!status) a->c.position = (ll_position)position[chosen];
+    return status;
+}
 
 static ll_status read_kernel(ll_case *a) {
-    int kernel = 0, position = 0, causal = 0;
     float logit = 1;
-    ll_status status = choice(a, "kernel", kernel_names, NULL, &kernel);
-    if (!status) status = choice(a, "position", position_names, NULL, &position);
+    int causal = 0;
+    ll_status status = choose_kernel(a);
+    if (!status) status = choose_position(a);
     if (!status) status = ll_case_integer(a, "causal", NAN, 1, &causal);
     if (!status) status = ll_case_number(a, "input_scale", 1, &a->c.input_scale);
     if (!status) status = ll_case_number(a, "feature_eps", 0, &a->c.feature_eps);
     if (status) return status;
     a->kernel = ll_safetensors_meta(a->file, "kernel");
     a->position = ll_safetensors_meta(a->file, "position");
-    a->c.kernel = kernels[kernel];
-    a->c.features = a->c.kernel == LL_KERNEL_FAVOR ? kinds[kernel] : 0;
-    a->c.position = positions[position];
     a->c.causal = causal;
     if (ll_operator_of_kernel(a->c.kernel)->linear) return LL_OK;
     status = ll_case_number(a, "logit_scale", ll_operator_of_kernel(a->c.kernel)->reads ? NAN : 1, &logit);
@@ -156,11 +189,12 @@ static ll_status read_tensors(ll_case *a) {
     const size_t queries[] = {a->B, H, a->L, D}, values[] = {a->B, H, a->L, E};
     size_t keyed = H;
     ll_status status = check_names(a);
-    if (!status && a->c.position == LL_POSITION_RELATIVE_S2 && !ll_safetensors_find(a->file, "k"))
+    const int keyless = ll_operator_of_config(&a->c)->keyless;
+    if (!status && keyless && !ll_safetensors_find(a->file, "k"))
         keyed = 0;
     else if (!status)
         status = ll_case_axis(a, "k", 4, 1, &keyed);
-    if (a->c.position != LL_POSITION_RELATIVE_S2) keyed = H;
+    if (!keyless) keyed = H;
     a->keyed = (int)keyed;
     if (!status) status = ll_case_tensor(a, "q", 4, queries, &a->q);
     if (!status) status = ll_case_tensor(a, "k", 4, (size_t[]){a->B, keyed, a->L, D}, &a->k);

@@ -4,6 +4,7 @@
 
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
+#include "attention/parameter.h"
 #include "base/safetensors.h"
 #include "longline-lab.h"
 

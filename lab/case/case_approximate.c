@@ -4,9 +4,8 @@
 
 #include "case/case.h"
 
-int ll_case_approximate_reads(const ll_case *a, const char *name) {
-    if (a->c.kernel == LL_KERNEL_REFORMER) return !strcmp(name, "rotations");
-    return a->c.kernel == LL_KERNEL_LINFORMER && (!strcmp(name, "linformer_k") || !strcmp(name, "linformer_v"));
+static ll_status read_local(ll_case *a) {
+    return ll_case_integer(a, "window", NAN, LL_CASE_AXIS, &a->c.approximate.window);
 }
 
 static ll_status read_linformer(ll_case *a) {
@@ -42,12 +41,28 @@ static ll_status read_reformer(ll_case *a) {
     return status;
 }
 
+/* What a file has for kernels that need more than queries, keys and values. */
+static const struct {
+    ll_kernel kernel;
+    ll_status (*read)(ll_case *a);
+    const char *draw;
+} layouts[] = {{LL_KERNEL_LOCAL, read_local, NULL},
+               {LL_KERNEL_LINFORMER, read_linformer, NULL},
+               {LL_KERNEL_NYSTROM, read_nystrom, NULL},
+               {LL_KERNEL_REFORMER, read_reformer, "rotations"}};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
 ll_status ll_case_approximate(ll_case *a) {
-    switch (a->c.kernel) {
-    case LL_KERNEL_LOCAL: return ll_case_integer(a, "window", NAN, LL_CASE_AXIS, &a->c.approximate.window);
-    case LL_KERNEL_LINFORMER: return read_linformer(a);
-    case LL_KERNEL_NYSTROM: return read_nystrom(a);
-    case LL_KERNEL_REFORMER: return read_reformer(a);
-    default: return LL_OK;
-    }
+    for (int i = 0; i < LAYOUTS; i++)
+        if (layouts[i].kernel == a->c.kernel) return layouts[i].read(a);
+    return LL_OK;
+}
+
+int ll_case_approximate_reads(const ll_case *a, const char *name) {
+    for (int i = 0; i < LAYOUTS; i++)
+        if (layouts[i].kernel == a->c.kernel && layouts[i].draw && !strcmp(layouts[i].draw, name)) return 1;
+    ll_parameter list[LL_PARAMETERS];
+    for (int i = ll_kernel_parameters(&a->c, list); i-- > 0;)
+        if (!strcmp(list[i].name, name)) return 1;
+    return 0;
 }

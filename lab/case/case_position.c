@@ -18,25 +18,6 @@ void ll_case_position_free(ll_case *a) {
     ll_free(a->rotations);
 }
 
-int ll_case_position_reads(const ll_case *a, const char *name) {
-    static const char *const tensors[][8] = {
-        [LL_POSITION_NONE] = {NULL},
-        [LL_POSITION_PERMUTE] = {"perm"},
-        [LL_POSITION_PERMUTE2D] = {"perm", "x", "y_pos"},
-        [LL_POSITION_ROPE] = {"theta"},
-        [LL_POSITION_ROPE_LINEAR] = {"theta"},
-        [LL_POSITION_SINE_SPE] = {"freqs", "offsets", "gains", "z", "gate", "gate_noise"},
-        [LL_POSITION_CONV_SPE] = {"filter_q", "filter_k", "noise", "gate", "gate_noise"},
-        [LL_POSITION_RELATIVE_S1] = {"positions", "position_used", "inv_freq", "alpha", "beta"},
-        [LL_POSITION_RELATIVE_S2] = {"rpe"},
-        [LL_POSITION_T5] = {"bias"},
-        [LL_POSITION_SHAW] = {"distance_k", "distance_v"},
-        [LL_POSITION_ORTHOGONAL] = {"theta", "basis"}};
-    for (const char *const *t = tensors[a->c.position]; *t; t++)
-        if (!strcmp(*t, name)) return 1;
-    return 0;
-}
-
 size_t ll_case_width(const ll_case *a) { return (size_t)ll_attention_width(&a->c); }
 
 ll_status ll_case_parameter_read(ll_case *a, const char *name, int rank, const size_t *shape, const float **data,
@@ -55,11 +36,10 @@ ll_status ll_case_parameter_read(ll_case *a, const char *name, int rank, const s
     return p->gradient ? LL_OK : LL_ENOMEM;
 }
 
-/* ---- Turns ---- */
+/* ---- Permutations and rotations ---- */
 
 static ll_status read_permutation(ll_case *a) {
-    const size_t H = (size_t)a->c.H, features = (size_t)ll_feature_count(&a->c);
-    const size_t n = a->c.position == LL_POSITION_PERMUTE2D ? features / 2 : features;
+    const size_t H = (size_t)a->c.H, n = (size_t)ll_permuted_features(&a->c);
     float *numbers = NULL;
     if (!ll_safetensors_find(a->file, "perm")) return ll_fail(LL_EFORMAT, "tensor 'perm' is missing");
     ll_status status = ll_case_tensor(a, "perm", 2, (size_t[]){H, n}, &numbers);
@@ -137,11 +117,16 @@ static ll_status read_gate(ll_case *a) {
     return status;
 }
 
+static ll_status read_realizations(ll_case *a) {
+    return ll_case_integer(a, "R", NAN, 1 << 16, &a->c.encoding.realizations);
+}
+
 static ll_status read_sines(ll_case *a) {
-    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)a->c.encoding.realizations;
     ll_position_config *w = &a->c.encoding;
     size_t K = 0, there = 0;
-    ll_status status = ll_case_axis(a, "freqs", 3, 2, &K);
+    ll_status status = read_realizations(a);
+    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)w->realizations;
+    if (!status) status = ll_case_axis(a, "freqs", 3, 2, &K);
     const size_t shape[] = {H, D, K};
     w->sines = (int)K;
     if (!status) status = ll_case_parameter_read(a, "freqs", 3, shape, &w->freqs, &a->dposition.freqs);
@@ -180,9 +165,10 @@ static ll_status read_grid(ll_case *a) {
 
 static ll_status read_filters(ll_case *a) {
     ll_position_config *w = &a->c.encoding;
-    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)w->realizations;
     size_t P1 = 1, P2 = 0, rows = 1, cols = 1;
-    ll_status status = read_grid(a);
+    ll_status status = read_realizations(a);
+    const size_t H = (size_t)a->c.H, D = (size_t)a->c.D, R = (size_t)w->realizations;
+    if (!status) status = read_grid(a);
     const int rank = a->c.width ? 4 : 3;
     if (!status) status = ll_case_axis(a, "filter_q", rank, 2, &P1);
     if (!status && rank == 4) status = ll_case_axis(a, "filter_q", rank, 3, &P2);
@@ -203,12 +189,6 @@ static ll_status read_filters(ll_case *a) {
     if (!status) status = reorder_noise(a, drawn, rows, cols, P1, P2);
     ll_free(drawn);
     return status ? status : read_gate(a);
-}
-
-static ll_status read_spe(ll_case *a) {
-    const ll_status status = ll_case_integer(a, "R", NAN, 1 << 16, &a->c.encoding.realizations);
-    if (status) return status;
-    return a->c.position == LL_POSITION_SINE_SPE ? read_sines(a) : read_filters(a);
 }
 
 /* ---- Relative S1 ---- */
@@ -315,20 +295,50 @@ static ll_status read_shaw(ll_case *a) {
     return status;
 }
 
+/* ---- The list ---- */
+
+static ll_status read_permutation2d(ll_case *a) {
+    const ll_status status = read_permutation(a);
+    return status ? status : read_image(a);
+}
+
+/* How a file has each position: in the layout of the released programs. Draws are those tensors that do not train. */
+static const struct {
+    ll_position position;
+    ll_status (*read)(ll_case *a);
+    const char *draws[3];
+} layouts[] = {{LL_POSITION_PERMUTE, read_permutation, {"perm"}},
+               {LL_POSITION_PERMUTE2D, read_permutation2d, {"perm", "x", "y_pos"}},
+               {LL_POSITION_ROPE, read_theta, {"theta"}},
+               {LL_POSITION_ROPE_LINEAR, read_theta, {"theta"}},
+               {LL_POSITION_SINE_SPE, read_sines, {"z", "gate_noise"}},
+               {LL_POSITION_CONV_SPE, read_filters, {"noise", "gate_noise"}},
+               {LL_POSITION_RELATIVE_S1, read_s1, {"positions", "position_used"}},
+               {LL_POSITION_RELATIVE_S2, read_s2, {NULL}},
+               {LL_POSITION_T5, read_bias, {NULL}},
+               {LL_POSITION_SHAW, read_shaw, {NULL}},
+               {LL_POSITION_ORTHOGONAL, read_rotation, {"theta", "basis"}}};
+enum { LAYOUTS = sizeof layouts / sizeof *layouts };
+
+static int layout_of(const ll_case *a) {
+    int i = 0;
+    while (i < LAYOUTS && layouts[i].position != a->c.position) i++;
+    return i;
+}
+
+int ll_case_position_reads(const ll_case *a, const char *name) {
+    const int at = layout_of(a);
+    for (int i = 0; at < LAYOUTS && i < 3 && layouts[at].draws[i]; i++)
+        if (!strcmp(layouts[at].draws[i], name)) return 1;
+    ll_parameter list[LL_PARAMETERS];
+    for (int i = ll_position_parameters(&a->c, list); i-- > 0;)
+        if (!strcmp(list[i].name, name)) return 1;
+    return 0;
+}
+
 ll_status ll_case_position(ll_case *a) {
-    ll_status status = LL_OK;
-    switch (a->c.position) {
-    case LL_POSITION_PERMUTE: return read_permutation(a);
-    case LL_POSITION_PERMUTE2D: status = read_permutation(a); return status ? status : read_image(a);
-    case LL_POSITION_ROPE:
-    case LL_POSITION_ROPE_LINEAR: return read_theta(a);
-    case LL_POSITION_SINE_SPE:
-    case LL_POSITION_CONV_SPE: return read_spe(a);
-    case LL_POSITION_RELATIVE_S1: return read_s1(a);
-    case LL_POSITION_RELATIVE_S2: return read_s2(a);
-    case LL_POSITION_T5: return read_bias(a);
-    case LL_POSITION_SHAW: return read_shaw(a);
-    case LL_POSITION_ORTHOGONAL: return read_rotation(a);
-    default: return LL_OK;
-    }
+    const int at = layout_of(a);
+    if (a->c.position == LL_POSITION_NONE) return LL_OK;
+    return at < LAYOUTS ? layouts[at].read(a)
+                        : ll_fail(LL_EINVAL, "there is no layout of position %s in files", a->position);
 }

@@ -1,6 +1,7 @@
 /* Baselines that any model of text must beat: counts of tokens, and of pairs of bytes, in the train split. */
 #include <math.h>
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "train/train_internal.h"
 #include "longline-lab.h"
@@ -56,6 +57,9 @@ ll_status ll_bigram_bits(const ll_recipe *recipe, const char *split, double *res
 
 /* ---- Single tokens ---- */
 
+/* A larger file would take minutes. */
+enum { COUNTED_MOST = 1000000000 };
+
 /* count[token] of a split. */
 static ll_status count_tokens(int64_t **count, const ll_config *c, const ll_reader *reader) {
     ll_batch batch = {0};
@@ -88,6 +92,10 @@ ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *re
     int64_t *in_train = NULL, *in_test = NULL;
     if (!ll_config_per_token(c))
         return ll_fail(LL_EINVAL, "frequencies of tokens are a baseline for language models; this recipe classifies");
+    const char *path = c->data.train ? c->data.train : "";
+    if (ll_file_plain_size(path) > COUNTED_MOST)
+        return ll_fail(LL_EINVAL, "%s has more than 10^9 bytes; frequencies of tokens are counted in smaller files",
+                       path);
     ll_status status = ll_reader_open(&train, c, "train");
     if (!status) status = ll_reader_open_as(&test, c, split, ll_reader_vocabulary(train));
     if (!status) status = count_tokens(&in_train, c, train);

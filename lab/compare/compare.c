@@ -57,7 +57,7 @@ static ll_status check_result(const session *s, const ll_contender *x, const ll_
     return LL_OK;
 }
 
-static ll_status look(session *s) {
+static ll_status read_results(session *s) {
     ll_status status = LL_OK;
     for (int i = 0; i < s->c->systems; i++)
         for (int k = 0; k < LL_SEEDS_MOST && !status; k++) {
@@ -79,7 +79,7 @@ static int left(const session *s) {
 
 /* ---- Progress ---- */
 
-static int tell(session *s, const char *stage, const ll_progress *run) {
+static int report(session *s, const char *stage, const ll_progress *run) {
     const double known = s->how->seconds > 0 ? s->how->seconds : s->made ? s->spent / s->made : s->run_total;
     if (!s->how->progress) return 0;
     s->now.stage = stage;
@@ -94,7 +94,7 @@ static int tell(session *s, const char *stage, const ll_progress *run) {
 static int on_step(const ll_progress *run, void *arg) {
     session *s = arg;
     if (isfinite(run->eta)) s->run_total = run->seconds + run->eta;
-    return tell(s, "train", run);
+    return report(s, "train", run);
 }
 
 static ll_status stopped(void) {
@@ -138,7 +138,7 @@ static ll_status plan(session *s, const ll_contender *x, ll_result *r) {
             !strcmp(x->result[k].settings, r->settings))
             steps = x->result[k].steps;
     if (!status && steps < 1) {
-        if (tell(s, "pace", NULL)) return stopped();
+        if (report(s, "pace", NULL)) return stopped();
         status = time_step(x->recipe, &step);
         if (!status) steps = (int64_t)fmin(s->how->seconds / fmax(step, 1e-9), 1e12);
         if (steps < LEAST_STEPS) steps = LEAST_STEPS;
@@ -205,7 +205,7 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
 static ll_status evaluate(session *s, const char *run, ll_result *r) {
     ll_model *model = NULL;
     ll_evaluation e;
-    if (tell(s, "evaluate", NULL)) return stopped();
+    if (report(s, "evaluate", NULL)) return stopped();
     const ll_group all = ll_group_all();
     ll_status status = ll_group_barrier(&all); /* rank 0 has written it */
     if (!status) status = ll_run_load(&model, run);
@@ -222,7 +222,7 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
     char *run = ll_contender_folder(x, s->how->folder, seed);
     ll_status status = run ? LL_OK : LL_ENOMEM;
     s->run_total = 0;
-    if (!status && tell(s, "begin", NULL)) status = stopped();
+    if (!status && report(s, "begin", NULL)) status = stopped();
     if (!status && r->state == LL_RESULT_NONE) status = plan(s, x, r);
     if (!status) status = recipe_of(&recipe, x, r, seed);
     if (!status) {
@@ -243,7 +243,7 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
 static ll_status measure_baseline(session *s, ll_contender *x) {
     ll_result r = {.state = LL_RESULT_DONE, .steps = 1};
     ll_baseline b;
-    if (tell(s, "evaluate", NULL)) return stopped();
+    if (report(s, "evaluate", NULL)) return stopped();
     char *run = ll_contender_folder(x, s->how->folder, 1);
     ll_status status = run ? ll_result_settings(r.settings, x->recipe, x->said) : LL_ENOMEM;
     snprintf(r.budget, sizeof r.budget, "%s", s->budget);
@@ -299,6 +299,6 @@ ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
     else
         snprintf(s.budget, sizeof s.budget, "%lld steps", (long long)how->steps);
     const ll_group all = ll_group_all();
-    status = ll_group_agree(&all, look(&s)); /* nobody writes before all have looked */
+    status = ll_group_agree(&all, read_results(&s)); /* nobody writes before all have looked */
     return status ? status : make_all(&s);
 }

@@ -41,23 +41,9 @@
 
 /* ---- What the families share ---- */
 
-/* Heads for other tasks have tensors that would be left over. An error that names the head is clearer. */
-static void check_head(ll_reading *r) {
-    const char *name = json_string_value(json_array_get(json_object_get(r->json, "architectures"), 0));
-    static const char *const fine[] = {"Model", "ForMaskedLM", "ForPreTraining"};
-    if (!name || r->status) return;
-    for (size_t i = 0; i < sizeof fine / sizeof *fine; i++) {
-        const size_t n = strlen(name), e = strlen(fine[i]);
-        if (n >= e && !strcmp(name + n - e, fine[i])) return;
-    }
-    r->status = ll_fail(LL_EINVAL,
-                        "%s: the head of %.60s is not supported; masked language models are, and models "
-                        "without a head",
-                        r->path, name);
-}
-
 static void read_encoder(ll_reading *r, const char *head_bias) {
-    check_head(r);
+    static const char *const heads[] = {"Model", "ForMaskedLM", "ForPreTraining", NULL};
+    ll_family_head(r, heads, "masked language models");
     ll_hf_only(r, "is_decoder", "false");
     ll_hf_only(r, "add_cross_attention", "false");
     ll_family_sizes(r, (ll_family_size){

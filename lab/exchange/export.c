@@ -201,14 +201,15 @@ static ll_status write_files(const export *x) {
 
 ll_status ll_model_export(const ll_model *model, const char *folder) {
     export x = {.model = model, .folder = folder};
-    const ll_bytes *config = ll_model_origin(model, "config.json");
+    const ll_bytes *config = ll_model_origin(model, "config.json"),
+                   *processor = ll_model_origin(model, "preprocessor_config.json");
     if (model->quantized)
         return ll_fail(LL_EINVAL, "its weights are quantized; export the model that they were made of");
     if (!config)
         return ll_fail(LL_EINVAL, "the model was not imported, so no other program has its architecture; only what "
                                   "'longline import' made, and what was trained from that, can be exported");
     ll_status status = list_names(&x);
-    if (!status) status = ll_reading_begin(&x.reading, config, "config.json", x.names);
+    if (!status) status = ll_reading_begin(&x.reading, config, processor, "config.json", x.names);
     if (!status) status = check_recipe(&x);
     if (!status) status = write_files(&x);
     ll_reading_free(&x.reading);

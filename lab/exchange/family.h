@@ -15,7 +15,10 @@ enum {
     LL_ROTATED = 2,   /* channels i and i + n/2 are rotated together; ours are 2i and 2i + 1 */
     LL_BY_HEAD = 4,   /* the parts of a fused tensor are interleaved head by head */
     LL_DUPLICATE = 8, /* a duplicate of another tensor; it may be missing */
-    LL_KEPT = 16      /* not in our model; stored for an export; it may be missing */
+    LL_KEPT = 16,     /* not in our model; stored for an export; it may be missing */
+    LL_BATCH_OF_ONE = 32, /* theirs has three axes, of which those before ours have size 1 */
+    LL_SQUARES = 64,      /* theirs has four axes: (out, channels, patch, patch) of a convolution */
+    LL_DRAWN = 128        /* it may be missing; ours then has its first, drawn numbers */
 };
 
 typedef struct {
@@ -40,6 +43,7 @@ typedef struct {
     const ll_family *family;
     const char *path;
     json_t *json;
+    json_t *processor; /* preprocessor_config.json, or NULL */
     json_t *names; /* an object with the names of all tensors */
     ll_recipe *recipe;
     char prefix[32]; /* prefix of this folder's tensors: the family's, or "" */
@@ -93,7 +97,8 @@ typedef struct {
 /* The rules of a family for a model, layer by layer: for (i = 0; ll_mapped_at(&m, ..., i); i++). */
 int ll_mapped_at(ll_mapped *m, const ll_model *model, const ll_family *family, const char *prefix, int i);
 /* Shape of the whole foreign tensor, of which ours may be a part; returns its rank. */
-int ll_mapped_shape(const ll_model *model, const ll_mapped *m, size_t shape[2]);
+enum { LL_MAPPED_AXES = 4 };
+int ll_mapped_shape(const ll_model *model, const ll_mapped *m, size_t shape[LL_MAPPED_AXES]);
 /* The index in the foreign tensor of our element (row, col). */
 size_t ll_mapped_index(const ll_model *model, const ll_mapped *m, int row, int col);
 
@@ -104,9 +109,10 @@ LL_MUST_USE ll_status ll_import_tokenizer(ll_model *model, const char *folder);
 
 /* ---- reading.c ---- */
 
-/* The recipe of a config.json and the names of all tensors, which are borrowed. path: for errors. Free r with
- * ll_reading_free, also on failure. */
-LL_MUST_USE ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const char *path, json_t *names);
+/* The recipe of a config.json, of a preprocessor_config.json or NULL, and of the names of all tensors, which are
+ * borrowed. path: of the first, for errors. Free r with ll_reading_free, also on failure. */
+LL_MUST_USE ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const ll_bytes *processor,
+                                       const char *path, json_t *names);
 void ll_reading_free(ll_reading *r);
 
 #endif

@@ -19,14 +19,26 @@ static const char *activation(ll_reading *r, const char *theirs) {
 
 void ll_family_sizes(ll_reading *r, ll_family_size size) {
     ll_hf_set(r, "model.task", "lm");
-    ll_hf_set(r, "model.vocab", "%lld", (long long)ll_hf_integer(r, "vocab_size", LL_NEEDED));
+    const int64_t vocab = size.vocab ? size.vocab : ll_hf_integer(r, "vocab_size", LL_NEEDED);
+    ll_hf_set(r, "model.vocab", "%lld", (long long)vocab);
     ll_hf_set(r, "model.layers", "%lld", (long long)size.layers);
     ll_hf_set(r, "model.heads", "%lld", (long long)size.heads);
     ll_hf_set(r, "model.width", "%lld", (long long)size.width);
     ll_hf_set(r, "model.ff", "%lld", (long long)size.ff);
     ll_hf_set(r, "model.norm-eps", "%.9g", size.eps);
     ll_hf_set(r, "model.activation", "%s", activation(r, size.activation));
-    ll_hf_set(r, "train.length", "%lld", (long long)(size.length < 1024 ? size.length : 1024));
+    if (size.length) ll_hf_set(r, "train.length", "%lld", (long long)(size.length < 1024 ? size.length : 1024));
+}
+
+void ll_family_head(ll_reading *r, const char *const *fine, const char *what) {
+    const char *name = json_string_value(json_array_get(json_object_get(r->json, "architectures"), 0));
+    if (!name || r->status) return;
+    for (; *fine; fine++) {
+        const size_t n = strlen(name), e = strlen(*fine);
+        if (n >= e && !strcmp(name + n - e, *fine)) return;
+    }
+    r->status = ll_fail(LL_EINVAL, "%s: the head of %.60s is not supported; %s are, and models without a head",
+                        r->path, name, what);
 }
 
 void ll_family_rope(ll_reading *r, double base) {

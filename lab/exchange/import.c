@@ -57,15 +57,23 @@ static ll_status list_names(import *x) {
     return LL_OK;
 }
 
+/* "(768, 3, 16, 16)" */
+static void shape_text(char text[120], const size_t *shape, int rank) {
+    size_t n = 0;
+    for (int i = 0; i < rank; i++) n += (size_t)snprintf(text + n, 120 - n, "%s%zu", i ? ", " : "(", shape[i]);
+    snprintf(text + n, 120 - n, ")");
+}
+
 static ll_status check_shape(const import *x, const ll_mapped *m, const ll_st_tensor *t) {
-    size_t shape[2] = {0, 0};
+    size_t shape[LL_MAPPED_AXES] = {0};
+    char text[120];
     const int rank = ll_mapped_shape(x->model, m, shape);
-    if (t->rank != rank || t->shape[0] != shape[0] || (rank > 1 && t->shape[1] != shape[1]))
-        return rank == 1
-                   ? ll_fail(LL_EFORMAT, "%s: tensor %s has %d axes and %zu elements; config.json asks for (%zu)",
-                             x->folder, m->theirs, t->rank, t->count, shape[0])
-                   : ll_fail(LL_EFORMAT, "%s: tensor %s has %d axes and %zu elements; config.json asks for (%zu, %zu)",
-                             x->folder, m->theirs, t->rank, t->count, shape[0], shape[1]);
+    int same = t->rank == rank;
+    for (int i = 0; i < rank && same; i++) same = t->shape[i] == shape[i];
+    shape_text(text, shape, rank);
+    if (!same)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has %d axes and %zu elements; config.json asks for %s", x->folder,
+                       m->theirs, t->rank, t->count, text);
     if (t->dtype != LL_F32 && t->dtype != LL_ST_F16 && t->dtype != LL_ST_BF16 && t->dtype != LL_F64)
         return ll_fail(LL_EFORMAT, "%s: tensor %s is not of type F32, F16, BF16 or F64", x->folder, m->theirs);
     return LL_OK;
@@ -127,6 +135,10 @@ static ll_status apply(import *x, const ll_mapped *m) {
     const ll_st_tensor *t = ll_weights_find(&x->weights, m->theirs);
     const int duplicate = m->rule->flags & LL_DUPLICATE, kept = m->rule->flags & LL_KEPT;
     if (!t && (kept || duplicate || m->tensor < 0)) return LL_OK;
+    if (!t && m->rule->flags & LL_DRAWN) {
+        x->filled[m->tensor] = 1;
+        return LL_OK;
+    }
     if (!t) return ll_fail(LL_EFORMAT, "%s: tensor %s is missing", x->folder, m->theirs);
     if (!kept && m->tensor < 0) return LL_OK; /* it is left over, unless another rule uses it */
     if (duplicate && json_object_get(x->used, m->theirs)) return LL_OK;
@@ -193,9 +205,18 @@ static ll_status set_separator(import *x) {
     return status ? status : x->reading.status;
 }
 
+/* preprocessor_config.json, of models of images; others have none. */
+static ll_status read_processor(const import *x, ll_bytes *processor) {
+    char *path = ll_path_join(x->folder, "preprocessor_config.json");
+    ll_status status = path ? LL_OK : LL_ENOMEM;
+    if (!status && !access(path, F_OK)) status = ll_file_read(processor, path, FILE_MOST);
+    ll_free(path);
+    return status;
+}
+
 static ll_status read_folder(import *x) {
     char *path = ll_path_join(x->folder, "config.json");
-    ll_bytes config = {0};
+    ll_bytes config = {0}, processor = {0};
     ll_status status = path ? LL_OK : LL_ENOMEM;
     if (!status && !ll_is_folder(x->folder))
         status = ll_fail(LL_EINVAL, "%s is not a folder; give the one that has the model's config.json", x->folder);
@@ -204,7 +225,9 @@ static ll_status read_folder(import *x) {
     if (!status) status = ll_file_read(&config, path, FILE_MOST);
     if (!status) status = ll_weights_open(&x->weights, x->folder);
     if (!status) status = list_names(x);
-    if (!status) status = ll_reading_begin(&x->reading, &config, path, x->names);
+    if (!status) status = read_processor(x, &processor);
+    if (!status)
+        status = ll_reading_begin(&x->reading, &config, processor.data ? &processor : NULL, path, x->names);
     if (!status) status = set_separator(x);
     if (!status) {
         status = ll_model_create(&x->model, x->reading.recipe);
@@ -214,6 +237,7 @@ static ll_status read_folder(import *x) {
     if (!status) status = keep_files(x);
     if (!status && x->with_tokenizer) status = ll_import_tokenizer(x->model, x->folder);
     ll_bytes_free(&config);
+    ll_bytes_free(&processor);
     x->reading.path = NULL;
     ll_free(path);
     return status;

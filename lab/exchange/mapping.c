@@ -44,7 +44,8 @@ int ll_mapped_at(ll_mapped *out, const ll_model *m, const ll_family *family, con
     return 1;
 }
 
-int ll_mapped_shape(const ll_model *m, const ll_mapped *x, size_t shape[2]) {
+/* The shape without what LL_BATCH_OF_ONE and LL_SQUARES say. */
+static int plain_shape(const ll_model *m, const ll_mapped *x, size_t shape[2]) {
     const ll_param *p = &m->param[x->tensor];
     const size_t rows = (size_t)p->rows, cols = (size_t)p->cols, parts = (size_t)(x->rule->parts ? x->rule->parts : 1);
     const int vector = p->cols == 1 && !(x->rule->flags & LL_OUT_IN) && !strstr(p->name, "weight");
@@ -60,13 +61,27 @@ int ll_mapped_shape(const ll_model *m, const ll_mapped *x, size_t shape[2]) {
     return 2;
 }
 
+int ll_mapped_shape(const ll_model *m, const ll_mapped *x, size_t shape[LL_MAPPED_AXES]) {
+    size_t plain[2] = {0, 0};
+    const int rank = plain_shape(m, x, plain);
+    const size_t side = (size_t)m->c->model.patch;
+    if (x->rule->flags & LL_SQUARES) {
+        shape[0] = plain[0], shape[1] = plain[1] / (side * side), shape[2] = shape[3] = side;
+        return 4;
+    }
+    const int before = x->rule->flags & LL_BATCH_OF_ONE ? 3 - rank : 0;
+    for (int i = 0; i < before; i++) shape[i] = 1;
+    for (int i = 0; i < rank; i++) shape[before + i] = plain[i];
+    return before + rank;
+}
+
 /* The foreign channel, within all parts, of our output number o. */
 static size_t output_of(const ll_model *m, const ll_mapped *x, size_t o, size_t outputs) {
     const size_t D = (size_t)(m->queries / m->c->model.heads), n = (size_t)m->c->position.rotary;
-    const size_t turned = n ? n : D, parts = (size_t)(x->rule->parts ? x->rule->parts : 1),
+    const size_t rotated = n ? n : D, parts = (size_t)(x->rule->parts ? x->rule->parts : 1),
                  part = (size_t)x->rule->part;
     size_t head = o / D, d = o % D;
-    if (x->rule->flags & LL_ROTATED && d < turned) d = d / 2 + (d % 2 ? turned / 2 : 0);
+    if (x->rule->flags & LL_ROTATED && d < rotated) d = d / 2 + (d % 2 ? rotated / 2 : 0);
     if (!(x->rule->flags & (LL_ROTATED | LL_BY_HEAD))) return part * outputs + o;
     return x->rule->flags & LL_BY_HEAD ? (head * parts + part) * D + d : part * outputs + head * D + d;
 }
@@ -74,7 +89,7 @@ static size_t output_of(const ll_model *m, const ll_mapped *x, size_t o, size_t 
 size_t ll_mapped_index(const ll_model *m, const ll_mapped *x, int row, int col) {
     size_t shape[2] = {0, 0};
     const ll_param *p = &m->param[x->tensor];
-    const int rank = ll_mapped_shape(m, x, shape);
+    const int rank = plain_shape(m, x, shape);
     if (rank == 1) return output_of(m, x, (size_t)row, (size_t)p->rows);
     const size_t out =
         x->rule->parts || x->rule->flags & LL_ROTATED ? output_of(m, x, (size_t)col, (size_t)p->cols) : (size_t)col;

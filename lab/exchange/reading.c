@@ -16,16 +16,24 @@ static int has_prefix(json_t *names, const char *prefix) {
     return 0;
 }
 
-ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const char *path, json_t *names) {
+/* An object from a file; NULL without one. */
+static ll_status parse(json_t **json, const ll_bytes *bytes, const char *path) {
     json_error_t error;
     int refused;
-    *r = (ll_reading){.path = path, .names = names};
-    if (ll_json_is_deep(config->data, config->size, CONFIG_DEPTH))
+    if (ll_json_is_deep(bytes->data, bytes->size, CONFIG_DEPTH))
         return ll_fail(LL_EFORMAT, "%s: nested more than %d deep", path, CONFIG_DEPTH);
-    r->json = ll_json_load(config->data, config->size, JSON_REJECT_DUPLICATES, &error, &refused);
+    *json = ll_json_load(bytes->data, bytes->size, JSON_REJECT_DUPLICATES, &error, &refused);
     if (refused) return ll_fail(LL_ENOMEM, "no memory for %s", path);
-    if (!r->json) return ll_fail(LL_EFORMAT, "%s: not JSON at byte %d: %s", path, error.position, error.text);
-    if (!json_is_object(r->json)) return ll_fail(LL_EFORMAT, "%s: no JSON object", path);
+    if (!*json) return ll_fail(LL_EFORMAT, "%s: not JSON at byte %d: %s", path, error.position, error.text);
+    return json_is_object(*json) ? LL_OK : ll_fail(LL_EFORMAT, "%s: no JSON object", path);
+}
+
+ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const ll_bytes *processor, const char *path,
+                           json_t *names) {
+    *r = (ll_reading){.path = path, .names = names};
+    r->status = parse(&r->json, config, path);
+    if (!r->status && processor) r->status = parse(&r->processor, processor, "preprocessor_config.json");
+    if (r->status) return r->status;
     const char *type = ll_hf_text(r, "model_type", NULL);
     if (r->status) return r->status;
     r->family = ll_family_of(type);
@@ -41,4 +49,5 @@ ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const char *pa
 void ll_reading_free(ll_reading *r) {
     ll_recipe_free(r->recipe);
     json_decref(r->json);
+    json_decref(r->processor);
 }

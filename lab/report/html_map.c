@@ -129,27 +129,27 @@ void ll_html_maps_write(ll_html *h, const ll_html_about *about, const ll_html_ma
 
 enum { SIDE = 64 }; /* larger images are reduced: the page shows their content, not every pixel */
 
-/* Means of rectangles of (down, along) pixels. */
-static void shrink(const ll_html_images *m, int number, int down, int along, unsigned char *out) {
+/* Means of rectangles of (high, wide) pixels. */
+static void shrink(const ll_html_images *m, int number, int high, int wide, unsigned char *out) {
     const unsigned char *in = m->pixels + (size_t)number * (size_t)m->width * (size_t)m->height;
-    const int rows = m->height / down, cols = m->width / along, n = down * along;
+    const int rows = m->height / high, cols = m->width / wide, n = high * wide;
     for (int r = 0; r < rows; r++)
         for (int c = 0; c < cols; c++) {
             int sum = 0;
             for (int i = 0; i < n; i++)
-                sum += in[(size_t)(r * down + i / along) * (size_t)m->width + (size_t)(c * along + i % along)];
+                sum += in[(size_t)(r * high + i / wide) * (size_t)m->width + (size_t)(c * wide + i % wide)];
             out[r * cols + c] = (unsigned char)((sum + n / 2) / n);
         }
 }
 
 void ll_html_images_write(ll_html *h, const ll_html_images *m) {
-    const int down = ll_ceil_div(m->height, SIDE), along = ll_ceil_div(m->width, SIDE);
-    const int rows = m->height / down, cols = m->width / along;
+    const int high = ll_ceil_div(m->height, SIDE), wide = ll_ceil_div(m->width, SIDE);
+    const int rows = m->height / high, cols = m->width / wide;
     unsigned char *small = ll_alloc((size_t)rows * (size_t)cols, 1);
     if (!small) ll_html_fail(h, LL_ENOMEM);
     ll_html_put(h, "<div class=\"images\" data-figure=\"images\">\n");
     for (int i = 0; i < m->n && !h->status; i++) {
-        shrink(m, i, down, along, small);
+        shrink(m, i, high, wide, small);
         ll_html_put(h, "<figure>");
         ll_html_png(h, LL_PNG_GREY, rows, cols, small, m->captions[i]);
         ll_html_put(h, "<figcaption>");

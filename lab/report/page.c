@@ -83,9 +83,9 @@ static void set_right_margin(page *p) {
         if (last < 0 || !c->label || !*c->label) continue;
         *l = (ll_label){.curve = k, .x = c->x[last], .y = c->y[last]};
         l->width = ll_label_fit(p->cr, l->text, sizeof l->text, c->label, 0.3 * p->width);
-        const double along = ll_axis_position(&p->x, l->x); /* until now the axis covers 0..1 */
+        const double position = ll_axis_position(&p->x, l->x); /* until now the axis covers 0..1 */
         const double space = p->width - 16 - 10 - l->width - p->left;
-        if (along > 1e-6) p->right = fmin(p->right, p->left + space / along);
+        if (position > 1e-6) p->right = fmin(p->right, p->left + space / position);
         p->labels++;
     }
 }

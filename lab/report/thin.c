@@ -9,7 +9,7 @@ static int drawable(const ll_figure *f, const ll_curve *c, int i) {
 }
 
 /* Ends of the x axis as drawn, linear or logarithmic. */
-static double along(const ll_figure *f, double x) {
+static double drawn_at(const ll_figure *f, double x) {
     return f->log_x ? log(x) : x;
 }
 
@@ -35,14 +35,14 @@ int ll_thin(const ll_figure *f, const ll_curve *c, int bins, int *index) {
     for (int i = 0; i < c->n; i++) {
         if (!drawable(f, c, i)) continue;
         points++;
-        lo = fmin(lo, along(f, c->x[i]));
-        hi = fmax(hi, along(f, c->x[i]));
+        lo = fmin(lo, drawn_at(f, c->x[i]));
+        hi = fmax(hi, drawn_at(f, c->x[i]));
     }
     column now = {0};
     double column_of_point = 0;
     for (int i = 0; i < c->n; i++) {
         if (!drawable(f, c, i)) continue;
-        const double at = points <= 4 * bins ? i : floor((along(f, c->x[i]) - lo) / (hi - lo) * bins);
+        const double at = points <= 4 * bins ? i : floor((drawn_at(f, c->x[i]) - lo) / (hi - lo) * bins);
         if (open && at == column_of_point) {
             if (c->y[i] < c->y[now.least]) now.least = i;
             if (c->y[i] > c->y[now.most]) now.most = i;

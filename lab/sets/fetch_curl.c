@@ -86,7 +86,7 @@ static size_t take(char *data, size_t size, size_t count, void *arg) {
     return n * size;
 }
 
-static int tell(void *arg, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t uploaded) {
+static int on_progress(void *arg, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t uploaded) {
     transfer *t = arg;
     (void)up, (void)uploaded;
     return t->progress ? t->progress(t->asked + now, total > 0 ? t->asked + total : 0, t->arg) : 0;
@@ -108,7 +108,7 @@ static void set_options(transfer *t) {
     curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, take);
     curl_easy_setopt(c, CURLOPT_WRITEDATA, t);
     curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, tell);
+    curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(c, CURLOPT_XFERINFODATA, t);
 }
 

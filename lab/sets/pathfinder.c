@@ -46,7 +46,7 @@ static double uniform(scene *s) {
     return (double)ll_uniform(s->seed, s->stream, s->index++);
 }
 
-static point ahead(point from, double angle, double length) {
+static point point_at(point from, double angle, double length) {
     return (point){from.x + length * cos(angle), from.y + length * sin(angle)};
 }
 
@@ -88,7 +88,7 @@ static int fits(const scene *s, const segment *new, int last) {
 
 static int begin(scene *s, snake *k, point at, int path) {
     const double angle = 2 * PI * uniform(s);
-    const segment first = {at, ahead(at, angle, s->p->length), path};
+    const segment first = {at, point_at(at, angle, s->p->length), path};
     if (s->count == SEGMENTS_MOST || !fits(s, &first, -1)) return 0;
     s->segment[s->count++] = first;
     *k = (snake){at, first.b, angle, path};
@@ -107,11 +107,11 @@ static double bend(scene *s) {
 
 /* A gap, two margins wide and bent in its middle, and a segment. */
 static int extend(scene *s, snake *k, int last) {
-    const point pivot = ahead(k->head, k->angle, s->p->margin);
+    const point pivot = point_at(k->head, k->angle, s->p->margin);
     for (int i = 0; i < SEGMENT_TRIES && s->count < SEGMENTS_MOST; i++) {
         const double angle = k->angle + bend(s);
-        const point tail = ahead(pivot, angle, s->p->margin);
-        const segment next = {tail, ahead(tail, angle, s->p->length), k->path};
+        const point tail = point_at(pivot, angle, s->p->margin);
+        const segment next = {tail, point_at(tail, angle, s->p->length), k->path};
         if (!fits(s, &next, last)) continue;
         s->segment[s->count++] = next;
         k->head = next.b;
@@ -150,7 +150,7 @@ static int two_paths(scene *s, snake k[2]) {
     const point at = {edge + space * uniform(s), edge + space * uniform(s)};
     if (!begin(s, &k[0], at, 0)) return 0;
     int i = 0;
-    while (i < SEED_TRIES && !begin(s, &k[1], ahead(at, 2 * PI * uniform(s), p->distance), 1)) i++;
+    while (i < SEED_TRIES && !begin(s, &k[1], point_at(at, 2 * PI * uniform(s), p->distance), 1)) i++;
     if (i == SEED_TRIES) return 0;
     int length[2] = {1, 1};
     for (i = 0; length[0] < p->segments || length[1] < p->segments;) {

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "data/image/image.h"
+
 static const double WORK = 2e10; /* multiply-adds of one part: about a second on a few cores */
 
 int ll_study_bound(double unit, int least, int most) {
@@ -24,6 +26,17 @@ ll_status ll_study_excerpt(const ll_study *s, double where, int *tokens, int n, 
     memcpy(tokens, batch.tokens, (size_t)*length * sizeof *tokens);
     ll_batch_free(&batch);
     return LL_OK;
+}
+
+void ll_study_gray(const ll_study *s, const int *tokens, unsigned char *pixels) {
+    int width, height;
+    const int channels = ll_reader_channels(s->data);
+    ll_reader_image(s->data, &width, &height);
+    for (int i = 0; i < width * height; i++, tokens += channels) {
+        uint8_t colour[3] = {0};
+        for (int c = 0; c < channels; c++) colour[c] = (uint8_t)(tokens[c] < 0 ? 0 : tokens[c] > 255 ? 255 : tokens[c]);
+        ll_recolour(pixels + i, 1, colour, channels, 1);
+    }
 }
 
 size_t ll_study_token(const ll_study *s, int token, char *out, size_t size) {

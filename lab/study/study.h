@@ -29,6 +29,8 @@ int ll_study_bound(double unit, int least, int most);
 /* At most n tokens of one sequence, from position `where` in the data (0 its beginning, 1 its end); returns how
  * many. */
 LL_MUST_USE ll_status ll_study_excerpt(const ll_study *s, double where, int *tokens, int n, int *length);
+/* The gray pixels of an image of the data. */
+void ll_study_gray(const ll_study *s, const int *tokens, unsigned char *pixels);
 /* The bytes of a token, at most `size` of them. */
 size_t ll_study_token(const ll_study *s, int token, char *out, size_t size);
 /* The numbers of a tensor of the model, and (cols or NULL) its columns; NULL: there is none of this name. */

@@ -130,24 +130,26 @@ static void show_sequence(attention_study *l, const ll_study *s, const int *toke
 /* ---- Images ---- */
 
 static void show_image(attention_study *l, const ll_study *s, const int *tokens, int cls_tokens) {
-    const int width = l->cols, height = l->rows, n = width * height;
+    const int n = l->cols * l->rows;
+    int width, height;
+    ll_reader_image(s->data, &width, &height);
     char caption[80];
     const char *const captions[1] = {caption};
     const ll_html_about about = {
         "attention",
-        "The weights of every pixel for the pixel in the middle of a held-out image, each head shaded up to its "
-        "own largest weight."};
-    unsigned char *pixels = ll_alloc((size_t)n, 1);
+        "The weights of every token (a pixel, or a patch) for the one in the middle of a held-out image, each head "
+        "shaded up to its own largest weight."};
+    unsigned char *pixels = ll_alloc((size_t)width * (size_t)height, 1);
     if (!pixels) {
         ll_html_fail(s->h, LL_ENOMEM);
         return;
     }
-    for (int i = 0; i < n; i++) pixels[i] = (unsigned char)(tokens[i] < 0 ? 0 : tokens[i] > 255 ? 255 : tokens[i]);
-    snprintf(caption, sizeof caption, "The image; row %d, column %d looks", height / 2 + 1, width / 2 + 1);
+    ll_study_gray(s, tokens, pixels);
+    snprintf(caption, sizeof caption, "The image; token %d of row %d looks", l->cols / 2 + 1, l->rows / 2 + 1);
     for (int i = 0; i < l->layers; i++)
         for (int h = 0; h < l->heads; h++)
             for (int j = 0; j < n; j++) panel_of(l, i, h)[j] = row_of(l, s, i, h, 0)[cls_tokens + j];
-    describe_groups(l, LL_SHADES_PANEL, "columns of the image", "rows of the image");
+    describe_groups(l, LL_SHADES_PANEL, "columns of tokens", "rows of tokens");
     const ll_html_maps maps = {.tab = "Layer", .groups = l->layers, .group = l->group};
     const ll_html_images image = {1, width, height, pixels, captions};
     ll_html_images_write(s->h, &image);
@@ -162,15 +164,17 @@ ll_status ll_study_attention(const ll_study *s) {
     int width = 0, height = 0, length = 0, query[TOKENS + 1];
     ll_status status = l ? LL_OK : LL_ENOMEM;
     ll_reader_image(s->data, &width, &height);
-    const int image = width * height > 1, most = image ? width * height : TOKENS, cls_tokens = s->model->cls_tokens;
+    const int image = width * height > 1, cls_tokens = s->model->cls_tokens;
+    const int most = image ? width * height * ll_reader_channels(s->data) : TOKENS;
+    const int side = s->c->model.patch ? s->c->model.patch : 1, columns = width / side, rows = height / side;
     int *tokens = ll_alloc((size_t)most, sizeof *tokens);
     if (!status) status = tokens ? ll_study_excerpt(s, 0.5, tokens, most, &length) : LL_ENOMEM;
     if (!status) {
-        l->N = length + cls_tokens;
+        l->N = (image ? rows * columns : length) + cls_tokens;
         l->n = image ? 1 : l->N;
-        l->rows = image ? height : l->n;
-        l->cols = image ? width : l->N;
-        for (int i = 0; i < l->n; i++) query[i] = image ? cls_tokens + height / 2 * width + width / 2 : i;
+        l->rows = image ? rows : l->n;
+        l->cols = image ? columns : l->N;
+        for (int i = 0; i < l->n; i++) query[i] = image ? cls_tokens + rows / 2 * columns + columns / 2 : i;
         status = prepare(l, s);
     }
     if (!status && ll_study_bound(ll_model_cost(s->model, length).multiply_adds * length * l->layers / 16, 0, 1) < 1)

@@ -141,7 +141,7 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
 
 static ll_status show_images(const ll_study *s, const verdicts *v) {
     const int n = v->width * v->height;
-    if (!v->shown || n < 1 || n > v->T) return LL_OK;
+    if (!v->shown || n < 1 || n * ll_reader_channels(s->data) > v->T) return LL_OK;
     char captions[SHOWN][96];
     const char *list[SHOWN];
     unsigned char *pixels = ll_alloc((size_t)v->shown, (size_t)n);
@@ -153,8 +153,7 @@ static ll_status show_images(const ll_study *s, const verdicts *v) {
         class_name(said, s, m->said);
         ll_format_text(captions[i], sizeof captions[i], "is %s, taken for %s (%.0f\u00a0%%)", is, said, 100 * m->sure);
         list[i] = captions[i];
-        for (int j = 0; j < n; j++)
-            pixels[i * n + j] = (unsigned char)(m->tokens[j] < 0 ? 0 : m->tokens[j] > 255 ? 255 : m->tokens[j]);
+        ll_study_gray(s, m->tokens, pixels + (size_t)i * (size_t)n);
     }
     const ll_html_images images = {v->shown, v->width, v->height, pixels, list};
     ll_html_paragraph(s->h, "Images that the model is wrong about, the ones it is surest of first:");

@@ -39,8 +39,7 @@ static ll_status continue_text(const ll_study *s, ll_stream *stream, float *logi
 ll_status ll_study_sample(const ll_study *s) {
     static const float temperature[2] = {0.8f, 1};
     int prompt[PROMPT], length = 0, n = ll_study_bound(20 * ll_model_cost(s->model, PROMPT).multiply_adds, 40, WRITTEN);
-    if (s->c->position.type == LL_POSITION_LEARNED && n > ll_position_learned(&s->c->position) - PROMPT)
-        n = ll_position_learned(&s->c->position) - PROMPT;
+    if (n > ll_position_limit(&s->c->position) - PROMPT) n = (int)ll_position_limit(&s->c->position) - PROMPT;
     if (n < 1) return ll_fail(LL_EINVAL, "The model's learned positions (position.max-length) end with the prompt.");
     ll_stream *stream = NULL;
     writing *w = ll_alloc(3, sizeof *w); /* the prompt, and a text for each temperature */

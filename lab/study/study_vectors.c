@@ -7,26 +7,26 @@
 #include "base/memory.h"
 #include "study/study.h"
 
-enum { LAYERS = 12, SIDES = 2, MOST = 2 * 255 + 1 };
+enum { LAYERS = 12, TENSORS = 2, MOST = 2 * 255 + 1 };
 
 typedef struct {
     const char *name, *label; /* the tensor; its panel */
-} side;
-static const side added[SIDES] = {{"distance_k", "added to keys"}, {"distance_v", "added to values"}},
-                  instead[SIDES] = {{"rpe", "in place of keys"}};
+} tensor;
+static const tensor added[TENSORS] = {{"distance_k", "added to keys"}, {"distance_v", "added to values"}},
+                  instead[TENSORS] = {{"rpe", "in place of keys"}};
 
 typedef struct {
     const ll_study *s;
-    const side *side;
-    int sides, layers, n; /* n: distances */
+    const tensor *tensor;
+    int tensors, layers, n; /* n: distances */
     int least;            /* the first of them */
-    int cols[SIDES];
-    float *values; /* (layers, sides, cols, n) */
-    double distance[MOST], length[LAYERS][SIDES][MOST];
-    ll_panel panel[LAYERS][SIDES];
+    int cols[TENSORS];
+    float *values; /* (layers, tensors, cols, n) */
+    double distance[MOST], length[LAYERS][TENSORS][MOST];
+    ll_panel panel[LAYERS][TENSORS];
     ll_heat_map group[LAYERS];
-    ll_curve curve[LAYERS * SIDES];
-    char title[LAYERS][48], label[LAYERS * SIDES][48];
+    ll_curve curve[LAYERS * TENSORS];
+    char title[LAYERS][48], label[LAYERS * TENSORS][48];
 } vectors;
 
 /* The row of distance number i. shaw's rows go from the farthest key after the query to the farthest before it, j - i =
@@ -36,8 +36,8 @@ static int row_of(const vectors *v, int i) { return v->s->c->position.type == LL
 /* A panel: rows are the numbers of the vectors, columns distances. */
 static float *transpose(vectors *v, int picture, int k, float *at) {
     int D = 0;
-    const float *x = ll_study_position(v->s, ll_study_layer(v->s, picture, v->layers), v->side[k].name, &D);
-    v->panel[picture][k] = (ll_panel){v->side[k].label, D, v->n, at};
+    const float *x = ll_study_position(v->s, ll_study_layer(v->s, picture, v->layers), v->tensor[k].name, &D);
+    v->panel[picture][k] = (ll_panel){v->tensor[k].label, D, v->n, at};
     for (int i = 0; i < v->n; i++) {
         double square = 0;
         for (int c = 0; c < D; c++) {
@@ -59,11 +59,11 @@ static void fill(vectors *v, const char *axis) {
         v->group[i] = (ll_heat_map){.title = v->title[i],
                                     .x_label = axis,
                                     .y_label = "numbers of the vector, from the top",
-                                    .n = v->sides,
+                                    .n = v->tensors,
                                     .panels = v->panel[i]};
-        for (int k = 0; k < v->sides; k++) {
-            const int number = i * v->sides + k;
-            const char *which = v->sides > 1 ? k ? " values" : " keys" : "";
+        for (int k = 0; k < v->tensors; k++) {
+            const int number = i * v->tensors + k;
+            const char *which = v->tensors > 1 ? k ? " values" : " keys" : "";
             at = transpose(v, i, k, at);
             if (v->s->c->position.shared)
                 snprintf(v->label[number], sizeof *v->label, "all layers%s", which);
@@ -95,7 +95,7 @@ static void show(vectors *v) {
     const ll_figure f = {.title = "Length of the vectors of distances",
                          .x_label = what,
                          .y_label = "length",
-                         .n = v->layers * v->sides,
+                         .n = v->layers * v->tensors,
                          .curves = v->curve};
     ll_html_plot(v->s->h,
                  &(ll_html_about){"distance-length", "How long the vectors are: how much a distance can weigh for "
@@ -109,15 +109,15 @@ ll_status ll_study_vectors(const ll_study *s) {
     if (!v) return LL_ENOMEM;
     const int s2 = c->position.type == LL_POSITION_RELATIVE_S2, both = !s2 && c->model.task != LL_TASK_LM;
     v->s = s;
-    v->side = s2 ? instead : added;
-    v->sides = !s2 && c->position.distance_values ? 2 : 1;
+    v->tensor = s2 ? instead : added;
+    v->tensors = !s2 && c->position.distance_values ? 2 : 1;
     v->layers = c->position.shared ? 1 : c->model.layers < LAYERS ? c->model.layers : LAYERS;
     v->least = both ? -c->position.distances : 0;
     v->n = c->position.distances - v->least + 1;
     size_t rows = 0;
-    for (int k = 0; k < v->sides; k++) {
+    for (int k = 0; k < v->tensors; k++) {
         int D = 0;
-        ll_study_position(s, 0, v->side[k].name, &D);
+        ll_study_position(s, 0, v->tensor[k].name, &D);
         rows += (size_t)D;
     }
     v->values = ll_alloc((size_t)v->layers * rows, (size_t)v->n * sizeof *v->values);

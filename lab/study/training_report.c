@@ -8,8 +8,7 @@
 /* Four times the training length, or what positions and work allow. */
 static int longest(const ll_study *s) {
     int64_t T = 4 * (int64_t)s->c->train.length;
-    const int learned = ll_position_learned(&s->c->position);
-    if (s->c->position.type == LL_POSITION_LEARNED && T > learned) T = learned;
+    if (T > ll_position_limit(&s->c->position)) T = ll_position_limit(&s->c->position);
     while (T > 64 && ll_study_bound(ll_model_cost(s->model, (int)T).multiply_adds * (double)T / 16, 0, 1) < 1) T /= 2;
     return (int)T;
 }
@@ -79,7 +78,7 @@ static const struct {
 };
 
 /* A part that cannot be shown leaves a note. Failures of the page (memory, disk) end it. */
-static void tell(ll_html *h, ll_status status) {
+static void write_failure(ll_html *h, ll_status status) {
     if (status == LL_ENOMEM)
         ll_html_fail(h, status);
     else if (status && !h->status)
@@ -113,12 +112,12 @@ static void write_parts(ll_study *s, pace *p) {
     const ll_status missing = open_study(s);
     if (missing) {
         ll_html_section(s->h, "data", "Held-out data");
-        tell(s->h, missing);
+        write_failure(s->h, missing);
     }
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !s->h->status; i++) {
         if (!parts[i].applies(s->c) || (missing && parts[i].needs_data)) continue;
         ll_html_section(s->h, parts[i].id, parts[i].title);
-        tell(s->h, parts[i].write(s));
+        write_failure(s->h, parts[i].write(s));
         next_part(s->h, p);
     }
     close_study(s);

@@ -1,4 +1,4 @@
-/* Cross attention's cache: created, filled, read, copied. */
+/* The cache of cross attention: creating, filling, reading and copying it. */
 #include "attention/cross_cache.h"
 
 #include <string.h>
@@ -26,8 +26,7 @@ ll_status ll_cross_cache_ready(ll_cross_cache *m) {
 }
 
 static ll_status check(const ll_attention *op) {
-    const ll_position p = op->c.position;
-    if (p == LL_POSITION_RELATIVE_S2 || p == LL_POSITION_T5 || p == LL_POSITION_SHAW)
+    if (op->kind->keyless || op->logits)
         return ll_fail(LL_EINVAL, "attention memory: distances within one sequence tell nothing about another; use "
                                   "another position, or none");
     if (!op->kind->cross)

@@ -1,4 +1,4 @@
-/* The operator: what fits together, its own copies of the draws, and the way to the kind that computes. */
+/* The operator: facts of a config, its checks, and creating an operator with its copies of the draws. */
 #include "attention/operator.h"
 
 #include <math.h>
@@ -6,15 +6,19 @@
 
 #include "attention/exact/logit_bias.h"
 #include "attention/feature/feature_map.h"
+#include "attention/parameter.h"
+#include "attention/position/postmap.h"
 #include "attention/position/premap.h"
 #include "attention/table.h"
 #include "base/float_mode.h"
 #include "base/memory.h"
 
-enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
+enum { MOST = 1 << 16 }; /* limit of every size of a head: far above any use, far below overflow */
+
+/* ---- What follows from a config alone ---- */
 
 int ll_keyed_heads(const ll_attention_config *c) {
-    return c->position == LL_POSITION_RELATIVE_S2 ? c->H - c->encoding.keyless : c->H;
+    return ll_operator_of_config(c)->keyless ? c->H - c->encoding.keyless : c->H;
 }
 
 /* The stage before the feature map that a config's position is, or NULL. */
@@ -23,9 +27,49 @@ static const ll_premap_kind *premap_of(const ll_attention_config *c) {
     return row ? row->premap : NULL;
 }
 
+/* The stage after it, or NULL. */
+static const ll_postmap_kind *postmap_of(const ll_attention_config *c) {
+    const ll_mechanism_row *row = ll_position_row((int)c->position);
+    return row ? row->postmap : NULL;
+}
+
+/* The one in the logits, or NULL. */
+static const ll_logit_kind *logits_of(const ll_attention_config *c) {
+    const ll_mechanism_row *row = ll_position_row((int)c->position);
+    return row ? row->logits : NULL;
+}
+
+int ll_permuted_features(const ll_attention_config *c) {
+    const ll_postmap_kind *stage = postmap_of(c);
+    return stage && stage->axes ? ll_feature_count(c) / stage->axes : 0;
+}
+
+int ll_rotated_features(const ll_attention_config *c) {
+    const ll_postmap_kind *stage = postmap_of(c);
+    return stage && stage->rotates ? ll_feature_count(c) : 0;
+}
+
+int ll_hash_rows(const ll_attention_config *c) {
+    return ll_operator_of_kernel(c->kernel)->hashes ? c->approximate.rounds * c->H * c->D : 0;
+}
+
 int ll_attention_width(const ll_attention_config *c) {
     const ll_premap_kind *stage = premap_of(c);
     return stage ? stage->width(c) : c->D;
+}
+
+/* ---- Parameters that train ---- */
+
+int ll_position_parameters(const ll_attention_config *c, ll_parameter list[LL_PARAMETERS]) {
+    const ll_mechanism_row *row = ll_position_row((int)c->position);
+    if (row->premap && row->premap->parameters) return row->premap->parameters(c, list);
+    if (row->logits) return row->logits->parameters(c, list);
+    return row->kind && row->kind->parameters ? row->kind->parameters(c, list) : 0;
+}
+
+int ll_kernel_parameters(const ll_attention_config *c, ll_parameter list[LL_PARAMETERS]) {
+    const ll_operator *kind = ll_operator_of_kernel(c->kernel);
+    return kind->parameters ? kind->parameters(c, list) : 0;
 }
 
 /* ---- What fits together ---- */
@@ -44,17 +88,14 @@ static ll_status check_sizes(const ll_attention_config *c) {
     return LL_OK;
 }
 
-static int permuted(const ll_attention_config *c) {
-    return c->position == LL_POSITION_PERMUTE || c->position == LL_POSITION_PERMUTE2D;
-}
-
 static ll_status check_parts(const ll_attention_config *c) {
     const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
     if (!kernel) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
-    if (!kernel->linear && (c->M || permuted(c) || c->decay))
+    const ll_postmap_kind *after = postmap_of(c);
+    if (!kernel->linear && (c->M || (after && after->axes) || c->decay))
         return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
                        kernel->name);
-    if (!kernel->linear && c->position == LL_POSITION_ORTHOGONAL)
+    if (!kernel->linear && after)
         return ll_fail(LL_EINVAL, "attention: %s has no features that a matrix could turn; use another position",
                        kernel->name);
     if (kernel->whole && c->causal)
@@ -66,8 +107,9 @@ static ll_status check_parts(const ll_attention_config *c) {
     for (int h = 0; c->decay && h < c->H; h++)
         if (!(c->decay[h] > 0 && c->decay[h] <= 1))
             return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
-    ll_status status = ll_feature_map_check(c);
-    if (!status) status = ll_distances_check(c);
+    ll_status status = ll_feature_map_check(c, after);
+    const ll_logit_kind *logits = logits_of(c);
+    if (!status && logits) status = logits->check(c);
     const ll_premap_kind *stage = premap_of(c);
     if (!status && stage) status = ll_premap_check(stage, c, kernel->reads);
     if (!status && kernel->check) status = kernel->check(c);
@@ -86,24 +128,19 @@ static void *copy(const void *from, size_t count, size_t size, ll_status *status
     return to ? memcpy(to, from, count * size) : NULL;
 }
 
-/* Our copies of the arrays that do not train. */
+/* Copies the arrays that do not train. */
 static ll_status copy_arrays(ll_attention *op, const ll_attention_config *from) {
     ll_attention_config *c = &op->c;
     ll_status status = LL_OK;
-    ll_attention_config engine = *from;
-    engine.D = op->D;
-    const size_t H = (size_t)c->H, m = (size_t)ll_feature_count(&engine);
-    const int whole = c->position == LL_POSITION_ORTHOGONAL;
+    const size_t H = (size_t)c->H, rotated = (size_t)ll_rotated_features(from), hashes = (size_t)ll_hash_rows(from);
     const ll_approximate_config *a = &from->approximate;
-    const size_t rotations = (size_t)a->rounds * H * (size_t)op->D * (size_t)(a->buckets / 2);
     c->projection = copy(from->projection, (size_t)c->M * (size_t)op->D, sizeof(float), &status);
-    c->permutation =
-        copy(from->permutation, H * (m / (c->position == LL_POSITION_PERMUTE2D ? 2 : 1)), sizeof(int32_t), &status);
+    c->permutation = copy(from->permutation, H * (size_t)ll_permuted_features(from), sizeof(int32_t), &status);
     c->decay = copy(from->decay, H, sizeof(float), &status);
     c->approximate.rotations =
-        copy(c->kernel == LL_KERNEL_REFORMER ? a->rotations : NULL, rotations, sizeof(float), &status);
-    c->encoding.basis = copy(whole ? from->encoding.basis : NULL, H * m * m, sizeof(float), &status);
-    if (whole) c->encoding.theta = copy(from->encoding.theta, H * (m / 2), sizeof(float), &status);
+        copy(hashes ? a->rotations : NULL, hashes * (size_t)(a->buckets / 2), sizeof(float), &status);
+    c->encoding.basis = copy(rotated ? from->encoding.basis : NULL, H * rotated * rotated, sizeof(float), &status);
+    if (rotated) c->encoding.theta = copy(from->encoding.theta, H * (rotated / 2), sizeof(float), &status);
     return status;
 }
 
@@ -113,7 +150,7 @@ static void free_arrays(ll_attention *op) {
     ll_free((void *)op->c.decay);
     ll_free((void *)op->c.approximate.rotations);
     ll_free((void *)op->c.encoding.basis);
-    if (op->c.position == LL_POSITION_ORTHOGONAL) ll_free((void *)op->c.encoding.theta);
+    if (ll_rotated_features(&op->c)) ll_free((void *)op->c.encoding.theta);
 }
 
 static ll_status build(ll_attention *op, const ll_attention_config *config) {
@@ -137,11 +174,14 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *con
     op->c = *config;
     op->c.projection = op->c.decay = op->c.approximate.rotations = op->c.encoding.basis = NULL;
     op->c.permutation = NULL;
-    if (config->position == LL_POSITION_ORTHOGONAL) op->c.encoding.theta = NULL;
+    if (ll_rotated_features(config)) op->c.encoding.theta = NULL;
     op->kind = ll_operator_of_config(config);
     op->gated = ll_operator_of_kernel(config->kernel)->gated;
     op->features = ll_operator_of_kernel(config->kernel)->linear;
     op->D = ll_attention_width(config);
+    op->map = ll_map_of(config->kernel);
+    op->postmap = postmap_of(config);
+    op->logits = logits_of(config);
     op->usual_tile = ll_kernel_table()->tile;
     status = build(op, config);
     if (status) {

@@ -108,7 +108,8 @@ static ll_status map_unpacked(ll_bytes *bytes, const char *path) {
     return status;
 }
 
-/* Opens a plain file as *fd and returns 1. Pipes must be read, and ll_file_read reports errors. */
+/* Opens a plain file, one that is not packed, as *fd and returns 1. Pipes must be read, and ll_file_read reports
+ * errors. */
 static int open_plain(int *fd, size_t *size, const char *path) {
     static const uint8_t gzip[] = {0x1f, 0x8b}, xz[] = {0xfd, '7'};
     struct stat info;
@@ -125,6 +126,14 @@ static int open_plain(int *fd, size_t *size, const char *path) {
     return 0;
 }
 
+int64_t ll_file_plain_size(const char *path) {
+    size_t size = 0;
+    int fd;
+    if (!open_plain(&fd, &size, path)) return -1;
+    close(fd);
+    return (int64_t)size;
+}
+
 ll_status ll_file_map(ll_bytes *bytes, const char *path) {
     size_t size = 0;
     int fd;
@@ -135,6 +144,18 @@ ll_status ll_file_map(ll_bytes *bytes, const char *path) {
     const ll_status status = map_plain(bytes, fd, size, path);
     close(fd);
     return status;
+}
+
+void ll_bytes_leave(const ll_bytes *bytes) {
+    madvise(bytes->data, bytes->size, MADV_DONTNEED);
+}
+
+void ll_bytes_pass(const uint8_t *data, size_t at, size_t *left) {
+    if (at - *left < LL_PAGES_MOST) return;
+    const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
+    const uintptr_t from = ((uintptr_t)data + *left + page) & ~page, to = ((uintptr_t)data + at) & ~page;
+    madvise((void *)from, to - from, MADV_DONTNEED);
+    *left = at;
 }
 
 void ll_bytes_unmap(ll_bytes *bytes) {

@@ -21,6 +21,15 @@ LL_MUST_USE ll_status ll_file_read(ll_bytes *bytes, const char *path, uint64_t l
 LL_MUST_USE ll_status ll_file_map(ll_bytes *bytes, const char *path);
 void ll_bytes_free(ll_bytes *bytes);
 void ll_bytes_unmap(ll_bytes *bytes);
+/* The size of a file that is not packed; -1 for others, pipes, and files that cannot be opened. */
+int64_t ll_file_plain_size(const char *path);
+/* Gives the pages of a plain mapped file back. They are read again when they are needed; what was written to them is
+ * lost. */
+void ll_bytes_leave(const ll_bytes *bytes);
+/* For one pass over a mapped file, called on the way: gives the pages before `at` back, every LL_PAGES_MOST bytes.
+ * *left: 0, then the place where that was done last. */
+void ll_bytes_pass(const uint8_t *data, size_t at, size_t *left);
+enum { LL_PAGES_MOST = 1 << 26 };
 
 int ll_is_folder(const char *path);
 /* Creates a folder and its parents where they are missing. */

@@ -45,7 +45,7 @@ static int begins(const ll_unpack *u, const uint8_t *magic, size_t size) {
 }
 
 /* Reads only as many bytes as tell the format, because a pipe may have no more yet. */
-static ll_status look(ll_unpack *u) {
+static ll_status detect_format(ll_unpack *u) {
     ll_status status = refill(u);
     while (!status && u->in && u->in < sizeof XZ_MAGIC &&
            (u->chunk[0] == GZIP_MAGIC[0] || u->chunk[0] == XZ_MAGIC[0])) {
@@ -92,7 +92,7 @@ static ll_status open_file(ll_unpack *u, const char *path) {
     if (fstat(u->fd, &info)) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
     if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name a file", u->name);
     u->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
-    return look(u);
+    return detect_format(u);
 }
 
 ll_status ll_unpack_open(ll_unpack **out, const char *path) {

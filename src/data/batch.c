@@ -20,15 +20,16 @@ static int64_t train_index(const ll_reader *r, int T, uint64_t seed, int64_t num
     if (r->endless) return number;
     if (!r->examples) return draw_below(r->size - T, seed, number);
     const int64_t i = ll_shuffle(number % r->size, r->size, seed, (uint32_t)(number / r->size));
-    if (!r->row) return i;
-    const int64_t spare = r->begin[i + 1] - r->begin[i] - T;
-    return r->begin[i] + (spare > 0 ? draw_below(spare + 1, seed, number) : 0);
+    if (!r->texts) return i;
+    const ll_text text = ll_text_at(r, LL_BY_TEXT, i);
+    const int64_t spare = text.end - text.begin - T;
+    return text.begin + (spare > 0 ? draw_below(spare + 1, seed, number) : 0);
 }
 
 static int64_t eval_index(const ll_reader *r, int64_t number) {
-    if (!r->row) return number * r->stride;
-    const int64_t i = ll_interval_of(r->row, r->size, number);
-    return r->begin[i] + (number - r->row[i]) * r->stride;
+    if (!r->texts) return number * r->stride;
+    const ll_text text = ll_text_at(r, LL_BY_ROW, number);
+    return text.begin + (number - text.row) * r->stride;
 }
 
 /* Row `row` of batch `index` with n streams. Each stream goes through its part of the windows, again and again. */
@@ -41,9 +42,10 @@ static stream_position stream_at(const ll_reader *r, int row, int n, int64_t ind
     const int64_t from = r->rows / n * row + r->rows % n * row / n;
     const int64_t to = r->rows / n * (row + 1) + r->rows % n * (row + 1) / n;
     stream_position p = {.window = from + index % (to - from), .first = from, .pass = index / (to - from)};
-    if (!r->row) return p;
-    p.text = ll_interval_of(r->row, r->size, p.window);
-    if (r->row[p.text] > from) p.first = r->row[p.text];
+    if (!r->texts) return p;
+    const ll_text text = ll_text_at(r, LL_BY_ROW, p.window);
+    p.text = text.text;
+    if (text.row > from) p.first = text.row;
     return p;
 }
 

@@ -27,6 +27,8 @@ const char *ll_reader_class_names(const ll_reader *reader);
 int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
 /* Width and height of an image in pixels; 0 and 0 if the data are not images. */
 void ll_reader_image(const ll_reader *reader, int *width, int *height);
+/* Numbers of a pixel; 0 likewise. */
+int ll_reader_channels(const ll_reader *reader);
 /* From now on images are shifted to the right by so many pixels, instead of data.shift. */
 void ll_reader_shift(ll_reader *reader, int pixels);
 

@@ -48,6 +48,7 @@ typedef struct {
 /* What a reader needs to know of a recipe. */
 typedef struct {
     ll_data_options data;
+    int channels;      /* of images: model.channels; 0: 1 */
     int task, classes; /* LL_TASK_...; classes: 0 = as many as the data have */
     int batch, length; /* length: 0 = as the data have */
     int streams;       /* rows of training batches are streams: consecutive windows of texts */

@@ -11,26 +11,35 @@ size_t ll_count_lines(const ll_bytes *bytes) {
     return n;
 }
 
+/* The text of an example (match: its two texts), and its label. */
+static int example(const ll_reader *r, int64_t number, ll_slice text[2]) {
+    const ll_examples *own = r->own;
+    if (own->read) return own->read(r, number, text);
+    const int texts = r->task == LL_TASK_MATCH ? 2 : 1;
+    for (int i = 0; i < texts; i++) text[i] = own->text[number * texts + i];
+    return own->labels[number];
+}
+
+static ll_status too_large(const ll_reader *r, int classes, const char *name) {
+    ll_slice text[2];
+    int64_t i = 0;
+    while (i + 1 < r->size && example(r, i, text) < classes) i++;
+    return ll_fail(LL_EFORMAT, "%s: example %lld has label %d, expected 0..%d (model.classes=%d)", name,
+                   (long long)i + 1, example(r, i, text), classes - 1, classes);
+}
+
 ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
     ll_examples *own = r->own;
     int64_t first = 0, count = 0;
-    int most = 0;
     if (c->length < 1)
         return ll_fail(LL_EINVAL, "train.length is %d; set the number of bytes of each text that is read",
                        c->length);
-    for (int64_t i = 0; i < r->size; i++) {
-        const int label = r->file[1].data[i];
-        if (c->classes > 0 && label >= c->classes)
-            return ll_fail(LL_EFORMAT, "%s: example %lld has label %d, expected 0..%d (model.classes=%d)", name,
-                           (long long)i + 1, label, c->classes - 1, c->classes);
-        if (label > most) most = label;
-    }
+    if (c->classes > 0 && r->size && own->most >= c->classes) return too_large(r, c->classes, name);
     ll_split_range(&first, &count, c, split, r->size);
     if (count < 1)
         return ll_fail(LL_EINVAL, "%s: no example of %lld is left for this split%s", name, (long long)r->size,
                        r->size ? "; change data.valid-fraction" : "; it is empty");
-    r->classes = c->classes > 0 ? c->classes : most + 1;
-    own->labels = r->file[1].data;
+    r->classes = c->classes > 0 ? c->classes : own->most + 1;
     own->first = first;
     own->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;
     r->size = r->rows = count;
@@ -52,17 +61,20 @@ void ll_examples_close(const ll_reader *r) {
 }
 
 static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
-    const size_t T = (size_t)batch->T, n = text->size < T ? text->size : T;
+    const size_t T = (size_t)batch->T;
     int *tokens = batch->tokens + (size_t)row * T;
-    for (size_t t = 0; t < n; t++) tokens[t] = text->at[t];
+    size_t n = 0;
+    for (size_t i = 0; i < text->size && n < T; i++) {
+        tokens[n++] = text->at[i];
+        i += text->quoted && text->at[i] == '"';
+    }
     memset(tokens + n, 0, (T - n) * sizeof *tokens);
     batch->lengths[row] = (int)n;
 }
 
 void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
-    const ll_examples *own = r->own;
-    const int64_t number = ll_example_at(r, index);
     const int texts = r->task == LL_TASK_MATCH ? 2 : 1;
-    for (int i = 0; i < texts; i++) fill_text(&own->text[number * texts + i], batch, row * texts + i);
-    batch->targets[row] = own->labels[number];
+    ll_slice text[2];
+    batch->targets[row] = example(r, ll_example_at(r, index), text);
+    for (int i = 0; i < texts; i++) fill_text(&text[i], batch, row * texts + i);
 }

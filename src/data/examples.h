@@ -5,18 +5,20 @@
 #include "data/reader.h"
 #include "data/text/cells.h"
 
-/* r->own of these formats. */
+/* r->own of these formats, or its beginning. */
 typedef struct {
-    ll_slice *text;        /* slices of the whole file */
+    ll_slice *text;        /* slices of the whole file, and ... */
+    const uint8_t *labels; /* ... one for each example of the whole file, or ... */
+    int (*read)(const ll_reader *r, int64_t number, ll_slice *text); /* ... finds the text and returns the label */
+    int most;              /* the largest label */
     int64_t first;         /* number of the first text of the split */
     int64_t mixed;         /* number of texts from which the split is drawn at random; 0: it is not drawn */
-    const uint8_t *labels; /* one for each example of the whole file */
 } ll_examples;
 
 /* An upper bound of the rows of a file. */
 size_t ll_count_lines(const ll_bytes *bytes);
-/* Sets up r after r->own has r->size slices (match: twice as many) and r->file[1] as many labels as examples: checks
- * the labels and selects the split. */
+/* Sets up r after r->own has r->size examples and their largest label: slices (match: twice as many) with labels, or
+ * read. Checks the labels and selects the split. */
 LL_MUST_USE ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name);
 /* The number in the file of example `index` of the split. */
 int64_t ll_example_at(const ll_reader *r, int64_t index);

@@ -54,15 +54,17 @@ static const ll_input_kind lines = {begin_line, more_line, 1}, whole = {begin_wh
 
 /* ---- Files ---- */
 
+/* 0, 0, 8 and the number of axes: 3, or with colours 4. */
 static int is_idx(ll_input *in) {
-    static const uint8_t magic[] = {0, 0, 8, 3};
-    while (in->size < sizeof magic && !memcmp(in->block, magic, in->size) && !in->status) {
+    static const uint8_t magic[] = {0, 0, 8};
+    while (in->size <= sizeof magic && !memcmp(in->block, magic, in->size) && !in->status) {
         size_t got = 0;
         in->status = ll_unpack_read(in->source, &got, in->block + in->size, sizeof in->block - in->size);
         if (!got) break;
         in->size += got;
     }
-    return in->size >= sizeof magic && !memcmp(in->block, magic, sizeof magic);
+    return in->size > sizeof magic && !memcmp(in->block, magic, sizeof magic) &&
+           (in->block[sizeof magic] == 3 || in->block[sizeof magic] == 4);
 }
 
 static const ll_input_kind *kind_of(ll_input *in) {
@@ -73,11 +75,13 @@ static const ll_input_kind *kind_of(ll_input *in) {
     case LL_INPUT_WHOLE: return &whole;
     case LL_INPUT_IDX: return &ll_input_idx;
     case LL_INPUT_MIDI: return &ll_input_midi;
+    case LL_INPUT_PNG: return &ll_input_png;
     case LL_INPUT_AUTO: break;
     }
     const int c = ll_input_peek(in);
     if (c == '>' || c == ';') return &ll_input_fasta;
     if (c == '{') return &ll_input_json;
+    if (c == 0x89) return &ll_input_png;
     return c == 0 && is_idx(in) ? &ll_input_idx : &lines;
 }
 
@@ -177,10 +181,14 @@ static ll_status copy(char **to, const char *from) {
 
 static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_input_options *how) {
     in->format = how->format;
+    in->width = how->width, in->height = how->height, in->channels = how->channels;
     in->piece = how->piece ? how->piece : 1 << 16;
     in->fine = how->grid == LL_GRID;
     if (how->grid && how->grid != 4 && !in->fine)
         return ll_fail(LL_EINVAL, "a quarter note of music has 4 or %d positions, not %d", LL_GRID, how->grid);
+    if (in->width < 0 || in->height < 0 || (in->channels && in->channels != 1 && in->channels != 3))
+        return ll_fail(LL_EINVAL, "pictures of %d x %d with %d numbers a pixel, which can be 1 or 3", in->width,
+                       in->height, in->channels);
     if (n < 1) return ll_fail(LL_EINVAL, "no files to read; \"-\" is standard input");
     if (how->labels && n > 1)
         return ll_fail(LL_EINVAL, "labels %s belong to one file of images, not to %d", how->labels, n);

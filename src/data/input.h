@@ -2,7 +2,8 @@
  *
  *   input.c        files one after the other, lines, whole files     input_json.c   JSON, a line each
  *   input_bytes.c  bytes, names, errors   input_fasta.c  FASTA
- *   input_idx.c    images                 input_midi.c   music */
+ *   input_idx.c    images of idx files    input_midi.c   music
+ *   input_png.c    pictures */
 #ifndef LL_INPUT_H
 #define LL_INPUT_H
 
@@ -20,12 +21,13 @@ typedef struct {
     int lines; /* do its errors name a line? */
 } ll_input_kind;
 
-extern const ll_input_kind ll_input_json, ll_input_fasta, ll_input_idx, ll_input_midi;
+extern const ll_input_kind ll_input_json, ll_input_fasta, ll_input_idx, ll_input_midi, ll_input_png;
 
 struct ll_input {
     char **path, *text_key, *id_key, *label_key, *labels;
     int files, file; /* number of files; the next one to open */
     int fine;        /* grid of music */
+    int width, height, channels; /* what pictures become; 0: as they are */
     ll_input_format format;
     size_t piece;
     int64_t before, total; /* bytes of the files before this one; of all files */
@@ -68,6 +70,8 @@ LL_MUST_USE ll_status ll_input_reserve(ll_input *in, size_t n, size_t keep);
 LL_MUST_USE ll_status ll_input_name(ll_input *in, const char *id, size_t n);
 LL_MUST_USE ll_status ll_input_number(ll_input *in, int64_t number);
 LL_MUST_USE ll_status ll_input_label(ll_input *in, const char *label, size_t n);
+/* A picture becomes in->text, in its size and kind of pixels. pixels: not in->buffer. */
+LL_MUST_USE ll_status ll_input_picture(ll_input *in, const uint8_t *pixels, int width, int height, int channels);
 /* LL_EFORMAT: "FILE: line N: what". */
 LL_MUST_USE ll_status ll_input_wrong(const ll_input *in, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -66,7 +66,7 @@ static ll_status copy(ll_bytes *to, const ll_bytes *from) {
 }
 
 static ll_status check_streams(ll_reader *r, int batch) {
-    if (r->examples && !r->row)
+    if (r->examples && !r->texts)
         return ll_fail(LL_EINVAL,
                        "data.format=%s has no text that continues from window to window; set train.carry-state=off",
                        r->format->name);
@@ -118,8 +118,6 @@ void ll_reader_free(ll_reader *r) {
     for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
     ll_bytes_free(&r->vocabulary);
     ll_free(r->class_names);
-    ll_free(r->begin);
-    ll_free(r->row);
     ll_free(r);
 }
 
@@ -142,6 +140,8 @@ int ll_reader_classes(const ll_reader *reader) {
 int64_t ll_reader_size(const ll_reader *reader) {
     return reader->size;
 }
+
+int ll_reader_channels(const ll_reader *reader) { return reader->channels; }
 
 void ll_reader_image(const ll_reader *reader, int *width, int *height) {
     *width = reader->width;

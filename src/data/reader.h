@@ -11,16 +11,20 @@
  *   listops.c  lists and operations        retrieval.c   pairs of texts with classes
  *   examples.c rows of such texts          cifar.c       CIFAR-10
  *   image.c    rows of images              resize.c      images of another size
+ *   colours.c  gray and colours
  *   png_read.c gray pixels of PNG          pathfinder_png.c folders of PNG files
  *   pairs.c    source TAB target           toy.c         copy and reverse
- *   music.c    MIDI files
+ *   music.c    MIDI files                  corpus.c      bytes of files, mapped or read
+ *   marks.c    places in large files       class_labels.c numbers and names
  *
  * What only one kind of format needs is in the file of that kind, behind r->own. */
 #ifndef LL_READER_H
 #define LL_READER_H
 
 #include "base/file.h"
+#include "data/corpus.h"
 #include "data/data_internal.h"
+#include "data/marks.h"
 
 enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
 
@@ -46,18 +50,18 @@ struct ll_reader {
     const ll_format *format;
     int task, B, T, vocab, classes;
     int width, height;     /* of images; else 0 and 0 */
+    int channels;          /* numbers of a pixel */
     int examples;          /* a shuffled pass through `size` examples; else windows of one text of `size` tokens */
     int endless;           /* examples are generated and never repeat */
     int64_t size;          /* tokens of text, or examples, of this split */
     int streams;           /* training reads `rows` in order, in as many streams as a batch has rows */
     int64_t rows, stride;  /* row number i of an evaluation has index i * stride, i < rows */
-    int64_t *begin;        /* (size + 1) examples of text: the beginning of each; else NULL */
-    int64_t *row;          /* (size + 1) examples cut into windows: the number of evaluation rows before each */
+    int texts;             /* examples are texts of their own, cut into windows: ll_text_at */
     int mask, maskable;    /* mlm: the token of the mask, and the first token that may be masked */
     ll_bytes vocabulary;   /* what a coder needs */
     char *class_names;     /* as data.classes, if the data have names and the recipe has not; else NULL */
     ll_bytes file[2];      /* the bytes that were read */
-    int mapped;            /* file[0] is mapped (ll_file_map) */
+    int mapped;            /* file[0] is mapped (ll_file_take) */
     void *own;             /* (format->own bytes) the data of this kind of format, initially zero */
 };
 
@@ -75,18 +79,24 @@ void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, 
 /* All files of a path: the file itself, or those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
 
-/* Plain files of at least this size are mapped, by formats that need only a part of a file at a time. */
-enum { LL_LARGE_FILE = 1 << 28 };
 /* The bytes of all these files, with one zero byte between two of them. */
 LL_MUST_USE ll_status ll_files_read(ll_bytes *bytes, const char *path);
+
+/* The same of one text: a large plain file is mapped (ll_file_take). */
+LL_MUST_USE ll_status ll_text_take(ll_bytes *text, int *mapped, const char *path);
 
 /* Is the valid split cut from train? */
 int ll_split_is_cut(const ll_reader_options *c);
 /* Releases all but `count` bytes from `first` on, so that the end of a large file needs little memory. */
 LL_MUST_USE ll_status ll_bytes_keep(ll_bytes *bytes, int64_t first, int64_t count);
 
-/* The interval that holds x: begin[i] <= x < begin[i + 1], i < n. */
-int64_t ll_interval_of(const int64_t *begin, int64_t n, int64_t x);
+/* Texts of their own are cut into windows (text_reader.c). A text, its number among those of the split, the number of
+ * rows of an evaluation before it, and its tokens. */
+typedef struct {
+    int64_t text, row, begin, end;
+} ll_text;
+/* The text that has this token, row, or number. */
+ll_text ll_text_at(const ll_reader *r, ll_mark_field by, int64_t number);
 
 /* Masks a row that `fill` has written, by draws of (seed, number, position). */
 void ll_mask_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);

@@ -168,7 +168,7 @@ ALWAYS vf gemv_load_n(ll_matrix B, size_t k, size_t j, size_t n) {
 }
 
 /* The address of what gemv_load reads. */
-ALWAYS const void *gemv_place(ll_matrix B, size_t k, size_t j) {
+ALWAYS const void *gemv_address(ll_matrix B, size_t k, size_t j) {
     const size_t at = k * B.ld + j;
     return B.f      ? (const void *)(B.f + at)
            : B.bf16 ? (const void *)(B.bf16 + at)
@@ -191,7 +191,7 @@ ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, ll_mat
         vf s = v_load(y + j);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            if (prefetch && (!B.int4 || r % 2 == 0)) __builtin_prefetch(gemv_place(B, k + (size_t)(r + rows), j));
+            if (prefetch && (!B.int4 || r % 2 == 0)) __builtin_prefetch(gemv_address(B, k + (size_t)(r + rows), j));
             s = v_fma(factor[r], gemv_load(B, k, r, j, unit), s);
         }
         v_store(y + j, s);

@@ -231,7 +231,7 @@ static ll_attention_call call_of(const attention *x) {
 
 static ll_status mix(const attention *x) {
     const ll_batch_run *run = x->run;
-    ll_position_params_noise(run, x->op);
+    ll_operator_noise(run, x->op);
     const ll_attention_call call = call_of(x);
     if (run->streams) return ll_attend_streams(run, x->layer, x->cross, &call);
     if (run->ws->shared) return ll_shared_forward(run->ws->shared, x->layer, &call, run->again);
@@ -246,8 +246,7 @@ static ll_status mix_back(const attention *x) {
     call.dv = view_of(&x->from, &x->s[2], x->s[2].d);
     call.dgate = ll_gate_view(run, x->s[GATE].d);
     call.g = mixed_view(x, run->ws->dmixed);
-    call.dposition = ll_position_params_gradients(run->model, x->op, run->grad);
-    call.dapproximate = ll_approximate_gradients_of(run->model, x->op, run->grad);
+    ll_operator_params_gradients(run->model, x->op, run->grad, &call);
     if (run->ws->shared) return ll_shared_backward(run->ws->shared, x->layer, &call);
     return ll_attention_backward(run->model->attention[x->op], &call);
 }
@@ -293,7 +292,7 @@ ll_status ll_attend(const ll_batch_run *run, int layer, int cross) {
         reverse(&x, 0);
     }
     if (!status) status = mix(&x);
-    return status ? status : finish(&x);
+    return status || (run->states_only && layer + 1 == run->stack->layers) ? status : finish(&x);
 }
 
 ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {
@@ -316,7 +315,7 @@ ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, 
     const ll_status status = project(&x, 1);
     if (status) return status;
     reverse(&x, 0);
-    ll_position_params_noise(source, ll_operator_of(stack, layer, 1));
+    ll_operator_noise(source, ll_operator_of(stack, layer, 1));
     return ll_cross_cache_fill(memory, source->T, view_of(source, &x.s[1], x.s[1].data),
                                view_of(source, &x.s[2], x.s[2].data));
 }

@@ -1,6 +1,7 @@
 /* The state that consecutive windows of a document pass on in training: for each layer and each row of a batch, the
  * state of attention after the tokens before (operator.h). Forward reads `in` and writes `out`; backward reads `in`
- * again. Gradients end at the window (truncated backpropagation through time). */
+ * again. Gradients end at the window (truncated backpropagation through time), but for chunks of one sequence
+ * (chunks.c), which pass gradients on, too. */
 #include <string.h>
 
 #include "attention/operator.h"
@@ -52,6 +53,16 @@ static int separates(const ll_carry *c, int token) {
     return separator >= 0 && token == separator;
 }
 
+void ll_carry_take(const ll_carry *c, int b, float *state) {
+    for (int op = 0; op < c->model->operators; op++)
+        memcpy(state + (size_t)op * c->floats, state_at(c, c->in, op, b), c->floats * sizeof *state);
+}
+
+void ll_carry_give(ll_carry *c, int b, const float *state) {
+    for (int op = 0; op < c->model->operators; op++)
+        memcpy(state_at(c, c->out, op, b), state + (size_t)op * c->floats, c->floats * sizeof *state);
+}
+
 void ll_carry_begin(ll_carry *c, const ll_batch *x, const int64_t *before) {
     for (int b = 0; b < x->B; b++) {
         if (c->model->c->model.separator < 0 || !before[b]) c->offset[b] = before[b];
@@ -64,16 +75,18 @@ void ll_carry_segment(ll_carry *c, int i, const ll_segment *s) {
     c->segment_offset[i] = s->query ? 0 : c->offset[s->row];
 }
 
+int64_t ll_carry_after(const ll_carry *c, const int *tokens, int n, int64_t before) {
+    int last = n;
+    while (last > 0 && !separates(c, tokens[last - 1])) last--;
+    return last ? n - (last - 1) : before + n;
+}
+
 void ll_carry_advance(ll_carry *c, const ll_batch *x) {
     float *in = c->in;
     c->in = c->out, c->out = in;
-    for (int b = 0; b < x->B; b++) {
-        const int n = x->lengths ? x->lengths[b] : x->T;
-        const int *tokens = x->tokens + (size_t)b * (size_t)x->T;
-        int last = n;
-        while (last > 0 && !separates(c, tokens[last - 1])) last--;
-        c->offset[b] = last ? n - (last - 1) : c->offset[b] + n;
-    }
+    for (int b = 0; b < x->B; b++)
+        c->offset[b] = ll_carry_after(c, x->tokens + (size_t)b * (size_t)x->T, x->lengths ? x->lengths[b] : x->T,
+                                      c->offset[b]);
 }
 
 void ll_workspace_carry(ll_workspace *ws, ll_carry *carry) {
@@ -86,5 +99,7 @@ ll_attention_call ll_carry_call(const ll_carry *c, int op, const ll_attention_ca
     with.states_of_rows = 1;
     with.state_in = state_at(c, c->in, op, 0);
     with.state_out = state_at(c, c->out, op, 0);
+    if (c->dout) with.dstate_out = state_at(c, c->dout, op, 0);
+    if (c->din) with.dstate_in = state_at(c, c->din, op, 0);
     return with;
 }

@@ -54,8 +54,8 @@ ll_status ll_teacher_create(ll_teacher **teacher, const ll_model *model, const l
     ll_teacher *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
     t->model = model;
-    status = ll_workspace_create(&t->ws, model, B, T, 0);
-    const size_t rows = (size_t)B * (size_t)(T + model->cls_tokens), C = (size_t)model->c->model.width;
+    status = ll_workspace_make(&t->ws, model, ll_top_stack(model), B, T, model->stacks > 1 ? T : 0, LL_EVALUATE);
+    const size_t rows = (size_t)B * (size_t)ll_model_rows(model, T), C = (size_t)model->c->model.width;
     if (!status && attention) {
         t->theirs = ll_alloc(rows, C * sizeof *t->theirs);
         t->own = ll_alloc(rows, C * sizeof *t->own);

@@ -35,8 +35,8 @@ static void back_task(void *arg, size_t i) {
     for (size_t h = i * HEADS; h < (i + 1) * HEADS && h < j->heads; h++) {
         const float *x = j->x + h * j->size, scale = scale_of(j, x);
         float *d = j->d + h * j->size;
-        const float along = j->k->dot(j->size, x, d) / (float)j->size;
-        j->k->axpy(j->size, -along * scale * scale, x, d);
+        const float projection = j->k->dot(j->size, x, d) / (float)j->size;
+        j->k->axpy(j->size, -projection * scale * scale, x, d);
         j->k->scale(j->size, scale, d);
     }
 }

@@ -10,7 +10,7 @@ ll_status ll_check_imported(const ll_model_config *c) {
     if (m->kv_heads && m->heads % m->kv_heads)
         return ll_fail(LL_EINVAL, "model.kv-heads = %d does not divide model.heads = %d; change one, or set 0",
                        m->kv_heads, m->heads);
-    if (m->kv_heads && c->position.type == LL_POSITION_RELATIVE_S2)
+    if (m->kv_heads && ll_config_keyless(c))
         return ll_fail(LL_EINVAL, "position.type = relative-s2 has heads without keys; set model.kv-heads=0");
     if (marked && ll_task_causal(m->task))
         return ll_fail(LL_EINVAL, "model.token-types and model.mask-token need a task that reads whole sequences; set "

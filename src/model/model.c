@@ -72,6 +72,7 @@ void ll_model_free(ll_model *m) {
     ll_free(m->data);
     ll_safetensors_free(m->file);
     ll_free(m->param);
+    ll_free(m->operator_tensor);
     ll_bytes_free(&m->vocabulary);
     ll_origin_free(m);
     ll_recipe_free(m->recipe);

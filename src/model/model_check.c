@@ -1,6 +1,7 @@
 /* Checks that the parts of a recipe fit together. Every refusal says why, and what to change. */
 #include <limits.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/integer.h"
 #include "model/compat.h"
@@ -139,15 +140,16 @@ static ll_status check_seq2seq(const ll_model_config *c) {
 /* The approximate operators. */
 static ll_status check_approximate(const ll_model_config *c) {
     const int cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
+    const int tokens = ll_config_tokens(c);
     if (c->attention.kernel == LL_KERNEL_REFORMER && c->attention.buckets % 2)
         return ll_fail(LL_EINVAL,
                        "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",
                        c->attention.buckets);
-    if (c->attention.kernel == LL_KERNEL_LINFORMER && c->length + cls_tokens > c->attention.linformer_length)
+    if (c->attention.kernel == LL_KERNEL_LINFORMER && tokens + cls_tokens > c->attention.linformer_length)
         return ll_fail(LL_EINVAL,
                        "train.length = %d%s is beyond attention.max-length = %d of linformer; "
                        "raise it",
-                       c->length, cls_tokens ? " and the token in front" : "", c->attention.linformer_length);
+                       tokens, cls_tokens ? " and the token in front" : "", c->attention.linformer_length);
     return LL_OK;
 }
 
@@ -257,13 +259,14 @@ static ll_status check_relative_s2(const ll_model_config *c) {
 }
 
 static ll_status check_learned(const ll_model_config *c) {
-    if (c->position.offset >= c->position.max_length)
+    const int tokens = ll_config_tokens(c);
+    if (ll_position_learned(&c->position) < 1)
         return ll_fail(LL_EINVAL, "position.offset = %d leaves nothing of position.max-length = %d; make it smaller",
                        c->position.offset, c->position.max_length);
-    if (c->length > ll_position_learned(&c->position))
+    if (tokens > ll_position_learned(&c->position))
         return ll_fail(LL_EINVAL,
                        "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
-                       c->length, ll_position_learned(&c->position));
+                       tokens, ll_position_learned(&c->position));
     return LL_OK;
 }
 
@@ -300,39 +303,48 @@ static ll_status check_position(const ll_model_config *c) {
     }
 }
 
-/* Windows that pass their state on. */
-static ll_status check_carry(const ll_model_config *c) {
+/* Attention's state goes from one call to the next: between windows, or between chunks of a sequence. `key` says so. */
+static ll_status check_passed_state(const ll_model_config *c, const char *key, const char *off) {
     const ll_operator *placed = ll_position_row(c->position.type)->kind,
                       *kind = placed ? placed : ll_kernel_row(c->attention.kernel)->kind;
     const char *what = placed ? ll_position_row(c->position.type)->about.name : kernel_name(c);
-    if (!c->carry) return LL_OK;
     if (c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on passes a state from earlier tokens to later ones, which only "
-                       "model.task = lm has; set it to off");
+                       "%s passes a state from earlier tokens to later ones, which only model.task = lm has; set it to "
+                       "%s",
+                       key, off);
     if (!kind->state)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on needs a state of constant size, and %s = %s keeps all tokens; use a "
-                       "linear kernel such as relu or gla, or set it to off",
-                       placed ? "position.type" : "attention.kernel", what);
-    if (c->position.type == LL_POSITION_LEARNED)
+                       "%s needs a state of constant size, and %s = %s keeps all tokens; use a linear kernel such as "
+                       "relu or gla, or set it to %s",
+                       key, placed ? "position.type" : "attention.kernel", what, off);
+    if (ll_position_limit(&c->position) < INT64_MAX)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on has no limit of length, and position.type = learned ends at "
-                       "position.max-length = %d; use sinusoidal, permute or rope",
-                       c->position.max_length);
+                       "%s has no limit of length, and position.type = learned ends at position.max-length = %d; use "
+                       "sinusoidal, permute or rope",
+                       key, c->position.max_length);
     if (c->attention.compat != LL_COMPAT_NONE && ll_config_rules(c)->key_max != LL_MAX_NONE)
         return ll_fail(LL_EINVAL,
-                       "train.carry-state = on has only earlier tokens, and attention.compat names a stabiliser "
-                       "that sees later ones; set attention.compat=none");
+                       "%s has only earlier tokens, and attention.compat names a stabiliser that sees later ones; set "
+                       "attention.compat=none",
+                       key);
     return LL_OK;
+}
+
+static ll_status check_state(const ll_model_config *c) {
+    char chunk[40];
+    snprintf(chunk, sizeof chunk, "train.chunk = %d", c->chunk);
+    const ll_status status = c->carry ? check_passed_state(c, "train.carry-state = on", "off") : LL_OK;
+    return status || !c->chunk ? status : check_passed_state(c, chunk, "0");
 }
 
 ll_status ll_model_check(const ll_model_config *c) {
     ll_status status = check_model(c);
     if (!status) status = ll_check_imported(c);
+    if (!status) status = ll_check_image(c);
     if (!status) status = check_seq2seq(c);
     if (!status) status = check_attention(c);
     if (!status) status = check_position(c);
-    if (!status) status = check_carry(c);
+    if (!status) status = check_state(c);
     return status;
 }

@@ -188,6 +188,22 @@ ll_status ll_model_read(ll_model **out, const ll_safetensors *file) {
     return read_model(out, file, 0);
 }
 
+ll_status ll_model_restore(ll_model *m, const ll_safetensors *file) {
+    ll_model *from = NULL;
+    ll_status status = ll_model_read(&from, file);
+    if (!status && (from->size != m->size || from->operators != m->operators))
+        status = ll_fail(LL_EFORMAT, "%s has another model than the run", ll_safetensors_path(file));
+    if (!status) {
+        memcpy(m->data, from->data, m->size * sizeof *m->data);
+        for (int op = 0; op < m->operators; op++)
+            if (m->attention[op]->c.M)
+                ll_attention_set_projection(m->attention[op], from->attention[op]->c.projection);
+        m->redraws = from->redraws;
+    }
+    ll_model_free(from);
+    return status;
+}
+
 ll_status ll_model_load(ll_model **out, const char *path) {
     ll_model *m = NULL;
     ll_safetensors *file = NULL;

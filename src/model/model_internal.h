@@ -9,7 +9,10 @@
  *   token_gate.c          gates of tokens
  *   head_norm.c           what heads give, normalised
  *   carry.c               states that windows hand on in training
- *   embed.c               tokens to vectors, and back
+ *   chunks.c              sequences that go through the network in chunks; chunk_states.c keeps their states
+ *   embed.c               what enters a stack, and back
+ *   embed_tokens.c        vectors of tokens
+ *   embed_patches.c       vectors of an image's patches
  *   output_head.c         vectors to logits, loss, back
  *   head_transform.c      the layer before the output layer
  *   pair.c                two texts side by side
@@ -20,8 +23,7 @@
  *   network_report.c      how far a call has come
  *   workspace.c           activations and scratch, planned first
  *   operators.c           one attention operator for each layer, its draws
- *   position_params.c     parameters of positions
- *   approximate_params.c  parameters of approximate operators
+ *   operator_params.c     their parameters
  *   model.c               create, describe
  *   model_file.c          load, save
  *   distil.c              a batch through a model and its teacher
@@ -86,6 +88,7 @@ struct ll_model {
     int stacks;               /* the last one has the output layer */
     ll_stack stack[2];
     int operators;
+    int *operator_tensor; /* (operators, LL_OPERATOR_TENSORS) indices of their parameters; -1: it has none */
     ll_attention **attention; /* (operators) one for each layer; seq2seq: encoder, decoder, cross attention */
     ll_bytes vocabulary;      /* the vocabulary, as the data room defines it; may be empty */
     int origins;
@@ -101,9 +104,8 @@ struct ll_model {
     int key_heads;  /* heads of projected keys and values: heads, or model.kv-heads */
     int cls_tokens; /* CLS tokens before the caller's tokens: 1 with pool = first, else 0 */
     struct {        /* indices of tensors in the table; -1: the model has none */
-        int embedding, first, match, head, head_bias, transform, types;
-        int encoding, frequencies; /* the first operator's position parameters; number of those that all share */
-        int approximate;           /* the first parameter of the first operator's kernel */
+        int embedding, patch, first, match, head, head_bias, transform, types;
+        int operators; /* the first parameter of an operator: of its position or kernel */
     } at;
 };
 
@@ -147,6 +149,8 @@ const ll_bytes *ll_model_origin(const ll_model *model, const char *name);
  * than that. Reading names the tensor that is missing or has another shape. ll_model_read copies into one block. */
 LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
+/* Parameters and draws of a model that can be trained become those of a file of the same model. */
+LL_MUST_USE ll_status ll_model_restore(ll_model *model, const ll_safetensors *file);
 
 /* Activations and scratch for batches of up to (B, T); seq2seq: with sources of up to (B, T). */
 typedef struct ll_workspace ll_workspace;
@@ -176,12 +180,19 @@ typedef struct {
     size_t floats;   /* of a state */
     size_t count;    /* of all states */
     float *in, *out; /* (operators, B, floats) */
+    float *dout, *din; /* NULL, or the gradients at these */
+    int within; /* all states are of one pass (chunks.c) */
 } ll_carry;
 LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B, int T);
 void ll_carry_free(ll_carry *carry);
 void ll_carry_clear(ll_carry *carry, int row);
 void ll_carry_begin(ll_carry *carry, const ll_batch *batch, const int64_t *before);
 void ll_carry_advance(ll_carry *carry, const ll_batch *batch);
+/* Copies the state that a row takes, or sets the one that it leaves: of all operators, one after the other. */
+void ll_carry_take(const ll_carry *carry, int row, float *state);
+void ll_carry_give(ll_carry *carry, int row, const float *state);
+/* Tokens of its document that come before the token after these n; `before` came before them. */
+int64_t ll_carry_after(const ll_carry *carry, const int *tokens, int n, int64_t before);
 /* Batches that go through it from now on take and leave these states; NULL: none. */
 void ll_workspace_carry(ll_workspace *ws, ll_carry *carry);
 

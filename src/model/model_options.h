@@ -21,7 +21,9 @@ typedef struct {
     int token_types, type_separator;       /* 0: none; -1: all tokens are of type 0 */
     int mask_token;                        /* mask of the rule of ESM-2; -1: none */
     int head_transform, head_bias;
+    int patch, channels; /* images: side of a patch, 0 = tokens; numbers of a pixel */
     double dropout, init_std, norm_eps;
+    char *pixel_mean, *pixel_std; /* of patches: a number, or one for each channel; "" = 0.5 */
 } ll_model_options;
 
 extern const ll_key_table ll_model_keys;

@@ -167,11 +167,11 @@ ll_status ll_stream_check(const ll_stream *s, const int *tokens, int n) {
     status = ll_check_tokens(s->model, tokens, NULL, 1, n);
     if (status) return status;
     int64_t at = s->position - s->document;
-    const int learned = ll_position_learned(&c->position);
-    for (int i = 0; i < n && at <= learned; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
-    if (c->position.type == LL_POSITION_LEARNED && at > ll_position_learned(&c->position))
+    const int64_t limit = ll_position_limit(&c->position);
+    for (int i = 0; i < n && at <= limit; i++) at = tokens[i] == c->model.separator ? 1 : at + 1;
+    if (at > limit)
         return ll_fail(LL_EINVAL, "the model's learned positions end at %d tokens (position.max-length)",
-                       ll_position_learned(&c->position));
+                       (int)limit);
     return LL_OK;
 }
 

@@ -36,12 +36,12 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     run.stack = ws->stack;
     run.source = x->source;
     run.S = x->S;
-    run.T = x->T + m->cls_tokens;
+    run.T = ll_model_rows(m, x->T);
     run.rows = (size_t)run.B * (size_t)run.T;
     run.first = x->first;
     run.position = ll_shared_offset(ws->shared, x->T);
     assert(run.B <= ws->B && run.rows <= (size_t)ws->B * (size_t)ws->T);
-    for (int b = 0; b < run.B; b++) ws->lengths[b] = (x->lengths ? x->lengths[b] : x->T) + m->cls_tokens;
+    for (int b = 0; b < run.B; b++) ws->lengths[b] = ll_model_rows(m, x->lengths ? x->lengths[b] : x->T);
     run.lengths = ws->lengths;
     if (ws->position) run.segments = find_documents(&run);
     ll_workspace *source = ws->source;
@@ -113,19 +113,13 @@ ll_status ll_network_forward(const ll_batch_run *run) {
     return status ? status : ll_stack_forward(run, run->stack->layers);
 }
 
-static ll_status network_backward(const ll_batch_run *run) {
+ll_status ll_network_backward(const ll_batch_run *run) {
     ll_workspace *source = run->ws->source;
     if (!source) return stack_backward(run);
     const ll_batch_run from = ll_source_run(run);
     memset(source->d, 0, from.rows * (size_t)run->c->model.width * sizeof(float));
     const ll_status status = stack_backward(run);
     return status ? status : encoder_backward(&from);
-}
-
-ll_status ll_model_run(const ll_model *m, ll_workspace *ws, const ll_batch *batch, float *grad, float scale,
-                       int64_t draw, ll_tally *tally) {
-    LL_FLOAT_MODE;
-    return ll_model_run_soft(m, ws, batch, NULL, grad, scale, draw, tally);
 }
 
 ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch *batch, const ll_soft *soft,
@@ -138,7 +132,7 @@ ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch 
     ll_status status = ll_network_forward(&run);
     if (status) return status;
     ll_head_loss(&run, batch->targets, scale, tally);
-    return grad ? network_backward(&run) : LL_OK;
+    return grad ? ll_network_backward(&run) : LL_OK;
 }
 
 double ll_log_sum_exp(const ll_kernels *k, int n, const float *x) {
@@ -191,6 +185,9 @@ ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengt
     for (int b = 0; b < B; b++) {
         const int n = lengths ? lengths[b] : T;
         if (n < 0 || n > T) return ll_fail(LL_EINVAL, "length %d of sequence %d is not in 0..%d", n, b, T);
+        if (m->c->model.patch && n != T)
+            return ll_fail(LL_EINVAL, "length %d of image %d: a model of patches reads whole images of %d numbers", n,
+                           b, T);
         for (int t = 0; t < n; t++) {
             const int token = tokens[(size_t)b * (size_t)T + (size_t)t];
             if (token < 0 || token >= m->c->model.vocab)

@@ -20,6 +20,7 @@
 #define LL_NETWORK_H
 
 #include "attention/cross_cache.h"
+#include "attention/parameter.h"
 #include "kernel/kernel.h"
 #include "model/quantize.h"
 #include "model/model_internal.h"
@@ -110,6 +111,7 @@ struct ll_workspace {
     float *grouped;                   /* (chunk, keys or values of the projected heads), with kv-heads */
     float *transform[4];              /* (chunk, C) of head_transform.c: u, act(u), its norm, their gradients */
     float *token_scale;               /* (B) model.mask-token: factors of token vectors */
+    float *pixels;                    /* (chunk, numbers of a patch) with model.patch */
     int *type;                        /* (rows) types of tokens, or NULL: all have the first type */
     float *heads;                     /* (chunk, H E) normalised output of attention, or NULL */
     float *statistics;                /* (2, chunk) means and reciprocal deviations */
@@ -126,6 +128,7 @@ struct ll_workspace {
     int *position;                /* (rows) position of each token in its document, or NULL: each row is a document */
     ll_segment *segment;          /* (rows) number of the document */
     ll_carry *carry;              /* states of the tokens before, or NULL */
+    struct ll_chunks *chunks;     /* batches go through it in chunks; or NULL */
     int *wrong;                   /* (B) seq2seq: number of wrong targets */
 };
 
@@ -148,6 +151,7 @@ typedef struct {
     float *grad;      /* NULL: only forward */
     int64_t draw;     /* number of the dropout masks; used if grad is not NULL */
     int again;        /* a block is computed a second time */
+    int states_only;  /* of the last block, only the state of attention is wanted */
     int first;        /* number of the first sequence in the whole batch */
     float *attended; /* distillation: what the last attention sublayer gave (rows, C), its gradient; or NULL */
     const struct ll_soft *soft; /* soft_loss.h; or NULL */
@@ -175,6 +179,9 @@ void ll_operator_prefix(const ll_model *model, int op, char prefix[LL_PREFIX]);
 /* The encoder's run that belongs to this run of the decoder. */
 ll_batch_run ll_source_run(const ll_batch_run *run);
 
+/* ---- param_at.c ---- */
+
+
 /* ---- params.c ---- */
 
 /* Fills the table, at, cls_tokens, widths and size. LL_EINVAL names the key that is wrong. */
@@ -186,6 +193,10 @@ void ll_params_init(ll_model *model);
 /* adopt.c: then copies those that another model has, and says how many (`summary`, to be freed with ll_free). LL_EINVAL
  * if widths or heads differ. */
 LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **summary);
+/* Appends a tensor to the table, and returns its index. decay: weight decay acts on it. */
+int ll_param_add(ll_model *model, const char *name, int rows, int cols, int decay);
+/* The stream of random numbers of a tensor. */
+uint64_t ll_param_stream(const char *name);
 /* Tensor number i in a block of gradients; among the parameters. */
 float *ll_param_in(const ll_model *model, float *block, int i);
 const float *ll_param_at(const ll_model *model, int i);
@@ -194,22 +205,23 @@ int ll_block_tensor(const ll_stack *stack, int layer, int which);
 /* Width of what a stack's own attention projects: queries and keys, if the kernel has them, and values. */
 size_t ll_row_width(const ll_model *model);
 
-/* ---- position_params.c: parameters of positions inside attention ---- */
+/* ---- operator_params.c: parameters of positions inside attention, and of kernels ---- */
 
-enum { LL_POSITION_TENSORS = 4 };
+enum { LL_OPERATOR_TENSORS = 2 * LL_PARAMETERS };
 typedef struct {
-    const char *name;
-    int rows, cols;
-} ll_position_tensor;
-/* Lists the tensors of an operator; returns how many. */
-int ll_position_params_tensors(const ll_model *model, ll_position_tensor tensor[LL_POSITION_TENSORS]);
-/* Initial values of a tensor of that name; 0: it is not a position's tensor. */
-int ll_position_params_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
+    int n, positions; /* how many; the first ones are those of the position */
+    ll_parameter p[LL_OPERATOR_TENSORS];
+} ll_operator_parameters;
+/* What an operator of this model may have. */
+ll_operator_parameters ll_operator_params_list(const ll_model *model);
+/* Adds those of all operators to the table; draws their first values. */
+void ll_operator_params_add(ll_model *model);
+void ll_operator_params_init(const ll_model *model);
 /* What an operator reads, and the gradients to which backward adds. */
-void ll_position_params_config(const ll_model *model, int op, ll_attention_config *a);
-ll_position_gradients ll_position_params_gradients(const ll_model *model, int op, float *grad);
+void ll_operator_params_config(const ll_model *model, int op, ll_attention_config *a);
+void ll_operator_params_gradients(const ll_model *model, int op, float *grad, ll_attention_call *call);
 /* The noise of this pass: new in training, fixed elsewhere. */
-void ll_position_params_noise(const ll_batch_run *run, int op);
+void ll_operator_noise(const ll_batch_run *run, int op);
 
 /* ---- token_gate.c ---- */
 
@@ -232,14 +244,6 @@ void ll_carry_segment(ll_carry *carry, int i, const ll_segment *document);
  * ws->heads. Backward: d, the gradient at that, becomes the gradient at x. */
 const float *ll_head_norm(const ll_batch_run *run, int n, const float *x);
 void ll_head_norm_back(const ll_batch_run *run, int n, const float *x, float *d);
-
-/* ---- approximate_params.c: as position_params.c, for approximate operators ---- */
-
-enum { LL_APPROXIMATE_TENSORS = 2 };
-int ll_approximate_tensors(const ll_model *model, ll_position_tensor tensor[LL_APPROXIMATE_TENSORS]);
-int ll_approximate_init(const ll_model *model, const ll_param *p, float *x, uint64_t stream);
-void ll_approximate_config_of(const ll_model *model, int op, ll_attention_config *a);
-ll_approximate_gradients ll_approximate_gradients_of(const ll_model *model, int op, float *grad);
 
 /* ---- operators.c ---- */
 
@@ -294,6 +298,8 @@ void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y);
 
 /* (count, C) position vectors for positions first, first + 1, ... */
 void ll_sinus(float *out, int count, int C, int64_t first, double amplitude);
+/* Rows of a sequence of T numbers, its CLS token included. */
+int ll_model_rows(const ll_model *model, int T);
 void ll_embed(const ll_batch_run *run);
 /* From ws->d to the gradients of embedding, positions and their norm; ws->d is overwritten. */
 void ll_embed_back(const ll_batch_run *run);
@@ -374,6 +380,8 @@ LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, 
 LL_MUST_USE ll_status ll_check_output(const float *x, int B, int T, int width);
 /* Embedding and blocks, of an encoder first: everything below the output layer. */
 LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
+/* After the loss: gradients of all parameters, added to run->grad. */
+LL_MUST_USE ll_status ll_network_backward(const ll_batch_run *run);
 /* The embedding and the first blocks of the run's stack. */
 LL_MUST_USE ll_status ll_stack_forward(const ll_batch_run *run, int blocks);
 /* Reports to the function of ll_model_watch how many blocks of this batch are done, of all stacks. */

@@ -8,7 +8,7 @@ static int unit(const ll_batch_run *run) {
     return run->rows > LL_CHUNK ? FINE : 1;
 }
 
-static ll_status tell(const ll_batch_run *run, int64_t units, int64_t blocks) {
+static ll_status report(const ll_batch_run *run, int64_t units, int64_t blocks) {
     const ll_model *m = run->model;
     const ll_workspace *ws = run->ws;
     if (!m->progress || ws->mode == LL_STREAM || run->again) return LL_OK;
@@ -17,7 +17,7 @@ static ll_status tell(const ll_batch_run *run, int64_t units, int64_t blocks) {
 }
 
 ll_status ll_network_report(const ll_batch_run *run, int64_t done, int64_t blocks) {
-    return tell(run, done * unit(run), blocks);
+    return report(run, done * unit(run), blocks);
 }
 
 ll_status ll_sublayer_report(const ll_batch_run *run, int j, ll_rows r, double first, double last) {
@@ -25,5 +25,5 @@ ll_status ll_sublayer_report(const ll_batch_run *run, int j, ll_rows r, double f
     if (!run->model->progress || unit(run) == 1) return LL_OK;
     const double rows = (double)(r.first + (size_t)r.n) / (double)run->rows;
     const double done = ws->below + (j + first + (last - first) * rows) / run->stack->parts;
-    return tell(run, (int64_t)(done * FINE), ws->blocks);
+    return report(run, (int64_t)(done * FINE), ws->blocks);
 }

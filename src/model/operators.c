@@ -8,7 +8,7 @@
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
-#include "attention/feature/maps.h"
+#include "attention/table.h"
 #include "model/compat.h"
 #include "base/integer.h"
 #include "base/memory.h"
@@ -18,51 +18,27 @@
 static ll_attention_config describe(const ll_model *m, int op) {
     const ll_model_config *c = m->c;
     const ll_operator_location at = ll_operator_at(m, op);
-    const int D = m->queries / c->model.heads;
-    ll_attention_config a = ll_attention_default();
-    a.kernel = (ll_kernel)c->attention.kernel;
-    a.features = (ll_feature_kind)c->attention.features;
+    ll_attention_config a = ll_config_attention(c);
     const ll_map *map = ll_map_of(a.kernel); /* other kernels than favor do not scale q and k */
-    ll_approximate_config_of(m, op, &a);
     const ll_rules *rules = ll_config_rules(c);
     const double eps = c->attention.feature_eps >= 0 ? c->attention.feature_eps
                        : rules->eps >= 0             ? rules->eps
                        : map                         ? map->eps
                                                      : 0;
     a.causal = at.stack->causal && !at.cross;
-    a.H = c->model.heads, a.D = D, a.E = m->values / c->model.heads, a.M = ll_config_rows(c);
+    a.M = ll_config_rows(c);
     a.feature_eps = (float)eps;
     a.query_max = rules->query_max, a.key_max = rules->key_max;
     a.max_of_u = rules->max_of_u, a.max_gradient = rules->max_gradient;
     a.den = !ll_config_divides(c) ? LL_DEN_NONE : a.causal ? rules->causal_den : rules->den;
     a.den_eps = (float)rules->den_eps;
-    if (c->position.type == LL_POSITION_PERMUTE && (!at.cross || c->position.cross != LL_CROSS_NONE))
-        a.position = LL_POSITION_PERMUTE;
-    if (c->position.type == LL_POSITION_PERMUTE2D) {
-        a.position = LL_POSITION_PERMUTE2D;
-        a.width = c->position.width, a.height = c->position.height, a.before = m->cls_tokens;
-    }
-    ll_position_params_config(m, op, &a);
-    const float root = (float)pow(ll_attention_width(&a), c->attention.kernel == LL_KERNEL_FAVOR || map ? -0.25 : -0.5);
+    ll_operator_params_config(m, op, &a);
+    const float root = (float)pow(ll_attention_width(&a), ll_config_linear(c) ? -0.25 : -0.5);
     a.input_scale = map && !rules->scaled ? 1 : root;
     return a;
 }
 
-/* For each head, the number of features that a permutation moves. */
-static int permuted(const ll_attention_config *a) {
-    const int features = ll_feature_count(a);
-    return a->position == LL_POSITION_PERMUTE2D ? features / 2 : a->position == LL_POSITION_PERMUTE ? features : 0;
-}
-
-/* For each head, the number of features that rotations move; there are half as many angles. */
-static int turned(const ll_attention_config *a) {
-    return a->position == LL_POSITION_ORTHOGONAL ? ll_feature_count(a) : 0;
-}
-
-/* Rotations of reformer's hash: rows, and numbers in a row. */
-static int hashed(const ll_attention_config *a) {
-    return a->kernel == LL_KERNEL_REFORMER ? a->approximate.rounds * a->H * a->D : 0;
-}
+/* Numbers in a row of the rotations of reformer's hash. */
 static int rotation_angles(const ll_attention_config *a) { return a->approximate.buckets / 2; }
 
 /* scratch: of ll_draw_scratch floats, or NULL. */
@@ -94,7 +70,7 @@ static int decays(const ll_model_config *c, const ll_attention_config *a) {
 
 static ll_status draw(const ll_model *m, const ll_attention_config *a, int op, parts *p) {
     const ll_model_config *c = m->c;
-    const int n = permuted(a), whole = turned(a);
+    const int n = ll_permuted_features(a), whole = ll_rotated_features(a);
     ll_status status = LL_OK;
     for (int h = 0; n && h < a->H; h++) {
         int32_t *permutation = p->permutation + (size_t)h * (size_t)n;
@@ -185,15 +161,16 @@ static ll_status read_permutation(int32_t *out, const source *s, int heads, int 
 }
 
 static ll_status read(const source *s, const ll_attention_config *a, parts *p) {
+    const int permuted = ll_permuted_features(a), rotated = ll_rotated_features(a);
     ll_status status = LL_OK;
     if (a->M) status = read_floats(p->projection, s, "projection", a->M, ll_attention_width(a));
-    if (!status && permuted(a)) status = read_permutation(p->permutation, s, a->H, permuted(a));
+    if (!status && permuted) status = read_permutation(p->permutation, s, a->H, permuted);
     if (!status && decays(s->model->c, a)) status = read_floats(p->decay, s, "decay", a->H, 0);
-    if (!status && turned(a)) status = read_floats(p->basis, s, "basis", a->H * turned(a), turned(a));
-    if (!status && turned(a)) status = read_floats(p->angles, s, "angles", a->H, turned(a) / 2);
-    if (status || !hashed(a) || !is_there(s, "rotations")) return status;
+    if (!status && rotated) status = read_floats(p->basis, s, "basis", a->H * rotated, rotated);
+    if (!status && rotated) status = read_floats(p->angles, s, "angles", a->H, rotated / 2);
+    if (status || !ll_hash_rows(a) || !is_there(s, "rotations")) return status;
     p->has_rotations = 1;
-    return read_floats(p->rotations, s, "rotations", hashed(a), rotation_angles(a));
+    return read_floats(p->rotations, s, "rotations", ll_hash_rows(a), rotation_angles(a));
 }
 
 /* Another model's operator of the same name, features and position; or NULL. */
@@ -214,17 +191,17 @@ static const ll_attention_config *namesake(const ll_model *m, int op, const ll_m
 
 /* Copies its random draws where the sizes are the same. */
 static void adopt(const ll_attention_config *a, const ll_attention_config *b, parts *p) {
-    const size_t H = (size_t)a->H, n = (size_t)permuted(a), whole = (size_t)turned(a);
+    const size_t H = (size_t)a->H, n = (size_t)ll_permuted_features(a), rotated = (size_t)ll_rotated_features(a);
+    const size_t hashes = (size_t)ll_hash_rows(a), angles = (size_t)rotation_angles(a);
     if (!b || a->H != b->H || a->M != b->M || ll_attention_width(a) != ll_attention_width(b)) return;
     if (a->M) memcpy(p->projection, b->projection, (size_t)a->M * (size_t)ll_attention_width(a) * sizeof(float));
-    if (n && permuted(b) == permuted(a)) memcpy(p->permutation, b->permutation, H * n * sizeof(int32_t));
-    if (whole && turned(b) == turned(a)) {
-        memcpy(p->basis, b->encoding.basis, H * whole * whole * sizeof(float));
-        memcpy(p->angles, b->encoding.theta, H * (whole / 2) * sizeof(float));
+    if (n && (size_t)ll_permuted_features(b) == n) memcpy(p->permutation, b->permutation, H * n * sizeof(int32_t));
+    if (rotated && (size_t)ll_rotated_features(b) == rotated) {
+        memcpy(p->basis, b->encoding.basis, H * rotated * rotated * sizeof(float));
+        memcpy(p->angles, b->encoding.theta, H * (rotated / 2) * sizeof(float));
     }
-    p->has_rotations = hashed(a) && hashed(b) == hashed(a) && rotation_angles(b) == rotation_angles(a);
-    if (p->has_rotations)
-        memcpy(p->rotations, b->approximate.rotations, (size_t)hashed(a) * (size_t)rotation_angles(a) * sizeof(float));
+    p->has_rotations = hashes && (size_t)ll_hash_rows(b) == hashes && (size_t)rotation_angles(b) == angles;
+    if (p->has_rotations) memcpy(p->rotations, b->approximate.rotations, hashes * angles * sizeof(float));
 }
 
 static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model *other, int op, parts *p) {
@@ -235,9 +212,9 @@ static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model 
     if (status) return status;
     if (other) adopt(&a, namesake(m, op, other), p);
     a.projection = a.M ? p->projection : NULL;
-    a.permutation = permuted(&a) ? p->permutation : NULL;
+    a.permutation = ll_permuted_features(&a) ? p->permutation : NULL;
     a.decay = decays(m->c, &a) ? p->decay : NULL;
-    if (turned(&a)) a.encoding.basis = p->basis, a.encoding.theta = p->angles;
+    if (ll_rotated_features(&a)) a.encoding.basis = p->basis, a.encoding.theta = p->angles;
     a.approximate.rotations = p->has_rotations ? p->rotations : NULL;
     status = ll_attention_create(&m->attention[op], &a);
     return status == LL_EINVAL && file ? ll_fail_in(LL_EFORMAT, ll_safetensors_path(file)) : status;
@@ -256,22 +233,22 @@ static size_t largest(const ll_model *m) {
 
 ll_status ll_operators_create(ll_model *m, const ll_safetensors *file, const ll_model *other) {
     const ll_attention_config a = describe(m, 0);
-    const int whole = turned(&a);
+    const int whole = ll_rotated_features(&a);
     const size_t heads = (size_t)a.H;
     const source from = {m, file, 0};
     const ll_st_tensor *t;
     /* All other sizes are those of parameters, and the file has been checked for those. */
     ll_status status = file && a.M ? find(&t, &from, "projection", LL_F32, a.M, ll_attention_width(&a)) : LL_OK;
     if (!status && file && whole) status = find(&t, &from, "basis", LL_F32, a.H * whole, whole);
-    if (!status && file && hashed(&a) && is_there(&from, "rotations"))
-        status = find(&t, &from, "rotations", LL_F32, hashed(&a), rotation_angles(&a));
+    if (!status && file && ll_hash_rows(&a) && is_there(&from, "rotations"))
+        status = find(&t, &from, "rotations", LL_F32, ll_hash_rows(&a), rotation_angles(&a));
     if (status) return status;
     parts p = {.projection = ll_alloc(largest(m), sizeof(float)),
                .decay = ll_alloc(heads, sizeof(float)),
-               .permutation = ll_alloc(heads * (size_t)permuted(&a), sizeof(int32_t))};
+               .permutation = ll_alloc(heads * (size_t)ll_permuted_features(&a), sizeof(int32_t))};
     p.basis = ll_alloc(heads * (size_t)whole * (size_t)whole, sizeof(float));
     p.angles = ll_alloc(heads * (size_t)(whole / 2), sizeof(float));
-    p.rotations = ll_alloc((size_t)hashed(&a) * (size_t)rotation_angles(&a), sizeof(float));
+    p.rotations = ll_alloc((size_t)ll_hash_rows(&a) * (size_t)rotation_angles(&a), sizeof(float));
     m->attention = ll_alloc((size_t)m->operators, sizeof(ll_attention *));
     const int there = p.projection && p.decay && p.permutation && p.basis && p.angles && p.rotations;
     status = m->attention && there ? LL_OK : LL_ENOMEM;
@@ -303,14 +280,14 @@ static ll_status add(ll_st_writer *writer, const ll_model *m, int op, const char
 
 static ll_status write(const ll_model *m, ll_st_writer *writer, int op) {
     const ll_attention_config *a = &m->attention[op]->c;
-    const int H = a->H, whole = turned(a);
+    const int H = a->H, whole = ll_rotated_features(a);
     ll_status status = add(writer, m, op, "projection", LL_F32, a->M, ll_attention_width(a), a->projection);
-    if (!status) status = add(writer, m, op, "permutation", LL_I32, H, permuted(a), a->permutation);
+    if (!status) status = add(writer, m, op, "permutation", LL_I32, H, ll_permuted_features(a), a->permutation);
     if (!status) status = add(writer, m, op, "decay", LL_F32, H, 0, a->decay);
     if (!status && whole) status = add(writer, m, op, "basis", LL_F32, H * whole, whole, a->encoding.basis);
     if (!status && whole) status = add(writer, m, op, "angles", LL_F32, H, whole / 2, a->encoding.theta);
-    if (!status && hashed(a))
-        status = add(writer, m, op, "rotations", LL_F32, hashed(a), rotation_angles(a), a->approximate.rotations);
+    if (!status && ll_hash_rows(a))
+        status = add(writer, m, op, "rotations", LL_F32, ll_hash_rows(a), rotation_angles(a), a->approximate.rotations);
     return status;
 }
 

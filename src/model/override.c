@@ -6,9 +6,7 @@
 ll_status ll_model_set(ll_model *model, const char *assignment) {
     if (strncmp(assignment, "data.", 5) && strncmp(assignment, "train.", 6))
         return ll_fail(LL_EINVAL, "\"%s\": the model is fixed; only keys of [data] and [train] can change", assignment);
-    const int noise =
-        model->c->position.type == LL_POSITION_SINE_SPE || model->c->position.type == LL_POSITION_CONV_SPE;
-    if (noise && !strncmp(assignment, "train.seed=", 11))
+    if (ll_config_draws_noise(model->c) && !strncmp(assignment, "train.seed=", 11))
         return ll_fail(LL_EINVAL, "\"%s\": this model's positions draw their noise from its seed, which cannot change",
                        assignment);
     /* First on a copy, so that a refused value leaves the model as it was. */

@@ -7,38 +7,24 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/network.h"
-
-enum { LINE = 16 /* floats */ };
-
-static int add(ll_model *m, const char *name, int rows, int cols, int decay) {
-    ll_param *p = &m->param[m->count];
-    snprintf(p->name, sizeof p->name, "%s", name);
-    p->offset = m->size;
-    p->rows = rows;
-    p->cols = cols;
-    p->decay = decay;
-    m->size += ll_round_up((size_t)rows * (size_t)cols, LINE);
-    return m->count++;
-}
+#include "model/embedding.h"
 
 static int add_norm(ll_model *m, const char *prefix, const char *name) {
     char text[64];
     snprintf(text, sizeof text, "%s%s.gain", prefix, name);
-    const int number = add(m, text, m->c->model.width, 1, 0);
+    const int number = ll_param_add(m, text, m->c->model.width, 1, 0);
     if (m->c->model.norm_kind == LL_NORM_RMS) return number;
     snprintf(text, sizeof text, "%s%s.bias", prefix, name);
-    add(m, text, m->c->model.width, 1, 0);
+    ll_param_add(m, text, m->c->model.width, 1, 0);
     return number;
 }
 
 static int add_in(ll_model *m, const char *prefix, const char *name, int rows, int cols) {
     char text[64];
     snprintf(text, sizeof text, "%s%s", prefix, name);
-    return add(m, text, rows, cols, cols > 1);
+    return ll_param_add(m, text, rows, cols, cols > 1);
 }
 
 /* Tensors of a block, and which of them this block has. */
@@ -104,67 +90,36 @@ static void add_stack(ll_model *m, ll_stack *stack) {
     char text[64];
     snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
     stack->at.position =
-        c->position.type == LL_POSITION_LEARNED ? add(m, text, c->position.max_length, c->model.width, 0) : -1;
-    if (m->cls_tokens) m->at.first = add(m, "embedding.first", c->model.width, 1, 0);
+        c->position.type == LL_POSITION_LEARNED ? ll_param_add(m, text, c->position.max_length, c->model.width, 0) : -1;
+    if (m->cls_tokens) m->at.first = ll_param_add(m, "embedding.first", c->model.width, 1, 0);
     stack->at.embedding_norm = c->model.embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
     stack->at.blocks = m->count;
     for (int l = 0; l < stack->layers; l++) add_block(m, stack, l);
     stack->at.norm = c->model.final_norm && c->model.norm != LL_NORM_POST ? add_norm(m, stack->prefix, "norm") : -1;
 }
 
-static void add_places(ll_model *m) {
-    ll_position_tensor tensor[LL_POSITION_TENSORS];
-    const int n = ll_position_params_tensors(m, tensor);
-    m->at.frequencies = m->at.encoding = -1;
-    if (m->c->position.type == LL_POSITION_RELATIVE_S1)
-        m->at.frequencies = add(m, "position.inv_freq", m->c->position.scales, 1, 0);
-    if (n) m->at.encoding = m->count;
-    const int cross = m->c->position.cross != LL_CROSS_NONE, all = m->operators - (cross ? 0 : ll_cross_layers(m));
-    for (int op = 0; op < (m->c->position.shared ? 1 : all); op++)
-        for (int i = 0; i < n; i++) {
-            char name[64], prefix[LL_PREFIX] = "";
-            const char *which = !m->c->position.shared && ll_operator_at(m, op).cross ? "cross." : "";
-            if (!m->c->position.shared) ll_operator_prefix(m, op, prefix);
-            snprintf(name, sizeof name, "%s%sposition.%s", prefix, which, tensor[i].name);
-            add(m, name, tensor[i].rows, tensor[i].cols, 0);
-        }
-}
-
-static void add_approximate_params(ll_model *m) {
-    ll_position_tensor tensor[LL_APPROXIMATE_TENSORS];
-    const int n = ll_approximate_tensors(m, tensor);
-    m->at.approximate = n ? m->count : -1;
-    for (int op = 0; op < m->operators; op++)
-        for (int i = 0; i < n; i++) {
-            char prefix[LL_PREFIX];
-            ll_operator_prefix(m, op, prefix);
-            add_in(m, prefix, tensor[i].name, tensor[i].rows, tensor[i].cols);
-        }
-}
-
 static void add_all(ll_model *m) {
     const ll_model_config *c = m->c;
     const int classify = !ll_task_per_token(c->model.task), match = c->model.task == LL_TASK_MATCH;
-    m->at.embedding = add(m, "embedding.weight", c->model.vocab, c->model.width, 1);
-    m->at.first = m->at.match = m->at.head = m->at.head_bias = m->at.transform = m->at.types = -1;
-    if (c->model.token_types) m->at.types = add(m, "embedding.type", c->model.token_types, c->model.width, 0);
+    m->at.embedding = m->at.patch = m->at.types = -1;
+    m->at.first = m->at.match = m->at.head = m->at.head_bias = m->at.transform = -1;
+    ll_embedding_of(c)->plan(m);
     for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
     if (match) {
-        m->at.match = add(m, "head.in.weight", 4 * c->model.width, c->model.ff, 1);
-        add(m, "head.in.bias", c->model.ff, 1, 0);
+        m->at.match = ll_param_add(m, "head.in.weight", 4 * c->model.width, c->model.ff, 1);
+        ll_param_add(m, "head.in.bias", c->model.ff, 1, 0);
     }
     if (c->model.head_transform) {
-        m->at.transform = add(m, "head.transform.weight", c->model.width, c->model.width, 1);
-        add(m, "head.transform.bias", c->model.width, 1, 0);
+        m->at.transform = ll_param_add(m, "head.transform.weight", c->model.width, c->model.width, 1);
+        ll_param_add(m, "head.transform.bias", c->model.width, 1, 0);
         add_norm(m, "", "head.norm");
     }
     if (classify || !c->model.tied)
-        m->at.head = add(m, "head.weight", match ? c->model.ff : c->model.width,
+        m->at.head = ll_param_add(m, "head.weight", match ? c->model.ff : c->model.width,
                          classify ? c->model.classes : c->model.vocab, 1);
     if (classify || c->model.head_bias)
-        m->at.head_bias = add(m, "head.bias", classify ? c->model.classes : c->model.vocab, 1, 0);
-    add_places(m);
-    add_approximate_params(m);
+        m->at.head_bias = ll_param_add(m, "head.bias", classify ? c->model.classes : c->model.vocab, 1, 0);
+    ll_operator_params_add(m);
 }
 
 static ll_status check(const ll_model_config *c, int64_t queries, int64_t values) {
@@ -182,6 +137,20 @@ static ll_status check(const ll_model_config *c, int64_t queries, int64_t values
     return LL_OK;
 }
 
+/* Floats of the parameters of an operator. */
+static double operator_floats(const ll_model_config *c) {
+    const ll_attention_config a = ll_config_attention(c);
+    ll_parameter list[LL_OPERATOR_TENSORS];
+    double sum = 0;
+    const int positions = ll_position_parameters(&a, list), n = positions + ll_kernel_parameters(&a, list + positions);
+    for (int i = 0; i < n; i++) {
+        double floats = 1;
+        for (int axis = 0; axis < list[i].rank; axis++) floats *= list[i].shape[axis];
+        sum += floats;
+    }
+    return sum;
+}
+
 /* An estimate of the floats in the block. It refuses sizes that no machine holds before they can overflow. */
 static double estimate(const ll_model_config *c, double queries, double values) {
     const double block = c->model.width * (2 * (queries + values) + 3.0 * c->model.ff + c->model.heads + 7) +
@@ -189,15 +158,10 @@ static double estimate(const ll_model_config *c, double queries, double values) 
                  blocks = c->model.task == LL_TASK_SEQ2SEQ
                               ? 2.0 * c->model.layers + c->model.encoder_layers + c->model.layers
                               : c->model.layers;
-    const double spe = c->position.type == LL_POSITION_CONV_SPE
-                           ? (double)c->position.taps * (c->position.image ? c->position.taps : 1)
-                           : c->position.sines + 1.0;
-    const double linformer = c->attention.kernel == LL_KERNEL_LINFORMER
-                                 ? 2.0 * c->attention.linformer_length * c->attention.linformer_rank
-                                 : 0;
+    const double patch = (double)c->model.patch * c->model.patch * c->model.channels;
     const double match = c->model.task == LL_TASK_MATCH ? (4.0 * c->model.width + c->model.classes) * c->model.ff : 0;
-    return match + blocks * (block + 3 * queries * (spe + c->position.scales) + linformer) +
-           c->model.width * (2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes +
+    return match + blocks * (block + operator_floats(c)) +
+           c->model.width * (patch + 2.0 * c->model.vocab + c->model.token_types + c->model.width + c->model.classes +
                              2.0 * c->position.max_length);
 }
 
@@ -214,7 +178,7 @@ ll_status ll_params_plan(ll_model *m) {
         return ll_fail(LL_EINVAL, "a model of width %d with %d layers is larger than 10^12 parameters", c->model.width,
                        c->model.layers);
     m->queries = (int)queries;
-    m->keys = c->position.type == LL_POSITION_RELATIVE_S2 ? m->queries / 2 : m->queries;
+    m->keys = m->queries - ll_config_keyless(c) * ll_config_query_size(c);
     m->values = (int)values;
     m->projections = ll_config_projections(c);
     m->key_heads = c->model.kv_heads ? c->model.kv_heads : c->model.heads;
@@ -222,9 +186,10 @@ ll_status ll_params_plan(ll_model *m) {
     m->cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
     ll_stacks_plan(m);
     const size_t own = 20, norms = 3,                                                   /* biases of norms */
-        most = LL_BLOCK_TENSORS + norms + LL_POSITION_TENSORS + LL_APPROXIMATE_TENSORS; /* of an operator */
+        most = LL_BLOCK_TENSORS + norms + LL_OPERATOR_TENSORS; /* of an operator */
     m->param = ll_alloc((size_t)m->operators * most + 2 * own, sizeof *m->param);
-    if (!m->param) return LL_ENOMEM;
+    m->operator_tensor = ll_alloc((size_t)m->operators * LL_OPERATOR_TENSORS, sizeof *m->operator_tensor);
+    if (!m->param || !m->operator_tensor) return LL_ENOMEM;
     add_all(m);
     return LL_OK;
 }
@@ -234,14 +199,6 @@ ll_status ll_params_allocate(ll_model *m) {
     for (int i = 0; m->data && i < m->count; i++)
         if (!m->quantized || !ll_is_quantized(m, i)) m->param[i].value = m->data + m->param[i].offset;
     return m->data ? LL_OK : LL_ENOMEM;
-}
-
-/* A tensor's initial values depend on its name alone, so that models which differ elsewhere start from the same
- * numbers. */
-static uint64_t stream_of(const char *name) {
-    uint64_t hash = 14695981039346656037u;
-    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 1099511628211u;
-    return ll_stream_id(LL_RANDOM_INIT, (uint32_t)(hash >> 40), (uint32_t)hash);
 }
 
 static int ends(const char *name, const char *end) {
@@ -258,23 +215,22 @@ static double shrink(const ll_model *m, int i) {
     return 1 / sqrt(ll_sublayers(&m->stack[m->stacks > 1 && i >= m->stack[1].at.blocks]));
 }
 
-/* Matrices N(0, init_std), gains 1, biases 0. */
+/* Matrices N(0, init_std), gains 1, biases 0; those of operators by their own rules. */
 void ll_params_init(ll_model *m) {
     const ll_model_config *c = m->c;
+    ll_operator_params_init(m);
     for (int i = 0; i < m->count; i++) {
         const ll_param *p = &m->param[i];
         const size_t n = (size_t)p->rows * (size_t)p->cols;
         float *x = p->value;
-        if (ll_position_params_init(m, p, x, stream_of(p->name)) || ll_approximate_init(m, p, x, stream_of(p->name)) ||
-            ll_gate_init(p, x))
-            continue;
+        if (i >= m->at.operators || ll_gate_init(p, x)) continue;
         if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
         if (ends(p->name, ".gain")) {
             for (size_t j = 0; j < n; j++) x[j] = 1;
             continue;
         }
         const float std = (float)(ll_config_init_std(c) * shrink(m, i));
-        ll_normal_fill(x, n, (uint64_t)c->seed, stream_of(p->name), 0);
+        ll_normal_fill(x, n, (uint64_t)c->seed, ll_param_stream(p->name), 0);
         for (size_t j = 0; j < n; j++) x[j] *= std;
     }
 }

@@ -12,7 +12,7 @@ enum { LL_CROSS_NONE, LL_CROSS_START, LL_CROSS_END, LL_CROSS_BOTH }; /* end from
 typedef struct {
     int type; /* ll_position */
     int cycles, decay, cross;
-    int max_length, offset; /* learned */
+    int max_length, offset, cls; /* learned */
     int rotary;             /* rope: channels of a head that are rotated; 0 = all */
     int width, height;                                           /* of an image */
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
@@ -23,7 +23,7 @@ typedef struct {
 
 /* Number of tokens that learned positions cover. */
 static inline int ll_position_learned(const ll_position_options *p) {
-    return p->max_length - p->offset;
+    return p->max_length - p->offset - p->cls;
 }
 
 extern const ll_key_table ll_position_keys;

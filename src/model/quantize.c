@@ -25,10 +25,9 @@ static const char *const names[] = {
     [LL_FLOAT32] = "f32", [LL_BFLOAT16] = "bf16", [LL_INT8] = "int8", [LL_INT4] = "int4"};
 enum { KINDS = sizeof names / sizeof *names };
 
-/* Is tensor i one that ll_linear multiplies by? Those of approximate operators, which come last, are not. */
+/* Is tensor i one that ll_linear multiplies by? Those of operators, which come last, are not. */
 static int is_matrix(const ll_model *m, int i) {
-    const int approximate = m->at.approximate >= 0 && i >= m->at.approximate;
-    return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding && !approximate;
+    return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding && i < m->at.operators;
 }
 
 /* ---- Layout ---- */

@@ -28,7 +28,7 @@ struct ll_shared {
     ll_sharing how;
     int layers, causal;
     size_t floats; /* floats of one state, the largest of all layers */
-    size_t room;   /* floats of the states of a batch */
+    size_t capacity;   /* floats of the states of a batch */
     layer_state *layer;
     float *gradient[2];
     ll_ring *ring; /* softmax: in place of all states */
@@ -54,11 +54,11 @@ static ll_status check_model(const ll_model *m) {
 
 /* The memory of one layer; kept if training goes back through it. own: it does not share that of the first layer. */
 static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep, int own) {
-    l->in = ll_alloc(s->room, sizeof(float));
-    l->out = ll_alloc(s->room, sizeof(float));
+    l->in = ll_alloc(s->capacity, sizeof(float));
+    l->out = ll_alloc(s->capacity, sizeof(float));
     if (!l->in || !l->out) return LL_ENOMEM;
     if (s->causal) return LL_OK;
-    l->all = ll_alloc(s->room, sizeof(float));
+    l->all = ll_alloc(s->capacity, sizeof(float));
     if (!own) l->keys = s->layer->keys, l->queries = s->layer->queries;
     const ll_attention_call keys = {.B = B, .S = T}, queries = {.B = B, .T = T};
     if (keep && own) l->keys = ll_alloc(ll_attention_saved(l->op, &keys), sizeof(float));
@@ -73,11 +73,11 @@ static ll_status make_states(ll_shared *s, const ll_workspace *ws) {
         status = ll_attention_state_floats(s->layer[i].op, &floats);
         if (floats > s->floats) s->floats = floats;
     }
-    s->room = s->floats * (size_t)ws->B;
+    s->capacity = s->floats * (size_t)ws->B;
     for (int i = 0; i < s->layers && !status; i++)
         status = make_layer(s, &s->layer[i], ws->B, ws->T, ws->mode == LL_TRAIN, ws->keeps || !i);
     for (int i = 0; i < 2 && !status; i++)
-        if (!(s->gradient[i] = ll_alloc(s->room, sizeof(float)))) status = LL_ENOMEM;
+        if (!(s->gradient[i] = ll_alloc(s->capacity, sizeof(float)))) status = LL_ENOMEM;
     return status;
 }
 
@@ -123,9 +123,14 @@ void ll_shared_free(ll_shared *s) {
 ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
     const ll_model_config *c = ws->model->c;
     ll_status status = check_model(ws->model);
-    if (!status && c->position.type == LL_POSITION_LEARNED && (int64_t)ws->T * how->parts > c->position.max_length)
+    if (!status && ws->chunks)
+        status = ll_fail(LL_EINVAL,
+                         "dist.sequence: each rank has more than train.chunk = %d tokens of a sequence, and the parts "
+                         "of ranks do not go in chunks; set train.chunk=0, or start more ranks",
+                         c->chunk);
+    if (!status && (int64_t)ws->T * how->parts > ll_position_limit(&c->position))
         status = ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
-                         (long long)ws->T * how->parts, c->position.max_length);
+                         (long long)ws->T * how->parts, (int)ll_position_limit(&c->position));
     if (!status) status = make(&ws->shared, ws, how);
     if (!status && ws->sinus)
         ll_sinus(ws->sinus, ws->T, c->model.width, (int64_t)how->part * ws->T, ll_config_init_std(c));

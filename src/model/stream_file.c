@@ -163,9 +163,9 @@ static ll_status read_source(stream_position *p, const ll_model *m, const ll_saf
     if (p->position && !p->source)
         return ll_fail(LL_EFORMAT, "%s: source is 0 at position %lld, and a target follows from a source", path,
                        (long long)p->position);
-    if (m->c->position.type == LL_POSITION_LEARNED && p->source > ll_position_learned(&m->c->position))
+    if (p->source > ll_position_limit(&m->c->position))
         return ll_fail(LL_EFORMAT, "%s: a source of %lld tokens is longer than the model's %d learned positions", path,
-                       (long long)p->source, ll_position_learned(&m->c->position));
+                       (long long)p->source, (int)ll_position_limit(&m->c->position));
     return LL_OK;
 }
 
@@ -180,9 +180,9 @@ static ll_status read_stream_position(stream_position *p, const ll_model *m, con
     if (p->document && m->c->model.separator < 0)
         return ll_fail(LL_EFORMAT, "%s: document is %lld, and the model knows one document alone (model.separator)",
                        path, (long long)p->document);
-    if (m->c->position.type == LL_POSITION_LEARNED && p->position - p->document > ll_position_learned(&m->c->position))
+    if (p->position - p->document > ll_position_limit(&m->c->position))
         return ll_fail(LL_EFORMAT, "%s: position %lld is past the model's %d learned ones", path,
-                       (long long)(p->position - p->document), ll_position_learned(&m->c->position));
+                       (long long)(p->position - p->document), (int)ll_position_limit(&m->c->position));
     return read_source(p, m, file);
 }
 

@@ -4,7 +4,9 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
-#include "model/network.h"
+#include "model/chunks.h"
+#include "model/embedding.h"
+#include "model/mechanism.h"
 #include "model/shared_sequence.h"
 
 enum {
@@ -93,13 +95,14 @@ static void plan_match(ll_workspace *ws, ll_arena *p, size_t chunk) {
 static size_t packed_floats(const ll_workspace *ws, int rows) {
     const ll_model *m = ws->model;
     const int C = m->c->model.width,
-              dims[] = {m->values,        m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
-                        m->queries,       m->keys,        ll_head_width(m),
-                        m->c->model.heads};
+              patch = m->at.patch < 0 ? 0 : m->param[m->at.patch].rows,
+              dims[] = {m->values,  m->c->model.ff, m->c->model.task == LL_TASK_MATCH ? 4 * C : C,
+                        patch,      m->queries,     m->keys,
+                        ll_head_width(m), m->c->model.heads};
     int deepest = 0, widest = 0; /* the input: queries, keys, gate */
-    for (int i = 0; i < 7; i++) {
+    for (int i = 0; i < 8; i++) {
         if (dims[i] > widest) widest = dims[i];
-        if (dims[i] > deepest && i < 3) deepest = dims[i];
+        if (dims[i] > deepest && i < 4) deepest = dims[i];
     }
     const int most = widest > rows ? widest : rows;
     return ws->mode == LL_TRAIN ? ll_gemm_scratch(most, widest, most) : ll_gemm_scratch(rows, widest, deepest);
@@ -118,6 +121,7 @@ static void plan_chunk(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk)
     ws->grouped = c->model.kv_heads ? take(p, chunk, own) : NULL;
     for (int i = 0; i < 4; i++) ws->transform[i] = m->at.transform >= 0 ? take(p, chunk, C) : NULL;
     ws->token_scale = c->model.mask_token >= 0 ? take(p, B, 1) : NULL;
+    ws->pixels = c->model.patch ? take(p, chunk, (size_t)ll_embedding_of(c)->numbers(c)) : NULL;
     ws->type = c->model.type_separator >= 0 ? (int *)take(p, B, (size_t)ws->T) : NULL;
     ws->input = take(p, chunk, C);
     ws->output = take(p, chunk, C);
@@ -168,14 +172,18 @@ static size_t lay_out(ll_workspace *ws, float *base) {
 static ll_status check(const ll_model *m, int B, int T, int mode) {
     const ll_model_config *c = m->c;
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (mode != LL_STREAM && c->position.type == LL_POSITION_LEARNED && T > ll_position_learned(&c->position))
-        return ll_fail(LL_EINVAL, "%d tokens, but the model has learned positions for %d (position.max-length)", T,
-                       ll_position_learned(&c->position));
-    if (c->attention.kernel == LL_KERNEL_LINFORMER && (int64_t)T + m->cls_tokens > c->attention.linformer_length)
-        return ll_fail(LL_EINVAL, "%d tokens, but the model's linformer ends at %d (attention.max-length)",
-                       T + m->cls_tokens, c->attention.linformer_length);
+    if (c->model.patch && T != ll_config_image_numbers(c))
+        return ll_fail(LL_EINVAL, "%d numbers, and the model reads images of %d x %d pixels with %d channels", T,
+                       c->position.width, c->position.height, c->model.channels);
+    const int64_t rows = (int64_t)T / ll_embedding_of(c)->numbers(c) + m->cls_tokens, tokens = rows - m->cls_tokens;
+    if (mode != LL_STREAM && tokens > ll_position_limit(&c->position))
+        return ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
+                       (long long)tokens, (int)ll_position_limit(&c->position));
+    if (ll_kernel_row(c->attention.kernel)->about.length == LL_LENGTH_TABLE && rows > c->attention.linformer_length)
+        return ll_fail(LL_EINVAL, "%lld tokens, but the model's linformer ends at %d (attention.max-length)",
+                       (long long)rows, c->attention.linformer_length);
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
-    if (T == INT_MAX || (double)B * T * row * (m->operators + 1.0) > 1e15)
+    if (T == INT_MAX || (double)B * (double)rows * row * (m->operators + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
     return LL_OK;
 }
@@ -199,7 +207,7 @@ static ll_status plan(ll_workspace **out, const ll_model *m, const ll_stack *sta
     if (status) return status;
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
     if (!ws) return LL_ENOMEM;
-    *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = T + m->cls_tokens};
+    *ws = (ll_workspace){.model = m, .stack = stack, .mode = mode, .B = B, .T = ll_model_rows(m, T)};
     ws->keeps = mode == LL_TRAIN && !m->c->recompute;
     status = take_lists(ws);
     if (!status && S) status = plan(&ws->source, m, &m->stack[0], B, S, 0, mode);
@@ -239,16 +247,27 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
 
 ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, int parts) {
     ll_workspace *ws = NULL;
-    ll_status status = plan(&ws, m, ll_top_stack(m), B, T, m->stacks > 1 ? T : 0, LL_TRAIN);
+    const int chunked = ll_chunks_wanted(m, T), length = chunked ? m->c->chunk : T;
+    ll_status status = plan(&ws, m, ll_top_stack(m), chunked ? 1 : B, length, m->stacks > 1 ? T : 0, LL_TRAIN);
     if (!status) *bytes = ll_workspace_bytes(ws);
+    if (!status && chunked) status = ll_chunks_measure(bytes, m, T, 1);
     if (!status && parts > 1) status = ll_shared_measure(ws, bytes);
     ll_workspace_free(ws);
     return status;
 }
 
 ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training) {
-    const int S = model->stacks > 1 ? T : 0;
-    return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, training ? LL_TRAIN : LL_EVALUATE);
+    const int S = model->stacks > 1 ? T : 0, mode = training ? LL_TRAIN : LL_EVALUATE;
+    if (!ll_chunks_wanted(model, T)) return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, mode);
+    ll_chunks *chunks = NULL;
+    ll_status status = ll_chunks_create(&chunks, model, T, training);
+    if (!status) status = ll_workspace_make(ws, model, ll_top_stack(model), 1, model->c->chunk, 0, mode);
+    if (status) {
+        ll_chunks_free(chunks);
+        return status;
+    }
+    (*ws)->chunks = chunks;
+    return LL_OK;
 }
 
 void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg) {
@@ -267,9 +286,12 @@ void ll_workspace_free(ll_workspace *ws) {
     if (!ws) return;
     ll_workspace_free(ws->source);
     ll_shared_free(ws->shared);
+    ll_chunks_free(ws->chunks);
     ll_free(ws->block);
     ll_free(ws->layers);
     ll_free(ws);
 }
 
-size_t ll_workspace_bytes(const ll_workspace *ws) { return ws->bytes + (ws->source ? ws->source->bytes : 0); }
+size_t ll_workspace_bytes(const ll_workspace *ws) {
+    return ws->bytes + (ws->source ? ws->source->bytes : 0) + (ws->chunks ? ws->chunks->bytes : 0);
+}

@@ -18,6 +18,7 @@ ll_model_config ll_config_model(const ll_config *c) {
                              .bf16 = c->train.precision == LL_BF16,
                              .carry = c->train.carry_state,
                              .recompute = c->train.recompute,
+                             .chunk = c->train.chunk,
                              .seed = c->train.seed};
 }
 

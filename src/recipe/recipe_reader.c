@@ -1,8 +1,9 @@
-/* The data room's part of a recipe: its section, and six numbers. */
+/* The data room's part of a recipe: its section, and seven numbers. */
 #include "recipe/recipe_reader.h"
 
 ll_reader_options ll_config_reader(const ll_config *c) {
     return (ll_reader_options){.data = c->data,
+                               .channels = c->model.channels,
                                .task = c->model.task,
                                .classes = c->model.classes,
                                .batch = c->train.batch,

@@ -5,6 +5,7 @@
  *   train.teacher              uint8: the digest of the teacher, with train.distil
  *   train.carry                float32: states that windows pass on, with train.carry-state
  *   train.carry-offset         int64: tokens of its document before each row, where model.separator begins documents
+ *   train.rewinds              int64: how often the run went back because it diverged; only if it did
  *   train.measures             float64: valid_loss, valid_accuracy, best_loss, norm, then the losses and
  *                              counts of the last steps
  *
@@ -20,6 +21,7 @@
 enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 
 static const char CARRY[] = "train.carry", CARRY_OFFSET[] = "train.carry-offset", TEACHER[] = "train.teacher";
+static const char REWINDS[] = "train.rewinds";
 static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
 
 /* Copies between the struct and the two arrays of the file; `load` gives the direction. */
@@ -78,6 +80,7 @@ ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_
     if (!status && e->teacher)
         status = ll_st_add(writer, TEACHER, LL_U8, 1, (size_t[]){LL_DIGEST_TEXT - 1}, e->taught_by);
     if (!status) status = ll_st_add(writer, "train.counters", LL_I64, 1, (size_t[]){COUNTERS}, whole);
+    if (!status && copy.rewinds) status = ll_st_add(writer, REWINDS, LL_I64, 1, (size_t[]){1}, &copy.rewinds);
     if (!status) status = ll_st_add(writer, "train.measures", LL_F64, 1, (size_t[]){MEASURES}, real);
     if (!status) status = ll_st_save(writer, path);
     ll_st_writer_free(writer);
@@ -98,6 +101,18 @@ static ll_status find(const ll_st_tensor **tensor, const ll_safetensors *file, c
     return LL_OK;
 }
 
+static ll_status read_rewinds(ll_run_state *state, const ll_safetensors *file) {
+    const ll_st_tensor *tensor = NULL;
+    state->rewinds = 0;
+    if (!ll_safetensors_find(file, REWINDS)) return LL_OK;
+    const ll_status status = find(&tensor, file, REWINDS, LL_I64, 1);
+    if (status) return status;
+    memcpy(&state->rewinds, tensor->data, sizeof state->rewinds);
+    if (state->rewinds >= 1 && state->rewinds <= LL_REWINDS) return LL_OK;
+    return ll_fail(LL_EFORMAT, "%s: %s holds %lld; the file is damaged", ll_safetensors_path(file), REWINDS,
+                   (long long)state->rewinds);
+}
+
 ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
     const ll_st_tensor *whole = NULL, *real = NULL;
     int64_t x[COUNTERS];
@@ -113,7 +128,7 @@ ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
                            (long long)x[i]);
     counters(state, x, 1);
     measures(state, y, 1);
-    return LL_OK;
+    return read_rewinds(state, file);
 }
 
 static ll_status read_carry(ll_carry *carry, const ll_safetensors *file) {

@@ -15,8 +15,8 @@ int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches) {
 }
 
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b) {
-    const int room = b->B / ll_task_sequences(model->recipe->c.model.task);
-    return (ll_evaluator){.model = model, .ws = ws, .reader = reader, .b = b, .room = room};
+    const int capacity = b->B / ll_task_sequences(model->recipe->c.model.task);
+    return (ll_evaluator){.model = model, .ws = ws, .reader = reader, .b = b, .capacity = capacity};
 }
 
 ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspace *ws, const ll_reader *reader,
@@ -51,8 +51,8 @@ static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index
     const size_t targets = e->shards ? (size_t)e->part->T : whole;
     size_t kept = 0;
     ll_status status = LL_OK;
-    for (int first = 0; first < batch && !status; first += e->room) {
-        const int n = first + e->room < batch ? e->room : batch - first;
+    for (int first = 0; first < batch && !status; first += e->capacity) {
+        const int n = first + e->capacity < batch ? e->capacity : batch - first;
         e->b->B = n * width;
         e->b->first = first * width;
         ll_reader_eval_rows(e->reader, e->b, index * batch + first);

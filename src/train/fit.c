@@ -14,6 +14,7 @@ static const char *const FREE[] = {
     "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
     "data.test-labels",   "data.docs",    "train.report",         "dist.shards",         "dist.sequence",
     "dist.reduce",        "dist.timeout", "train.preempt",          "train.recompute",     "train.teacher",
+    "train.on-divergence", "train.chunk",
 };
 
 static int may_change(const char *key) {
@@ -53,7 +54,7 @@ ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
         c->position.width = width;
         c->position.height = height;
     }
-    if (c->train.length == 0) c->train.length = width * height;
+    if (c->train.length == 0) c->train.length = width * height * ll_reader_channels(reader);
     if (!ll_reader_class_names(reader)) return LL_OK;
     char *names = ll_strdup(ll_reader_class_names(reader));
     if (!names) return LL_ENOMEM;
@@ -72,11 +73,11 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     if (classes > c->model.classes && !ll_config_per_token(c))
         return ll_fail(LL_EINVAL, "model.classes is %d, but the data has %d classes; set model.classes=%d",
                        c->model.classes, classes, classes);
-    if (width > 0 && (int64_t)width * height > c->train.length)
+    const long long numbers = (long long)width * height * ll_reader_channels(reader);
+    if (width > 0 && numbers > c->train.length)
         return ll_fail(LL_EINVAL, "train.length is %d, but an image of %d x %d has %lld tokens; set train.length=0",
-                       c->train.length, width, height, (long long)width * height);
-    const unsigned has = ll_position_row(c->position.type)->has;
-    const int image = c->position.type == LL_POSITION_PERMUTE2D || (has & LL_IMAGE && c->position.image);
+                       c->train.length, width, height, numbers);
+    const int image = c->model.patch || ll_position_is_image(&c->position);
     if (image && (width != c->position.width || height != c->position.height))
         return ll_fail(LL_EINVAL,
                        "position.width and position.height are %d and %d, but the images of the data are %d x %d",

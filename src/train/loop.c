@@ -37,7 +37,7 @@ static void refresh(ll_trainer *t) {
     p->steps = c->train.steps;
     p->saved = t->saved;
     p->loss = ll_recent_loss(s, LL_ROW_EVERY);
-    p->learning_rate = s->step > 0 ? ll_schedule_rate(c, s->step) : 0;
+    p->learning_rate = s->step > 0 ? ldexp(ll_schedule_rate(c, s->step), -(int)s->rewinds) : 0;
     p->gradient_norm = s->norm;
     p->seconds = t->metrics.seconds + elapsed;
     p->eta = done > 1 ? elapsed / (double)done * (double)(c->train.steps - s->step) : NAN;
@@ -64,6 +64,7 @@ static ll_status advance(ll_trainer *t, int stop) {
     s->norm = g.norm;
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
+    if (step == 1) t->saved_loss = ll_recent_loss(s, 1);
     t->unsaved = 1;
     measure(t, ll_now() - start, g.tokens);
     return LL_OK;
@@ -141,6 +142,7 @@ static ll_status save(ll_trainer *t) {
     status = ll_group_agree(&all, status);
     if (status) return status;
     t->saved = t->state.step;
+    t->saved_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
     t->unsaved = 0;
     return LL_OK;
 }
@@ -180,6 +182,16 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
     }
 }
 
+/* Where the run may go back, a loss far above chance counts as divergence, unless that of the checkpoint was, too. */
+static ll_status check_spike(const ll_trainer *t) {
+    const ll_config *c = &t->model->recipe->c;
+    const double loss = ll_recent_loss(&t->state, t->state.step - t->saved);
+    if (!ll_rewind_may(t) || t->state.step <= t->saved) return LL_OK;
+    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
+    if (ll_fit_is_above_chance(c, t->saved_loss)) return LL_OK;
+    return ll_fit_above_chance(c, loss);
+}
+
 /* Is reported once. The run may recover, but somebody who trains for a week needs to know on the first day. */
 static void report_chance(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
@@ -193,8 +205,9 @@ static void report_chance(ll_trainer *t, watcher *w) {
 static ll_status settle(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
     ll_run_state *s = &t->state;
-    ll_status status = LL_OK;
+    ll_status status = check_spike(t);
     int evaluated = 0, saved = 0;
+    if (status) return status;
     if (must_evaluate(t)) {
         /* Never a best model without a checkpoint: a run that is killed in between could not go on. */
         if (t->saved < 0) status = save(t);
@@ -242,23 +255,58 @@ static void report_lock(ll_trainer *t, watcher *w) {
     t->unlocked = 0;
 }
 
+/* Goes back, and saves that it did. */
+static ll_status rewind_run(ll_trainer *t, watcher *w) {
+    (void)w;
+    const ll_status status = ll_rewind_load(t);
+    return status ? status : save(t);
+}
+
+/* What becomes of a step that failed. */
+static ll_status recover(ll_trainer *t, watcher *w, ll_status status) {
+    if (status != LL_EDIVERGED) return status;
+    char why[400];
+    snprintf(why, sizeof why, "%s", ll_error());
+    if (!ll_rewind_may(t)) {
+        const int often = t->state.rewinds == LL_REWINDS;
+        return often ? ll_fail(status, "%s; the run went back %d times already", why, LL_REWINDS) : status;
+    }
+    status = in_folder(t, w, rewind_run);
+    if (status) return status;
+    if (ll_fail(LL_EDIVERGED, "%s; back to step %lld with 1/%d of the learning rate (%lld of at most %d times)", why,
+                (long long)t->state.step, 1 << t->state.rewinds, (long long)t->state.rewinds, LL_REWINDS))
+        report(t, w, "rewind");
+    return LL_OK;
+}
+
+/* A run that may go back has a checkpoint from the beginning. */
+static ll_status save_first(ll_trainer *t, watcher *w) {
+    const int wanted = t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && t->saved < 0;
+    return wanted ? in_folder(t, w, save_rest) : LL_OK;
+}
+
 ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     watcher w = {progress, arg, 0};
     t->began = ll_now();
     t->begun = t->state.step;
     report_lock(t, &w);
+    ll_status status = save_first(t, &w);
+    if (status) return status;
     for (;;) {
-        ll_status status = in_folder(t, &w, settle);
-        if (status) return status;
-        if (t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
-        if (w.stop && is_alone(t)) return stopped(t, &w);
-        status = advance(t, w.stop);
-        if (status) return status;
+        status = in_folder(t, &w, settle);
+        if (!status && t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
+        if (!status && w.stop && is_alone(t)) return stopped(t, &w);
+        if (!status) status = advance(t, w.stop);
+        if (status) {
+            status = recover(t, &w, status);
+            if (status) return status;
+            continue;
+        }
         const int agreed = t->engine->stop;
         report(t, &w, NULL);
         if (agreed || (w.stop && is_alone(t))) return stopped(t, &w);
     }
-    ll_status status = in_folder(t, &w, save_rest); /* a run of no steps stores its initial model */
+    status = in_folder(t, &w, save_rest); /* a run of no steps stores its initial model */
     if (status) return status;
     report(t, &w, "done");
     report_page(t, &w, 1);

@@ -144,6 +144,23 @@ ll_status ll_metrics_restore(ll_metrics *m) {
     return LL_OK;
 }
 
+ll_status ll_metrics_cut(ll_metrics *m, int64_t last) {
+    ll_bytes rows = {0};
+    double seconds;
+    ll_status status = read_all(&rows, m->file);
+    if (!status) {
+        rows.data[rows.size] = 0;
+        status = ll_file_write(m->path, rows.data, cut((char *)rows.data, last, &seconds));
+    }
+    ll_bytes_free(&rows);
+    FILE *file = status ? NULL : fopen(m->path, "a+e");
+    if (!status && !file) status = cannot_open(m->path);
+    if (status) return status;
+    fclose(m->file);
+    m->file = file;
+    return LL_OK;
+}
+
 void ll_metrics_close(ll_metrics *m) {
     if (m->file) fclose(m->file);
     ll_free(m->path);

@@ -137,7 +137,7 @@ static void update_piece(void *arg, size_t i) {
  *
  * The term in brackets is AdamW's; Adam adds wd p to g instead. Only tensors with decay have either. */
 void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step) {
-    const double rate = ll_schedule_rate(c, step);
+    const double rate = ldexp(ll_schedule_rate(c, step), -o->halvings);
     const int decoupled = c->train.optimizer == LL_OPT_ADAMW;
     update_work work = {
         .o = o,

@@ -21,6 +21,8 @@ ll_status ll_teaching_check(const ll_config *c) {
                        "is the teacher, too");
     if (c->train.carry_state)
         return ll_fail(LL_EINVAL, "train.distil compares whole windows; set train.carry-state=off");
+    if (c->train.chunk && c->train.chunk < c->train.length)
+        return ll_fail(LL_EINVAL, "train.distil compares whole sequences; set train.chunk=0");
     if (c->dist.sequence > 1)
         return ll_fail(LL_EINVAL, "train.distil needs each sequence in one process; set dist.sequence=1");
     if (attention && c->model.task == LL_TASK_SEQ2SEQ)

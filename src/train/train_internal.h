@@ -8,6 +8,7 @@
  *   loop.c       the loop                            run_folder.c creates a removed folder again
  *   teaching.c   what is learned from a teacher
  *   batch_loss.c loss, gradients and updates on batches from memory
+ *   rewind.c     back to a checkpoint when a run diverges
  *   rank_memory.c  the memory that a run takes
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
@@ -42,6 +43,7 @@ typedef struct {
     double *sum;  /* one for each piece */
     float *m, *v; /* Adam's moments, in the layout of the parameters */
     int attention_only; /* updates leave all other tensors as they are: nor do they decay */
+    int halvings; /* how often the learning rate was halved (train.on-divergence) */
 } ll_optimizer;
 
 LL_MUST_USE ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size);
@@ -124,7 +126,7 @@ typedef struct {
     ll_workspace *ws;
     const ll_reader *reader;
     ll_batch *b;
-    int room;                /* examples of b */
+    int capacity;        /* examples of b */
     const ll_shards *shards; /* if ranks share sequences, else NULL: each rank has whole ones */
     ll_batch *part;          /* ... and this rank's part of b */
     float *each; /* losses of a batch, for rank 0; NULL with one rank */
@@ -146,6 +148,7 @@ LL_MUST_USE ll_status ll_evaluate_share(ll_tally *tally);
 
 /* ---- A run ---- */
 
+enum { LL_REWINDS = 3 };    /* how often a run that diverges goes back at most */
 enum { LL_ROW_EVERY = 10 }; /* steps between rows of metrics.csv (evaluations make rows too) */
 
 /* What passes from step to step besides the model and Adam's moments. */
@@ -156,6 +159,7 @@ typedef struct {
     int64_t evaluated; /* step of the last evaluation */
     int64_t best_step;
     int64_t data_size;                              /* size of the train split, to notice other data */
+    int64_t rewinds;                                /* how often the run went back because it diverged */
     double valid_loss, valid_accuracy, best_loss;   /* NaN before the first evaluation */
     double loss[LL_ROW_EVERY], count[LL_ROW_EVERY]; /* of step s at [s mod LL_ROW_EVERY] */
     double norm;                                    /* gradient norm of the last step */
@@ -194,9 +198,16 @@ LL_MUST_USE ll_status ll_metrics_open(ll_metrics *metrics, const char *out, cons
 LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, const ll_run_state *state);
 /* Flushes to disk, so that no checkpoint is newer than the rows. */
 LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
+/* Removes the rows after step `last`. */
+LL_MUST_USE ll_status ll_metrics_cut(ll_metrics *metrics, int64_t last);
 /* Writes the whole file again if it was removed. */
 LL_MUST_USE ll_status ll_metrics_restore(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
+
+/* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and
+ * with half the learning rate. The checkpoint on disk is as it was. */
+int ll_rewind_may(const ll_trainer *trainer);
+LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 
 /* recipe.ini of the run's folder. */
 LL_MUST_USE ll_status ll_run_recipe_write(const ll_trainer *trainer);
@@ -224,6 +235,7 @@ struct ll_trainer {
     int lock;                                     /* the folder's file LL_LOCK_FILE, -1: not open */
     int unlocked;                                 /* errno where the folder cannot be locked */
     int64_t saved;                                /* step of the checkpoint on disk, -1: none */
+    double saved_loss;                            /* mean loss of the steps before it; of step 1 if it is of step 0 */
     int unsaved;                                  /* has the state changed since then? */
     int warned;                                   /* has a loss far above chance been reported? */
     ll_report_fn *report; /* writes the run's report, or NULL */

@@ -15,6 +15,9 @@ static const ll_key keys[] = {
     FLAG("train.recompute", recompute, "off",
          "store only the input of each block and compute the block again on the way back: the same bits in less "
          "memory, in about a sixth more time"),
+    INT("train.chunk", chunk, "0", 0, 134217728,
+        "tokens of a sequence that go through the network at a time: the gradient of the whole in the memory of a "
+        "chunk, in about a third more time; task = lm; 0 = all"),
     INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients are summed for one step"),
     CHOICE("train.precision", precision, "fp32", "fp32|bf16",
            "number format of products of linear layers and logits; bf16 is faster on AMD processors from Zen 4 on"),
@@ -49,6 +52,9 @@ static const ll_key keys[] = {
            "share of the teacher's logits in the loss, the rest is that of the data"),
     NUMBER("train.distil-temperature", distil_temperature, "1", 0.01, 100,
            "what logits of both are divided by before they are compared"),
+    CHOICE("train.on-divergence", on_divergence, "stop", "stop|rewind",
+           "what a run does that diverges: it ends; or it goes back to its last checkpoint and on with half the "
+           "learning rate, at most three times"),
     CHOICE("train.preempt", preempt, "off", "off|SIGUSR1|SIGUSR2",
            "signal that announces the end of a job's time: the run saves, and exits with 0"),
     FLAG("train.report", report, "on", "writes report.html at evaluations, and with all figures at the end"),

@@ -158,7 +158,9 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
                        "the same data",
                        (long long)size, path, (long long)t->state.data_size);
     status = create_engine(t);
-    return status ? status : ll_checkpoint_moments(t->engine, file);
+    if (status) return status;
+    t->engine->optimizer->halvings = (int)t->state.rewinds;
+    return ll_checkpoint_moments(t->engine, file);
 }
 
 static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char *out, const char *resume) {
@@ -242,6 +244,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : open_folder(t, resume));
     if (!status && resume && same_folder(t->folder, resume)) {
         t->saved = t->state.step;
+        t->saved_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
         t->unsaved = 0;
     }
     if (status) {

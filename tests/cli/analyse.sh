@@ -1,4 +1,5 @@
-# longline analyse: tables, files and pictures; the same seed, the same bytes; a model's matrices; wrong usage.
+# longline analyse: tables, files and pictures. The same seed gives the same bytes. Attention matrices of a model. Wrong
+# usage.
 t 0 "$longline" analyse --quick --out figures
 out "^features: "
 out "^orthogonal positive +16 "
@@ -21,7 +22,7 @@ fi
 t 0 "$longline" analyse periods --quick --png --out png
 check "a PNG" sh -c 'head -c 4 png/periods.png | grep -q PNG'
 
-# Streams: of some pairs, longer than other experiments go; decay is none with position.decay = fixed.
+# Streams of some pairs, longer than in other experiments. The position `decay` is none with `position.decay = fixed`.
 t 0 "$longline" analyse stream-error --kernels relu,softmax --positions rope,decay --length 70000 --csv - --threads 1
 out "^kernel and position,tokens,deviation,tiles$"
 out "^softmax rope,30000," # its time is quadratic
@@ -33,7 +34,7 @@ refused "none of these" "$longline" analyse drift --kernels linformer
 refused "are for stream-error" "$longline" analyse periods --kernels relu
 refused "only stream-error takes longer streams" "$longline" analyse periods --length 70000
 
-# Of a model.
+# Experiments on a model.
 small_text
 printf '[attention]\nkernel=relu\n[position]\ntype=permute\n[data]\ntrain=text.txt\n' >model.ini
 t 0 "$longline" train model.ini $small -o run

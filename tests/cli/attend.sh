@@ -1,5 +1,4 @@
-# longline attend: cases that are there, and wrong ones. Whether the numbers are right is the matter of
-# the test programs.
+# longline attend with files that exist, and with wrong ones. Test programs check the numbers.
 shared=${LL_SHARED:-$root/../shared}
 golden=$shared/golden
 if [ ! -d "$golden" ]; then
@@ -22,7 +21,7 @@ else
     done
     refused "later" "$longline" attend "$golden/relative-s1-1d-causal.safetensors" -o o.safetensors --streaming
     refused "causal|later" "$longline" attend "$golden/permute-bidir.safetensors" -o o.safetensors --streaming
-    check "what is refused leaves no file" test ! -e o.safetensors
+    check "a refused input leaves no file" test ! -e o.safetensors
     : >file
     t 1 "$longline" attend "$golden/relu-proj-causal.safetensors" -o file/o.safetensors
     err "file/o.safetensors"

@@ -1,5 +1,5 @@
-# The kernels that papers compare with: trained a few steps on the demo's text, evaluated, and where they are causal
-# and stream, generating; and how they refuse what they cannot do.
+# The approximate kernels that papers compare with: trained for a few steps on the demo's text and evaluated. Those that
+# are causal and can stream also generate. What they cannot do is refused.
 tiny="--set data.format=demo --set model.layers=2 --set model.width=16 --set model.heads=2 --set model.ff=16
 --set attention.query-multiple=1 --set position.type=none --set position.decay=none --set train.length=64
 --set train.batch=2 --set train.steps=6 --set train.warmup=2 --set train.eval-batches=2"
@@ -36,7 +36,7 @@ refused "are the same; use rope" train reformer --out w --set position.type=conv
 refused "attention.window" train local --out w --set attention.window=0
 refused 'attention.kernel = value has none' train value --out w --set position.type=rope
 refused "attention.normalise=on" train value --out w --set attention.normalise=off
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w
 
 # ---- Whole sequences: small images, of two classes ----
 small_text
@@ -58,4 +58,4 @@ refused "sees only earlier tokens; use local" train nystrom --out w
 refused "sees only earlier tokens; use local" train linformer --out w
 # shellcheck disable=SC2086
 refused "raise it" train linformer $images --set attention.max-length=15 --out w
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w

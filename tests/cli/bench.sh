@@ -1,4 +1,5 @@
-# bench: every section at its smallest; what it writes can be read; wrong wishes are refused. Times are not judged.
+# bench: the smallest case of each section. What it writes can be read, and wrong options are refused. Times are not
+# checked.
 small="--set model.width=16 --set model.layers=1 --set model.heads=2 --set model.ff=16 --set attention.num-features=16"
 t 0 "$longline" bench --ops --lengths 17,64 --repeats 2 --case relu --json ops.json
 out '^attention/relu\+permute/causal/fwdbwd/64 +[0-9]'
@@ -25,10 +26,10 @@ t 0 "$longline" bench --ops --lengths 16,64 --repeats 3 --case 'favor/bidir/fwd/
 out '^bench\.permute_adds\.favor\.bidir/fwd/16=-?[0-9.]+%'
 out '^bench\.permute_adds\.favor-random\.bidir/fwd/64=-?[0-9.]+%'
 out '^bench\.permute_adds\.favor-random\.bidir/fwd=-?[0-9.]+%'
-check "what is compared stands side by side" sh -c 'grep "^attention/favor" out | sed 2q | grep -c "/16 " | grep -q 2'
+check "compared runs are side by side" sh -c 'grep "^attention/favor" out | sed 2q | grep -c "/16 " | grep -q 2'
 t 0 "$longline" bench --yardsticks --seconds 1 --repeats 2 --case longline --json yard.json
-check "a yardstick is the median of what was asked for" grep -q 'sgemm-2048/longline/1".*"runs": 2}' yard.json
-check "and no other" sh -c '! grep -q libblas out'
+check "a yardstick is the median of all repeats" grep -q 'sgemm-2048/longline/1".*"runs": 2}' yard.json
+check "--case longline leaves out other libraries" sh -c '! grep -q libblas out'
 out '^bench\.copy_gb_per_s=[1-9]'
 out '^bench\.read_gb_per_s=[1-9]'
 t 0 "$longline" bench --generate --position 500 --case small $small
@@ -47,8 +48,8 @@ t 1 "$longline" bench --figure nowhere/out.svg
 silent
 refused 'it is a folder' "$longline" bench --json .
 refused 'must end in .svg or .png' "$longline" bench --figure time.jpg
-# A quota of processor time counts: one processor's worth, one thread. Where a namespace of one's own cannot be had, only
-# tests/test_cpus.c looks.
+# A quota of processor time counts: with the worth of one processor there is one thread. Where this script may not make
+# a namespace, only tests/test_cpus.c tests it.
 mkdir cgroup cgroup/cpu
 echo "100000 100000" >cgroup/cpu.max
 echo 100000 >cgroup/cpu/cpu.cfs_quota_us
@@ -59,7 +60,7 @@ if unshare -rm sh -c 'mount --bind cgroup /sys/fs/cgroup' 2>/dev/null; then
     out ', 1 threads; peak'
 fi
 
-# Beside an earlier program: here this one itself, its times as if they were a thousandth, or a thousand times as long.
+# Beside an earlier program: this program itself, with its times divided or multiplied by a thousand.
 for factor in 0.001 1000; do
     cat >earlier-$factor <<END
 #!/bin/sh

@@ -1,4 +1,4 @@
-# Models that are not: each command that reads one says what is wrong, in one line, and writes nothing.
+# Broken models: each command that reads a model says in one line what is wrong, and writes nothing.
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --out run
@@ -27,7 +27,7 @@ each "magic.safetensors" magic.safetensors
 each "huge.safetensors" huge.safetensors
 mkdir folder
 each "folder" folder
-# A model is no case, and a case no model.
+# A model is no case, and a case is no model.
 refused "best.safetensors" "$longline" attend $m -o result.safetensors
 # A flipped bit somewhere in the header: an error or a model, never a crash.
 bad=0
@@ -38,13 +38,13 @@ for at in 8 9 20 50 90 130 200 300 500 700 1000; do
     [ $code -eq 0 ] || [ $code -eq 2 ] || { bad=1; last="a star at byte $at: exit code $code"; }
 done
 check "a star in the header never crashes it" test $bad -eq 0
-# A resumed run whose checkpoint is cut.
+# A run is resumed whose checkpoint is cut.
 cp -r run cutrun
 head -c 3000 run/last.safetensors >cutrun/last.safetensors
 refused "last.safetensors" "$longline" train --resume cutrun
 check "no result was left" test ! -e result.safetensors
 
-# Weights that are finite, and numbers made of them that are not: a failure, and no file.
+# Finite weights whose results are not finite: a failure, and no file.
 cp $m huge.safetensors
 poke huge.safetensors embedding.weight
 poke huge.safetensors norm.gain

@@ -1,4 +1,4 @@
-# Classes of images and texts as a user asks for them.
+# Classes of images and texts.
 small_images
 t 0 "$longline" train images.ini --out run --set model.pool=first --set train.steps=40 --set train.eval-every=20
 model=run/best.safetensors
@@ -38,7 +38,7 @@ t 0 "$longline" encode $model images --pool first
 check "an embedding of every image" test "$(wc -l <out)" -eq 65
 refused "model.task = classify.* gives no probabilities.*; use classify, encode, eval$" "$longline" score $model images
 
-# JSONL with texts of 16 bytes, which are images to this model, and labels.
+# JSONL with labels and texts of 16 bytes, which this model reads as images.
 awk 'BEGIN {for (i = 0; i < 30; i++) printf "{\"text\": \"%016d\", \"label\": %s}\n", i, i % 2 ? i % 3 : "\"" i % 3 "\""}' >jsonl
 t 0 "$longline" classify $model jsonl --label-key label
 out "^30	2	[012]	0"
@@ -53,6 +53,10 @@ refused "text is not JSONL.*\"label\"" "$longline" classify $model text --label-
 refused "label-key is for JSONL" "$longline" classify $model jsonl --label-key label --format lines
 sed '2,4s/"label": *[^}]*/"label": "cat"/' jsonl >strangers
 t 0 "$longline" classify $model strangers --label-key label
+t 0 "$longline" classify $model strangers --label-key label --top 2
+mv out classes
+t 0 "$longline" classify $model strangers --label-key label --top 2 -o classes.csv
+check "-o FILE.csv: commas in place of tabs" [ "$(tr ',' '\t' <classes.csv)" = "$(cat classes)" ]
 err "3 of 30 labels are not classes of the model, the first is 'cat'"
 err "accuracy 0.[0-9]+: [0-9]+ of 30 right"
 # shellcheck disable=SC2086

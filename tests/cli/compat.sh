@@ -1,4 +1,4 @@
-# attention.compat: a model whose stabiliser looks ahead can be trained, and everything after says what it is.
+# attention.compat: a model whose stabiliser looks ahead can be trained, and all later commands say so.
 small_text
 printf '[attention]\nkernel=favor\ncompat=google\nnum-features=16\n[data]\ntrain=text.txt\n' >google.ini
 t 0 "$longline" train google.ini $small -o run

@@ -1,10 +1,11 @@
-# Models of other programs: imported, compared with references in NumPy, exported to the same bytes, refused by name.
+# Models of other programs are imported, compared with references in NumPy, and exported to the same bytes. Others are
+# refused by name.
 python=/usr/bin/python3
 if ! $python -c 'import numpy' 2>/dev/null; then
     echo "no python3-numpy here (make deps installs it): imported models are not compared"
     exit 0
 fi
-# LL_LARGE=1: a model of the size of GPT-2 small alone, which takes a minute and 3 GB.
+# With LL_LARGE=1: only a model of the size of GPT-2 small, in a minute and 3 GB.
 t 0 $python "$root/tests/python/write_models.py" models ${LL_LARGE:+large}
 for folder in models/*/; do
     name=$(basename "$folder")
@@ -18,9 +19,22 @@ for folder in models/*/; do
     out "^export.folder=again/$name"
     check "$name comes back byte for byte" diff -r "models/$name" "again/$name"
 done
+# A picture goes in as a file; its class is the most likely one of the reference.
+for picture in models/*.png; do
+    name=$(basename "$picture" .png)
+    t 0 "$longline" classify "$name.safetensors" "$picture" --top 1
+    awk 'NR == FNR {best = 1; for (i = 2; i <= NF; i++) if ($i > $best) best = i; p = exp($best); next}
+         FNR == 2 {d = $NF - p; exit !(d * d < 1e-6)}' "models/$name.logp" out
+    check "$picture has the reference's likeliest class" test $? -eq 0
+done
 [ -z "${LL_LARGE:-}" ] || exit 0
+t 0 "$longline" classify vit.safetensors models/vit.png models/vit-gray.png --top 5
+out "^models/vit.png	dog; hound	0.44"
+out "^models/vit-gray.png	" # of 14 x 14 gray pixels
+t 0 "$longline" inspect vit-deit.safetensors
+out "0.485,0.456,0.406"
 
-# Newer folders have no vocab.txt: the types of tokens change after the [SEP] of tokenizer.json.
+# Newer folders have no vocab.txt. Then token types change after the [SEP] of tokenizer.json.
 cp -r models/bert-pairs newer
 $python -c "
 import json
@@ -33,7 +47,7 @@ t 0 "$build/examples/log_probabilities" newer.safetensors $(cat models/bert-pair
 cp out got
 t 0 $python "$root/tests/python/compare.py" models/bert-pairs.logp got
 
-# What is not the family's is refused by its name.
+# Tensors and settings that do not belong to the family are refused by name.
 damage() { # what has to be said, how it comes about
     rm -rf bad
     cp -r models/gpt2 bad
@@ -66,6 +80,52 @@ damage "rope_scaling = .* is not supported" "config, tensors, _ = families.llama
 damage "the head of BertForSequenceClassification is not supported" \
     "config, tensors, _ = families.bert(); config['architectures'] = ['BertForSequenceClassification']"
 
+# Models of images.
+image() { # what has to be said, how it comes about
+    rm -rf bad
+    cp -r models/vit bad
+    (cd bad && $python -c "
+import json, sys
+sys.path.insert(0, '$root/tests/python/reference')
+import vision, safetensors_file
+config, tensors, _ = vision.vit()
+processor = vision.processor()
+$2
+json.dump(config, open('config.json', 'w')), safetensors_file.write('model.safetensors', tensors)
+json.dump(processor, open('preprocessor_config.json', 'w'))")
+    refused "$1" "$longline" import bad -o bad.safetensors
+}
+image "projection.weight has 2 axes and 1152 elements; config.json asks for \(24, 3, 4, 4\)" \
+    "x = 'vit.embeddings.patch_embeddings.projection.weight'; tensors[x] = tensors[x].reshape(24, 48)"
+image "cls_token has 2 axes and 24 elements; config.json asks for \(1, 1, 24\)" \
+    "tensors['vit.embeddings.cls_token'] = tensors['vit.embeddings.cls_token'][0]"
+image "position_embeddings has 3 axes and 240 elements; config.json asks for \(1, 17, 24\)" "config['image_size'] = 16"
+image "model.patch = 5 does not divide images of 12 x 12" "config['patch_size'] = 5"
+image "qkv_bias = false is not supported" "config['qkv_bias'] = False"
+image "the head of ViTForMaskedImageModeling is not supported; image classifiers are" \
+    "config['architectures'] = ['ViTForMaskedImageModeling']"
+image "preprocessor_config.json: do_center_crop = true is not supported" "processor['do_center_crop'] = True"
+image "preprocessor_config.json: resample = 3 is not supported" "processor['resample'] = 3"
+image "model.pixel-std = .0.5,0,0.5. divides pixels" "processor['image_std'] = [0.5, 0, 0.5]"
+image "model.classes = 1 |classifier needs at least 2" "config['id2label'] = {'0': 'all'}"
+
+# A model without a head is encoded with, or trained; its new head is drawn.
+$python -c "
+import json, sys
+sys.path.insert(0, '$root/tests/python'), sys.path.insert(0, '$root/tests/python/reference')
+import numpy as np, vision, write_models
+config, tensors, vector = vision.vit(bare=True)
+write_models.save('headless', config, tensors, 'F32', 1)
+vision.write_png('picture.png', vision.picture())
+np.savetxt('vector', vector(vision.picture()))"
+t 0 "$longline" import headless -o headless.safetensors
+t 0 "$longline" encode headless.safetensors picture.png --pool first
+sed -n 2p out | cut -d , -f 2- | tr , ' ' >got
+t 0 $python "$root/tests/python/compare.py" vector got
+refused "vectors are those of its patches" "$longline" encode headless.safetensors picture.png --pool all
+t 0 "$longline" export headless.safetensors headless-again --to hf
+check "a model without a head is exported byte for byte" diff -r headless headless-again
+
 rm -rf bad && mkdir bad
 refused "bad has no config.json" "$longline" import bad
 refused "there is no folder|is not a folder" "$longline" import nothing
@@ -82,7 +142,7 @@ refused "is not a name in this folder" "$longline" import shards
 refused "FOLDER" "$longline" import
 refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
 
-# What was not imported, or is another model now, does not go out.
+# A model that was not imported, or has changed its form since, is not exported.
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small

@@ -1,4 +1,4 @@
-# What is installed can be used from elsewhere: by a shell, a compiler with pkg-config, and CMake.
+# Installed files can be used from a shell, a compiler with pkg-config, and CMake.
 last="make install"
 (cd "$root" && make --no-print-directory B="$build" install DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null
 check "make install" test $? -eq 0
@@ -20,7 +20,7 @@ t 0 cc "$root/examples/attention_call.c" $flags -lm -o attention
 t 0 ./attention
 out "^tokens=1000 state_bytes=[0-9]+ largest_difference="
 
-# The core alone trains and generates, and brings no drawing, no downloads.
+# The core alone trains and generates, and needs no library for drawing or downloads.
 flags=$(pkg-config --cflags --libs longline)
 # shellcheck disable=SC2086
 t 0 cc "$root/tests/cli/core.c" $flags -o core
@@ -33,7 +33,7 @@ for library in longline-lab cairo pixman fontconfig freetype curl archive libmd;
 done
 check "a run of the core has no report" test ! -e core-run/report.html
 
-# The laboratory besides.
+# The laboratory, too.
 cat >lab.c <<END
 #include <longline-lab.h>
 #include <stdio.h>
@@ -51,13 +51,13 @@ out "^$version$"
 t 0 cc lab.c $(pkg-config --cflags --libs longline-lab) -o lab
 t 0 ./lab
 check "the laboratory draws" test -s loss.svg
-check "and reports" test -s core-run/report.html
+check "it writes a report" test -s core-run/report.html
 t 0 ldd ./lab
 out "liblongline-lab\.so"
 out "libcairo\.so"
 
 export PKG_CONFIG_SYSROOT_DIR=
-# Statically: everything the library needs is named.
+# A static program: pkg-config names all that the library needs.
 flags=$(pkg-config --cflags --static --libs longline | sed "s|/opt/longline|$to|g; s|-llongline|-l:liblongline.a|")
 # shellcheck disable=SC2086
 t 0 cc "$root/examples/attention_call.c" $flags -o attention-static
@@ -68,7 +68,8 @@ flags=$(pkg-config --cflags --static --libs longline-lab |
 t 0 cc lab.c $flags -o lab-static
 LD_LIBRARY_PATH= t 0 ./lab-static
 
-# Debian's package brings what these files name: without a .pc that is required pkg-config knows no flags at all.
+# Debian's package depends on the packages of these files. If a required .pc is missing, pkg-config gives no flags at
+# all.
 if command -v dpkg >/dev/null; then
     sed -n '/^Package: liblongline-dev/,/^Description/p' "$root/packaging/debian/control" >depends
     cat "$to"/lib/pkgconfig/*.pc >pc
@@ -80,7 +81,7 @@ if command -v dpkg >/dev/null; then
     done
 fi
 
-# A program may close the libraries while threads of the pool still look for work.
+# A program may close the libraries while threads of the pool still wait for work.
 cat >close.c <<'END'
 #include <dlfcn.h>
 #include <longline.h>
@@ -131,6 +132,14 @@ if [ -f "$root/examples/stream_tokens.c" ]; then
     t 0 cc "$root/examples/stream_tokens.c" $(pkg-config --cflags --libs longline) -lm -o stream
     t 0 ./stream run/best.safetensors
     check "the stream writes" test -s out
+    # The program of README.md, with the command that stands there.
+    awk '/^```c$/ {program = 1; next} /^```/ {program = 0} program' "$root/README.md" >example.c
+    mkdir -p runs/demo-1 && cp run/best.safetensors runs/demo-1
+    # shellcheck disable=SC2016
+    compile=$(grep -o '`cc example.c [^`]*`' "$root/README.md" | tr -d '`')
+    t 0 sh -c "$compile"
+    t 0 ./a.out
+    check "it writes 1000 bytes" test "$(wc -c <out)" -eq 1000
 fi
 last="make uninstall"
 (cd "$root" && make --no-print-directory B="$build" uninstall DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null

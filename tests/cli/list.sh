@@ -1,4 +1,4 @@
-# longline list: the table on a terminal and for programs, and that recipes are refused by it.
+# longline list: the table on a terminal and for programs.
 t 0 "$longline" list
 out "^  softmax .*T\^2"
 out "^  permute2d .* image +Chen 2021$"
@@ -9,7 +9,7 @@ out '^softmax,permute,0,0,no,any,"position.type = permute permutes features, and
 out '^relu,permute,1,1,constant,any,""$'
 out '^relu,permute2d,0,1,no,image,".*model.task = lm'
 out '^softmax,learned,1,1,grows,table,""$'
-# What the table refuses the program refuses, with the same words, and what it takes the program takes.
+# The program refuses what the table excludes, with the same words, and accepts the rest.
 seq 3000 >text.txt
 cp out table
 printf '[model]\nlayers=1\nwidth=8\nheads=2\n[attention]\nnum-features=8\n[position]\nrealizations=4\n[train]\n' >tiny.ini

@@ -6,7 +6,7 @@ while read -r c; do
     last="longline $c --help"
     check "the man page has $c" grep -qE "^\.B[RI]* .*longline $c|^\.SS $c" "$page"
     "$longline" "$c" --help | sed -n 's/^  \(-[a-zA-Z], \)\{0,1\}\(--[a-z-]*\).*/\2/p' | sort >options
-    # What stands in the command's own part, in that for all, and in that for those which read sequences.
+    # Options are in the command's own part, in that for all commands, or in that for commands that read sequences.
     awk -v c="$c" '/^\.S[SH]/ {own = $2 == c || $2 == "COMMON" || ($2 == "Options" && c ~ /^(score|encode|classify)$/)}
         entry {print} {entry = own && $1 == ".TP"}' "$page" | sed 's/\\//g' | grep -oE -- '--[a-z-]+' | sort >entries
     check "the man page has the options of $c, each once: $(comm -3 options entries | tr -d '\n')" cmp -s options entries

@@ -1,4 +1,4 @@
-# Music as a user makes, trains on, continues and compares it; MIDI files are checked by midicsv, where it is there.
+# Music is generated, trained on, continued and compared. midicsv checks the MIDI files, if it is installed.
 t 0 "$longline" data make music --out songs --count 12 --size 12 --seed 3
 out "^data.made=songs$"
 set -- songs/*.mid
@@ -9,7 +9,7 @@ t 0 "$longline" data list
 out "^music$"
 refused "1 to 4096 bars" "$longline" data make music --out w --count 1 --size 5000
 
-# A file as midicsv sees it: notes that are struck and released, in balance; ticks; whether its end is proper.
+# Reads a file with midicsv: as many note-offs as note-ons, the ticks, and a proper end.
 sound() {
     midicsv "$1" >csv 2>csv.err || return 1
     [ ! -s csv.err ] || return 1
@@ -18,8 +18,8 @@ sound() {
         END {for (k in on) bad += on[k] != 0; exit !(ok && n && !bad && ends == tracks)}' csv
 }
 if command -v midicsv >/dev/null; then
-    check "a drawn file is sound" sound songs/music-000003.mid
-    # Another program's file, of events of its own making: what is read of it has its notes.
+    check "a generated file is valid" sound songs/music-000003.mid
+    # Another program writes a file with events in another form. Its notes are read.
     cat >other.csv <<'END'
 0, 0, Header, 1, 2, 96
 1, 0, Start_track
@@ -53,7 +53,7 @@ for recipe in "$root"/recipes/music/*.ini; do
         --out "run-$(basename "$recipe" .ini)"
     out "^train.valid_bits_per_event=[0-9.]+$"
 done
-# One that has learnt a little, so that notes are what it writes.
+# A model that has learned a little, so that it generates notes.
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/music/sine-spe.ini" --data songs $tiny --set data.test=songs/music-000001.mid \
     --set train.steps=150 --set train.learning-rate=0.01 --out little
@@ -64,7 +64,7 @@ gzip -k songs/music-000002.mid
 t 0 "$longline" eval $model --data songs/music-000002.mid.gz --set train.length=128
 out "^eval.bits_per_event=[0-9.]+$"
 
-# Scores: files are pieces; the text of their events is the same piece.
+# Scores: a file is a piece, and the text of its events is the same piece.
 t 0 "$longline" score $model songs/music-000002.mid songs/music-000002.mid.gz
 out "^id	tokens	logp	bits_per_event	perplexity$"
 check "packed or not, the same" test "$(awk 'NR > 1 {print $3}' out | uniq | wc -l)" -eq 1
@@ -84,7 +84,7 @@ out "^j	1	-"
 t 0 "$longline" encode $model songs/music-000001.mid --json
 out '"id":"songs/music-000001.mid","tokens":[0-9]+,"embedding"'
 
-# Going on: events to standard output, or a MIDI file.
+# Continuations: events on standard output, or a MIDI file.
 t 0 "$longline" generate $model --tokens 40 --seed 5
 check "forty events" test "$(wc -w <out)" -eq 40
 err "40 events, "
@@ -108,10 +108,10 @@ for pack in gzip xz; do
     check "the same from a file packed by $pack" cmp new.mid twice.mid
 done
 if command -v midicsv >/dev/null; then
-    check "a continuation is a sound MIDI file" sound new.mid
+    check "a continuation is a valid MIDI file" sound new.mid
     notes=$(grep -c Note_on csv)
-    check "with its prompt, too" sound both.midi
-    check "and has notes of both" test "$(grep -c Note_on csv)" -gt "$notes"
+    check "the prompt is included" sound both.midi
+    check "it has the notes of both" test "$(grep -c Note_on csv)" -gt "$notes"
     check "the prompt comes first in it" grep -q "^1, 0, Tempo, $(midicsv songs/music-000002.mid |
         sed -n 's/^1, 0, Tempo, //p')\$" csv
 fi
@@ -120,7 +120,7 @@ refused "--only-read" "$longline" generate $model --prompt Piece --only-read --s
 refused "number 2, \"Bass\"" "$longline" generate $model --prompt 'Bar Bass'
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --only-read --save-state state
 t 0 "$longline" generate $model --load-state state --tokens 200 --out later.mid
-check "music from a state is there" test -s later.mid
+check "a state generates music" test -s later.mid
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --set train.steps=2 --set train.warmup=1 --out text
@@ -128,14 +128,14 @@ refused "this model does not" "$longline" generate text/last.safetensors --out s
 t 0 "$longline" generate text/last.safetensors --prompt 'line 3' --prompt-tokens 4 --echo --tokens 1
 out "^line.?$"
 
-# Likeness.
+# Similarity of styles.
 t 0 "$longline" data compare songs/music-000002.mid songs/music-000002.mid
 out "^compare.time_pitch=1.000000$"
 out "^compare.onset_duration=1.000000$"
 t 0 "$longline" data compare songs both.midi
 out "^compare.time_pitch=0[.][0-9]+$"
 out "^compare.other_notes=[1-9][0-9]*$"
-# What is on the grids: drawn music is on sixteenths. One file is there packed, too.
+# Grids: generated music is on sixteenths. One file is there twice, once compressed.
 t 0 "$longline" data grid songs
 out "^grid.files=13$"
 out "^grid.4.onsets_off=0.000000$"
@@ -143,7 +143,7 @@ out "^grid.12.moved=0.000000$"
 refused "grid needs a file of music" "$longline" data grid
 refused "missing.mid" "$longline" data grid missing.mid
 
-# Triplets: a model of the finer grid has them, one of sixteenths does not.
+# Triplets: a model with the finer grid generates them, one with sixteenths does not.
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/music/none.ini" --data songs $tiny --set data.grid=12 --set train.steps=2 --set train.eval-every=2 \
     --out fine --set data.test=
@@ -172,8 +172,8 @@ refused "list takes no name" "$longline" data list songs other
 check "text is no music" sh -c "'$longline' data compare songs text.txt >out 2>err; test \$? -eq 2"
 err "text.txt is no MIDI file"
 
-# Files that are wrong, in a folder that is right.
+# Wrong files in a right folder.
 mkdir mixed && cp songs/music-000001.mid mixed && head -c 100 songs/music-000002.mid >mixed/cut.mid
 # shellcheck disable=SC2086
 refused "mixed/cut.mid: .*truncated" "$longline" train "$root/recipes/music/none.ini" --data mixed $tiny --out w
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w

@@ -1,10 +1,10 @@
-# Building without a package: said in words before anything is compiled, not by the compiler.
+# Building without a package gives a message before anything is compiled, and no error of the compiler.
 make_one() { # COMPILER [OBJECT]: builds one file in a folder of its own
     rm -rf b
     env -u MAKEFLAGS -u MFLAGS make --no-print-directory -C "$root" B="$PWD/b" CC="$1" CURL= ARCHIVE= SENTENCEPIECE= \
         "$PWD/b/${2:-src/base/status.o}"
 }
-# All headers of the system but those of two packages.
+# All system headers except those of two packages.
 mkdir headers
 for f in /usr/include/*; do
     case $f in */jansson*.h | */cairo | */cmocka*.h) ;; *) ln -s "$f" headers ;; esac
@@ -28,4 +28,4 @@ t 2 make_one nocompiler
 err "^longline needs a C compiler: nocompiler cannot be run$"
 err "^make deps installs"
 t 0 make_one cc
-check "with all of them it is" test -s b/src/base/status.o
+check "with all packages it is compiled" test -s b/src/base/status.o

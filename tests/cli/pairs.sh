@@ -1,4 +1,4 @@
-# Encoder-decoders as a user has them: a toy, pairs of texts from a file, what is wrong with them; and packed lines.
+# Encoder-decoders: generated pairs, pairs of texts from a file, wrong files; and packed lines.
 # ---- A toy ----
 tiny='--set model.width=16 --set model.heads=2 --set model.ff=16 --set attention.query-multiple=2 --set train.batch=4
     --set train.steps=60 --set train.eval-batches=2 --set train.warmup=2'
@@ -10,7 +10,7 @@ model=toy/best.safetensors
 row=$(sed -n '/should become/,/<\/table>/p' toy/report.html | grep '<th scope="row">' | head -n 1)
 source=$(echo "$row" | sed 's/.*<th scope="row">\([^<]*\)<.*/\1/')
 t 0 "$longline" generate $model --prompt "$source" --tokens 34 --temperature 0
-check "the page of a run has answers, those that generate gives" test "$(cat out)" = \
+check "the page has the answers that generate gives" test "$(cat out)" = \
     "$(echo "$row" | sed 's/.*<td>\([^<]*\)<.*/\1/')"
 t 0 "$longline" eval $model --split test --batches 3
 out "^eval.sequences=12$"
@@ -91,7 +91,7 @@ small_text
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --set model.separator=10 --out lines
 out "^train.valid_bits_per_byte=[0-9.]+$"
 t 0 "$longline" eval lines/best.safetensors --data text.txt
-# What came before a line changes nothing of it.
+# Text before a line changes nothing in the line.
 t 0 "$longline" generate lines/best.safetensors --prompt "
 line 5" --tokens 40 --temperature 0
 cp out alone

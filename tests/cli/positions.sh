@@ -1,4 +1,4 @@
-# Positions that live in the logits, in heads without keys, or in random matrices: each trains, is evaluated, and writes.
+# Positions in the logits, in heads without keys, or as random rotations: each can be trained, evaluated, and generates.
 # shellcheck disable=SC2086
 tiny="$small --set data.format=demo --set train.steps=6 --set train.eval-every=0 --set train.eval-batches=1"
 printf '[model]\ntask = lm\n' >tiny.ini
@@ -26,7 +26,7 @@ refused "use softmax" "$longline" train tiny.ini --out w $tiny --set attention.k
 refused "favor or relu" "$longline" train tiny.ini --out w $tiny --set position.type=orthogonal
 refused "position.clip" "$longline" train tiny.ini --out w $tiny --set position.clip=300
 
-# Images: a window of pixels, with the class token below them.
+# Images: a window of pixels, with the CLS token in the row below.
 small_text
 { idx_images 32 5 6; head -c 960 text.txt; } >images
 idx_labels 32 2 >labels
@@ -65,4 +65,4 @@ t 0 "$longline" eval pictures/best.safetensors
 out "^eval.count=32$"
 t 0 "$longline" train images.ini --out bidirectional --set attention.kernel=softmax --set position.type=shaw
 out "^train.valid_accuracy=[0-9.]+$"
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w

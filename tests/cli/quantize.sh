@@ -1,4 +1,4 @@
-# quantize: a model with smaller weights, in a smaller file that every command reads.
+# longline quantize: smaller weights, in a smaller file that every command reads.
 small_text
 recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
@@ -20,12 +20,12 @@ done
 check "8 bits are less than 16, and 4 less than 8" test "$(size bf16.safetensors)" -gt "$(size int8.safetensors)" -a \
     "$(size int8.safetensors)" -gt "$(size int4.safetensors)"
 t 0 "$longline" quantize int8.safetensors -o again.safetensors --weights int8
-check "the same again is the same file" cmp -s int8.safetensors again.safetensors
+check "writing it again gives the same file" cmp -s int8.safetensors again.safetensors
 cp run/best.safetensors replaced.safetensors
 t 0 "$longline" quantize replaced.safetensors -o replaced.safetensors --weights int8
 out "^quantize\.bytes_before=$(size run/best.safetensors)$"
-check "a model in its own place is the same file" cmp -s int8.safetensors replaced.safetensors
-# A quantized model is a start for another one.
+check "a model written over itself is the same file" cmp -s int8.safetensors replaced.safetensors
+# A run can start with the weights of a quantized model.
 # shellcheck disable=SC2086
 t 0 "$longline" train "$recipe" --data text.txt $small --set model.width=64 --set model.ff=256 --from int8.safetensors --out next
 refused 'state of a model with weights int8, and this one has int4' "$longline" generate int4.safetensors --load-state int8.state
@@ -35,7 +35,7 @@ refused 'needs f32, bf16, int8 or int4' "$longline" quantize run/best.safetensor
 refused 'the weights are that; give bf16, int8 or int4' "$longline" quantize run/best.safetensors -o x --weights f32
 refused 'needs --out' "$longline" quantize run/best.safetensors
 refused 'cannot open nothing' "$longline" quantize nothing -o x
-# Damage is named: a scale that is not finite, a tensor of another type, an unknown kind.
+# Errors name the damage: a scale that is not finite, a tensor of another type, an unknown kind.
 damaged() { sed "$1" int4.safetensors >damaged.safetensors; }
 damaged 's/"weights": *"int4"/"weights":"int5"/'
 refused 'weights are "int5"; this program reads f32, bf16, int8 and int4' "$longline" eval damaged.safetensors

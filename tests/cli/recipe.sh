@@ -1,4 +1,4 @@
-# longline recipe: the list can be read back, keys are explained, wrong ones suggested.
+# longline recipe: the list can be read as a recipe, keys are explained, and names like a wrong one are suggested.
 t 0 "$longline" recipe
 for section in model attention position train data; do out "^\[$section\]$"; done
 cp out all.ini

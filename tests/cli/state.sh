@@ -1,4 +1,4 @@
-# Generation that stops and goes on: a state in a file gives the bytes of a run that never stopped.
+# Generation that stops and goes on: with a saved state it gives the same bytes as without a stop.
 small_text
 recipe=$root/recipes/text-bytes.ini
 # shellcheck disable=SC2086
@@ -8,7 +8,7 @@ t 0 run --out exact --set attention.kernel=softmax --set attention.query-multipl
     --set position.decay=none
 sampling='--temperature 0.9 --top-k 40 --seed 5'
 
-# Bytes of the last command's stdout, kept under a name.
+# keep NAME: copies the stdout of the last command.
 keep() { cp out "$1"; }
 joined() { cat "$1" "$2" | cmp - "$3"; }
 sampled() { # MODEL OPTIONS...
@@ -35,7 +35,7 @@ for model in linear exact; do
     keep third
     check "$model: a state that was gone on from and saved again" sh -c 'cat whole third | cmp - longer'
 
-    # A prompt in two parts, the second after a state.
+    # A prompt in two parts, the second after a saved state.
     printf 'line 7 of 0 says' >prompt
     t 0 sampled $model --prompt-file prompt --tokens 50
     keep whole
@@ -72,7 +72,7 @@ keep first
 t 0 sampled linear --load-state cut.state --tokens 30
 keep second
 t 0 sampled linear --prompt 'line 7' --tokens $(($(wc -c <first) + 30))
-check "and nothing is lost between" joined first second out
+check "no byte is lost between" joined first second out
 last="generate reading from a pipe, SIGHUP"
 mkfifo pipe
 "$longline" generate linear/best.safetensors --prompt-file pipe --save-state cut.state >out 2>err &
@@ -114,12 +114,12 @@ silent
 refused "only-read needs --save-state" sampled linear --only-read --prompt a
 refused "needs a prompt" sampled linear --only-read --save-state a.state
 refused "load-sate.*--load-state" sampled linear --load-sate a.state
-check "nothing was left behind" test ! -e a.state
+check "no file is left" test ! -e a.state
 last="generate with files limited to 1 kB"
 cp linear.state old.state
 (ulimit -f 2 && sampled linear --tokens 3 --save-state linear.state >out 2>err </dev/null)
 check "a state that does not fit is a failure" test $? -eq 1
-check "and the old one stays" cmp linear.state old.state
+check "the old file stays" cmp linear.state old.state
 if [ -w /dev/full ]; then
     sampled linear --tokens 3 --save-state full.state >/dev/full 2>err </dev/null
     check "text that cannot be written is a failure" test $? -eq 1

@@ -1,4 +1,4 @@
-# Tables of systems as a user runs them: whole, killed, taken up again, shared out, wrong.
+# Tables of systems: run whole, killed and resumed, shared by processes, and wrong.
 small_text
 cat >base.ini <<'END'
 [model]
@@ -56,14 +56,14 @@ check "the page" grep -q "<h1>Two systems</h1>" tables/systems/table.html
 check "whole numbers are digits alone" sh -c '! grep -q "e+" tables/systems/table.csv'
 cp out whole
 t 0 "$longline" table systems.ini --budget 20steps --seeds 2
-check "what is done is not done again" cmp out whole
+check "finished runs are not repeated" cmp out whole
 not_err "step"
 t 0 "$longline" table systems.ini --budget 20steps --seeds 3 --only permute
 out "^Transformer .* 30.18 +2 "
 out "^PermuteFormer .* 32.49 +3 "
 err "\[1/1\] permute, seed 3"
 
-# Killed in the middle of a run, again and again.
+# The table is killed during a run, several times.
 numbers() { cut -d , -f 1-9,11- "$1" | sed 's/^\(letters.*\),$/\1/'; } # without seconds
 t 0 "$longline" table systems.ini --budget 400steps --seeds 1 --out once
 last="killing a table"
@@ -80,7 +80,7 @@ t 0 "$longline" table systems.ini --budget 400steps --seeds 1 --out killed
 numbers once/table.csv >a
 numbers killed/table.csv >b
 check "killed or not, the same results" cmp a b
-# Asked to stop: what there is is printed.
+# The table is stopped. It prints the results that exist.
 "$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
 pid=$!
 i=0
@@ -99,12 +99,12 @@ for table in "$root"/recipes/tables/*.ini; do
     t 0 "$longline" table "$table" --list
     out "What differs from the paper"
 done
-# Data elsewhere.
+# The data have been moved.
 mv text.txt moved.txt
 t 2 "$longline" table systems.ini --budget 5steps --seeds 1 --out lost
 err "text.txt: No such file"
 silent
-check "and nothing was begun" test ! -e lost
+check "no run was begun" test ! -e lost
 t 0 "$longline" table systems.ini --budget 5steps --seeds 1 --out found --set data.train=moved.txt \
     --set data.valid=moved.txt --set data.test=moved.txt
 mv moved.txt text.txt
@@ -134,7 +134,7 @@ t 0 "$longline" table systems.ini --budget 20steps --seeds 1 --only permute --ou
     --set train.warmup=9
 sed 's/^label = PermuteFormer/&\ntrain.steps = 9/' systems.ini >steps.ini
 refused "steps.ini:[0-9]*: .train.steps=9.: runs of a table" "$longline" table steps.ini --list
-check "what --set says is what is done" sh -c \
+check "the run has the settings of --set" sh -c \
     "grep -q '^eval-every = 7' own/permute-1/recipe.ini && grep -q '^warmup = 9' own/permute-1/recipe.ini"
 sed 's/metric = .*/metric = speed/' systems.ini >bad.ini
 refused "bad.ini:5: metric is" "$longline" table bad.ini

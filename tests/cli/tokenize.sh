@@ -1,4 +1,4 @@
-# Tokenizers that imported models bring: every command reads and writes text with them; text to tokens and back.
+# Tokenizers of imported models: every command reads and writes text with them, and text becomes tokens and back.
 python=/usr/bin/python3
 if ! $python -c 'import numpy' 2>/dev/null; then
     echo "no python3-numpy here (make deps installs it): tokenizers of imported models are not tested"
@@ -14,19 +14,19 @@ if grep -q 'built without PCRE2' err; then
 fi
 out "^import.tokenizer=yes"
 
-# The merges of this one, in their order: t h, th e, Gthe, i n, e-acute, two line ends.
+# The merges of this tokenizer, in order: t h, th e, Gthe, i n, e-acute, two line ends.
 printf 'in the th\303\251\n\n<|endoftext|>x\377' >text.bin
 t 0 "$longline" tokenize gpt2.safetensors text.bin --ids
 check "known tokens: $(cat out)" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
 t 0 "$longline" tokenize gpt2.safetensors text.bin
 out '^258	" the"$' && out '^187	"\\xff"$'
-# any bytes come back
+# any bytes give the same bytes back
 head -c 20000 "$longline" >any.bin
 "$longline" tokenize gpt2.safetensors any.bin --ids >ids && "$longline" tokenize gpt2.safetensors ids --decode >back
 check "any bytes come back" cmp any.bin back
-# by itself, and as the tokenizer.json that means the same
+# alone, and as an equivalent tokenizer.json
 t 0 "$longline" tokenize models/gpt2-text text.bin --ids
-check "the folder says the same" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
+check "the tokenizer's folder gives the same" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
 refused "'x' is no token" sh -c "echo '1 x' | '$longline' tokenize gpt2.safetensors --decode"
 refused "'300' is no token; numbers from 0 to 299 are" sh -c "echo 300 | '$longline' tokenize gpt2.safetensors --decode"
 
@@ -62,13 +62,13 @@ refused "data.format=subwords needs a tokenizer: data.tokenizer, or train.from" 
 refused "data.tokenizer = models has no tokenizer.json" "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt \
     --out other --set data.format=subwords --set data.tokenizer=models
 
-# What goes around a text: BERT's vocab.txt and ESM-2's, where each letter is a token.
+# Tokens around a text: the vocab.txt of BERT, and that of ESM-2, where each letter is a token.
 t 0 "$longline" import models/bert-pairs -o bert.safetensors
 echo "Word word" >line.txt
 t 0 "$longline" tokenize bert.safetensors line.txt --lines
 check "[CLS] and [SEP] go around: $(cat out)" test "$(cat out)" = "2 4 4 3"
 t 0 "$longline" tokenize bert.safetensors line.txt --lines --bare
-check "and can be left out" test "$(cat out)" = "4 4"
+check "it can be left out" test "$(cat out)" = "4 4"
 echo "4 4" | "$longline" tokenize bert.safetensors --decode >back
 check "text is words again" test "$(cat back)" = "word word"
 t 0 "$longline" import models/esm -o esm.safetensors
@@ -76,7 +76,7 @@ echo "MKT<mask>L" >line.txt
 t 0 "$longline" tokenize esm.safetensors line.txt --lines
 check "letters are tokens: $(cat out)" test "$(cat out)" = "0 20 15 11 32 4 2"
 t 0 "$longline" encode esm.safetensors line.txt -o vectors.safetensors
-# A large vocabulary of this kind: what is O(n^2) does not end within the test's time.
+# A large vocabulary of this kind. An algorithm that takes O(n^2) would exceed the time limit.
 mkdir large && (echo "<unk>" && seq 150000) >large/vocab.txt
 echo "1500007" >line.txt
 t 0 "$longline" tokenize large line.txt --ids
@@ -84,7 +84,7 @@ check "the longest ones are found: $(cat out)" test "$(cat out)" = "150000 7"
 t 0 "$longline" import models/gpt2 -o numbers.safetensors
 out "^import.tokenizer=no"
 
-# Folders that are not what they should be.
+# Folders with wrong files.
 cp -r models/gpt2-text bad
 bad() { # what has to be said
     refused "$1" "$longline" import bad -o bad.safetensors

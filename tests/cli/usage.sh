@@ -1,4 +1,4 @@
-# The program without any work: help, versions, wrong words, streams that are full or closed.
+# The program without work: help, versions, wrong words, streams that are full or closed.
 commands="train eval generate score encode classify inspect attend demo report bench recipe table data help version"
 
 t 0 "$longline" help
@@ -77,4 +77,4 @@ last="version >&-"
 "$longline" version >&- 2>err
 check "a closed stdout is a failure" test $? -eq 1
 last="help | head -1"
-check "a reader that goes away ends it quietly" sh -c "{ '$longline' recipe; } 2>err | head -n 1 >out; test ! -s err"
+check "a closed pipe ends it without a message" sh -c "{ '$longline' recipe; } 2>err | head -n 1 >out; test ! -s err"

@@ -1,5 +1,6 @@
-# What version 0.1.0 wrote stays readable: tests/version-0.1 has a run (recipe, metrics, checkpoint, model), the state of a
-# stream, and what that version generated from it. The numbers below are that version's, with the plain kernels.
+# What version 0.1.0 wrote stays readable. tests/version-0.1 has a run (recipe, metrics, checkpoint, model), the state
+# of a stream, and the text that this version generated from it. The numbers below are from that version with the plain
+# kernels.
 old=$root/tests/version-0.1
 awk 'BEGIN {for (i = 0; i < 100; i++) print "line", i, "of", i % 7, "says", (i * i) % 101}' >text.txt
 near() { # NAME VALUE
@@ -13,11 +14,11 @@ near eval.loss 3.503374
 t 0 "$longline" generate "$old/best.safetensors" --load-state "$old/stream.state" --tokens 30 --seed 3 --cpu scalar
 check "a stream goes on with the same bytes" cmp out "$old/continued.bin"
 
-# The recipe that it wrote, with all keys, is a recipe of today, and says the same.
+# The recipe that it wrote, with all keys, can be read today, and means the same.
 t 0 "$longline" train "$old/recipe.ini" --out anew --cpu scalar
 near train.valid_loss "$(tail -n 1 "$old/metrics.csv" | cut -d, -f6)"
 
-# Its run goes on.
+# Its run can be resumed.
 cp -r "$old" run && rm run/stream.state run/continued.bin
 t 0 "$longline" train --resume run --cpu scalar --set train.steps=40
 near train.valid_loss 3.478575

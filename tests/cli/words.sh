@@ -1,4 +1,4 @@
-# A model of words as a user trains it; what it knows of words it brings along.
+# A model of words. Its list of words is in its file.
 small_text
 awk 'BEGIN {for (i = 0; i < 90; i++) print "line", i, "says", i % 9}' >other.txt
 # shellcheck disable=SC2086
@@ -38,14 +38,14 @@ t 0 "$longline" score run/best.safetensors long.txt --whole --per-token
 check "a long text has all its tokens" test "$(tail -n +2 out | wc -l)" -eq $((5 * $(wc -l <long.txt)))
 tail -n +2 out | head -n "$(wc -l <short)" | cut -f 2-4 | paste short - |
     awk '$1 != $4 || $2 != $5 || (NR > 1 && ($3 - $6) ^ 2 > 1e-8) {exit 1} END {exit NR != 500}'
-check "piece by piece is the same as at once" test $? -eq 0
+check "the same piece by piece and at once" test $? -eq 0
 t 0 "$longline" score run/best.safetensors long.txt --whole --length 2500
 out "^long.txt	2499	-"
 mv elsewhere text.txt
 t 0 "$longline" train --resume run --set train.steps=40
 t 0 "$longline" report run
 check "the page has text in words" grep -qE "(line|of|says|[0-9]+) (line|of|says|[0-9]+) (line|of|says|[0-9]+)" run/report.html
-check "and counts words" grep -q "bits per word" run/report.html
+check "it counts words" grep -q "bits per word" run/report.html
 # shellcheck disable=SC2086
 refused "vocab" "$longline" train "$root/recipes/wikitext-words.ini" --data text.txt $small --set data.valid= --out w \
     --set model.vocab=20
@@ -73,6 +73,6 @@ else
     mv elsewhere text.txt
 fi
 
-# A long prompt is told of while its tokens are read.
+# Reading a long prompt reports progress.
 yes 'line 3 of' | head -c 20000000 >long.txt
 told "^tokens read: [0-9]+ of [0-9]+, eta [0-9:]+$" "$longline" generate run/best.safetensors --prompt-file long.txt

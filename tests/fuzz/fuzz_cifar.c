@@ -11,7 +11,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     check(count >= 1 && (size_t)count * LL_CIFAR_RECORD == size);
     uint8_t *pixels = malloc((size_t)count * LL_CIFAR_PIXELS), *labels = malloc((size_t)count);
     check(pixels && labels);
-    ll_cifar_gray(pixels, labels, data, count);
+    ll_cifar_pixels(pixels, 1, labels, data, count);
     for (int64_t i = 0; i < count; i++) check(labels[i] <= 9);
     free(pixels);
     free(labels);

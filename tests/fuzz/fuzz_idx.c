@@ -8,7 +8,8 @@ static void as_images(const uint8_t *data, size_t size) {
         check(images.pixels == NULL);
         return;
     }
-    const size_t pixels = (size_t)images.count * (size_t)images.height * (size_t)images.width;
+    const size_t pixels =
+        (size_t)images.count * (size_t)images.height * (size_t)images.width * (size_t)images.channels;
     check(images.count > 0 && images.width > 0 && images.height > 0);
     check(images.pixels + pixels == data + size);
 }

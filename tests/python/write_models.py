@@ -1,6 +1,6 @@
 """write_models.py FOLDER [large]: models of every family with random weights, each in a folder with its logits.
 
-They are small, but for one of the size of ESM-2 8M, and with "large" one of the size of GPT-2 small.
+They are small, except for one of the size of ESM-2 8M, and with "large" one of the size of GPT-2 small.
 
 FOLDER/NAME has what Hugging Face's library would save; FOLDER/NAME.tokens the tokens, FOLDER/NAME.logp the
 log-probabilities of the reference, one row a token. Needs NumPy alone.
@@ -15,6 +15,7 @@ import numpy as np
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference"))
 import families  # noqa: E402
 import safetensors_file  # noqa: E402
+import vision  # noqa: E402
 
 
 def save(folder, config, tensors, kind, shards):
@@ -61,7 +62,7 @@ ESM2 = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z 
 
 
 def byte_level():
-    """vocab.json and merges.txt as GPT-2 has them: all bytes, and what six merges make; 300 tokens with the last."""
+    """vocab.json and merges.txt in the form of GPT-2: all bytes, the results of six merges, and <|endoftext|> as token 299."""
     seen = [*range(33, 127), *range(0xA1, 0xAD), *range(0xAE, 256)]
     rest = [b for b in range(256) if b not in seen]
     letters = [chr(b) for b in seen] + [chr(256 + i) for i in range(len(rest))]
@@ -93,10 +94,33 @@ def all_models(root):
     write(root, "esm-8m", families.esm(layers=6, width=320, n_head=20, seed=21))  # the size of esm2_t6_8M
 
 
+def write_vit(root, name, *, mean=(0.5,) * 3, std=(0.5,) * 3, files=None, **kind):
+    """A model of images; the tokens are the bytes of FOLDER/NAME.png."""
+    side, channels = kind.get("side", 12), kind.get("channels", 3)
+    image = vision.picture(side, channels)
+    if files is None:
+        files = {"preprocessor_config.json": json.dumps(vision.processor(mean, std, side))}
+    write(root, name, vision.vit(mean=mean, std=std, **kind), tokens=image.reshape(-1), files=files)
+    vision.write_png(os.path.join(root, name + ".png"), image)
+
+
+def all_images(root):
+    write_vit(root, "vit", labels=["cat", "dog, hound", "owl", "fox", "bee"])
+    write_vit(root, "vit-deit", mean=(0.485, 0.456, 0.406), std=(0.229, 0.224, 0.225), seed=32, ff=24)
+    write_vit(root, "vit-gray", channels=1, side=14, patch=7, seed=33, files={})
+
+
 def large_models(root):
-    """The size of GPT-2 small: 124 million parameters."""
+    """The size of GPT-2 small (124 million parameters), and of ViT-B/16 (86 million)."""
+    names = [f"class {i}, number {i}" for i in range(1000)]
+    write_vit(root, "vit-base", layers=12, width=768, n_head=12, side=224, patch=16, classes=1000, ff=3072, seed=34,
+              labels=names)
     write(root, "gpt2-small", families.gpt2(layers=12, width=768, n_head=12, vocab=50257, positions=1024, seed=22))
 
 
 if __name__ == "__main__":
-    (large_models if sys.argv[2:] == ["large"] else all_models)(sys.argv[1])
+    if sys.argv[2:] == ["large"]:
+        large_models(sys.argv[1])
+    else:
+        all_models(sys.argv[1])
+        all_images(sys.argv[1])

@@ -1,11 +1,11 @@
-# The n-th call of the system of each kind fails with each error, or comes back short. Afterwards every file is the old or
-# the new one, whole; a command that failed said why; and the run goes on to the bits of one that met no trouble.
+# Call n of each kind of system call fails with each error, or is incomplete. Afterwards every file is the old or the
+# new one, whole. A command that failed printed why. The run resumes to the same bits as without a failure.
 . "$root/tests/trust/lib"
 make_run
 make_expected
 limit=120
 
-# Runs that were left alike go on alike.
+# Equal folders are resumed only once.
 go_on_once() { # WHAT
     left=$(cat here/run/last.safetensors here/run/best.safetensors here/run/metrics.csv here/run/recipe.ini | md5sum)
     if grep -qs "^$left" gone; then return; fi

@@ -1,6 +1,6 @@
-# Killed before every call that alters a file, and at random moments: what lies there is whole each time, and the end is
-# the same, bit for bit, as without: eight kinds of training, a table, generation with saved states. LL_KILLS: how many
-# kills over the trainings; a fifth as many over tables, and over generation.
+# Killed before every call that alters a file, and at random moments. The files are whole each time, and the run resumes
+# to the same bits: eight kinds of training, a table, generation with saved states. LL_KILLS: the number of kills over
+# all trainings; a fifth as many over tables, and over generation.
 . "$root/tests/trust/lib"
 make_run
 make_expected
@@ -26,7 +26,7 @@ prefixes() { # NAME SAMPLES COMMAND...
 prefixes resume 6 $resume
 prefixes save-state 2 "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state --threads 1
 
-# A new run goes on from its first checkpoint, and begins again where it has none.
+# A new run resumes from its first checkpoint. Without one it begins again.
 anew() { if [ -e here/new/last.safetensors ]; then "$longline" train --resume here/new --threads 1; else
     "$longline" train begun/recipe.ini --out here/new --threads 1; fi; }
 fresh
@@ -46,7 +46,7 @@ verdict "a new run, killed before a call that alters a file"
 # ---- At random moments ----
 kills=${LL_KILLS:-$(if long; then echo 1000; else echo 12; fi)}
 seed=${LL_SEED:-1} drawn=0
-# killed COMMAND...: killed after up to `most` seconds; fails where it ended by itself before.
+# killed COMMAND...: kills it after up to `most` seconds. Fails if the command ended by itself before.
 killed() {
     drawn=$((drawn + 1))
     wait_for=$(awk -v seed="$seed" -v i=$drawn -v most="$most" 'BEGIN {srand(seed * 7919 + i); printf "%.3f", 0.01 + most * rand()}')
@@ -57,7 +57,7 @@ killed() {
     wait $pid 2>/dev/null
     [ $? -eq 137 ]
 }
-# What sets a kind of training apart.
+# The settings of each kind of training.
 options_of() {
     case $1 in
     permuteformer) echo "--set attention.kernel=relu --set position.type=permute" ;;
@@ -72,7 +72,7 @@ options_of() {
 }
 kinds="permuteformer favor softmax spe local carry dropout shards"
 train() { # KIND OUT
-    # Before its first checkpoint there is nothing to go on from.
+    # Before the first checkpoint there is nothing to resume.
     if [ -e "$2/last.safetensors" ]; then echo "$longline train --resume $2 $one"; else
         echo "$longline train $root/recipes/text-bytes.ini --data text.txt $small --set model.width=16 --set train.length=32 \
             --set train.steps=400 --set train.eval-every=40 --set train.checkpoint-every=10 $(options_of "$1") $one --out $2"

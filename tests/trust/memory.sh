@@ -1,6 +1,6 @@
-# The n-th allocation is refused, once or with all that follow: an error in words and exit code 1, or the command did
-# without; files are the old or the new one. Allocations of libraries count, too: a crash or an endless wait inside one is
-# counted as theirs, one of ours fails.
+# Allocation n is refused, once or with all that follow. The command gives an error and exit code 1, or works without
+# it. Files are the old or the new ones. Allocations of libraries count, too: a crash or endless wait within a library
+# is counted as the library's, one in our code fails.
 . "$root/tests/trust/lib"
 make_run
 drawing='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng'
@@ -20,7 +20,7 @@ trial() { # NAME SAMPLES COMMAND...
             code=$?
             trials=$((trials + 1))
             what="$name, allocation $n of $total ($manner)"
-            # SIGABRT at the end of the time makes the shim say where a program hangs.
+            # When the time is over, SIGABRT makes the shim print where the program hangs.
             if [ $code -gt 1 ] && grep -qE "^crash in .*/lib.*($drawing)" err; then
                 theirs=$((theirs + 1))
                 ! long || echo "$what: $(grep '^crash in' err | head -n 1)" >>theirs
@@ -35,7 +35,7 @@ trial() { # NAME SAMPLES COMMAND...
 }
 # shellcheck disable=SC2086
 {
-    # Without any memory fontconfig may never end, which takes the whole time limit.
+    # Without any memory fontconfig may not end, which takes the whole time limit.
     manners=once
     ! long || manners="once all"
     trial train 8 "$longline" train --resume here/run --set train.steps=6 $one

@@ -1,6 +1,6 @@
-# The power fails: the calls that alter files are recorded, and of what POSIX lets a disk hold after any of them, each
-# different folder is looked at (disk_states.c). All its models and checkpoints are the old or a new one, and runs go on from it
-# to the bits of one that met no trouble. Without the calls of fsync the same trial finds broken files.
+# The power fails. The calls that alter files are recorded. After each of them POSIX allows a disk several contents;
+# disk_states.c makes every different folder. All its models and checkpoints are the old or a new one, and runs resume
+# to the same bits. Without the calls of fsync the same trial finds broken files.
 . "$root/tests/trust/lib"
 make_run
 fresh

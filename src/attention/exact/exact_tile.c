@@ -1,13 +1,13 @@
-/* A call of exact attention cut into tiles: sizes, scratch, which keys a query sees, packed rows. Both forward and
- * backward pack their operands into contiguous rows, keys transposed: a few percent of the products' time. */
+/* A call of exact attention in tiles: sizes, scratch, which keys a query sees, packed rows. Forward and backward pack
+ * their operands into contiguous rows, and keys transposed. That takes a few percent of the time of the products. */
 #include "attention/exact/exact_tile.h"
 
 #include <string.h>
 
-/* Of a tile: its weights and the packed rows of both sides fit L2. PAD keeps rows out of step with L1. */
+/* Sizes of a tile. Its weights and the packed rows of both sides fit L2. PAD puts rows into different sets of L1. */
 enum { QUERIES = 128, KEYS = 256, PAD = 16 };
 
-/* Cuts a worker's memory into pieces; without memory it only measures. */
+/* Divides the memory of a worker. Without memory it only counts floats. */
 static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
     const size_t Q = (size_t)x->queries, K = (size_t)x->keys, D = (size_t)x->op->D, E = (size_t)x->op->c.E;
     ll_arena a = {.base = pool};
@@ -59,7 +59,7 @@ int ll_exact_first(const ll_exact_tile *j, int i) {
     return j->x->window && n > 0 ? n : 0;
 }
 int ll_exact_last(const ll_exact_tile *j, int i) {
-    const int64_t end = j->x->op->c.causal ? i + j->past.n + j->x->ahead + 1 : j->x->window ? i + j->x->window : j->s;
+    const int64_t end = j->x->op->c.causal ? i + j->past.n + j->x->offset + 1 : j->x->window ? i + j->x->window : j->s;
     return end < 0 ? 0 : end < j->s ? (int)end : j->s;
 }
 
@@ -77,7 +77,7 @@ ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, in
     if (!x->d.n) return (ll_distance_tile){0};
     for (int i = 0; i < rows; i++) j->sees[i] = ll_exact_seen(j, i0 + i, j0);
     float *sums = j->want_kv ? ll_distances_part(&x->d, j->index, (size_t)(j0 / x->keys)) : NULL;
-    const int64_t first = j0 - i0 - x->ahead;
+    const int64_t first = j0 - i0 - x->offset;
     return (ll_distance_tile){&x->d,   x->k,   j->h, rows, x->op->D, x->op->c.E, first,
                               j->sees, x->lds, j->q, j->g, x->ldd,   x->lde,     j->R,
                               j->W,    sums};
@@ -96,7 +96,7 @@ static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int
     ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
     if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.approximate.window;
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
-    if (op->c.kernel == LL_KERNEL_SOFTMAX) x.ahead = c->query_offset - c->key_offset;
+    if (op->c.kernel == LL_KERNEL_SOFTMAX) x.offset = c->query_offset - c->key_offset;
     x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
     const int most = op->c.causal && x.window ? keys + ll_min(x.window - 1, most_keys) : keys; /* with a state's */
     x.keys = most < 1 ? 1 : ll_min(most, most_keys);
@@ -117,15 +117,15 @@ static void lay_out(ll_exact *x, size_t sequences, int backward, ll_arena *a) {
     if (backward) ll_distances_take_sums(&x->d, x->op, sequences, (size_t)x->key_blocks, a);
 }
 
-/* Where positions in the logits have gradients, each block of keys has its own sums for them. There is memory for those
- * of a batch of whole rows; of packed rows so many sequences as fit there go together. */
+/* Positions in the logits that have gradients have sums for each block of keys. There is memory for the sums of a batch
+ * of whole rows. Of packed rows, as many sequences are computed at a time as fit there. */
 ll_exact ll_exact_prepare(const ll_attention *op, const ll_attention_call *c, int backward) {
     int queries, keys;
     ll_sequence_longest(c, &queries, &keys);
     ll_exact x = exact_of(op, c, queries, keys);
     const int blocks = x.key_blocks > 1 ? x.key_blocks : 1, whole = exact_of(op, c, c->T, c->S).key_blocks;
     x.group = ll_sequence_count(c);
-    if (c->segment && backward && (op->c.position == LL_POSITION_T5 || op->c.position == LL_POSITION_SHAW))
+    if (c->segment && backward && op->logits)
         x.group = ll_min(x.group, c->B * (whole > 1 ? whole : 1) / blocks);
     ll_arena a = {.base = c->scratch};
     lay_out(&x, (size_t)x.group, backward, &a);

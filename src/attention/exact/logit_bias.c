@@ -1,12 +1,11 @@
-/* The two relative positions of exact attention: T5's bias (Raffel et al. 2020) and Shaw's vectors (Shaw et al. 2018).
- */
+/* The positions in the logits of exact attention: T5's bias (Raffel et al. 2020), Shaw's vectors (Shaw et al. 2018). */
 #include "attention/exact/logit_bias.h"
 #include "base/integer.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Steps begin at whole numbers only where those are powers of two, whose log2 is exact. */
+/* The only whole numbers at which steps begin are powers of two, and their log2 is exact. */
 int ll_t5_bucket(int distance, int causal) {
     const int buckets = causal ? LL_T5_BUCKETS : LL_T5_BUCKETS / 2, exact = buckets / 2;
     const int n = distance < 0 ? -distance : distance, side = distance > 0 && !causal ? buckets : 0;
@@ -15,14 +14,23 @@ int ll_t5_bucket(int distance, int causal) {
     return side + (exact + step < buckets ? exact + step : buckets - 1);
 }
 
-ll_status ll_distances_check(const ll_attention_config *c) {
+/* ---- The two kinds ---- */
+
+static ll_status check_kernel(const ll_attention_config *c, const char *name) {
+    if (c->kernel == LL_KERNEL_SOFTMAX) return LL_OK;
+    return ll_fail(LL_EINVAL, "attention: %s adds to logits, and linear kernels have none; use softmax", name);
+}
+
+static ll_status check_t5(const ll_attention_config *c) {
+    const ll_status status = check_kernel(c, "t5");
+    if (!status && !c->encoding.bias) return ll_fail(LL_EINVAL, "attention: t5 needs its biases");
+    return status;
+}
+
+static ll_status check_shaw(const ll_attention_config *c) {
     const ll_position_config *w = &c->encoding;
-    const char *name = c->position == LL_POSITION_T5 ? "t5" : "shaw";
-    if (c->position != LL_POSITION_T5 && c->position != LL_POSITION_SHAW) return LL_OK;
-    if (c->kernel != LL_KERNEL_SOFTMAX)
-        return ll_fail(LL_EINVAL, "attention: %s adds to logits, and linear kernels have none; use softmax", name);
-    if (c->position == LL_POSITION_T5 && !w->bias) return ll_fail(LL_EINVAL, "attention: t5 needs its biases");
-    if (c->position == LL_POSITION_T5) return LL_OK;
+    const ll_status status = check_kernel(c, "shaw");
+    if (status) return status;
     if (w->clip < 1 || w->clip > 255)
         return ll_fail(LL_EINVAL, "attention: shaw clips distances at 1 to 255, got %d", w->clip);
     if (!w->distance_k && !w->distance_v)
@@ -30,11 +38,52 @@ ll_status ll_distances_check(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* No preference for a distance. */
+static void init_zero(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    (void)c, (void)draw;
+    memset(x, 0, ll_parameter_size(p) * sizeof *x);
+}
+
+/* Small compared with queries and values of size 1. */
+static void init_small(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    (void)c;
+    ll_parameter_normal(p, draw, (float)draw->std, x);
+}
+
+static ll_parameter of_shape(ll_parameter p, int rows, int cols) {
+    p.rank = 2, p.lead = 1;
+    p.shape[0] = rows, p.shape[1] = cols;
+    return p;
+}
+
+static int parameters_t5(const ll_attention_config *c, ll_parameter *list) {
+    list[0] = of_shape((ll_parameter){LL_POSITION_PARAMETER(bias), .init = init_zero}, c->H, LL_T5_BUCKETS);
+    return 1;
+}
+
+static int parameters_shaw(const ll_attention_config *c, ll_parameter *list) {
+    const int n = c->encoding.clip * (c->causal ? 1 : 2) + 1;
+    list[0] = of_shape((ll_parameter){LL_POSITION_PARAMETER(distance_k), .init = init_small}, n, c->D);
+    list[1] = of_shape((ll_parameter){LL_POSITION_PARAMETER(distance_v), .init = init_small}, n, c->E);
+    return 2;
+}
+
+/* A product with each vector. */
+static double cost_shaw(const ll_attention_config *c) {
+    const double distances = c->encoding.clip * (c->causal ? 1.0 : 2.0) + 1;
+    return distances * ((c->encoding.distance_k ? c->D : 0) + (c->encoding.distance_v ? c->E : 0));
+}
+
+const ll_logit_kind ll_logits_t5 = {check_t5, parameters_t5, NULL};
+const ll_logit_kind ll_logits_shaw = {check_shaw, parameters_shaw, cost_shaw};
+
+/* ---- Of one call ---- */
+
 void ll_distances_take(ll_distances *d, const ll_attention *op, ll_arena *a) {
     const ll_attention_config *c = &op->c;
-    const int t5 = c->position == LL_POSITION_T5;
+    const int t5 = op->logits == &ll_logits_t5;
     *d = (ll_distances){0};
-    if (!t5 && c->position != LL_POSITION_SHAW) return;
+    if (!op->logits) return;
     d->clip = t5 ? LL_T5_REACH : c->encoding.clip;
     d->n = d->clip + 1 + (c->causal ? 0 : d->clip);
     d->ld = ll_round_up((size_t)d->n, LL_LINE);
@@ -51,7 +100,7 @@ void ll_distances_set(ll_distances *d, const ll_attention *op) {
     const ll_attention_config *c = &op->c;
     const ll_kernels *k = ll_kernel_table();
     const size_t D = (size_t)c->D, E = (size_t)c->E, n = (size_t)d->n;
-    for (int i = 0; i < d->n && c->position == LL_POSITION_T5; i++) {
+    for (int i = 0; i < d->n && d->biased; i++) {
         const int number = ll_t5_bucket(i - d->clip, c->causal);
         for (int h = 0; h < c->H; h++)
             d->row[(size_t)h * d->ld + (size_t)i] = c->encoding.bias[(size_t)h * LL_T5_BUCKETS + (size_t)number];
@@ -166,7 +215,7 @@ void ll_distances_clear(ll_distances *d, size_t sequences) {
     if (d->n) memset(d->sums, 0, d->heads * d->parts * d->size * sizeof *d->sums);
 }
 
-/* Heads share the vectors of shaw, and each has its own biases of t5. */
+/* All heads share the vectors of shaw. Each head has its own biases of t5. */
 void ll_distances_add(const ll_distances *d) {
     for (size_t h = 0; h < d->heads && d->n; h++) {
         double *total = d->total + (d->biased ? h % d->H * d->size : 0);

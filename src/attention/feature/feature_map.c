@@ -1,10 +1,10 @@
-/* Feature maps: what fits together, and the forms of projections and permutations that tiles read. */
+/* Feature maps: their checks, and the forms of projections that tiles read. */
 #include "attention/feature/feature_map.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "attention/position/premap.h"
+#include "attention/position/postmap.h"
 #include "base/memory.h"
 
 /* Features that one row of the projection makes. */
@@ -19,16 +19,12 @@ int ll_is_trigonometric(const ll_attention_config *c) {
            (c->features == LL_FEATURES_TRIGONOMETRIC || c->features == LL_FEATURES_GAUSSIAN);
 }
 
-/* The eps of favor stands beside features of which c has been taken out, that of the exponential kernel beside those
- * that are meant. */
+/* The eps of favor is added to features without the factor e^c, so it does not cancel. That of the exponential kernel
+ * is added to the features themselves. */
 int ll_scale_cancels(const ll_attention_config *c) {
     const int sum = c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0);
     if (c->kernel == LL_KERNEL_EXP) return sum;
     return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN && c->feature_eps == 0 && sum;
-}
-
-static int permuted(const ll_attention_config *c) {
-    return c->position == LL_POSITION_PERMUTE || c->position == LL_POSITION_PERMUTE2D;
 }
 
 float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x) {
@@ -70,43 +66,17 @@ static ll_status check_favor(const ll_attention_config *c) {
     return LL_OK;
 }
 
-static ll_status check_orthogonal(const ll_attention_config *c) {
-    const int m = ll_feature_count(c);
-    if (c->position != LL_POSITION_ORTHOGONAL) return LL_OK;
-    if (m < 2 || m > LL_ORTHOGONAL_MOST)
-        return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d",
-                       LL_ORTHOGONAL_MOST, m);
-    if (!c->encoding.theta || !c->encoding.basis)
-        return ll_fail(LL_EINVAL, "attention: orthogonal needs its angles and their basis");
-    if (c->den == LL_DEN_EPS_PHI)
-        return ll_fail(LL_EINVAL, "attention: orthogonal has no divisor with the query's features; use another one");
-    if (c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX && c->feature_eps > 0 &&
-        !ll_scale_cancels(c))
-        return ll_fail(LL_EINVAL, "attention: orthogonal would turn the eps of features under a running maximum; use "
-                                  "eps 0");
-    return LL_OK;
-}
-
-ll_status ll_feature_map_check(const ll_attention_config *c) {
+ll_status ll_feature_map_check(const ll_attention_config *c, const ll_postmap_kind *stage) {
     if (c->M && !c->projection) return ll_fail(LL_EINVAL, "attention: %d features but no projection given", c->M);
-    if (permuted(c) && !c->permutation)
-        return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
-    if (c->permutation && !permuted(c))
+    if (c->permutation && !(stage && stage->axes))
         return ll_fail(LL_EINVAL, "attention: a permutation is given but position is not permute");
-    if (c->position == LL_POSITION_PERMUTE2D) {
-        if (c->causal) return ll_fail(LL_EINVAL, "attention: permute2d is for whole images, not causal attention");
-        if (ll_feature_count(c) % 2)
-            return ll_fail(LL_EINVAL, "attention: permute2d halves the features, %d is odd", ll_feature_count(c));
-        if (c->width < 1 || c->height < 1 || c->before < 0)
-            return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
-    }
-    const ll_status status = check_orthogonal(c);
+    const ll_status status = stage && stage->check ? stage->check(c) : LL_OK;
     return status ? status : check_favor(c);
 }
 
 /* ---- Created ---- */
 
-/* Which scaling of softmax features is exact, and which has to be the released one. */
+/* Decides how softmax features are scaled: exactly, or as a released rule says. */
 static void choose_scaling(ll_feature_map *map) {
     const ll_attention_config *c = &map->c;
     map->phi[LL_QUERY] = map->phi[LL_KEY] = LL_PHI_PLAIN;
@@ -140,10 +110,9 @@ void ll_feature_map_project(ll_feature_map *map, const float *projection) {
 
 static ll_status build(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, D = (size_t)map->c.D, m = (size_t)map->features;
-    ll_status status = permuted(&map->c) ? ll_permute_create(map) : LL_OK;
-    if (!status && map->c.position == LL_POSITION_ORTHOGONAL) status = ll_orthogonal_create(map);
+    const ll_status status = map->stage ? map->stage->create(map) : LL_OK;
     if (status || !map->c.M) return status;
-    map->permute.own_weight = map->permute.reorder; /* the projection's rows are put in cycle order instead */
+    map->permute.own_weight = map->permute.reorder; /* instead, rows of the projection are in cycle order */
     map->permute.reorder = 0;
     const size_t copies = map->permute.own_weight ? H : 1;
     map->weight = ll_alloc(copies * D * (size_t)map->ld, sizeof(float));
@@ -154,12 +123,15 @@ static ll_status build(ll_feature_map *map) {
     return LL_OK;
 }
 
-ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config *c) {
+ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config *c, const ll_map *f,
+                                const ll_postmap_kind *stage) {
     ll_feature_map *map = ll_alloc(1, sizeof *map);
     if (!map) return LL_ENOMEM;
     map->c = *c;
+    map->f = f;
+    map->stage = stage;
     map->features = ll_feature_count(c);
-    map->ld = (map->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
+    map->ld = (map->features + 15) / 16 * 16 + 16; /* so that rows are in different sets of L1 */
     choose_scaling(map);
     const ll_status status = build(map);
     if (status) {
@@ -170,8 +142,9 @@ ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config 
     return LL_OK;
 }
 
-ll_status ll_feature_map_rotate(ll_feature_map *map) {
-    return ll_theta_create(&map->angles, map->c.encoding.theta, map->features);
+ll_status ll_feature_map_add_stage(ll_feature_map *map, const ll_postmap_kind *stage) {
+    map->stage = stage;
+    return stage->create(map);
 }
 
 void ll_feature_map_share_scale(ll_feature_map *map) {
@@ -180,14 +153,15 @@ void ll_feature_map_share_scale(ll_feature_map *map) {
 }
 
 double ll_feature_map_cost(const ll_feature_map *map) {
-    const double m = map->features, projected = (double)map->c.M * map->c.D;
-    const double rotated = map->c.position == LL_POSITION_ORTHOGONAL ? m * m + 2 * m : map->angles ? 2 * m : 0;
-    return projected + rotated;
+    const double projected = (double)map->c.M * map->c.D;
+    return projected + (map->stage && map->stage->cost ? map->stage->cost(map) : 0);
 }
 
 void ll_feature_map_free(ll_feature_map *map) {
     if (!map) return;
-    ll_permute_free(&map->permute);
+    ll_free(map->permute.order);
+    ll_free(map->permute.cycle);
+    ll_free(map->permute.count);
     ll_free(map->angles);
     ll_free(map->basis_t);
     ll_free(map->weight);

@@ -1,9 +1,9 @@
-/* The feature map of an operator: from queries and keys of a head to features, with what the map needs of its own. It
- * has the random projection, the permutation or rotation of positions after the map, and the rule by which softmax
- * features are scaled. features.h applies it to tiles. */
+/* The feature map of an operator, from queries and keys of a head to features. It has the random projection, the
+ * position after the map, and the rule by which softmax features are scaled. features.h applies it to tiles. */
 #ifndef LL_FEATURE_MAP_H
 #define LL_FEATURE_MAP_H
 
+#include "attention/feature/maps.h"
 #include "attention/sequence/sequence.h"
 #include "kernel/kernel.h"
 
@@ -14,6 +14,8 @@ enum {
                      * powers of two is exact, so nothing depends on what c will become */
     LL_PHI_FIXED    /* c as a released rule says; root and eps are in the features */
 };
+
+typedef struct ll_postmap_kind ll_postmap_kind; /* position/postmap.h */
 
 enum { LL_NO_EXPONENT = -(1 << 29) }; /* of an empty state: below every exponent */
 enum { LL_TILE_MOST = 256 };          /* tokens of a tile at most */
@@ -29,18 +31,19 @@ typedef struct {
 } ll_permute;
 
 typedef struct {
-    ll_attention_config c; /* D is the width of what comes in; its arrays are the caller's and outlive the map */
+    ll_attention_config c; /* D is the width of the inputs; the arrays are the caller's and outlive the map */
     int features;          /* M or 2 M, or D where M = 0 */
     int ld;                /* features and padding: the distance of feature rows in scratch */
     int phi[2];            /* LL_PHI_..., of queries and keys */
     float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
-    int scale_cancels;     /* numerator and denominator carry every common factor of the features */
+    int scale_cancels;     /* a common factor of all features cancels in numerator and denominator */
+    const ll_map *f;              /* of the kernel; NULL: favor */
+    const ll_postmap_kind *stage; /* a position after the map, or NULL */
     ll_permute permute;
     float *weight;         /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed; or NULL */
     float *weight_t;       /* (H or 1, features, D): the same, not transposed */
     unsigned char *sine;   /* (H or 1, features): which trigonometric features are sines; or NULL */
-    double *angles;        /* (features/2; orthogonal: H of those) angles a token by which features are rotated after
-                            * the map; or NULL */
+    double *angles;        /* (features/2; orthogonal: H of those) angles a token by which features are rotated */
     const float *basis;    /* orthogonal: (H, features, features), the caller's; or NULL */
     float *basis_t;        /* (H, features, ld): its transpose */
 } ll_feature_map;
@@ -49,45 +52,28 @@ typedef struct {
 int ll_feature_count(const ll_attention_config *c);
 /* favor with features e^(n - c) [cos u, sin u], or without the exponential. */
 int ll_is_trigonometric(const ll_attention_config *c);
-/* Do numerator and denominator carry every common factor of the features? */
+/* Does a common factor of all features cancel in numerator and denominator? */
 int ll_scale_cancels(const ll_attention_config *c);
 /* |input_scale x|^2 / 2 */
 float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x);
-/* LL_EINVAL with the reason where projection, stabiliser, permutation and rotation do not fit together. */
-LL_MUST_USE ll_status ll_feature_map_check(const ll_attention_config *c);
+/* LL_EINVAL with the reason where projection, stabiliser and stage (or NULL) do not fit together. */
+LL_MUST_USE ll_status ll_feature_map_check(const ll_attention_config *c, const ll_postmap_kind *stage);
 
-/* Keeps c's arrays. angles: give the default ones of rope-linear, or c->encoding.theta. */
-LL_MUST_USE ll_status ll_feature_map_create(ll_feature_map **map, const ll_attention_config *c);
+/* Keeps c's arrays. f: the kernel's, NULL for favor; stage: a position after the map, or NULL. */
+LL_MUST_USE ll_status ll_feature_map_create(ll_feature_map **map, const ll_attention_config *c, const ll_map *f,
+                                            const ll_postmap_kind *stage);
 /* Multiply-adds of the features of one query or key of one head. */
 double ll_feature_map_cost(const ll_feature_map *map);
 void ll_feature_map_free(ll_feature_map *map);
-/* Rotates features after the map by c->encoding.theta, or by the default angles: rope-linear. */
-LL_MUST_USE ll_status ll_feature_map_rotate(ll_feature_map *map);
+/* Gives a map that has no stage this one, which does not permute. */
+LL_MUST_USE ll_status ll_feature_map_add_stage(ll_feature_map *map, const ll_postmap_kind *stage);
 /* From now on the operator's sums are divided by those of another operator with the same keys: a factor that their
  * features have in common cancels, although neither divides by itself. */
 void ll_feature_map_share_scale(ll_feature_map *map);
-/* Takes another projection (M, D) into use. It is not kept. */
+/* Replaces the projection (M, D), which is copied. */
 void ll_feature_map_project(ll_feature_map *map, const float *projection);
 
-/* position/permute.c. Fills map->permute from a permutation (H, features) or, for two axes, (H, features/2). */
-LL_MUST_USE ll_status ll_permute_create(ll_feature_map *map);
-void ll_permute_free(ll_permute *p);
-/* Positions of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
+/* position/permute.c. Positions of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
 void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y);
-/* out = P^position f(in), or with `back` the inverse of P; f as `epilogue` says, NULL: the identity. */
-void ll_permute_apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x,
-                      const int64_t *y, int back, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out,
-                      size_t ldo);
-
-/* position/rope.c. Rotates the pairs of C feature rows of a head by their position, or back; in place allowed. */
-void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position,
-                        const float *in, size_t ldi, float *out, size_t ldo);
-
-/* position/orthogonal.c. Angles and basis of the map's config; then features (C, ld) in that basis, or gradients back
- * from it. */
-enum { LL_ORTHOGONAL_MOST = 2048 };
-LL_MUST_USE ll_status ll_orthogonal_create(ll_feature_map *map);
-void ll_orthogonal_apply(const ll_feature_map *map, const ll_kernels *k, int head, int back, int C, const float *in,
-                         float *out);
 
 #endif

@@ -1,15 +1,15 @@
-/* Feature maps of a tile of queries or keys: projection, map, permutation, and the way back.
+/* The feature map of a tile of queries or keys: projection, map, and the stage after it; and their gradients.
  *
  *   f(u) + eps              generalized attention, f from maps.c
  *   e^(u - n - c) [+ eps]   favor, u = W x, n = |x|^2 / 2; hyperbolic features are those of [W; -W]
  *   e^(n - c) [cos u, sin u]                      trigonometric.c
  *
- * with x the query or key times input_scale, and u = x where there is no projection. */
+ * x is the query or key times input_scale. Without a projection, u = x. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/feature/features.h"
-#include "attention/feature/maps.h"
+#include "attention/position/postmap.h"
 
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
 
@@ -17,7 +17,7 @@ static const float *head_weight(const ll_feature_map *map, const float *weight, 
     return map->permute.own_weight ? weight + (size_t)head * rows * ld : weight;
 }
 
-/* u (C, features) before the permutation: into `out`, or where nothing has to be done the input itself. */
+/* u (C, features) before the stage. It is written to `out`, or is the input itself if that needs no change. */
 static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     const ll_feature_map *map = t->map;
     const int D = map->c.D, m = map->features;
@@ -38,8 +38,8 @@ static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     return out;
 }
 
-/* Features e^u + eps of the exponential kernel where only their ratios count: phi stands for phi 2^e, e the
- * integer returned, and neither part can overflow. */
+/* Features e^u + eps of the exponential kernel if only their ratios count. The features are phi 2^e with the integer e
+ * that is returned, so that neither part can overflow. */
 static int exponential(const ll_kernels *k, int m, float eps, const float *u, float *phi) {
     int e = k->exp2_rows((size_t)m, 0, u, phi);
     if (eps <= 0) return e;
@@ -77,18 +77,22 @@ static void favor(const ll_feature_tile *t, const float *u, size_t ld, float *ph
     }
 }
 
-/* Softmax features in units of powers of two, none of a released rule's parts to add. */
+/* Are these softmax features in units of powers of two, to which no eps is added? */
 static int running_favor(const ll_feature_map *map, int side) {
     return map->c.kernel == LL_KERNEL_FAVOR && map->phi[side] == LL_PHI_RUNNING && !ll_is_trigonometric(&map->c);
 }
 
-static void permute(const ll_feature_tile *t, int back, const ll_epilogue *epilogue, const float *in, size_t ldi,
-                    float *out, size_t ldo) {
-    ll_permute_apply(t->map, t->k, t->head, t->C, t->x, t->y, back, epilogue, in, ldi, out, ldo);
+/* The stage after the map, and its inverse. */
+static void move(const ll_feature_tile *t, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out) {
+    t->map->stage->forward(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, ldi, out, (size_t)t->map->ld);
 }
 
-/* The same features taken on their way through the permutation. */
-static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
+static void move_back(const ll_feature_tile *t, const ll_epilogue *epilogue, float *in, float *out, size_t ldo) {
+    t->map->stage->back(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, (size_t)t->map->ld, out, ldo);
+}
+
+/* The same features, which the stage computes while it moves them. */
+static void favor_fused(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
     const ll_feature_map *map = t->map;
     const size_t m = (size_t)map->features;
     float n[LL_TILE_MOST];
@@ -98,37 +102,37 @@ static void favor_permuted(const ll_feature_tile *t, const float *u, size_t ld, 
         if (top) top[i] = t->k->max(m, u + (size_t)i * ld) - (map->c.max_of_u ? 0 : n[i]);
     }
     const ll_epilogue exp = {.kind = LL_EPILOGUE_EXP, .shift = n, .exponent = exponent};
-    permute(t, 0, &exp, u, ld, phi, (size_t)map->ld);
+    move(t, &exp, u, ld, phi);
 }
 
 /* f(u) + eps for the rows of a tile. */
 static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent) {
     const ll_feature_map *map = t->map;
-    const ll_map *f = ll_map_of(map->c.kernel);
     for (int i = 0; i < t->C; i++, u += ld, phi += map->ld) {
         exponent[i] = 0;
         if (running_exp(map)) {
             exponent[i] = exponential(t->k, map->features, map->c.feature_eps, u, phi);
         } else {
-            f->forward(t->k, (size_t)map->features, map->c.feature_eps, u, phi);
+            map->f->forward(t->k, (size_t)map->features, map->c.feature_eps, u, phi);
         }
     }
 }
 
 void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
     const ll_feature_map *map = t->map;
-    const int permuted = map->permute.axes > 0;
-    float *mapped = permuted || map->basis ? t->work : phi;
+    const ll_postmap_kind *stage = map->stage;
+    const int fuses = stage && stage->fuses, apart = stage && !stage->in_place;
+    float *mapped = apart ? t->work : phi;
     size_t ld;
-    const float *u = project(t, map->c.kernel != LL_KERNEL_RELU ? mapped : map->basis ? phi : t->work, &ld);
-    if (permuted && map->c.kernel == LL_KERNEL_RELU) {
+    const float *u = project(t, map->c.kernel != LL_KERNEL_RELU ? mapped : apart && !fuses ? phi : t->work, &ld);
+    if (fuses && map->c.kernel == LL_KERNEL_RELU) {
         const ll_epilogue relu = {.kind = LL_EPILOGUE_RELU, .eps = map->c.feature_eps};
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
-        permute(t, 0, &relu, u, ld, phi, (size_t)map->ld);
+        move(t, &relu, u, ld, phi);
         return;
     }
-    if (permuted && running_favor(map, t->side)) {
-        favor_permuted(t, u, ld, phi, exponent, top);
+    if (fuses && running_favor(map, t->side)) {
+        favor_fused(t, u, ld, phi, exponent, top);
         return;
     }
     if (map->c.kernel != LL_KERNEL_FAVOR) {
@@ -138,15 +142,12 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     } else {
         favor(t, u, ld, mapped, exponent, top);
     }
-    if (permuted)
-        permute(t, 0, NULL, mapped, (size_t)map->ld, phi, (size_t)map->ld);
-    if (map->basis) ll_orthogonal_apply(map, t->k, t->head, 0, t->C, mapped, phi);
-    if (map->angles) ll_rotate_features(map, t->head, 0, t->C, t->x, phi, (size_t)map->ld, phi, (size_t)map->ld);
+    if (stage) move(t, NULL, mapped, (size_t)map->ld, phi);
 }
 
-/* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
- * f = phi - eps/sqrt(M) the exponential part: dE = dphi f, and where the maximum is differentiated
- * its place gets -sum(dE). */
+/* dphi becomes the gradient at the exponents. Returns their sum, without the part that the stabiliser cancels. With the
+ * exponential part f = phi - eps/sqrt(M), dE = dphi f. If the maximum is differentiated, -sum(dE) is added at the
+ * maximum. */
 static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi, double *dtop) {
     const ll_feature_map *map = t->map;
     const int m = map->features, fixed = map->phi[t->side] == LL_PHI_FIXED;
@@ -172,8 +173,8 @@ static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi,
     return map->c.max_of_u ? total : 0;
 }
 
-/* From the gradient at f(u), rows l apart, to that at u; u is made again, for most maps cannot be undone. Where `to`
- * is not du itself its rows are lt apart. buffer: (C, ld), free. */
+/* From the gradient at f(u), with rows l apart, to that at u. u is computed again, because most maps have no inverse.
+ * If `to` is not du itself, its rows are lt apart. buffer: (C, ld), scratch. */
 static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t l, float *to, size_t lt, float *sum,
                      double *dtop) {
     const ll_feature_map *map = t->map;
@@ -184,7 +185,6 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
         ll_trigonometric_back(t, u, ldu, du, l, sum, dtop);
         return;
     }
-    const ll_map *f = ll_map_of(map->c.kernel);
     for (int i = 0; i < t->C; i++, u += ldu) {
         const float *d = row(du, i, l);
         if (running_exp(map)) { /* e^u in the units that the features have */
@@ -193,12 +193,12 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
             const float unit = map->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
             for (size_t a = 0; a < m; a++) out[a] = d[a] * power[a] * unit;
         } else {
-            f->back(t->k, m, u, d, row(to, i, lt));
+            map->f->back(t->k, m, u, d, row(to, i, lt));
         }
     }
 }
 
-/* dx = input_scale du, into the caller's order of features. */
+/* dx = input_scale du, in the caller's order of features. */
 static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, size_t dtoken) {
     const ll_feature_map *map = t->map;
     const int m = map->features;
@@ -209,20 +209,25 @@ static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, s
                 map->c.input_scale * du[(size_t)i * (size_t)map->ld + (size_t)a];
 }
 
-/* dphi becomes the gradient at the features as the map made them. Returns those, where the map's way back needs them:
- * recovered from moved ones, or made again. */
+static void copy_rows(const ll_feature_tile *t, float *to, const float *from) {
+    const size_t ld = (size_t)t->map->ld;
+    for (int i = 0; i < t->C; i++) memcpy(row(to, i, ld), from + (size_t)i * ld, (size_t)t->map->features * sizeof *to);
+}
+
+/* The first step of backward if the stage does not fuse: dphi becomes the gradient at the features before the stage.
+ * With `exponents`, returns these features: moved back, or computed again. */
 static const float *unmove(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
     const ll_feature_map *map = t->map;
     const size_t ld = (size_t)map->ld;
     int exponent[LL_TILE_MOST];
-    ll_rotate_features(map, t->head, 1, t->C, t->x, dphi, ld, dphi, ld);
-    if (map->basis) {
-        ll_orthogonal_apply(map, t->k, t->head, 1, t->C, dphi, t->work);
-        for (int i = 0; i < t->C; i++)
-            memcpy(row(dphi, i, ld), row(t->work, i, ld), (size_t)map->features * sizeof *dphi);
-        if (exponents) favor(t, project(t, t->work, &(size_t){0}), ld, t->work, exponent, NULL);
+    const int in_place = map->stage->in_place;
+    move_back(t, NULL, dphi, in_place ? dphi : t->work, ld);
+    if (!in_place) copy_rows(t, dphi, t->work);
+    if (exponents && in_place) {
+        copy_rows(t, t->work, phi);
+        move_back(t, NULL, t->work, t->work, ld);
     } else if (exponents) {
-        ll_rotate_features(map, t->head, 1, t->C, t->x, phi, ld, t->work, ld);
+        favor(t, project(t, t->work, &(size_t){0}), ld, t->work, exponent, NULL);
     }
     return t->work;
 }
@@ -233,29 +238,28 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const int exponents = favor && !ll_is_trigonometric(&map->c); /* their gradient needs the features alone */
     const size_t ld = (size_t)map->ld;
     const int direct = !map->weight && !map->permute.reorder && map->c.input_scale == 1;
-    /* What the way back of the map takes from the features, it takes on the way through the permutation. relu takes its
-     * sign from them, so that queries and keys need not be read, or projected, again. */
-    const int permuted = map->permute.axes > 0, masks = map->c.kernel == LL_KERNEL_RELU && !map->angles;
-    const int times = permuted && running_favor(map, t->side);
+    /* A stage that fuses also multiplies by the derivative of the map, where the features give it. relu takes its sign
+     * from the features, so queries and keys are not read, or projected, again. */
+    const int fuses = map->stage && map->stage->fuses, undone = map->stage && !fuses;
+    const int masks = map->c.kernel == LL_KERNEL_RELU && !undone, times = fuses && running_favor(map, t->side);
     const ll_epilogue epilogue = {
         .kind = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};
     float sum[LL_TILE_MOST];
-    if (map->angles)
-        phi = unmove(t, phi, dphi, exponents); /* maps are differentiated where they were, before they were moved */
+    if (undone) phi = unmove(t, phi, dphi, exponents);
     for (int i = 0; i < t->C && exponents; i++)
         sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)
                        : favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);
     float *du = dphi;
-    if (permuted) {
+    if (fuses) {
         du = direct ? dx : t->work;
-        permute(t, 1, masks || times ? &epilogue : NULL, dphi, ld, du, direct ? dtoken : ld);
+        move_back(t, masks || times ? &epilogue : NULL, dphi, du, direct ? dtoken : ld);
     } else if (masks) {
         du = direct ? dx : dphi;
         for (int i = 0; i < t->C; i++)
             t->k->relu_back((size_t)m, map->c.feature_eps, phi + (size_t)i * ld, row(dphi, i, ld),
                             row(du, i, direct ? dtoken : ld));
     }
-    if (!exponents && !masks) /* the rows of dphi are free again once du has left them */
+    if (!exponents && !masks) /* rows of dphi are free after du has been written elsewhere */
         map_back(t, du == dphi ? t->work : dphi, du, du == dx ? dtoken : ld, direct ? dx : du, direct ? dtoken : ld,
                  sum, dtop);
     if (direct) return;

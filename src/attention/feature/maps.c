@@ -1,7 +1,7 @@
-/* One row a map: its name, itself, its derivative. Those of the Performer paper (Choromanski et al. 2021, appendix
- * D.2), elu + 1 (Katharopoulos et al. 2020) and the square, whose weights are a degree-2 polynomial kernel.
+/* The elementwise maps and their derivatives: those of the Performer paper (Choromanski et al. 2021, appendix D.2), elu
+ * + 1 (Katharopoulos et al. 2020), and the square, which is of no paper. Rows of the table of kernels name them.
  *
- * What has no vector function in the kernel table goes through the C library, one number at a time. */
+ * What has no vector function in the kernel table is computed by the C library, one number at a time. */
 #include "attention/feature/maps.h"
 
 #include <math.h>
@@ -107,20 +107,16 @@ static void identity_back(const ll_kernels *k, size_t n, const float *u, const f
     if (du != dphi) memcpy(du, dphi, n * sizeof *du);
 }
 
-static const ll_map maps[] = {
-    [LL_KERNEL_RELU] = {"relu", 0, 1e-3, relu, relu_back},
-    [LL_KERNEL_ELU1] = {"elu1", 0, 0, elu1, elu1_back},
-    [LL_KERNEL_EXP] = {"exp", 0, 0, exponential, exponential_back},
-    [LL_KERNEL_SIGMOID] = {"sigmoid", 0, 0, sigmoid, sigmoid_back},
-    [LL_KERNEL_ABS] = {"abs", 0, 1e-3, magnitude, magnitude_back},
-    [LL_KERNEL_GELU] = {"gelu", 1, 1e-3, gelu, gelu_back},
-    [LL_KERNEL_COS] = {"cos", 1, 1e-3, cosine, cosine_back},
-    [LL_KERNEL_TANH] = {"tanh", 1, 1e-3, hyperbolic_tangent, hyperbolic_tangent_back},
-    [LL_KERNEL_IDENTITY] = {"identity", 1, 1e-3, identity, identity_back},
-    [LL_KERNEL_GLA] = {"gla", 1, 0, identity, identity_back},
-    [LL_KERNEL_SQUARE] = {"square", 0, 1e-3, square, square_back},
-};
+#define LL_MAP(name, ...) const ll_map ll_map_##name = {__VA_ARGS__}
 
-const ll_map *ll_map_of(ll_kernel kernel) {
-    return (size_t)kernel < sizeof maps / sizeof *maps && maps[kernel].name ? &maps[kernel] : NULL;
-}
+LL_MAP(relu, 0, 1e-3, 1, relu, relu_back);
+LL_MAP(elu1, 0, 0, 0, elu1, elu1_back);
+LL_MAP(exp, 0, 0, 0, exponential, exponential_back);
+LL_MAP(sigmoid, 0, 0, 0, sigmoid, sigmoid_back);
+LL_MAP(abs, 0, 1e-3, 1, magnitude, magnitude_back);
+LL_MAP(gelu, 1, 1e-3, 1, gelu, gelu_back);
+LL_MAP(cos, 1, 1e-3, 1, cosine, cosine_back);
+LL_MAP(tanh, 1, 1e-3, 1, hyperbolic_tangent, hyperbolic_tangent_back);
+LL_MAP(identity, 1, 1e-3, 1, identity, identity_back);
+LL_MAP(gla, 1, 0, 1, identity, identity_back);
+LL_MAP(square, 0, 1e-3, 1, square, square_back);

@@ -5,17 +5,14 @@
 #include "kernel/kernel.h"
 #include "longline.h"
 
-typedef struct {
-    const char *name; /* in recipes and cases */
+typedef struct ll_map {
     int sign;         /* f may be negative */
     double eps;       /* what models add to the features */
+    int flat_or_zero; /* f or its slope is 0 at 0 */
     /* phi = f(u) + eps; in place allowed. */
     void (*forward)(const ll_kernels *k, size_t n, float eps, const float *u, float *phi);
     /* du = dphi f'(u); in place on dphi allowed. */
     void (*back)(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du);
 } ll_map;
-
-/* The map of a kernel; NULL for softmax and favor. */
-const ll_map *ll_map_of(ll_kernel kernel);
 
 #endif

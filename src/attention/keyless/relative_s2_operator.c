@@ -1,8 +1,9 @@
-/* The operator of relative-s2: heads with keys are an operator of their own, those without a feature map. */
+/* The operator of relative-s2. Heads with keys are an operator of their own. Heads without keys have a feature map. */
 #include <string.h>
 
 #include "attention/attention_stream.h"
 #include "attention/keyless/relative_s2.h"
+#include "attention/parameter.h"
 #include "attention/table.h"
 #include "base/memory.h"
 
@@ -29,6 +30,22 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* Vectors of 0, so that all distances are alike at first. Kernels whose features are flat or 0 there would never learn;
+ * they start as other weights do. */
+static void init(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    const ll_map *map = ll_map_of(c->kernel);
+    if (map && map->flat_or_zero)
+        ll_parameter_normal(p, draw, (float)draw->std, x);
+    else
+        memset(x, 0, ll_parameter_size(p) * sizeof *x);
+}
+
+static int parameters(const ll_attention_config *c, ll_parameter *list) {
+    list[0] = (ll_parameter){LL_POSITION_PARAMETER(rpe), .rank = 2, .lead = 1, .shape = {c->encoding.clip + 1, c->D},
+                             .init = init};
+    return 1;
+}
+
 static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_attention_config c = *engine;
     ll_relative_s2 *own = op->own = ll_alloc(1, sizeof *own);
@@ -39,12 +56,12 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     if (status) return status;
     c.H = c.E = 1;
     c.causal = 0;
-    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact */
+    if (ll_scale_cancels(&c)) { /* every stabiliser is exact then */
         c.query_max = LL_MAX_TOKEN;
         c.max_of_u = c.max_gradient = 0;
     }
-    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
-    return ll_feature_map_create(&own->map, &c);
+    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* there are no other keys than the vectors */
+    return ll_feature_map_create(&own->map, &c, ll_map_of(c.kernel), NULL);
 }
 
 static void destroy(ll_attention *op) {
@@ -78,8 +95,8 @@ static void state_clear(const ll_attention *op, float *all) {
     if (ll_s2_has_keys(op)) ll_attention_state_clear(ll_s2_parts(op)->keyed, all);
 }
 
-/* Of heads with keys; of those without, the features of a query and its products with the vectors, and the values that
- * are closer than clip, besides the sum of the others. */
+/* The cost of heads with keys. Heads without keys cost the features of a query, its products with the vectors, the
+ * values closer than clip, and the sum of the others. */
 static ll_cost cost(const ll_attention *op, double keys) {
     const ll_attention_config *c = &op->c;
     const ll_feature_map *map = ll_s2_parts(op)->map;
@@ -93,15 +110,17 @@ static ll_cost cost(const ll_attention *op, double keys) {
 }
 
 static ll_status can_stream(const ll_attention *op) {
-    /* Without keys there is nothing that a maximum could be over. */
+    /* Without keys no maximum needs later tokens. */
     return ll_s2_has_keys(op) ? ll_attention_can_stream(ll_s2_parts(op)->keyed) : LL_OK;
 }
 
 const ll_operator ll_operator_relative_s2 = {
     .name = "relative-s2",
+    .keyless = 1,
     .reads = 2,
     .packs = 1,
     .check = check,
+    .parameters = parameters,
     .create = create,
     .free = destroy,
     .project = project,

@@ -1,16 +1,34 @@
 /* The ablation of PermuteFormer's permutation: a random orthogonal matrix P in its place (Chen 2021, "w/o Property 3").
- * P^i phi keeps inner products and knows distances, but has both signs, so that weights are no longer positive.
+ * P^i phi keeps inner products, and products depend on the distance. But features have both signs, so weights may be
+ * negative.
  *
- * An orthogonal matrix is, in a basis of its own, turns of planes by angles (and, where the number of features is odd,
- * one axis that stays): P = B^T R B. So P^i = B^T R(i) B with R(i) turns by i times the angles, and of <P^i a, P^j b> =
- * <R(i) B a, R(j) B b> the outer B^T cancels: features change their basis, which is one m x m product a token, and are
- * turned. No power of P is ever made. */
+ * In some basis B an orthogonal matrix rotates planes by angles (if the number of features is odd, one axis stays): P =
+ * B^T R B. So P^i = B^T R(i) B, where R(i) rotates by i times the angles. In <P^i a, P^j b> = <R(i) B a, R(j) B b> the
+ * outer B^T cancels. So features change their basis, which is one m x m product a token, and are rotated. No power of P
+ * is computed. */
 #include <string.h>
 
-#include "attention/feature/feature_map.h"
+#include "attention/position/postmap.h"
 #include "base/memory.h"
 
-ll_status ll_orthogonal_create(ll_feature_map *map) {
+enum { MOST = 2048 };
+
+static ll_status check(const ll_attention_config *c) {
+    const int m = ll_feature_count(c);
+    if (m < 2 || m > MOST)
+        return ll_fail(LL_EINVAL, "attention: orthogonal turns 2 to %d features by a whole matrix, not %d", MOST, m);
+    if (!c->encoding.theta || !c->encoding.basis)
+        return ll_fail(LL_EINVAL, "attention: orthogonal needs its angles and their basis");
+    if (c->den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL, "attention: orthogonal has no divisor with the query's features; use another one");
+    if (c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX && c->feature_eps > 0 &&
+        !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL, "attention: orthogonal would turn the eps of features under a running maximum; use "
+                                  "eps 0");
+    return LL_OK;
+}
+
+static ll_status create(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, m = (size_t)map->features, ld = (size_t)map->ld, pairs = m / 2;
     map->basis = map->c.encoding.basis;
     map->basis_t = ll_alloc(H * m * ld, sizeof *map->basis_t);
@@ -22,9 +40,28 @@ ll_status ll_orthogonal_create(ll_feature_map *map) {
     return LL_OK;
 }
 
-void ll_orthogonal_apply(const ll_feature_map *map, const ll_kernels *k, int head, int back, int C, const float *in,
-                         float *out) {
-    const size_t m = (size_t)map->features, ld = (size_t)map->ld, h = (size_t)head;
-    const float *B = back ? map->basis + h * m * m : map->basis_t + h * m * ld;
-    k->gemm(C, (int)m, (int)m, in, ld, 1, B, back ? m : ld, out, ld, 0);
+static void forward(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                    const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
+    const int m = map->features;
+    const size_t ld = (size_t)map->ld;
+    (void)y, (void)epilogue;
+    k->gemm(C, m, m, in, ldi, 1, map->basis_t + (size_t)head * (size_t)m * ld, ld, out, ldo, 0);
+    ll_rotate_features(map, head, 0, C, x, out, ldo, out, ldo);
 }
+
+static void back(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                 const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
+    const size_t m = (size_t)map->features;
+    (void)y, (void)epilogue;
+    ll_rotate_features(map, head, 1, C, x, in, ldi, in, ldi);
+    k->gemm(C, map->features, map->features, in, ldi, 1, map->basis + (size_t)head * m * m, m, out, ldo, 0);
+}
+
+/* A product with the basis, and the rotations. */
+static double cost(const ll_feature_map *map) {
+    const double m = map->features;
+    return m * m + 2 * m;
+}
+
+const ll_postmap_kind ll_postmap_orthogonal = {
+    .rotates = 1, .check = check, .create = create, .cost = cost, .forward = forward, .back = back};

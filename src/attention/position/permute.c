@@ -1,20 +1,13 @@
-/* PermuteFormer's positions (Chen 2021): the i-th power of a permutation acts on the features of token i.
- * In cycle order each cycle of the permutation is a contiguous block and its i-th power a rotation by
- * i mod the cycle's length: no table that grows with the sequence, no longest sequence. In two
- * dimensions the first half of the features moves by the column, the second half by the row; moving
- * disjoint features, the two commute. */
+/* PermuteFormer's positions (Chen 2021): the i-th power of a permutation acts on the features of token i. In cycle
+ * order each cycle of the permutation is a contiguous block, and its i-th power is a rotation by i modulo the cycle's
+ * length. So no table grows with the sequence, and sequences may have any length. In two dimensions the first half of
+ * the features moves by the column, the second half by the row. The two commute, because they move different
+ * features. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "attention/feature/feature_map.h"
+#include "attention/position/postmap.h"
 #include "base/memory.h"
-
-void ll_permute_free(ll_permute *p) {
-    ll_free(p->order);
-    ll_free(p->cycle);
-    ll_free(p->count);
-    memset(p, 0, sizeof *p);
-}
 
 static int longer(const void *a, const void *b) {
     const ll_cycle *x = a, *y = b;
@@ -34,7 +27,7 @@ static int find_cycles(const int32_t *pi, int n, ll_cycle *cycle, char *seen) {
     return count;
 }
 
-/* Already contiguous cycles a -> a+1: then the order is the identity and nothing has to move. */
+/* Are the cycles contiguous already, a -> a+1? Then the order is the identity. */
 static int contiguous(const int32_t *pi, const ll_cycle *cycle, int count) {
     for (int c = 0; c < count; c++)
         for (int a = 0; a < cycle[c].length; a++)
@@ -42,8 +35,8 @@ static int contiguous(const int32_t *pi, const ll_cycle *cycle, int count) {
     return 1;
 }
 
-/* One permutation of n features, placed at `offset`. Long cycles come first, so that the short ones are
- * neighbours and move together. Returns the number of cycles, or -1 where pi is no permutation. */
+/* Orders one permutation of n features, which begins at `offset`. Long cycles come first, so that the short ones are
+ * neighbours and can move in one vector. Returns the number of cycles, or -1 if pi is not a permutation. */
 static int place(const int32_t *pi, int n, int offset, int *order, ll_cycle *cycle, char *seen, int *moved) {
     memset(seen, 0, (size_t)n);
     for (int a = 0; a < n; a++) {
@@ -64,9 +57,9 @@ static int place(const int32_t *pi, int n, int offset, int *order, ll_cycle *cyc
     return count;
 }
 
-ll_status ll_permute_create(ll_feature_map *map) {
+static ll_status create(ll_feature_map *map) {
     ll_permute *p = &map->permute;
-    const int H = map->c.H, axes = map->c.position == LL_POSITION_PERMUTE2D ? 2 : 1;
+    const int H = map->c.H, axes = map->stage->axes;
     const int n = map->features / axes;
     const size_t total = (size_t)H * (size_t)map->features;
     p->order = ll_alloc(total, sizeof *p->order);
@@ -106,12 +99,44 @@ void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int6
     }
 }
 
-void ll_permute_apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x,
-                      const int64_t *y, int back, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out,
-                      size_t ldo) {
+static void apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                  int back, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
     const ll_permute *p = &map->permute;
     const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)map->features;
     const int *count = p->count[head];
     k->rotate_cycles(C, x, count[0], cycle, back, epilogue, in, ldi, out, ldo);
     if (p->axes == 2) k->rotate_cycles(C, y, count[1], cycle + count[0], back, epilogue, in, ldi, out, ldo);
 }
+
+static void forward(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                    const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
+    apply(map, k, head, C, x, y, 0, epilogue, in, ldi, out, ldo);
+}
+
+static void back(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                 const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
+    apply(map, k, head, C, x, y, 1, epilogue, in, ldi, out, ldo);
+}
+
+/* ---- The two stages ---- */
+
+static ll_status check(const ll_attention_config *c) {
+    if (!c->permutation) return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
+    return LL_OK;
+}
+
+static ll_status check_image(const ll_attention_config *c) {
+    const ll_status status = check(c);
+    if (status) return status;
+    if (c->causal) return ll_fail(LL_EINVAL, "attention: permute2d is for whole images, not causal attention");
+    if (ll_feature_count(c) % 2)
+        return ll_fail(LL_EINVAL, "attention: permute2d halves the features, %d is odd", ll_feature_count(c));
+    if (c->width < 1 || c->height < 1 || c->before < 0)
+        return ll_fail(LL_EINVAL, "attention: permute2d needs the image size, got %d x %d", c->width, c->height);
+    return LL_OK;
+}
+
+const ll_postmap_kind ll_postmap_permute = {
+    .axes = 1, .fuses = 1, .check = check, .create = create, .forward = forward, .back = back};
+const ll_postmap_kind ll_postmap_permute2d = {
+    .axes = 2, .fuses = 1, .check = check_image, .create = create, .forward = forward, .back = back};

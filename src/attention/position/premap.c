@@ -1,9 +1,9 @@
-/* The stage before the feature map: queries and keys of a whole call are encoded first, the operator runs on the
- * result, and gradients go back the same way. That costs B H (T + S) more rows of memory, and leaves the operators as
- * they are: none knows these positions.
+/* The stage before the feature map. The queries and keys of a whole call are encoded first, and the operator runs on
+ * the result. Backward computes the gradients of queries and keys from those of the encoded ones. That needs B H (T +
+ * S) more rows of memory. No operator depends on these positions.
  *
- * Encoding is cut into tasks by shape alone, some TASKS of them: a head and a run of tokens. Each task keeps its own
- * sums for the gradients of parameters; they are added up in order afterwards, in double. */
+ * Encoding is divided by shape alone into about TASKS tasks: a head and a run of tokens. Each task has its own sums for
+ * the gradients of parameters. They are added in order afterwards, in double. */
 #include "attention/position/premap.h"
 
 #include <math.h>
@@ -79,9 +79,9 @@ typedef struct {
     ll_view in[2], out[2]; /* out: encoded, or their gradients */
     ll_view din[2];
     int backward, stripes, most, length; /* tokens of a sequence at most; of a stripe */
-    size_t scratch, parameters;
+    size_t scratch, count;
     float *pool;  /* (workers, scratch) */
-    double *sums; /* (H, stripes, parameters) */
+    double *sums; /* (H, stripes, count) */
 } encoding;
 
 /* Sequences from .. to - 1, which begin at the same position. */
@@ -156,11 +156,11 @@ static void encode_stripe(void *arg, size_t index, int worker) {
     for (group g = {0}; g.to < ll_sequence_count(x->c);) {
         g = group_from(x->c, g.to);
         const int end = longest(x->c, g);
-        encode_group(x, &t, g, from, to < end ? to : end, x->sums + index * x->parameters);
+        encode_group(x, &t, g, from, to < end ? to : end, x->sums + index * x->count);
     }
 }
 
-/* How the tokens are cut into stripes, and the scratch for that. */
+/* Cuts the tokens into stripes, and divides the scratch. */
 static void lay_out(encoding *x, ll_arena *a) {
     const ll_premap *b = x->premap;
     int queries, keys;
@@ -169,10 +169,10 @@ static void lay_out(encoding *x, ll_arena *a) {
     const int tiles = (most + LL_PREMAP_TILE - 1) / LL_PREMAP_TILE, most_stripes = (TASKS + H - 1) / H;
     x->length = (tiles + most_stripes - 1) / most_stripes * LL_PREMAP_TILE;
     x->stripes = most ? (most + x->length - 1) / x->length : 0;
-    x->parameters = x->backward ? b->kind->parameters(b) : 0;
+    x->count = x->backward ? b->kind->sums(b) : 0;
     x->scratch = ll_round_up(b->kind->scratch(b), LL_LINE);
     x->pool = ll_arena_take(a, (size_t)x->c->threads * x->scratch);
-    x->sums = ll_arena_bytes(a, (size_t)H * (size_t)x->stripes * x->parameters, sizeof *x->sums);
+    x->sums = ll_arena_bytes(a, (size_t)H * (size_t)x->stripes * x->count, sizeof *x->sums);
 }
 
 static void encode(encoding *x) {
@@ -180,19 +180,19 @@ static void encode(encoding *x) {
     ll_arena a = {.base = x->c->scratch};
     lay_out(x, &a);
     const size_t tasks = x->c->B ? (size_t)b->c.H * (size_t)x->stripes : 0;
-    if (x->parameters) memset(x->sums, 0, tasks * x->parameters * sizeof *x->sums);
+    if (x->count) memset(x->sums, 0, tasks * x->count * sizeof *x->sums);
     ll_parallel_among(x->c->threads, tasks, encode_stripe, x);
-    for (size_t i = 0; x->parameters && i < tasks; i++)
-        b->kind->collect(b, (int)i / x->stripes, x->sums + i * x->parameters, &x->c->dposition);
+    for (size_t i = 0; x->count && i < tasks; i++)
+        b->kind->collect(b, (int)i / x->stripes, x->sums + i * x->count, &x->c->dposition);
 }
 
-/* More tokens may be cut into fewer stripes: at most so many. */
+/* Longer sequences may be cut into fewer stripes, so this counts the most stripes. */
 size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
     encoding x = {.premap = op->premap, .c = call, .backward = backward};
     ll_arena a = {0};
     lay_out(&x, &a);
     const int H = op->c.H, most_stripes = (TASKS + H - 1) / H;
-    ll_arena_bytes(&a, (size_t)H * (size_t)(most_stripes - x.stripes) * x.parameters, sizeof *x.sums);
+    ll_arena_bytes(&a, (size_t)H * (size_t)(most_stripes - x.stripes) * x.count, sizeof *x.sums);
     return a.used;
 }
 

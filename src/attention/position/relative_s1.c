@@ -1,11 +1,11 @@
-/* Relative positions for random features (S1): a learnt function of the distance is added to the logits, as a product
- * of channels that queries and keys get besides their own. For every axis and angular frequency w, at coordinate p,
+/* Relative positions for random features (S1). A learnt function of the distance is added to the logits. It is a
+ * product of channels that are appended to queries and keys. For every axis and angular frequency w, at coordinate p,
  * with s = sin w p, c = cos w p:
  *
  *   q~ = [q; a s - b c, b s + a c]      k~ = [k; s, c]      q~.k~ = q.k + sum a cos w(p_i - p_j) + b sin w(p_i - p_j)
  *
- * a and b are learnt for each head, frequencies are shared. Tokens before the first position get zeros: they have no
- * position. In two dimensions the first axis is the row. */
+ * a and b are learnt for each head, and all heads share the frequencies. Tokens before the first position have no
+ * position, and get zeros. In two dimensions the first axis is the row. */
 #include <math.h>
 #include <string.h>
 
@@ -26,6 +26,22 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* Periods from 1 to 64. */
+static void init_periods(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    const size_t n = ll_parameter_size(p);
+    (void)c, (void)draw;
+    for (size_t t = 0; t < n; t++) x[t] = (float)pow(64, -(double)t / (double)n);
+}
+
+static int parameters(const ll_attention_config *c, ll_parameter *list) {
+    const int scales = c->encoding.scales, pairs = scales * c->encoding.axes;
+    list[0] = (ll_parameter){LL_POSITION_PARAMETER(inv_freq), .rank = 1, .lead = 1, .shape = {scales}, .shared = 1,
+                             .init = init_periods};
+    list[1] = (ll_parameter){LL_POSITION_PARAMETER(alpha), .rank = 2, .lead = 1, .shape = {c->H, pairs}};
+    list[2] = (ll_parameter){LL_POSITION_PARAMETER(beta), .rank = 2, .lead = 1, .shape = {c->H, pairs}};
+    return 3;
+}
+
 static size_t pairs_of(const ll_premap *b) {
     return (size_t)b->c.encoding.scales * (size_t)b->c.encoding.axes;
 }
@@ -35,7 +51,7 @@ static int width(const ll_attention_config *c) {
 static size_t scratch(const ll_premap *b) {
     return 4 * LL_PREMAP_TILE * pairs_of(b);
 }
-static size_t parameters(const ll_premap *b) {
+static size_t sums(const ll_premap *b) {
     return 2 * pairs_of(b) + (size_t)b->c.encoding.scales;
 }
 
@@ -113,7 +129,7 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
         d->inv_freq[s] += (float)sum[2 * pairs + s];
 }
 
-/* Channels are copied, and each angle gives two numbers more. */
+/* Channels are copied, and each angle appends two numbers. */
 static double cost(const ll_premap *b) { return 4.0 * (double)pairs_of(b); }
 
 const ll_premap_kind ll_premap_s1 = {
@@ -121,6 +137,7 @@ const ll_premap_kind ll_premap_s1 = {
     .width = width,
     .scratch = scratch,
     .parameters = parameters,
+    .sums = sums,
     .cost = cost,
     .prepare = prepare,
     .forward = forward,

@@ -1,12 +1,12 @@
-/* Turning pairs of channels by angles that grow with the position (RoPE, Su et al. 2021). Angles are products in
- * double: in float they are wrong by 0.03 at token one million. */
+/* Rotates pairs of channels by angles that grow with the position (RoPE, Su et al. 2021). Angles are products in
+ * double, because in float they are off by 0.03 at token one million. */
 #include <math.h>
 
-#include "attention/feature/feature_map.h"
+#include "attention/position/postmap.h"
 #include "attention/position/premap.h"
 #include "base/memory.h"
 
-/* Sines are exact at multiples of ANCHOR; between them a turn by w costs four products. */
+/* sin and cos are called at multiples of ANCHOR. Between these a rotation by w costs four products. */
 enum { ANCHOR = 64, BLOCK = 64 };
 
 void ll_rotations(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
@@ -54,7 +54,32 @@ void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, co
         }
 }
 
-/* ---- Before the feature map ---- */
+/* ---- After the feature map: rope-linear ---- */
+
+static ll_status create_angles(ll_feature_map *map) {
+    return ll_theta_create(&map->angles, map->c.encoding.theta, map->features);
+}
+
+static void rotate(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                   const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
+    (void)k, (void)y, (void)epilogue;
+    ll_rotate_features(map, head, 0, C, x, in, ldi, out, ldo);
+}
+
+static void rotate_back(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x,
+                        const int64_t *y, const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
+    (void)k, (void)y, (void)epilogue;
+    ll_rotate_features(map, head, 1, C, x, in, ldi, out, ldo);
+}
+
+static double cost_of_features(const ll_feature_map *map) {
+    return 2.0 * map->features;
+}
+
+const ll_postmap_kind ll_postmap_rope = {
+    .in_place = 1, .create = create_angles, .cost = cost_of_features, .forward = rotate, .back = rotate_back};
+
+/* ---- Before the feature map: rope ---- */
 
 static ll_status check(const ll_attention_config *c) {
     if (c->encoding.rotary < 0 || c->encoding.rotary > c->D || c->encoding.rotary % 2)
@@ -80,7 +105,7 @@ static ll_status create(ll_premap *b) {
 static size_t scratch(const ll_premap *b) {
     return LL_PREMAP_TILE * (size_t)b->c.D;
 }
-static size_t parameters(const ll_premap *b) {
+static size_t sums(const ll_premap *b) {
     (void)b;
     return 0;
 }
@@ -119,7 +144,7 @@ const ll_premap_kind ll_premap_rope = {
     .width = width,
     .create = create,
     .scratch = scratch,
-    .parameters = parameters,
+    .sums = sums,
     .cost = cost,
     .prepare = prepare,
     .forward = forward,

@@ -1,16 +1,17 @@
-/* Sinusoidal stochastic encodings. Feature c of a head is a sum of K sinusoids in noise z, the gate's noise one more
- * row of it, so that a token's query is one row of coefficients times the noise of all features:
+/* Sinusoidal stochastic encodings. Feature c of a head is a sum of K sinusoids times noise z. The noise of the gate is
+ * one more row of z. So an encoded query is one row of coefficients times the noise of all features:
  *
  *   q^_i = W_i Z      W_i[c, 2t], W_i[c, 2t+1] = q_ic g_c l_ct (cos, sin)(2 pi f_ct i + o_ct)
  *                     W_i[c, 2K] = q_ic e_c
  *
- * f = sigmoid(freqs) / 2, l = softplus(gains), o = offsets for queries and 0 for keys, g and e of ll_gate. Z carries
- * the 1/sqrt(2K). D (2K + 1) R multiply-adds a token, whatever the length. */
+ * f = sigmoid(freqs) / 2, l = softplus(gains), o = offsets for queries and 0 for keys, g and e of ll_gate. Z has the
+ * factor 1/sqrt(2K). A token costs D (2K + 1) R multiply-adds, for any length. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/position/spe.h"
 #include "base/memory.h"
+#include "base/random.h"
 
 static const double TWO_PI = 6.28318530717958647692;
 
@@ -21,6 +22,40 @@ static ll_status check(const ll_attention_config *c) {
     if (!w->freqs || !w->offsets || !w->gains)
         return ll_fail(LL_EINVAL, "attention: sine-spe needs its freqs, offsets and gains");
     return ll_spe_check(c, "sine-spe");
+}
+
+static void init_freqs(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    (void)c;
+    ll_parameter_normal(p, draw, 1, x);
+    for (size_t i = 0; i < ll_parameter_size(p); i++) x[i] -= 4;
+}
+
+/* Twice a normal number over the root of the norm of K others. */
+static void init_gains(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+    const size_t n = ll_parameter_size(p), rows = (size_t)ll_parameter_rows(p), K = (size_t)c->encoding.sines;
+    ll_parameter_normal(p, draw, 1, x);
+    for (size_t i = 0; i < rows; i++) {
+        double square = 0;
+        for (size_t k = 0; k < K; k++) {
+            float other;
+            ll_normal_fill(&other, 1, draw->seed, draw->stream, n + i * K + k);
+            square += (double)other * (double)other;
+        }
+        for (size_t k = 0; k < K; k++) x[i * K + k] *= (float)(2 / pow(square, 0.25));
+    }
+}
+
+static int parameters(const ll_attention_config *c, ll_parameter *list) {
+    const ll_parameter all[] = {{LL_POSITION_PARAMETER(freqs), .init = init_freqs},
+                                {LL_POSITION_PARAMETER(offsets)},
+                                {LL_POSITION_PARAMETER(gains), .init = init_gains}};
+    for (int i = 0; i < 3; i++) {
+        list[i] = all[i];
+        list[i].rank = 3, list[i].lead = 2;
+        list[i].shape[0] = c->H, list[i].shape[1] = c->D, list[i].shape[2] = c->encoding.sines;
+    }
+    list[3] = ll_spe_gate_parameter(c);
+    return 4;
 }
 
 /* Coefficients of a token: 2K of each feature, one after the other, then one of each feature's gate. */
@@ -48,8 +83,8 @@ static void fill(ll_premap *b, const float *given) {
             for (size_t i = 0; i < waves * R; i++) to[i] *= root;
             if (b->gate_noise) memcpy(Z + (D * waves + c) * R, b->gate_noise + feature * R, R * sizeof *to);
         }
-        float *across = b->noise + ((size_t)b->c.H + (size_t)h) * terms * R;
-        ll_kernel_table()->transpose((int)terms, b->R, Z, R, across, terms);
+        float *transposed = b->noise + ((size_t)b->c.H + (size_t)h) * terms * R;
+        ll_kernel_table()->transpose((int)terms, b->R, Z, R, transposed, terms);
     }
 }
 
@@ -67,9 +102,9 @@ static ll_status create(ll_premap *b) {
     return LL_OK;
 }
 
-/* What `prepare` leaves: of every sinusoid of the head its angle a token, size l g and phase; of every feature its
- * gate, and its noise's weight; of every token of the tile the 2K coefficients of every feature, once for queries and
- * once for keys. After these W (tile, terms) and the sums of a tile. */
+/* `prepare` writes: for every sinusoid of the head its angle a token, size l g and phase; for every feature its gate
+ * and the weight of its noise; for every token of the tile the 2K coefficients of every feature, for queries and for
+ * keys. W (tile, terms) and the sums of a tile follow. */
 typedef struct {
     double *angle, *size, *phase;
     ll_gate *gate;
@@ -84,7 +119,7 @@ static size_t doubles_of(const ll_premap *b) {
 static size_t scratch(const ll_premap *b) {
     return 2 * doubles_of(b) + (size_t)b->c.D + LL_PREMAP_TILE * (2 * waves_of(b) + terms_of(b)) + 3 * waves_of(b);
 }
-static size_t parameters(const ll_premap *b) {
+static size_t sums(const ll_premap *b) {
     return (size_t)b->c.D * (3 * (size_t)b->c.encoding.sines + 1);
 }
 
@@ -134,7 +169,7 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
     t->k->gemm(n, b->R, (int)terms, s.W, terms, 1, b->noise + (size_t)t->head * terms * R, R, out, ldo, 0);
 }
 
-/* The gates' part of din, and of the gates' own gradients. */
+/* Adds the part of the gates to din, and to their own gradients. */
 static void noise_back(const ll_premap_tile *t, const sines *s, int n, const float *in, size_t token, float *din,
                        size_t dtoken, double *gate) {
     const size_t D = (size_t)t->b->c.D, waves = waves_of(t->b), terms = terms_of(t->b);
@@ -151,12 +186,12 @@ static void noise_back(const ll_premap_tile *t, const sines *s, int n, const flo
 static void collect_tile(const ll_premap_tile *t, const sines *s, int side, double *sum) {
     const size_t K = (size_t)t->b->c.encoding.sines, waves = waves_of(t->b), all = waves / 2;
     for (size_t n = 0; n < all; n++) {
-        const float *along = s->sum + 2 * n, *across = along + waves, *late = across + waves;
-        const double turned = (double)across[1] - (double)across[0], gain = (double)along[0] + (double)along[1];
+        const float *same = s->sum + 2 * n, *crossed = same + waves, *shifted = crossed + waves;
+        const double angle = (double)crossed[1] - (double)crossed[0], gain = (double)same[0] + (double)same[1];
         const ll_gate *gate = &s->gate[n / K];
-        if (s->size[n] == 0) continue; /* a gate that lets nothing through, or a gain too small for a number */
-        sum[n] += turned * (double)t->t0 + ((double)late[1] - (double)late[0]);
-        if (side == LL_QUERY) sum[all + n] += turned;
+        if (s->size[n] == 0) continue; /* the gate is closed, or the gain is too small for a number */
+        sum[n] += angle * (double)t->t0 + ((double)shifted[1] - (double)shifted[0]);
+        if (side == LL_QUERY) sum[all + n] += angle;
         sum[2 * all + n] += gain * gate->code / s->size[n];
         sum[3 * all + n / K] += gain * gate->dcode / gate->code;
     }
@@ -176,7 +211,7 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
     if (b->gate_noise) noise_back(t, &s, n, in, token, din, dtoken, sum + 3 * waves / 2);
 }
 
-/* Through sigmoid / 2 and softplus to what is stored. */
+/* Applies the derivatives of sigmoid / 2 and softplus, to get the gradients of the parameters. */
 static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
     const ll_position_config *w = &b->c.encoding;
     const size_t D = (size_t)b->c.D, n = D * (size_t)w->sines, at = (size_t)head * n;
@@ -199,6 +234,7 @@ const ll_premap_kind ll_premap_sine = {
     .draw = draw,
     .scratch = scratch,
     .parameters = parameters,
+    .sums = sums,
     .cost = cost,
     .prepare = prepare,
     .forward = forward,

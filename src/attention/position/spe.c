@@ -1,5 +1,5 @@
 /* Noise and gates of stochastic positional encodings. A number of noise is a function of (seed, layer, head, number),
- * so that any position's noise can be made without what came before. */
+ * so that the noise of any position can be drawn by itself. */
 #include "attention/position/spe.h"
 
 #include <math.h>
@@ -29,6 +29,10 @@ ll_status ll_spe_check(const ll_attention_config *c, const char *name) {
 
 int ll_spe_width(const ll_attention_config *c) {
     return c->encoding.realizations;
+}
+
+ll_parameter ll_spe_gate_parameter(const ll_attention_config *c) {
+    return (ll_parameter){LL_POSITION_PARAMETER(gate), .rank = 2, .lead = 2, .shape = {c->H, c->D}};
 }
 
 void ll_spe_noise(const ll_premap *b, int head, int gate, float *to, size_t n, uint64_t first) {

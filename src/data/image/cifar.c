@@ -1,6 +1,6 @@
 /* CIFAR-10 in its binary form: for each image a byte 0..9, then 32 x 32 bytes each of red, green and blue, row by row.
- * Images are read as gray sequences of 1024 tokens, as in the Long-Range Arena. The files are data_batch_1.bin ..
- * data_batch_5.bin and test_batch.bin. */
+ * Images are read as gray sequences of 1024 tokens, as in the Long-Range Arena, or with model.channels = 3 in colour.
+ * The files are data_batch_1.bin .. data_batch_5.bin and test_batch.bin. */
 #include "data/image/cifar.h"
 
 #include <inttypes.h>
@@ -28,14 +28,21 @@ ll_status ll_cifar_check(int64_t *count, const uint8_t *data, size_t size, const
 
 /* The result of TensorFlow's rgb_to_grayscale for bytes, to the last bit: a weighted mean in 0..1, in float, then 255.5
  * times that, rounded down. */
-void ll_cifar_gray(uint8_t *pixels, uint8_t *labels, const uint8_t *data, int64_t count) {
-    for (int64_t i = 0; i < count; i++, data += LL_CIFAR_RECORD, pixels += LL_CIFAR_PIXELS) {
+static uint8_t gray(uint8_t red, uint8_t green, uint8_t blue) {
+    const float unit = 1.0f / 255, r = (float)red * unit, g = (float)green * unit, b = (float)blue * unit;
+    return (uint8_t)((r * 0.2989f + g * 0.5870f + b * 0.1140f) * 255.5f);
+}
+
+void ll_cifar_pixels(uint8_t *pixels, int channels, uint8_t *labels, const uint8_t *data, int64_t count) {
+    for (int64_t i = 0; i < count; i++, data += LL_CIFAR_RECORD) {
         const uint8_t *red = data + 1, *green = red + LL_CIFAR_PIXELS, *blue = green + LL_CIFAR_PIXELS;
         labels[i] = data[0];
         for (int p = 0; p < LL_CIFAR_PIXELS; p++) {
-            const float unit = 1.0f / 255, r = (float)red[p] * unit, g = (float)green[p] * unit,
-                        b = (float)blue[p] * unit;
-            pixels[p] = (uint8_t)((r * 0.2989f + g * 0.5870f + b * 0.1140f) * 255.5f);
+            if (channels == 1) {
+                *pixels++ = gray(red[p], green[p], blue[p]);
+            } else {
+                *pixels++ = red[p], *pixels++ = green[p], *pixels++ = blue[p];
+            }
         }
     }
 }
@@ -47,20 +54,20 @@ static int belongs(const char *file, int split) {
     return !strncmp(name, start, strlen(start));
 }
 
-/* Appends the gray images of a file. */
-static ll_status add_file(ll_reader *r, int64_t *count, const char *path) {
+/* Appends the images of a file. */
+static ll_status add_file(ll_reader *r, int channels, int64_t *count, const char *path) {
     ll_bytes file = {0}, *pixels = &r->file[0], *labels = &r->file[1], more[2] = {{0}};
     int64_t n = 0;
     ll_status status = ll_file_read(&file, path, FILE_MOST);
     if (!status) status = ll_cifar_check(&n, file.data, file.size, path);
-    const size_t all = (size_t)(*count + n);
-    if (!status && (!(more[0].data = ll_alloc(all, LL_CIFAR_PIXELS)) || !(more[1].data = ll_alloc(all, 1))))
+    const size_t all = (size_t)(*count + n), image = (size_t)LL_CIFAR_PIXELS * (size_t)channels;
+    if (!status && (!(more[0].data = ll_alloc(all, image)) || !(more[1].data = ll_alloc(all, 1))))
         status = LL_ENOMEM;
     if (!status) {
         const size_t old = (size_t)*count;
-        if (old) memcpy(more[0].data, pixels->data, old * LL_CIFAR_PIXELS);
+        if (old) memcpy(more[0].data, pixels->data, old * image);
         if (old) memcpy(more[1].data, labels->data, old);
-        ll_cifar_gray(more[0].data + old * LL_CIFAR_PIXELS, more[1].data + old, file.data, n);
+        ll_cifar_pixels(more[0].data + old * image, channels, more[1].data + old, file.data, n);
         ll_bytes_free(pixels);
         ll_bytes_free(labels);
         *pixels = more[0];
@@ -82,7 +89,8 @@ static ll_status open_cifar(ll_reader *r, const ll_reader_options *c, int split)
     if (!status) status = ll_files_list(&names, &files, from.path);
     if (status) return status;
     for (int i = 0; i < files && !status; i++)
-        if (!ll_is_folder(from.path) || belongs(names[i], split)) status = add_file(r, &count, names[i]);
+        if (!ll_is_folder(from.path) || belongs(names[i], split))
+            status = add_file(r, ll_channels(c), &count, names[i]);
     ll_names_free(names, files);
     if (!status && !count)
         status = ll_fail(LL_EINVAL, "%s: no %s in this folder", from.path,
@@ -92,7 +100,9 @@ static ll_status open_cifar(ll_reader *r, const ll_reader_options *c, int split)
     if (r->classes < CLASSES)
         return ll_fail(LL_EINVAL, "model.classes is %d, and CIFAR-10 has %d classes; set model.classes=%d",
                        c->classes, CLASSES, CLASSES);
-    return ll_images_use(r, c, split, from.path, r->file[0].data, r->file[1].data, count, LL_CIFAR_SIDE, LL_CIFAR_SIDE);
+    const ll_image_set set = {r->file[0].data, r->file[1].data, count,
+                              LL_CIFAR_SIDE,   LL_CIFAR_SIDE,   ll_channels(c)};
+    return ll_images_use(r, c, split, from.path, &set);
 }
 
 const ll_format ll_format_cifar10 = {"cifar10",      1u << LL_TASK_CLASSIFY, open_cifar,

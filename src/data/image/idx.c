@@ -1,9 +1,10 @@
 /* Images with labels in the idx format (MNIST, Fashion-MNIST). All numbers are big-endian:
  *
  *     images   0x00000803, count, height, width (4 bytes each), then one byte a pixel, row by row
+ *     colours  0x00000804, count, height, width, 3 (4 bytes each), then red, green and blue of each pixel
  *     labels   0x00000801, count               (4 bytes each), then one byte a label
  *
- * An image becomes a sequence of height * width tokens 0..255 in the order of the file. A file that differs from what
+ * An image becomes a sequence of numbers 0..255 in the order of the file. A file that differs from what
  * its header says is refused, because a wrong byte in the middle of data is seldom the only one. Offsets in errors
  * count unpacked bytes. */
 #include <inttypes.h>
@@ -16,7 +17,7 @@
 #include "data/image/idx.h"
 #include "data/image/image.h"
 
-enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, SIDE_MOST = 4096 };
+enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, MAGIC_COLOURS = 0x804, SIDE_MOST = 4096 };
 
 /* No larger file is unpacked: 4 GiB would be 5 million images of MNIST. */
 static const size_t FILE_MOST = (size_t)UINT32_MAX;
@@ -25,16 +26,21 @@ static uint32_t number(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
 }
 
+size_t ll_idx_header_size(const uint8_t header[LL_IDX_HEADER]) {
+    return number(header) == MAGIC_COLOURS ? LL_IDX_HEADER_COLOURS : LL_IDX_HEADER;
+}
+
 /* What both kinds of file share: enough bytes for a header, and the right magic. */
 static ll_status check_header(const uint8_t *data, size_t size, const char *name, uint32_t magic) {
     const int is_images = magic == MAGIC_IMAGES;
     const char *const kind = is_images ? "images" : "labels";
-    const size_t header = is_images ? 16 : 8;
+    const int colours = is_images && size >= 4 && number(data) == MAGIC_COLOURS;
+    const size_t header = colours ? LL_IDX_HEADER_COLOURS : is_images ? LL_IDX_HEADER : 8;
     if (size < header)
         return ll_fail(LL_EFORMAT, "%s: the file ends at byte %zu; an idx file of %s has a header of %zu bytes", name,
                        size, kind, header);
     const uint32_t found = number(data);
-    if (found == magic) return LL_OK;
+    if (found == magic || colours) return LL_OK;
     const char *const hint =
         found == (is_images ? MAGIC_LABELS : MAGIC_IMAGES) ? "; images and labels seem to be exchanged" : "";
     return ll_fail(LL_EFORMAT, "%s: byte 0 has magic 0x%08" PRIx32 ", expected 0x%08" PRIx32 " for idx %s%s", name,
@@ -65,7 +71,11 @@ ll_status ll_idx_images_header(ll_idx *images, const uint8_t *data, size_t size,
     if (status) return status;
     const uint32_t count = number(data + 4), height = number(data + 8), width = number(data + 12);
     if (count == 0) return ll_fail(LL_EFORMAT, "%s: byte 4 has count 0, expected at least 1 image", name);
-    *images = (ll_idx){count, (int)width, (int)height, NULL};
+    const int channels = ll_idx_header_size(data) == LL_IDX_HEADER_COLOURS ? 3 : 1;
+    if (channels == 3 && number(data + 16) != 3)
+        return ll_fail(LL_EFORMAT, "%s: byte 16 has %" PRIu32 " numbers a pixel, expected 3: red, green, blue", name,
+                       number(data + 16));
+    *images = (ll_idx){count, (int)width, (int)height, channels, NULL};
     return LL_OK;
 }
 
@@ -80,10 +90,12 @@ ll_status ll_idx_images(ll_idx *images, const uint8_t *data, size_t size, const 
     ll_status status = ll_idx_images_header(&found, data, size, name);
     if (status) return status;
     char what[64];
+    const size_t header = ll_idx_header_size(data);
+    const uint64_t image = (uint64_t)found.height * (uint64_t)found.width * (uint64_t)found.channels;
     snprintf(what, sizeof what, "%" PRId64 " images of %d x %d", found.count, found.width, found.height);
-    status = check_size(size, 16 + (uint64_t)found.count * (uint64_t)found.height * (uint64_t)found.width, name, what);
+    status = check_size(size, header + (uint64_t)found.count * image, name, what);
     if (status) return status;
-    found.pixels = data + 16;
+    found.pixels = data + header;
     *images = found;
     return LL_OK;
 }
@@ -153,7 +165,8 @@ static ll_status read_images(ll_reader *r, const char *path) {
     uint8_t header[4] = {0};
     struct stat info;
     FILE *file = fopen(path, "rb");
-    const int plain = file && fread(header, 1, sizeof header, file) == sizeof header && number(header) == MAGIC_IMAGES;
+    const int whole = file && fread(header, 1, sizeof header, file) == sizeof header,
+              plain = whole && (number(header) == MAGIC_IMAGES || number(header) == MAGIC_COLOURS);
     if (file) fclose(file);
     r->mapped = plain && !stat(path, &info) && S_ISREG(info.st_mode) && info.st_size >= LL_LARGE_FILE;
     return r->mapped ? ll_file_map(&r->file[0], path) : ll_file_read(&r->file[0], path, FILE_MOST);
@@ -182,7 +195,8 @@ static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     ll_free(beside);
     if (status) return status;
     r->classes = c->classes > 0 ? c->classes : most + 1;
-    return ll_images_use(r, c, split, from[0].path, images.pixels, labels, images.count, images.width, images.height);
+    const ll_image_set set = {images.pixels, labels, images.count, images.width, images.height, images.channels};
+    return ll_images_use(r, c, split, from[0].path, &set);
 }
 
 const ll_format ll_format_idx = {"idx",          1u << LL_TASK_CLASSIFY, open_idx,

@@ -6,11 +6,14 @@
 
 typedef struct {
     int64_t count;
-    int width, height;
-    const uint8_t *pixels; /* (count, height, width), inside the parsed bytes */
+    int width, height, channels;
+    const uint8_t *pixels; /* (count, height, width, channels), inside the parsed bytes */
 } ll_idx;
 
-/* Parses the first bytes of a file: 16 of images (pixels are then NULL), 8 of labels. */
+/* Bytes of a header of images: the shorter one tells by its magic whether it is the longer one. */
+enum { LL_IDX_HEADER = 16, LL_IDX_HEADER_COLOURS = 20 };
+size_t ll_idx_header_size(const uint8_t header[LL_IDX_HEADER]);
+/* Parses the first bytes of a file: the header of images (pixels are then NULL), or 8 bytes of labels. */
 LL_MUST_USE ll_status ll_idx_images_header(ll_idx *images, const uint8_t *data, size_t size, const char *name);
 LL_MUST_USE ll_status ll_idx_labels_header(int64_t *count, const uint8_t *data, size_t size, const char *name);
 LL_MUST_USE ll_status ll_idx_images(ll_idx *images, const uint8_t *data, size_t size, const char *name);

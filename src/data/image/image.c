@@ -1,14 +1,15 @@
-/* Images as sequences of pixels: the part of a file that is a split, resized, selected and shifted. */
+/* Images as sequences of numbers: the part of a file that is a split, recoloured, resized, selected and shifted. */
 #include "data/image/image.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <string.h>
 
 #include "base/memory.h"
 
 void ll_images_close(const ll_reader *r) {
     const ll_images *own = r->own;
-    ll_free(own->resized);
+    ll_free(own->changed);
     ll_free(own->chosen);
 }
 
@@ -17,14 +18,29 @@ void ll_reader_shift(ll_reader *r, int pixels) {
     if (own) own->shift = pixels;
 }
 
+static size_t numbers_of(const ll_reader *r) { return (size_t)r->width * (size_t)r->height * (size_t)r->channels; }
+
+/* Gray images become coloured, or coloured ones gray, in new memory. */
+static ll_status recolour(ll_reader *r, int channels) {
+    ll_images *own = r->own;
+    const size_t pixels = (size_t)r->width * (size_t)r->height * (size_t)r->size;
+    uint8_t *out = ll_alloc(pixels, (size_t)channels);
+    if (!out) return LL_ENOMEM;
+    ll_recolour(out, channels, own->pixels, r->channels, pixels);
+    own->pixels = own->changed = out;
+    r->channels = channels;
+    return LL_OK;
+}
+
 /* Resizes all images of the split to data.resize by data.resize pixels, into new memory. */
 static ll_status resize(ll_reader *r, const ll_reader_options *c) {
     ll_images *own = r->own;
     ll_resizer *resizer = NULL;
-    const size_t from = (size_t)r->width * (size_t)r->height, to = (size_t)c->data.resize * (size_t)c->data.resize;
+    const size_t from = numbers_of(r), to = (size_t)c->data.resize * (size_t)c->data.resize * (size_t)r->channels;
     uint8_t *pixels = ll_alloc((size_t)r->size, to);
     ll_status status =
-        pixels ? ll_resizer_create(&resizer, r->width, r->height, c->data.resize, c->data.resize) : LL_ENOMEM;
+        pixels ? ll_resizer_create(&resizer, r->channels, r->width, r->height, c->data.resize, c->data.resize)
+               : LL_ENOMEM;
     for (int64_t i = 0; !status && i < r->size; i++)
         ll_resize(resizer, own->pixels + (size_t)i * from, pixels + (size_t)i * to);
     ll_resizer_free(resizer);
@@ -32,30 +48,32 @@ static ll_status resize(ll_reader *r, const ll_reader_options *c) {
         ll_free(pixels);
         return status;
     }
-    own->pixels = own->resized = pixels;
+    ll_free(own->changed);
+    own->pixels = own->changed = pixels;
     r->width = r->height = c->data.resize;
     return LL_OK;
 }
 
 /* Are the first and last `margin` columns empty? */
-static int has_margin(const uint8_t *image, int width, int height, int margin) {
-    if (2 * margin > width) return 0;
-    for (int y = 0; y < height; y++)
-        for (int x = 0; x < margin; x++)
-            if (image[y * width + x] || image[y * width + width - 1 - x]) return 0;
+static int has_margin(const ll_reader *r, const uint8_t *image, int margin) {
+    const size_t row = (size_t)r->width * (size_t)r->channels, n = (size_t)margin * (size_t)r->channels;
+    if (2 * margin > r->width) return 0;
+    for (int y = 0; y < r->height; y++, image += row)
+        for (size_t x = 0; x < n; x++)
+            if (image[x] || image[row - 1 - x]) return 0;
     return 1;
 }
 
 /* Lists the images that data.margin and data.only select. */
 static ll_status choose(ll_reader *r, const ll_reader_options *c, const char *name) {
-    const size_t pixels = (size_t)r->width * (size_t)r->height;
+    const size_t pixels = numbers_of(r);
     ll_images *own = r->own;
     own->chosen = ll_alloc((size_t)r->size, sizeof *own->chosen);
     if (!own->chosen) return LL_ENOMEM;
     int64_t n = 0;
     for (int64_t i = 0; i < r->size; i++)
         if ((c->data.only < 0 || own->labels[i] == c->data.only) &&
-            has_margin(own->pixels + (size_t)i * pixels, r->width, r->height, c->data.margin))
+            has_margin(r, own->pixels + (size_t)i * pixels, c->data.margin))
             own->chosen[n++] = i;
     if (!n)
         return ll_fail(LL_EINVAL,
@@ -67,28 +85,33 @@ static ll_status choose(ll_reader *r, const ll_reader_options *c, const char *na
     return LL_OK;
 }
 
-ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, const char *name, const uint8_t *pixels,
-                        const uint8_t *labels, int64_t count, int width, int height) {
-    const int side = c->data.resize;
-    const int64_t length = side ? (int64_t)side * side : (int64_t)width * height;
+ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, const char *name,
+                        const ll_image_set *set) {
+    const int side = c->data.resize, width = side ? side : set->width, height = side ? side : set->height;
+    const int channels = ll_channels(c);
+    const int64_t length = (int64_t)width * height * channels;
     int64_t first = 0;
+    if (length > INT_MAX)
+        return ll_fail(LL_EINVAL, "%s: images of %d x %d are too large; set data.resize", name, width, height);
     if (c->length > 0 && c->length < length)
         return ll_fail(LL_EINVAL,
                        "%s: images of %d x %d are %" PRId64 " tokens, train.length is %d; set train.length=%" PRId64,
-                       name, side ? side : width, side ? side : height, length, c->length, length);
-    ll_split_range(&first, &r->size, c, split, count);
+                       name, width, height, length, c->length, length);
+    ll_split_range(&first, &r->size, c, split, set->count);
     if (r->size < 1)
         return ll_fail(LL_EINVAL, "%s: no example of %" PRId64 " is left for this split; change data.valid-fraction",
-                       name, count);
+                       name, set->count);
     r->vocab = 256;
-    r->width = width;
-    r->height = height;
+    r->width = set->width;
+    r->height = set->height;
+    r->channels = set->channels;
     ll_images *own = r->own;
-    own->pixels = pixels + (size_t)first * (size_t)width * (size_t)height;
-    own->labels = labels + first;
+    own->pixels = set->pixels + (size_t)first * numbers_of(r);
+    own->labels = set->labels + first;
     r->examples = 1;
     own->shift = c->data.shift;
-    ll_status status = side && (side != width || side != height) ? resize(r, c) : LL_OK;
+    ll_status status = channels != r->channels ? recolour(r, channels) : LL_OK;
+    if (!status && side && (side != r->width || side != r->height)) status = resize(r, c);
     if (!status && c->data.margin) status = choose(r, c, name);
     r->rows = r->size;
     r->stride = 1;
@@ -99,12 +122,13 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
 void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const ll_images *own = r->own;
     const int64_t number = own->chosen ? own->chosen[index] : index;
-    const size_t T = (size_t)batch->T, pixels = (size_t)r->width * (size_t)r->height, n = pixels < T ? pixels : T;
-    const uint8_t *image = own->pixels + (size_t)number * pixels;
+    const size_t T = (size_t)batch->T, all = numbers_of(r), n = all < T ? all : T;
+    const uint8_t *image = own->pixels + (size_t)number * all;
+    const int64_t across = (int64_t)r->width * r->channels, shift = (int64_t)own->shift * r->channels;
     int *tokens = batch->tokens + (size_t)row * T;
     for (size_t t = 0; t < n; t++) {
-        const int x = (int)(t % (size_t)r->width) - own->shift;
-        tokens[t] = x < 0 || x >= r->width ? 0 : image[t - (size_t)(int64_t)own->shift];
+        const int64_t x = (int64_t)t % across - shift;
+        tokens[t] = x < 0 || x >= across ? 0 : image[(int64_t)t - shift];
     }
     memset(tokens + n, 0, (T - n) * sizeof *tokens);
     batch->targets[row] = own->labels[number];

@@ -1,4 +1,4 @@
-/* Images with a class each, from any file: one byte a pixel, row by row. */
+/* Images with a class each, from any file: row by row, pixel by pixel, channel by channel, a byte each. */
 #ifndef LL_IMAGE_H
 #define LL_IMAGE_H
 
@@ -7,22 +7,36 @@
 /* r->own of these formats. */
 typedef struct {
     const uint8_t *pixels, *labels; /* of this split */
-    uint8_t *resized;               /* owns what pixels points to, or NULL */
+    uint8_t *changed;               /* owns what pixels points to, or NULL */
     int64_t *chosen;                /* (size) numbers of the used images, or NULL: all */
     int shift;                      /* shift in pixels to the right */
 } ll_images;
 
-/* Makes r read `count` images and their labels, which lie somewhere in r->file. Selects the split, and applies
+/* `count` images of a file. */
+typedef struct {
+    const uint8_t *pixels, *labels; /* (count, height, width, channels); (count) */
+    int64_t count;
+    int width, height, channels;
+} ll_image_set;
+
+/* Makes r read these images, which lie somewhere in r->file. Selects the split, and applies model.channels,
  * data.resize, data.margin, data.only and data.shift. `name` is how errors call the file. */
 LL_MUST_USE ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, const char *name,
-                                    const uint8_t *pixels, const uint8_t *labels, int64_t count, int width, int height);
+                                    const ll_image_set *set);
+/* Numbers of a pixel that the recipe asks for. */
+static inline int ll_channels(const ll_reader_options *c) { return c->channels ? c->channels : 1; }
 void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index);
 void ll_images_close(const ll_reader *r);
+
+/* n pixels of `from` channels as pixels of `to` channels, each 1 (gray) or 3 (red, green, blue). Colours become gray
+ * with the weights 0.299, 0.587, 0.114. */
+void ll_recolour(uint8_t *out, int to, const uint8_t *in, int from, size_t n);
 
 /* Resizes one image. Pixels are weighted means with triangles two pixels of the larger image wide, first along rows,
  * then along columns, each rounded to a byte. Pillow and torchvision call this bilinear. */
 typedef struct ll_resizer ll_resizer;
-LL_MUST_USE ll_status ll_resizer_create(ll_resizer **resizer, int width, int height, int to_width, int to_height);
+LL_MUST_USE ll_status ll_resizer_create(ll_resizer **resizer, int channels, int width, int height, int to_width,
+                                        int to_height);
 void ll_resizer_free(ll_resizer *resizer);
 void ll_resize(ll_resizer *resizer, const uint8_t *from, uint8_t *to);
 

@@ -28,11 +28,12 @@ static ll_status open_labels(ll_input *in) {
 }
 
 static ll_status open_images(ll_input *in) {
-    uint8_t header[16];
-    const size_t got = ll_input_bytes(in, header, sizeof header);
+    uint8_t header[LL_IDX_HEADER_COLOURS];
+    size_t got = ll_input_bytes(in, header, LL_IDX_HEADER);
+    if (got == LL_IDX_HEADER && ll_idx_header_size(header) > got)
+        got += ll_input_bytes(in, header + got, ll_idx_header_size(header) - got);
     if (in->status) return in->status;
     ll_status status = ll_idx_images_header(&in->images, header, got, ll_unpack_name(in->source));
-    if (!status) status = ll_input_reserve(in, (size_t)in->images.width * (size_t)in->images.height, 0);
     return !status && in->labels ? open_labels(in) : status;
 }
 
@@ -57,19 +58,28 @@ static ll_status begin(ll_input *in, int *found) {
     return ll_input_number(in, in->image++);
 }
 
+static ll_status read_image(ll_input *in) {
+    const ll_idx *x = &in->images;
+    const size_t n = (size_t)x->width * (size_t)x->height * (size_t)x->channels;
+    uint8_t *pixels = ll_alloc(n, 1);
+    if (!pixels) return LL_ENOMEM;
+    const size_t got = ll_input_bytes(in, pixels, n);
+    ll_status status = in->status;
+    if (!status && got < n)
+        status = ll_fail(LL_EFORMAT, "%s: the file ends in image %" PRId64 " of %" PRId64 "; it is truncated",
+                         ll_unpack_name(in->source), in->image - 1, x->count);
+    if (!status) status = ll_input_picture(in, pixels, x->width, x->height, x->channels);
+    ll_free(pixels);
+    return status;
+}
+
 static ll_status more(ll_input *in, int *ends) {
     uint8_t label;
     size_t got = 0;
-    const size_t pixels = (size_t)in->images.width * (size_t)in->images.height;
-    in->text = in->buffer;
-    in->n = ll_input_bytes(in, in->buffer, pixels);
+    ll_status status = read_image(in);
     *ends = 1;
-    if (in->status) return in->status;
-    if (in->n < pixels)
-        return ll_fail(LL_EFORMAT, "%s: the file ends in image %" PRId64 " of %" PRId64 "; it is truncated",
-                       ll_unpack_name(in->source), in->image - 1, in->images.count);
-    if (!in->label_source) return LL_OK;
-    const ll_status status = read_all(in->label_source, &got, &label, 1);
+    if (status || !in->label_source) return status;
+    status = read_all(in->label_source, &got, &label, 1);
     if (status) return status;
     if (!got)
         return ll_fail(LL_EFORMAT, "%s: the file ends before label %" PRId64 " of %" PRId64 "; it is truncated",

@@ -1,11 +1,12 @@
-/* Gray images from PNG files, decoded by libpng. Colours become gray with the weights 0.299, 0.587, 0.114. Transparent
- * pixels are blended with black. Of 16-bit colours the upper 8 bits are used. */
+/* Images from PNG files, decoded by libpng. Transparent pixels are blended with black. Of 16-bit colours the upper 8
+ * bits are used. */
 #include "data/image/png_read.h"
 
 #include <png.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/image/image.h"
 
 enum { HEAD = 33 /* signature and IHDR */, SIDE_MOST = 4096 };
 
@@ -102,18 +103,19 @@ static uint32_t over_black(uint32_t c, uint32_t a) {
     return (product + (product >> 8)) >> 8;
 }
 
-static void make_gray(uint8_t *pixels, const decoder *d, int width, int height) {
+static void take_pixels(uint8_t *pixels, int channels, const decoder *d, int width, int height) {
     for (int y = 0; y < height; y++) {
         const uint8_t *p = d->colour + (size_t)y * d->row;
-        for (int x = 0; x < width; x++, p += d->channels) {
+        for (int x = 0; x < width; x++, p += d->channels, pixels += channels) {
             const uint32_t a = d->channels == 4 ? p[3] : 255;
-            const uint32_t r = over_black(p[0], a), g = over_black(p[1], a), b = over_black(p[2], a);
-            *pixels++ = (uint8_t)((299 * r + 587 * g + 114 * b + 500) / 1000);
+            const uint8_t colour[3] = {(uint8_t)over_black(p[0], a), (uint8_t)over_black(p[1], a),
+                                       (uint8_t)over_black(p[2], a)};
+            ll_recolour(pixels, channels, colour, 3, 1);
         }
     }
 }
 
-ll_status ll_png_gray(uint8_t *pixels, const uint8_t *data, size_t size, const char *name) {
+ll_status ll_png_pixels(uint8_t *pixels, int channels, const uint8_t *data, size_t size, const char *name) {
     int width = 0, height = 0, whole = 0;
     ll_status status = ll_png_size(&width, &height, data, size, name);
     if (status) return status;
@@ -126,7 +128,7 @@ ll_status ll_png_gray(uint8_t *pixels, const uint8_t *data, size_t size, const c
     else if (!whole)
         status = ll_fail(LL_EFORMAT, "%s: a damaged PNG file", name);
     else
-        make_gray(pixels, &d, width, height);
+        take_pixels(pixels, channels, &d, width, height);
     ll_free(d.colour);
     if (d.png) png_destroy_read_struct(&d.png, &d.info, NULL);
     return status;

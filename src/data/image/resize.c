@@ -15,9 +15,9 @@ typedef struct {
 } axis;
 
 struct ll_resizer {
-    int width, height, to_width, to_height;
+    int channels, width, height, to_width, to_height;
     axis x, y;
-    uint8_t *rows; /* (height, to_width) */
+    uint8_t *rows; /* (height, to_width, channels) */
 };
 
 static double triangle(double x) {
@@ -60,13 +60,13 @@ static void axis_free(axis *a) {
     ll_free(a->weight);
 }
 
-ll_status ll_resizer_create(ll_resizer **resizer, int width, int height, int to_width, int to_height) {
+ll_status ll_resizer_create(ll_resizer **resizer, int channels, int width, int height, int to_width, int to_height) {
     ll_resizer *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
-    *r = (ll_resizer){.width = width, .height = height, .to_width = to_width, .to_height = to_height};
+    *r = (ll_resizer){channels, width, height, to_width, to_height, .rows = NULL};
     ll_status status = axis_create(&r->x, width, to_width);
     if (!status) status = axis_create(&r->y, height, to_height);
-    if (!status && !(r->rows = ll_alloc((size_t)height * (size_t)to_width, 1))) status = LL_ENOMEM;
+    if (!status && !(r->rows = ll_alloc((size_t)height * (size_t)to_width, (size_t)channels))) status = LL_ENOMEM;
     if (status) {
         ll_resizer_free(r);
         return status;
@@ -94,10 +94,11 @@ static uint8_t mix(const axis *a, int i, const uint8_t *from, size_t stride) {
 }
 
 void ll_resize(ll_resizer *r, const uint8_t *from, uint8_t *to) {
-    const size_t w = (size_t)r->to_width;
+    const size_t n = (size_t)r->channels, row = (size_t)r->width * n, to_row = (size_t)r->to_width * n;
     for (int y = 0; y < r->height; y++)
         for (int x = 0; x < r->to_width; x++)
-            r->rows[(size_t)y * w + (size_t)x] = mix(&r->x, x, from + (size_t)y * (size_t)r->width, 1);
+            for (size_t c = 0; c < n; c++)
+                r->rows[(size_t)y * to_row + (size_t)x * n + c] = mix(&r->x, x, from + (size_t)y * row + c, n);
     for (int y = 0; y < r->to_height; y++)
-        for (int x = 0; x < r->to_width; x++) to[(size_t)y * w + (size_t)x] = mix(&r->y, y, r->rows + x, w);
+        for (size_t x = 0; x < to_row; x++) to[(size_t)y * to_row + x] = mix(&r->y, y, r->rows + x, to_row);
 }

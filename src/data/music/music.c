@@ -67,16 +67,20 @@ static ll_status read_files(int32_t **tokens, int64_t *count, const char *path, 
     return status;
 }
 
-/* The indices at which pieces begin, and the end of the last one. */
-static ll_status find_pieces(int64_t **begins, int64_t *pieces, const int32_t *tokens, int64_t count) {
+/* A mark at the beginning of each piece, and at the end of the last one. */
+static ll_status find_pieces(ll_marks *pieces, const int32_t *tokens, int64_t count, int T) {
     int64_t n = 0;
     for (int64_t i = 0; i < count; i++) n += tokens[i] == LL_MUSIC_PIECE;
-    int64_t *begin = ll_alloc((size_t)n, sizeof *begin);
-    if (!begin) return LL_ENOMEM;
-    *begins = begin;
-    *pieces = n - 1;
-    for (int64_t i = 0; i < count; i++)
-        if (tokens[i] == LL_MUSIC_PIECE) *begin++ = i;
+    const ll_status status = ll_marks_create(pieces, n, 1);
+    if (status) return status;
+    ll_mark at = {0};
+    for (int64_t i = 0; i < count; i++) {
+        if (tokens[i] != LL_MUSIC_PIECE) continue;
+        if (i) at.row += ll_text_windows_of(at.token, i, T);
+        at.token = i;
+        ll_marks_end(pieces, &at);
+        at.text++;
+    }
     return LL_OK;
 }
 
@@ -85,36 +89,39 @@ typedef struct {
     int transpose; /* semitones, up or down, at most */
 } music;
 
+/* The pieces of the split as one text. */
+static ll_status join_pieces(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
+    ll_text_windows *w = r->own;
+    const int64_t begin = ll_text_at(r, LL_BY_TEXT, 0).begin;
+    const int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - begin + 1;
+    r->examples = r->texts = 0;
+    memmove(w->tokens, w->tokens + begin, (size_t)size * sizeof *w->tokens);
+    return ll_text_use(r, c, split, name, NULL, size);
+}
+
 static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split) {
     music *own = r->own;
-    int32_t **tokens = &own->text.tokens;
+    ll_text_windows *w = &own->text;
     ll_source from = {0};
-    int64_t count = 0, pieces = 0, first = 0, n = 0, *begin = NULL;
+    int64_t count = 0, first = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
+    if (!status) status = ll_text_check_length(c);
     if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->data.fine);
     if (status) return status;
-    status = read_files(tokens, &count, from.path, c->data.fine);
+    status = read_files(&w->tokens, &count, from.path, c->data.fine);
     if (status) return ll_fail_in(status, from.key);
-    status = find_pieces(&begin, &pieces, *tokens, count);
+    status = find_pieces(&w->texts, w->tokens, count, c->length);
     if (status) return status;
-    ll_split_range(&first, &n, c, split, pieces);
+    const int64_t pieces = w->texts.count - 1;
+    ll_split_range(&first, &r->size, c, split, pieces);
     r->vocab = ll_music_vocab(c->data.fine);
     r->maskable = 1;
     own->transpose = split == LL_SPLIT_TRAIN ? c->data.transpose : 0;
-    if (n < 1) {
-        ll_free(begin);
+    if (r->size < 1)
         return ll_fail(LL_EINVAL, "%s: no piece of %lld is left for this split; change data.valid-fraction", from.path,
                        (long long)pieces);
-    }
-    if (!c->data.joined) {
-        memmove(begin, begin + first, ((size_t)n + 1) * sizeof *begin);
-        r->size = n;
-        return ll_texts_use(r, c, NULL, begin);
-    }
-    const int64_t from_token = begin[first], size = begin[first + n] - from_token + 1;
-    ll_free(begin);
-    memmove(*tokens, *tokens + from_token, (size_t)size * sizeof **tokens);
-    return ll_text_use(r, c, split, from.path, NULL, size);
+    ll_texts_use(r, c, first);
+    return c->data.joined ? join_pieces(r, c, split, from.path) : LL_OK;
 }
 
 /* ---- Transposition ---- */

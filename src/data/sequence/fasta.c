@@ -6,7 +6,9 @@
  * The alphabet is that of the Performer paper (Choromanski et al. 2021, C): the 20 amino acids and the five letters B,
  * O, U, X, Z for rare or unknown ones. These are 25 tokens; one more separates sequences. J is not among them and is
  * read as X. Lower case (soft masking) is read as upper case. Gaps "-" and "." and a final "*" are skipped. Lines that
- * begin with ";" are comments. Anything else is refused, with its line. */
+ * begin with ";" are comments. Anything else is refused, with its line.
+ *
+ * Files stay as they are. One pass checks them, counts, and leaves marks; windows are read from the letters. */
 #include "data/sequence/fasta.h"
 
 #include <string.h>
@@ -26,132 +28,230 @@ int ll_fasta_letter(int token) {
     return 'A' + token - 1 + (token > 9);
 }
 
-static ll_status wrong(const char *name, int64_t line, int found) {
+/* ---- The pass over the files ---- */
+
+typedef struct {
+    ll_text_windows text;
+    ll_corpus files;
+    uint8_t token[256]; /* of a byte; 0: not a letter */
+} proteins;
+
+typedef struct {
+    proteins *own;
+    const char *name;
+    int T;
+    ll_mark at;    /* the tokens, texts and rows before the next byte */
+    int64_t begin; /* the first token of the last text */
+    int header;    /* a header came, and no letter yet */
+    int headers;   /* in this file */
+    int64_t line;
+} pass;
+
+static ll_status wrong(const pass *p, int found) {
     return ll_fail(LL_EFORMAT,
                    "%s: line %lld has a byte 0x%02x, which is not a letter of a protein; is it a FASTA file?",
-                   name, (long long)line, found);
+                   p->name, (long long)p->line, found);
 }
 
-/* The letters of one line, without the line end. */
-static ll_status add_line(uint8_t *out, int64_t *n, const uint8_t *from, size_t size, const char *name, int64_t line) {
-    while (size && (from[size - 1] == '\r' || from[size - 1] == ' ')) size--;
+static void end_text(pass *p) {
+    if (p->at.text) p->at.row += ll_text_windows_of(p->begin, p->at.token, p->T);
+}
+
+/* A header without a sequence is skipped: a text begins with its first letter. */
+static void begin_text(pass *p) {
+    end_text(p);
+    ll_marks_pass(&p->own->text.texts, &p->at);
+    p->begin = p->at.token++;
+    p->at.text++;
+    p->header = 0;
+}
+
+/* A part of a line, without the line end. last: it ends the line. */
+static ll_status pass_letters(pass *p, const uint8_t *from, size_t size, int last) {
+    const int64_t byte = p->at.byte;
+    if (!p->header) ll_marks_pass(&p->own->text.marks, &p->at);
     for (size_t i = 0; i < size; i++) {
-        const int token = ll_fasta_token(from[i]);
-        if (token)
-            out[(*n)++] = (uint8_t)token;
-        else if (from[i] != '-' && from[i] != '.' && from[i] != ' ' && !(from[i] == '*' && i + 1 == size))
-            return wrong(name, line, from[i]);
-    }
-    return LL_OK;
-}
-
-ll_status ll_fasta_parse(uint8_t *out, int64_t *tokens, int64_t *sequences, const uint8_t *data, size_t size,
-                         const char *name) {
-    int64_t n = 0, count = 0, line = 0;
-    for (size_t at = 0, end; at < size; at = end + 1) {
-        const uint8_t *stop = memchr(data + at, '\n', size - at);
-        end = stop ? (size_t)(stop - data) : size;
-        line++;
-        if (data[at] == '>') {
-            /* A header without a sequence is skipped. */
-            if (count && out[n - 1] == LL_FASTA_BOUNDARY) n--, count--;
-            out[n++] = LL_FASTA_BOUNDARY;
-            count++;
-        } else if (data[at] != ';') {
-            size_t blank = at;
-            while (blank < end && (data[blank] == ' ' || data[blank] == '\r')) blank++;
-            if (blank == end) continue;
-            if (!count)
-                return ll_fail(LL_EFORMAT,
-                               "%s: line %lld comes before any header line, which begins with '>'; it is "
-                               "no FASTA file",
-                               name, (long long)line);
-            const ll_status status = add_line(out, &n, data + at, end - at, name, line);
-            if (status) return status;
+        if (p->own->token[from[i]]) {
+            p->at.byte = byte + (int64_t)i;
+            if (p->header) begin_text(p);
+            p->at.token++;
+        } else if (from[i] != '-' && from[i] != '.' && from[i] != ' ' && !(from[i] == '*' && last && i + 1 == size)) {
+            return wrong(p, from[i]);
         }
     }
-    if (count && out[n - 1] == LL_FASTA_BOUNDARY) n--, count--;
-    if (!count) return ll_fail(LL_EFORMAT, "%s: no sequence in %lld lines", name, (long long)line);
-    *tokens = n;
-    *sequences = count;
     return LL_OK;
+}
+
+static ll_status pass_line(pass *p, const uint8_t *from, size_t size, int64_t byte) {
+    size_t blank = 0;
+    while (size && (from[size - 1] == '\r' || from[size - 1] == ' ')) size--;
+    while (blank < size && (from[blank] == ' ' || from[blank] == '\r')) blank++;
+    if (blank == size) return LL_OK;
+    if (!p->headers)
+        return ll_fail(LL_EFORMAT,
+                       "%s: line %lld comes before any header line, which begins with '>'; it is "
+                       "no FASTA file",
+                       p->name, (long long)p->line);
+    ll_status status = LL_OK;
+    for (size_t at = 0, n; at < size && !status; at += n) {
+        n = size - at < LL_MARKS_SPACING ? size - at : LL_MARKS_SPACING;
+        p->at.byte = byte + (int64_t)at;
+        status = pass_letters(p, from + at, n, at + n == size);
+    }
+    return status;
+}
+
+static ll_status pass_file(pass *p, const ll_bytes *file, int mapped, int64_t before) {
+    const uint8_t *data = file->data;
+    size_t left = 0;
+    const int64_t texts = p->at.text;
+    ll_status status = LL_OK;
+    p->header = p->headers = 0;
+    p->line = 0;
+    for (size_t at = 0, end; at < file->size && !status; at = end + 1) {
+        const uint8_t *stop = memchr(data + at, '\n', file->size - at);
+        end = stop ? (size_t)(stop - data) : file->size;
+        p->line++;
+        if (data[at] == '>')
+            p->header = p->headers = 1;
+        else if (data[at] != ';')
+            status = pass_line(p, data + at, end - at, before + (int64_t)at);
+        if (mapped) ll_bytes_pass(data, end, &left);
+    }
+    if (!status && p->at.text == texts)
+        status = ll_fail(LL_EFORMAT, "%s: no sequence in %lld lines", p->name, (long long)p->line);
+    return status;
+}
+
+static ll_status pass_files(proteins *own, int T) {
+    ll_text_windows *w = &own->text;
+    const ll_corpus *o = &own->files;
+    const int64_t bytes = o->begin[o->files];
+    pass p = {.own = own, .T = T};
+    ll_status status = ll_marks_create(&w->marks, bytes, 0);
+    if (!status) status = ll_marks_create(&w->texts, bytes, 0);
+    for (int i = 0; i < o->files && !status; i++) {
+        p.name = o->name[i];
+        status = pass_file(&p, &o->file[i], o->mapped[i], o->begin[i]);
+    }
+    if (status) return status;
+    end_text(&p);
+    p.at.byte = bytes;
+    ll_marks_end(&w->texts, &p.at);
+    ll_corpus_leave(o);
+    return LL_OK;
+}
+
+/* ---- Reading ---- */
+
+/* The byte after a line that is no sequence. */
+static size_t after_line(const ll_bytes *file, size_t at) {
+    const uint8_t *stop = memchr(file->data + at, '\n', file->size - at);
+    return stop ? (size_t)(stop - file->data) + 1 : file->size;
+}
+
+/* What is read, and where to: see ll_text_windows. */
+typedef struct {
+    int64_t until;
+    int next_text, header; /* header: one was passed */
+    int *out;
+} reading;
+
+static void give(reading *w, ll_text_cursor *at, int token) {
+    at->token++;
+    if (w->out) *w->out++ = token;
+}
+
+/* Letters without a break. Returns how many there are. */
+static size_t give_letters(const proteins *own, const uint8_t *letter, size_t most, reading *w, ll_text_cursor *at) {
+    size_t n = 0;
+    if ((uint64_t)(w->until - at->token) < most) most = (size_t)(w->until - at->token);
+    if (w->out) {
+        for (; n < most && own->token[letter[n]]; n++) w->out[n] = own->token[letter[n]];
+        w->out += n;
+    } else {
+        while (n < most && own->token[letter[n]]) n++;
+    }
+    at->token += (int64_t)n;
+    return n;
+}
+
+/* Reads on in one file, which has `before` bytes before it. Returns 0 at its end. */
+static int scan_file(const proteins *own, const ll_bytes *file, int64_t before, ll_text_cursor *at, reading *w) {
+    size_t i = (size_t)(at->byte - before);
+    while (i < file->size) {
+        const uint8_t byte = file->data[i], token = own->token[byte];
+        if (byte == '>') at->begins = w->header = 1;
+        if (byte == '>' || byte == ';') {
+            i = after_line(file, i);
+        } else if (!token) {
+            i++;
+        } else if (at->token == w->until || (at->begins && w->header && w->next_text)) {
+            break;
+        } else if (at->begins) {
+            give(w, at, LL_FASTA_BOUNDARY);
+            at->begins = 0;
+        } else {
+            i += give_letters(own, file->data + i, file->size - i, w, at);
+        }
+    }
+    at->byte = before + (int64_t)i;
+    return i < file->size;
+}
+
+/* After the last text there are boundaries. */
+static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next_text, int *out) {
+    proteins *own = r->own;
+    const ll_corpus *o = &own->files;
+    const int64_t from = at->byte;
+    reading w = {until, next_text, 0, out};
+    int i = ll_corpus_file(o, from);
+    while (i < o->files && !scan_file(own, &o->file[i], o->begin[i], at, &w)) i++;
+    if (ll_pages_due(&own->text.touched, at->byte - from)) ll_corpus_leave(o);
+    while (i == o->files && w.out && at->token < until) give(&w, at, LL_FASTA_BOUNDARY);
 }
 
 /* ---- Reader ---- */
 
-static const size_t ANY_SIZE = SIZE_MAX / 4;
-
-/* Reads all files. The tokens of each file first overwrite its own bytes. Then they are joined, with a boundary at the
- * end. */
-static ll_status read_files(ll_bytes *all, int64_t *sequences, const char *path) {
-    char **names = NULL;
-    int count = 0;
-    size_t size = 0;
-    ll_status status = ll_files_list(&names, &count, path);
-    if (status) return status;
-    ll_bytes *part = ll_alloc((size_t)count, sizeof *part);
-    if (!part) status = LL_ENOMEM;
-    for (int i = 0; !status && i < count; i++) {
-        ll_bytes file = {0};
-        int64_t found = 0, tokens = 0;
-        status = ll_file_read(&file, names[i], ANY_SIZE);
-        if (!status && !(part[i].data = ll_alloc(file.size + 1, 1))) status = LL_ENOMEM;
-        if (!status) status = ll_fasta_parse(part[i].data, &tokens, &found, file.data, file.size, names[i]);
-        ll_bytes_free(&file);
-        part[i].size = (size_t)tokens;
-        size += part[i].size;
-        *sequences += found;
-    }
-    if (!status && !(all->data = ll_alloc(size + 2, 1))) status = LL_ENOMEM;
-    for (int i = 0; !status && i < count; i++) {
-        memcpy(all->data + all->size, part[i].data, part[i].size);
-        all->size += part[i].size;
-    }
-    if (!status) all->size++; /* the last boundary, which ll_alloc has set to zero */
-    for (int i = 0; part && i < count; i++) ll_bytes_free(&part[i]);
-    ll_free(part);
-    ll_names_free(names, count);
-    return status;
-}
-
-/* The indices at which sequences first .. first+count-1 begin, and the end of the last one. */
-static ll_status find_begins(int64_t **begins, const ll_bytes *all, int64_t first, int64_t count) {
-    int64_t *begin = ll_alloc((size_t)count + 1, sizeof *begin), number = 0;
-    if (!begin) return LL_ENOMEM;
-    for (size_t i = 0; i < all->size; i++) {
-        if (all->data[i] != LL_FASTA_BOUNDARY) continue;
-        if (number >= first && number <= first + count) begin[number - first] = (int64_t)i;
-        number++;
-    }
-    *begins = begin;
-    return LL_OK;
+/* The sequences of the split as one text, with the boundary after the last one. */
+static ll_status join(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
+    ll_text_windows *w = r->own;
+    w->offset = ll_text_at(r, LL_BY_TEXT, 0).begin;
+    const int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - w->offset + 1;
+    r->examples = r->texts = 0;
+    return ll_text_use(r, c, split, name, NULL, size);
 }
 
 static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split) {
+    proteins *own = r->own;
+    ll_text_windows *w = &own->text;
     ll_source from = {0};
-    int64_t sequences = 0, first = 0, count = 0, *begin = NULL;
+    int64_t first = 0, count = 0;
+    for (int i = 0; i < 256; i++) own->token[i] = (uint8_t)ll_fasta_token(i);
+    w->scan = scan;
     ll_status status = ll_split_source(&from, c, split, 0);
+    if (!status) status = ll_text_check_length(c);
     if (status) return status;
-    status = read_files(&r->file[0], &sequences, from.path);
+    status = ll_corpus_open(&own->files, from.path);
+    if (!status) status = pass_files(own, c->length);
     if (status) return ll_fail_in(status, from.key);
-    ll_split_range(&first, &count, c, split, sequences);
+    const int64_t texts = w->texts.mark[w->texts.count - 1].text;
+    ll_split_range(&first, &count, c, split, texts);
     if (count < 1)
         return ll_fail(LL_EINVAL, "%s: no sequence of %lld is left for this split; change data.valid-fraction",
-                       from.path, (long long)sequences);
-    status = find_begins(&begin, &r->file[0], first, count);
-    if (status) return status;
-    if (c->data.joined) {
-        const int64_t from_token = begin[0], size = begin[count] - begin[0] + 1;
-        ll_free(begin);
-        status = ll_text_use(r, c, split, from.path, r->file[0].data + from_token, size);
-    } else {
-        r->size = count;
-        status = ll_texts_use(r, c, r->file[0].data, begin);
-    }
+                       from.path, (long long)texts);
+    r->size = count;
+    ll_texts_use(r, c, first);
     r->vocab = LL_FASTA_VOCAB;
     r->maskable = 1; /* a masked boundary would be easy to guess, because letters are on both sides */
-    return status;
+    return c->data.joined ? join(r, c, split, from.path) : LL_OK;
+}
+
+static void close_fasta(const ll_reader *r) {
+    proteins *own = r->own;
+    ll_corpus_close(&own->files);
+    ll_text_close(r);
 }
 
 const ll_format ll_format_fasta = {
-    "fasta", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_fasta, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
+    "fasta", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_fasta, ll_text_fill, sizeof(proteins), close_fasta};

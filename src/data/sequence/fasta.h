@@ -1,8 +1,6 @@
-/* Protein sequences in FASTA, as bytes in memory; `name` is how errors call them. */
+/* The alphabet of protein sequences. */
 #ifndef LL_FASTA_H
 #define LL_FASTA_H
-
-#include "base/status.h"
 
 enum { LL_FASTA_BOUNDARY = 0, LL_FASTA_VOCAB = 26 };
 
@@ -11,10 +9,5 @@ enum { LL_FASTA_BOUNDARY = 0, LL_FASTA_VOCAB = 26 };
 int ll_fasta_token(int letter);
 /* The letter of a token; a new line for the boundary. */
 int ll_fasta_letter(int token);
-
-/* Writes the sequences to `out` as tokens, each after a boundary (at most size + 1 tokens). *tokens and *sequences are
- * their numbers. The caller adds a final boundary. */
-LL_MUST_USE ll_status ll_fasta_parse(uint8_t *out, int64_t *tokens, int64_t *sequences, const uint8_t *data,
-                                     size_t size, const char *name);
 
 #endif

@@ -32,43 +32,43 @@ static const merge *merge_of(const ll_bpe *b, int32_t left, int32_t right) {
     return m->pair ? m : NULL;
 }
 
-/* The two sides of a merge: ["a", "b"], or "a b". */
-static int sides_of(const json_t *entry, ll_grown side[2], ll_status *status) {
+/* The two parts of a merge: ["a", "b"], or "a b". */
+static int pair_of(const json_t *entry, ll_grown part[2], ll_status *status) {
     const char *text = json_string_value(entry), *blank = text ? strchr(text, ' ') : NULL;
     for (int i = 0; i < 2; i++) {
         const char *from = text ? (i && blank ? blank + 1 : text) : json_string_value(json_array_get(entry, (size_t)i));
         if (!from || (text && !blank)) return 0;
-        side[i].n = 0;
-        *status = ll_grown_add(&side[i], from, text && !i ? (size_t)(blank - text) : strlen(from));
-        if (!*status) *status = ll_grown_add(&side[i], "", 1);
+        part[i].n = 0;
+        *status = ll_grown_add(&part[i], from, text && !i ? (size_t)(blank - text) : strlen(from));
+        if (!*status) *status = ll_grown_add(&part[i], "", 1);
         if (*status) return 0;
-        side[i].n--;
+        part[i].n--;
     }
     return 1;
 }
 
-/* A side as the bytes that the vocabulary has. */
-static ll_status as_bytes(ll_grown *side, ll_grown *scratch) {
+/* A part as the bytes that the vocabulary has. */
+static ll_status as_bytes(ll_grown *part, ll_grown *scratch) {
     int all = 0;
     scratch->n = 0;
-    ll_status status = ll_from_byte_level(scratch, (const char *)side->at, &all);
+    ll_status status = ll_from_byte_level(scratch, (const char *)part->at, &all);
     if (status || !all) return status;
-    side->n = 0;
-    return ll_grown_add(side, scratch->at, scratch->n);
+    part->n = 0;
+    return ll_grown_add(part, scratch->at, scratch->n);
 }
 
 static ll_status read_merge(ll_bpe *b, const json_t *entry, const ll_vocab *v, uint32_t rank, ll_grown buffer[4]) {
     ll_status status = LL_OK;
-    ll_grown *side = buffer, *joined = buffer + 2;
-    if (!sides_of(entry, side, &status))
+    ll_grown *part = buffer, *joined = buffer + 2;
+    if (!pair_of(entry, part, &status))
         return status ? status
                       : ll_fail(LL_EFORMAT, "%s: merge %u of its tokenizer is no pair of texts", v->name, rank);
-    for (int i = 0; i < 2 && v->bytes && !status; i++) status = as_bytes(&side[i], buffer + 3);
+    for (int i = 0; i < 2 && v->bytes && !status; i++) status = as_bytes(&part[i], buffer + 3);
     joined->n = 0;
-    for (int i = 0; i < 2 && !status; i++) status = ll_grown_add(joined, side[i].at, side[i].n);
+    for (int i = 0; i < 2 && !status; i++) status = ll_grown_add(joined, part[i].at, part[i].n);
     if (status) return status;
-    const int left = ll_trie_find(&v->trie, side[0].at, side[0].n),
-              right = ll_trie_find(&v->trie, side[1].at, side[1].n),
+    const int left = ll_trie_find(&v->trie, part[0].at, part[0].n),
+              right = ll_trie_find(&v->trie, part[1].at, part[1].n),
               token = ll_trie_find(&v->trie, joined->at, joined->n);
     if (left < 0 || right < 0 || token < 0)
         return ll_fail(LL_EFORMAT, "%s: merge %u of its tokenizer has a side, or a result, that is no token", v->name,

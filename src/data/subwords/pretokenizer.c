@@ -179,7 +179,7 @@ typedef struct {
     ll_word_list *out;
     const uint8_t *text;
     size_t begin, end;
-    int matched; /* was its last stretch a match? */
+    int matched; /* was its last part a match? */
 } building;
 
 static ll_status finish(building *b) {
@@ -188,7 +188,7 @@ static ll_status finish(building *b) {
     return status;
 }
 
-/* The next stretch of the word, which matches or does not. */
+/* The next part of the word, which matches or does not. */
 static ll_status take(building *b, size_t end, int matched) {
     const int had = b->matched, begins = b->begin == b->end;
     if (end == b->end) return LL_OK;

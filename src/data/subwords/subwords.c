@@ -126,7 +126,7 @@ static ll_status cut_words(encoding *e, const uint8_t *text, size_t n) {
 static ll_status take_text(encoding *e, int normalised, const uint8_t *text, size_t n);
 
 /* What stands between two added tokens. */
-static ll_status take_stretch(encoding *e, int normalised, const uint8_t *text, size_t n) {
+static ll_status take_between(encoding *e, int normalised, const uint8_t *text, size_t n) {
     if (!n) return LL_OK;
     if (normalised) return cut_words(e, text, n);
     e->normal.n = 0;
@@ -139,7 +139,7 @@ static ll_status take_text(encoding *e, int normalised, const uint8_t *text, siz
     for (size_t at = 0, begin = 0, end = 0; at < n && !status; at = end) {
         const int token = ll_added_token_next(e->s->added, normalised, text, n, at, &begin, &end);
         if (token < 0) begin = end = n;
-        status = take_stretch(e, normalised, text + at, begin - at);
+        status = take_between(e, normalised, text + at, begin - at);
         if (!status && token >= 0) status = ll_tokens_add(&e->out, token);
         if (token >= 0) e->first = 0;
     }

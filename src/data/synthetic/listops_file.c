@@ -27,6 +27,7 @@ static ll_status take(ll_reader *r, const ll_cells *t, ll_slice field[2]) {
         return ll_fail(LL_EFORMAT, "%s: line %lld has the answer %c, but its expression comes to %d", t->name,
                        (long long)t->line, field[answer].at[0], value);
     r->file[1].data[r->size] = (uint8_t)value;
+    if (value > own->most) own->most = value;
     own->text[r->size++] = *text;
     return LL_OK;
 }
@@ -45,6 +46,7 @@ static ll_status open_listops(ll_reader *r, const ll_reader_options *c, int spli
     own->text = ll_alloc(capacity, sizeof *own->text);
     r->file[1].data = ll_alloc(capacity, 1);
     if (!own->text || !r->file[1].data) return LL_ENOMEM;
+    own->labels = r->file[1].data;
     while (!status && found) {
         status = ll_cells_next(&t, field, 2, &found);
         if (status || !found || (t.line == 1 && ll_slice_is(&field[0], "Source"))) continue;

@@ -53,8 +53,8 @@ static ll_status add_image(gallery *g, const char *path, int label) {
                          g->width, g->height);
     if (!status) status = reserve(g);
     if (!status)
-        status = ll_png_gray(g->pixels->data + (size_t)g->count * (size_t)width * (size_t)height, file.data, file.size,
-                             path);
+        status = ll_png_pixels(g->pixels->data + (size_t)g->count * (size_t)width * (size_t)height, 1, file.data,
+                               file.size, path);
     if (!status) g->labels->data[g->count++] = (uint8_t)label;
     ll_bytes_free(&file);
     return status;
@@ -124,7 +124,8 @@ static ll_status open_pathfinder(ll_reader *r, const ll_reader_options *c, int s
     if (r->classes < 2)
         return ll_fail(LL_EINVAL, "model.classes is %d, and pathfinder has 2 classes; set model.classes=2",
                        c->classes);
-    return ll_images_use(r, c, split, from.path, r->file[0].data, r->file[1].data, g.count, g.width, g.height);
+    const ll_image_set set = {r->file[0].data, r->file[1].data, g.count, g.width, g.height, 1};
+    return ll_images_use(r, c, split, from.path, &set);
 }
 
 const ll_format ll_format_pathfinder = {"pathfinder",   1u << LL_TASK_CLASSIFY, open_pathfinder,

@@ -3,7 +3,6 @@
  * The files of a folder follow each other in the order of their names, with one zero byte between two of them. Text
  * does not contain that byte, so a model can learn that another text begins after it. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "data/text/coder.h"
@@ -50,12 +49,9 @@ ll_status ll_files_read(ll_bytes *bytes, const char *path) {
     return status;
 }
 
-/* A large plain file is mapped, not copied, so that only the pages that are read are in memory. Packed files are
- * unpacked into memory. */
-static ll_status read_text(ll_reader *r, const char *path) {
-    struct stat info;
-    r->mapped = !stat(path, &info) && S_ISREG(info.st_mode) && (int64_t)info.st_size >= LL_LARGE_FILE;
-    return r->mapped ? ll_file_map(&r->file[0], path) : ll_files_read(&r->file[0], path);
+ll_status ll_text_take(ll_bytes *text, int *mapped, const char *path) {
+    *mapped = 0;
+    return ll_file_plain_size(path) >= 0 ? ll_file_take(text, mapped, path) : ll_files_read(text, path);
 }
 
 static ll_status open_bytes(ll_reader *r, const ll_reader_options *c, int split) {
@@ -64,7 +60,7 @@ static ll_status open_bytes(ll_reader *r, const ll_reader_options *c, int split)
     ll_bytes *file = &r->file[0];
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    status = read_text(r, from.path);
+    status = ll_text_take(file, &r->mapped, from.path);
     if (status) return ll_fail_in(status, from.key);
     if (file->size == 0)
         return ll_fail(LL_EFORMAT, "%s: %s has 0 bytes; name a file that holds some text", from.key, from.path);

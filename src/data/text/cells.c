@@ -1,5 +1,4 @@
-/* Rows of TSV and CSV. A field is a piece of the file's own bytes. To remove a quote, what follows it is moved, which
- * needs no more space. */
+/* Rows of TSV and CSV (cells.h). */
 #include "data/text/cells.h"
 
 #include <string.h>
@@ -10,6 +9,15 @@ ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest) {
     return t;
 }
 
+size_t ll_slice_copy(uint8_t *to, size_t most, const ll_slice *s) {
+    size_t n = 0;
+    for (size_t i = 0; i < s->size && n < most; i++) {
+        to[n++] = s->at[i];
+        i += s->quoted && s->at[i] == '"';
+    }
+    return n;
+}
+
 int ll_slice_is(const ll_slice *s, const char *text) {
     const size_t n = strlen(text);
     return s->size == n && !memcmp(s->at, text, n);
@@ -17,20 +25,20 @@ int ll_slice_is(const ll_slice *s, const char *text) {
 
 /* Reads a quoted field from its first quote on; *at moves to what follows it. */
 static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
-    uint8_t *p = t->at + 1, *to = p;
-    *field = (ll_slice){p, 0};
+    uint8_t *p = t->at + 1;
+    *field = (ll_slice){.at = p};
     for (; p < t->end; p++) {
         if (*p == '"') {
             if (p + 1 == t->end || p[1] != '"') break;
+            field->quoted = 1;
             p++;
         }
         if (*p == '\n') ++*line;
-        *to++ = *p;
     }
     if (p == t->end)
         return ll_fail(LL_EFORMAT, "%s: the quote that opens in line %lld is never closed", t->name,
                        (long long)t->line);
-    field->size = (size_t)(to - field->at);
+    field->size = (size_t)(p - field->at);
     t->at = p + 1;
     if (t->at < t->end && *t->at != ',' && *t->at != '\n' && *t->at != '\r')
         return ll_fail(LL_EFORMAT, "%s: line %lld has text after a closing quote; double quotes inside quotes",
@@ -41,7 +49,7 @@ static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
 static void take_plain(ll_cells *t, ll_slice *field, int rest) {
     uint8_t *p = t->at;
     while (p < t->end && *p != '\n' && (rest || *p != (t->comma ? ',' : '\t'))) p++;
-    *field = (ll_slice){t->at, (size_t)(p - t->at)};
+    *field = (ll_slice){.at = t->at, .size = (size_t)(p - t->at)};
     if ((p == t->end || *p == '\n') && field->size && field->at[field->size - 1] == '\r') field->size--;
     t->at = p;
 }

@@ -1,4 +1,4 @@
-/* Rows of TSV and CSV, parsed in place. */
+/* Rows of TSV and CSV. Fields are pieces of the file's own bytes, which are not changed. */
 #ifndef LL_CELLS_H
 #define LL_CELLS_H
 
@@ -7,6 +7,7 @@
 typedef struct {
     uint8_t *at;
     size_t size;
+    int quoted; /* two quotes stand for one */
 } ll_slice;
 
 typedef struct {
@@ -18,9 +19,11 @@ typedef struct {
 } ll_cells;
 
 ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest);
-/* Reads the first `fields` fields of the next row that is not empty. Their quotes are removed in place, so the row
- * cannot be read again. *found is 0 at the end. LL_EFORMAT names the line of a row with fewer fields. */
+/* Reads the first `fields` fields of the next row that is not empty. *found is 0 at the end. LL_EFORMAT
+ * names the line of a row with fewer fields. */
 LL_MUST_USE ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found);
+/* The first bytes of a field, at most `most`, with single quotes. Returns how many there are. */
+size_t ll_slice_copy(uint8_t *to, size_t most, const ll_slice *s);
 int ll_slice_is(const ll_slice *s, const char *text);
 
 #endif

@@ -39,7 +39,7 @@ ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, co
     if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary, c->fine);
     if (c->format == LL_DATA_SUBWORDS) return find_tokenizer(vocabulary, c->tokenizer);
     if (c->format != LL_DATA_WORDS) return LL_OK;
-    return ll_words_list(vocabulary, text, size, c->min_count, c->vocab_size);
+    return ll_words_list(vocabulary, text, size, 0, c->min_count, c->vocab_size, LL_WORDS_TOGETHER);
 }
 
 /* The events of music are the same in all models with this grid. */

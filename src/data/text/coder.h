@@ -29,14 +29,26 @@ const int32_t *ll_coder_around(const ll_coder *coder, int end, size_t *count);
 /* ---- words.c ---- */
 
 typedef struct ll_words ll_words;
-LL_MUST_USE ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int64_t least, int most);
+/* So many different words are counted in one pass over a text. Their table takes 130 MB. */
+enum { LL_WORDS_TOGETHER = 3 << 20 };
+/* The list of a text's words that occur `least` times, the first `most` of them (0: all). A text with more than
+ * `together` different words is read several times, so that memory does not grow with it. mapped: the text
+ * is that of a mapped file. */
+LL_MUST_USE ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int mapped, int64_t least,
+                                    int most, size_t together);
 LL_MUST_USE ll_status ll_words_create(ll_words **words, const ll_bytes *list, const char *name);
 void ll_words_free(ll_words *words);
 int ll_words_count(const ll_words *words);
 LL_MUST_USE ll_status ll_words_encode(const ll_words *words, const uint8_t *text, size_t size, int32_t **tokens,
                                       int64_t *count);
+/* Reads at most `most` tokens from *at on and moves it behind them. Returns how many there are. out NULL: they are only
+ * counted. */
+int64_t ll_words_read(const ll_words *words, const uint8_t *text, size_t size, size_t *at, int64_t most, int *out);
 const char *ll_words_text(const ll_words *words, int token, size_t *size);
 
+/* Finds the next word or line end from *at on; 0 if there is none. A line end is a word of size 0. *at moves behind it:
+ * words are the same from there on. */
+int ll_word_next(const uint8_t **found, size_t *n, const uint8_t *text, size_t size, size_t *at);
 /* The number of words, as published losses count them: what stands between blanks, and one more for each line end. */
 int64_t ll_count_words(const uint8_t *text, size_t size);
 

@@ -66,6 +66,7 @@ static ll_status take(ll_reader *r, const ll_cells *t, const ll_slice *field, co
         own->text[2 * r->size + i] = docs ? found->text : field[3 + i];
     }
     r->file[1].data[r->size++] = (uint8_t)label;
+    if (label > own->most) own->most = label;
     return LL_OK;
 }
 
@@ -79,6 +80,7 @@ static ll_status read_pairs(ll_reader *r, ll_bytes *file, const char *path, cons
     own->text = ll_alloc(capacity, 2 * sizeof *own->text);
     r->file[1].data = ll_alloc(capacity, 1);
     if (!own->text || !r->file[1].data) return LL_ENOMEM;
+    own->labels = r->file[1].data;
     while (!status && found) {
         status = ll_cells_next(&t, field, docs ? 3 : 5, &found);
         if (!status && found) status = take(r, &t, field, docs, count);

@@ -2,13 +2,15 @@
  *
  * In an evaluation of one text, window number i has tokens iT .. iT + T - 1. So each token of the split except the
  * first is predicted exactly once, from at most T tokens before it. Texts of their own (proteins) are cut into such
- * windows one by one. */
+ * windows one by one.
+ *
+ * Where tokens are made from the bytes of a file, a window is found from the last mark before it (marks.h). */
 #include "data/text/text_reader.h"
 
 #include "base/memory.h"
 #include "data/text/coder.h"
 
-static ll_status check_length(const ll_reader_options *c) {
+ll_status ll_text_check_length(const ll_reader_options *c) {
     if (c->length >= 1) return LL_OK;
     return ll_fail(LL_EINVAL, "train.length is %d; a window of text has at least 1 token", c->length);
 }
@@ -16,7 +18,7 @@ static ll_status check_length(const ll_reader_options *c) {
 ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const char *name, const uint8_t *text,
                       int64_t size) {
     const int64_t least = split == LL_SPLIT_TRAIN ? (int64_t)c->length + 1 : 2;
-    const ll_status status = check_length(c);
+    const ll_status status = ll_text_check_length(c);
     if (status) return status;
     if (size < least)
         return ll_fail(LL_EINVAL,
@@ -33,51 +35,97 @@ ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const
     return LL_OK;
 }
 
-ll_status ll_texts_use(ll_reader *r, const ll_reader_options *c, const uint8_t *text, int64_t *begin) {
-    r->begin = begin;
-    const ll_status status = check_length(c);
-    if (status) return status;
-    r->row = ll_alloc((size_t)r->size + 1, sizeof *r->row);
-    if (!r->row) return LL_ENOMEM;
-    for (int64_t i = 0; i < r->size; i++)
-        r->row[i + 1] = r->row[i] + (begin[i + 1] - begin[i] - 1) / c->length + 1;
+int64_t ll_text_windows_of(int64_t begin, int64_t end, int T) { return (end - begin - 1) / T + 1; }
+
+void ll_texts_use(ll_reader *r, const ll_reader_options *c, int64_t first) {
     ll_text_windows *own = r->own;
-    own->data = text;
-    r->examples = 1;
+    own->first = own->row = 0;
+    own->row = ll_text_at(r, LL_BY_TEXT, first).row;
+    own->first = first;
+    r->examples = r->texts = 1;
     r->stride = c->length;
-    r->rows = r->row[r->size];
-    return LL_OK;
+    const ll_text last = ll_text_at(r, LL_BY_TEXT, r->size - 1);
+    r->rows = last.row + ll_text_windows_of(last.begin, last.end, r->T);
 }
 
-int64_t ll_interval_of(const int64_t *begin, int64_t n, int64_t x) {
-    int64_t low = 0, high = n;
-    while (high - low > 1) {
-        const int64_t middle = low + (high - low) / 2;
-        if (begin[middle] <= x)
-            low = middle;
-        else
-            high = middle;
+/* Finds the end of a text: the next mark knows that of the last text before it. */
+static void find_end(const ll_reader *r, ll_text_place *x, const ll_mark *next) {
+    const ll_text_windows *w = r->own;
+    if (x->text + 1 == next->text) {
+        x->end = next->token;
+        return;
     }
-    return low;
+    w->scan(r, &x->behind, INT64_MAX, 1, NULL);
+    x->end = x->behind.token;
+}
+
+static int64_t number_of(const ll_text_place *x, ll_mark_field by) {
+    return by == LL_BY_TOKEN ? x->begin : by == LL_BY_TEXT ? x->text : x->row;
+}
+
+/* Goes from the mark before a text, or from the text that was asked for last, to the texts behind it. */
+ll_text ll_text_at(const ll_reader *r, ll_mark_field by, int64_t number) {
+    ll_text_windows *w = r->own;
+    if (by != LL_BY_TOKEN) number += by == LL_BY_TEXT ? w->first : w->row;
+    const ll_mark *m = ll_marks_find(&w->texts, by, number);
+    if (m + 1 == w->texts.mark + w->texts.count) m--;
+    ll_text_place x = w->found;
+    if (!x.end || x.text < m->text || x.text >= m[1].text || number_of(&x, by) > number) {
+        x = (ll_text_place){m->text, m->row, m->token, 0, {m->byte, m->token, 1}};
+        find_end(r, &x, m + 1);
+    }
+    while (x.text + 1 < m[1].text) {
+        const ll_text_place next = {x.text + 1, x.row + ll_text_windows_of(x.begin, x.end, r->T), x.end, 0, x.behind};
+        if (number_of(&next, by) > number) break;
+        x = next;
+        find_end(r, &x, m + 1);
+    }
+    w->found = x;
+    return (ll_text){x.text - w->first, x.row - w->row, x.begin, x.end};
 }
 
 void ll_text_close(const ll_reader *r) {
-    const ll_text_windows *own = r->own;
+    ll_text_windows *own = r->own;
     ll_free(own->tokens);
+    ll_marks_free(&own->marks);
+    ll_marks_free(&own->texts);
 }
 
-static int token_at(const ll_text_windows *w, int64_t i) {
-    return w->tokens ? w->tokens[i] : w->data[i];
+/* ---- Tokens ---- */
+
+/* The nearest known place before a token. */
+static ll_text_cursor place_before(const ll_text_windows *w, int64_t token) {
+    ll_text_cursor best = w->last;
+    if (best.token > token) best = (ll_text_cursor){0};
+    for (int texts = 0; texts < 2; texts++) {
+        const ll_marks *marks = texts ? &w->texts : &w->marks;
+        const ll_mark *m = marks->count ? ll_marks_find(marks, LL_BY_TOKEN, token) : NULL;
+        if (m && m->token <= token && m->token > best.token) best = (ll_text_cursor){m->byte, m->token, texts};
+    }
+    return best;
+}
+
+static void read_tokens(const ll_reader *r, int64_t first, int64_t n, int *out) {
+    ll_text_windows *w = r->own;
+    if (w->scan) {
+        ll_text_cursor at = place_before(w, first + w->offset);
+        w->scan(r, &at, first + w->offset, 0, NULL);
+        w->scan(r, &at, first + w->offset + n, 0, out);
+        w->last = at;
+    } else if (w->tokens) {
+        for (int64_t i = 0; i < n; i++) out[i] = w->tokens[first + i];
+    } else {
+        for (int64_t i = 0; i < n; i++) out[i] = w->data[first + i];
+    }
 }
 
 void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
-    const int64_t end = r->begin ? r->begin[ll_interval_of(r->begin, r->size, index) + 1] : r->size - 1;
+    const int64_t end = r->texts ? ll_text_at(r, LL_BY_TOKEN, index).end : r->size - 1;
     const size_t T = (size_t)batch->T, left = (size_t)(end - index), n = left < T ? left : T;
     int *tokens = batch->tokens + (size_t)row * T, *targets = batch->targets + (size_t)row * T;
-    for (size_t t = 0; t < n; t++) {
-        tokens[t] = token_at(r->own, index + (int64_t)t);
-        targets[t] = token_at(r->own, index + (int64_t)t + 1);
-    }
+    read_tokens(r, index, (int64_t)n, tokens);
+    for (size_t t = 1; t < n; t++) targets[t - 1] = tokens[t];
+    if (n) read_tokens(r, index + (int64_t)n, 1, targets + n - 1);
     for (size_t t = n; t < T; t++) {
         tokens[t] = 0;
         targets[t] = -1;
@@ -94,7 +142,7 @@ void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
 
 const uint8_t *ll_reader_text(const ll_reader *r, size_t *size) {
     const ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
-    if (!w || r->examples || w->tokens || r->vocab != 256) return NULL;
+    if (!w || r->examples || w->tokens || w->scan || r->vocab != 256) return NULL;
     *size = (size_t)r->size;
     return w->data;
 }

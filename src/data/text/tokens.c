@@ -1,5 +1,8 @@
 /* Text of words, or of pieces of words: files as in bytes.c, read as tokens of a vocabulary. The vocabulary is made
- * from the train split, or read from data.tokenizer (subwords), unless a model brings its own. */
+ * from the train split, or read from data.tokenizer (subwords), unless a model brings its own.
+ *
+ * Words stay in their file: one pass counts them and leaves marks, and a window is read from there. Pieces are all
+ * made when the file is opened, because the pieces of a word are not found by looking at single bytes. */
 #include <string.h>
 
 #include "base/memory.h"
@@ -11,50 +14,116 @@ static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *
     ll_source from = {0};
     ll_bytes text = {0};
     int64_t first = 0, count = 0;
+    int mapped = 0;
     if (c->data.format == LL_DATA_SUBWORDS) return ll_coder_vocabulary(vocabulary, &c->data, NULL, 0);
     ll_status status = ll_split_source(&from, c, LL_SPLIT_TRAIN, 0);
-    if (!status) status = ll_files_read(&text, from.path);
+    if (!status) status = ll_text_take(&text, &mapped, from.path);
     if (status) return from.key ? ll_fail_in(status, from.key) : status;
     ll_split_range(&first, &count, c, LL_SPLIT_TRAIN, (int64_t)text.size);
-    status = ll_coder_vocabulary(vocabulary, &c->data, text.data, (size_t)count);
+    if (c->data.format == LL_DATA_WORDS)
+        status = ll_words_list(vocabulary, text.data, (size_t)count, mapped, c->data.min_count, c->data.vocab_size,
+                               LL_WORDS_TOGETHER);
+    else
+        status = ll_coder_vocabulary(vocabulary, &c->data, text.data, (size_t)count);
+    if (mapped) ll_bytes_unmap(&text);
     ll_bytes_free(&text);
-    return status;
-}
-
-static ll_status read_tokens(ll_reader *r, const ll_reader_options *c, const ll_bytes *text) {
-    ll_coder *coder = NULL;
-    ll_text_windows *own = r->own;
-    ll_status status = ll_coder_create(&coder, &c->data, &r->vocabulary, "the model");
-    if (!status) status = ll_coder_encode(coder, text->data, text->size, &own->tokens, &r->size);
-    if (!status) r->vocab = ll_coder_vocab(coder);
-    ll_coder_free(coder);
     return status;
 }
 
 /* The text is split by bytes, so that other vocabularies see the same split. A word that is cut belongs to both
  * parts. */
-static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split) {
+static ll_status open_text(ll_bytes *split_text, ll_reader *r, const ll_reader_options *c, int split,
+                           const char **name) {
     ll_source from = {0};
-    ll_bytes *text = &r->file[0];
     int64_t first = 0, count = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
     if (!status && !r->vocabulary.data) status = make_vocabulary(&r->vocabulary, c);
     if (status) return status;
-    status = ll_files_read(text, from.path);
+    status = ll_text_take(&r->file[0], &r->mapped, from.path);
     if (status) return ll_fail_in(status, from.key);
-    ll_split_range(&first, &count, c, split, (int64_t)text->size);
-    if (first > 0 || (size_t)count < text->size) status = ll_bytes_keep(text, first, count);
-    if (!status) status = read_tokens(r, c, text);
-    if (status) return status;
+    ll_split_range(&first, &count, c, split, (int64_t)r->file[0].size);
+    *split_text = (ll_bytes){r->file[0].data + first, (size_t)count};
+    *name = from.path;
+    return LL_OK;
+}
+
+/* ---- Pieces ---- */
+
+static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split) {
     ll_text_windows *own = r->own;
-    own->words = ll_count_words(text->data, text->size);
-    own->bytes = (int64_t)text->size;
-    ll_bytes_free(text);
-    return ll_text_use(r, c, split, from.path, NULL, r->size);
+    ll_coder *coder = NULL;
+    ll_bytes text = {0};
+    const char *name = NULL;
+    ll_status status = open_text(&text, r, c, split, &name);
+    if (!status) status = ll_coder_create(&coder, &c->data, &r->vocabulary, "the model");
+    if (!status) status = ll_coder_encode(coder, text.data, text.size, &own->tokens, &r->size);
+    if (!status) r->vocab = ll_coder_vocab(coder);
+    ll_coder_free(coder);
+    if (status) return status;
+    own->words = ll_count_words(text.data, text.size);
+    own->bytes = (int64_t)text.size;
+    if (r->mapped) ll_bytes_unmap(&r->file[0]);
+    ll_bytes_free(&r->file[0]);
+    r->mapped = 0;
+    return ll_text_use(r, c, split, name, NULL, r->size);
+}
+
+/* ---- Words ---- */
+
+typedef struct {
+    ll_text_windows text;
+    ll_words *words;
+    const uint8_t *data; /* text.bytes of them */
+} words;
+
+static ll_status pass(ll_marks *marks, ll_mark *at, const ll_bytes *text, int mapped) {
+    const uint8_t *found;
+    size_t n, byte = 0, left = 0;
+    const ll_status status = ll_marks_create(marks, (int64_t)text->size, 0);
+    if (status) return status;
+    do {
+        at->byte = (int64_t)byte;
+        ll_marks_pass(marks, at);
+        if (mapped) ll_bytes_pass(text->data, byte, &left);
+    } while (ll_word_next(&found, &n, text->data, text->size, &byte) && ++at->token);
+    return LL_OK;
+}
+
+static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next_text, int *out) {
+    words *own = r->own;
+    size_t byte = (size_t)at->byte;
+    (void)next_text; /* the words are one text */
+    at->token += ll_words_read(own->words, own->data, (size_t)own->text.bytes, &byte, until - at->token, out);
+    if (r->mapped && ll_pages_due(&own->text.touched, (int64_t)byte - at->byte)) ll_bytes_leave(&r->file[0]);
+    at->byte = (int64_t)byte;
+}
+
+static ll_status open_words(ll_reader *r, const ll_reader_options *c, int split) {
+    words *own = r->own;
+    ll_bytes text = {0};
+    ll_mark end = {0};
+    const char *name = NULL;
+    ll_status status = open_text(&text, r, c, split, &name);
+    if (!status) status = ll_words_create(&own->words, &r->vocabulary, "the model");
+    if (!status) status = pass(&own->text.marks, &end, &text, r->mapped);
+    if (status) return status;
+    if (r->mapped) ll_bytes_leave(&r->file[0]);
+    r->vocab = ll_words_count(own->words);
+    own->text.scan = scan;
+    own->data = text.data;
+    own->text.words = end.token;
+    own->text.bytes = (int64_t)text.size;
+    return ll_text_use(r, c, split, name, NULL, end.token);
+}
+
+static void close_words(const ll_reader *r) {
+    const words *own = r->own;
+    ll_words_free(own->words);
+    ll_text_close(r);
 }
 
 const ll_format ll_format_words = {
-    "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
+    "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_words, ll_text_fill, sizeof(words), close_words};
 const ll_format ll_format_subwords = {
     "subwords",   1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows),
     ll_text_close};

@@ -32,8 +32,7 @@ static int is_blank(uint8_t c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Finds the next word or line end from *at on; 0 if there is none. A line end is a word of size 0. */
-static int next_word(const uint8_t **found, size_t *n, const uint8_t *text, size_t size, size_t *at) {
+int ll_word_next(const uint8_t **found, size_t *n, const uint8_t *text, size_t size, size_t *at) {
     size_t i = *at;
     while (i < size && is_blank(text[i]) && text[i] != '\n') i++;
     if (i == size) return 0;
@@ -49,7 +48,7 @@ int64_t ll_count_words(const uint8_t *text, size_t size) {
     const uint8_t *found;
     size_t n, at = 0;
     int64_t count = 0;
-    while (next_word(&found, &n, text, size, &at)) count++;
+    while (ll_word_next(&found, &n, text, size, &at)) count++;
     return count;
 }
 
@@ -144,27 +143,90 @@ static int is_special(const uint8_t *p, size_t n) {
     return n == 0 || (n == 5 && (!memcmp(p, "<unk>", 5) || !memcmp(p, "<eos>", 5)));
 }
 
-ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int64_t least, int most) {
-    table t;
-    const uint8_t *p;
-    size_t n, at = 0, count = 0;
-    ll_status status = table_create(&t, 1024);
+/* Words whose hash has these last bits are counted in one pass over the text. */
+typedef struct {
+    uint64_t mask, bits;
+} share;
+
+static int has(const share *h, const uint8_t *p, size_t n) { return (hash_of(p, n) & h->mask) == h->bits; }
+
+/* Halves a share whose words became too many: removes the other half's words. */
+static ll_status halve(table *t, share *h) {
+    table kept;
+    const ll_status status = table_create(&kept, t->capacity);
     if (status) return status;
-    while (!status && next_word(&p, &n, text, size, &at))
-        if (!is_special(p, n)) status = see(&t, p, n);
-    if (!status) {
-        if (t.count) qsort(t.word, t.count, sizeof *t.word, by_count);
-        while (count < t.count && t.word[count].count >= least) count++;
-        const size_t capacity = most > FIRST ? (size_t)most - FIRST : 0;
-        if (most > 0 && count > capacity) count = capacity;
-        if (count > WORDS_MOST - FIRST)
-            status = ll_fail(LL_EINVAL,
-                             "%zu different words are more than %d, the most there can be; raise data.min-count or set "
-                             "data.vocab-size",
-                             count, WORDS_MOST - FIRST);
+    h->mask = h->mask << 1 | 1;
+    for (size_t i = 0; i < t->count; i++) {
+        const word *w = &t->word[i];
+        if (!has(h, w->at, w->size)) continue;
+        kept.word[kept.count] = *w;
+        kept.slot[slot_of(&kept, w->at, w->size)] = (uint32_t)++kept.count;
     }
-    if (!status) status = write_list(list, t.word, count);
-    table_free(&t);
+    table_free(t);
+    *t = kept;
+    return LL_OK;
+}
+
+/* One pass. *h becomes the share that was counted, at most `together` words. */
+static ll_status count_share(table *t, share *h, const uint8_t *text, size_t size, int mapped, size_t together) {
+    const uint8_t *p;
+    size_t n, at = 0, left = 0;
+    ll_status status = table_create(t, 1024);
+    while (!status && ll_word_next(&p, &n, text, size, &at)) {
+        if (mapped) ll_bytes_pass(text, at, &left);
+        if (is_special(p, n) || !has(h, p, n)) continue;
+        status = see(t, p, n);
+        while (!status && t->count > together && h->mask < UINT64_MAX) status = halve(t, h);
+    }
+    return status;
+}
+
+/* The words that are frequent enough: of those found before (`best`) and those of a table. */
+static ll_status keep_best(table *best, const table *t, int64_t least, size_t most) {
+    table all;
+    const ll_status status = table_create(&all, best->count + t->count + 1);
+    if (status) return status;
+    for (size_t i = 0; i < best->count; i++) all.word[all.count++] = best->word[i];
+    for (size_t i = 0; i < t->count; i++)
+        if (t->word[i].count >= least) all.word[all.count++] = t->word[i];
+    if (all.count) qsort(all.word, all.count, sizeof *all.word, by_count);
+    if (all.count > most) all.count = most;
+    table_free(best);
+    *best = all;
+    return LL_OK;
+}
+
+/* The share that comes after h, if all are ordered by their bits from the last one on: halves of what was halved. */
+static int next_share(share *h) {
+    while (h->mask && h->bits & (h->mask ^ h->mask >> 1)) {
+        h->bits &= h->mask >> 1;
+        h->mask >>= 1;
+    }
+    h->bits |= h->mask ^ h->mask >> 1;
+    return h->mask != 0;
+}
+
+ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int mapped, int64_t least, int most,
+                        size_t together) {
+    const size_t capacity = most > FIRST ? (size_t)most - FIRST : 0;
+    table best = {0};
+    share h = {0};
+    ll_status status = LL_OK;
+    int more = 1;
+    while (!status && more) {
+        table t = {0};
+        status = count_share(&t, &h, text, size, mapped, together);
+        if (!status) status = keep_best(&best, &t, least, most > 0 ? capacity : WORDS_MOST);
+        table_free(&t);
+        more = next_share(&h);
+    }
+    if (!status && best.count > WORDS_MOST - FIRST)
+        status = ll_fail(LL_EINVAL,
+                         "there are more than %d different words, the most there can be; raise data.min-count or set "
+                         "data.vocab-size",
+                         WORDS_MOST - FIRST);
+    if (!status) status = write_list(list, best.word, best.count);
+    table_free(&best);
     return status;
 }
 
@@ -219,18 +281,25 @@ int ll_words_count(const ll_words *w) {
     return (int)w->t.count;
 }
 
+int64_t ll_words_read(const ll_words *w, const uint8_t *text, size_t size, size_t *at, int64_t most, int *out) {
+    const uint8_t *p;
+    size_t n;
+    int64_t i = 0;
+    for (; i < most && ll_word_next(&p, &n, text, size, at); i++) {
+        if (!out) continue;
+        const uint32_t number = n ? w->t.slot[slot_of(&w->t, p, n)] : LINE_END + 1;
+        out[i] = number ? (int)number - 1 : UNKNOWN;
+    }
+    return i;
+}
+
 /* Counts first, so that the block gets the right size. */
 ll_status ll_words_encode(const ll_words *w, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
-    const uint8_t *p;
-    size_t n, at = 0, i = 0;
+    size_t at = 0;
     int32_t *out = ll_alloc((size_t)ll_count_words(text, size), sizeof *out);
     if (!out) return LL_ENOMEM;
-    while (next_word(&p, &n, text, size, &at)) {
-        const uint32_t number = n ? w->t.slot[slot_of(&w->t, p, n)] : LINE_END + 1;
-        out[i++] = number ? (int32_t)number - 1 : UNKNOWN;
-    }
     *tokens = out;
-    *count = (int64_t)i;
+    *count = ll_words_read(w, text, size, &at, INT64_MAX, out);
     return LL_OK;
 }
 

@@ -1,0 +1,160 @@
+/* Families of models of images: ViT. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+#include "exchange/families.h"
+
+/* ---- What a processor does to pictures (preprocessor_config.json) ---- */
+
+/* "0.5,0.5,0.5" of an array of numbers; fallback if it is missing. */
+static void pixel_list(ll_reading *r, const char *ours, const char *key, double fallback, double scale) {
+    const json_t *list = json_object_get(r->json, key);
+    char text[160];
+    size_t n = 0;
+    if (!json_array_size(list)) {
+        ll_hf_set(r, ours, "%.9g", fallback * scale);
+        return;
+    }
+    for (size_t i = 0; i < json_array_size(list) && i < 3; i++) {
+        if (i) text[n++] = ',';
+        ll_format_text(text + n, sizeof text - n, "%.9g", json_number_value(json_array_get(list, i)) * scale);
+        n += strlen(text + n);
+    }
+    ll_hf_set(r, ours, "%s", text);
+}
+
+/* Pixels of 0 to 255 are multiplied by rescale_factor; ours are divided by 255. The rest is the same line. */
+static void read_pixels(ll_reading *r) {
+    const int rescales = ll_hf_flag(r, "do_rescale", 1), normalises = ll_hf_flag(r, "do_normalize", 1);
+    const double factor = rescales ? ll_hf_number(r, "rescale_factor", 1.0 / 255) : 1, scale = 1 / (255 * factor);
+    ll_hf_only(r, "do_center_crop", "false");
+    ll_hf_only(r, "offset", "false");
+    if (ll_hf_flag(r, "do_resize", 1)) ll_hf_only(r, "resample", "2");
+    if (!(scale > 0) && !r->status)
+        r->status = ll_fail(LL_EFORMAT, "%s: rescale_factor is not above 0", r->path);
+    if (normalises) {
+        pixel_list(r, "model.pixel-mean", "image_mean", 0.5, scale);
+        pixel_list(r, "model.pixel-std", "image_std", 0.5, scale);
+    } else {
+        ll_hf_set(r, "model.pixel-mean", "0");
+        ll_hf_set(r, "model.pixel-std", "%.9g", scale);
+    }
+}
+
+/* The same reading, of the processor's file. Without one it is ViT's usual one. */
+static void read_processor(ll_reading *r) {
+    ll_reading processor = *r;
+    processor.json = r->processor;
+    processor.path = "preprocessor_config.json";
+    if (r->processor) read_pixels(&processor);
+    r->status = processor.status;
+}
+
+/* ---- Names of classes ---- */
+
+static int is_usual(const char *name, size_t i) {
+    char usual[32];
+    snprintf(usual, sizeof usual, "LABEL_%zu", i);
+    return !strcmp(name, usual);
+}
+
+/* data.classes from id2label. Commas part the names there, so that those within names become semicolons. */
+static ll_status set_names(ll_reading *r, const json_t *labels) {
+    static const char key[] = "data.classes=";
+    const size_t count = json_object_size(labels);
+    size_t size = sizeof key, named = 0;
+    const char *name;
+    json_t *value;
+    json_object_foreach((json_t *)labels, name, value) size += json_string_length(value) + 1;
+    char *text = ll_alloc(size, 1), *at = text + sizeof key - 1;
+    if (!text) return LL_ENOMEM;
+    memcpy(text, key, sizeof key);
+    for (size_t i = 0; i < count; i++) {
+        char number[24];
+        snprintf(number, sizeof number, "%zu", i);
+        const char *one = json_string_value(json_object_get(labels, number));
+        if (!one) break;
+        named += !is_usual(one, i);
+        if (i) *at++ = ',';
+        for (; *one; one++) *at++ = *one == ',' ? ';' : *one;
+        *at = 0;
+    }
+    const ll_status status = named ? ll_recipe_set(r->recipe, text) : LL_OK;
+    ll_free(text);
+    return status;
+}
+
+static void read_classes(ll_reading *r) {
+    const json_t *labels = json_object_get(r->json, "id2label");
+    const int64_t count = json_is_object(labels) ? (int64_t)json_object_size(labels)
+                                                 : ll_hf_integer(r, "num_labels", 2);
+    ll_hf_set(r, "model.classes", "%lld", (long long)count);
+    if (json_is_object(labels) && !r->status) r->status = set_names(r, labels);
+}
+
+/* ---- ViT (Dosovitskiy et al. 2021) ---- */
+
+#define LINEAR(theirs, ours)                                                                                           \
+    {theirs ".weight", ours ".weight", LL_OUT_IN, 0, 0}, { theirs ".bias", ours ".bias", LL_TABLE, 0, 0 }
+#define NORM(theirs, ours)                                                                                             \
+    {theirs ".weight", ours ".gain", LL_TABLE, 0, 0}, { theirs ".bias", ours ".bias", LL_TABLE, 0, 0 }
+#define KEPT(theirs)                                                                                                   \
+    { theirs, NULL, LL_KEPT, 0, 0 }
+
+static const ll_tensor_rule vit_rules[] = {
+    {"*embeddings.cls_token", "embedding.first", LL_TABLE | LL_BATCH_OF_ONE, 0, 0},
+    {"*embeddings.position_embeddings", "embedding.position", LL_TABLE | LL_BATCH_OF_ONE, 0, 0},
+    {"*embeddings.patch_embeddings.projection.weight", "embedding.patch.weight", LL_OUT_IN | LL_SQUARES, 0, 0},
+    {"*embeddings.patch_embeddings.projection.bias", "embedding.patch.bias", LL_TABLE, 0, 0},
+    LINEAR("*encoder.layer.#.attention.attention.query", "blocks.#.attention.query"),
+    LINEAR("*encoder.layer.#.attention.attention.key", "blocks.#.attention.key"),
+    LINEAR("*encoder.layer.#.attention.attention.value", "blocks.#.attention.value"),
+    LINEAR("*encoder.layer.#.attention.output.dense", "blocks.#.attention.output"),
+    LINEAR("*encoder.layer.#.intermediate.dense", "blocks.#.feed.in"),
+    LINEAR("*encoder.layer.#.output.dense", "blocks.#.feed.out"),
+    NORM("*encoder.layer.#.layernorm_before", "blocks.#.attention.norm"),
+    NORM("*encoder.layer.#.layernorm_after", "blocks.#.feed.norm"),
+    NORM("*layernorm", "norm"),
+    {"classifier.weight", "head.weight", LL_OUT_IN | LL_DRAWN, 0, 0},
+    {"classifier.bias", "head.bias", LL_TABLE | LL_DRAWN, 0, 0},
+    KEPT("*embeddings.mask_token"),
+    KEPT("*pooler.dense.weight"),
+    KEPT("*pooler.dense.bias"),
+    {0},
+};
+
+static void read_vit(ll_reading *r) {
+    static const char *const heads[] = {"Model", "ForImageClassification", NULL};
+    const int64_t side = ll_hf_integer(r, "image_size", 224), patch = ll_hf_integer(r, "patch_size", 16);
+    const int64_t channels = ll_hf_integer(r, "num_channels", 3), across = patch ? side / patch : 0;
+    ll_family_head(r, heads, "image classifiers");
+    ll_hf_only(r, "qkv_bias", "true");
+    ll_family_sizes(r, (ll_family_size){
+                           .vocab = 256,
+                           .layers = ll_hf_integer(r, "num_hidden_layers", 12),
+                           .heads = ll_hf_integer(r, "num_attention_heads", 12),
+                           .width = ll_hf_integer(r, "hidden_size", 768),
+                           .ff = ll_hf_integer(r, "intermediate_size", 3072),
+                           .eps = ll_hf_number(r, "layer_norm_eps", 1e-12),
+                           .activation = ll_hf_text(r, "hidden_act", "gelu"),
+                       });
+    ll_hf_set(r, "model.task", "classify");
+    ll_hf_set(r, "model.pool", "first");
+    ll_hf_set(r, "model.bias", "all");
+    ll_hf_set(r, "model.patch", "%lld", (long long)patch);
+    ll_hf_set(r, "model.channels", "%lld", (long long)channels);
+    ll_hf_set(r, "position.type", "learned");
+    ll_hf_set(r, "position.cls-token", "on");
+    ll_hf_set(r, "position.max-length", "%lld", (long long)(across * across + 1));
+    ll_hf_set(r, "position.width", "%lld", (long long)side);
+    ll_hf_set(r, "position.height", "%lld", (long long)side);
+    ll_hf_set(r, "train.length", "%lld", (long long)(side * side * channels));
+    ll_hf_set(r, "data.format", "idx");
+    ll_hf_set(r, "data.resize", "%lld", (long long)side);
+    read_classes(r);
+    read_processor(r);
+}
+
+const ll_family ll_family_vit = {"vit", "ViT", "vit.", vit_rules, read_vit};

@@ -1,0 +1,30 @@
+/* Positions that act on the features of one head, after the feature map. Each is one file with this interface. A
+ * feature map has at most one such stage, and features.c calls it for each tile of tokens. */
+#ifndef LL_POSTMAP_H
+#define LL_POSTMAP_H
+
+#include "attention/feature/feature_map.h"
+
+struct ll_postmap_kind {
+    int axes;     /* permutes the features by the token's number (1), or by column and row (2); 0: does not permute */
+    int rotates;  /* has a random rotation of all features for each head: a basis, and angles */
+    int in_place; /* forward and back allow out = in */
+    int fuses;    /* takes an epilogue, which applies the map while features move */
+    ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason; NULL: takes every config */
+    ll_status (*create)(ll_feature_map *map);         /* makes its part of the map, which the map frees */
+    double (*cost)(const ll_feature_map *map);        /* multiply-adds of one query or key of one head; NULL: none */
+    /* out (C, features) = P^position f(in), f as `epilogue` says (fuses; NULL: the identity). x, y: ll_positions. */
+    void (*forward)(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                    const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo);
+    /* The same with the inverse of P, which is its transpose: gradients. `in` is destroyed. */
+    void (*back)(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
+                 const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo);
+};
+
+/* rope.c. Rotates features in place: the numerator of rope-linear. */
+extern const ll_postmap_kind ll_postmap_rope;
+/* Rotates pairs of C feature rows of a head by map->angles, or back; in place allowed. */
+void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position,
+                        const float *in, size_t ldi, float *out, size_t ldo);
+
+#endif

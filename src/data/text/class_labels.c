@@ -1,0 +1,127 @@
+/* Labels of examples (class_labels.h). One pass sees them all; only different names are kept. */
+#include "data/text/class_labels.h"
+
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/text.h"
+
+enum { NAME_MOST = 256 };
+
+typedef struct {
+    uint8_t at[NAME_MOST + 1]; /* a longer name is cut, and known to be too long */
+    size_t size;
+} name;
+
+struct ll_labels {
+    const char *list, *file;
+    int64_t seen, wrong; /* examples so far; the first one whose label can be no name, or 0 */
+    int names, most;     /* is there a label that is not a number; the largest number */
+    int count;
+    name known[LL_CLASSES_MOST]; /* sorted */
+};
+
+static name name_of(const ll_slice *label) {
+    name n;
+    n.size = ll_slice_copy(n.at, sizeof n.at, label);
+    return n;
+}
+
+static int index_in(const char *list, const name *x) {
+    for (int i = 0; *list; i++) {
+        const size_t n = strcspn(list, ",");
+        if (n == x->size && !memcmp(list, x->at, n)) return i;
+        list += n + (list[n] == ',');
+    }
+    return -1;
+}
+
+static int as_number(const name *x) {
+    char text[8];
+    int64_t value = -1;
+    if (x->size < 1 || x->size >= sizeof text) return -1;
+    memcpy(text, x->at, x->size);
+    text[x->size] = 0;
+    return ll_parse_integer(&value, text) && value >= 0 && value < LL_CLASSES_MOST ? (int)value : -1;
+}
+
+int ll_label_number(const char *list, const ll_slice *label) {
+    const name x = name_of(label);
+    const int number = list ? index_in(list, &x) : as_number(&x);
+    return number < LL_CLASSES_MOST ? number : -1;
+}
+
+static int by_bytes(const name *a, const name *b) {
+    const int order = memcmp(a->at, b->at, a->size < b->size ? a->size : b->size);
+    return order ? order : (a->size > b->size) - (a->size < b->size);
+}
+
+/* Adds a name to the sorted ones if it is new; 0: there are too many. */
+static int insert(ll_labels *l, const name *x) {
+    int low = 0, high = l->count;
+    while (low < high) {
+        const int middle = (low + high) / 2, order = by_bytes(x, &l->known[middle]);
+        if (!order) return 1;
+        if (order < 0)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (l->count == LL_CLASSES_MOST) return 0;
+    memmove(l->known + low + 1, l->known + low, (size_t)(l->count - low) * sizeof *l->known);
+    l->known[low] = *x;
+    l->count++;
+    return 1;
+}
+
+ll_status ll_labels_create(ll_labels **labels, const char *list, const char *file) {
+    ll_labels *l = ll_alloc(1, sizeof *l);
+    if (!l) return LL_ENOMEM;
+    l->list = list;
+    l->file = file;
+    *labels = l;
+    return LL_OK;
+}
+
+void ll_labels_free(ll_labels *l) { ll_free(l); }
+
+ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
+    const name x = name_of(label);
+    const int number = ll_label_number(l->list, label);
+    l->seen++;
+    if (number > l->most) l->most = number;
+    if (l->list && number < 0)
+        return ll_fail(LL_EFORMAT, "%s: example %lld has the label \"%.*s\", which is not in data.classes=%s", l->file,
+                       (long long)l->seen, (int)(x.size < 60 ? x.size : 60), (const char *)x.at, l->list);
+    if (l->list) return LL_OK;
+    l->names |= number < 0;
+    const int fits = x.size && x.size <= NAME_MOST && !memchr(x.at, ',', x.size) && !memchr(x.at, 0, x.size);
+    if (!l->wrong && (!fits || !insert(l, &x))) l->wrong = l->seen;
+    return LL_OK;
+}
+
+/* Text or a number out of range shows that data.label-column is wrong. */
+ll_status ll_labels_end(ll_labels *l, int *most, char **list) {
+    size_t size = 1;
+    *most = l->most;
+    *list = NULL;
+    if (!l->names) return LL_OK;
+    if (l->wrong)
+        return ll_fail(LL_EFORMAT,
+                       "%s: example %lld has a label that is not one of at most %d numbers or names; is "
+                       "data.label-column right?",
+                       l->file, (long long)l->wrong, LL_CLASSES_MOST);
+    for (int i = 0; i < l->count; i++) size += l->known[i].size + 1;
+    char *text = *list = ll_alloc(size, 1);
+    if (!text) return LL_ENOMEM;
+    for (int i = 0; i < l->count; i++) {
+        if (i) *text++ = ',';
+        memcpy(text, l->known[i].at, l->known[i].size);
+        text += l->known[i].size;
+    }
+    *most = l->count - 1;
+    if (ll_is_plain_text(*list)) return LL_OK;
+    ll_free(*list);
+    *list = NULL;
+    return ll_fail(LL_EFORMAT, "%s: the labels are not names in UTF-8; is data.label-column right?", l->file);
+}

@@ -1,0 +1,24 @@
+/* Labels of examples: numbers, or names of classes. */
+#ifndef LL_CLASS_LABELS_H
+#define LL_CLASS_LABELS_H
+
+#include "data/text/cells.h"
+
+enum { LL_CLASSES_MOST = 256 };
+
+/* The number of a label: its place in a list "neg,pos", or (list NULL) the number that it is; -1: it is neither. */
+int ll_label_number(const char *list, const ll_slice *label);
+
+/* The labels of a file, seen one after the other. */
+typedef struct ll_labels ll_labels;
+/* list: the names of the classes; NULL: all labels are numbers, or the names are those that occur. `name` is how errors
+ * call the file. */
+LL_MUST_USE ll_status ll_labels_create(ll_labels **labels, const char *list, const char *name);
+void ll_labels_free(ll_labels *l);
+/* LL_EFORMAT if there is a list and the label is not in it. */
+LL_MUST_USE ll_status ll_labels_see(ll_labels *l, const ll_slice *label);
+/* After the last one: the largest number of a label, and if the names are those that occur, their list in new memory,
+ * sorted; else NULL. */
+LL_MUST_USE ll_status ll_labels_end(ll_labels *l, int *most, char **list);
+
+#endif

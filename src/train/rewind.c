@@ -1,0 +1,36 @@
+/* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint and on with half the learning
+ * rate, at most LL_REWINDS times. How often it did is part of the checkpoint that the loop then writes. A run that is
+ * killed before that begins at the old checkpoint, diverges at the same step, and goes back to the same bits. */
+#include "train/train_internal.h"
+
+int ll_rewind_may(const ll_trainer *t) {
+    return t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && t->saved >= 0 &&
+           t->state.rewinds < LL_REWINDS;
+}
+
+static ll_status load(ll_trainer *t) {
+    ll_run_state before = t->state;
+    ll_safetensors *file = NULL;
+    ll_status status = ll_safetensors_open(&file, t->last);
+    if (!status) status = ll_checkpoint_state(&t->state, file);
+    if (!status) status = ll_model_restore(t->model, file);
+    if (!status) status = ll_checkpoint_moments(t->engine, file);
+    ll_safetensors_free(file);
+    if (status) return status;
+    /* The best model lies in its file, whether it came before the checkpoint or after it. */
+    t->state.best_loss = before.best_loss;
+    t->state.best_step = before.best_step;
+    return LL_OK;
+}
+
+ll_status ll_rewind_load(ll_trainer *t) {
+    const ll_group all = ll_group_all();
+    ll_status status = ll_group_agree(&all, load(t));
+    if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : ll_metrics_cut(&t->metrics, t->state.row));
+    if (status) return status;
+    t->state.rewinds++;
+    t->engine->optimizer->halvings = (int)t->state.rewinds;
+    t->unsaved = 1;
+    t->warned = 0;
+    return LL_OK;
+}

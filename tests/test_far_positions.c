@@ -1,0 +1,154 @@
+/* Positions beyond 2^31: attention that sees only distances gives the same wherever a sequence begins, in calls and in
+ * streams. And the edges of lengths: sequences of 0 and 1 tokens, rows whose keys are all masked, decay over a gap. */
+#include "attention/attention_stream.h"
+#include "drawn.h"
+#include "test.h"
+
+enum { H = 2, D = 8, E = 4, T = 70, M = 12 };
+static const int64_t begins[] = {INT64_C(2147483640), INT64_C(1) << 33, (INT64_C(1) << 40) + 12345};
+
+typedef struct {
+    ll_attention_config c;
+    float q[H * T * D], k[H * T * D], v[H * T * E], y[H * T * E], projection[M * D], decay[H];
+    int32_t permutation[H * M];
+    ll_attention *op;
+    ll_attention_call call;
+} placed;
+
+static placed *place(ll_kernel kernel, ll_position position, int decays) {
+    placed *p = calloc(1, sizeof *p);
+    uint64_t seed = 7;
+    assert_non_null(p);
+    for (int i = 0; i < H * T * D; i++) p->q[i] = (float)draw_normal(&seed), p->k[i] = (float)draw_normal(&seed);
+    for (int i = 0; i < H * T * E; i++) p->v[i] = (float)draw_normal(&seed);
+    for (int i = 0; i < M * D; i++) p->projection[i] = (float)draw_normal(&seed);
+    p->decay[0] = 0.99f, p->decay[1] = 0.9f;
+    p->c = ll_attention_default();
+    p->c.kernel = kernel, p->c.position = position, p->c.causal = 1, p->c.H = H, p->c.D = D, p->c.E = E;
+    p->c.input_scale = 0.6f;
+    if (kernel == LL_KERNEL_LOCAL) p->c.approximate.window = 9;
+    if (kernel == LL_KERNEL_FAVOR) p->c.M = M, p->c.projection = p->projection;
+    if (kernel == LL_KERNEL_RELU) p->c.feature_eps = 1e-3f;
+    if (decays) p->c.decay = p->decay;
+    const int m = kernel == LL_KERNEL_FAVOR ? M : D;
+    for (int h = 0; h < H; h++) ll_permutation_random(p->permutation + h * m, m, 5, 0, h);
+    if (position == LL_POSITION_PERMUTE) p->c.permutation = p->permutation;
+    CHECK_OK(ll_attention_create(&p->op, &p->c));
+    p->call = (ll_attention_call){.B = 1, .T = T, .S = T};
+    p->call.q = (ll_view){p->q, H * T * D, T * D, D}, p->call.k = (ll_view){p->k, H * T * D, T * D, D};
+    p->call.v = (ll_view){p->v, H * T * E, T * E, E}, p->call.y = (ll_view){p->y, H * T * E, T * E, E};
+    return p;
+}
+
+static void drop(placed *p) {
+    ll_attention_free(p->op);
+    free(p);
+}
+
+static void check_same(const placed *p, const float *y, const char *what, int64_t begin) {
+    for (int i = 0; i < H * T * E; i++)
+        if (!(fabsf(p->y[i] - y[i]) <= 2e-5f))
+            fail_msg("kernel %d, position %d, %s that begins at %lld: output %d is %g, at 0 it is %g", p->c.kernel,
+                     p->c.position, what, (long long)begin, i, (double)p->y[i], (double)y[i]);
+}
+
+static void check_begins(ll_kernel kernel, ll_position position, int decays) {
+    placed *p = place(kernel, position, decays);
+    float y[H * T * E];
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_forward(p->op, &p->call));
+    memcpy(y, p->y, sizeof y);
+    CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        p->call.query_offset = p->call.key_offset = begins[i];
+        memset(p->y, 0, sizeof p->y);
+        CHECK_OK(ll_attention_forward(p->op, &p->call));
+        check_same(p, y, "a call", begins[i]);
+        if (kernel == LL_KERNEL_LOCAL) continue; /* its ring has keys from before */
+        memset(p->y, 0, sizeof p->y);
+        CHECK_OK(ll_attention_stream_seek(s, begins[i]));
+        CHECK_OK(ll_attention_stream_feed(s, 30, p->call.q, p->call.k, p->call.v, p->call.y));
+        CHECK_OK(ll_attention_stream_feed(s, T - 30, ll_view_from(p->call.q, 30), ll_view_from(p->call.k, 30),
+                                          ll_view_from(p->call.v, 30), ll_view_from(p->call.y, 30)));
+        check_same(p, y, "a stream", begins[i]);
+        assert_true(s->position == begins[i] + T);
+    }
+    ll_attention_stream_free(s);
+    drop(p);
+}
+
+static void test_only_distances_count(void **state) {
+    (void)state;
+    static const ll_kernel kernels[] = {LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_ELU1};
+    static const ll_position positions[] = {LL_POSITION_NONE, LL_POSITION_ROPE_LINEAR, LL_POSITION_PERMUTE};
+    for (int i = 0; i < 3; i++)
+        for (int j = 0; j < 3; j++)
+            for (int decays = 0; decays < 2; decays++) check_begins(kernels[i], positions[j], decays);
+    check_begins(LL_KERNEL_LOCAL, LL_POSITION_ROPE, 0);
+}
+
+/* No tokens, and one, whose only key is its own. */
+static void test_lengths_0_and_1(void **state) {
+    (void)state;
+    static const ll_kernel kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_LOCAL};
+    for (int i = 0; i < 4; i++) {
+        placed *p = place(kernels[i], LL_POSITION_NONE, 0);
+        ll_attention_stream *s;
+        CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
+        p->y[0] = 42;
+        CHECK_OK(ll_attention_stream_feed(s, 0, p->call.q, p->call.k, p->call.v, p->call.y));
+        p->call.T = p->call.S = 0;
+        CHECK_OK(ll_attention_forward(p->op, &p->call));
+        assert_true(p->y[0] == 42); /* not written */
+        p->call.T = p->call.S = 1;
+        CHECK_OK(ll_attention_forward(p->op, &p->call));
+        for (int e = 0; e < E; e++) assert_true(fabsf(p->y[e] - p->v[e]) <= 1e-6f * fabsf(p->v[e]));
+        CHECK_OK(ll_attention_stream_feed(s, 1, p->call.q, p->call.k, p->call.v, p->call.y));
+        for (int e = 0; e < E; e++) assert_true(fabsf(p->y[e] - p->v[e]) <= 1e-6f * fabsf(p->v[e]));
+        ll_attention_stream_free(s);
+        drop(p);
+    }
+}
+
+/* A key, then nothing but masked ones for thousands of tokens: it is all there is to see, however far it has decayed.
+ * With favor the state's exponent falls with it. With other kernels it leaves the range of float, and rows become 0. */
+static void test_decay_over_a_gap(void **state) {
+    (void)state;
+    enum { GAP = 5000 };
+    static float mask[GAP], q[H * GAP * D], k[H * GAP * D], v[H * GAP * E], y[H * GAP * E];
+    uint64_t seed = 9;
+    for (int i = 0; i < H * GAP * D; i++) q[i] = (float)draw_normal(&seed), k[i] = (float)draw_normal(&seed);
+    for (int i = 0; i < H * GAP * E; i++) v[i] = (float)draw_normal(&seed);
+    mask[0] = 1;
+    for (int relu = 0; relu < 2; relu++) {
+        placed *p = place(relu ? LL_KERNEL_RELU : LL_KERNEL_FAVOR, LL_POSITION_NONE, 1);
+        p->call = (ll_attention_call){.B = 1, .T = GAP, .S = GAP, .key_mask = mask};
+        p->call.q = (ll_view){q, H * GAP * D, GAP * D, D}, p->call.k = (ll_view){k, H * GAP * D, GAP * D, D};
+        p->call.v = (ll_view){v, H * GAP * E, GAP * E, E}, p->call.y = (ll_view){y, H * GAP * E, GAP * E, E};
+        for (int first = 1; first >= 0; first--) {
+            mask[0] = (float)first; /* 0: all rows are without keys */
+            CHECK_OK(ll_attention_forward(p->op, &p->call));
+            for (int h = 0; h < H; h++)
+                for (int t = 0; t < GAP; t++)
+                    for (int e = 0; e < E; e++) {
+                        const float got = y[(h * GAP + t) * E + e], value = v[h * GAP * E + e];
+                        const int fades = relu && (float)t * -logf(p->decay[h]) > 60;
+                        const float share = first ? got / value : 1 - got;
+                        if (!(fabsf(share - 1) <= 1e-5f || (fades && share >= 0 && share <= 1.01f)))
+                            fail_msg("%s, head %d, %d tokens on: %g, not %g", relu ? "relu" : "favor", h, t,
+                                     (double)got, (double)value);
+                    }
+        }
+        mask[0] = 1;
+        drop(p);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_only_distances_count),
+        cmocka_unit_test(test_lengths_0_and_1),
+        cmocka_unit_test(test_decay_over_a_gap),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

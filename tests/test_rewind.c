@@ -1,0 +1,74 @@
+/* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint with half the learning rate,
+ * whenever it is killed. */
+#include "runs.h"
+
+/* Calls of the callback, each a moment at which a kill could come; at one of them the folder is copied. */
+typedef struct {
+    int calls, rewinds, copy_at;
+} wild;
+
+static int watch_wild(const ll_progress *p, void *arg) {
+    wild *w = arg;
+    if (p->event && !strcmp(p->event, "rewind")) {
+        w->rewinds++;
+        assert_non_null(strstr(ll_error(), "of at most 3 times"));
+    }
+    if (++w->calls == w->copy_at) copy_folder(at("wild"), at("wild-killed"));
+    return 0;
+}
+
+static wild run_wild(const char *more, const char *out, const char *resume, int copy_at, ll_status expected) {
+    wild w = {.copy_at = copy_at};
+    char keys[300];
+    snprintf(keys, sizeof keys, "train.clip=0 train.warmup=0 train.schedule=constant train.checkpoint-every=4 %s",
+             more);
+    ll_recipe *recipe = recipe_of(keys);
+    ll_trainer *trainer = NULL;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, out, resume));
+    const ll_status status = ll_trainer_run(trainer, watch_wild, &w);
+    if (status != expected) fail_msg("status %d, expected %d: %s", status, expected, ll_error());
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    return w;
+}
+
+/* A rate of 9 makes the loss explode; an eighth of it does not. A run that is killed ends with the same bits. */
+static void test_a_run_that_diverges_goes_back(void **state) {
+    (void)state;
+    static const char keys[] = "train.on-divergence=rewind train.learning-rate=9";
+    const wild whole = run_wild(keys, at("wild"), NULL, 0, LL_OK);
+    assert_int_equal(whole.rewinds, 3);
+    copy_folder(at("wild"), at("wild-whole"));
+    for (int at_call = 3; at_call < whole.calls; at_call += 4) {
+        char command[128];
+        snprintf(command, sizeof command, "rm -rf '%s/wild' '%s/wild-killed'", root, root);
+        assert_int_equal(system(command), 0);
+        const wild again = run_wild(keys, at("wild"), NULL, at_call, LL_OK);
+        assert_int_equal(again.calls, whole.calls);
+        const wild rest = run_wild(keys, at("wild-killed"), at("wild-killed"), 0, LL_OK);
+        assert_true(rest.rewinds <= 3);
+        same_run("wild-whole", "wild-killed");
+    }
+    ll_bytes rows = slurp(in("wild-whole", "metrics.csv"));
+    assert_non_null(strstr((char *)rows.data, ",1.125,")); /* the rate of every row after the third time */
+    ll_bytes_free(&rows);
+}
+
+static void test_a_run_goes_back_three_times_at_most(void **state) {
+    (void)state;
+    static const char absurd[] = "train.on-divergence=rewind train.learning-rate=100 train.weight-decay=10 "
+                                 "train.eval-every=0 train.steps=100";
+    const wild w = run_wild(absurd, at("wilder"), NULL, 0, LL_EDIVERGED);
+    assert_int_equal(w.rewinds, 3);
+    assert_non_null(strstr(ll_error(), "went back 3 times already"));
+    assert_non_null(strstr(ll_error(), "still holds step"));
+    assert_int_equal(run_wild("train.learning-rate=9", at("stopping"), NULL, 0, LL_OK).rewinds, 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_run_that_diverges_goes_back),
+        cmocka_unit_test(test_a_run_goes_back_three_times_at_most),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}
