@@ -1,6 +1,6 @@
-/* What the page in a browser calls: one model from bytes in memory, streams of it, answers about a text. A call that fails
- * returns -1 or NULL, and ll_web_error() says why. Numbers that may be large are doubles, because JavaScript has no
- * other. */
+/* What the page in a browser calls: one model from bytes in memory, streams of it, answers about a text. A call that
+ * fails returns -1 or NULL, and ll_web_error() says why. Numbers that may be large are doubles, because JavaScript has
+ * no other. */
 #include <emscripten.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* The vector operations of body.h in WebAssembly: 4 floats. vec_avx512.h describes what is not described here.
  *
  * There is no fused multiply-add here: the relaxed one may round once or twice, as the machine likes, and results
- * would differ from machine to machine. v_fma rounds twice. A product tile of 4 rows and 2 vectors fits the 16 registers
- * of x86-64, one of which the engine keeps for itself; products are limited by additions and multiplications there. */
+ * would differ from machine to machine. v_fma rounds twice. A product tile of 4 rows and 2 vectors fits the 16
+ * registers of x86-64, one of which the engine keeps for itself. */
 #ifndef LL_VEC_WASM_H
 #define LL_VEC_WASM_H
 
@@ -117,8 +117,8 @@ static inline vd vd_fma(vd a, vd b, vd c) { return a * b + c; }
  * v_rotate_pairs: (c x - s y, c y + s x) for pairs (c, s) of cs. v_rotate_pairs_back: the same with -s. */
 static inline vf v_swap(vf a) { return (vf)wasm_i32x4_shuffle((v128_t)a, (v128_t)a, 1, 0, 3, 2); }
 static inline vf v_pairs(vd a, vd b) {
-    return (vf)wasm_i32x4_shuffle(wasm_f32x4_demote_f64x2_zero((v128_t)a), wasm_f32x4_demote_f64x2_zero((v128_t)b), 0, 4,
-                                  1, 5);
+    const v128_t x = wasm_f32x4_demote_f64x2_zero((v128_t)a), y = wasm_f32x4_demote_f64x2_zero((v128_t)b);
+    return (vf)wasm_i32x4_shuffle(x, y, 0, 4, 1, 5);
 }
 /* sign: the sign of s in the first lane of each pair, opposite to that in the second. */
 static inline vf v_rotate_by(vf a, vf cs, vf sign) {
