@@ -71,6 +71,9 @@ help:
 #: make lint           the house rules that a script can check
 #: make deb            packages for Debian, into $(B)/deb
 #: make trust          memory, calls of the system, kills, power that fail: all of it, in hours (trust-short: samples)
+#: make coverage       what of the sources the tests reach, by file (make deps-trust)
+#: make mutants        random changes of the sources, which the tests should notice (COUNT=300 takes hours)
+#: make analyze        static checks of gcc and clang, and that each finding has its reason
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 
 # Only the compute is worth -O3, and only these three files may use instructions the machine may lack.

@@ -1,5 +1,5 @@
-/* Files that are read in parts: any row, in any order, is what a reading of the whole file gives. The files are many
- * times as long as two marks are apart. */
+/* Files that are read in parts. Any row, in any order, is that of reading the whole file. The files are many times
+ * longer than the distance between two marks. */
 #include "inputs.h"
 
 #include "data/sequence/fasta.h"
@@ -15,10 +15,10 @@ static int below(int n) {
 
 enum { MOST = 1 << 20, SEQUENCES = 3000 };
 static char text[MOST];
-static int tokens[MOST];                 /* a boundary before each sequence, and one at the end */
+static int tokens[MOST];                 /* boundaries before each sequence and at the end */
 static int64_t begin[SEQUENCES + 1];
 
-/* One sequence of n letters, on lines of any length, with what readers skip. */
+/* One sequence of n letters on lines of any length, with characters that readers skip. */
 static size_t write_sequence(size_t at, int n, int64_t *count) {
     const int line = below(4) ? 60 : n;
     if (!below(20)) at += (size_t)sprintf(text + at, ">nothing here\n");
@@ -33,7 +33,7 @@ static size_t write_sequence(size_t at, int n, int64_t *count) {
     return at;
 }
 
-/* Two files: short sequences, and some that many marks lie in. */
+/* Two files of short sequences, and of some that are longer than several marks. */
 static char *write_proteins(int64_t *count) {
     static char path[400];
     const int half = SEQUENCES / 2;
@@ -109,7 +109,7 @@ static void a_file_that_is_missing(void **unused) {
     CHECK_FAILS(refused(&c, "train"), LL_EIO, "/does/not/exist");
 }
 
-/* A row of training is a window of a sequence: in an epoch each of them once. */
+/* A row of training is a window of a sequence. An epoch has a window of each sequence, once. */
 static void windows_of_an_epoch(void **unused) {
     (void)unused;
     int64_t count;
@@ -249,7 +249,7 @@ static void windows_of_words(void **unused) {
     ll_reader_free(r);
 }
 
-/* A list is the same however many words are counted in one pass. */
+/* A list does not depend on how many words are counted in one pass. */
 static void lists_in_several_passes(void **unused) {
     (void)unused;
     const size_t size = write_words();
