@@ -55,8 +55,12 @@ static int largest(const float *x, int V) {
     return best;
 }
 
-int ll_sample(float *logits, int V, const ll_sampling *how, int64_t position) {
+int ll_sample(float *logits, int V, const ll_sampling *given, int64_t position) {
     LL_FLOAT_MODE;
+    /* Sampling cannot fail: what a larger struct of a later version adds is not known here, and left out. */
+    ll_sampling own = {0};
+    const ll_sampling *const how = &own;
+    memcpy(&own, given, !given->struct_size || given->struct_size > sizeof own ? sizeof own : given->struct_size);
     const int best = largest(logits, V);
     const float top = logits[best];
     if (!(how->temperature > 0) || !isfinite(top)) return best;
