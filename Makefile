@@ -62,6 +62,7 @@ help:
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
 #: make locale         tests where 0.5 is written 0,5
+#: make check-mpich    the scripts of many ranks where MPICH is the only MPI
 #: make dist-faults    ranks killed a hundred times, cut off from the network, under Slurm (takes some minutes, as root)
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make aarch64-all  all tests in the emulator: an hour
@@ -118,7 +119,7 @@ $(B)/%.o: %.cc $(B)/flags | $(B)/needs
 $(B)/src/data/text/demo_text.o: src/data/text/demo.txt
 $(B)/lab/report/style.o: lab/report/style.css
 $(B)/cli/serve/serve_page.o: $(B)/cli/serve/page.html
-$(B)/cli/serve/serve_page.o: CFLAGS += -Wa,-I$(B)
+$(B)/cli/serve/serve_page.o: override CFLAGS += -Wa,-I$(B)
 # The page at `/` in one piece: a line @FILE@ of page.html stands for that file.
 PAGE := cli/serve/page
 $(B)/cli/serve/page.html: $(PAGE)/page.html $(wildcard $(PAGE)/*.js $(PAGE)/*.css)
@@ -134,7 +135,7 @@ $(STATIC):
 	@rm -f $@
 	$(call run,ar)$(AR) rcs $@ $^
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
-$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) include/longline-batch.h $(LAB)
+$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB)
 	$(call run,map)packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
 # Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
 LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
@@ -180,6 +181,10 @@ fast-tests: $(FAST) $(FUZZ)
 	@tests/run.sh $(RESULTS) fuzz $(FUZZ)
 cli-tests: $(B)/longline $(PLUGINS) $(EXAMPLES)
 	@tests/run.sh $(RESULTS) scripts $(B) $(wildcard tests/cli/*.sh)
+ALONE := $(B)/mpich-alone
+check-mpich: $(B)/longline $(B)/longline-mpi-mpich.so
+	@rm -rf $(ALONE) && mkdir -p $(ALONE) && cp $^ $(ALONE)
+	@tests/run.sh $(RESULTS) scripts $(ALONE) $(wildcard tests/cli/dist*.sh)
 dist-faults: $(B)/longline $(PLUGINS)
 	@LL_KILLS=100 tests/run.sh $(RESULTS) scripts $(B) tests/cli/dist_faults.sh tests/cli/dist_network.sh tests/dist/slurm.sh
 examples: $(EXAMPLES)
@@ -188,6 +193,6 @@ bench: $(B)/longline
 demo: deps-build
 	@$(MAKE) -j$(JOBS) $(B)/longline
 	$(B)/longline demo
-.PHONY: all help tests fast-tests cli-tests dist-faults examples bench demo
+.PHONY: all help tests fast-tests cli-tests check-mpich dist-faults examples bench demo
 
 include rules.mk

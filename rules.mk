@@ -86,6 +86,19 @@ aarch64:
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests && \
 	        tests/run.sh $(RESULTS) scripts $(B)/aarch64 tests/neon_tiles.sh; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
+# What of the sources the tests reach, by file, at the end: in a build of its own, whose counters gcovr reads (deps-trust).
+# COVER= chooses what runs; COVERAGE_OF= what is counted.
+COVER ?= fast-tests cli-tests
+COVERAGE_OF ?= src
+GCOVR = gcovr --root . --object-directory $(B)/coverage $(COVERAGE_OF:%=--filter '%/') --exclude-unreachable-branches \
+    --exclude-throw-branches
+coverage:
+	+@$(AGAIN) B=$(B)/coverage WERROR= CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage \
+	    RESULTS=$(RESULTS) $(COVER)
+	@$(GCOVR) --print-summary --txt
+	@$(GCOVR) --branches --txt | awk 'NR > 6 {print "branches: " $$0}'
+deps-trust:
+	@.ci/deps gcovr clang-tidy clang-tools lintian mmdebstrap musl-tools
 # ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
 TRUST := $(wildcard tests/trust/*.sh)
 TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states shim.so long_stream)
@@ -100,6 +113,11 @@ trust-short: $(B)/longline $(TROUBLE)
 	@tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
 trust: $(B)/longline $(TROUBLE)
 	@LL_TRUST=long LL_TEST_LIMIT=86400 tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
+# COUNT random changes of src/attention, src/model and src/train, of which the tests should notice nine in ten.
+COUNT ?= 300
+SEED ?= 1
+mutants: $(TESTS)
+	@LIBS="$(LIBS)" CC="$(CC)" tests/trust/mutants $(B) $(COUNT) $(SEED)
 fuzzers: $(FUZZ:%=%-live)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
@@ -126,7 +144,7 @@ space := $(empty) $(empty)
 fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@ABI@|$(ABI)|g; \
     s|@CORE_PRIVATE@|$(addprefix $(space),$(CORE_OPTIONAL))|g; s|@LAB_PRIVATE@|$(addprefix $(space),$(LAB_OPTIONAL))|g'
 BOTH := liblongline liblongline-lab
-BESIDE := $(addprefix include/longline-,lab.h dist.h batch.h)
+BESIDE := $(addprefix include/longline-,lab.h dist.h batch.h draft.h)
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/longline $(DESTDIR)$(PREFIX)/include/longline-lab \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig $(DESTDIR)$(LIBDIR)/cmake/longline $(DATA)/man/man1 $(DATA)/longline/recipes
@@ -178,4 +196,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: coverage mutants deps-trust trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean

@@ -27,7 +27,9 @@ EAGER = 1 << 20  # bytes: a message below it is sent unasked
 # ---- The model ----
 
 def hops(ranks):
-    return math.ceil(math.log2(ranks)) if ranks > 1 else 0
+    """Messages one after the other from the last rank to the first (src/dist/collective.c): the parent of i is
+    i & (i - 1)."""
+    return max(bin(i).count('1') for i in range(ranks))
 
 
 def message(k, link):
@@ -187,7 +189,7 @@ class Cluster:
 
 
 LINKS = [  # bits a second, seconds
-    (1e9, 50e-6), (1e9, 1e-3), (10e9, 50e-6), (10e9, 200e-6), (25e9, 50e-6), (25e9, 200e-6)
+    (1e9, 50e-6), (1e9, 1e-3), (10e9, 50e-6), (10e9, 200e-6), (10e9, 1e-3), (25e9, 50e-6), (25e9, 200e-6), (25e9, 1e-3)
 ]
 SLOW = 100e6  # bits a second of the links, whatever they stand for
 SHAPE = ['--set', 'model.layers=6', '--set', 'model.width=160', '--set', 'model.heads=4', '--set', 'model.ff=640']
@@ -236,7 +238,7 @@ def measure_link(cluster, longline, rate, delay, slowed, writer, out):
 
 # ---- Figures ----
 
-COLORS = ['#1f6fb4', '#d1603d', '#3a9a5b', '#8e5ea2', '#b8860b', '#555555']
+COLORS = ['#1f6fb4', '#d1603d', '#3a9a5b', '#8e5ea2', '#b8860b', '#555555', '#17a2b8', '#e377c2']
 
 
 class Figure:
@@ -293,7 +295,7 @@ def percent(x):
 
 def draw_links(rows, path):
     figure = Figure('Step of 1.9 M parameters: measured (dots) and the model (lines)', 'ranks',
-                    'seconds, slowed links', [2, 3, 4, 8], 0.8, 2.0, form=lambda y: f'{y:.1f}')
+                    'seconds, slowed links', [2, 3, 4, 8], 0.5, 4.0, form=lambda y: f'{y:.1f}')
     for key in dict.fromkeys((r['gbit'], r['delay_ms']) for r in rows):
         mine = [r for r in rows if (r['gbit'], r['delay_ms']) == key]
         modelled = [(int(r['ranks']), float(r['model_s'])) for r in mine]

@@ -42,6 +42,11 @@ FILE *ll_output_begin(ll_output *output, const char *path);
 int ll_output_end(ll_output *output);
 void ll_output_drop(ll_output *output);
 
+/* From now on standard output goes to a file beside `path`. -1, or the exit code. end: goes back, and gives the file
+ * its name if code is 0, or else removes it; returns the exit code. Without a begin it returns `code`. */
+int ll_stdout_begin(const char *path);
+int ll_stdout_end(int code);
+
 /* ---- Recipes and runs ---- */
 
 /* Applies every "section.key=value" of --set. */

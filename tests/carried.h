@@ -1,4 +1,4 @@
-/* Calls of tensors with gates and gradients, for tests of states that calls hand on. */
+/* Calls with gates and gradients, for tests of states that calls pass on. */
 #ifndef LL_CARRIED_H
 #define LL_CARRIED_H
 
@@ -10,7 +10,7 @@
 
 enum { TENSORS = 10 };
 
-/* One call's tensors (1, H, T, D or E), and gradients of what trains. */
+/* The tensors of one call (1, H, T, D or E), and gradients of all parameters. */
 typedef struct {
     int T;
     float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv, gate, dgate */
@@ -58,9 +58,9 @@ static inline float *saved_for(const ll_attention *op, const ll_attention_call *
 
 typedef void pair_check(const ll_attention_config *c, const char *name);
 
-/* Every kernel with every position that goes with it; returns how many. with_eps (NULL: not) are favor's once more,
- * with the sums that an eps needs. Sums of weights of both signs come near 0: nothing could be compared after a
- * division. */
+/* Checks every kernel with every position that goes with it, and returns how many pairs there are. with_eps (NULL:
+ * none) checks favor once more, with sums that an eps needs. Sums of weights of both signs may be near 0, so nothing is
+ * divided by them here. */
 static inline int check_pairs(int causal, pair_check *check, pair_check *with_eps) {
     char name[80];
     int ran = 0;

@@ -126,7 +126,7 @@ static void power(const int32_t *pi, int n, int p, int *to) {
 }
 
 /* Feature a of the token is feature from[a] of phi. */
-static void place(const ll_attention_config *c, int h, int t, int *from) {
+static void source_features(const ll_attention_config *c, int h, int t, int *from) {
     const int m = oracle_features(c), half = m / 2;
     if (c->position != LL_POSITION_PERMUTE && c->position != LL_POSITION_PERMUTE2D) {
         for (int a = 0; a < m; a++) from[a] = a;
@@ -201,10 +201,10 @@ oracle_head oracle_head_create(const oracle_case *o, int b, int h) {
     a.phi_q = oracle_alloc(m, sizeof *a.phi_q);
     a.phi_k = oracle_alloc(S * m, sizeof *a.phi_k);
     a.A = oracle_alloc(S, sizeof *a.A);
-    a.turned = oracle_alloc(S, sizeof *a.turned);
+    a.rotated = oracle_alloc(S, sizeof *a.rotated);
     a.num = oracle_alloc((size_t)o->c.E, sizeof *a.num);
     if (o->c.kernel != LL_KERNEL_SOFTMAX)
-        for (size_t t = 0; t < most; t++) place(&o->c, h, (int)t, a.from + t * m);
+        for (size_t t = 0; t < most; t++) source_features(&o->c, h, (int)t, a.from + t * m);
     return a;
 }
 
@@ -214,7 +214,7 @@ void oracle_head_free(oracle_head *a) {
     free(a->phi_q);
     free(a->phi_k);
     free(a->A);
-    free(a->turned);
+    free(a->rotated);
     free(a->num);
 }
 
@@ -227,8 +227,8 @@ static void rotate(const ll_attention_config *c, int h, double *phi) {
         for (int b = 0; b < m; b++) in[a] += (double)B[a * m + b] * phi[b];
     for (int a = 0; a < m; a++) {
         const double angle = a < m / 2 * 2 ? (double)theta[a / 2] : 0, other = a < m / 2 * 2 ? in[a ^ 1] : 0;
-        const double turned = in[a] * cos(angle) + (a % 2 ? 1 : -1) * other * sin(angle);
-        for (int b = 0; b < m; b++) out[b] += (double)B[a * m + b] * turned;
+        const double rotated = in[a] * cos(angle) + (a % 2 ? 1 : -1) * other * sin(angle);
+        for (int b = 0; b < m; b++) out[b] += (double)B[a * m + b] * rotated;
     }
     memcpy(phi, out, (size_t)m * sizeof *phi);
     free(in), free(out);
@@ -282,7 +282,7 @@ double oracle_decay(const oracle_case *o, int b, int h, int i, int j) {
 }
 
 /* <R_i phi_q, R_j phi_k> = <phi_q, R_(j-i) phi_k>, pair by pair. */
-static double turned(const oracle_head *a, int i, int j) {
+static double rotated(const oracle_head *a, int i, int j) {
     const ll_position_config *w = &a->o->c.encoding;
     double sum = 0;
     for (int f = 0; f < a->m; f += 2) {
@@ -307,7 +307,7 @@ static void linear_weights(oracle_head *a, int i, double query_shift, double key
         for (size_t f = 0; f < m; f++) a->A[j] += a->phi_q[f] * a->phi_k[(size_t)j * m + f];
         a->A[j] *= oracle_decay(o, a->b, a->h, i, j);
         if (o->c.position == LL_POSITION_ROPE_LINEAR)
-            a->turned[j] = turned(a, i, j) * oracle_decay(o, a->b, a->h, i, j);
+            a->rotated[j] = rotated(a, i, j) * oracle_decay(o, a->b, a->h, i, j);
     }
 }
 
@@ -329,7 +329,7 @@ void oracle_row_forward(oracle_head *a, int i, double query_shift, double key_sh
         if (!oracle_sees(o, a->b, i, j)) continue;
         a->keys++;
         a->s += a->A[j];
-        const double weight = o->c.position == LL_POSITION_ROPE_LINEAR ? a->turned[j] : a->A[j];
+        const double weight = o->c.position == LL_POSITION_ROPE_LINEAR ? a->rotated[j] : a->A[j];
         const double *near = o->distance_v ? o->distance_v + clipped(&o->c, j - i) * o->c.E : NULL;
         for (int e = 0; e < o->c.E; e++) a->num[e] += weight * (v[e] + (near ? near[e] : 0));
     }

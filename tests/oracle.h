@@ -19,7 +19,7 @@ typedef struct {
     const int *lengths, *query_lengths; /* as ll_attention_call has them */
     const float *mask;
     double *q, *k, *v, *g, *r;
-    double *gate; /* (B, H, T) log r of each token, or NULL: weights carry that of tokens j+1 .. i */
+    double *gate; /* (B, H, T) log r of each token, or NULL; A_ij has those of tokens j+1 .. i */
     const double *linformer_k, *linformer_v; /* (length, rank), read in place of the config's */
     double *bias, *distance_k, *distance_v;
 } oracle_case;
@@ -47,8 +47,8 @@ double oracle_difference(const oracle_case *o, double *x);
 
 /* ---- Random calls (oracle_draw.c) ---- */
 
-/* The same numbers as the library takes them (float views, maybe with gaps) and as the oracle does. Its config's
- * pointers, all arrays and the oracle's results are its own. */
+/* The same random numbers for the library (float views, perhaps with gaps) and for the oracle. It owns the config's
+ * pointers, all arrays and the oracle's results. */
 typedef struct {
     ll_attention_config config;
     ll_attention_call call; /* y, dq, dk, dv, ddecay, saved are there; saved by drawn_run (drawn.h) */
@@ -71,7 +71,7 @@ void draw_parts(ll_attention_config *c, int decays, uint64_t *seed);
 void draw_config_free(ll_attention_config *c);
 
 enum { DRAW_LENGTHS = 1, DRAW_MASK = 2, DRAW_TOKEN_MAJOR = 4 };
-/* Takes over the config. spread: standard deviation of q and k. how: DRAW_... together. */
+/* Owns the config from now on. spread: standard deviation of q and k. how: DRAW_..., or several of them. */
 drawn *drawn_create(ll_attention_config c, int B, int T, int S, double spread, int how, uint64_t *seed);
 void drawn_free(drawn *d);
 /* The oracle's y, and gradients if `backward`. */

@@ -140,7 +140,7 @@ static void buckets(const head *a, int round, int *bucket) {
 }
 
 /* The rank of token t among the sorted tokens (causal: among those of its bucket). */
-static int place_of(const head *a, const int *bucket, int t) {
+static int rank_of(const head *a, const int *bucket, int t) {
     int place = 0;
     for (int j = 0; j < a->n; j++) {
         const int lower = bucket[j] < bucket[t] && !a->o->c.causal;
@@ -156,7 +156,7 @@ static void reformer(const head *a) {
     double *sum = oracle_alloc((size_t)n, sizeof *sum);
     for (int round = 0; round < c->approximate.rounds; round++) {
         buckets(a, round, bucket);
-        for (int t = 0; t < n; t++) place[t] = place_of(a, bucket, t);
+        for (int t = 0; t < n; t++) place[t] = rank_of(a, bucket, t);
         for (int i = 0; i < n; i++)
             for (int j = 0; j < n; j++) {
                 const int back = place[i] / chunk - place[j] / chunk;

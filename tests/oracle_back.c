@@ -39,7 +39,7 @@ static double feature_back(head_back *g, const double *x, double shift, double *
 }
 
 /* Undoes the position of token t: dphi, after the position, becomes `plain`. */
-static void place_back(head_back *g, int t, const double *dphi) {
+static void undo_position(head_back *g, int t, const double *dphi) {
     for (int f = 0; f < g->a.m; f++) g->plain[g->a.from[(size_t)t * (size_t)g->a.m + (size_t)f]] = dphi[f];
 }
 
@@ -48,7 +48,7 @@ static void flush_keys(head_back *g) {
     const size_t m = (size_t)g->a.m, D = (size_t)o->c.D;
     for (int j = 0; j < o->S && !isnan(g->a.shift); j++) {
         const size_t key = oracle_row(o, g->a.b, g->a.h, j, o->S);
-        place_back(g, j, g->dphi_k + (size_t)j * m);
+        undo_position(g, j, g->dphi_k + (size_t)j * m);
         g->dshift += feature_back(g, o->k + key * D, g->a.shift, g->dk + key * D);
     }
     memset(g->dphi_k, 0, (size_t)o->S * m * sizeof *g->dphi_k);
@@ -106,7 +106,7 @@ static double row_back(head_back *g, int i, double query_shift) {
         }
     }
     if (softmax) return 0;
-    place_back(g, i, g->dphi_q);
+    undo_position(g, i, g->dphi_q);
     return feature_back(g, o->q + row * D, query_shift, g->dq + row * D);
 }
 

@@ -13,7 +13,7 @@ typedef struct {
     double *phi_q, *phi_k; /* (m), (S, m): after the position */
     double *plain;         /* (m) scratch */
     double *A, *num;       /* (S) weights, (E) weighted sum of values */
-    double *turned;        /* (S) weights of the values under rope-linear, where they are not A */
+    double *rotated;       /* (S) weights of the values under rope-linear, where they are not A */
     double s, den;         /* sum of weights, divisor */
     int keys;              /* number of keys that the row sees */
 } oracle_head;

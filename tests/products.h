@@ -22,15 +22,15 @@ typedef struct {
 typedef void product_fn(int ta, int tb, int M, int N, int K, const float *A, size_t lda, const float *B, size_t ldb,
                         float *C, size_t ldc, int add, const float *bias, float *scratch);
 
-/* Sizes from a list that has what lies around blocks, once several whole ones of every kind; the rest by the number of
- * the round. */
+/* Sizes from a list with those around blocks, and once several whole blocks of each kind. The rest follows from the
+ * number of the round. */
 static inline whole whole_draw(int round, uint64_t *seed) {
     static const int some[] = {0, 1, 7, 16, 63, 64, 100, 127, 128, 129, 200, 255, 256, 257, 301};
     enum { SOME = sizeof some / sizeof some[0] };
     whole w = {.ta = round & 1, .tb = round >> 1 & 1, .add = round >> 2 & 1, .biased = round >> 3 & 1};
     w.M = some[below(seed, SOME)], w.N = some[below(seed, SOME)], w.K = some[below(seed, SOME)];
     if (round == 9) w.M = 1100, w.N = 600, w.K = 129;
-    if (round == 6 || round == 12) w.M = 260, w.N = 520, w.K = 2100; /* pieces of either matrix that is packed */
+    if (round == 6 || round == 12) w.M = 260, w.N = 520, w.K = 2100; /* several pieces of each packed matrix */
     w.seed = next64(seed);
     uint64_t from = w.seed;
     const size_t M = (size_t)w.M, N = (size_t)w.N, K = (size_t)w.K, gap = (size_t)below(&from, 4);

@@ -1,4 +1,4 @@
-/* Calls of every kernel at every position, on sequences whose numbers depend on the sequence and the token alone. */
+/* Calls of every kernel with every position. The numbers of a sequence depend only on the sequence and the token. */
 #ifndef LL_SEQUENCES_H
 #define LL_SEQUENCES_H
 
@@ -49,7 +49,7 @@ static inline int approximate_call(ll_attention_config *c, int position, int cau
     return position == LL_POSITION_NONE || before;
 }
 
-/* The kernel at the position, with a projection or without; 0: the pair has no meaning. */
+/* The kernel with the position, with or without a projection. 0: they do not go together. */
 static inline int describe(ll_attention_config *c, int kernel, int position, int causal, int cross) {
     *c = (ll_attention_config){.kernel = (ll_kernel)kernel, .position = (ll_position)position, .causal = causal};
     c->H = H, c->D = D, c->E = E, c->input_scale = 0.7f;

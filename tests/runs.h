@@ -1,4 +1,4 @@
-/* A small run, and what tests do with its folder: create, stop, copy, compare. Everything lies under one folder that is
+/* A small run, and what tests do with its folder: create, stop, copy, compare. All files are in one folder that is
  * removed with the tests. */
 #ifndef LL_RUNS_H
 #define LL_RUNS_H

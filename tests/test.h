@@ -17,8 +17,8 @@
 
 #include "base/memory.h"
 
-/* As programs with windows do: numbers of the library must not depend on the user's locale (make locale). Messages of
- * the system may. */
+/* Takes the user's locale, as programs with windows do. Numbers of the library must not depend on it (`make locale`).
+ * Messages of the system may, so they stay in English. */
 static __attribute__((constructor)) void take_locale(void) {
     setlocale(LC_ALL, "");
     setlocale(LC_MESSAGES, "C");

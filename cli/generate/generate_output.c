@@ -4,24 +4,68 @@
 #include <stdlib.h>
 #include <string.h>
 
-int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state) {
+static int open_text(ll_text_output *s, ll_model *model) {
     const ll_recipe *recipe = ll_model_recipe(model);
     const char *vocab = ll_recipe_get(recipe, "model.vocab");
     s->vocab = vocab ? atoi(vocab) : 0;
     s->bytes = !strcmp(ll_recipe_unit(recipe), "byte");
-    ll_status status = state ? ll_stream_load(&s->stream, model, state) : ll_stream_create(&s->stream, model);
-    if (status) return ll_failed(status, state);
-    status = ll_tokenizer_create(&s->tokenizer, model);
+    const ll_status status = ll_tokenizer_create(&s->tokenizer, model);
     if (status) return ll_failed(status, NULL);
     s->spoken = ll_tokenizer_vocab(s->tokenizer);
     s->logits = calloc((size_t)s->vocab, sizeof *s->logits);
-    if (!s->logits) return ll_fail_message("out of memory");
+    return s->logits ? -1 : ll_fail_message("out of memory");
+}
+
+int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state) {
+    ll_status status = state ? ll_stream_load(&s->stream, model, state) : ll_stream_create(&s->stream, model);
+    if (status) return ll_failed(status, state);
+    const int code = open_text(s, model);
+    if (code >= 0) return code;
     if (ll_stream_position(s->stream)) status = ll_stream_logits(s->stream, s->logits);
     return status ? ll_failed(status, state) : -1;
 }
 
+/* Tokens that stand for other texts there would be drafts of nonsense. */
+static int check_tokens(const ll_text_output *s, ll_tokenizer *other) {
+    if (ll_tokenizer_vocab(other) != s->spoken)
+        return ll_usage("--draft: its model has %d tokens of text, this one %d", ll_tokenizer_vocab(other), s->spoken);
+    for (int i = 0; i < s->spoken; i++) {
+        size_t a, b;
+        const char *mine = ll_tokenizer_text(s->tokenizer, i, &a), *its = ll_tokenizer_text(other, i, &b);
+        if (a != b || memcmp(mine, its, a))
+            return ll_usage("--draft: its model has other tokens: token %d is '%.*s', here '%.*s'", i, (int)b, its,
+                            (int)a, mine);
+    }
+    return -1;
+}
+
+int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, int ahead) {
+    ll_tokenizer *other = NULL;
+    int code = open_text(s, model);
+    if (code >= 0) return code;
+    ll_status status = ll_tokenizer_create(&other, small);
+    if (!status) code = check_tokens(s, other);
+    ll_tokenizer_free(other);
+    if (code >= 0) return code;
+    if (!status) status = ll_draft_create(&s->draft, model, small, ahead, s->spoken);
+    return status == LL_EINVAL ? ll_usage("--draft: %s", ll_error()) : status ? ll_failed(status, NULL) : -1;
+}
+
+int64_t ll_text_output_position(const ll_text_output *s) {
+    return s->draft ? ll_draft_count(s->draft).position : ll_stream_position(s->stream);
+}
+
+size_t ll_text_output_bytes(const ll_text_output *s) {
+    return s->draft ? ll_draft_count(s->draft).bytes : ll_stream_bytes(s->stream);
+}
+
+static ll_status feed(ll_text_output *s, const int *tokens, size_t n) {
+    return s->draft ? ll_draft_feed(s->draft, tokens, (int)n) : ll_stream_feed(s->stream, tokens, (int)n, s->logits);
+}
+
 void ll_text_output_free(ll_text_output *s) {
     ll_stream_free(s->stream);
+    ll_draft_free(s->draft);
     ll_tokenizer_free(s->tokenizer);
     free(s->logits);
     free(s->text);
@@ -51,7 +95,7 @@ static ll_status feed_tokens(ll_text_output *s, const int *tokens, size_t n) {
     ll_progress_line progress = ll_progress_of(LL_PROGRESS_COUNT, "tokens read");
     for (size_t i = 0, m; i < n && !status; i += m) {
         m = n - i < TOGETHER ? n - i : TOGETHER;
-        status = ll_stream_feed(s->stream, tokens + i, (int)m, s->logits);
+        status = feed(s, tokens + i, m);
         if (s->reports && n > LL_BLOCK) ll_progress_report((int64_t)(i + m), (int64_t)n, &progress);
     }
     ll_progress_end(&progress);
@@ -62,7 +106,7 @@ static ll_status feed_tokens(ll_text_output *s, const int *tokens, size_t n) {
 static ll_status feed_special(ll_text_output *s) {
     size_t n;
     const int *before = ll_tokenizer_special(s->tokenizer, LL_SPECIAL_BEFORE, &n);
-    return n && !ll_stream_position(s->stream) ? ll_stream_feed(s->stream, before, (int)n, s->logits) : LL_OK;
+    return n && !ll_text_output_position(s) ? feed(s, before, n) : LL_OK;
 }
 
 static ll_status feed_text(ll_text_output *s, const void *text, size_t n) {
@@ -95,10 +139,26 @@ ll_status ll_text_output_flush(ll_text_output *s) {
     return status;
 }
 
+/* The next of the tokens that were made with drafts. */
+static ll_status next_drafted(ll_text_output *s, const ll_sampling *how, int *token) {
+    ll_status status = LL_OK;
+    if (s->given == s->readies) {
+        s->given = 0;
+        status = ll_draft_next(s->draft, how, s->ready, &s->readies);
+    }
+    if (!status) *token = s->ready[s->given++];
+    return status;
+}
+
 ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size) {
-    const int token = ll_sample(s->logits, s->spoken, how, ll_stream_position(s->stream));
-    const ll_status status = keep(s, &token, 1);
+    int token;
+    ll_status status = LL_OK;
+    if (s->draft)
+        status = next_drafted(s, how, &token);
+    else
+        token = ll_sample(s->logits, s->spoken, how, ll_stream_position(s->stream));
+    if (!status) status = keep(s, &token, 1);
     if (status) return status;
     *text = ll_tokenizer_text(s->tokenizer, token, size);
-    return ll_stream_feed(s->stream, &token, 1, s->logits);
+    return s->draft ? LL_OK : ll_stream_feed(s->stream, &token, 1, s->logits);
 }

@@ -5,9 +5,12 @@
 #include <stddef.h>
 
 #include "cli.h"
+#include "longline-draft.h"
 
 typedef struct {
-    ll_stream *stream;
+    ll_stream *stream; /* NULL: there is a draft */
+    ll_draft *draft;   /* with another model that drafts; ready: what it made that is not given yet */
+    int ready[LL_DRAFT_MOST + 1], readies, given;
     ll_tokenizer *tokenizer;
     int vocab;     /* tokens of the model, and ... */
     int spoken;    /* ... the number of tokens that stand for text */
@@ -25,7 +28,11 @@ typedef struct {
 /* -1; or, after printing why, the exit code: for a model that does not generate. The model must outlive it. state: a
  * file to start from, or NULL. */
 int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state);
+/* The same, with another model that drafts `ahead` tokens at a time. */
+int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, int ahead);
 void ll_text_output_free(ll_text_output *s);
+int64_t ll_text_output_position(const ll_text_output *s);
+size_t ll_text_output_bytes(const ll_text_output *s); /* of its state */
 ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n);
 /* Ends the prompt: all of it has now been fed. */
 ll_status ll_text_output_flush(ll_text_output *s);

@@ -1,11 +1,24 @@
 /* Results as text. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "sequence/sequences.h"
 
+static int csv;
+
+void ll_put_csv(void) { csv = 1; }
+
+char ll_field_end(void) { return csv ? ',' : '\t'; }
+
 void ll_put_field(const char *text) {
-    for (; *text; text++) putchar((unsigned char)*text < 32 || *text == 127 ? ' ' : *text);
+    const int quotes = csv && strpbrk(text, ",\"");
+    if (quotes) putchar('"');
+    for (; *text; text++) {
+        if (quotes && *text == '"') putchar('"');
+        putchar((unsigned char)*text < 32 || *text == 127 ? ' ' : *text);
+    }
+    if (quotes) putchar('"');
 }
 
 /* Bytes of the UTF-8 character that begins here, or 0: too long a form, a surrogate, beyond U+10FFFF. */

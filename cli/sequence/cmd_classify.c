@@ -6,11 +6,12 @@
 
 #include "sequence/sequences.h"
 
-static const char *labels, *label_key;
+static const char *labels, *label_key, *out;
 static int64_t top = 1;
 static int json;
 
 static const ll_arg args[] = {
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "writes this file, .csv as CSV; else standard output"},
     {LL_ARG_INTEGER, 0, "top", "N", &top, 1, 1000, "prints the N most likely classes"},
     {LL_ARG_TEXT, 0, "labels", "FILE", &labels, 0, 0, "idx file of the true classes of images, for the accuracy"},
     {LL_ARG_TEXT, 0, "label-key", "KEY", &label_key, 0, 0, "key of the true class in JSONL, for the accuracy"},
@@ -104,19 +105,25 @@ static int show(const ll_item *item) {
     }
     ll_put_field(item->id);
     if (item->label) {
-        putchar('\t');
+        putchar(ll_field_end());
         ll_put_field(item->label);
     }
-    for (int i = 0, c = first; i < top && c >= 0; i++, c = next_class(item->answer, c))
-        printf("\t%s\t%.6f", name_of(c, text), exp((double)item->answer[c]));
+    for (int i = 0, c = first; i < top && c >= 0; i++, c = next_class(item->answer, c)) {
+        putchar(ll_field_end());
+        ll_put_field(name_of(c, text));
+        printf("%c%.6f", ll_field_end(), exp((double)item->answer[c]));
+    }
     putchar('\n');
     return -1;
 }
 
 static void header(void) {
     if (json) return;
-    printf("id%s\tclass\tprobability", labels || label_key ? "\tlabel" : "");
-    for (int i = 2; i <= top && i <= classes; i++) printf("\tclass%d\tprobability%d", i, i);
+    const char s = ll_field_end();
+    fputs("id", stdout);
+    if (labels || label_key) printf("%clabel", s);
+    printf("%cclass%cprobability", s, s);
+    for (int i = 2; i <= top && i <= classes; i++) printf("%cclass%d%cprobability%d", s, i, s, i);
     putchar('\n');
 }
 
@@ -135,7 +142,8 @@ static int classify_with(ll_model *model, int files, const char **paths) {
                         .show = show,
                         .header = header,
                         .label_key = label_key,
-                        .labels = labels};
+                        .labels = labels,
+                        .out = out};
     const int code = ll_sequences(&job, files, paths);
     if (!code && unknown)
         ll_print("%lld of %lld labels are not classes of the model, the first is '%s'; they count as mistakes",
@@ -148,7 +156,8 @@ static int classify_with(ll_model *model, int files, const char **paths) {
 }
 
 static int classify(int n, const char **words) {
-    return ll_sequences_with(n, words, classify_with);
+    const int code = out ? ll_target_check("--out", out) : -1;
+    return code < 0 ? ll_sequences_with(n, words, classify_with) : code;
 }
 
 const ll_command ll_command_classify = {

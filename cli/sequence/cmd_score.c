@@ -5,10 +5,11 @@
 
 #include "sequence/sequences.h"
 
-static const char *before, *after;
+static const char *before, *after, *out;
 static int per_token, json;
 
 static const ll_arg args[] = {
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "writes this file, .csv as CSV; else standard output"},
     {LL_ARG_FLAG, 0, "per-token", NULL, &per_token, 0, 0, "a line for every token; with --json a list of numbers"},
     {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "prints one JSON object a line instead of TSV"},
     {LL_ARG_TEXT, 0, "before", "TEXT", &before, 0, 0,
@@ -34,14 +35,16 @@ static void show_token(const ll_item *item, int i, double logp) {
         return;
     }
     ll_put_field(item->id);
-    printf("\t%lld\t%d\t%.6f\n", (long long)position, item->tokens[i], logp);
+    const char s = ll_field_end();
+    printf("%c%lld%c%d%c%.6f\n", s, (long long)position, s, item->tokens[i], s, logp);
 }
 
 static void show_sum(const ll_item *item) {
     const double mean = scored ? -sum / (double)scored : NAN;
     if (!json && !per_token) {
         ll_put_field(item->id);
-        printf("\t%lld\t%.6f\t%.6f\t%.6f\n", (long long)scored, sum, mean / log(2), exp(mean));
+        const char s = ll_field_end();
+        printf("%c%lld%c%.6f%c%.6f%c%.6f\n", s, (long long)scored, s, sum, s, mean / log(2), s, exp(mean));
     }
     if (!json) return;
     printf("%s\"tokens\":%lld,\"logp\":%.6f,\"bits_per_%s\":", per_token ? "]," : "", (long long)scored, sum, unit);
@@ -76,10 +79,11 @@ static int show(const ll_item *item) {
 }
 
 static void header(void) {
+    const char s = ll_field_end();
     if (!json && per_token)
-        puts("id\tposition\ttoken\tlogp");
+        printf("id%cposition%ctoken%clogp\n", s, s, s);
     else if (!json)
-        printf("id\ttokens\tlogp\tbits_per_%s\tperplexity\n", unit);
+        printf("id%ctokens%clogp%cbits_per_%s%cperplexity\n", s, s, s, unit, s);
 }
 
 static int score_with(ll_model *model, int files, const char **paths) {
@@ -91,7 +95,8 @@ static int score_with(ll_model *model, int files, const char **paths) {
                         .header = header,
                         .scored = 1,
                         .before = before,
-                        .after = after};
+                        .after = after,
+                        .out = out};
     unit = ll_unit(ll_model_recipe(model));
     const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
     if (!task || strcmp(task, "lm") != 0) {
@@ -109,7 +114,8 @@ static int score_with(ll_model *model, int files, const char **paths) {
 }
 
 static int score(int n, const char **words) {
-    return ll_sequences_with(n, words, score_with);
+    const int code = out ? ll_target_check("--out", out) : -1;
+    return code < 0 ? ll_sequences_with(n, words, score_with) : code;
 }
 
 const ll_command ll_command_score = {
@@ -122,8 +128,10 @@ const ll_command ll_command_score = {
         "Prints for every sequence its log-probability (nats), bits a token and perplexity, as TSV in the order of\n"
         "the input. The first token is not scored, because nothing comes before it; --before gives a text that does.\n"
         "Files (or standard input) have a text a line, JSONL, FASTA or music; plain, .gz or .xz. Memory does not grow\n"
-        "with the input, nor, with linear attention, with the length of a sequence.\n\n"
+        "with the input, nor, with linear attention, with the length of a sequence.\n"
+        "The file of -o is written as a whole or not at all.\n\n"
         "  longline score runs/text-bytes-1/best.safetensors lines.txt\n"
+        "  longline score MODEL proteins.fasta -o scores.csv\n"
         "  longline score MODEL proteins.fasta.gz --json > scores.jsonl\n"
         "  longline score MODEL book.txt --whole --per-token",
     .args = args,

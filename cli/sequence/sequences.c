@@ -338,6 +338,7 @@ static int open_all(run *r, int files, const char **paths) {
 }
 
 int ll_sequences(const ll_job *job, int files, const char **paths) {
+    const char *out = ll_dist_ranks().rank ? NULL : job->out; /* rank 0 writes */
     run *r = calloc(1, sizeof *r);
     if (!r) return ll_fail_message("out of memory");
     r->job = r->w.job = job;
@@ -352,6 +353,12 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
                  strcmp(value(job, "data.format"), "pieces") && strcmp(value(job, "data.format"), "listops") &&
                  strcmp(value(job, "data.format"), "midi");
     int code = open_all(r, files, paths);
+    if (code < 0 && out) {
+        const size_t n = strlen(out);
+        ll_stop_on_signals(1, "stopping", "no file was written");
+        if (n > 4 && !strcmp(out + n - 4, ".csv")) ll_put_csv();
+        code = ll_stdout_begin(out);
+    }
     if (code < 0) {
         ll_status status = ll_tokenizer_create(&r->tokenizer, job->model);
         if (!status) status = encode_end(r, LL_SPECIAL_BEFORE, job->before, &r->before, &r->before_n);
@@ -370,7 +377,7 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     free(r->after);
     free(r->text);
     free(r);
-    return code < 0 ? 0 : code;
+    return ll_stdout_end(code < 0 ? 0 : code);
 }
 
 int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int files, const char **paths)) {

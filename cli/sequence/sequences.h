@@ -33,6 +33,7 @@ typedef struct {
     int (*show)(const ll_item *item);
     const char *label_key, *labels; /* as in ll_input_options */
     int quiet;                      /* answers do not go to standard output */
+    const char *out;                /* they go to this file (.csv: as CSV); NULL: to standard output */
 } ll_job;
 
 extern const ll_arg ll_sequence_args[];
@@ -76,8 +77,12 @@ int ll_item_failed(ll_status status, const ll_item *item);
 
 /* ---- show.c ---- */
 
-/* A field of TSV; characters that would break it become blanks. */
+/* Fields are those of CSV (RFC 4180) from now on, not of TSV. */
+void ll_put_csv(void);
+/* A field; control characters become blanks, and CSV has quotes where it needs them. */
 void ll_put_field(const char *text);
+/* What stands between fields. */
+char ll_field_end(void);
 /* A string of JSON with its quotes; bytes that are not UTF-8 become U+FFFD. */
 void ll_put_string(const char *text);
 /* A number of JSON, or null. */

@@ -1,4 +1,4 @@
-"""Operators against definitions in double precision, and what an argument may be."""
+"""Operators against definitions in double precision, and which arguments are accepted."""
 import threading
 import time
 
@@ -108,7 +108,7 @@ def test_permute_with_decay(qkv):
     ("elu1", "relative-s1", {}), ("favor", "sine-spe", {"realizations": 16}), ("softmax", "t5", {}),
     ("softmax", "shaw", {}), ("elu1", "relative-s2", {}), ("local", "none", {"window": 7})])
 def test_backward_is_the_slope(qkv, kernel, position, options):
-    """Along a random direction, of inputs and parameters at once: d sum(g y) against central differences."""
+    """The derivative of sum(g y) along a random direction of inputs and parameters, against central differences."""
     causal = position != "relative-s1"
     operator = Operator(kernel, position, heads=3, key_size=8, causal=causal, features=16, **options)
     q, k, v = (x[:, :, :20].copy() for x in qkv)
@@ -175,7 +175,7 @@ def test_gate(qkv):
 
 
 def test_nothing_is_copied(qkv):
-    """Transposed views go in as they are, results are laid out as queries, and `out` is written in place."""
+    """Transposed views are read without a copy, results have the layout of the queries, and `out` is written in place."""
     operator = Operator("elu1", heads=3, key_size=8)
     tokens_first = np.ascontiguousarray(qkv.transpose(0, 1, 3, 2, 4))
     views = tokens_first.transpose(0, 1, 3, 2, 4)
@@ -206,7 +206,7 @@ def test_same_bits_for_any_number_of_threads(qkv):
 
 
 def test_the_lock_is_released():
-    """While one thread is in a call, this one runs Python."""
+    """While one thread is in a call, another one runs Python."""
     q = np.zeros((1, 4, 4000, 64), np.float32)
     longline.set_threads(1)
     counted, done = 0, threading.Event()

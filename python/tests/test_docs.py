@@ -1,4 +1,4 @@
-"""The tutorial and the docstrings say what is true; notebooks run from top to bottom; types are checked."""
+"""The examples of the tutorial and the docstrings are right, notebooks run from top to bottom, and types are checked."""
 import doctest
 import importlib
 import json
@@ -40,7 +40,7 @@ def test_everything_public_is_documented():
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda p: p.stem)
 def test_notebook(path, tmp_path):
-    """By nbconvert where a kernel is installed; else its cells, one after the other."""
+    """Runs a notebook by nbconvert if a kernel is installed, otherwise its cells one after the other."""
     environment = {**os.environ, "PYTHONPATH": str(Path(longline.__file__).parents[1]), "MPLBACKEND": "agg",
                    "JUPYTER_DATA_DIR": str(tmp_path), "IPYTHONDIR": str(tmp_path)}
     convert = [sys.executable, "-m", "nbconvert", "--to", "notebook", "--execute", "--output-dir", str(tmp_path), str(path)]

@@ -1,4 +1,4 @@
-"""Anything at all as an argument: the result is right or a Python exception names the argument; nothing crashes."""
+"""Any argument gives a right result or a Python exception that names the argument, and no crash."""
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
@@ -50,7 +50,7 @@ anything = st.one_of(st.none(), st.integers(-3, 2**40), st.floats(), st.text(max
 
 
 def allowed(error):
-    """An exception of ours, or a TypeError, which names an argument and says what it must be."""
+    """The exception is one of longline's, or a TypeError, and says what the named argument must be."""
     words = str(error)
     assert words and any(name in words for name in ARGUMENTS), f"{type(error).__name__}: {words}"
 

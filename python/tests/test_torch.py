@@ -179,7 +179,7 @@ def test_dlpack_in_and_out():
 
 
 class OnDevice:
-    """What a tensor on a GPU looks like to DLPack."""
+    """A tensor that says to DLPack that it is on a GPU."""
 
     device = "cuda:0"
 
@@ -209,7 +209,7 @@ def test_refusals():
 
 
 def test_threads_do_not_fight():
-    """Each may be set alone, and torch's products inside of an autograd thread do not change a bit of ours."""
+    """Each number of threads can be set alone. torch's products in an autograd thread change no bit of longline's results."""
     torch.set_num_threads(2)
     q, k, v = tensors(1, 2, 200, 16)
     first = linear_attention(q, k, v, "favor", causal=True)

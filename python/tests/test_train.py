@@ -74,7 +74,7 @@ def test_run_and_resume(tmp_path):
     assert (tmp_path / "run" / "last.safetensors").exists()
     del trainer  # the model keeps it
     assert np.isfinite(model.score(b"some text")).all()
-    # Stopped by a callback, then resumed: the same bits.
+    # A run that a callback stopped resumes to the same bits.
     half = Trainer(RUN, tmp_path / "half", callbacks=[lambda p: p.step == 3 and p.event == ""])
     with pytest.raises(longline.Stopped, match="stopped after step 3"):
         half.run()
@@ -96,7 +96,7 @@ def test_what_a_callback_raises_comes_out(tmp_path):
 
 
 def test_ctrl_c(tmp_path):
-    """A signal in training: all is saved, then KeyboardInterrupt."""
+    """A signal during training saves the run and raises KeyboardInterrupt."""
     code = f"""
 import longline
 def tell(p):
@@ -135,7 +135,7 @@ def test_errors(small, tmp_path):
 
 
 def test_a_teacher(tmp_path):
-    """A run learns from another: attention alone at first, then logits."""
+    """A run learns from another: first attention, then logits."""
     exact = {**RUN, "attention.kernel": "softmax", "position.type": "rope"}
     Trainer(Recipe(exact), tmp_path / "exact").run(progress=False)
     told = []

@@ -14,7 +14,7 @@ BUILD = Path(os.environ.get("LL_BUILD", "build")).resolve()
 
 
 def run_setup(*arguments):
-    """setup.py with the library that is built already; what it writes goes to folders of the test."""
+    """setup.py with the library that is already built. It writes into folders of the test."""
     return subprocess.run([sys.executable, "setup.py", "-q", *arguments], cwd=ROOT / "python", check=True,
                           capture_output=True, text=True, env={**os.environ, "LONGLINE_ARCHIVE": str(BUILD / "liblongline.a")})
 
@@ -35,7 +35,7 @@ def test_wheel_is_for_all_pythons(wheel):
 
 
 def test_wheel_works_by_itself(wheel, tmp_path):
-    """With its own libraries, in another folder, without the sources."""
+    """The wheel with its own libraries, in another folder, without the sources."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(tmp_path)
     code = """

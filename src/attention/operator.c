@@ -1,4 +1,4 @@
-/* The operator: what fits together, its own copies of the draws, and the way to the kind that computes. */
+/* The operator: facts of a config, its checks, and creating an operator with its copies of the draws. */
 #include "attention/operator.h"
 
 #include <math.h>
@@ -14,7 +14,7 @@
 #include "base/memory.h"
 #include "base/versioned.h"
 
-enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
+enum { MOST = 1 << 16 }; /* limit of every size of a head: far above any use, far below overflow */
 
 /* ---- What follows from a config alone ---- */
 
@@ -129,7 +129,7 @@ static void *copy(const void *from, size_t count, size_t size, ll_status *status
     return to ? memcpy(to, from, count * size) : NULL;
 }
 
-/* Our copies of the arrays that do not train. */
+/* Copies the arrays that do not train. */
 static ll_status copy_arrays(ll_attention *op, const ll_attention_config *from) {
     ll_attention_config *c = &op->c;
     ll_status status = LL_OK;

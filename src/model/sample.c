@@ -6,7 +6,7 @@
 
 #include "base/float_mode.h"
 #include "base/random.h"
-#include "longline.h"
+#include "model/sample.h"
 
 /* An integer with the same order as the (non-negative) floats. */
 static uint32_t order_of(float x) {
@@ -55,33 +55,53 @@ static int largest(const float *x, int V) {
     return best;
 }
 
-int ll_sample(float *logits, int V, const ll_sampling *given, int64_t position) {
-    LL_FLOAT_MODE;
-    /* Sampling cannot fail: what a larger struct of a later version adds is not known here, and left out. */
-    ll_sampling own = {0};
-    const ll_sampling *const how = &own;
-    memcpy(&own, given, !given->struct_size || given->struct_size > sizeof own ? sizeof own : given->struct_size);
-    const int best = largest(logits, V);
-    const float top = logits[best];
-    if (!(how->temperature > 0) || !isfinite(top)) return best;
-    for (int i = 0; i < V; i++) {
-        const double x = ((double)logits[i] - top) / how->temperature;
-        logits[i] = x > -100 ? (float)exp(x) : 0; /* also NaN */
+double ll_sample_weights(float *x, int V, const ll_sampling *how) {
+    const int best = largest(x, V);
+    const float top = x[best];
+    if (!(how->temperature > 0) || !isfinite(top)) {
+        for (int i = 0; i < V; i++) x[i] = i == best;
+        return 1;
     }
-    if (how->top_k > 0 && how->top_k < V) keep_largest(logits, V, how->top_k, 1);
-    double total = above(logits, V, 0, 0);
-    if (how->top_p < 1) keep_largest(logits, V, (how->top_p > 0 ? how->top_p : 0) * total, 0);
-    total = above(logits, V, 0, 0);
-    uint32_t word[4];
-    ll_random4(word, how->seed, ll_stream_id(LL_RANDOM_SAMPLE, 0, 0), (uint64_t)position);
-    const double u = ((double)word[0] + (double)word[1] * 0x1p-32) * 0x1p-32;
-    double point = u * total;
-    int last = best;
     for (int i = 0; i < V; i++) {
-        if (!(logits[i] > 0)) continue;
-        point -= logits[i];
+        const double z = ((double)x[i] - top) / how->temperature;
+        x[i] = z > -100 ? (float)exp(z) : 0; /* also NaN */
+    }
+    if (how->top_k > 0 && how->top_k < V) keep_largest(x, V, how->top_k, 1);
+    const double total = above(x, V, 0, 0);
+    if (!(how->top_p < 1)) return total;
+    keep_largest(x, V, (how->top_p > 0 ? how->top_p : 0) * total, 0);
+    if (!(how->top_p > 0)) x[best] = 1; /* nothing was kept */
+    return above(x, V, 0, 0);
+}
+
+int ll_sample_at(const float *weights, int V, double total, double u) {
+    double point = u * total;
+    int last = 0;
+    for (int i = 0; i < V; i++) {
+        if (!(weights[i] > 0)) continue;
+        point -= weights[i];
         last = i;
         if (point < 0) break;
     }
     return last;
+}
+
+double ll_sample_uniform(uint64_t seed, uint32_t use, int64_t position) {
+    uint32_t word[4];
+    ll_random4(word, seed, ll_stream_id(LL_RANDOM_SAMPLE, use, 0), (uint64_t)position);
+    return ((double)word[0] + (double)word[1] * 0x1p-32) * 0x1p-32;
+}
+
+ll_sampling ll_sampling_known(const ll_sampling *how) {
+    ll_sampling own = {0};
+    const size_t size = how->struct_size;
+    memcpy(&own, how, !size || size > sizeof own ? sizeof own : size);
+    return own;
+}
+
+int ll_sample(float *logits, int V, const ll_sampling *given, int64_t position) {
+    LL_FLOAT_MODE;
+    const ll_sampling how = ll_sampling_known(given);
+    const double total = ll_sample_weights(logits, V, &how);
+    return ll_sample_at(logits, V, total, ll_sample_uniform(how.seed, 0, position));
 }

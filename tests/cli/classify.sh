@@ -53,6 +53,10 @@ refused "text is not JSONL.*\"label\"" "$longline" classify $model text --label-
 refused "label-key is for JSONL" "$longline" classify $model jsonl --label-key label --format lines
 sed '2,4s/"label": *[^}]*/"label": "cat"/' jsonl >strangers
 t 0 "$longline" classify $model strangers --label-key label
+t 0 "$longline" classify $model strangers --label-key label --top 2
+mv out classes
+t 0 "$longline" classify $model strangers --label-key label --top 2 -o classes.csv
+check "-o FILE.csv: commas in place of tabs" [ "$(tr ',' '\t' <classes.csv)" = "$(cat classes)" ]
 err "3 of 30 labels are not classes of the model, the first is 'cat'"
 err "accuracy 0.[0-9]+: [0-9]+ of 30 right"
 # shellcheck disable=SC2086

@@ -2,9 +2,9 @@
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 text=$root/recipes/text-bytes.ini
 small_text
-step="$small --set train.batch=6 --set train.steps=8 --set train.eval-every=4 --set train.checkpoint-every=4
+step="$small --set train.batch=8 --set train.steps=8 --set train.eval-every=4 --set train.checkpoint-every=4
  --set model.dropout=0.1 --set train.accumulate=2 --set train.schedule=constant --threads 1"
-sharded="$step --set dist.shards=6"
+sharded="$step --set dist.shards=8"
 # ranks LAUNCHER N COMMAND...: exit code and streams are those of the program, without what the launcher says of them.
 ranks() {
     launcher=$1 count=$2
@@ -36,15 +36,17 @@ check "shards on two threads" same one two
 found=
 for library in openmpi mpich; do
     [ -e "$build/longline-mpi-$library.so" ] && command -v mpirun.$library >/dev/null || continue
-    found=$library
     # ---- Any number of ranks ----
-    counts="1 2 3 4"
-    [ $library = openmpi ] || counts=2
+    counts="1 2 3 4 8"
+    [ -z "$found" ] || counts=2
+    found=$library
     for n in $counts; do
         t 0 ranks $library $n "$longline" train "$text" --data text.txt $sharded -o $library-$n
         check "$library: $n ranks give the bits of one process" same one $library-$n
         check "one rank prints" [ "$(grep -c '^train.steps=8$' out)" -eq 1 ]
     done
+    t 0 ranks $library 2 "$longline" train "$text" --data text.txt $sharded --threads 2 -o $library-threads
+    check "$library: so do 2 ranks of 2 threads" same one $library-threads
     # ---- Errors ----
     t 2 ranks $library 3 "$longline" train "$text" --data absent.txt $step -o absent
     err 'cannot open absent.txt'
@@ -148,6 +150,9 @@ err 'dist.sequence = 2 does not divide the 3 ranks'
 # ---- What a model says, by several ranks ----
 model=one/best.safetensors
 split -l 150 text.txt part.
+t 0 ranks "$found" 3 "$longline" score $model part.* --window 64 -o ranks.csv
+t 0 "$longline" score $model part.* --window 64 -o process.csv
+check "score -o: the same file" cmp -s ranks.csv process.csv
 for command in "score --window 64" "encode --pool first" "encode --json --window 7"; do
     t 0 "$longline" ${command%% *} $model part.* ${command#* }
     mv out alone

@@ -121,3 +121,22 @@ for library in $libraries; do
     err 'rank 1.*memory'
     check "$library: one message" [ "$(grep -c '^longline' err)" -eq 1 ]
 done
+
+# The system kills a rank that has more than its control group may have.
+group=/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' /proc/self/cgroup 2>/dev/null)/longline-$$
+if mkdir "$group" 2>/dev/null && echo 60000000 >"$group/memory.limit_in_bytes" 2>/dev/null; then
+    for library in $libraries; do
+        more= code=9
+        [ "$library" = openmpi ] && more="--oversubscribe" code=137
+        began=$(date +%s)
+        t $code timeout 60 mpirun."$library" $more -n 3 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 1 ] ||
+            echo $$ >"$0/cgroup.procs"; exec "$@"' "$group" "$longline" train "$text" --data text.txt $step \
+            --set model.width=512 --set model.layers=3 --set train.steps=100000 -o killed-"$library"
+        cat out >>err # where the launcher of MPICH writes, which does not know the rank
+        err 'process rank 1 .*signal 9|Killed \(signal 9\)'
+        check "$library: it takes no longer than dist.timeout" [ $(($(date +%s) - began)) -lt 40 ]
+    done
+    rmdir "$group"
+else
+    echo "    (no control groups here: the system kills no rank for its memory)"
+fi

@@ -26,7 +26,7 @@ head -c 20000 "$longline" >any.bin
 check "any bytes come back" cmp any.bin back
 # alone, and as an equivalent tokenizer.json
 t 0 "$longline" tokenize models/gpt2-text text.bin --ids
-check "the folder says the same" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
+check "the tokenizer's folder gives the same" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
 refused "'x' is no token" sh -c "echo '1 x' | '$longline' tokenize gpt2.safetensors --decode"
 refused "'300' is no token; numbers from 0 to 299 are" sh -c "echo 300 | '$longline' tokenize gpt2.safetensors --decode"
 
@@ -68,7 +68,7 @@ echo "Word word" >line.txt
 t 0 "$longline" tokenize bert.safetensors line.txt --lines
 check "[CLS] and [SEP] go around: $(cat out)" test "$(cat out)" = "2 4 4 3"
 t 0 "$longline" tokenize bert.safetensors line.txt --lines --bare
-check "and can be left out" test "$(cat out)" = "4 4"
+check "it can be left out" test "$(cat out)" = "4 4"
 echo "4 4" | "$longline" tokenize bert.safetensors --decode >back
 check "text is words again" test "$(cat back)" = "word word"
 t 0 "$longline" import models/esm -o esm.safetensors

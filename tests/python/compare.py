@@ -1,4 +1,4 @@
-"""compare.py EXPECTED GOT: two tables of numbers are alike to 1e-4 of the largest."""
+"""compare.py EXPECTED GOT: two tables of numbers differ by at most 1e-4 of the largest."""
 
 import sys
 

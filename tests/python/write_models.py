@@ -1,6 +1,6 @@
 """write_models.py FOLDER [large]: models of every family with random weights, each in a folder with its logits.
 
-They are small, but for one of the size of ESM-2 8M, and with "large" one of the size of GPT-2 small.
+They are small, except for one of the size of ESM-2 8M, and with "large" one of the size of GPT-2 small.
 
 FOLDER/NAME has what Hugging Face's library would save; FOLDER/NAME.tokens the tokens, FOLDER/NAME.logp the
 log-probabilities of the reference, one row a token. Needs NumPy alone.
@@ -62,7 +62,7 @@ ESM2 = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z 
 
 
 def byte_level():
-    """vocab.json and merges.txt as GPT-2 has them: all bytes, and what six merges make; 300 tokens with the last."""
+    """vocab.json and merges.txt in the form of GPT-2: all bytes, the results of six merges, and <|endoftext|> as token 299."""
     seen = [*range(33, 127), *range(0xA1, 0xAD), *range(0xAE, 256)]
     rest = [b for b in range(256) if b not in seen]
     letters = [chr(b) for b in seen] + [chr(256 + i) for i in range(len(rest))]

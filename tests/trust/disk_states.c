@@ -31,22 +31,22 @@ enum what { OPEN, WRITE, TRUNCATE, SYNC, RENAME, UNLINK };
 
 typedef struct {
     enum what what;
-    int inode;   /* -1: the folder */
-    size_t at;   /* of a write */
-    bytes bytes; /* of a write; of a truncation its size */
+    int inode;   /* -1: that of the folder */
+    size_t at;   /* where a write begins */
+    bytes bytes; /* those of a write; the size after a truncation */
     char name[NAME], to[NAME];
 } call;
 
 static call calls[CALLS];
 static int n_calls;
-static bytes first[FILES]; /* what an inode held before */
+static bytes first[FILES]; /* content of each inode before the recording */
 static int n_inodes;
 static struct {
     char name[NAME];
     int inode;
 } before[FILES];
 static int n_before;
-static uint64_t whole[CALLS]; /* digests of contents that a file had when it got its name */
+static uint64_t whole[CALLS]; /* digests of each content that a file had when it was renamed */
 static int n_whole;
 static uint64_t seen[SEEN];
 static int n_seen, n_broken;
@@ -128,7 +128,7 @@ static const char *last_part(const char *path) {
     return slash ? slash + 1 : path;
 }
 
-/* The names as they are while the program runs, and what it finds in its files. */
+/* The names and files as the running program sees them. */
 static struct {
     char name[FILES][NAME];
     int inode[FILES], count;
@@ -213,7 +213,7 @@ static void read_trace(const char *path, const char *folder) {
             snprintf(c->to, NAME, "%s", last_part(other));
         }
         if (c->what == TRUNCATE) c->bytes.size = (size_t)one;
-        if (strncmp(line + at, folder, strlen(folder))) continue; /* of another folder */
+        if (strncmp(line + at, folder, strlen(folder))) continue; /* a file in another folder */
         const char *name = line + at + strlen(folder);
         snprintf(c->name, NAME, "%s", *name ? last_part(name) : "");
         if (c->what == OPEN)
@@ -269,7 +269,7 @@ static void reach(disk *d, const call *c, int half) {
     }
 }
 
-/* 1: nobody has found this folder before. */
+/* 1 if no earlier folder is equal. */
 static int is_new(const disk *d, int *broken) {
     uint64_t sum = 0;
     *broken = 0;
@@ -282,7 +282,7 @@ static int is_new(const disk *d, int *broken) {
             while (k < n_whole && whole[k] != one) k++;
             *broken |= k == n_whole;
         }
-        sum += digest(one, d->name[i], strlen(d->name[i])); /* in any order */
+        sum += digest(one, d->name[i], strlen(d->name[i])); /* the order does not matter */
     }
     for (int i = 0; i < n_seen; i++)
         if (seen[i] == sum) return 0;
@@ -307,7 +307,8 @@ static void write_out(const disk *d, const char *out, int number) {
 
 static disk d;
 
-/* The disk with all calls up to `end`, but of those in `open` only what `chosen` has bits for; the last one by half. */
+/* The disk with all calls up to `end`. Of those in `open` it has only the ones with a bit in `chosen`, and with `half`
+ * only half of the last one. */
 static void try_one(int end, const int *open, int n_open, uint64_t chosen, int half, const char *out) {
     for (int i = 0; i < FILES; i++) free(d.held[i].data);
     memset(&d, 0, sizeof d);

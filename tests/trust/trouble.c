@@ -39,7 +39,7 @@ enum { PATH = 4096 };
 
 typedef struct {
     const char *kind;
-    int number, changes; /* of the system; it alters files */
+    int number, changes; /* of the system call; does it alter files? */
 } known_call;
 
 static const known_call known[] = {
@@ -57,7 +57,7 @@ static struct {
     long at, count;
     FILE *trace;
     uintptr_t loader, loader_end;
-    int closing; /* a close is under way that is to fail when it is done */
+    int closing; /* a close is running that is to fail when it returns */
 } plan;
 
 static void give_up(const char *what) {
@@ -96,7 +96,7 @@ static void begin(char **command) {
     give_up(command[0]);
 }
 
-/* Where the dynamic loader lies in the program, of which each call says where it was made. */
+/* Finds the loader's addresses. Each call has the address from which it was made. */
 static void find_loader(pid_t pid) {
     char path[64], line[PATH + 128];
     snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
@@ -115,7 +115,7 @@ static void find_loader(pid_t pid) {
 
 static void text_of(pid_t pid, uintptr_t at, char text[PATH]) {
     memset(text, 0, PATH);
-    for (size_t n = 0; n + 1 < PATH; n++) { /* a byte at a time: the page behind may not be there */
+    for (size_t n = 0; n + 1 < PATH; n++) { /* byte by byte, because the next page may not exist */
         const struct iovec to = {text + n, 1}, from = {(void *)(at + n), 1};
         if (process_vm_readv(pid, &to, 1, &from, 1, 0) != 1 || !text[n]) break;
     }
@@ -190,9 +190,9 @@ static void meet(pid_t pid, struct user_regs_struct *r) {
     if (!strcmp(plan.how, "short")) {
         if (r->rdx > 1) r->rdx = 1;
     } else if (r->orig_rax == SYS_close) {
-        plan.closing = 1; /* Linux frees the descriptor in any case */
+        plan.closing = 1; /* Linux frees the descriptor even if close fails */
     } else {
-        r->orig_rax = (unsigned long long)-1;                 /* no call at all */
+        r->orig_rax = (unsigned long long)-1;                 /* no call is made */
         r->rax = (unsigned long long)-error_of(plan.how);
     }
     if (ptrace(PTRACE_SETREGS, pid, NULL, r)) give_up("ptrace");
@@ -210,14 +210,14 @@ static void look(pid_t pid) {
     struct user_regs_struct r;
     if (ptrace(PTRACE_GETREGS, pid, NULL, &r)) return;
     if (r.rip >= plan.loader && r.rip < plan.loader_end) return;
-    /* A message is no promise: what goes to stderr is left alone. */
+    /* Writes to stderr never fail, because messages are no data. */
     if ((r.orig_rax == SYS_write || r.orig_rax == SYS_writev) && r.rdi == STDERR_FILENO) return;
     if (plan.trace) record(pid, &r);
     for (size_t i = 0; i < KNOWN; i++)
         if (known[i].number == (int)r.orig_rax && is_meant(&known[i]) && ++plan.count == plan.at) meet(pid, &r);
 }
 
-/* Until the command has ended: its exit status. */
+/* Waits for the end of the command and returns its exit status. */
 static int follow(pid_t command) {
     int status;
     const long wanted = PTRACE_O_TRACESECCOMP | PTRACE_O_TRACECLONE | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |

@@ -1,5 +1,5 @@
 /* Noise and gates of stochastic positional encodings. A number of noise is a function of (seed, layer, head, number),
- * so that any position's noise can be made without what came before. */
+ * so that the noise of any position can be drawn by itself. */
 #include "attention/position/spe.h"
 
 #include <math.h>

@@ -12,7 +12,7 @@ import numpy as np
 
 
 class Draws:
-    """Random float32 tensors, remembered under their names."""
+    """Random float32 tensors, kept by name."""
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
@@ -85,7 +85,7 @@ def angles(T, n, base):
 
 
 def rotate_half(x, n, base):
-    """The first n channels turn, i with i + n/2 (GPT-NeoX, LLaMA, ESM-2)."""
+    """Rotates the first n channels, channel i with i + n/2 (GPT-NeoX, LLaMA, ESM-2)."""
     a = angles(len(x), n, base)[:, None]
     first, second, rest = x[..., : n // 2], x[..., n // 2 : n], x[..., n:]
     turned = [first * np.cos(a) - second * np.sin(a), second * np.cos(a) + first * np.sin(a), rest]
@@ -93,7 +93,7 @@ def rotate_half(x, n, base):
 
 
 def rotate_pairs(x, base):
-    """Neighbouring channels turn (RoFormer, equations 15 and 34)."""
+    """Rotates neighbouring channels (RoFormer, equations 15 and 34)."""
     a = angles(len(x), x.shape[-1], base)[:, None]
     out = np.empty_like(x)
     out[..., 0::2] = x[..., 0::2] * np.cos(a) - x[..., 1::2] * np.sin(a)
@@ -250,7 +250,7 @@ def lm_head(t, dense, norm, bias, table, x, eps):
 
 
 def bert(kind="bert", layers=2, width=16, n_head=2, vocab=41, seed=4, bare=False):
-    """bert, roberta (positions begin after the padding token's number) or roformer (positions are rotations)."""
+    """bert; roberta, whose positions begin after the number of the padding token; or roformer, which rotates."""
     d, C, ff, eps, rows, pad = Draws(seed), width, 40, 1e-12, 40, 1
     p = "" if bare else kind + "."
     types = 1 if kind == "roberta" else 2

@@ -18,7 +18,7 @@ def from_bf16(bits):
 
 
 def rounded(x, kind):
-    """What is left of x in a file of this type."""
+    """x as rounded by a file of this type."""
     return from_bf16(to_bf16(x)) if kind == "BF16" else x.astype(TYPES[kind]).astype(np.float32)
 
 

@@ -1,0 +1,57 @@
+/* Standard output that goes to a file, which is complete or unchanged. It may be larger than memory. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli.h"
+
+static char target[PATH_MAX], temporary[PATH_MAX + 32];
+static int before = -1; /* what standard output was */
+
+static int unwritable(const char *path) {
+    return ll_fail_message("cannot write %s: %s", path, strerror(errno));
+}
+
+/* If the target is a link, the file behind it is replaced. Devices and pipes cannot be replaced. */
+static int choose_target(const char *path) {
+    struct stat info;
+    const int exists = !stat(path, &info);
+    if (exists && !S_ISREG(info.st_mode))
+        return ll_fail_message("cannot write %s: it is not a regular file, which could be replaced", path);
+    if (!exists || !realpath(path, target)) snprintf(target, sizeof target, "%s", path);
+    snprintf(temporary, sizeof temporary, "%s.tmp-longline", target);
+    return -1;
+}
+
+int ll_stdout_begin(const char *path) {
+    int code = choose_target(path);
+    if (code >= 0) return code;
+    const int file = open(temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    if (file < 0) return unwritable(temporary);
+    fflush(stdout);
+    if (flock(file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+        code = ll_fail_message("another program is writing %s", target);
+    else if (ftruncate(file, 0) || (before = dup(STDOUT_FILENO)) < 0 || dup2(file, STDOUT_FILENO) < 0)
+        code = unwritable(temporary);
+    close(file);
+    return code;
+}
+
+int ll_stdout_end(int code) {
+    if (before < 0) return code;
+    int bad = fflush(stdout) || ferror(stdout) || fsync(STDOUT_FILENO);
+    if (!bad && !code) bad = rename(temporary, target);
+    if (bad) code = unwritable(target);
+    if (code) unlink(temporary);
+    clearerr(stdout);
+    dup2(before, STDOUT_FILENO);
+    close(before);
+    before = -1;
+    return code;
+}

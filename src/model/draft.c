@@ -1,0 +1,253 @@
+/* A small model drafts, a large one checks a block (longline-draft.h). Each model has a stream that stands at or before
+ * the end of the text; it has yet to read the last `behind` tokens. A copy of it goes ahead. */
+#include <string.h>
+
+#include "base/float_mode.h"
+#include "base/memory.h"
+#include "longline-draft.h"
+#include "model/model_stream.h"
+#include "model/sample.h"
+
+enum { TAIL = LL_DRAFT_MOST + 2, BLOCK = 256 };
+
+typedef struct {
+    ll_batcher *batcher;
+    ll_stream *stream, *ahead; /* ahead: NULL but within a block */
+    int behind;
+} side;
+
+struct ll_draft {
+    side large, small;
+    int most, V, vocab; /* drafted at a time; of both models; tokens that may be made */
+    int alone;          /* the small model can read no more */
+    int tail[TAIL];     /* the last tokens, */
+    int tails;          /* so many; one of them at least after a feed */
+    int64_t position;
+    ll_draft_counts counts;
+    float *q;      /* (most, V) weights of the small model where it drafted */
+    double *q_sum; /* (most) */
+    float *p;      /* (2 most + 2, V) logits of the large one */
+};
+
+/* Draws of one position that depend on each other in no way. */
+enum { DRAW_OWN = 0, DRAW_DRAFT, DRAW_TAKE, DRAW_INSTEAD };
+
+/* ---- Made and freed ---- */
+
+static ll_status check_models(const ll_model *large, const ll_model *small, int ahead, int vocab) {
+    const int V = large->c->model.vocab;
+    if (large->stacks > 1 || small->stacks > 1)
+        return ll_fail(LL_EINVAL, "drafts are for language models (model.task = lm), not for seq2seq");
+    if (small->c->model.vocab != V)
+        return ll_fail(LL_EINVAL, "the model that drafts has a vocabulary of %d, the other one of %d",
+                       small->c->model.vocab, V);
+    if (ahead < 1 || ahead > LL_DRAFT_MOST)
+        return ll_fail(LL_EINVAL, "%d tokens to draft; there are 1 to %d", ahead, LL_DRAFT_MOST);
+    if (vocab < 1 || vocab > V) return ll_fail(LL_EINVAL, "%d tokens to draw from; there are 1 to %d", vocab, V);
+    return LL_OK;
+}
+
+static ll_status open_side(side *s, ll_model *model) {
+    ll_status status = ll_batcher_create(&s->batcher, model, BLOCK);
+    return status ? status : ll_batcher_stream(&s->stream, s->batcher);
+}
+
+ll_status ll_draft_create(ll_draft **out, ll_model *model, ll_model *small, int ahead, int vocab) {
+    ll_status status = ll_model_can_stream(model);
+    if (!status) status = ll_model_can_stream(small);
+    if (!status) status = check_models(model, small, ahead, vocab);
+    if (status) return status;
+    ll_draft *d = ll_alloc(1, sizeof *d);
+    if (!d) return LL_ENOMEM;
+    const size_t most = (size_t)ahead, row = (size_t)model->c->model.vocab * sizeof(float);
+    d->most = ahead, d->V = model->c->model.vocab, d->vocab = vocab;
+    status = open_side(&d->large, model);
+    if (!status) status = open_side(&d->small, small);
+    if (!status) {
+        d->q = ll_alloc(most, row);
+        d->p = ll_alloc(2 * most + 2, row);
+        d->q_sum = ll_alloc(most, sizeof *d->q_sum);
+        if (!d->q || !d->p || !d->q_sum) status = LL_ENOMEM;
+    }
+    if (status) {
+        ll_draft_free(d);
+        return status;
+    }
+    *out = d;
+    return LL_OK;
+}
+
+static void close_side(side *s) {
+    ll_stream_free(s->ahead);
+    ll_stream_free(s->stream);
+    ll_batcher_free(s->batcher);
+}
+
+void ll_draft_free(ll_draft *d) {
+    if (!d) return;
+    close_side(&d->large);
+    close_side(&d->small);
+    ll_free(d->q);
+    ll_free(d->q_sum);
+    ll_free(d->p);
+    ll_free(d);
+}
+
+void ll_draft_reset(ll_draft *d) {
+    ll_stream_reset(d->large.stream);
+    ll_stream_reset(d->small.stream);
+    d->large.behind = d->small.behind = d->tails = d->alone = 0;
+    d->position = 0;
+}
+
+ll_draft_counts ll_draft_count(const ll_draft *d) {
+    ll_draft_counts counts = d->counts;
+    counts.position = d->position;
+    counts.bytes = ll_stream_bytes(d->large.stream) + ll_stream_bytes(d->small.stream);
+    return counts;
+}
+
+/* ---- The text ---- */
+
+/* The text grows by n tokens that neither stream has read. */
+static void grow(ll_draft *d, const int *tokens, int n) {
+    const int kept = d->tails < TAIL - n ? d->tails : TAIL - n;
+    memmove(d->tail, d->tail + d->tails - kept, (size_t)kept * sizeof *tokens);
+    memcpy(d->tail + kept, tokens, (size_t)n * sizeof *tokens);
+    d->tails = kept + n;
+    d->large.behind += n;
+    d->small.behind += n;
+    d->position += n;
+}
+
+/* What a stream has not read, but for the last `but`. */
+static ll_status catch_up(const ll_draft *d, side *s, int but, float *logits) {
+    const int n = s->behind - but;
+    if (n <= 0) return logits ? ll_stream_logits(s->stream, logits) : LL_OK;
+    ll_batch_item item = {.stream = s->stream, .tokens = d->tail + d->tails - s->behind, .n = n, .logits = logits};
+    const ll_status status = ll_batcher_feed(s->batcher, &item, 1);
+    if (!status) s->behind = but;
+    return status;
+}
+
+static ll_status feed_side(const ll_draft *d, side *s, const int *tokens, int n) {
+    ll_status status = catch_up(d, s, 0, NULL);
+    if (status || n < 2) return status;
+    ll_batch_item item = {.stream = s->stream, .tokens = tokens, .n = n - 1};
+    return ll_batcher_feed(s->batcher, &item, 1);
+}
+
+ll_status ll_draft_feed(ll_draft *d, const int *tokens, int n) {
+    if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed; feed at least 1", n);
+    ll_status status = ll_check_tokens(d->large.stream->model, tokens, NULL, 1, n);
+    if (!status) status = feed_side(d, &d->large, tokens, n);
+    if (!status && !d->alone) status = feed_side(d, &d->small, tokens, n);
+    if (status) return status;
+    d->position += n - 1;
+    d->tails = 0;
+    grow(d, tokens + n - 1, 1);
+    return LL_OK;
+}
+
+/* ---- A block ---- */
+
+/* Drafts k tokens by a copy of the small stream. */
+static ll_status draft(ll_draft *d, const ll_sampling *how, int *drafted, int k) {
+    side *s = &d->small;
+    ll_status status = catch_up(d, s, 0, d->q);
+    if (!status) status = ll_stream_clone(&s->ahead, s->stream);
+    for (int i = 0; i < k && !status; i++) {
+        float *q = d->q + (size_t)i * (size_t)d->V;
+        d->q_sum[i] = ll_sample_weights(q, d->vocab, how);
+        drafted[i] = ll_sample_at(q, d->vocab, d->q_sum[i], ll_sample_uniform(how->seed, DRAW_DRAFT, d->position + i));
+        if (i + 1 == k) break;
+        ll_batch_item item = {.stream = s->ahead, .tokens = drafted + i, .n = 1, .logits = q + d->V};
+        status = ll_batcher_feed(s->batcher, &item, 1);
+    }
+    ll_stream_free(s->ahead);
+    s->ahead = NULL;
+    return status;
+}
+
+/* A copy of the large stream reads what is behind and k drafted tokens; the stream itself, in the same pass, what is
+ * behind but for the last token, which costs rows of products but no more weights. */
+static ll_status check_block(ll_draft *d, const int *drafted, int k) {
+    side *s = &d->large;
+    const int behind = s->behind, *unread = d->tail + d->tails - behind;
+    int tokens[TAIL + LL_DRAFT_MOST];
+    memcpy(tokens, unread, (size_t)behind * sizeof *tokens);
+    if (k) memcpy(tokens + behind, drafted, (size_t)k * sizeof *tokens);
+    ll_status status = ll_stream_clone(&s->ahead, s->stream);
+    if (status) return status;
+    ll_batch_item items[2] = {{.stream = s->ahead, .tokens = tokens, .n = behind + k, .every = 1, .logits = d->p},
+                              {.stream = s->stream, .tokens = unread, .n = behind - 1}};
+    return ll_batcher_feed(s->batcher, items, behind > 1 ? 2 : 1);
+}
+
+/* Replaces a drafted token that was refused: a draw from max(0, p - q). */
+static int instead(const ll_draft *d, float *p, double p_sum, const float *q, double q_sum, double u) {
+    double total = 0;
+    for (int v = 0; v < d->vocab; v++) {
+        const double rest = (double)p[v] / p_sum - (double)q[v] / q_sum;
+        p[v] = rest > 0 ? (float)rest : 0;
+        total += p[v];
+    }
+    return ll_sample_at(p, d->vocab, total, u);
+}
+
+/* Which of k drafted tokens are taken, and the one after them; gives their number. */
+static int choose(ll_draft *d, const ll_sampling *how, const int *drafted, int k, int *tokens) {
+    float *p = d->p + (size_t)(d->large.behind - 1) * (size_t)d->V;
+    for (int i = 0;; i++, p += d->V) {
+        const int64_t position = d->position + i;
+        const double sum = ll_sample_weights(p, d->vocab, how);
+        if (i == k) {
+            tokens[i] = ll_sample_at(p, d->vocab, sum, ll_sample_uniform(how->seed, DRAW_OWN, position));
+            return i + 1;
+        }
+        const float *q = d->q + (size_t)i * (size_t)d->V;
+        const int x = tokens[i] = drafted[i];
+        const double u = ll_sample_uniform(how->seed, DRAW_TAKE, position);
+        if (u * (double)q[x] * sum < (double)p[x] * d->q_sum[i]) continue;
+        tokens[i] = instead(d, p, sum, q, d->q_sum[i], ll_sample_uniform(how->seed, DRAW_INSTEAD, position));
+        return i + 1;
+    }
+}
+
+/* All drafts were taken: the copy has read them. */
+static void step_ahead(side *s) {
+    ll_stream *left = s->stream;
+    s->stream = s->ahead;
+    s->ahead = left;
+    s->behind = 0;
+}
+
+static ll_status block(ll_draft *d, const ll_sampling *how, int k, int *tokens, int *n) {
+    int drafted[LL_DRAFT_MOST];
+    side *s = &d->large;
+    ll_status status = k ? draft(d, how, drafted, k) : LL_OK;
+    if (!status) status = check_block(d, drafted, k);
+    if (!status) {
+        *n = choose(d, how, drafted, k, tokens);
+        if (s->behind > 1) s->behind = 1;
+        grow(d, tokens, *n);
+        d->counts.blocks++, d->counts.drafted += k, d->counts.taken += *n - 1;
+        if (*n == k + 1) {
+            step_ahead(s);
+            s->behind = 1;
+        }
+    }
+    ll_stream_free(s->ahead);
+    s->ahead = NULL;
+    return status;
+}
+
+ll_status ll_draft_next(ll_draft *d, const ll_sampling *how, int *tokens, int *n) {
+    LL_FLOAT_MODE;
+    if (!d->tails) return ll_fail(LL_EINVAL, "nothing has been fed, so nothing follows from it yet");
+    const ll_sampling own = ll_sampling_known(how);
+    ll_status status = d->alone ? LL_EINVAL : block(d, &own, d->most, tokens, n);
+    if (status != LL_EINVAL) return status;
+    d->alone = 1; /* a block ends behind the last position of a model; one token may not */
+    return block(d, &own, 0, tokens, n);
+}

@@ -1,0 +1,39 @@
+# MPICH alone: the program beside MPICH's plug-in and no other, as where MPICH is the only MPI. In small; make check-mpich
+# runs all scripts of ranks so.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+text=$root/recipes/text-bytes.ini
+[ -e "$build/longline-mpi-mpich.so" ] && command -v mpirun.mpich >/dev/null || {
+    echo "    (no MPICH here: it is not tested alone)"
+    return 0
+}
+mkdir alone
+cp "$longline" "$build/longline-mpi-mpich.so" alone
+longline=$PWD/alone/longline
+small_text
+step="$small --set train.batch=4 --set train.steps=6 --set train.eval-every=3 --set train.checkpoint-every=3
+ --set train.schedule=constant --set dist.shards=4 --set dist.timeout=3 --threads 1"
+ranks() {
+    count=$1
+    shift
+    timeout 60 mpirun.mpich -n "$count" "$@"
+}
+t 0 "$longline" train "$text" --data text.txt $step -o one
+for n in 2 4; do
+    t 0 ranks $n "$longline" train "$text" --data text.txt $step -o run-$n
+    check "$n ranks give the bits of one process" cmp one/last.safetensors run-$n/last.safetensors
+done
+t 0 ranks 4 "$longline" train "$text" --data text.txt $step --set train.steps=3 -o go
+t 0 ranks 3 "$longline" train --resume go --set train.steps=6 --threads 1
+check "4 ranks, then 3" cmp one/last.safetensors go/last.safetensors
+t 0 ranks 2 "$longline" train "$text" --data text.txt $step --set dist.sequence=2 -o shared
+t 2 ranks 2 "$longline" train "$text" --data absent.txt $step -o absent
+err 'cannot open absent.txt'
+check "one message" [ "$(grep -c '^longline' err)" -eq 1 ]
+t 0 "$longline" score one/best.safetensors text.txt --window 64
+mv out alone.csv
+t 0 ranks 3 "$longline" score one/best.safetensors text.txt --window 64
+check "score: the same bytes" cmp out alone.csv
+if command -v mpirun.openmpi >/dev/null; then
+    t 1 timeout 60 mpirun.openmpi --oversubscribe -n 2 "$longline" train "$text" --data text.txt $step -o other
+    err 'the plug-in longline-mpi-openmpi.so cannot be opened'
+fi
