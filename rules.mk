@@ -113,6 +113,11 @@ trust-short: $(B)/longline $(TROUBLE)
 	@tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
 trust: $(B)/longline $(TROUBLE)
 	@LL_TRUST=long LL_TEST_LIMIT=86400 tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
+# Static checks (deps-trust); `make check` has gcc's of the rooms that read files.
+analyze:
+	@JOBS=$(JOBS) tests/analyze.sh
+analyze-short:
+	@JOBS=$(JOBS) RESULTS=$(RESULTS) ROOMS="src/base src/data src/recipe" TIDY= tests/analyze.sh
 # COUNT random changes of src/attention, src/model and src/train, of which the tests should notice nine in ten.
 COUNT ?= 300
 SEED ?= 1
@@ -196,4 +201,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: coverage mutants deps-trust trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: analyze analyze-short coverage mutants deps-trust trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
