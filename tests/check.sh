@@ -40,6 +40,7 @@ step "static checks" analyze-short
 step "sanitizers and fuzz corpora" asan
 ! command -v clang >/dev/null || step clang clang
 step aarch64 aarch64
+step "WebAssembly, in Node and a browser" WERROR=-Werror wasm-check
 
 echo
 awk '$2 > 0 {print "FAILED: " $3 " (" $2 ")"}' "$results"
