@@ -1,5 +1,5 @@
-/* Streams of operators: made, fed, copied; what they remember, for files. Nothing in an answer depends on how tokens
- * are cut into calls. */
+/* Streams of operators: creating, feeding and copying them, and their state for files. How tokens are cut into calls
+ * changes no bit of an output. */
 #include "attention/attention_stream.h"
 
 #include <math.h>
@@ -9,8 +9,9 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 
-enum { WORTH = 1 << 16 /* multiply-adds below which waking other threads costs more than it gives */ };
+enum { WORTH = 1 << 16 /* multiply-adds below which one thread is faster */ };
 
 static const ll_recurrence *recurrence_of(const ll_attention_stream *s) {
     return s->op->kind->recurrence;
@@ -32,8 +33,8 @@ static size_t scratch_floats(const ll_attention_stream *s) {
     return recurrence_of(s)->scratch ? ll_round_up(recurrence_of(s)->scratch(s), LL_LINE) : 0;
 }
 
-/* Every head keeps its stage's scratch, where conv-spe has the noise that the next token shares with the last: constant
- * memory, and no number of noise is drawn twice. */
+/* Every head keeps the scratch of its stage. There conv-spe has the noise that one token shares with the next, so that
+ * no number of noise is drawn twice. The memory is constant. */
 static ll_status build_stage(ll_attention_stream *s) {
     const ll_premap *stage = s->op->premap;
     if (!stage) return LL_OK;
@@ -199,11 +200,14 @@ static ll_status check_prompt(const ll_attention_stream *s, const ll_attention_c
                               "lengths, segments, masks, offsets, saved and states");
 }
 
-ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *call) {
+ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *given) {
     LL_FLOAT_MODE;
+    ll_attention_call whole;
+    const ll_attention_call *const call = &whole;
     const ll_recurrence *r = recurrence_of(s);
     size_t floats = 0;
-    ll_status status = check_prompt(s, call);
+    ll_status status = ll_struct_take(&whole, sizeof whole, given, "ll_attention_call");
+    if (!status) status = check_prompt(s, call);
     if (status) return status;
     if (!r->prefill || ll_attention_state_floats(s->op, &floats))
         return ll_attention_stream_feed_gated(s, call->T, call->q, call->k, call->v, call->gate, call->y);
@@ -230,7 +234,7 @@ int ll_attention_stream_state(const ll_attention_stream *s, int64_t position,
     return recurrence_of(s)->state ? recurrence_of(s)->state(s, position, tensor) : 0;
 }
 
-/* What the stage keeps is made again at any position. */
+/* The stage can compute what it keeps again at any position. */
 ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position) {
     ll_attention_stream_reset(s);
     ll_status status = s->op->premap ? ll_premap_reaches(s->op->premap, position) : LL_OK;

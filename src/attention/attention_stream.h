@@ -1,27 +1,27 @@
-/* Inside streams. attention_stream.c makes them, feeds them and hands their state out; what a stream remembers and how
- * a token changes it is the recurrence of its operator. A position before the feature map is a stage in front of it. */
+/* Inside streams. attention_stream.c creates and feeds them, and gives out their state. The recurrence of the operator
+ * defines the state, and how a token changes it. A position before the feature map is a stage before the recurrence. */
 #ifndef LL_ATTENTION_STREAM_H
 #define LL_ATTENTION_STREAM_H
 
 #include "attention/operator.h"
 #include "base/parallel.h"
 
-/* All that a stream remembers at a position, besides that; returns how many tensors it is. Where the stream is there,
- * these are its own: written to those of another stream of the same operator, they make it go on as this one would. */
+/* Lists the tensors of the state at a position, and returns how many. Their data are those of the stream. Another
+ * stream of the same operator with the same position and data goes on as this one. */
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
-/* A reset stream goes to a position: room for the state that belongs there, which the caller then fills in. */
+/* Moves a reset stream to a position. The caller then fills in the state of that position. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
 /* LL_EFORMAT where a number of the tensors is not finite. */
 LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
-/* LL_EFORMAT where what was filled in is no state that a stream could have come to. */
+/* LL_EFORMAT if the state that was filled in is not one that a stream can have. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
 /* ll_attention_stream_feed with a gate (B, H, n, 1), as of a call. LL_EINVAL where the operator takes none. */
 LL_MUST_USE ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                      ll_view gate, ll_view y);
-/* Room for n more tokens, so that feeding them cannot fail for it. */
+/* Reserves memory for n more tokens, so that feeding them cannot fail. */
 LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
-/* A stream without scratch of its own: many of one operator work in the same. Before each feed it is lent scratch of
- * so many floats a worker, which is all that the stream then uses besides its state. */
+/* A stream without scratch of its own, so that many streams of one operator can use the same. Before each feed it is
+ * given scratch of so many floats a worker. It uses nothing else besides its state. */
 LL_MUST_USE ll_status ll_attention_stream_create_lean(ll_attention_stream **s, const ll_attention *op, int B);
 size_t ll_attention_stream_lent_floats(const ll_attention_stream *s);
 void ll_attention_stream_lend(ll_attention_stream *s, float *scratch, int workers);
@@ -55,21 +55,21 @@ static inline float *ll_feed_at(const ll_view *view, size_t b, size_t h, int tok
     return ll_element(view, b, h, (size_t)token);
 }
 
-/* Tasks 0..n-1 on all threads, or one after the other as worker 0 where so many multiply-adds are not worth waking
- * threads. */
+/* Runs tasks 0..n-1 on all threads. If there are too few multiply-adds for that, runs them one after the other as
+ * worker 0. */
 void ll_stream_share(double work, int workers, size_t n, ll_task *task, void *arg);
-/* Task number b H + h for every head of every sequence; rows: that each token meets. */
+/* Runs task number b H + h for every head of every sequence. rows: how many rows each token reads. */
 void ll_stream_share_heads(ll_feed *f, double rows, ll_task *task);
 
 /* Back to before the first token. */
 void ll_attention_stream_reset(ll_attention_stream *s);
 
-/* What an operator is, token by token. Where a function is NULL, there is nothing to do. */
+/* An operator token by token. A function that is NULL has nothing to do. */
 typedef struct ll_recurrence {
     ll_status (*create)(ll_attention_stream *s);                /* makes s->own; where it fails, free is called */
     void (*free)(ll_attention_stream *s);                       /* s->own may be NULL */
     size_t (*scratch)(const ll_attention_stream *s);            /* floats of a worker */
-    ll_status (*reserve)(ll_attention_stream *s, int64_t n);    /* room for n more tokens, or s as it was */
+    ll_status (*reserve)(ll_attention_stream *s, int64_t n);    /* for n more tokens; if it fails, s is unchanged */
     ll_status (*seek)(ll_attention_stream *s, int64_t position);
     void (*reset)(ll_attention_stream *s);
     ll_status (*step)(ll_feed *f);                              /* n tokens; cannot fail after reserve */
@@ -79,7 +79,7 @@ typedef struct ll_recurrence {
     void (*leave)(const ll_attention_stream *s, int b, float *state);
     int (*state)(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
     size_t (*bytes)(const ll_attention_stream *s);              /* of s->own */
-    ll_status (*check)(const ll_attention_stream *s);           /* NULL: numbers are finite, and that is all */
+    ll_status (*check)(const ll_attention_stream *s);           /* NULL: it is enough that numbers are finite */
 } ll_recurrence;
 
 extern const ll_recurrence ll_recurrence_linear, ll_recurrence_rope_linear, ll_recurrence_relative_s2,

@@ -1,4 +1,4 @@
-/* Cross attention's cache: created, filled, read, copied. */
+/* The cache of cross attention: creating, filling, reading and copying it. */
 #include "attention/cross_cache.h"
 
 #include <string.h>

@@ -1,18 +1,19 @@
-/* Inside cross attention's cache: the keys and values of a source become a state once, and queries read it. What is
- * kept is a matter of the operator. A position before the feature map encodes keys here, and queries at their
+/* Inside the cache of cross attention. The keys and values of a source are read once into a state, which queries read.
+ * The operator defines the state. A position before the feature map encodes keys here, and queries at their
  * positions. */
 #ifndef LL_CROSS_CACHE_H
 #define LL_CROSS_CACHE_H
 
 #include "attention/attention_stream.h"
 
-/* Cross attention as a stream: keys and values are there at once, queries come one after the other. Linear kernels
- * keep a state of constant size, softmax its keys and values. The operator is not causal, and must outlive it. */
+/* Cross attention as a stream. All keys and values are given at once, and queries one after the other. Linear kernels
+ * have a state of constant size, softmax has keys and values. The operator is not causal, and must outlive the
+ * cache. */
 typedef struct ll_cross_cache ll_cross_cache;
 LL_MUST_USE ll_status ll_cross_cache_create(ll_cross_cache **memory, const ll_attention *op);
 void ll_cross_cache_free(ll_cross_cache *memory);
 size_t ll_cross_cache_bytes(const ll_cross_cache *memory);
-/* Takes S keys and values of one sequence (batch = 0 in the views) in place of what was there. */
+/* Reads S keys and values of one sequence (batch = 0 in the views), which replace the earlier ones. */
 LL_MUST_USE ll_status ll_cross_cache_fill(ll_cross_cache *memory, int S, ll_view k, ll_view v);
 /* Answers n queries at positions first, first + 1, ..: O(n M (D + E)), softmax O(n S (D + E)). */
 LL_MUST_USE ll_status ll_cross_cache_read(const ll_cross_cache *memory, int64_t first, int n,
@@ -36,7 +37,7 @@ typedef struct ll_cross_kind {
     void (*free)(ll_cross_cache *m);                 /* m->own may be NULL */
     size_t (*scratch)(const ll_cross_cache *m);      /* floats of a worker; NULL: none */
     size_t (*bytes)(const ll_cross_cache *m);        /* of m->own */
-    ll_status (*seek)(ll_cross_cache *m, int S);     /* room for S keys; NULL: the state has one size */
+    ll_status (*seek)(ll_cross_cache *m, int S);     /* memory for S keys; NULL: the state has one size */
     ll_status (*fill)(ll_cross_cache *m, int S, ll_view k, ll_view v);
     int (*state)(const ll_cross_cache *m, int S, ll_state_tensor tensor[LL_STATE_TENSORS]);
     ll_status (*read)(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y);

@@ -1,4 +1,4 @@
-/* The operator: what fits together, its own copies of the draws, and the way to the kind that computes. */
+/* The operator: facts of a config, its checks, and creating an operator with its copies of the draws. */
 #include "attention/operator.h"
 
 #include <math.h>
@@ -12,8 +12,9 @@
 #include "attention/table.h"
 #include "base/float_mode.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 
-enum { MOST = 1 << 16 }; /* of every size of a head: far above any use, far below overflow */
+enum { MOST = 1 << 16 }; /* limit of every size of a head: far above any use, far below overflow */
 
 /* ---- What follows from a config alone ---- */
 
@@ -128,7 +129,7 @@ static void *copy(const void *from, size_t count, size_t size, ll_status *status
     return to ? memcpy(to, from, count * size) : NULL;
 }
 
-/* Our copies of the arrays that do not train. */
+/* Copies the arrays that do not train. */
 static ll_status copy_arrays(ll_attention *op, const ll_attention_config *from) {
     ll_attention_config *c = &op->c;
     ll_status status = LL_OK;
@@ -164,9 +165,12 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
     return op->kind->create(op, &engine);
 }
 
-ll_status ll_attention_create(ll_attention **out, const ll_attention_config *config) {
+ll_status ll_attention_create(ll_attention **out, const ll_attention_config *given) {
     LL_FLOAT_MODE;
-    ll_status status = check_sizes(config);
+    ll_attention_config own;
+    const ll_attention_config *const config = &own;
+    ll_status status = ll_struct_take(&own, sizeof own, given, "ll_attention_config");
+    if (!status) status = check_sizes(config);
     if (!status) status = check_parts(config);
     if (status) return status;
     ll_attention *op = ll_alloc(1, sizeof *op);

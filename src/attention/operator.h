@@ -3,8 +3,9 @@
  *     project -> [position before the map] -> feature map -> [position after it] -> accumulate -> normalise
  *
  * ll_operator describes one kind completely: what it accepts, how it is created, what it saves, forward, backward, its
- * recurrence (as a stream) and its cache for cross attention. table.c lists them all. struct ll_attention has what
- * every kind has; what one kind needs is behind `own`. A position before the map is a stage of any operator. */
+ * recurrence (as a stream) and its cache for cross attention. table.c lists all kinds. struct ll_attention has what
+ * every kind has. What only one kind needs is behind `own`. Positions are stages, to which the operator has
+ * pointers. */
 #ifndef LL_OPERATOR_H
 #define LL_OPERATOR_H
 
@@ -21,8 +22,8 @@ struct ll_logit_kind;   /* exact/logit_bias.h */
 struct ll_map;          /* feature/maps.h */
 struct ll_parameter;    /* parameter.h */
 
-/* One tensor of what is kept between tokens: of a stream, or of the state that a call of one sequence takes and leaves.
- * Those of a call lie one behind the other, and data is NULL. */
+/* One tensor of a state: of a stream, or of the state of one sequence that a call takes and leaves. Tensors of a call
+ * are stored one after the other, and their data is NULL. */
 typedef struct {
     const char *name;
     enum ll_dtype dtype; /* LL_F32 or LL_F64 */
@@ -33,8 +34,8 @@ typedef struct {
 enum { LL_STATE_TENSORS = 5 };
 size_t ll_state_bytes(const ll_state_tensor *tensor);
 
-/* What a token costs in all heads of one operator: the multiply-adds that its definition asks for, forward, and the
- * bytes that a stream keeps of its sequence. */
+/* The cost of a token in all heads of one operator: the multiply-adds of its definition, forward, and the bytes that a
+ * stream keeps of its sequence. */
 typedef struct {
     double multiply_adds, bytes;
 } ll_cost;
@@ -45,11 +46,11 @@ typedef struct ll_operator {
     int reads;  /* queries and keys 2; queries alone 1; neither 0 */
     int itself; /* keys are those of the queries' own tokens: S = T */
     int whole;  /* needs the whole sequence: never causal */
-    int gates;  /* its state decays, and may do so by a gate that comes with the call */
+    int gates;  /* its state can decay by a gate that comes with the call */
     int gated;  /* every call has to bring a gate: of kernels, whatever the position */
     int keyless; /* the last encoding.keyless heads have no keys */
     int hashes;  /* draws approximate.rotations */
-    int packs;  /* walks over the segments of packed rows itself; else it is called for each of them */
+    int packs;  /* handles all segments of packed rows in one call; else it is called for each */
     /* LL_EINVAL with the reason; NULL: takes every config. */
     ll_status (*check)(const ll_attention_config *c);
     /* Lists the parameters that train (parameter.h), and returns how many. NULL: none. */
@@ -63,21 +64,21 @@ typedef struct ll_operator {
     void (*project)(ll_attention *op, const float *projection);
     void (*set_tile)(ll_attention *op, int tile);
     size_t (*saved)(const ll_attention *op, int B, int T, int S, int segments); /* floats */
-    /* Floats of the scratch that a call of these sizes takes; of its data nothing is looked at, but whether they are
-     * there. NULL: none. Forward and backward find that much at call->scratch, for call->threads threads. */
+    /* Floats of the scratch of a call of these sizes. It reads no data of the call, only which pointers are NULL.
+     * Forward and backward get that much at call->scratch, for call->threads threads. NULL: none. */
     size_t (*scratch)(const ll_attention *op, const ll_attention_call *call, int backward);
     ll_status (*forward)(const ll_attention *op, const ll_attention_call *call);
     ll_status (*backward)(const ll_attention *op, const ll_attention_call *call);
-    /* What a call takes and leaves: its tensors, LL_EINVAL with the reason where it cannot. NULL: it grows with the
-     * sequence. And the state before the first token; NULL: zeros. */
+    /* state: the tensors of the state that a call takes and leaves; LL_EINVAL with the reason if there is none. NULL:
+     * it would grow with the sequence. state_clear: writes the state before the first token; NULL: zeros. */
     ll_status (*state)(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
     void (*state_clear)(const ll_attention *op, float *state);
-    /* LL_EINVAL with the reason where later tokens are needed; NULL: causal is enough. */
+    /* LL_EINVAL with the reason if it needs later tokens. NULL: it can stream if it is causal. */
     ll_status (*can_stream)(const ll_attention *op);
-    /* Of a token that sees so many keys, itself among them. The stage before the feature map is not in it. */
+    /* Of a token that sees so many keys, itself included. Without the stage before the feature map. */
     ll_cost (*cost)(const ll_attention *op, double keys);
     const struct ll_recurrence *recurrence; /* NULL: cannot stream */
-    const struct ll_cross_kind *cross;      /* NULL: keeps nothing that queries could read one after the other */
+    const struct ll_cross_kind *cross;      /* NULL: cannot be a source of cross attention in streams */
 } ll_operator;
 
 struct ll_attention {
@@ -86,8 +87,8 @@ struct ll_attention {
     int gated;                /* every call has to bring a gate */
     int features;             /* its kernel has some */
     int D;                    /* query size after the premap stage */
-    int tile;                 /* tokens a tile; 0: as many as follow */
-    int usual_tile;           /* the kernel table's when the operator was made, as buffers that last are sized by it */
+    int tile;                 /* tokens of a tile; 0: usual_tile */
+    int usual_tile;           /* of the kernel table at creation; sizes of buffers depend on it */
     struct ll_premap *premap; /* a position before the feature map, or NULL */
     const struct ll_map *map;              /* of the kernel: elementwise features, or NULL */
     const struct ll_postmap_kind *postmap; /* a position after the map, or NULL */
@@ -98,13 +99,13 @@ struct ll_attention {
 /* Tokens in a tile for tests and `attend --tile`, at most LL_TILE_MOST; 0 = default. */
 void ll_attention_set_tile(ll_attention *op, int tile);
 int ll_attention_tile(const ll_attention *op);
-/* Replaces the projection (M, D) of an operator that has one: a redraw. */
+/* Replaces the projection (M, D) of an operator that has one. */
 void ll_attention_set_projection(ll_attention *op, const float *projection);
-/* Columns of the projection: what the position makes of D. */
+/* Columns of the projection: D after the position before the feature map. */
 int ll_attention_width(const ll_attention_config *c);
-/* New noise for positions that draw it: those after this call are functions of this seed. */
+/* From now on positions that draw noise draw it from this seed. */
 void ll_attention_set_noise(ll_attention *op, uint64_t seed);
-/* What a token costs that sees so many keys, with the stage before the feature map. */
+/* The cost of a token that sees so many keys, with the stage before the feature map. */
 ll_cost ll_operator_cost(const ll_attention *op, double keys);
 /* Heads that have keys: in relative-s2 the last ones have none. */
 int ll_keyed_heads(const ll_attention_config *c);
@@ -115,18 +116,18 @@ int ll_permuted_features(const ll_attention_config *c);
 int ll_rotated_features(const ll_attention_config *c);
 int ll_hash_rows(const ll_attention_config *c);
 
-/* The kind alone, without checks and without the stage before the feature map. Scratch NULL: LL_ENOMEM can happen. */
+/* Calls the kind, without checks and without the stage before the feature map. Scratch NULL: LL_ENOMEM can happen. */
 LL_MUST_USE ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call);
-/* Softmax of queries over one block of their keys: y, and for backward the logarithms of the rows' sums at saved
- * (B, H, T), INFINITY for a row without keys, are those of this block. The offsets may differ; where it is causal they
- * say which of the keys a query sees. Backward takes y and saved of whole rows and gives what this block adds to the
- * gradients. Allocates its scratch. */
+/* Softmax of queries over one block of their keys. Forward computes y of this block, and at saved (B, H, T) the
+ * logarithms of the sums of rows, which are INFINITY for a row without keys. Offsets may differ; in causal attention
+ * they say which keys a query sees. Backward needs y and saved of whole rows, and computes the part of the gradients
+ * that comes from this block. Allocates its scratch. */
 LL_MUST_USE ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *call, int backward);
 /* The most sequences that a call of these sizes can have. */
 static inline size_t ll_most_sequences(const ll_attention_call *c) {
     return (size_t)(c->segments > c->B ? c->segments : c->B);
 }
-/* The call for an operator that an operator has of its own: with what is left of the scratch. */
+/* The call of an inner operator, with the rest of the scratch. */
 static inline ll_attention_call ll_inner_call(const ll_attention_call *c, const ll_arena *used) {
     ll_attention_call inner = *c;
     inner.scratch = c->scratch ? c->scratch + used->used : NULL;
@@ -134,17 +135,17 @@ static inline ll_attention_call ll_inner_call(const ll_attention_call *c, const 
     return inner;
 }
 
-/* Does the call take a state, leave one, or have a gradient of either? */
+/* Has the call a state before or after it, or a gradient of one? */
 int ll_call_has_state(const ll_attention_call *call);
-/* The call with the distance between the states of sequences said, for operators that an operator has of its own: each
- * of them has a part of a sequence's state. */
+/* The call with the distance between states of sequences, for inner operators: each has a part of the state of a
+ * sequence. */
 ll_attention_call ll_with_state_rows(const ll_attention *op, const ll_attention_call *call);
 /* The tensors of the state of one sequence. LL_EINVAL as ll_attention_state_floats. */
 LL_MUST_USE ll_status ll_attention_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
-/* The state of a sequence that has not begun, as state_in NULL is. */
+/* Writes the state before the first token, which is what state_in = NULL means. */
 void ll_attention_state_clear(const ll_attention *op, float *state);
 
-/* LL_EINVAL with the reason where the operator needs later tokens: it or its stabiliser is not causal. */
+/* LL_EINVAL with the reason if the operator needs later tokens, because it or its stabiliser is not causal. */
 LL_MUST_USE ll_status ll_attention_can_stream(const ll_attention *op);
 
 #endif

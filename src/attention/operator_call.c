@@ -1,10 +1,11 @@
-/* Calls of the operator: checked, given scratch, encoded by the stage before the feature map, handed to the kind. */
+/* Calls of the operator: checks, scratch, the stage before the feature map, and the call of the kind. */
 #include <string.h>
 
 #include "attention/position/premap.h"
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
     const ll_operator *kernel = op->kind;
@@ -114,22 +115,31 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
     return ll_attention_state_floats(op, &floats);
 }
 
-/* What the kind saves of a call. Where it does not walk over segments itself, it saves of one sequence a constant,
- * numbers of its tokens, and less than 16 floats for each array that is rounded up: of all sequences no more than what
- * those of one token save, and what the tokens do in rows. */
+/* Floats that the kind saves of a call. A kind that is called for each segment saves a constant for a sequence, numbers
+ * for its tokens, and less than 16 floats for each array that is rounded up. So all sequences save no more than
+ * sequences of one token and the tokens in whole rows. */
 static size_t kind_saved(const ll_attention *op, const ll_attention_call *c) {
     const int sequences = (int)ll_most_sequences(c);
     if (op->kind->packs) return op->kind->saved(op, c->B, c->T, c->S, sequences);
     return op->kind->saved(op, c->B, c->T, c->S, c->B) + (size_t)c->segments * op->kind->saved(op, 1, 1, 1, 1);
 }
 
-size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *c) {
-    return ll_premap_floats(op, c->B, c->T, c->S) + kind_saved(op, c);
+/* The caller's call, which may be of another version and is then copied into `own`; NULL: the last error has the
+ * reason. */
+static const ll_attention_call *known(ll_attention_call *own, const ll_attention_call *call) {
+    if (!call->struct_size || call->struct_size == sizeof *call) return call;
+    return ll_struct_take(own, sizeof *own, call, "ll_attention_call") ? NULL : own;
+}
+
+size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *call) {
+    ll_attention_call own;
+    const ll_attention_call *c = known(&own, call);
+    return !c ? 0 : ll_premap_floats(op, c->B, c->T, c->S) + kind_saved(op, c);
 }
 
 /* ---- Scratch ---- */
 
-/* Of the kind. Where it does not walk over segments itself, they come one after the other, none longer than a row. */
+/* Scratch of the kind. If it is called for each segment, one segment is no longer than a row. */
 static size_t kind_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
     ll_attention_call one = *c;
     if (!op->kind->scratch) return 0;
@@ -137,20 +147,23 @@ static size_t kind_scratch(const ll_attention *op, const ll_attention_call *c, i
     return op->kind->scratch(op, &one, backward);
 }
 
-/* Encoded queries and keys that no backward will read, or their gradients. */
+/* Encoded queries and keys that are not saved, or their gradients. */
 static size_t encoded_floats(const ll_attention *op, const ll_attention_call *c, int backward) {
     return backward || !c->saved ? ll_premap_floats(op, c->B, c->T, c->S) : 0;
 }
 
-/* The kind and the stage before it take turns. A line more, so that it may begin anywhere. */
+/* The kind and the stage before it use the same scratch, one after the other. One line more, for alignment. */
 size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
-    ll_attention_call c = *call;
+    ll_attention_call own, c;
+    if (!(call = known(&own, call))) return 0;
+    c = *call;
     if (!c.threads) c.threads = ll_threads();
     const size_t stage = op->premap ? ll_premap_scratch(op, &c, backward) : 0;
     return LL_LINE + encoded_floats(op, &c, backward) + ll_max_size(stage, kind_scratch(op, &c, backward));
 }
 
-/* The call with scratch, its own or the caller's, from a cache line on, and with as many threads as that is for. */
+/* The call with scratch, of the caller or its own, that begins at a cache line, and with as many threads as it is
+ * for. */
 static ll_status with_scratch(const ll_attention *op, const ll_attention_call *call, int backward,
                               ll_attention_call *out, float **own) {
     ll_attention_call c = *call;
@@ -177,8 +190,7 @@ static ll_status with_scratch(const ll_attention *op, const ll_attention_call *c
 
 /* ---- By the kind ---- */
 
-/* Forward or backward, whichever way sequences are told apart. A segment's part of saved comes behind that of the one
- * before. */
+/* Forward or backward, of rows or of segments. The saved floats of a segment follow those of the segment before. */
 static ll_status run(const ll_attention *op, const ll_attention_call *c, int backward) {
     ll_status (*const compute)(const ll_attention *, const ll_attention_call *) =
         backward ? op->kind->backward : op->kind->forward;
@@ -255,6 +267,8 @@ ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *ca
 
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     LL_FLOAT_MODE;
+    ll_attention_call whole;
+    if (!(call = known(&whole, call))) return LL_EINVAL;
     ll_status status = check_call(op, call);
     if (!status) status = check_gate(op, call);
     if (!status) status = check_state(op, call);
@@ -270,6 +284,8 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     LL_FLOAT_MODE;
+    ll_attention_call whole;
+    if (!(call = known(&whole, call))) return LL_EINVAL;
     ll_status status = check_call(op, call);
     if (!status) status = check_gate(op, call);
     if (!status) status = check_state(op, call);

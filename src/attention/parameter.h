@@ -1,5 +1,5 @@
 /* Parameters that train, of positions and of kernels: their names, shapes and first values. Models allocate, write and
- * read them by these lists, so that none knows which position has which. */
+ * read tensors by these lists. */
 #ifndef LL_PARAMETER_H
 #define LL_PARAMETER_H
 
@@ -17,7 +17,7 @@ typedef struct {
 
 typedef struct ll_parameter {
     const char *name; /* of its field in the config */
-    int rank, lead;   /* axes; how many of them are rows, where it is a matrix in a file of a model */
+    int rank, lead;   /* axes; the first `lead` of them are the rows of the matrix that a model has */
     int shape[4];
     int shared;      /* one for all layers */
     size_t value;    /* offset of its pointer in ll_attention_config */

@@ -1,4 +1,4 @@
-/* The table of attention: every kernel and every position, once. A pair is legal where the kernel has what the position
+/* The table of attention, with every kernel and every position. A pair is legal if the kernel has what the position
  * needs. A new kernel or position is a row here and a file of its own. */
 #include "attention/table.h"
 

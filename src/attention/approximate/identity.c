@@ -1,6 +1,6 @@
-/* Attention that returns V: each token its own value, no token another's. Papers call it identity attention, or OPT: a
- * layer with it costs what a layer without attention costs, so that no attention can be faster, and whatever a model
- * with it learns it learned from single tokens. */
+/* Attention that returns V: each token gets its own value. Papers call it identity attention, or OPT. A layer with it
+ * costs as much as a layer without attention, so no attention is faster. A model with it learns from single tokens
+ * alone. */
 #include <string.h>
 
 #include "attention/attention_stream.h"
@@ -9,7 +9,7 @@
 
 enum { TOKENS = 1024 };
 
-/* out = in for the tokens in use, 0 past them; where in is NULL, 0 everywhere. */
+/* out = in for the tokens in use, and 0 after them. With in NULL, out is 0. */
 typedef struct {
     const ll_attention_call *c;
     int H, blocks, width;

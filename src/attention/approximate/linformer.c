@@ -1,11 +1,11 @@
-/* Linformer (Wang et al. 2020): keys and values of a sequence are mixed down to `rank` of them, and queries attend to
- * those by softmax.
+/* Linformer (Wang et al. 2020): keys and values of a sequence are mixed to `rank` keys and values, and queries attend
+ * to these by softmax.
  *
  *   K' = E^T K (rank x D)        V' = F^T V (rank x E)        y_i = softmax(scale <q_i, K'>) V'
  *
- * E and F (length, rank) are learnt, for all heads of a layer: row j belongs to token j, so there is a longest
- * sequence, and every K' has seen every token. Tokens past a sequence's length take no part in K' and V'.
- * The second half is exact attention (op->own) on rank keys, sequence by sequence; here is the first. */
+ * E and F (length, rank) are learnt, and all heads of a layer share them. Row j belongs to token j. So sequences have a
+ * longest length, and every row of K' contains every token. Tokens after the end of a sequence are not in K' and V'.
+ * This file computes K' and V'. Exact attention (op->own) on these rank keys follows, sequence by sequence. */
 #include <math.h>
 #include <string.h>
 
@@ -93,7 +93,7 @@ static ll_view packed(const ll_attention *op, float *data, int width) {
     return (ll_view){data, head * (size_t)op->c.H, head, token};
 }
 
-/* Sequence b as a call of the exact kernel: its queries, and what has been made of its keys and values. */
+/* Sequence b as a call of the exact operator: its queries, and its mixed keys and values. */
 static ll_attention_call call_of(const ll_attention *op, const ll_attention_call *c, int b, float *keys, float *values,
                                  float *saved) {
     ll_attention_call one = ll_sequence_call(c, b);
@@ -117,8 +117,8 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
            ll_attention_saved(op->own, &(ll_attention_call){.B = B, .T = T, .S = op->c.approximate.rank});
 }
 
-/* Of all sequences: what was mixed, where nobody keeps it, or its gradients and those transposed; then what the exact
- * operator takes for one. */
+/* Scratch. Forward: the mixed keys and values of all sequences, if they are not saved. Backward: their gradients, and
+ * these transposed. Then the scratch of the exact operator for one sequence. */
 typedef struct {
     float *mixed[2], *transposed[2]; /* of keys and of values */
 } memory;
@@ -196,7 +196,7 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-/* Each key and value joins `rank` sums, at which each query looks. */
+/* Each key and value is added to `rank` sums, and each query reads these. */
 static ll_cost cost(const ll_attention *op, double keys) {
     (void)keys;
     return (ll_cost){op->c.H * 2.0 * op->c.approximate.rank * (op->D + op->c.E), 0};

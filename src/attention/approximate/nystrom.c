@@ -3,15 +3,15 @@
  *
  *   Y = softmax(Q K~^T) Z softmax(Q~ K^T) V        Z near the inverse of A = softmax(Q~ K~^T), m x m
  *
- * (logits times `input_scale`). Three steps, a sequence after the other: gather, X = softmax(Q~ K^T) V; W = Z X;
- * spread, Y = softmax(Q K~^T) W. The first and the last are exact attention (op->own) between tokens and landmarks,
- * so memory is linear in the length; the middle is here. Z is made by `iterations` steps of third order from Z_0 = A^T
- * / c, c the largest sum of a column (of this head: released code takes the largest of the whole batch, so that
- * sequences mix):
+ * Logits are multiplied by `input_scale`. Each sequence goes through three steps: X = softmax(Q~ K^T) V; W = Z X; Y =
+ * softmax(Q K~^T) W. The first and the last are exact attention (op->own) between tokens and landmarks, so memory is
+ * linear in the length. This file computes the second. `iterations` steps of third order compute Z from Z_0 = A^T / c.
+ * c is the largest sum of a column of this head. (Released code takes the largest of the whole batch, so that the
+ * result of a sequence depends on the others.)
  *
  *   N = A Z_t    Z_(t+1) = Z_t R / 4    R = 13 - N (15 - N (7 - N))
  *
- * Sequences of no more tokens than landmarks have softmax attention as it is. */
+ * Sequences with no more tokens than landmarks have exact softmax attention. */
 #include <string.h>
 
 #include "attention/exact/exact.h"
@@ -19,7 +19,7 @@
 #include "base/integer.h"
 #include "base/parallel.h"
 
-/* One sequence on its way; pieces of memory for all of its heads. */
+/* The sequence that is computed now, with memory for all of its heads. */
 typedef struct {
     const ll_attention *op;
     const ll_kernels *k;
@@ -28,7 +28,7 @@ typedef struct {
     float *q, *kk, *X, *W;    /* (H, m, D) twice: landmarks; (H, m, E) twice */
     float *gather, *spread;   /* what the exact kernel saves */
     float *dq, *dk, *dX, *dW; /* gradients of those */
-    float *other;             /* (H, m, D): the middle's part of dq */
+    float *other;             /* (H, m, D): the part of dq from the second step */
     int threads;
     float *pool;
     size_t scratch;
@@ -70,7 +70,7 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
 /* The first of n tokens that belongs to landmark r. */
 static int64_t begin(const sequence *x, int r, int n) { return (int64_t)r * n / x->m; }
 
-/* Means of runs of tokens; or, on the way back, every token's share is added to its gradient. */
+/* Means of runs of tokens. Backward: adds the share of every token to its gradient. */
 static void landmarks(const sequence *x, int h, const ll_view *tokens, int n, float *mean) {
     const size_t D = (size_t)x->op->D;
     mean += (size_t)h * (size_t)x->m * D;
@@ -173,7 +173,7 @@ static float *invert(middle *a, const sequence *x, const float *q, const float *
     return a->Z + (size_t)a->steps * a->size;
 }
 
-/* From dZ, the gradient of the last, to dA. */
+/* From dZ, the gradient at the last Z, to dA. */
 static void invert_back(middle *a) {
     const size_t n = (size_t)a->m * (size_t)a->m;
     memset(a->dA, 0, n * sizeof *a->dA);
@@ -209,7 +209,7 @@ static void middle_forward(void *arg, size_t h, int worker) {
     x->k->gemm(x->m, (int)E, x->m, Z, m, 1, x->X + h * m * E, E, x->W + h * m * E, E, 0);
 }
 
-/* From dW to dX, to `other` (of Q~) and onto dk (of K~). */
+/* From dW to dX, and to the gradients of Q~ (`other`) and of K~ (added to dk). */
 static void middle_backward(void *arg, size_t h, int worker) {
     const sequence *x = arg;
     const int m = x->m, E = x->op->c.E, D = x->op->D;
@@ -232,7 +232,7 @@ static void middle_backward(void *arg, size_t h, int worker) {
 
 /* ---- Calls ---- */
 
-/* The exact kernel's calls: from keys to landmarks, and from landmarks to queries. */
+/* The two calls of the exact operator: from keys to landmarks, and from landmarks to queries. */
 static ll_attention_call gather_call(const sequence *x) {
     const int m = x->m, D = x->op->D, E = x->op->c.E;
     ll_attention_call c = x->c;
@@ -282,7 +282,8 @@ static ll_status backward_sequence(sequence *x) {
     return LL_OK;
 }
 
-/* Memory for all sequences, which take turns: what is kept of one, where nobody keeps it; then the exact operator's. */
+/* Scratch, which sequences use one after the other: what forward saves of one, if it is not saved; then that of the
+ * exact operator. */
 static sequence sequence_of(const ll_attention *op, const ll_attention_call *c, int backward, ll_arena *a) {
     const size_t H = (size_t)op->c.H, m = (size_t)op->c.approximate.landmarks, D = (size_t)op->D, E = (size_t)op->c.E;
     sequence x = {.op = op, .k = ll_kernel_table(), .m = (int)m, .backward = backward, .threads = c->threads};
@@ -298,7 +299,7 @@ static sequence sequence_of(const ll_attention *op, const ll_attention_call *c, 
     return x;
 }
 
-/* The exact operator takes most for all queries and keys at once, which is where there are few. */
+/* The exact operator needs most scratch for all queries and keys at once. */
 static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
     const int m = op->c.approximate.landmarks;
     ll_arena a = {0};
@@ -347,8 +348,8 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-/* A query and a key meet every landmark. Landmarks meet each other once a sequence, with 4 products a step of the
- * inverse. A sequence no longer than its landmarks is softmax. */
+/* Each query and each key has a product with every landmark. Products between landmarks come once a sequence, 4 for
+ * each step of the inverse. A sequence that is no longer than its landmarks costs what softmax costs. */
 static ll_cost cost(const ll_attention *op, double keys) {
     const double m = op->c.approximate.landmarks, row = op->D + op->c.E;
     const double inverse = m * m * (row + 4 * m * op->c.approximate.iterations);

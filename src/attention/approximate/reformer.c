@@ -1,15 +1,15 @@
-/* Reformer (Kitaev, Kaiser, Levskaya 2020): each token attends to those that a random hash puts near it.
+/* Reformer (Kitaev, Kaiser, Levskaya 2020): each token attends to tokens with the same random hash.
  *
- * Queries are keys: k_j = q_j / |q_j|. A round hashes every token, h_j = argmax [q_j R; -q_j R] with R (D, buckets / 2)
- * normal, sorts the tokens by (h_j, j) and cuts them into runs of `chunk`; a token sees the tokens of its own run and
- * of the one before, but not itself. y_i is the softmax mean over what i sees in any round, a token seen twice counting
- * twice; a token that sees nothing has y_i = v_i.
+ * Keys are normalised queries: k_j = q_j / |q_j|. A round hashes every token, h_j = argmax [q_j R; -q_j R], with R (D,
+ * buckets / 2) normal. It sorts the tokens by (h_j, j), and cuts them into runs of `chunk` tokens. A token sees the
+ * tokens of its run and of the run before, but not itself. y_i is the softmax mean over the tokens that i sees in all
+ * rounds. A token that i sees twice counts twice. If i sees nothing, y_i = v_i.
  *
- * In both directions the runs are cut from the whole sorted sequence, as the paper has it. There a later token moves
- * the cuts of earlier ones. Causal attention therefore cuts each bucket by itself, from its first token on, and
- * sees only tokens of its own bucket: those before it.
+ * In both directions the whole sorted sequence is cut into runs, as in the paper. Then a later token moves the cuts of
+ * earlier tokens. So causal attention cuts each bucket on its own, from its first token on, and a token sees only
+ * earlier tokens of its bucket.
  *
- * A run and what it sees is one tile, on which softmax goes as in exact.c. One (sequence, head) is one task. */
+ * A run and the tokens that it sees are one tile, whose softmax is as in exact.c. One (sequence, head) is one task. */
 #include <math.h>
 #include <string.h>
 
@@ -59,8 +59,8 @@ static void forward_run(const ll_reformer_tile *j, const ll_reformer_run *r) {
         x->k->add((size_t)E, j->sum + (size_t)i * x->lde, ll_reformer_at(j, &x->c->y, j->order[r->from + i]));
 }
 
-/* The round's rings after the call: `from` is what was taken, and each token of the call takes the next slot of its
- * bucket. */
+/* The rings of the round after the call. `from`: the rings before the call. Each token of the call takes the next slot
+ * of its bucket. */
 static void leave(const ll_reformer_tile *j) {
     const ll_reformer *x = j->x;
     const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E, slots = 2 * (size_t)x->chunk;
@@ -129,7 +129,7 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *c) {
 
 /* ---- The kind ---- */
 
-/* Hash rotations, where none are given: functions of (seed, layer, head, round). */
+/* Draws the rotations of the hash, if none are given. They are functions of (seed, layer, head, round). */
 static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     const ll_approximate_config *r = &op->c.approximate;
     const size_t n = (size_t)op->D * (size_t)(r->buckets / 2), H = (size_t)op->c.H, rounds = (size_t)r->rounds;

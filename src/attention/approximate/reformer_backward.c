@@ -1,10 +1,10 @@
-/* Reformer, backward: the runs of each round once more, and what comes through the state. */
+/* Reformer, backward: the runs of each round again, and the gradient at the state. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/approximate/reformer_tile.h"
 
-/* From dk of k = q / |q| (destroyed) and dv to token t. */
+/* Adds dk of k = q / |q| (destroyed) and dv to the gradients of token t. */
 static void give(const ll_reformer_tile *j, int t, const float *k, float *dk, const float *dv) {
     const ll_reformer *x = j->x;
     const size_t D = (size_t)x->op->D;
@@ -13,8 +13,8 @@ static void give(const ll_reformer_tile *j, int t, const float *k, float *dk, co
     x->k->add((size_t)x->op->c.E, dv, ll_reformer_at(j, &x->c->dv, t));
 }
 
-/* What reaches keys and values through the state that the call leaves: those of its own tokens, and those of the state
- * that it took. */
+/* The gradients of keys and values that come through the state after the call: of its own tokens, and of the state
+ * before it. */
 static void begin_gradients(const ll_reformer_tile *j) {
     const ll_reformer *x = j->x;
     const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E, slots = 2 * (size_t)x->chunk;
@@ -40,7 +40,7 @@ static void begin_gradients(const ll_reformer_tile *j) {
     }
 }
 
-/* Gradients of the run's keys and values, back to their tokens, or to the state. */
+/* Adds gradients of the run's keys and values to those of their tokens, or of the state. */
 static void scatter(const ll_reformer_tile *j, const ll_reformer_run *r) {
     const ll_reformer *x = j->x;
     const size_t D = (size_t)x->op->D, E = (size_t)x->op->c.E;
@@ -99,6 +99,6 @@ void ll_reformer_backward_head(void *arg, size_t index, int worker) {
         begin_gradients(&j);
         while (ll_reformer_next(&j, &r)) backward_run(&j, &r);
     }
-    for (int t = 0; t < j.n; t++) /* those that saw nothing but themselves */
+    for (int t = 0; t < j.n; t++) /* tokens that see nothing */
         if (isinf(j.lse[t])) x->k->add(E, ll_reformer_at(&j, &c->g, t), ll_reformer_at(&j, &c->dv, t));
 }

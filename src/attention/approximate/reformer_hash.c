@@ -1,4 +1,4 @@
-/* The hash of reformer: into which bucket of a round a query falls, and the key that it makes. */
+/* The hash of reformer: the bucket of a query in a round, and the key that the query becomes. */
 #include <math.h>
 
 #include "attention/approximate/reformer.h"

@@ -1,5 +1,5 @@
-/* The state of causal reformer between calls: as its stream keeps it, in float, a ring of two chunks for each bucket of
- * each round. Of a sequence: tokens (H, rounds, buckets), keys (H, rounds, buckets, 2 chunk, D), values (.., E). */
+/* The state of causal reformer between calls, in float. It has a ring of two chunks for each bucket of each round, as a
+ * stream has. A sequence has tokens (H, rounds, buckets), keys (H, rounds, buckets, 2 chunk, D), values (.., E). */
 #include "attention/approximate/reformer.h"
 
 typedef struct {

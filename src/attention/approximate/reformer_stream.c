@@ -1,10 +1,10 @@
-/* Reformer as a stream: causal attention cuts each bucket into runs from its first token on, and a token sees those of
- * its run before it and the run before (reformer.c). So the last two runs of every bucket of every round are all that
- * a later token can see: a ring of 2 chunk keys and values each, of constant size however long the stream gets.
+/* Reformer as a stream. Causal attention cuts each bucket into runs from its first token on. A token sees earlier
+ * tokens of its run, and the run before (reformer.c). So later tokens see at most the last two runs of each bucket of
+ * each round. The stream has a ring of 2 chunk keys and values for each, so its size is constant.
  *
  *   y_i = sum_rounds sum_j e^(s_ij - m) v_j / sum_rounds sum_j e^(s_ij - m), or v_i where i sees nothing
  *
- * Token by token; which slots are read, and in which order, depends on the tokens before alone. */
+ * Tokens are computed one by one. Which slots are read, and in which order, depends only on earlier tokens. */
 #include <math.h>
 #include <string.h>
 
@@ -84,7 +84,7 @@ typedef struct {
     size_t first, n;
 } piece;
 
-/* Those that the next token of bucket `at` sees; returns how many pieces they are. */
+/* The slots that the next token of bucket `at` sees. Returns how many pieces they are. */
 static int seen(const lane *j, size_t at, piece out[2]) {
     const size_t chunk = j->slots / 2, n = (size_t)j->count[at], run = n / chunk;
     const size_t from = run ? (run - 1) * chunk : 0, first = from % j->slots, count = n - from;
@@ -152,7 +152,7 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return 3;
 }
 
-/* The state of calls is the same, but counts are float: of a full bucket what they are modulo its slots. */
+/* The state of calls is the same, but counts are float. Those of full buckets are reduced modulo their slots. */
 static void prefill(ll_attention_stream *s, int b, const float *state) {
     const rings *own = s->own;
     const size_t n = (size_t)s->op->c.H * buckets(s), first = (size_t)b * n;
@@ -182,8 +182,8 @@ static size_t bytes(const ll_attention_stream *s) {
     return ll_stream_heads(s) * buckets(s) * (sizeof *own->count + slots(s) * row);
 }
 
-/* Every token is in one bucket of each round. After a prompt that a call has read, counts of full buckets are short of
- * whole rings. */
+/* Every token is in one bucket of each round. After a prompt that a call has read, counts of full buckets may be too
+ * small by whole rings. */
 static ll_status check(const ll_attention_stream *s) {
     const rings *own = s->own;
     const size_t n = (size_t)s->op->c.approximate.buckets, rounds = (size_t)s->op->c.approximate.rounds;

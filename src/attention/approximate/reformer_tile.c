@@ -1,4 +1,4 @@
-/* A call of reformer cut into tiles: sizes, scratch, tokens sorted by their buckets, runs of them. */
+/* A call of reformer in tiles: sizes, scratch, tokens sorted by their buckets, and their runs. */
 #include <string.h>
 
 #include "attention/approximate/reformer_tile.h"
@@ -15,7 +15,7 @@ size_t ll_reformer_saved(const ll_attention *op, int B, int T, int S, int segmen
     return (size_t)B * (size_t)op->c.H * saved_floats(op, T);
 }
 
-/* Cuts a worker's memory into pieces; without memory it only measures. */
+/* Divides the memory of a worker. Without memory it only counts floats. */
 static size_t cut(const ll_reformer *x, ll_reformer_tile *j, float *pool) {
     const size_t T = (size_t)x->c->T, C = (size_t)x->chunk, buckets = (size_t)x->op->c.approximate.buckets;
     ll_arena a = {.base = pool};

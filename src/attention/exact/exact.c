@@ -1,17 +1,17 @@
-/* Softmax attention in tiles: a block of queries against a block of keys at a time, never the whole
- * matrix of weights.
+/* Softmax attention in tiles. A tile is a block of queries and a block of keys. The whole matrix of weights is never in
+ * memory.
  *
  *   s_ij = scale <q_i, k_j>     P_ij = e^(s_ij - lse_i)     y_i = sum_j P_ij v_j
  *
- * Forward runs over the keys with a running maximum m_i and sum l_i of each row: where m_i grows, what
- * was summed is scaled by e^(m_old - m_new) (Milakov and Gimelshein 2018). lse_i = m_i + ln l_i is all
- * that backward needs besides y; it makes P again, and with delta_i = <g_i, y_i>
+ * Forward goes over the keys, with a running maximum m_i and a sum l_i of each row. When m_i grows, the sums so far are
+ * scaled by e^(m_old - m_new) (Milakov and Gimelshein 2018). Backward needs only y and lse_i = m_i + ln l_i. It
+ * computes P again, and with delta_i = <g_i, y_i>
  *
  *   dS_ij = P_ij (<g_i, v_j> - delta_i)      dq_i = scale sum_j dS_ij k_j
  *   dv_j = sum_i P_ij g_i                    dk_j = scale sum_i dS_ij q_i
  *
- * exact_tile.c cuts a call into tiles, exact_backward.c has the way back. Positions that live in the logits are added
- * to the rows of a tile (logit_bias.h). */
+ * exact_tile.c cuts a call into tiles, and exact_backward.c computes gradients. Positions in the logits are added to
+ * the rows of a tile (logit_bias.h). */
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +26,7 @@ static void finish(const ll_exact_tile *j, int i0, int rows, const float *m, con
     if (x->d.values) x->k->gemm(rows, x->op->c.E, x->d.n, j->sum + x->lde, x->ldsum, 1, x->d.v, E, j->sum, x->ldsum, 1);
     for (int i = 0; i < rows; i++) {
         x->k->scaled(E, l[i] != 0 ? 1 / l[i] : 1, j->sum + (size_t)i * x->ldsum, ll_at(&j->at.y, i0 + i));
-        /* A row without keys: e^(s - inf) makes all its weights 0 in backward. */
+        /* A row without keys. In backward, e^(s - inf) makes its weights 0. */
         if (j->saved) j->saved[i0 + i] = l[i] != 0 ? m[i] + logf(l[i]) : INFINITY;
     }
 }

@@ -24,7 +24,7 @@ static void pack_queries(const ll_exact_tile *j, int i0, int rows) {
     }
 }
 
-/* What one tile adds to the gradients; none of its rows sees a column before `skip`. */
+/* Adds the gradients of one tile. None of its rows sees a column before `skip`. */
 static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int skip, int width) {
     const ll_exact *x = j->x;
     const int D = x->op->D, E = x->op->c.E, n = width - skip;
@@ -33,7 +33,7 @@ static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int 
     const float *vt = j->vt + skip, *k = j->k + (size_t)skip * x->ldd;
     ll_exact_logits(j, rows, skip, width);
     const ll_distance_tile near =
-        ll_exact_distances(j, i0, rows, j0); /* where these are, there is no window: skip = 0 */
+        ll_exact_distances(j, i0, rows, j0); /* with these there is no window, so skip = 0 */
     ll_distances_queries(&near);
     ll_distances_logits(&near, j->P);
     for (int i = 0; i < rows; i++) {
@@ -53,14 +53,14 @@ static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int 
     ll_distances_logits_back(&near, j->dP, x->want_q ? ll_at(&j->at.dq, i0) : NULL, j->at.dq.token);
 }
 
-/* The first block of queries of which one sees key j0. */
+/* The first block of queries with one that sees key j0. */
 static int first_block(const ll_exact_tile *j, int j0) {
     const ll_exact *x = j->x;
     const int64_t i = x->op->c.causal ? j0 - j->past.n - x->offset : x->window ? j0 - x->window + 1 : 0;
     return i > 0 ? (int)ll_min_size((size_t)i / (size_t)x->queries, (size_t)x->query_blocks) : 0;
 }
 
-/* Blocks of keys are all of the state, or all of the call: where block number b begins; the block of key n; and where
+/* A block of keys is either of the state or of the call. These give where block b begins, the block of key n, and where
  * the gradients of a block are. */
 static int block_begin(const ll_exact_tile *j, int b) {
     const int keys = j->x->keys, blocks = ll_ceil_div(j->past.n, keys);
@@ -80,7 +80,7 @@ static void set_block(ll_exact_tile *j, int b) {
     j->dv = own >= 0 ? ll_view_from(j->at.dv, own) : (ll_view){j->past.dvalues + (size_t)j0 * E, 0, 0, E};
 }
 
-/* Zeros for keys from..to-1 of the call, or what reaches them through the state that it leaves. */
+/* Sets the gradients of keys from..to-1 of the call to 0, or to those that come through the state after the call. */
 static void begin_gradients(const ll_exact_tile *j, int from, int to) {
     const int own = from > j->past.n ? from : j->past.n;
     if (to > own) {
@@ -90,8 +90,8 @@ static void begin_gradients(const ll_exact_tile *j, int from, int to) {
     if (j->x->state) ll_window_gradients(j->x->op, &j->past, &j->at, j->s, from, to);
 }
 
-/* The tiles of key blocks k0..k1-1 and query blocks q0..q1-1. The sums for one row run over the tiles in
- * the same order however the blocks are shared out, so the results are the same bits. */
+/* The tiles of key blocks k0..k1-1 and query blocks q0..q1-1. The sum of a row goes over the tiles in the same order,
+ * whichever thread computes which blocks, so results are the same bits. */
 static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
     const ll_exact *x = j->x;
     if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min(q1 * x->queries, j->query_capacity), x->op->D);
@@ -135,8 +135,8 @@ static void backward_queries(void *arg, size_t index, int worker) {
     backward_range(&j, 0, x->key_blocks, block, block + 1);
 }
 
-/* A head at once takes 5 products a tile; where there are too few heads for the threads, its gradients
- * for keys and for queries are shared out apart, with 7. */
+/* A head in one task needs 5 products a tile. If there are fewer heads than threads, gradients of keys and of queries
+ * are separate tasks, and need 7. */
 static void share_out_backward(ll_exact *x, size_t heads) {
     const size_t threads = (size_t)x->threads, rounds = (heads + threads - 1) / threads;
     x->want_q = x->want_kv = 1;

@@ -1,4 +1,4 @@
-/* Softmax attention as the source of cross attention: keys and values are kept. */
+/* Softmax attention as the source of cross attention. The cache has all keys and values. */
 #include <string.h>
 
 #include "attention/cross_cache.h"
@@ -74,8 +74,8 @@ typedef struct {
     ll_view q, y;
 } reading;
 
-/* y = sum of weights times values (S, E), over the sum of weights: block after block, as one long sum of floats would
- * lose 1e-2 of a million keys. part (E). */
+/* y = sum of weights times values (S, E), divided by the sum of weights. Blocks are summed on their own, because one
+ * long sum of floats would be off by 1e-2 at a million keys. part (E): scratch. */
 static void weigh(const ll_kernels *k, int S, size_t E, const float *weight, const float *values, float *part,
                   float *y) {
     double sum = 0;

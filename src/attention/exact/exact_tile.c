@@ -1,13 +1,13 @@
-/* A call of exact attention cut into tiles: sizes, scratch, which keys a query sees, packed rows. Both forward and
- * backward pack their operands into contiguous rows, keys transposed: a few percent of the products' time. */
+/* A call of exact attention in tiles: sizes, scratch, which keys a query sees, packed rows. Forward and backward pack
+ * their operands into contiguous rows, and keys transposed. That takes a few percent of the time of the products. */
 #include "attention/exact/exact_tile.h"
 
 #include <string.h>
 
-/* Of a tile: its weights and the packed rows of both sides fit L2. PAD keeps rows out of step with L1. */
+/* Sizes of a tile. Its weights and the packed rows of both sides fit L2. PAD puts rows into different sets of L1. */
 enum { QUERIES = 128, KEYS = 256, PAD = 16 };
 
-/* Cuts a worker's memory into pieces; without memory it only measures. */
+/* Divides the memory of a worker. Without memory it only counts floats. */
 static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
     const size_t Q = (size_t)x->queries, K = (size_t)x->keys, D = (size_t)x->op->D, E = (size_t)x->op->c.E;
     ll_arena a = {.base = pool};
@@ -117,8 +117,8 @@ static void lay_out(ll_exact *x, size_t sequences, int backward, ll_arena *a) {
     if (backward) ll_distances_take_sums(&x->d, x->op, sequences, (size_t)x->key_blocks, a);
 }
 
-/* Where positions in the logits have gradients, each block of keys has its own sums for them. There is memory for those
- * of a batch of whole rows; of packed rows so many sequences as fit there go together. */
+/* Positions in the logits that have gradients have sums for each block of keys. There is memory for the sums of a batch
+ * of whole rows. Of packed rows, as many sequences are computed at a time as fit there. */
 ll_exact ll_exact_prepare(const ll_attention *op, const ll_attention_call *c, int backward) {
     int queries, keys;
     ll_sequence_longest(c, &queries, &keys);

@@ -1,4 +1,4 @@
-/* Exact attention of one call, and a tile of it: what forward and backward share. */
+/* One call of exact attention, and a tile of it. Forward and backward share these. */
 #ifndef LL_EXACT_TILE_H
 #define LL_EXACT_TILE_H
 
@@ -12,20 +12,20 @@ typedef struct {
     const ll_attention_call *c;
     const ll_kernels *k;
     int queries, keys, query_blocks, key_blocks; /* of a tile; of the whole call */
-    int want_q, want_kv;                         /* what this pass of backward is for */
+    int want_q, want_kv;                         /* what this pass of backward computes */
     size_t state;                                /* floats of a sequence's state; 0: the call has none */
     int64_t offset;                              /* the first query's position less the first key's, without a state */
     int window;                                  /* local: query i sees keys j with |i - j| < window; else 0 */
     size_t ldd, lde, lds;                        /* distances of packed rows of D, E, keys */
     size_t ldsum;                                /* of rows of running sums: of values, and by distance (shaw) */
     ll_distances d;                              /* t5, shaw; d.n = 0: none */
-    int first, group;                            /* sequence of the first task; how many go through backward together */
+    int first, group;                            /* sequence of the first task; sequences of a pass of backward */
     int threads;
     float *pool;
     size_t scratch; /* floats a worker */
 } ll_exact;
 
-/* One (sequence, head), and one worker's packed rows. */
+/* One (sequence, head), with the packed rows of its worker. */
 typedef struct {
     const ll_exact *x;
     ll_views at;
@@ -45,11 +45,11 @@ typedef struct {
     int *sees;                        /* (queries) */
 } ll_exact_tile;
 
-/* Sizes of a call, its scratch cut up, and the distances of positions in the logits. */
+/* Sizes of a call, its divided scratch, and the distances of positions in the logits. */
 ll_exact ll_exact_prepare(const ll_attention *op, const ll_attention_call *c, int backward);
 /* Task number `index`: a sequence and a head. */
 ll_exact_tile ll_exact_head(const ll_exact *x, size_t index, int worker);
-/* Rows of a view, times a factor, ld apart; those of keys or of values, which may be of the state. */
+/* Packs rows of a view, times a factor, ld apart. The second packs keys or values, which may be of the state. */
 void ll_exact_pack(const ll_exact_tile *j, const ll_view *view, int token, int rows, int n, float factor, float *out,
                    size_t ld);
 void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float *past, int token, int rows, int n,
@@ -57,12 +57,12 @@ void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float
 /* Query i, which is key past.n + i + offset, sees keys first .. last - 1. Both grow with i. */
 int ll_exact_first(const ll_exact_tile *j, int i);
 int ll_exact_last(const ll_exact_tile *j, int i);
-/* Of the tile of keys from j0 on: where what query i sees ends, and where it begins. */
+/* In the tile of keys from j0 on: where the keys that query i sees end, and where they begin. */
 int ll_exact_seen(const ll_exact_tile *j, int i, int j0);
 int ll_exact_unseen(const ll_exact_tile *j, int i, int j0);
-/* A tile as positions in the logits see it. */
+/* The tile in the form that positions in the logits need. */
 ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, int j0);
-/* Columns skip .. width - 1 of P (rows, width), of the packed queries and the transposed keys. */
+/* Computes columns skip .. width - 1 of P (rows, width) from the packed queries and the transposed keys. */
 void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width);
 
 #endif

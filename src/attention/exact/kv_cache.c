@@ -1,10 +1,10 @@
-/* Softmax attention as a stream: all keys and values are kept, in blocks of KEYS tokens, keys transposed.
+/* Softmax attention as a stream. All keys and values are kept, in blocks of KEYS tokens, and keys are transposed.
  *
  *   y_i = sum_(j <= i) e^(s_ij - m) v_j / sum_(j <= i) e^(s_ij - m)
  *
- * Queries pass over the blocks together, each with a running maximum and sum (exact.c). Blocks begin at fixed
- * positions, and a row of a product does not depend on the rows beside it: how tokens are cut into calls changes no
- * bit. Only in the block that holds its own key does a query see a part; there its sum of values is its own. */
+ * A few queries are computed at a time, each with a running maximum and sum (exact.c). Blocks begin at fixed positions,
+ * and a row of a product does not depend on other rows. So how tokens are cut into calls changes no bit. A query sees
+ * only a part of the block that has its own key. Its values of that block are summed separately. */
 #include <math.h>
 #include <string.h>
 
@@ -55,7 +55,7 @@ static size_t scratch_floats(const ll_attention_stream *s) {
     return ROWS * ((size_t)s->op->D + (size_t)s->op->c.E + wide(s) + KEYS + 2 + own->distances.ld);
 }
 
-/* Room for n more tokens: doubles. The stream is as it was if memory is refused. */
+/* Makes the cache large enough for n more tokens, by doubling. If memory is refused, the stream stays as it was. */
 static ll_status reserve(ll_attention_stream *s, int64_t n) {
     cache *own = s->own;
     const size_t heads = ll_stream_heads(s), D = (size_t)s->op->D, E = (size_t)s->op->c.E;
@@ -83,7 +83,7 @@ static ll_status reserve(ll_attention_stream *s, int64_t n) {
     return LL_OK;
 }
 
-/* One (sequence, head), and this worker's scratch. */
+/* One (sequence, head), with the scratch of its worker. */
 typedef struct {
     const ll_feed *f;
     const cache *own;
@@ -114,7 +114,7 @@ static float *values_of(const lane *j, size_t block) {
     return j->own->values + (block * ll_stream_heads(j->f->s) + j->index) * (size_t)j->f->s->op->c.E * KEYS;
 }
 
-/* Puts token t of the call into the cache. A block that begins forgets what a stream before a reset left there. */
+/* Puts token t of the call into the cache. When a block begins, what an earlier stream left there is cleared. */
 static void keep(const lane *j, int t) {
     const ll_feed *f = j->f;
     const size_t D = (size_t)f->s->op->D, E = (size_t)f->s->op->c.E, n = (size_t)f->s->position + (size_t)t;
@@ -128,8 +128,8 @@ static void keep(const lane *j, int t) {
     memcpy(values + n % KEYS * E, ll_feed_at(&f->v, j->b, j->h, t), E * sizeof *values);
 }
 
-/* out (rows, N) = A B. A row alone reads B in the order of memory, on which its speed depends: where B's rows are long,
- * one after the other. Its sums are those of the product. */
+/* out (rows, N) = A B. A single row reads B in the order of memory, because its speed depends on that. Its sums are the
+ * same as those of the product. */
 static void product(const ll_kernels *k, int rows, int N, int K, const float *A, size_t lda, const float *B, size_t ldb,
                     float *out, size_t ldo) {
     if (rows > 1) {
@@ -144,7 +144,7 @@ static void product(const ll_kernels *k, int rows, int N, int K, const float *A,
     for (int i = 0; i < K; i++) k->axpy((size_t)N, A[i], B + (size_t)i * ldb, out);
 }
 
-/* One block of keys, of which row i sees sees[i] > 0, more than row i - 1 or all; row 0 is token `first`. */
+/* One block of keys. Row i sees sees[i] > 0 of them: more than row i - 1, or all. Row 0 is token `first`. */
 static void pass(const lane *j, size_t block, int64_t first, int rows, const int *sees) {
     const ll_kernels *k = j->f->k;
     const ll_distances *d = &j->own->distances;

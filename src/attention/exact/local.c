@@ -1,10 +1,11 @@
-/* Softmax over the tokens of a window (Beltagy et al. 2020). Whole sequences go through exact attention's tiles, which
- * leave out the tiles beyond the window. As a stream it keeps a ring of the window's keys and values, of constant size.
+/* Softmax over the tokens of a window (Beltagy et al. 2020). Whole sequences are computed in the tiles of exact
+ * attention, without the tiles beyond the window. A stream has a ring of the window's keys and values, so its size is
+ * constant.
  *
  *   y_i = sum_(i - w < j <= i) e^(s_ij - m) v_j / sum e^(s_ij - m)
  *
- * The stream goes token by token; its sums run over the slots of the ring, whose order depends on the position alone.
- */
+ * The stream computes tokens one by one. Its sums go over the slots of the ring, whose order depends on the position
+ * alone. */
 #include <math.h>
 #include <string.h>
 

@@ -1,12 +1,11 @@
-/* The two relative positions of exact attention: T5's bias (Raffel et al. 2020) and Shaw's vectors (Shaw et al. 2018).
- */
+/* The positions in the logits of exact attention: T5's bias (Raffel et al. 2020), Shaw's vectors (Shaw et al. 2018). */
 #include "attention/exact/logit_bias.h"
 #include "base/integer.h"
 
 #include <math.h>
 #include <string.h>
 
-/* Steps begin at whole numbers only where those are powers of two, whose log2 is exact. */
+/* The only whole numbers at which steps begin are powers of two, and their log2 is exact. */
 int ll_t5_bucket(int distance, int causal) {
     const int buckets = causal ? LL_T5_BUCKETS : LL_T5_BUCKETS / 2, exact = buckets / 2;
     const int n = distance < 0 ? -distance : distance, side = distance > 0 && !causal ? buckets : 0;
@@ -216,7 +215,7 @@ void ll_distances_clear(ll_distances *d, size_t sequences) {
     if (d->n) memset(d->sums, 0, d->heads * d->parts * d->size * sizeof *d->sums);
 }
 
-/* Heads share the vectors of shaw, and each has its own biases of t5. */
+/* All heads share the vectors of shaw. Each head has its own biases of t5. */
 void ll_distances_add(const ll_distances *d) {
     for (size_t h = 0; h < d->heads && d->n; h++) {
         double *total = d->total + (d->biased ? h % d->H * d->size : 0);

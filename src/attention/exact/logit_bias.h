@@ -1,10 +1,11 @@
-/* Positions in the logits of exact attention: numbers that depend on the distance j - i alone, beyond a clip no more.
+/* Positions in the logits of exact attention. They are numbers that depend only on the distance j - i, which is
+ * clipped.
  *
  *   t5     s_ij = scale <q_i, k_j> + b[head][bucket(j - i)]
  *   shaw   s_ij = scale <q_i, k_j + a_(j-i)>        y_i = sum_j P_ij (v_j + c_(j-i))
  *
- * For a query both are one row of numbers by distance, added along a row of a tile of logits; and sums of a row of a
- * tile by distance are all that their gradients and the values c need. So no tile knows more than its own tokens. */
+ * For a query both are one row of numbers by distance, which is added to a row of a tile of logits. Their gradients and
+ * the values c need only sums of a row of a tile by distance. So a tile needs its own tokens alone. */
 #ifndef LL_DISTANCE_H
 #define LL_DISTANCE_H
 
@@ -12,8 +13,8 @@
 #include "attention/parameter.h"
 
 enum { LL_T5_BUCKETS = 32, LL_T5_REACH = 128 };
-/* T5's bucket of key minus query: half of the buckets hold one distance each, the others grow in equal steps of the
- * logarithm up to LL_T5_REACH. Where both directions are seen, each has half of them. */
+/* T5's bucket of the distance key minus query. Half of the buckets have one distance each. The others grow in equal
+ * steps of the logarithm up to LL_T5_REACH. If a query sees both directions, each direction has half of the buckets. */
 int ll_t5_bucket(int distance, int causal);
 
 /* Of one call, from the parameters as they are now. */
@@ -36,7 +37,7 @@ typedef struct ll_logit_kind {
     double (*cost)(const ll_attention_config *c); /* multiply-adds of a token of one head; NULL: none */
 } ll_logit_kind;
 
-/* Sizes and memory; then the numbers. */
+/* take: sizes and memory. set: the numbers, from the parameters. */
 void ll_distances_take(ll_distances *d, const ll_attention *op, ll_arena *a);
 void ll_distances_set(ll_distances *d, const ll_attention *op);
 
@@ -60,22 +61,22 @@ typedef struct {
     float *sums;  /* backward: what this part of the keys adds to the gradients; NULL: not wanted */
 } ll_distance_tile;
 
-/* Products of the (scaled) queries with all vectors of distances, for .. */
+/* Computes the products of the scaled queries with all vectors of distances. */
 void ll_distances_queries(const ll_distance_tile *t);
-/* .. adding to the logits P what the distances give. */
+/* Adds the numbers of the distances to the logits P. */
 void ll_distances_logits(const ll_distance_tile *t, float *P);
-/* Sums of weights by distance, added to rows `ldw` apart: what the vectors in the values are weighted with. */
+/* Adds the sums of weights by distance to rows `ldw` apart. They are the weights of the vectors in the values. */
 void ll_distances_weights(const ll_distance_tile *t, const float *P, float *out, size_t ldw);
-/* dP += <g_i, c>, and the gradient of c. Spoils R. */
+/* dP += <g_i, c>, and adds the gradient of c. Overwrites R. */
 void ll_distances_values_back(const ll_distance_tile *t, const float *P, float *dP);
-/* From dS to dq (rows `token` apart, added to; NULL: not wanted) and the gradients of what is in the logits. */
+/* Adds to dq (rows `token` apart; NULL: not wanted) and to the gradients of what is in the logits, from dS. */
 void ll_distances_logits_back(const ll_distance_tile *t, const float *dS, float *dq, size_t token);
 
-/* Memory for the sums of which gradients are made, of `sequences` sequences in `parts` parts for each head: one part
- * has one worker. Beside them the totals, in double. */
+/* Takes memory for the sums of gradients of `sequences` sequences, in `parts` parts for each head. A part has one
+ * worker. And for their totals, in double. */
 void ll_distances_take_sums(ll_distances *d, const ll_attention *op, size_t sequences, size_t parts, ll_arena *a);
-/* Zeros for the totals; for the sums of the next sequences; adds those up, in order, to the totals; and these to the
- * gradients. */
+/* begin: sets the totals to 0. clear: sets the sums of the next sequences to 0. add: adds these in order to the totals.
+ * collect: adds the totals to the gradients. */
 void ll_distances_begin(const ll_distances *d);
 void ll_distances_clear(ll_distances *d, size_t sequences);
 void ll_distances_add(const ll_distances *d);

@@ -1,5 +1,4 @@
-/* A row of softmax weights over keys that come tile by tile: its running maximum and sum (Milakov and Gimelshein 2018).
- */
+/* A row of softmax weights, tile by tile, with a running maximum and sum (Milakov and Gimelshein 2018). */
 #include <math.h>
 #include <string.h>
 

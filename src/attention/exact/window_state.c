@@ -1,6 +1,5 @@
 /* The state of a window: the keys and values of the last window - 1 tokens, which the first queries of the next call
- * still see. Of a sequence it is their number, then keys (H, window - 1, D) and values (H, window - 1, E), the oldest
- * first. */
+ * still see. A sequence has their number, keys (H, window - 1, D) and values (H, window - 1, E), the oldest first. */
 #include <string.h>
 
 #include "attention/exact/exact.h"
@@ -41,7 +40,7 @@ ll_window ll_window_at(const ll_attention *op, const ll_attention_call *c, int s
     return w;
 }
 
-/* The last `kept` rows of those in `past` (n) and the call's (own), in `out`, which may be where `past` is. */
+/* Copies the last `kept` rows of `past` (n) and of the call (own) to `out`, which may be `past`. */
 static void leave(const float *past, int n, const ll_view *view, int own, int kept, size_t rows, size_t width,
                   float *out) {
     const int old = kept > own ? kept - own : 0;

@@ -1,4 +1,4 @@
-/* Feature maps: what fits together, and the forms of projections and permutations that tiles read. */
+/* Feature maps: their checks, and the forms of projections that tiles read. */
 #include "attention/feature/feature_map.h"
 
 #include <math.h>
@@ -19,8 +19,8 @@ int ll_is_trigonometric(const ll_attention_config *c) {
            (c->features == LL_FEATURES_TRIGONOMETRIC || c->features == LL_FEATURES_GAUSSIAN);
 }
 
-/* The eps of favor stands beside features of which c has been taken out, that of the exponential kernel beside those
- * that are meant. */
+/* The eps of favor is added to features without the factor e^c, so it does not cancel. That of the exponential kernel
+ * is added to the features themselves. */
 int ll_scale_cancels(const ll_attention_config *c) {
     const int sum = c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0);
     if (c->kernel == LL_KERNEL_EXP) return sum;
@@ -76,7 +76,7 @@ ll_status ll_feature_map_check(const ll_attention_config *c, const ll_postmap_ki
 
 /* ---- Created ---- */
 
-/* Which scaling of softmax features is exact, and which has to be the released one. */
+/* Decides how softmax features are scaled: exactly, or as a released rule says. */
 static void choose_scaling(ll_feature_map *map) {
     const ll_attention_config *c = &map->c;
     map->phi[LL_QUERY] = map->phi[LL_KEY] = LL_PHI_PLAIN;
@@ -112,7 +112,7 @@ static ll_status build(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, D = (size_t)map->c.D, m = (size_t)map->features;
     const ll_status status = map->stage ? map->stage->create(map) : LL_OK;
     if (status || !map->c.M) return status;
-    map->permute.own_weight = map->permute.reorder; /* the projection's rows are put in cycle order instead */
+    map->permute.own_weight = map->permute.reorder; /* instead, rows of the projection are in cycle order */
     map->permute.reorder = 0;
     const size_t copies = map->permute.own_weight ? H : 1;
     map->weight = ll_alloc(copies * D * (size_t)map->ld, sizeof(float));
@@ -131,7 +131,7 @@ ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config 
     map->f = f;
     map->stage = stage;
     map->features = ll_feature_count(c);
-    map->ld = (map->features + 15) / 16 * 16 + 16; /* rows a line apart in every set of L1 */
+    map->ld = (map->features + 15) / 16 * 16 + 16; /* so that rows are in different sets of L1 */
     choose_scaling(map);
     const ll_status status = build(map);
     if (status) {

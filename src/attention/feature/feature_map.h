@@ -1,6 +1,5 @@
-/* The feature map of an operator: from queries and keys of a head to features, with what the map needs of its own. It
- * has the random projection, the permutation or rotation of positions after the map, and the rule by which softmax
- * features are scaled. features.h applies it to tiles. */
+/* The feature map of an operator, from queries and keys of a head to features. It has the random projection, the
+ * position after the map, and the rule by which softmax features are scaled. features.h applies it to tiles. */
 #ifndef LL_FEATURE_MAP_H
 #define LL_FEATURE_MAP_H
 
@@ -32,12 +31,12 @@ typedef struct {
 } ll_permute;
 
 typedef struct {
-    ll_attention_config c; /* D is the width of what comes in; its arrays are the caller's and outlive the map */
+    ll_attention_config c; /* D is the width of the inputs; the arrays are the caller's and outlive the map */
     int features;          /* M or 2 M, or D where M = 0 */
     int ld;                /* features and padding: the distance of feature rows in scratch */
     int phi[2];            /* LL_PHI_..., of queries and keys */
     float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
-    int scale_cancels;     /* numerator and denominator carry every common factor of the features */
+    int scale_cancels;     /* a common factor of all features cancels in numerator and denominator */
     const ll_map *f;              /* of the kernel; NULL: favor */
     const ll_postmap_kind *stage; /* a position after the map, or NULL */
     ll_permute permute;
@@ -53,7 +52,7 @@ typedef struct {
 int ll_feature_count(const ll_attention_config *c);
 /* favor with features e^(n - c) [cos u, sin u], or without the exponential. */
 int ll_is_trigonometric(const ll_attention_config *c);
-/* Do numerator and denominator carry every common factor of the features? */
+/* Does a common factor of all features cancel in numerator and denominator? */
 int ll_scale_cancels(const ll_attention_config *c);
 /* |input_scale x|^2 / 2 */
 float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x);
@@ -71,7 +70,7 @@ LL_MUST_USE ll_status ll_feature_map_add_stage(ll_feature_map *map, const ll_pos
 /* From now on the operator's sums are divided by those of another operator with the same keys: a factor that their
  * features have in common cancels, although neither divides by itself. */
 void ll_feature_map_share_scale(ll_feature_map *map);
-/* Takes another projection (M, D) into use. It is not kept. */
+/* Replaces the projection (M, D), which is copied. */
 void ll_feature_map_project(ll_feature_map *map, const float *projection);
 
 /* position/permute.c. Positions of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */

@@ -1,10 +1,10 @@
-/* Feature maps of a tile of queries or keys: projection, map, the stage after it, and the way back.
+/* The feature map of a tile of queries or keys: projection, map, and the stage after it; and their gradients.
  *
  *   f(u) + eps              generalized attention, f from maps.c
  *   e^(u - n - c) [+ eps]   favor, u = W x, n = |x|^2 / 2; hyperbolic features are those of [W; -W]
  *   e^(n - c) [cos u, sin u]                      trigonometric.c
  *
- * with x the query or key times input_scale, and u = x where there is no projection. */
+ * x is the query or key times input_scale. Without a projection, u = x. */
 #include <math.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static const float *head_weight(const ll_feature_map *map, const float *weight, 
     return map->permute.own_weight ? weight + (size_t)head * rows * ld : weight;
 }
 
-/* u (C, features) before the permutation: into `out`, or where nothing has to be done the input itself. */
+/* u (C, features) before the stage. It is written to `out`, or is the input itself if that needs no change. */
 static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     const ll_feature_map *map = t->map;
     const int D = map->c.D, m = map->features;
@@ -38,8 +38,8 @@ static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     return out;
 }
 
-/* Features e^u + eps of the exponential kernel where only their ratios count: phi stands for phi 2^e, e the
- * integer returned, and neither part can overflow. */
+/* Features e^u + eps of the exponential kernel if only their ratios count. The features are phi 2^e with the integer e
+ * that is returned, so that neither part can overflow. */
 static int exponential(const ll_kernels *k, int m, float eps, const float *u, float *phi) {
     int e = k->exp2_rows((size_t)m, 0, u, phi);
     if (eps <= 0) return e;
@@ -77,12 +77,12 @@ static void favor(const ll_feature_tile *t, const float *u, size_t ld, float *ph
     }
 }
 
-/* Softmax features in units of powers of two, none of a released rule's parts to add. */
+/* Are these softmax features in units of powers of two, to which no eps is added? */
 static int running_favor(const ll_feature_map *map, int side) {
     return map->c.kernel == LL_KERNEL_FAVOR && map->phi[side] == LL_PHI_RUNNING && !ll_is_trigonometric(&map->c);
 }
 
-/* The stage after the map, and its way back. */
+/* The stage after the map, and its inverse. */
 static void move(const ll_feature_tile *t, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out) {
     t->map->stage->forward(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, ldi, out, (size_t)t->map->ld);
 }
@@ -91,7 +91,7 @@ static void move_back(const ll_feature_tile *t, const ll_epilogue *epilogue, flo
     t->map->stage->back(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, (size_t)t->map->ld, out, ldo);
 }
 
-/* The same features, computed by the stage on their way. */
+/* The same features, which the stage computes while it moves them. */
 static void favor_fused(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
     const ll_feature_map *map = t->map;
     const size_t m = (size_t)map->features;
@@ -145,9 +145,9 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
     if (stage) move(t, NULL, mapped, (size_t)map->ld, phi);
 }
 
-/* dphi becomes the gradient of the exponents; their sum, less what the stabiliser takes back. With
- * f = phi - eps/sqrt(M) the exponential part: dE = dphi f, and where the maximum is differentiated
- * its place gets -sum(dE). */
+/* dphi becomes the gradient at the exponents. Returns their sum, without the part that the stabiliser cancels. With the
+ * exponential part f = phi - eps/sqrt(M), dE = dphi f. If the maximum is differentiated, -sum(dE) is added at the
+ * maximum. */
 static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi, double *dtop) {
     const ll_feature_map *map = t->map;
     const int m = map->features, fixed = map->phi[t->side] == LL_PHI_FIXED;
@@ -173,8 +173,8 @@ static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi,
     return map->c.max_of_u ? total : 0;
 }
 
-/* From the gradient at f(u), rows l apart, to that at u; u is made again, for most maps cannot be undone. Where `to`
- * is not du itself its rows are lt apart. buffer: (C, ld), free. */
+/* From the gradient at f(u), with rows l apart, to that at u. u is computed again, because most maps have no inverse.
+ * If `to` is not du itself, its rows are lt apart. buffer: (C, ld), scratch. */
 static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t l, float *to, size_t lt, float *sum,
                      double *dtop) {
     const ll_feature_map *map = t->map;
@@ -198,7 +198,7 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
     }
 }
 
-/* dx = input_scale du, into the caller's order of features. */
+/* dx = input_scale du, in the caller's order of features. */
 static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, size_t dtoken) {
     const ll_feature_map *map = t->map;
     const int m = map->features;
@@ -214,8 +214,8 @@ static void copy_rows(const ll_feature_tile *t, float *to, const float *from) {
     for (int i = 0; i < t->C; i++) memcpy(row(to, i, ld), from + (size_t)i * ld, (size_t)t->map->features * sizeof *to);
 }
 
-/* Before the way back of a map whose stage does not fuse: dphi becomes the gradient at the features as the map made
- * them. Returns these features where `exponents` are asked for: moved back, or computed again. */
+/* The first step of backward if the stage does not fuse: dphi becomes the gradient at the features before the stage.
+ * With `exponents`, returns these features: moved back, or computed again. */
 static const float *unmove(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
     const ll_feature_map *map = t->map;
     const size_t ld = (size_t)map->ld;
@@ -238,8 +238,8 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const int exponents = favor && !ll_is_trigonometric(&map->c); /* their gradient needs the features alone */
     const size_t ld = (size_t)map->ld;
     const int direct = !map->weight && !map->permute.reorder && map->c.input_scale == 1;
-    /* A stage that fuses multiplies by what the map's way back takes from the features. relu takes its sign from them,
-     * so that queries and keys need not be read, or projected, again. */
+    /* A stage that fuses also multiplies by the derivative of the map, where the features give it. relu takes its sign
+     * from the features, so queries and keys are not read, or projected, again. */
     const int fuses = map->stage && map->stage->fuses, undone = map->stage && !fuses;
     const int masks = map->c.kernel == LL_KERNEL_RELU && !undone, times = fuses && running_favor(map, t->side);
     const ll_epilogue epilogue = {
@@ -259,7 +259,7 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
             t->k->relu_back((size_t)m, map->c.feature_eps, phi + (size_t)i * ld, row(dphi, i, ld),
                             row(du, i, direct ? dtoken : ld));
     }
-    if (!exponents && !masks) /* the rows of dphi are free again once du has left them */
+    if (!exponents && !masks) /* rows of dphi are free after du has been written elsewhere */
         map_back(t, du == dphi ? t->work : dphi, du, du == dx ? dtoken : ld, direct ? dx : du, direct ? dtoken : ld,
                  sum, dtop);
     if (direct) return;

@@ -12,21 +12,21 @@ typedef struct {
     const int64_t *x, *y;  /* (C) positions, from ll_positions */
     const float *in;       /* (C, D) */
     size_t token;
-    float shift;           /* the stabiliser of LL_PHI_FIXED keys, and of queries where it is the sequence's */
+    float shift;           /* the stabiliser of LL_PHI_FIXED keys, and of queries if it is that of the sequence */
     float *work;           /* (C, map->ld) scratch */
 } ll_feature_tile;
 
-/* phi (C, features), rows map->ld apart. exponent (C): phi stands for phi * 2^exponent (0 unless
- * LL_PHI_RUNNING). top (C) or NULL: the largest exponent u - n (or u alone, max_of_u) of each token. */
+/* Computes phi (C, features), rows map->ld apart. exponent (C): the features are phi * 2^exponent; 0 unless
+ * LL_PHI_RUNNING. top (C) or NULL: the largest exponent u - n of each token, or u with max_of_u. */
 void ll_features(const ll_feature_tile *tile, float *phi, int *exponent, float *top);
 
-/* dx (C, D), rows dtoken apart, overwritten; dphi (C, features) is destroyed. dtop: NULL, or the gradient
- * of `shift` is added to it. */
+/* Computes dx (C, D), rows dtoken apart, from dphi (C, features), which is destroyed. The gradient of `shift` is added
+ * to *dtop; NULL: not wanted. */
 void ll_features_back(const ll_feature_tile *tile, const float *phi, float *dphi, float *dx, size_t dtoken,
                       double *dtop);
 
-/* What the maximum rule of released codes takes: the largest u (or u - n; trigonometric: n) of C tokens, and
- * where it is. Tokens with mask 0 do not count (mask NULL: all count). */
+/* The maximum of the rules of released codes: the largest u (or u - n; trigonometric: n) of C tokens, and where it is.
+ * Tokens with mask 0 do not count (mask NULL: all count). */
 typedef struct {
     float value;
     int token, feature;
@@ -35,7 +35,7 @@ ll_top ll_features_top(const ll_feature_tile *tile, const float *mask);
 /* Adds dtop at the maximum: dx (D) of that token; in (D) is its key. */
 void ll_features_top_back(const ll_feature_map *map, int head, int feature, double dtop, const float *in, float *dx);
 
-/* trigonometric.c: phi from u, and dphi (rows ldd apart) to the gradient at u in place; sum (C) is less the
+/* trigonometric.c. phi from u. Backward: dphi (rows ldd apart) becomes the gradient at u, and sum (C) minus the
  * gradient at n. */
 void ll_trigonometric(const ll_feature_tile *tile, const float *u, size_t ld, float *phi, int *exponent, float *top);
 void ll_trigonometric_back(const ll_feature_tile *tile, const float *u, size_t ld, float *dphi, size_t ldd, float *sum,

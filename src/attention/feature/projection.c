@@ -12,9 +12,9 @@ static double inner(int n, const double *x, const double *y) {
     return s;
 }
 
-/* Gram-Schmidt over n <= D rows of standard normals, twice, since once loses orthogonality where rows are
- * nearly dependent. Dividing by positive norms gives the uniform distribution on rotations; the signs that a
- * Householder QR leaves would not (the estimate of the softmax kernel would be biased by up to a third). */
+/* Gram-Schmidt over n <= D rows of standard normals. It is done twice, because once is not accurate if rows are nearly
+ * dependent. Dividing by positive norms gives the uniform distribution on rotations. A Householder QR has other signs,
+ * and would bias the estimate of the softmax kernel by up to a third. */
 void ll_orthonormalise(double *G, int n, int D) {
     for (int i = 0; i < n; i++) {
         double *g = G + (size_t)i * (size_t)D;
@@ -50,8 +50,8 @@ static void hadamard_transform(double *g, int D) {
     for (int e = 0; e < D; e++) g[e] /= sqrt(D);
 }
 
-/* Rows of H S_3 H S_2 H S_1 / D^(3/2). One factor has rows of equal numbers; three are near enough to uniform for
- * the estimate's bias to vanish in its noise. */
+/* Rows of H S_3 H S_2 H S_1 / D^(3/2). With one factor all numbers have the same size. Three factors are so near to
+ * uniform that the bias of the estimate is smaller than its noise. */
 static void draw_hadamard(double *G, int n, int D, numbers *r) {
     for (size_t i = 0; i < (size_t)n * (size_t)D; i++) G[i] = i % ((size_t)D + 1) == 0; /* rows of the identity */
     for (int factor = 0; factor < 3; factor++) {
@@ -63,9 +63,9 @@ static void draw_hadamard(double *G, int n, int D, numbers *r) {
     }
 }
 
-/* Rows of C S G_1 G_2 ..: D ceil(ln D) rotations by uniform angles, in rounds of D / 2 planes that share no axis. So
- * few leave some directions near an axis, along which the estimate would be wrong by a multiple: random signs S and
- * the cosine transform C, which has no axes in common with them, spread those. order: scratch (D). */
+/* Rows of C S G_1 G_2 ..: D ceil(ln D) rotations by uniform angles, in rounds of D / 2 planes that share no axis. After
+ * so few rotations some directions are near an axis, and the estimate along them would be wrong by a multiple. Random
+ * signs S and the cosine transform C, which has other axes, spread these directions. order: scratch (D). */
 static void draw_givens(double *G, int n, int D, numbers *r, int *order) {
     const int rotations = D * (int)ceil(log(D)), round = D / 2;
     for (int e = 0; e < D; e++) {
@@ -93,7 +93,7 @@ static void draw_givens(double *G, int n, int D, numbers *r, int *order) {
     }
 }
 
-/* n <= D directions in G; of `w`, normal vectors, where they are made from such. */
+/* n <= D directions in G. Kinds that need normal vectors take them from `w`. */
 static void draw_block(double *G, const float *w, int n, int D, ll_draw_kind kind, numbers *r, int *order) {
     if (kind == LL_DRAW_HADAMARD) {
         draw_hadamard(G, n, D, r);
@@ -167,9 +167,9 @@ ll_status ll_draw_projection(float *W, int M, int D, ll_draw_kind kind, ll_row_n
     return status;
 }
 
-/* In a uniformly random permutation of n things the cycle through any one of them has a length uniform in
- * 1..n, and the rest is a uniformly random permutation again. Which features a cycle goes through does not
- * matter: what comes before the features (learnt weights, random rows) does not know their names. */
+/* In a uniformly random permutation of n things, the cycle through any one of them has a length uniform in 1..n, and
+ * the rest is again a uniformly random permutation. Which features are in a cycle does not matter, because the weights
+ * or random rows that make the features have no order. */
 void ll_permutation_random(int32_t *p, int n, uint64_t seed, int layer, int head) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_PERMUTATION, (uint32_t)layer, (uint32_t)head);
     for (int start = 0; start < n;) {

@@ -18,7 +18,7 @@ typedef enum {
     LL_NORMS_SQRT_D /* sqrt(D): the regularised softmax kernel */
 } ll_row_norms;
 
-/* W (M, D). LL_EINVAL where D is no power of two and has to be one; else only LL_ENOMEM can happen. */
+/* Draws W (M, D). LL_EINVAL if D must be a power of two and is not. LL_ENOMEM. */
 LL_MUST_USE ll_status ll_draw_projection(float *W, int M, int D, ll_draw_kind kind, ll_row_norms norms, uint64_t seed,
                                          int layer, int64_t redraw);
 /* The same with scratch of so many floats, so that it cannot fail for memory. */

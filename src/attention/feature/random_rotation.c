@@ -1,10 +1,10 @@
 /* A random rotation of n dimensions as its planes and angles.
  *
- * A rotation that is uniform (Haar) is B^T R B with B uniform among orthogonal matrices and, independent of it, the
- * angles of R by Weyl's formula: uniform, but that they repel each other. The cosines of such angles are the
- * eigenvalues of a small symmetric matrix with one side diagonal, whose entries follow from independent beta variables
- * (Killip and Nenciu 2004, theorem 2, with beta = 2 and a = b = -1/2; for odd n a = 1/2). So no eigenvalue of an n x n
- * matrix has to be found, and a draw is a function of its arguments. */
+ * A uniform (Haar) rotation is B^T R B. B is uniform among orthogonal matrices. The angles of R are independent of B,
+ * and have the distribution of Weyl's formula, in which angles repel each other. Their cosines are eigenvalues of a
+ * small symmetric tridiagonal matrix, whose entries follow from independent beta variables (Killip and Nenciu 2004,
+ * theorem 2, with beta = 2 and a = b = -1/2; for odd n a = 1/2). So no eigenvalues of an n x n matrix are needed, and a
+ * draw is a function of its arguments. */
 #include <math.h>
 
 #include "attention/feature/projection.h"
@@ -27,7 +27,7 @@ static double chi_square(numbers *r, int n) {
     return sum;
 }
 
-/* In (-1, 1) with a density of (1 - x)^(s-1) (1 + x)^(t-1); 2 s and 2 t are whole. */
+/* A number in (-1, 1) with the density (1 - x)^(s-1) (1 + x)^(t-1). 2 s and 2 t are whole numbers. */
 static double beta(numbers *r, int twice_s, int twice_t) {
     const double down = chi_square(r, twice_s), up = chi_square(r, twice_t);
     return (up - down) / (up + down);
@@ -47,7 +47,7 @@ static void jacobi(numbers *r, int N, int odd, double *a, double *b) {
     }
 }
 
-/* Eigenvalues below x: the negative pivots of the matrix less x (Sturm). */
+/* The number of eigenvalues below x, which is that of negative pivots of the matrix minus x (Sturm). */
 static int below(int N, const double *a, const double *b, double x) {
     int count = 0;
     double pivot = 1;

@@ -2,9 +2,9 @@
  *
  *   phi = e^(n - c) [cos u_1 .. cos u_M, sin u_1 .. sin u_M] / sqrt(M)        u = W x, n = |x|^2 / 2
  *
- * without the exponential for the Gaussian kernel. Weights may be negative, and divisors near 0: they exist to
- * be compared with. The rows of W are there twice (attention.c), so that every feature has a u of its own and a
- * permutation of the features moves it; map->sine says which of the two a feature is. */
+ * The Gaussian kernel has no exponential. Weights may be negative, and divisors near 0; these features are here to
+ * compare with. W has every row twice (feature_map.c), so that every feature has its own u, and a permutation can move
+ * it. map->sine says which features are sines. */
 #include <math.h>
 
 #include "attention/feature/features.h"
@@ -15,14 +15,14 @@ static const unsigned char *sines(const ll_feature_tile *t) {
     return t->map->sine + (t->map->permute.own_weight ? (size_t)t->head * (size_t)t->map->features : 0);
 }
 
-/* c of token i, with its n, where features are scaled by a released rule. */
+/* c of token i, from its n, if a released rule scales features. */
 static float fixed_shift(const ll_feature_tile *t, float n) {
     const ll_max rule = t->side == LL_KEY ? t->map->c.key_max : t->map->c.query_max;
     if (t->side == LL_KEY || rule == LL_MAX_SEQUENCE) return t->shift;
     return rule == LL_MAX_NONE ? 0 : n;
 }
 
-/* What multiplies the cosines and sines of token i. */
+/* The factor of the cosines and sines of token i. */
 static float scale_of(const ll_feature_tile *t, int i, int *exponent, float *top) {
     const ll_feature_map *map = t->map;
     const float n = ll_half_square(map, t->k, t->in + (size_t)i * t->token);

@@ -1,15 +1,15 @@
-/* Heads without keys (relative-s2): a query weighs values by their distance alone, through learnt vectors w_0 .. w_k.
+/* Heads without keys (relative-s2). A query weighs values by their distance alone, through learnt vectors w_0 .. w_k.
  *
  *   A_ij = a_D(i,j)     a_t = <phi(q_i), phi(w_t)>     D = min(distance, k)     y_i = sum_j A_ij v_j / sum_j A_ij
  *
- * All but the few neighbours closer than k share a weight, so that with V the sum of all values that i sees
+ * All tokens but the few neighbours closer than k have the same weight. So with V, the sum of all values that i sees,
  *
  *   sum_j A_ij v_j = a_k V + sum_{j: D < k} (a_D - a_k) v_j
  *
- * costs the window, whatever the length. V is kept in double; where nothing is as far as k, a_k counts as 0, for what
- * it adds and takes away again may be larger than all the rest. Distances are |i - j|, or |dx| + |dy| of pixels in
- * rows. Tokens that are no pixels (a class token) stand at the first column of the row below the image when they ask,
- * and are far from everything, also from themselves, when they are asked; tokens before the first of a text see all as
+ * costs as much as the window, for any length. V is in double. If no token is as far as k, a_k counts as 0, because
+ * what it adds and subtracts again may be larger than the rest. Distances are |i - j|, or |dx| + |dy| of pixels in
+ * rows. Tokens that are no pixels (a class token) are, as queries, at the first column of the row below the image. As
+ * keys they are far from all tokens, even from themselves. For tokens before the first of a text, all tokens are
  * far. */
 #include "attention/keyless/relative_s2.h"
 
@@ -26,7 +26,7 @@ static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
 
 int ll_near_most(const ll_attention *op) { return op->c.encoding.axes == 2 ? 2 * op->c.encoding.clip - 1 : 1; }
 
-/* Keys from..to-1, cut to those that there are. */
+/* Keys from..to-1, clipped to those that exist. */
 static int add_run(ll_near *run, int runs, int64_t begin, int64_t from, int64_t to, int64_t centre, int base) {
     from = at_least(from, begin);
     if (to <= from) return runs;
@@ -42,7 +42,7 @@ int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys,
         if (p < 0) return 0;
         return add_run(run, 0, begin, at_least(before, i - reach), at_most(seen, i + reach + 1), i, 0);
     }
-    /* Causal images may go on for ever: rows beyond the height are rows. */
+    /* Causal images have no last row. */
     const int outside = p < 0 || (p >= W * H && !op->c.causal);
     const int64_t x = outside ? 0 : p % W, y = outside ? H : p / W;
     int runs = 0;

@@ -6,7 +6,7 @@
 #include "attention/operator.h"
 
 typedef struct {
-    ll_attention *keyed; /* the heads with keys; one that never runs where there are none */
+    ll_attention *keyed; /* the heads with keys; if there are none, an operator that never runs */
     ll_feature_map *map; /* of the heads without */
 } ll_relative_s2;
 
@@ -32,10 +32,10 @@ typedef struct {
 } ll_near;
 /* At most this many runs hold all neighbours of a token. */
 int ll_near_most(const ll_attention *op);
-/* The keys closer than clip to token i that it sees, of begin .. keys - 1 that there are; returns how many runs. */
+/* The keys closer than clip that token i sees, among keys begin .. keys - 1. Returns how many runs they are. */
 int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys, ll_near *run);
 
-/* The features of the learnt vectors, of one call: all in units of the largest exponent. Softmax: the vectors. */
+/* The features of the learnt vectors, for one call, in units of the largest exponent. Softmax: the vectors. */
 typedef struct {
     int n; /* clip + 1 */
     size_t ld, ldt;
@@ -43,23 +43,22 @@ typedef struct {
     float *phi_t;     /* (features, ldt) */
     float *unit;      /* (n): phi = unit raw */
     float *work;      /* (n, ld) */
-    float shift;      /* their common stabiliser, where a rule says one */
+    float shift;      /* their common stabiliser, if a rule has one */
     ll_top top;       /* where it comes from */
 } ll_vectors;
 void ll_vectors_take(ll_vectors *w, const ll_attention *op, ll_arena *a);
 /* Fills them from the parameters as they are now. */
 void ll_vectors_set(ll_vectors *w, const ll_attention *op);
-/* The gradient dphi (n, ld) of phi, destroyed, adds to drpe (n, D). dw: (n, D) scratch. */
+/* Adds to drpe (n, D), from the gradient dphi (n, ld) at phi, which is destroyed. dw: (n, D) scratch. */
 void ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *dw, float *drpe);
 
-/* a (C, lda): weights of C queries, rows `token` apart, for each distance; phi (C, op->ld) is left with their features
- * (softmax: the scaled queries), work (C, op->ld) with anything. */
+/* Computes a (C, lda), the weights of C queries (rows `token` apart) for each distance, and phi (C, op->ld), their
+ * features (softmax: the scaled queries). work (C, op->ld): scratch. */
 ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
                                    float *phi, float *work, float *a, size_t lda);
 
-/* Values by token: row j is data[(ring ? j mod ring : j - first) * token]. mask NULL: all count. Rows of tokens before
- * `first`, from `begin` on, are those of earlier calls: row j mod keep of `past`, which counts where `past_kept` is not
- * 0. */
+/* Values by token. Row j is data[(ring ? j mod ring : j - first) * token]. mask NULL: all count. Tokens begin .. first
+ * - 1 are of earlier calls: row j mod keep of `past`, which counts if `past_kept` is not 0. */
 typedef struct {
     const float *data;
     size_t token;
@@ -72,17 +71,17 @@ typedef struct {
 const float *ll_value_row(const ll_value_rows *v, int64_t j);
 int ll_value_counts(const ll_value_rows *v, int64_t j);
 
-/* relative_s2_state.c. What the heads without keys take of earlier calls and leave: the sum of all values that count,
- * in double, how many those are, and the last values, which may still be near. */
+/* relative_s2_state.c. The state of heads without keys that a call takes and leaves: the sum of all values that count,
+ * in double, their number, and the last values, which may be near to later tokens. */
 typedef struct {
-    int64_t tokens; /* before the call, at most those that are kept */
+    int64_t tokens; /* before the call, at most `keep` */
     double count;
     const float *sum;              /* (E) doubles, or NULL: nothing came before */
     const float *values, *kept;    /* (keep, E), (keep): rings by position */
     const float *dsum_out, *dvalues_out;
     float *dsum, *dcount, *dvalues, *dkept; /* NULL: not wanted */
 } ll_keyless_state;
-/* Values that may still be near a later token. */
+/* Values that may be near a later token. */
 int64_t ll_keyless_keep(const ll_attention *op);
 LL_MUST_USE ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
 /* Where the numbers of a head begin in that state. sum and count are doubles. */
@@ -90,19 +89,19 @@ typedef struct {
     size_t sum, count, values, kept;
 } ll_keyless_layout;
 ll_keyless_layout ll_keyless_layout_of(const ll_attention *op, int head);
-/* first: floats of the state before those of these heads; floats: of all. head: from 0, of those without keys. */
+/* first: floats of the state before those of these heads; floats: of all. head: number among those without keys. */
 ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
                                      int sequence, int head);
-/* Zeros for the gradient at what was taken, or what passes from that at what is left by n tokens from position `at` on;
- * and adds the rest to their gradients. */
+/* Backward of n tokens from position `at` on: sets the gradient at the state before the call to 0, or to the part that
+ * passes through from the state after it. Adds the rest to the gradients of these tokens. */
 void ll_keyless_gradients(const ll_attention *op, const ll_keyless_state *s, int64_t at, int n, const ll_view *dv);
-/* Leaves the state after a sequence of n tokens from position `at` on: V and count of all of them. */
+/* Writes the state after a sequence of n tokens from position `at` on. V and count: of all tokens. */
 void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
                       int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count);
 
-/* One row: num (E) = the weighted sum of values, and returns the sum of weights, from the weights a of the distances,
- * the neighbours, and the sum V (E) and number of all values that the query sees. *far: the weight that counted for
- * those at clip or farther; 0 where there is none. */
+/* One row. Computes num (E), the weighted sum of values, and returns the sum of weights. It needs the weights a of the
+ * distances, the neighbours, and the sum V (E) and number of all values that the query sees. *far: the weight of those
+ * at clip or farther; 0 if there is none. */
 float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
                      const ll_value_rows *v, const double *V, double count, float *num, float *far);
 /* What the sum is divided by. */

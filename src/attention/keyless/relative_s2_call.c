@@ -1,11 +1,11 @@
-/* Heads without keys on whole sequences, forward and backward. One head of a row is one task, whatever sequences the
- * row has; the heads with keys are the operator `keyed`, which comes first.
+/* Heads without keys on whole sequences, forward and backward. One head of a row, with all sequences of the row, is one
+ * task. The heads with keys are the operator `keyed`, which runs first.
  *
  *   dnum_i = g_i / den_i        dden_i = -<g_i, y_i> / den_i        s_ij = <v_j, dnum_i> + dden_i
  *   da_t = sum_{j: D = t} s_ij,  t < k        da_k = <V, dnum_i> + count dden_i - sum_{j: D < k} s_ij
  *   dv_j = sum_i a_k dnum_i + sum_{i: D < k} (a_D - a_k) dnum_i
  *
- * Saved: what keyed saves, then den_i and a_k as it counted (B, keyless, 2, T). */
+ * Saved are what keyed saves, and den_i and the a_k that counted (B, keyless, 2, T). */
 #include <string.h>
 
 #include "attention/attention_stream.h"
@@ -34,7 +34,7 @@ typedef struct {
 typedef struct {
     const keyless_call *x;
     size_t h;
-    int n, s, queries, keys; /* queries and keys in use, and what there is room for */
+    int n, s, queries, keys; /* queries and keys in use, and their capacity */
     ll_views at;             /* of this sequence */
     ll_value_rows v;
     float *den, *far;                        /* (T) or NULL */
@@ -57,7 +57,7 @@ size_t ll_s2_saved(const ll_attention *op, int B, int T, int S, int segments) {
 
 /* ---- Heads ---- */
 
-/* Cuts a worker's memory into pieces; without memory it only measures. */
+/* Divides the memory of a worker. Without memory it only counts floats. */
 static size_t cut(const keyless_call *x, head *j, float *pool) {
     const size_t tile = (size_t)x->tile, E = (size_t)x->op->c.E;
     ll_arena a = {.base = pool};
@@ -79,7 +79,8 @@ static head head_at(const keyless_call *x, size_t index, int worker) {
     return j;
 }
 
-/* Goes to the next sequence of the task's row, *i being the number of the last (first: -1); 0: there are no more. */
+/* Goes to the next sequence of the task's row. *i: the number of the last (at first -1). Returns 0 if there are no
+ * more. */
 static int next(head *j, size_t index, int *i) {
     const keyless_call *x = j->x;
     const ll_attention_call *c = x->c;
@@ -148,7 +149,7 @@ static void forward_head(void *arg, size_t index, int worker) {
     for (int i = -1; next(&j, index, &i);) forward_sequence(&j);
 }
 
-/* Row i of a tile: its gradients by the weights a of the distances, added to da, and what its neighbours get. */
+/* Row i of a tile: adds the gradients of the weights a of the distances to da, and those of its neighbours' values. */
 static void row_back(const head *j, int i, const float *a, double count, float *da) {
     const keyless_call *x = j->x;
     const ll_attention *op = x->op;
@@ -180,7 +181,7 @@ static void row_back(const head *j, int i, const float *a, double count, float *
     if (beyond > 0) da[op->c.encoding.clip] += (float)rest;
 }
 
-/* Through the weights of a tile to dq, and to the features of the vectors. */
+/* From the gradients of the weights of a tile to dq, and to the features of the vectors. */
 static void weights_back(const head *j, const ll_feature_tile *tile, int t0, float *dphi_w) {
     const keyless_call *x = j->x;
     const ll_attention *op = x->op;
@@ -205,7 +206,7 @@ static void weights_back(const head *j, const ll_feature_tile *tile, int t0, flo
     if (!softmax) ll_features_back(tile, j->phi, j->dphi, dq, dtoken, NULL);
 }
 
-/* What values get as far ones, and as near ones less that: queries from the last to the first. */
+/* Gradients of values as far ones; of near ones, the difference. Queries are taken from the last to the first. */
 static void far_back(const head *j) {
     const int E = j->x->op->c.E, causal = j->x->op->c.causal;
     double *G = j->V;
@@ -256,13 +257,13 @@ static void backward_head(void *arg, size_t index, int worker) {
 
 static size_t heads(const keyless_call *x) { return (size_t)x->c->B * (size_t)x->op->c.encoding.keyless; }
 
-/* The heads without keys; those with keys have had the same scratch before. */
+/* The heads without keys. Those with keys have used the same scratch before. */
 static keyless_call call_of(const ll_attention *op, const ll_attention_call *c, int backward, ll_arena *a) {
     keyless_call x = {.op = op, .c = c, .k = ll_kernel_table(), .tile = ll_attention_tile(op), .threads = c->threads};
     head unused;
     x.first = ll_keyed_heads(&op->c);
     if (ll_call_has_state(c)) {
-        size_t floats = 0; /* where there is none, the call was refused */
+        size_t floats = 0; /* if there is none, the call was refused */
         if (ll_attention_state_floats(op, &floats) == LL_OK) x.state = floats;
         if (ll_s2_has_keys(op) && ll_attention_state_floats(ll_s2_parts(op)->keyed, &floats) == LL_OK) x.keyed = floats;
     }
@@ -294,7 +295,7 @@ ll_status ll_s2_forward(const ll_attention *op, const ll_attention_call *call) {
     return LL_OK;
 }
 
-/* The vectors' gradient: the sum over rows and heads, in order. */
+/* The gradient of the vectors is the sum over rows and heads, in order. */
 static void collect(keyless_call *x) {
     const size_t size = (size_t)x->w.n * x->w.ld;
     if (!x->c->dposition.rpe || !heads(x)) return;

@@ -1,4 +1,4 @@
-/* The operator of relative-s2: heads with keys are an operator of their own, those without a feature map. */
+/* The operator of relative-s2. Heads with keys are an operator of their own. Heads without keys have a feature map. */
 #include <string.h>
 
 #include "attention/attention_stream.h"
@@ -56,11 +56,11 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     if (status) return status;
     c.H = c.E = 1;
     c.causal = 0;
-    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact */
+    if (ll_scale_cancels(&c)) { /* every stabiliser is exact then */
         c.query_max = LL_MAX_TOKEN;
         c.max_of_u = c.max_gradient = 0;
     }
-    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* the vectors are all keys that there ever are */
+    if (c.key_max != LL_MAX_NONE) c.key_max = LL_MAX_SEQUENCE; /* there are no other keys than the vectors */
     return ll_feature_map_create(&own->map, &c, ll_map_of(c.kernel), NULL);
 }
 
@@ -95,8 +95,8 @@ static void state_clear(const ll_attention *op, float *all) {
     if (ll_s2_has_keys(op)) ll_attention_state_clear(ll_s2_parts(op)->keyed, all);
 }
 
-/* Of heads with keys; of those without, the features of a query and its products with the vectors, and the values that
- * are closer than clip, besides the sum of the others. */
+/* The cost of heads with keys. Heads without keys cost the features of a query, its products with the vectors, the
+ * values closer than clip, and the sum of the others. */
 static ll_cost cost(const ll_attention *op, double keys) {
     const ll_attention_config *c = &op->c;
     const ll_feature_map *map = ll_s2_parts(op)->map;
@@ -110,7 +110,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
 }
 
 static ll_status can_stream(const ll_attention *op) {
-    /* Without keys there is nothing that a maximum could be over. */
+    /* Without keys no maximum needs later tokens. */
     return ll_s2_has_keys(op) ? ll_attention_can_stream(ll_s2_parts(op)->keyed) : LL_OK;
 }
 

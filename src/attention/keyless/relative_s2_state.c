@@ -1,6 +1,6 @@
-/* The state of heads without keys between calls, as their stream keeps it. Of a sequence: sums (keyless, E) in double,
- * how many values those are and how many tokens are kept (keyless, 2) in double, the last values (keyless, keep, E),
- * token t in row t mod keep, and whether each counts (keyless, keep). */
+/* The state of heads without keys between calls, which their stream has too. A sequence has sums (keyless, E) in
+ * double; the number of values in them, and of tokens that are kept, (keyless, 2) in double; the last values (keyless,
+ * keep, E), with token t in row t mod keep; and whether each counts (keyless, keep). */
 #include <string.h>
 
 #include "attention/keyless/relative_s2.h"
@@ -80,7 +80,7 @@ void ll_keyless_gradients(const ll_attention *op, const ll_keyless_state *s, int
     }
     for (size_t slot = 0; slot < keep && s->dvalues_out; slot++) {
         int64_t t =
-            first - first % (int64_t)keep + (int64_t)slot; /* the token of the slot, if it is one of the call's */
+            first - first % (int64_t)keep + (int64_t)slot; /* the token of the slot, if it is of the call */
         if (t < first) t += (int64_t)keep;
         if (t < at + n) {
             for (size_t e = 0; e < E; e++) ll_at(dv, (size_t)(t - at))[e] += s->dvalues_out[slot * E + e];

@@ -1,6 +1,6 @@
-/* Heads without keys, token by token: the sum of all values so far, in double, and those that may still be near. An
- * image in rows needs the last clip - 1 rows, a text the last clip values. The learnt vectors are read at every feed.
- */
+/* Heads without keys, token by token. A stream has the sum of all values so far, in double, and the values that may be
+ * near to later tokens: the last clip - 1 rows of an image, or the last clip values of a text. Every feed reads the
+ * learnt vectors. */
 #include "attention/keyless/relative_s2_stream.h"
 
 #include <math.h>
@@ -134,7 +134,7 @@ void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, l
     s->position += n;
 }
 
-/* The state of calls lies as here; it also counts values, and says which of them count: all. */
+/* The state of calls has the same layout. It also has the number of values, and which of them count: here all. */
 static void keyless_prefill(ll_keyless_stream *s, int b, const float *state) {
     const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
     const ll_keyless_layout at = ll_keyless_layout_of(s->op, 0);

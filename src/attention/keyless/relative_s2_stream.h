@@ -1,4 +1,4 @@
-/* Heads without keys as a stream: for each of them the sum of all values and a ring of the last ones. */
+/* Heads without keys as a stream. Each has the sum of all values, and a ring of the last ones. */
 #ifndef LL_RELATIVE_S2_STREAM_H
 #define LL_RELATIVE_S2_STREAM_H
 
@@ -10,7 +10,7 @@ LL_MUST_USE ll_status ll_keyless_stream_create(ll_keyless_stream **s, const ll_a
 void ll_keyless_stream_free(ll_keyless_stream *s);
 void ll_keyless_stream_reset(ll_keyless_stream *s);
 size_t ll_keyless_stream_bytes(const ll_keyless_stream *s);
-/* As of any stream: two tensors. Seek and reset forget no shape, so that they cannot fail. */
+/* The functions of a stream. Its state is two tensors. Seek and reset keep their shapes, so they cannot fail. */
 int ll_keyless_stream_state(const ll_keyless_stream *s, ll_state_tensor tensor[2]);
 void ll_keyless_stream_seek(ll_keyless_stream *s, int64_t position);
 /* The next n tokens; views are of all heads, of which those without keys are the last. Cannot fail. */

@@ -1,21 +1,22 @@
-/* Linear attention in both directions, and between sequences: one pass over the keys sums the state
- * S = sum phi(k) v^T, z = sum phi(k); one pass over the queries reads it. Backward the other way round:
- * the queries give U = sum phi(q) [dnum, dden]^T, and the keys read that. Products per token: 4 forward
- * and 8 backward of features x E, none more than the mathematics asks for.
+/* Linear attention in both directions, and between sequences. One pass over the keys sums the state S = sum phi(k) v^T,
+ * z = sum phi(k). One pass over the queries reads it. Backward swaps the two: the queries sum U = sum phi(q) [dnum,
+ * dden]^T, and the keys read U. A token costs 4 multiply-adds of features x E forward and 8 backward, which is what the
+ * definition needs.
  *
- * Chunks of LL_SUM_CHUNK tokens are summed on their own, and these sums added up in order: beside a long sum the small
- * features of single tokens would be lost in rounding, always to the same side. So threads can share a head: chunks
- * side by side, then whoever reads the sum tile by tile, and every bit is the same.
+ * Each chunk of LL_SUM_CHUNK tokens is summed on its own, and the sums of chunks are added in order. In one long sum
+ * the small features of single tokens would be lost in rounding, always to the same side. Chunks also let threads share
+ * a head: they sum chunks side by side, and then read the sum tile by tile. The bits are the same for any number of
+ * threads.
  *
- * A state lies as it is saved: S (features, E), z (features), exponent. Backward it is transposed for the
- * products that need it, with the normaliser as one more row. */
+ * A state is stored as it is saved: S (features, E), z (features), exponent. Backward transposes it for the products
+ * that need it, with the normaliser as one more row. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/linear/linear.h"
 #include "base/parallel.h"
 
-/* Of one worker. sum: of a chunk, a state or a part of U. */
+/* Scratch of one worker. sum: that of a chunk, which is a state or a part of U. */
 typedef struct {
     float *phi, *work, *dphi, *v, *rows, *s, *sum;
     int e[LL_TILE_MOST];
@@ -29,7 +30,7 @@ typedef struct {
     int workers, backward;
     size_t floats;      /* from one worker's scratch to the next one's */
     float *pool;        /* scratch of the first */
-    int first;          /* chunk of the first */
+    int first;          /* the chunk of the first worker */
     float *sum;         /* of all chunks: the state, or U (E + 1, ld) */
     const float *state; /* of all keys */
     float *St, *U;      /* backward: (E + 1, ld), (features, E) */
@@ -65,10 +66,10 @@ static scratch scratch_of(const walk *a, int worker) {
     return w;
 }
 
-/* Where a worker sums its chunk. The first chunk of all is summed in the memory of the whole sum. */
+/* Where a worker sums its chunk. The first chunk of the sequence is summed in the memory of the whole sum. */
 static float *sum_of(const walk *a, int worker) { return a->first + worker ? scratch_of(a, worker).sum : a->sum; }
 
-/* A single worker may run beside those of other heads, so it starts no other threads. */
+/* A single worker may run beside workers of other heads, so it starts no threads. */
 static void share(walk *a, int pieces, ll_task *task) {
     if (a->workers > 1) {
         ll_parallel_among(a->workers, (size_t)pieces, task, a);
@@ -77,7 +78,7 @@ static void share(walk *a, int pieces, ll_task *task) {
     }
 }
 
-/* Sums n tokens up, as many chunks at a time as there are workers. */
+/* Sums n tokens. As many chunks as there are workers are summed at a time. */
 static void sum_up(walk *a, int n, ll_task *sum_chunk, void (*join)(const walk *a, float *sum)) {
     const int chunks = (n + LL_SUM_CHUNK - 1) / LL_SUM_CHUNK;
     for (a->first = 0; a->first < chunks; a->first += a->workers) {
@@ -95,7 +96,7 @@ static void read_out(walk *a, int n, ll_task *read_chunk) {
 
 /* ---- Forward ---- */
 
-/* What each key counts: its mask, times its exponent in units of the state's. */
+/* The weight of each key: its mask, times two to the power of its exponent less the state's. */
 static void key_weights(const ll_head *j, const scratch *w, int t0, int n, int exponent, float *weight) {
     const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING;
     for (int i = 0; i < n; i++) {
@@ -221,7 +222,7 @@ void ll_bidirectional_read(ll_head *j, const float *state) {
 
 /* ---- Backward ---- */
 
-/* dq of a tile, and what its rows add to U. */
+/* Computes dq of a tile, and adds its rows to U. */
 static void queries_back(const walk *a, scratch *w, int t0, int n) {
     const ll_head *j = a->j;
     const ll_attention *op = j->op;

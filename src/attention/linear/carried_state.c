@@ -1,8 +1,9 @@
 /* The state that a call of linear attention takes from earlier calls and leaves to later ones, and its gradient.
  *
- * Of a head it is what forward saves at a chunk: S (features, E) and z (features) in units of 2^exponent. Causal, V
- * (E), exponent, c, count and the bound of the state follow; in both directions the exponent does. The last number
- * counts the keys. The gradient lies likewise, and is the one at the numbers themselves. */
+ * The state of a head is what forward saves at a chunk: S (features, E) and z (features) in units of 2^exponent. If
+ * attention is causal, V (E), exponent, c, count and the bound of the state follow. In both directions only the
+ * exponent follows. The last number counts the keys. The gradient has the same layout, and is the gradient at these
+ * numbers. */
 #include <math.h>
 #include <string.h>
 
@@ -28,7 +29,8 @@ void ll_carried_gradient_passes(const ll_head *j) {
 
 /* ---- Causal ----
  *
- * In the scan, U is the gradient at the state as the next row reads it: decayed once more, in units of 2^-next. */
+ * In the scan, U is the gradient at the state that the next row reads. That state has decayed once more, and U is in
+ * units of 2^-next. */
 
 void ll_causal_gradient_take(const ll_head *j, int exponent, float *U, float *W, int *next) {
     const int m = j->map->features, E = j->op->c.E;

@@ -1,17 +1,18 @@
-/* Causal linear attention, forward: tile after tile, the state S = sum phi(k) v^T, z = sum phi(k) before
- * the tile answers for all earlier tokens, and a masked product within the tile for its own.
+/* Causal linear attention, forward. Tiles are computed one after the other. A row of a tile is the sum of two parts:
+ * the state before the tile, S = sum phi(k) v^T and z = sum phi(k), gives the part of earlier tiles; a masked product
+ * gives the part of the tile's own tokens.
  *
  *   num_i = state_i phi_i S + sum_{j <= i} w_ij v_j        den_i likewise with z and 1
  *   S' = carry S + sum_j add_j phi_j v_j^T                 y_i = num_i / den_i
  *
- * In a long sequence a tile is small beside the sum of all tokens before it. Its small features would be lost in
- * rounding, always to the same side: 1e-3 of y at a million tokens. From token LATE on, each LL_SUM_CHUNK tokens
- * are therefore summed on their own, and S is the state before those tokens plus this sum. A state that decays does not
- * grow, and needs none of this.
+ * In a long sequence a tile is small beside the sum of all earlier tokens. Its small features would be lost in
+ * rounding, always to the same side. The error is 1e-3 of y at a million tokens. So from token LATE on, each
+ * LL_SUM_CHUNK tokens are summed on their own, and S is the state before these tokens plus their sum. A state that
+ * decays does not grow, so it is summed directly.
  *
- * Softmax features with an eps under a running maximum c_i (PREFIX) are the exponential part, in units of
- * 2^P_i, and eps: num_i = kappa_i num'_i + eps' Phi_i V_i with kappa_i = 2^P_i e^(-c_i) / sqrt(M),
- * Phi_i = sum phi(q_i), V_i = sum_{j <= i} r^(i-j) v_j. */
+ * Softmax features with an eps under a running maximum c_i (PREFIX) have two parts: the exponential part in units of
+ * 2^P_i, and eps. Then num_i = kappa_i num'_i + eps' Phi_i V_i, with kappa_i = 2^P_i e^(-c_i) / sqrt(M), Phi_i = sum
+ * phi(q_i), V_i = sum_{j <= i} r^(i-j) v_j. */
 #include <math.h>
 #include <string.h>
 
@@ -129,7 +130,7 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
     }
 }
 
-/* Row i of the tile from its weighted sums to y; keys: that count up to it. */
+/* Computes y of row i of the tile from its weighted sums. keys: how many count up to this row. */
 static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float phi, int keys) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
@@ -203,7 +204,7 @@ void ll_causal_tile_scales(ll_head *j, ll_causal_state *st, ll_causal_tile *w) {
     st->reach = w->f.reach;
 }
 
-/* A part of S or z, rows ld apart: S itself, or late the two parts that it is the sum of. */
+/* Columns of S, or z, with rows ld apart. late: `all` is the sum of `old` and `new`. */
 typedef struct {
     const ll_kernels *k;
     int rows, cols, late;
@@ -211,7 +212,7 @@ typedef struct {
     float *all, *old, *new;
 } part;
 
-/* Before a tile is added: to .new where late, which begins anew with a chunk. */
+/* Decays the part, and returns where the tile is to be added: late, `new`, which is cleared when a chunk begins. */
 static float *part_open(const part *p, int begins, float carry) {
     for (int a = 0; a < p->rows; a++) {
         float *all = p->all + (size_t)a * p->ld, *old = p->old + (size_t)a * p->ld, *new = p->new + (size_t)a * p->ld;
@@ -243,7 +244,7 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
     const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
     float *num = w->num + first;
     ll_prefetch next_q = {0}, next_k = {0};
-    if (cols == op->c.E) { /* one thread makes all steps, and soon reads the next tile */
+    if (cols == op->c.E) { /* one thread makes all steps, and reads the next tile soon */
         ll_prefetch_add(&next_q, j, &j->at.q, t0 + n, j->n, op->D);
         ll_prefetch_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
         ll_prefetch_add(&next_k, j, &j->at.k, t0 + n, j->n, op->D);

@@ -1,11 +1,11 @@
-/* Causal linear attention, backward. Chunks of tokens from the last to the first; each starts from the
- * state that forward saved there. Within a chunk the tiles are first walked forward, for dq (and for
- * what the tile itself gives dk and dv), then backward, for dk and dv, with the reverse state
+/* Causal linear attention, backward. Chunks are computed from the last to the first. Each starts from the state that
+ * forward saved at its beginning. Two scans go over the tiles of a chunk. The forward scan computes dq, and the part of
+ * dk and dv that comes from the tile itself. The backward scan computes the rest of dk and dv from the reverse state
  *
  *   U = sum over later rows i of r^i 2^(-P_i) phi_i [dnum_i, dden_i]^T
  *
- * Both states are kept transposed and with the normaliser as one more row (E + 1 x features), so that all
- * products read rows. Features are made once and stay in cache for the whole chunk. */
+ * Both states are transposed, with the normaliser as one more row (E + 1 x features), so that all products read rows.
+ * Features are computed once, and stay in cache for the chunk. */
 #include <math.h>
 #include <string.h>
 
@@ -17,12 +17,12 @@ typedef struct {
     float *D;             /* (chunk, lda): gradients of the weights within tiles, times the weights' factors */
     float *dn, *v;        /* (chunk, ldv): [dnum, dden], [v, 1] */
     float *kt, *work, *dphi, *vt, *tmp, *dvt, *St, *Ut, *kappa, *V, *count, *phi_sum;
-    ll_scales *f; /* a tile each */
+    ll_scales *f; /* of each tile */
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t ld, lda, ldv;
     int next; /* P of the first row after the current tile */
-    float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and what rounding took from it; then the same sum
-               * of dden_i */
+    float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and its rounding error; then the same sum of
+               * dden_i */
 } scratch;
 
 static int least(int a, int b) { return a < b ? a : b; }
@@ -39,7 +39,7 @@ static void row_gradients(const ll_head *j, const scratch *w, int t0, int n, flo
     }
 }
 
-/* What reaches every feature of a query alike: through eps in the keys and through eps in the divisor. */
+/* The gradient that all features of a query share. It comes through eps in the keys, and through eps in the divisor. */
 static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const float *dn) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
@@ -96,7 +96,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     for (int i = 0; i < n; i++) v[(size_t)i * w->ldv + (size_t)E] = 1;
     row_gradients(j, w, t0, n, dn);
     if (eps) ll_causal_rows(st, j, t0, f, top, v, w->ldv, w->kappa + at, w->V, w->count);
-    float every[LL_TILE_MOST]; /* what reaches all features of a row alike */
+    float every[LL_TILE_MOST]; /* the gradient that all features of a row share */
     for (int i = 0; i < n; i++) {
         every[i] = phi_sum_gradient(j, w, i, dn + (size_t)i * w->ldv);
         if (!eps) continue;
@@ -130,8 +130,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     st->reach = f->reach;
 }
 
-/* dv_j += mask_j W with W the sum of r^(i-j) eps' Phi_i dnum_i over i >= j, taken from the last row down. dv NULL: W
- * alone. */
+/* dv_j += mask_j W. W is the sum of r^(i-j) eps' Phi_i dnum_i over i >= j, and is summed from the last row down. dv
+ * NULL: only W is computed. */
 static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n, float *W, float *dv) {
     const size_t E = (size_t)j->op->c.E;
     const float eps = j->op->c.feature_eps * j->map->root;
@@ -146,8 +146,8 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
     }
 }
 
-/* What row i of a tile counts for the tiles before it; and U, of those after it, beside it. next: P of the first row
- * after the tile. */
+/* first: the weight of row i of a tile in U, as the tiles before it read U. Returns the weight of the U of later tiles.
+ * next: P of the first row after the tile. */
 static float accumulate_factors(const ll_head *j, const ll_scales *f, int next, float *first) {
     const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
     for (int i = 0; i < n; i++)
@@ -166,7 +166,7 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     const float *A = j->within + (size_t)t0 * tile;
     float later[LL_TILE_MOST], first[LL_TILE_MOST];
     const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
-    for (int i = 0; i < n; i++) { /* what later tiles count for key i */
+    for (int i = 0; i < n; i++) { /* the weight of later tiles for key i */
         const int kept = !f->mask || f->mask[i] != 0;
         const int up = running ? f->e[i] - w->next : 0;
         later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(ll_scales_later(f, j, i), up);
@@ -248,7 +248,7 @@ static int tiles_of(const ll_head *j, int s) {
 }
 static int rows_of(const ll_head *j, int s, int tile) { return least(j->tile, j->n - s * j->chunk - tile * j->tile); }
 
-/* From the state that forward saved: dq. */
+/* The forward scan of chunk s: dq, from the state that forward saved. */
 static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
     if (s || j->state_in) {
         ll_causal_state_load(j->op, st, s ? j->states + (size_t)s * ll_state_floats(j->op) : j->state_in);
@@ -260,7 +260,7 @@ static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
         forward_tile(j, w, st, s * j->chunk + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
 }
 
-/* From U of what comes later: dk and dv. */
+/* The backward scan of chunk s: dk and dv, from U of later chunks. */
 static void walk_back(ll_head *j, scratch *w, int s) {
     for (int i = tiles_of(j, s) - 1; i >= 0; i--)
         reverse_tile(j, w, s * j->chunk + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
@@ -285,18 +285,18 @@ void ll_causal_backward(ll_head *j) {
 
 /* ---- Intra-head parallelism: one head on all threads ----
  *
- * As many chunks as there are threads go forward side by side, each from its saved state. Then U, which they pass to
- * each other, is accumulated over all of them once, by columns of features; then they go back side by side, each
- * accumulating its own once more. That second time is all that is done twice. */
+ * As many chunks as there are threads make their forward scans side by side, each from its saved state. Then threads
+ * share the columns of features, and accumulate U over all these chunks in order. So each chunk gets its U. Then the
+ * chunks make their backward scans side by side. Only the accumulation of U is computed twice. */
 
 enum { COLUMNS = 64, LINE = 16 };
 
 typedef struct {
     ll_head *j;
-    scratch *w;          /* (threads) a chunk each */
+    scratch *w;          /* (threads) one for each chunk */
     ll_causal_state *st; /* (threads) */
     float *U, *W, *rows; /* U and W after the chunks; rows: (threads, tile, ldv) */
-    int first, count;    /* chunks that are on their way */
+    int first, count;    /* the chunks that are computed now */
     int next;            /* P of the first row after them */
     int threads;
 } walk;
@@ -320,7 +320,7 @@ static void back_task(void *arg, size_t i, int worker) {
     walk_back(w->j, &w->w[i], w->first + (int)i);
 }
 
-/* U through chunk number i, in some of its columns. */
+/* Moves some columns of U through chunk number i. */
 static void accumulate_chunk(const walk *w, int i, int column, int cols, float *tmp, int *next) {
     const ll_head *j = w->j;
     const scratch *of = &w->w[i];

@@ -1,7 +1,7 @@
-/* Causal linear attention, forward, with intra-head parallelism, one head on all threads: for calls with fewer heads
- * than threads. A chunk at a time goes through the four steps of its tiles; the first and the last are shared out by
- * tiles, the third, in which the state moves, by columns of values. Nothing is computed twice, and every number is the
- * sum that one thread would make, in its order: so the bits are the same. */
+/* Causal linear attention, forward, with intra-head parallelism: all threads compute one head. Calls with fewer heads
+ * than threads use it. The tiles of one chunk at a time go through their four steps. Threads share the first and the
+ * last step by tiles. They share the third step, which moves the state, by columns of values. Nothing is computed
+ * twice. Every number is the sum that one thread would make, in the same order, so the bits are the same. */
 #include "attention/linear/causal.h"
 #include "base/parallel.h"
 
@@ -12,13 +12,13 @@ typedef struct {
     ll_causal_tile *tile;
     ll_causal_buffers *buffers; /* (threads) */
     ll_causal_state state;
-    int tiles, width; /* in the chunk; columns of a piece of the state */
+    int tiles, width; /* of the chunk; columns of a piece of the state */
     int threads;
 } walk;
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* A struct among floats. */
+/* Takes memory for a struct from a block of floats. */
 static size_t floats_of(size_t bytes) { return (bytes / sizeof(float) + LINE) / LINE * LINE; }
 
 size_t ll_intra_head_forward_floats(const ll_attention *op, int tile, int chunk, int threads) {

@@ -1,20 +1,20 @@
-/* The gradient of a head's decay r, for those who ask: forward differentiation of the recurrence, token by
- * token in double. With S' = dS/dr and z' = dz/dr,
+/* The gradient of a head's decay r. It is computed only if a call asks for it, by forward differentiation of the
+ * recurrence, token by token in double. With S' = dS/dr and z' = dz/dr,
  *
  *   S'_i = S_{i-1} + r S'_{i-1}        dr = sum_i phi_i S'_i dnum_i + phi_i z'_i dden_i
  *
- * An eps beside features under a running maximum is one more feature, 1 in every key. */
+ * An eps under a running maximum is treated as one more feature, which is 1 in every key. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/linear/causal.h"
 
 typedef struct {
-    double *S, *dS; /* (features, E + 1): the normaliser is the last column */
+    double *S, *dS; /* (features, E + 1); the last column is the normaliser */
     int exponent;
 } tangent;
 
-/* Does another operator divide what this one sums, in units that are common to both? */
+/* Does another operator divide the sums of this one, in units that both have in common? */
 static int is_undivided(const ll_attention *op) {
     return ll_linear_map(op)->scale_cancels && op->c.den == LL_DEN_NONE;
 }
@@ -87,7 +87,7 @@ static void rescale(const ll_attention *op, tangent *s, int exponent) {
     s->exponent = exponent;
 }
 
-/* From the state that the call took; `ones` is that of the eps. Returns the largest c so far. */
+/* Begins with the state that the call took. `ones` is the state of the eps. Returns the largest c so far. */
 static float begin(const ll_head *j, tangent *s, tangent *ones) {
     const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
     const float *S = j->state_in, *z = S + m * E, *V = z + m, *scalar = V + E;
@@ -102,7 +102,7 @@ static float begin(const ll_head *j, tangent *s, tangent *ones) {
     return scalar[1];
 }
 
-/* What r changes in the state that the call left, times the gradient there. */
+/* The derivative of the state that the call left by r, times the gradient at this state. */
 static double end(const ll_head *j, const tangent *s, const tangent *ones) {
     const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
     const float *d = j->dstate_out, *dz = d + m * E, *dV = dz + m;

@@ -2,8 +2,8 @@
  *
  *   dL/db_i = <phi(q_i), dphi(q_i)> - <phi(k_i), dphi(k_i)>        dL/dlog r_t = sum_(i >= t) dL/db_i
  *
- * (Yang et al. 2024, section 4 and its appendix). The state that the call leaves carries e^(b_T): <S, dS> joins the
- * last token's. */
+ * (Yang et al. 2024, section 4 and its appendix). The state that the call leaves has the factor e^(b_T), so <S, dS> is
+ * added to the gradient of the last token. */
 #include <string.h>
 
 #include "attention/linear/causal.h"

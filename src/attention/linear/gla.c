@@ -3,8 +3,8 @@
  *
  *   S_t = r_t S_(t-1) + k_t v_t'        y_t = S_t' q_t        0 < r_t <= 1
  *
- * Features are q and k themselves. The gate comes with the call; a model makes it of the layer's input
- * (model/token_gate.c). All the rest is linear attention. */
+ * Features are q and k themselves. The gate comes with the call. A model computes it from the layer's input
+ * (model/token_gate.c). Everything else is linear attention. */
 #include "attention/linear/linear.h"
 #include "attention/table.h"
 

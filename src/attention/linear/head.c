@@ -1,4 +1,4 @@
-/* What the scans of linear attention do with one head: features of a tile, divisors, packed values, scratch. */
+/* What all scans of linear attention need for one head: features of a tile, divisors, packed values, scratch. */
 #include <math.h>
 #include <string.h>
 
@@ -11,7 +11,7 @@ int ll_causal_has_eps(const ll_attention *op) {
 }
 
 size_t ll_state_floats(const ll_attention *op) {
-    const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* what rounding took from V */
+    const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* rounding errors of V */
     return (size_t)ll_linear_map(op)->features * (E + 1) + E + 4 + kept;
 }
 

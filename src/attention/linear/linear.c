@@ -1,5 +1,5 @@
-/* Linear attention: shares the heads of a call out over the threads. One (sequence, head) is one task, unless that left
- * threads without work. */
+/* Linear attention: distributes the heads of a call over the threads. One (sequence, head) is one task, unless threads
+ * would have no work. */
 #include "attention/linear/linear.h"
 
 #include <math.h>
@@ -14,14 +14,14 @@ typedef struct {
     const ll_attention *op;
     const ll_attention_call *c;
     int backward, tile, chunk, threads;
-    size_t scratch; /* floats a worker */
+    size_t scratch; /* floats of a worker */
     float *pool;    /* (workers, scratch) */
     float *shared;  /* causal: for heads that all threads work on */
     /* Of queries and of keys: */
     ll_top *top[2];  /* (B H) largest exponents, for the released stabilisers; or NULL */
     ll_top *best;    /* (B H) the keys' best, for all heads; or NULL */
     double *dtop[2]; /* (B H) gradients of those */
-    int side;        /* whose largest exponents are being looked for */
+    int side;        /* whose largest exponents are computed now */
     double *ddecay;  /* (B H) */
 } linear_call;
 
@@ -76,7 +76,7 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     return j;
 }
 
-/* Powers of this head's decay; computed for each head, in the worker's own copy. */
+/* Powers of this head's decay. Each worker has its own copy, which it computes for each head. */
 static void set_powers(ll_head *j, float *power, float *reverse) {
     const double r = j->op->c.decay ? (double)j->op->c.decay[j->h] : 1;
     double p = 1;
@@ -86,7 +86,7 @@ static void set_powers(ll_head *j, float *power, float *reverse) {
     j->reverse = reverse;
 }
 
-/* intra_head: all threads on this head. */
+/* intra_head: all threads compute this head. */
 static void do_head(linear_call *l, size_t index, int worker, int intra_head) {
     ll_head j = head_of(l, index, worker);
     const ll_span s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
@@ -125,9 +125,9 @@ static void do_head(linear_call *l, size_t index, int worker, int intra_head) {
 
 static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, worker, 0); }
 
-/* The number of heads, the last ones, that all threads share: those that would leave most threads without work. The
- * division of work changes no bit. At most three heads are shared, one after another; with more, a head for each thread
- * is faster. Gradients of the released stabilisers are sums over all tokens, which one thread makes. */
+/* The number of heads that all threads share. These are the last heads, which would leave most threads without work.
+ * How work is divided changes no bit. At most three heads are shared, one after another; with more heads, one thread a
+ * head is faster. Gradients of the released stabilisers are sums over all tokens, which one thread computes. */
 static size_t count_intra_head(const linear_call *l, size_t heads) {
     const size_t threads = (size_t)l->threads, rest = heads % threads;
     const int longest = l->c->T > l->c->S ? l->c->T : l->c->S;
@@ -151,7 +151,7 @@ static void top_of_head(void *arg, size_t index, int worker) {
         top.token += t0;
         if (top.value > best.value) best = top;
     }
-    l->top[l->side][index] = best; /* -inf for no tokens: it must not count among other heads' */
+    l->top[l->side][index] = best; /* -inf for no tokens, so that it does not count among those of other heads */
 }
 
 static size_t best_head(const ll_top *top, size_t heads) {
@@ -191,7 +191,7 @@ static void find_tops(linear_call *l, int side, size_t heads) {
 }
 
 static void run(linear_call *l, size_t heads) {
-    ll_top *const own = l->top[LL_KEY]; /* the keys' maxima, where every head takes the best of them */
+    ll_top *const own = l->top[LL_KEY]; /* the maxima of keys, if every head takes the largest of them */
     for (int side = 0; side < 2; side++)
         if (l->top[side]) find_tops(l, side, heads);
     if (l->best) {
@@ -215,7 +215,7 @@ static size_t worker_floats(const linear_call *l) {
     return ll_round_up(floats + (size_t)l->tile + LL_LINE, LL_LINE);
 }
 
-/* A call of so many heads. What all threads of a head share is taken wherever one could be theirs. */
+/* A call of so many heads. It takes shared memory for a head on all threads wherever a head could be shared. */
 static linear_call call_of(const ll_attention *op, const ll_attention_call *c, int backward, size_t heads,
                            ll_arena *a) {
     linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op), .threads = c->threads};
@@ -288,7 +288,7 @@ ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STAT
     return LL_OK;
 }
 
-/* A key joins a state of features x (E + 1), and a query reads it, whatever came before. */
+/* A key is added to a state of features x (E + 1), and a query reads it, however long the sequence is. */
 ll_cost ll_linear_cost(const ll_attention *op, double keys) {
     const double state = (double)ll_linear_map(op)->features * (op->c.E + 1), H = op->c.H;
     (void)keys;

@@ -7,7 +7,7 @@
 #include "attention/feature/features.h"
 #include "attention/operator.h"
 
-/* What all operators of linear attention have. */
+/* The functions that all operators of linear attention share. */
 size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments);
 ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
 ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
@@ -35,7 +35,7 @@ typedef struct {
     ll_views at;
     int h, n, s, tile, chunk;
     int64_t first[2];       /* positions of query 0 and of key 0 */
-    int keys;               /* that count: kept by the mask, and causal: so far */
+    int keys;               /* how many count: those that the mask keeps; causal: so far */
     const float *mask;      /* (s) or NULL */
     float shift[2];         /* stabilisers of LL_PHI_FIXED queries and keys that many tokens share */
     double *dtop[2];        /* their gradients, or NULL */
@@ -62,23 +62,23 @@ size_t ll_state_floats(const ll_attention *op);
 size_t ll_carried_floats(const ll_attention *op);
 /* The empty state. */
 void ll_carried_clear(const ll_attention *op, float *state);
-/* The gradient at what the call took: of a call without tokens, the one at what it left; in both directions, from U
- * (E + 1, ld), the gradient at the state of all keys. */
+/* The gradient at the state that the call took. passes: of a call without tokens, where it is the gradient at the state
+ * that the call left. give: in both directions, from U (E + 1, ld), the gradient at the state of all keys. */
 void ll_carried_gradient_passes(const ll_head *j);
 void ll_bidirectional_gradient_give(const ll_head *j, const float *U);
-/* Next piece of a worker's scratch; multiples of 16 floats, so that all pieces are aligned. */
+/* Takes the next piece of a worker's scratch. Pieces are multiples of 16 floats, so that all are aligned. */
 float *ll_take(float **pool, size_t floats);
 
-/* Features of tokens t0..t0+C-1 on one side; px, py (C) are filled with their positions. */
+/* The tile of tokens t0..t0+C-1 on one side. Fills px, py (C) with their positions. */
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work);
-/* The divisor of a row: s the sum of weights, phi the sum of the query's features, keys how many there are. */
+/* The divisor of a row. s: the sum of weights; phi: the sum of the query's features; keys: how many there are. */
 float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys);
-/* 1/den; 0 for an empty row, and for one whose weights have all left the range of float (what would be
- * left of them is noise, and its inverse would overflow in the gradients). */
+/* 1/den. It is 0 for an empty row, and for a row whose weights are all too small for a float: its quotient would be
+ * noise, and its inverse would overflow in the gradients. */
 float ll_inverse(float den);
 /* Keys from..to-1 that the mask keeps. */
 int ll_kept_keys(const ll_head *j, int from, int to);
-/* C rows of a view of E values, packed with rows `ld` apart. */
+/* Packs C rows of a view of E values, with rows `ld` apart. */
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
 
 /* Prefetches the tile of a view from token t0 on, up to `end`. Its rows are a whole token apart, which the hardware
@@ -88,34 +88,34 @@ void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, i
 size_t ll_causal_scratch(const ll_attention *op, int tile, int chunk, int backward);
 void ll_causal_forward(ll_head *j);
 void ll_causal_backward(ll_head *j);
-/* The same for one head on all threads, to the same bits; shared: so many floats, besides every worker's scratch. */
+/* The same for one head on all threads, to the same bits. shared: so many floats, besides the scratch of workers. */
 size_t ll_intra_head_forward_floats(const ll_attention *op, int tile, int chunk, int threads);
 size_t ll_intra_head_backward_floats(const ll_attention *op, int tile, int chunk, int threads);
 void ll_intra_head_forward(ll_head *j, int threads, float *shared);
-/* pool: of the first worker; floats: from there to the next one's. */
+/* pool: scratch of the first worker; floats: the distance to the scratch of the next. */
 void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool, size_t floats);
-/* Tokens that a state in both directions sums on their own, and that a thread takes at a time. */
+/* Tokens of a chunk in both directions, which is summed on its own and is the task of a thread. */
 enum { LL_SUM_CHUNK = 1024 };
 size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward);
-/* By as many workers, to the same bits; floats: from one worker's scratch to the next one's. */
+/* By so many workers, to the same bits. floats: the distance from one worker's scratch to the next. */
 void ll_bidirectional_forward(ll_head *j, int workers, size_t floats);
 void ll_bidirectional_backward(ll_head *j, int workers, size_t floats);
-/* The queries alone, of a state that forward saved. */
+/* Computes the queries alone, from a state that forward saved. */
 void ll_bidirectional_read(ll_head *j, const float *state);
-/* gate.c. What n rows of one side add to the gradient of the gate, before their dphi is taken further; every (n): what
- * reaches all features of a query alike. Then, after all rows, the gradient itself, whose sum it returns. */
+/* gate.c. rows: adds n rows of one side to the gradient of the gate, from their dphi. every (n): the gradient that all
+ * features of a query share. gradient: after all rows, computes the gradient, and returns its sum. */
 void ll_gate_rows(const ll_head *j, int side, int t0, int n, const float *phi, const float *dphi, const float *every);
 double ll_gate_gradient(const ll_head *j);
-/* dr (decay_gradient.c): token by token in double, for those who ask. */
+/* decay_gradient.c. dr, computed token by token in double, if a call asks for it. */
 size_t ll_decay_scratch(const ll_attention *op);
 double ll_decay_gradient(ll_head *j);
 
-/* How the weights of one causal tile scale (causal.c): with P_i the largest exponent among the state and
- * keys 0..i, every factor below is at most 1.
+/* The factors of the weights of one causal tile (causal.c). P_i is the largest exponent among the state and keys 0..i.
+ * Then every factor is at most 1.
  *   w_ij = <phi_i, phi_j> r^(i-j) 2^(e_j - P_i)        within the tile
- *   state_i = r^(i+1) 2^(C - P_i)                      what the state before the tile counts for row i
- *   carry = r^n 2^(C - C')                             what it counts in the state after it
- *   add_j = r^(n-1-j) 2^(e_j - C')                     what key j counts there */
+ *   state_i = r^(i+1) 2^(C - P_i)                      of the state before the tile, for row i
+ *   carry = r^n 2^(C - C')                             of the state before the tile, in the state after it
+ *   add_j = r^(n-1-j) 2^(e_j - C')                     of key j, in the state after the tile */
 typedef struct {
     int n, exponent, next;  /* tokens; C before and C' after the tile */
     int plain;              /* no decay, exponents or mask: every factor is 1 */
@@ -123,28 +123,28 @@ typedef struct {
     int e[LL_TILE_MOST], P[LL_TILE_MOST];
     float state[LL_TILE_MOST], add[LL_TILE_MOST], low[LL_TILE_MOST], high[LL_TILE_MOST];
     float carry;
-    float reach;            /* bound of the state after the tile, log2: it falls with the decay */
+    float reach;            /* log2 of a bound of the state after the tile; it falls with the decay */
     const float *mask;      /* of the tile's keys, or NULL */
-    int gated;              /* the decay comes with the call: sums of log r of tokens 0..i, and the next tile's first */
+    int gated;              /* the decay comes with the call. sum: of log r of tokens 0..i; next_gate: after the tile */
     double sum[LL_TILE_MOST], next_gate;
-    float rise[LL_TILE_MOST]; /* e^-sum, where that is not far */
+    float rise[LL_TILE_MOST]; /* e^-sum, if it is not too large */
 } ll_scales;
-/* exponent: of the state before the tile; reach: what bounds it, log2 (exponent is reach rounded up). */
+/* exponent: of the state before the tile. reach: log2 of its bound; exponent is reach rounded up. */
 void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach);
-/* The decay of tokens 0..i; of those after i; of those after i and the next tile's first; of tokens 1..i, or of all
- * after the first with the next tile's first (i = n). */
+/* Products of decays. through: of tokens 0..i. after: of those after i. later: of those after i, and of the next tile's
+ * first. first: of tokens 1..i; with i = n, of all but the first, and of the next tile's first. */
 float ll_scales_through(const ll_scales *f, const ll_head *j, int i);
 float ll_scales_after(const ll_scales *f, const ll_head *j, int i);
 float ll_scales_later(const ll_scales *f, const ll_head *j, int i);
 float ll_scales_first(const ll_scales *f, const ll_head *j, int i);
-/* The same between tiles: of a call's first token, and before the token after its last. */
+/* The same at the ends of a call: the decay of its first token; that of the token after its last. */
 float ll_decay_first(const ll_head *j);
 float ll_decay_beyond(const ll_head *j);
-/* A (n x n, rows lda apart): A_ij becomes its multiple of w for j <= i and 0 beyond, up to column `width`
- * of its block of rows. */
+/* Row i of A (n x n): multiplies A_ij by its factor for j <= i, and sets it to 0 for j > i, up to column `width` of its
+ * block of rows. */
 void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row);
 
-/* Rows i..i+LL_BLOCK-1 of a causal tile see columns 0..i+LL_BLOCK-1: products leave out the rest. */
+/* Rows i..i+LL_BLOCK-1 of a causal tile see columns 0..i+LL_BLOCK-1. Products leave out the other columns. */
 enum { LL_BLOCK = 8 };
 
 #endif

@@ -1,5 +1,5 @@
-/* Linear attention as the source of cross attention: what the forward pass sums up, S = sum phi(k) v^T and z = sum
- * phi(k), m (E + 1) numbers a head whatever the source's length. */
+/* Linear attention as the source of cross attention. The cache has the sums of the forward pass, S = sum phi(k) v^T and
+ * z = sum phi(k). They are m (E + 1) numbers a head for any length of the source. */
 #include "attention/cross_cache.h"
 #include "attention/linear/linear.h"
 #include "base/memory.h"

@@ -1,16 +1,16 @@
-/* Causal linear attention as a recurrence: each token goes into a state, and the state answers its query.
+/* Causal linear attention as a recurrence. Each token is added to a state, and its query reads the state.
  *
  *   S = r S + phi(k) v^T     z = r z + phi(k)     y = phi(q) S / phi(q) z
  *
- * S and z are kept in double: in float, sums of a million tokens are off by 1e-3. Softmax features (favor)
- * come as phi 2^e, and S and z in units of 2^C with C no less than any e before: when C moves they are
- * scaled by a power of two, exactly. Features (f + eps) / sqrt(M) under a running maximum c, with
- * f = e^(u - n - c), need besides V = sum v and the number N of tokens (both decaying like S):
+ * S and z are in double, because in float sums of a million tokens are off by 1e-3. Softmax features (favor) are phi
+ * 2^e. S and z are in units of 2^C, and C is at least as large as every e so far. When C changes, S and z are scaled by
+ * a power of two, which is exact. Features (f + eps) / sqrt(M) under a running maximum c, with f = e^(u - n - c), also
+ * need V = sum v and the number N of tokens, which decay as S does:
  *
  *   phi(q) S' = (2^C e^-c phi(q) S + eps Phi V) / sqrt(M)        Phi = sum of phi(q); z' likewise with N
  *
- * Tokens pass through a few at a time, which saves trips to memory; what each of them gives is computed as if it
- * came alone, so that nothing depends on how tokens are cut into calls. */
+ * A few tokens are computed at a time, so that the state is read less often. Each result is the same as if its token
+ * came alone, so nothing depends on how tokens are cut into calls. */
 #include <math.h>
 #include <string.h>
 
@@ -18,17 +18,17 @@
 #include "attention/linear/causal.h"
 #include "base/memory.h"
 
-enum { CHUNK = LL_STATE_TOKENS, SLACK = 32 /* by which a state may fall below 2^C */ };
+enum { CHUNK = LL_STATE_TOKENS, SLACK = 32 /* bits by which a state may fall below 2^C */ };
 
-/* The state of one (sequence, head) is a row of doubles: S (features, E), z (features), V (E), N, c, the exponent that
- * the largest contribution still has, C. */
+/* The state of one (sequence, head) is a row of doubles: S (features, E), z (features), V (E), N, c, the exponent of
+ * the largest contribution after its decay, C. */
 enum { COUNT, TOP, LEVEL, EXPONENT, SCALARS };
 typedef struct {
     size_t size; /* of a row */
     double *row; /* (B, H, size) */
 } recurrent;
 
-/* One (sequence, head), and this worker's scratch. */
+/* One (sequence, head), with the scratch of its worker. */
 typedef struct {
     const ll_attention *op;
     const ll_feature_map *map;
@@ -42,7 +42,7 @@ typedef struct {
     int64_t x[CHUNK], y[CHUNK];       /* positions */
     int exponent[CHUNK], none[CHUNK]; /* of keys; of queries, where only their ratios count */
     float top[CHUNK];
-    double factor[CHUNK], unit[CHUNK]; /* what S is scaled by before a token; 2^C after it */
+    double factor[CHUNK], unit[CHUNK]; /* factor of S before a token; C after it */
 } lane;
 
 static size_t padded(int E) {
@@ -69,7 +69,7 @@ static void reset(ll_attention_stream *s) {
     }
 }
 
-/* All is finite but for the scalars of an empty state, and the exponents are what `raise` leaves. */
+/* All numbers are finite, except the scalars of an empty state. Exponents are such as `raise` leaves. */
 static ll_status check(const ll_attention_stream *s) {
     const recurrent *own = s->own;
     for (size_t i = 0; i < ll_stream_heads(s); i++) {
@@ -86,13 +86,13 @@ static ll_status check(const ll_attention_stream *s) {
     return LL_OK;
 }
 
-/* 2^n, 0 where that is far too small for a float. */
+/* 2^n; 0 if that is far too small for a float. */
 static double power(double n) {
     return n < -1000 ? 0 : ldexp(1, (int)n);
 }
 
-/* Raises C for a key of exponent e, where that is needed, and returns the factor by which to scale the state. A state
- * that decays may have shrunk far below 2^C. C then follows it down, so that small new keys are not lost. */
+/* Raises C for a key of exponent e, if needed, and returns the factor by which to scale the state. A state that decays
+ * may have become far smaller than 2^C. Then C is lowered, so that small new keys are not lost. */
 static double raise(lane *j, double decay, int e) {
     double *level = j->scalar + LEVEL, *exponent = j->scalar + EXPONENT;
     *level = fmax(*level + log2(decay), e);
@@ -102,7 +102,7 @@ static double raise(lane *j, double decay, int e) {
     return (int)old == LL_NO_EXPONENT ? 1 : power(old - wanted);
 }
 
-/* Units of the state at every token: its factors, and keys in those units. */
+/* Computes the factors of the state at every token, and scales keys to its units. */
 static int scale_keys(lane *j, int C) {
     int scaled = 0;
     for (int t = 0; t < C; t++) {
@@ -134,7 +134,8 @@ static double divisor(const ll_attention *op, double sum, double phi, double key
     return sum;
 }
 
-/* Token t of the chunk, number `keys` of the stream: what eps adds to its sums, and its row of y. */
+/* Adds what eps gives to the sums of token t of the chunk, and computes its row of y. keys: its number in the
+ * stream. */
 static void finish(lane *j, int t, double keys, float *y) {
     const ll_attention *op = j->op;
     const int E = op->c.E, sums = ll_causal_has_eps(op) || op->c.den == LL_DEN_EPS_PHI;
@@ -157,7 +158,7 @@ static void finish(lane *j, int t, double keys, float *y) {
     for (int i = 0; i < E; i++) y[i] = den != 0 ? (float)(num[i] / den) : 0;
 }
 
-/* phi(q), phi(k) and v of C tokens from t0 of the call on. */
+/* Computes phi(q), phi(k) and v of C tokens, from token t0 of the call on. */
 static void load(lane *j, const ll_feed *f, size_t b, int t0, int C) {
     const size_t h = (size_t)j->head;
     ll_positions(j->map, f->s->position + t0, C, j->x, j->y);
@@ -235,7 +236,7 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
     return 1;
 }
 
-/* ---- The state of calls: the same numbers in float, the scalars in another order ---- */
+/* ---- The state of calls: the same numbers in float, with the scalars in another order ---- */
 
 static int running(const ll_attention *op) { return ll_linear_map(op)->phi[LL_KEY] == LL_PHI_RUNNING; }
 

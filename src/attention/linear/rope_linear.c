@@ -2,9 +2,9 @@
  *
  *   y_i = sum_j <R_i phi(q_i), R_j phi(k_j)> v_j / s_i        s_i = sum_j <phi(q_i), phi(k_j)>
  *
- * Two operators that divide by nothing: `numerator` on features that it rotates, and `denominator` on plain ones, with
- * one value of 1 for every key. Weights may be negative and do not sum to 1. Saved: s (B, H, T), then what both save.
- */
+ * Two operators compute undivided sums: `numerator` those of rotated features, `denominator` those of plain features,
+ * with one value of 1 for every key. Weights may be negative and do not sum to 1. Saved are s (B, H, T), and what both
+ * operators save. */
 #include "attention/attention_stream.h"
 #include "attention/cross_cache.h"
 #include "attention/linear/rope_linear.h"
@@ -32,7 +32,7 @@ static ll_view column(const ll_attention *op, float *data, int n) {
     return (ll_view){data, (size_t)op->c.H * (size_t)n, (size_t)n, 1};
 }
 
-/* The call of `denominator`: its values are one number, its outputs a column. */
+/* The call of `denominator`. Its value is one number, and its outputs are one column. */
 static ll_attention_call denominator_call(const ll_attention *op, const ll_attention_call *call, float *one, float *s) {
     ll_attention_call c = *call;
     c.v = (ll_view){.data = one};
@@ -49,7 +49,7 @@ static ll_attention_call denominator_call(const ll_attention *op, const ll_atten
     return c;
 }
 
-/* The divisor of every row, its inverse in place of s; 0 stays where no sequence is. */
+/* Replaces s by the inverse of the divisor of each row. Rows outside of all sequences stay 0. */
 static void invert(const ll_attention *op, const ll_attention_call *c, float *s) {
     for (int i = 0; i < ll_sequence_count(c); i++) {
         const ll_span q = ll_sequence_at(c, i);
@@ -74,13 +74,13 @@ static void scale_rows(const ll_attention *op, const ll_attention_call *c, const
                 for (int e = 0; e < op->c.E; e++) ll_element(to, b, h, t)[e] = *factor * ll_element(from, b, h, t)[e];
 }
 
-/* The scratch of the two operators, which take turns. */
+/* The two operators use the same scratch, one after the other. */
 static size_t inner_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
     return ll_max_size(ll_attention_scratch(ll_rope_linear_parts(op)->numerator, c, backward),
                        ll_attention_scratch(ll_rope_linear_parts(op)->denominator, c, backward));
 }
 
-/* s, where nobody keeps it. */
+/* Memory for s: in `saved`, or in scratch if nothing is saved. */
 static float *take_rows(const ll_attention *op, const ll_attention_call *c, ll_arena *a) {
     return c->saved ? c->saved : ll_arena_take(a, rows_of(op, c->B, c->T));
 }
@@ -100,7 +100,7 @@ static ll_status forward(const ll_attention *op, const ll_attention_call *given)
     return LL_OK;
 }
 
-/* g at the undivided sums is g / den; at s, -<g, y> / den. Operators without divisor read no y. */
+/* The gradient at the undivided sums is g / den, at s it is -<g, y> / den. Operators without divisor do not read y. */
 static void gradients(const ll_attention *op, const ll_attention_call *c, const float *inverse, const ll_view *dn,
                       float *ds) {
     scale_rows(op, c, inverse, &c->g, dn);
@@ -125,7 +125,7 @@ static ll_view block(const ll_attention *op, float *data, int n, int width) {
     return (ll_view){data, (size_t)op->c.H * head, head, (size_t)width};
 }
 
-/* Gradients of the undivided sums, and what the denominator gives. */
+/* Gradients at the undivided sums, and those that the denominator computes. */
 typedef struct {
     float *g, *ds, *dq, *dk, *dv, *dgate;
 } gradient_rows;
@@ -197,7 +197,7 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_attention_config c = *engine;
     ll_rope_linear *own = op->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
-    if (ll_scale_cancels(&c)) { /* then any stabiliser is exact: the one that sees no later token */
+    if (ll_scale_cancels(&c)) { /* every stabiliser is exact then; takes one that sees no later token */
         c.query_max = LL_MAX_TOKEN;
         c.key_max = c.causal ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
         c.max_of_u = c.max_gradient = 0;
@@ -252,7 +252,7 @@ static void state_clear(const ll_attention *op, float *state) {
     ll_attention_state_clear(ll_rope_linear_parts(op)->denominator, state + floats);
 }
 
-/* The denominator reads the sums of features that the numerator's cost has counted. */
+/* The denominator needs only sums of features, which the numerator's cost includes. */
 static ll_cost cost(const ll_attention *op, double keys) {
     return ll_linear_cost(ll_rope_linear_parts(op)->numerator, keys);
 }

@@ -1,5 +1,5 @@
-/* rope-linear token by token, and as the source of cross attention: the numerator and the denominator each have a
- * stream or a cache, and what the first gives is divided by what the second gives. */
+/* rope-linear token by token, and as the source of cross attention. The numerator and the denominator each have a
+ * stream or a cache. The output of the first is divided by that of the second. */
 #include "attention/attention_stream.h"
 #include "attention/cross_cache.h"
 #include "attention/linear/rope_linear.h"
@@ -7,7 +7,7 @@
 
 /* ---- As a stream ---- */
 
-enum { TOKENS = 64 /* that are divided together */ };
+enum { TOKENS = 64 /* divided at a time */ };
 
 typedef struct {
     ll_attention_stream *numerator, *denominator;

@@ -1,16 +1,16 @@
-/* The bounded factors of a causal tile: decay and the exponents of softmax features, in one place. */
+/* The factors of a causal tile, from the decay and from the exponents of softmax features. All are at most 1. */
 #include <math.h>
 
 #include "attention/linear/linear.h"
 
-/* Below, e^-sum is not formed: a number of a tile times it stays far from overflow. */
+/* Below this sum e^-sum is not used, so that its products with numbers of a tile cannot overflow. */
 static const double FAR = -40;
 
 /* 2^n for n <= 0. */
 static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 
-/* What bounds the state after the tile, log2: what was before and every key, decayed. A large key that
- * has decayed must not keep small later ones at 0. */
+/* log2 of a bound of the state after the tile: of the state before it, and of every key, after their decay. A large key
+ * that has decayed must not make small later keys 0. */
 static float reach_after(const ll_scales *f, const ll_head *j, float reach) {
     const float fall = j->op->c.decay && j->map->phi[LL_KEY] == LL_PHI_RUNNING ? log2f(j->op->c.decay[j->h]) : 0;
     const double octave = 1.4426950408889634, all = f->gated ? f->sum[f->n - 1] : 0;
@@ -112,7 +112,7 @@ void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, 
     f->carry = exponent == LL_NO_EXPONENT ? 1 : ldexpf(ll_scales_through(f, j, n - 1), exponent - f->next);
 }
 
-/* e^(b_i - b_c) = e^(b_i) e^(-b_c), unless a factor could overflow. Tokens up to i alone decide which way is taken. */
+/* e^(b_i - b_c) = e^(b_i) e^(-b_c), unless a factor could overflow. Only tokens up to i decide which form is used. */
 static void apply_gate(const ll_scales *f, const ll_head *j, int i, float *row) {
     const size_t n = (size_t)i + 1;
     float factor[LL_TILE_MOST];
@@ -141,6 +141,6 @@ void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, flo
         j->k->scale(n, f->high[i], row);
         return;
     }
-    for (int c = 0; c <= i; c++) /* a jump of more than 2^60 inside one tile: term by term */
+    for (int c = 0; c <= i; c++) /* exponents differ by more than 60 inside this tile: term by term */
         row[c] *= f->mask && f->mask[c] == 0 ? 0 : power2(f->e[c] - f->P[i]);
 }

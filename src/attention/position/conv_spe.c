@@ -2,13 +2,13 @@
  *
  *   q^_i = sum_c q_ic ( g_c sum_t filter_q[c][t] z_c[i + t] + e_c eps_c )      k^ likewise; g, e of ll_gate
  *
- * so the expected product of codes is the filters' correlation, zero from the filter's length on. Noise is drawn by its
- * number: the row for i + t is the same whichever token asks, in a stream as in tiles. In two dimensions filters
- * and noise are images. D P R multiply-adds a token.
+ * The expected product of codes is the correlation of the filters, which is zero from the filter's length on. Noise is
+ * a function of its number, so row i + t is the same for every token, in streams and in tiles. In two dimensions
+ * filters and noise are images. A token costs D P R multiply-adds.
  *
- * Tokens whose noise begins at rows one after the other go together: their weights form a band, which is multiplied by
- * the rows that any of them reads. The noise of one feature serves all tokens of a tile before the next one's is
- * touched, for that of all is larger than a cache near a core. */
+ * Tokens whose noise begins at consecutive rows are computed at a time. Their weights form a band, which is multiplied
+ * by all rows that they read. All tokens of a tile use the noise of one feature before that of the next, because the
+ * noise of all features is larger than L2. */
 #include <math.h>
 #include <string.h>
 
@@ -63,7 +63,7 @@ static int parameters(const ll_attention_config *c, ll_parameter *list) {
     return 3;
 }
 
-/* Rows of noise that one feature keeps: all, where it was given or belongs to an image; 0: drawn by need. */
+/* Rows of noise that one feature keeps: all, if noise was given or is an image; 0: noise is drawn when it is needed. */
 static size_t kept_rows(const ll_premap *b) {
     return b->noise ? (size_t)b->c.encoding.noise_rows * (size_t)(is_image(&b->c) ? b->c.encoding.noise_cols : 1) : 0;
 }
@@ -94,13 +94,13 @@ static ll_status create(ll_premap *b) {
     return LL_OK;
 }
 
-/* Noise drawn by need: rows from..to-1 of every feature lie in the window, each feature's window_rows(b) rows apart. */
+/* If noise is drawn when needed, rows from..to-1 of every feature are in a window, of window_rows(b) rows a feature. */
 typedef struct {
     int64_t from, to;
 } window;
 
-/* Floats in front; tokens in a band, forward and backward: a band of N tokens makes 1 + (N - 1) / P times the
- * products needed. */
+/* Floats before the window; tokens of a band, forward and backward. A band of N tokens costs 1 + (N - 1) / P times the
+ * products that are needed. */
 enum { HEADER = 16, FORTH = 8, BACK = 16, WIDE = LL_PREMAP_TILE + BACK };
 
 static size_t window_rows(const ll_premap *b) {
@@ -120,7 +120,7 @@ static size_t backward_floats(const ll_premap *b) {
     return WIDE * ((size_t)b->R + (size_t)b->c.D) + BACK * (run + BACK) + 2 * (run + 2 * BACK);
 }
 
-/* Whole lines, so that vectors of noise do not cross them. */
+/* Rounded up to cache lines, so that vectors of noise do not cross them. */
 static size_t whole(size_t floats) {
     return ll_round_up(floats, LL_LINE);
 }
@@ -245,8 +245,8 @@ typedef struct {
     float *dout, *u, *noise, *filter, *gradient;
 } backward_buffers;
 
-/* One line of a feature's filter against the products u of its noise: code[r] += sum_p filter[p] u[r + p][r], and
- * gradient[p] += sum_r x[r] u[r + p][r]. Filters lie so that what meets one row of u lies in one row. */
+/* One line of a feature's filter with the products u of its noise: code[r] += sum_p filter[p] u[r + p][r], and
+ * gradient[p] += sum_r x[r] u[r + p][r]. Filters are stored so that the numbers for one row of u are in one row. */
 static void line_back(const backward_buffers *w, size_t run, const float *filter, const float x[BACK],
                       double code[BACK], double *gradient) {
     const size_t last = BACK - 1 + run - 1; /* where tap 0 lies */

@@ -1,10 +1,11 @@
 /* The ablation of PermuteFormer's permutation: a random orthogonal matrix P in its place (Chen 2021, "w/o Property 3").
- * P^i phi keeps inner products and knows distances, but has both signs, so that weights are no longer positive.
+ * P^i phi keeps inner products, and products depend on the distance. But features have both signs, so weights may be
+ * negative.
  *
- * An orthogonal matrix is, in a basis of its own, turns of planes by angles (and, where the number of features is odd,
- * one axis that stays): P = B^T R B. So P^i = B^T R(i) B with R(i) turns by i times the angles, and of <P^i a, P^j b> =
- * <R(i) B a, R(j) B b> the outer B^T cancels: features change their basis, which is one m x m product a token, and are
- * turned. No power of P is ever made. */
+ * In some basis B an orthogonal matrix rotates planes by angles (if the number of features is odd, one axis stays): P =
+ * B^T R B. So P^i = B^T R(i) B, where R(i) rotates by i times the angles. In <P^i a, P^j b> = <R(i) B a, R(j) B b> the
+ * outer B^T cancels. So features change their basis, which is one m x m product a token, and are rotated. No power of P
+ * is computed. */
 #include <string.h>
 
 #include "attention/position/postmap.h"

@@ -1,8 +1,8 @@
-/* PermuteFormer's positions (Chen 2021): the i-th power of a permutation acts on the features of token i.
- * In cycle order each cycle of the permutation is a contiguous block and its i-th power a rotation by
- * i mod the cycle's length: no table that grows with the sequence, no longest sequence. In two
- * dimensions the first half of the features moves by the column, the second half by the row; moving
- * disjoint features, the two commute. */
+/* PermuteFormer's positions (Chen 2021): the i-th power of a permutation acts on the features of token i. In cycle
+ * order each cycle of the permutation is a contiguous block, and its i-th power is a rotation by i modulo the cycle's
+ * length. So no table grows with the sequence, and sequences may have any length. In two dimensions the first half of
+ * the features moves by the column, the second half by the row. The two commute, because they move different
+ * features. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,7 +27,7 @@ static int find_cycles(const int32_t *pi, int n, ll_cycle *cycle, char *seen) {
     return count;
 }
 
-/* Already contiguous cycles a -> a+1: then the order is the identity and nothing has to move. */
+/* Are the cycles contiguous already, a -> a+1? Then the order is the identity. */
 static int contiguous(const int32_t *pi, const ll_cycle *cycle, int count) {
     for (int c = 0; c < count; c++)
         for (int a = 0; a < cycle[c].length; a++)
@@ -35,8 +35,8 @@ static int contiguous(const int32_t *pi, const ll_cycle *cycle, int count) {
     return 1;
 }
 
-/* One permutation of n features, placed at `offset`. Long cycles come first, so that the short ones are
- * neighbours and move together. Returns the number of cycles, or -1 where pi is no permutation. */
+/* Orders one permutation of n features, which begins at `offset`. Long cycles come first, so that the short ones are
+ * neighbours and can move in one vector. Returns the number of cycles, or -1 if pi is not a permutation. */
 static int place(const int32_t *pi, int n, int offset, int *order, ll_cycle *cycle, char *seen, int *moved) {
     memset(seen, 0, (size_t)n);
     for (int a = 0; a < n; a++) {

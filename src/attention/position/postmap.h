@@ -1,5 +1,5 @@
-/* Positions that act on the features of one head, after the feature map: one file each, behind one interface. A feature
- * map has at most one such stage, and features.c calls it for each tile of tokens. */
+/* Positions that act on the features of one head, after the feature map. Each is one file with this interface. A
+ * feature map has at most one such stage, and features.c calls it for each tile of tokens. */
 #ifndef LL_POSTMAP_H
 #define LL_POSTMAP_H
 
@@ -9,7 +9,7 @@ struct ll_postmap_kind {
     int axes;     /* permutes the features by the token's number (1), or by column and row (2); 0: does not permute */
     int rotates;  /* has a random rotation of all features for each head: a basis, and angles */
     int in_place; /* forward and back allow out = in */
-    int fuses;    /* takes an epilogue: the map is applied on the way */
+    int fuses;    /* takes an epilogue, which applies the map while features move */
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason; NULL: takes every config */
     ll_status (*create)(ll_feature_map *map);         /* makes its part of the map, which the map frees */
     double (*cost)(const ll_feature_map *map);        /* multiply-adds of one query or key of one head; NULL: none */

@@ -1,9 +1,9 @@
-/* The stage before the feature map: queries and keys of a whole call are encoded first, the operator runs on the
- * result, and gradients go back the same way. That costs B H (T + S) more rows of memory, and leaves the operators as
- * they are: none knows these positions.
+/* The stage before the feature map. The queries and keys of a whole call are encoded first, and the operator runs on
+ * the result. Backward computes the gradients of queries and keys from those of the encoded ones. That needs B H (T +
+ * S) more rows of memory. No operator depends on these positions.
  *
- * Encoding is cut into tasks by shape alone, some TASKS of them: a head and a run of tokens. Each task keeps its own
- * sums for the gradients of parameters; they are added up in order afterwards, in double. */
+ * Encoding is divided by shape alone into about TASKS tasks: a head and a run of tokens. Each task has its own sums for
+ * the gradients of parameters. They are added in order afterwards, in double. */
 #include "attention/position/premap.h"
 
 #include <math.h>
@@ -160,7 +160,7 @@ static void encode_stripe(void *arg, size_t index, int worker) {
     }
 }
 
-/* How the tokens are cut into stripes, and the scratch for that. */
+/* Cuts the tokens into stripes, and divides the scratch. */
 static void lay_out(encoding *x, ll_arena *a) {
     const ll_premap *b = x->premap;
     int queries, keys;
@@ -186,7 +186,7 @@ static void encode(encoding *x) {
         b->kind->collect(b, (int)i / x->stripes, x->sums + i * x->count, &x->c->dposition);
 }
 
-/* More tokens may be cut into fewer stripes: at most so many. */
+/* Longer sequences may be cut into fewer stripes, so this counts the most stripes. */
 size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
     encoding x = {.premap = op->premap, .c = call, .backward = backward};
     ll_arena a = {0};

@@ -1,5 +1,5 @@
-/* Positions that act on the queries and keys of one head before the feature map: one file each, behind one interface.
- * They work on tiles of tokens. premap.c walks over a call, premap_stream.c over a stream's tokens. */
+/* Positions that act on the queries and keys of one head, before the feature map. Each is one file with this interface.
+ * They work on tiles of tokens. premap.c encodes calls, attention_stream.c tokens of streams. */
 #ifndef LL_PREMAP_H
 #define LL_PREMAP_H
 
@@ -10,8 +10,8 @@ enum { LL_PREMAP_TILE = 64 };
 
 typedef struct ll_premap ll_premap;
 
-/* C <= LL_PREMAP_TILE tokens from t0 of one head. `work` is this kind's scratch: what `prepare` leaves there serves
- * both sides and every sequence, and the next tile of the same head, for what they share. Zeroed for a new head. */
+/* C <= LL_PREMAP_TILE tokens from t0 of one head. `work` is scratch of the kind. `prepare` writes there what both sides
+ * and all sequences use, and what the next tile of the same head shares. It is zeroed for a new head. */
 typedef struct {
     const ll_premap *b;
     const ll_kernels *k;
@@ -45,7 +45,7 @@ struct ll_premap {
     const ll_premap_kind *kind;
     ll_attention_config c;     /* of the operator; noise and theta are in the copies below */
     int given;                 /* the noise came with the config: it is never drawn again */
-    int R;                     /* width of what becomes of q and k */
+    int R;                     /* width of encoded q and k */
     float *noise, *gate_noise; /* copies or draws: sine-spe (H, D, 2K + 1, R); conv-spe as given, or NULL */
     double *theta;             /* rope: (D/2) */
 };
@@ -60,10 +60,10 @@ void ll_premap_free(ll_premap *premap);
 
 /* Floats of the encoded queries and keys of a call; 0 where nothing is encoded. */
 size_t ll_premap_floats(const ll_attention *op, int B, int T, int S);
-/* The call on encoded queries and keys that lie in `encoded`; what the kind saves lies behind them in saved. */
+/* The call on encoded queries and keys, which are in `encoded`. In `saved` the floats of the kind follow them. */
 ll_attention_call ll_premap_call(const ll_attention *op, const ll_attention_call *call, float *encoded);
-/* Encodes q and k of the call into those of `encoded`; takes dq and dk of `encoded` back to those of the call. Both
- * take the scratch of the call, so many floats. */
+/* Encodes q and k of the call to those of `encoded`. Backward: computes dq and dk of the call from those of `encoded`.
+ * Both use the scratch of the call; it needs so many floats. */
 void ll_premap_forward(const ll_attention *op, const ll_attention_call *call, const ll_attention_call *encoded);
 void ll_premap_backward(const ll_attention *op, const ll_attention_call *call, const ll_attention_call *encoded);
 size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, int backward);

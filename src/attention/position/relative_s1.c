@@ -1,11 +1,11 @@
-/* Relative positions for random features (S1): a learnt function of the distance is added to the logits, as a product
- * of channels that queries and keys get besides their own. For every axis and angular frequency w, at coordinate p,
+/* Relative positions for random features (S1). A learnt function of the distance is added to the logits. It is a
+ * product of channels that are appended to queries and keys. For every axis and angular frequency w, at coordinate p,
  * with s = sin w p, c = cos w p:
  *
  *   q~ = [q; a s - b c, b s + a c]      k~ = [k; s, c]      q~.k~ = q.k + sum a cos w(p_i - p_j) + b sin w(p_i - p_j)
  *
- * a and b are learnt for each head, frequencies are shared. Tokens before the first position get zeros: they have no
- * position. In two dimensions the first axis is the row. */
+ * a and b are learnt for each head, and all heads share the frequencies. Tokens before the first position have no
+ * position, and get zeros. In two dimensions the first axis is the row. */
 #include <math.h>
 #include <string.h>
 
@@ -129,7 +129,7 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
         d->inv_freq[s] += (float)sum[2 * pairs + s];
 }
 
-/* Channels are copied, and each angle gives two numbers more. */
+/* Channels are copied, and each angle appends two numbers. */
 static double cost(const ll_premap *b) { return 4.0 * (double)pairs_of(b); }
 
 const ll_premap_kind ll_premap_s1 = {

@@ -1,12 +1,12 @@
-/* Turning pairs of channels by angles that grow with the position (RoPE, Su et al. 2021). Angles are products in
- * double: in float they are wrong by 0.03 at token one million. */
+/* Rotates pairs of channels by angles that grow with the position (RoPE, Su et al. 2021). Angles are products in
+ * double, because in float they are off by 0.03 at token one million. */
 #include <math.h>
 
 #include "attention/position/postmap.h"
 #include "attention/position/premap.h"
 #include "base/memory.h"
 
-/* Sines are exact at multiples of ANCHOR; between them a turn by w costs four products. */
+/* sin and cos are called at multiples of ANCHOR. Between these a rotation by w costs four products. */
 enum { ANCHOR = 64, BLOCK = 64 };
 
 void ll_rotations(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,

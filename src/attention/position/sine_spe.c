@@ -1,11 +1,11 @@
-/* Sinusoidal stochastic encodings. Feature c of a head is a sum of K sinusoids in noise z, the gate's noise one more
- * row of it, so that a token's query is one row of coefficients times the noise of all features:
+/* Sinusoidal stochastic encodings. Feature c of a head is a sum of K sinusoids times noise z. The noise of the gate is
+ * one more row of z. So an encoded query is one row of coefficients times the noise of all features:
  *
  *   q^_i = W_i Z      W_i[c, 2t], W_i[c, 2t+1] = q_ic g_c l_ct (cos, sin)(2 pi f_ct i + o_ct)
  *                     W_i[c, 2K] = q_ic e_c
  *
- * f = sigmoid(freqs) / 2, l = softplus(gains), o = offsets for queries and 0 for keys, g and e of ll_gate. Z carries
- * the 1/sqrt(2K). D (2K + 1) R multiply-adds a token, whatever the length. */
+ * f = sigmoid(freqs) / 2, l = softplus(gains), o = offsets for queries and 0 for keys, g and e of ll_gate. Z has the
+ * factor 1/sqrt(2K). A token costs D (2K + 1) R multiply-adds, for any length. */
 #include <math.h>
 #include <string.h>
 
@@ -102,9 +102,9 @@ static ll_status create(ll_premap *b) {
     return LL_OK;
 }
 
-/* What `prepare` leaves: of every sinusoid of the head its angle a token, size l g and phase; of every feature its
- * gate, and its noise's weight; of every token of the tile the 2K coefficients of every feature, once for queries and
- * once for keys. After these W (tile, terms) and the sums of a tile. */
+/* `prepare` writes: for every sinusoid of the head its angle a token, size l g and phase; for every feature its gate
+ * and the weight of its noise; for every token of the tile the 2K coefficients of every feature, for queries and for
+ * keys. W (tile, terms) and the sums of a tile follow. */
 typedef struct {
     double *angle, *size, *phase;
     ll_gate *gate;
@@ -169,7 +169,7 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
     t->k->gemm(n, b->R, (int)terms, s.W, terms, 1, b->noise + (size_t)t->head * terms * R, R, out, ldo, 0);
 }
 
-/* The gates' part of din, and of the gates' own gradients. */
+/* Adds the part of the gates to din, and to their own gradients. */
 static void noise_back(const ll_premap_tile *t, const sines *s, int n, const float *in, size_t token, float *din,
                        size_t dtoken, double *gate) {
     const size_t D = (size_t)t->b->c.D, waves = waves_of(t->b), terms = terms_of(t->b);
@@ -189,7 +189,7 @@ static void collect_tile(const ll_premap_tile *t, const sines *s, int side, doub
         const float *same = s->sum + 2 * n, *crossed = same + waves, *shifted = crossed + waves;
         const double angle = (double)crossed[1] - (double)crossed[0], gain = (double)same[0] + (double)same[1];
         const ll_gate *gate = &s->gate[n / K];
-        if (s->size[n] == 0) continue; /* a gate that lets nothing through, or a gain too small for a number */
+        if (s->size[n] == 0) continue; /* the gate is closed, or the gain is too small for a number */
         sum[n] += angle * (double)t->t0 + ((double)shifted[1] - (double)shifted[0]);
         if (side == LL_QUERY) sum[all + n] += angle;
         sum[2 * all + n] += gain * gate->code / s->size[n];
@@ -211,7 +211,7 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
     if (b->gate_noise) noise_back(t, &s, n, in, token, din, dtoken, sum + 3 * waves / 2);
 }
 
-/* Through sigmoid / 2 and softplus to what is stored. */
+/* Applies the derivatives of sigmoid / 2 and softplus, to get the gradients of the parameters. */
 static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
     const ll_position_config *w = &b->c.encoding;
     const size_t D = (size_t)b->c.D, n = D * (size_t)w->sines, at = (size_t)head * n;

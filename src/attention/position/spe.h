@@ -17,7 +17,7 @@ int ll_spe_width(const ll_attention_config *c);
 ll_parameter ll_spe_gate_parameter(const ll_attention_config *c);
 /* n normal numbers of a head's noise from number `first` on; `gate`: of its gate's. */
 void ll_spe_noise(const ll_premap *b, int head, int gate, float *to, size_t n, uint64_t first);
-/* b->gate_noise (H, D, R), where there is a gate: drawn, or at creation copied if given. */
+/* b->gate_noise (H, D, R), if there is a gate. create: copied if it is given, else drawn. draw: drawn. */
 LL_MUST_USE ll_status ll_spe_gate_create(ll_premap *b);
 void ll_spe_gate_draw(ll_premap *b);
 

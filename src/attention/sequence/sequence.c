@@ -1,4 +1,4 @@
-/* Where the sequences of a call lie: one a row, from the front, or several in packed rows. */
+/* The sequences of a call: one at the beginning of each row, or several in packed rows. */
 #include "attention/sequence/sequence.h"
 
 #include <string.h>
@@ -34,7 +34,7 @@ void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys) {
 
 /* ---- Packed rows ---- */
 
-/* Do n tokens from `at` on lie in the row, behind `end`, where the one before it ends? */
+/* Are n tokens from `at` on in the row, and after `end`, the end of the sequence before? */
 static int fits(int at, int n, int end, int capacity) {
     return n >= 0 && at >= end && at <= capacity && n <= capacity - at;
 }

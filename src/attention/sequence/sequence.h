@@ -1,5 +1,5 @@
-/* Where the sequences of a call lie: one a row, from the front, or several in packed rows. Operators walk over spans,
- * so that no kernel knows of either. */
+/* The sequences of a call: one at the beginning of each row, or several in packed rows. Operators read spans, which are
+ * the same for both. */
 #ifndef LL_SEQUENCE_H
 #define LL_SEQUENCE_H
 
@@ -9,7 +9,7 @@
 enum { LL_QUERY, LL_KEY }; /* the sides of a call */
 
 /* A sequence: its row of the tensors, its first query and key there, and how many are in use. Outputs and gradients of
- * the rest of its capacity are zeros. */
+ * the rest of its capacity are set to zeros. */
 typedef struct {
     int row, query, key, queries, keys, query_capacity, key_capacity;
 } ll_span;
@@ -17,12 +17,12 @@ int ll_sequence_count(const ll_attention_call *c);
 ll_span ll_sequence_at(const ll_attention_call *c, int i);
 /* The position of its first query (LL_QUERY) or key. */
 int64_t ll_sequence_offset(const ll_attention_call *c, int side, int i);
-/* That sequence as a call of its own, cut to what is in use. */
+/* This sequence as a call of its own, with only the tokens in use. */
 ll_attention_call ll_sequence_call(const ll_attention_call *c, int i);
 /* The most queries and keys that a sequence can have. */
 void ll_sequence_longest(const ll_attention_call *c, int *queries, int *keys);
-/* LL_EINVAL where segments are not what they must be (itself: keys are the queries' own tokens); zeros for the queries
- * or keys that are in none. */
+/* check: LL_EINVAL if segments are not valid (itself: keys are the queries' own tokens). clear: zeros for the queries
+ * or keys that are in no segment. */
 LL_MUST_USE ll_status ll_segments_check(const ll_attention_call *c, int itself);
 void ll_segments_clear(const ll_attention_call *c, int keys, const ll_view *view, int H, int width);
 
@@ -33,7 +33,7 @@ static inline float *ll_element(const ll_view *view, size_t row, size_t head, si
 static inline float *ll_at(const ll_view *view, size_t token) {
     return view->data + token * view->token;
 }
-/* The view from a token on; of one without data, itself. */
+/* The view from a token on. A view without data stays as it is. */
 ll_view ll_view_from(ll_view view, int64_t token);
 /* Rows (rows, heads, tokens, width) without gaps. */
 ll_view ll_view_packed(float *data, int heads, int tokens, int width);
@@ -45,15 +45,15 @@ typedef struct {
 } ll_views;
 ll_views ll_views_at(const ll_attention_call *c, const ll_span *s, int head);
 
-/* The state that one sequence of a call begins with and leaves, and the gradients of both, from a number on; NULL each
- * where the call has none. floats: of the state of one sequence. */
+/* The states of one sequence before and after a call, and their gradients, from a number on. Each is NULL if the call
+ * does not have it. floats: of the state of one sequence. */
 typedef struct {
     const float *in, *dout;
     float *out, *din;
 } ll_carried;
 ll_carried ll_carried_at(const ll_attention_call *c, size_t floats, int sequence, size_t first);
 
-/* For operators that call others. Keys of sequence b in use; zeros for the rows that are in none. */
+/* For operators that call others: the keys of sequence b in use; zeros for rows that are in no sequence. */
 int ll_sequence_keys(const ll_attention_call *c, int b);
 void ll_clear_output(const ll_attention_call *c, int H, int E);
 void ll_clear_gradients(const ll_attention_call *c, int H, int D, int E);
