@@ -12,7 +12,8 @@ VERSION := $(shell awk '/define LL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v s $$3; s 
 ABI := $(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
-BASE := -std=c17 -D_GNU_SOURCE -Iinclude -fPIC -ffp-contract=off $(WARN) $(WERROR)
+PIC ?= -fPIC
+BASE := -std=c17 -D_GNU_SOURCE -Iinclude $(PIC) -ffp-contract=off $(WARN) $(WERROR)
 # Libraries that the build uses where they are, for downloads, archives, pieces of words, tokenizers of other programs
 # (PCRE2 and utf8proc) and `longline serve`; CURL=, ARCHIVE=, SENTENCEPIECE=, UNICODE= and MICROHTTPD= leave them out.
 CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
@@ -20,20 +21,26 @@ ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
 UNICODE ?= $(shell pkg-config --exists libpcre2-8 libutf8proc 2>/dev/null && echo 1)
 MICROHTTPD ?= $(shell pkg-config --exists libmicrohttpd 2>/dev/null && echo 1)
+# Of builds where zlib and liblzma, or libpng, are not to be had: PACKED= reads no .gz and .xz, PNG= no pictures.
+PACKED ?= 1
+PNG ?= 1
 # MPI libraries whose compilers are here, each with a plug-in of its own for many ranks; MPI= leaves them out.
 MPI ?= $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$(m)),$(m)))
 # What the core needs, and what the laboratory needs besides.
 CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++) $(if $(UNICODE),-lpcre2-8 -lutf8proc)
 LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
-CORE_LIBS := -ljansson -lz -llzma -lpng $(CORE_OPTIONAL) -lm -lpthread
+CORE_LIBS := -ljansson $(if $(PACKED),-lz -llzma) $(if $(PNG),-lpng) $(CORE_OPTIONAL) -lm -lpthread
 LAB_LIBS := -lcairo -ljansson -lz -lmd $(LAB_OPTIONAL) -lm
 LIBS = $(LAB_LIBS) $(CORE_LIBS)
 WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) \
+    $(if $(PACKED),%/decode_none.c,%/decode.c) $(if $(PNG),%/png_none.c,%/png_read.c) \
     $(if $(UNICODE),%/unicode_none.c,%/unicode_lib.c) $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
 
 objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
-LAB := $(call objects_of,lab) $(B)/lab/report/style.o
+# Rooms of the laboratory; a build that has no cairo names those without pictures.
+LAB_ROOMS ?= lab
+LAB := $(call objects_of,$(LAB_ROOMS)) $(if $(filter lab,$(LAB_ROOMS)),$(B)/lab/report/style.o)
 CLI := $(call objects_of,cli) $(B)/cli/serve/serve_page.o
 TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
@@ -64,6 +71,7 @@ help:
 #: make locale         tests where 0.5 is written 0,5
 #: make check-mpich    the scripts of many ranks where MPICH is the only MPI
 #: make dist-faults    ranks killed a hundred times, cut off from the network, under Slurm (takes some minutes, as root)
+#: make wasm           a page that runs models in a browser, as static files (make deps-wasm); wasm-check tests it
 #: make clang aarch64  compile everything with clang; for AArch64, where tests run emulated (make deps-aarch64)
 #: make aarch64-all  all tests in the emulator: an hour
 #: make keys           docs/keys.md from the keys of the program
@@ -71,6 +79,9 @@ help:
 #: make lint           the house rules that a script can check
 #: make deb            packages for Debian, into $(B)/deb
 #: make trust          memory, calls of the system, kills, power that fail: all of it, in hours (trust-short: samples)
+#: make coverage       what of the sources the tests reach, by file (make deps-trust)
+#: make mutants        random changes of the sources, which the tests should notice (COUNT=300 takes hours)
+#: make analyze        static checks of gcc and clang, and that each finding has its reason
 #: make fuzz           build the fuzz targets with clang's libFuzzer
 
 # Only the compute is worth -O3, and only these three files may use instructions the machine may lack.
@@ -87,7 +98,7 @@ $(B)/src/kernel/neonbf16.o: EXTRA := -O3 -fno-schedule-insns -march=armv8.2-a+bf
 endif
 # The core's version script says what is exported, of its own functions what lab needs, too; the rest marks it.
 VISIBILITY := -fvisibility=hidden
-$(B)/src/%.o: VISIBILITY := -fno-semantic-interposition
+$(B)/src/%.o: VISIBILITY := $(if $(PIC),-fno-semantic-interposition)
 $(B)/src/%.o: INC := -Isrc
 $(B)/lab/%.o: INC := -Isrc -Ilab
 $(B)/cli/%.o: INC := -Icli
@@ -100,8 +111,9 @@ ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
 endif
 # Before the first file is compiled: are the headers of other packages there? Looked for again when the flags change.
-NEEDS := jansson.h:libjansson-dev Random123/philox.h:librandom123-dev zlib.h:zlib1g-dev lzma.h:liblzma-dev \
-    cairo/cairo.h:libcairo2-dev xxhash.h:libxxhash-dev png.h:libpng-dev sha2.h:libmd-dev
+NEEDS := jansson.h:libjansson-dev Random123/philox.h:librandom123-dev xxhash.h:libxxhash-dev \
+    $(if $(PACKED),zlib.h:zlib1g-dev lzma.h:liblzma-dev) $(if $(PNG),png.h:libpng-dev) \
+    $(if $(filter lab,$(LAB_ROOMS)),cairo/cairo.h:libcairo2-dev sha2.h:libmd-dev)
 $(B)/needs: $(B)/flags
 	@.ci/needs '$(CC) $(CFLAGS)' $(NEEDS)
 	@touch $@
@@ -119,7 +131,7 @@ $(B)/%.o: %.cc $(B)/flags | $(B)/needs
 $(B)/src/data/text/demo_text.o: src/data/text/demo.txt
 $(B)/lab/report/style.o: lab/report/style.css
 $(B)/cli/serve/serve_page.o: $(B)/cli/serve/page.html
-$(B)/cli/serve/serve_page.o: CFLAGS += -Wa,-I$(B)
+$(B)/cli/serve/serve_page.o: override CFLAGS += -Wa,-I$(B)
 # The page at `/` in one piece: a line @FILE@ of page.html stands for that file.
 PAGE := cli/serve/page
 $(B)/cli/serve/page.html: $(PAGE)/page.html $(wildcard $(PAGE)/*.js $(PAGE)/*.css)
@@ -195,4 +207,4 @@ demo: deps-build
 	$(B)/longline demo
 .PHONY: all help tests fast-tests cli-tests check-mpich dist-faults examples bench demo
 
-include rules.mk
+include rules.mk wasm/wasm.mk

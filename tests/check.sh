@@ -34,11 +34,13 @@ step "the program as a user runs it" WERROR=-Werror cli-tests
 [ "$(uname -m)" != x86_64 ] || step "trouble on order" WERROR=-Werror trust-short
 step python WERROR=-Werror python
 step "house rules" WERROR=-Werror lint
+step "static checks" analyze-short
 # These come before the steps that build with other flags in this folder, after which everything would be built again.
 ! command -v valgrind >/dev/null || step valgrind WERROR=-Werror valgrind
 step "sanitizers and fuzz corpora" asan
 ! command -v clang >/dev/null || step clang clang
 step aarch64 aarch64
+step "WebAssembly, in Node and a browser" WERROR=-Werror wasm-check
 
 echo
 awk '$2 > 0 {print "FAILED: " $3 " (" $2 ")"}' "$results"

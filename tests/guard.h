@@ -34,7 +34,7 @@ static inline float signed_one(uint64_t *seed) {
 
 /* Tier number i that this machine runs, or NULL. */
 static inline const ll_kernels *tier_at(int i) {
-    static const char *const names[] = {"scalar", "avx2", "avx512", "avx512bf16", "neon", "neonbf16"};
+    static const char *const names[] = {"scalar", "avx2", "avx512", "avx512bf16", "neon", "neonbf16", "wasm"};
     return i < (int)(sizeof names / sizeof *names) ? ll_kernel_tier(names[i]) : NULL;
 }
 

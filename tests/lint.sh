@@ -54,9 +54,9 @@ law() {
 } >"$work/rooms"
 verdict "a room includes only the rooms below it" "$work/rooms"
 
-grep -nE '#include "[^"]*/[^"]*"' $(sources cli examples) /dev/null |
+grep -nE '#include "[^"]*/[^"]*"' $(sources cli examples wasm) /dev/null | grep -v '^wasm/.*"longline-lab/' |
     grep -vE "#include \"($(cd cli && ls -d */ | tr -d / | paste -sd'|'))/" >"$work/outside"
-verdict "cli and examples see only the public headers" "$work/outside"
+verdict "cli, examples and wasm see only the public headers" "$work/outside"
 find python examples/notebooks -name '*.py' -exec grep -nE '#include|(src|lab)/[a-z_]+\.h' {} + | grep -v '#include <longline.h>' >"$work/python"
 verdict "python sees only the public headers" "$work/python"
 find python -name '*.py' -exec awk 'length > 132 {print FILENAME ":" FNR ": " length " characters"} FNR == 401 {print FILENAME ": over 400 lines"}' {} + \
@@ -70,18 +70,18 @@ grep -nE '(immintrin|x86intrin|arm_neon|arm_sve)\.h|\b_mm(256|512)?_|__builtin_i
     $(sources src lab cli examples include | grep -v '^src/kernel/') /dev/null >"$work/simd"
 verdict "vector instructions only in src/kernel" "$work/simd"
 
-sources src lab cli examples include tests | xargs wc -l | awk '$2 != "total" && $1 > 400' >"$work/long"
+sources src lab cli wasm examples include tests | xargs wc -l | awk '$2 != "total" && $1 > 400' >"$work/long"
 verdict "no file over 400 lines" "$work/long"
-sources src lab cli examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
+sources src lab cli wasm examples include tests | xargs awk 'length > 120 {print FILENAME ":" FNR ": " length " characters"}' \
     >"$work/wide"
 verdict "no line over 120 characters" "$work/wide"
 find src lab cli bench tests examples include -name '*.[chS]' -o -name '*.cc' | awk -F/ '
     $NF in path {print path[$NF] " and " $0 " have the same name"}
     {path[$NF] = $0}' >"$work/twice"
 verdict "each source file has a name of its own" "$work/twice"
-grep -nE '[[:blank:]]$|	' $(sources src lab cli examples include tests) /dev/null | head -20 >"$work/blank"
+grep -nE '[[:blank:]]$|	' $(sources src lab cli wasm examples include tests) /dev/null | head -20 >"$work/blank"
 verdict "no tabs, no blanks at line ends" "$work/blank"
-grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src lab cli examples include tests) /dev/null >"$work/todo"
+grep -nE '\b(TODO|FIXME|XXX|HACK)\b' $(sources src lab cli wasm examples include tests) /dev/null >"$work/todo"
 verdict "nothing left to do in the sources" "$work/todo"
 
 # ---- Numbers know no locale: src/base/text.c alone reads and writes those with a point ----

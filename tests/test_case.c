@@ -154,7 +154,7 @@ static void test_other_shapes_and_draws(void **state) {
         CHECK_OK(ll_attend_file(in, out, 0, n % 20));
         CHECK_OK(ll_safetensors_open(&file, out));
         check_tensor(d, file, "y", d->y, 1e-5);
-        if (d->call.T > 3) { /* fewer keys; whole gradients may cancel */
+        if (d->call.T > 3) { /* of fewer tokens whole gradients may cancel */
             check_tensor(d, file, "grad.q", d->dq, 1e-4);
             check_tensor(d, file, "grad.k", d->dk, 1e-4);
         }

@@ -31,7 +31,7 @@ typedef struct {
     int tokens[WINDOWS][B * T], targets[WINDOWS][B * T], lengths[B];
 } text;
 
-/* Row 1 is shorter, and ends in its last chunk but one. */
+/* Row 1 is shorter. It ends in its last chunk but one. */
 static void make_text(text *x) {
     const int length[B] = {T, T - CHUNK - 2};
     for (int w = 0; w < WINDOWS; w++) {
@@ -118,7 +118,7 @@ static void test_with_states_of_windows(void **state) {
     for (int i = 0; i < KINDS; i++) check_equal(kinds[i], CHUNK, 1, 1);
 }
 
-/* Twice the length takes the states of twice the chunks, and nothing else. */
+/* Twice the length needs the states of twice as many chunks, and nothing else. */
 static void test_bytes(void **state) {
     (void)state;
     enum { LONG = 1 << 16, PART = 1 << 10 };

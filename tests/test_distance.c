@@ -134,7 +134,7 @@ static float *results(placed *p, size_t *floats) {
     return all;
 }
 
-/* With one head backward passes twice over the tiles, with three once; on any number of threads. */
+/* Backward passes over the tiles once or twice, as the numbers of heads and threads are. The bits are the same. */
 static void test_threads(void **state) {
     (void)state;
     uint64_t seed = 73;

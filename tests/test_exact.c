@@ -37,7 +37,8 @@ static void test_sizes(void **state) {
     CHECK_OK(ll_set_cpu(NULL));
 }
 
-/* With one head backward passes twice over the tiles, with eight once. */
+/* Backward passes over the tiles once, or with few heads for the threads twice: for keys and for queries. One to eight
+ * heads do both, with the same bits. */
 static void test_threads(void **state) {
     (void)state;
     uint64_t seed = 22;

@@ -1,5 +1,5 @@
-/* Positions beyond 2^31: attention that sees only distances gives the same wherever a sequence begins, in calls and in
- * streams. And the edges of lengths: sequences of 0 and 1 tokens, rows whose keys are all masked, decay over a gap. */
+/* Positions beyond 2^31: attention that depends on distances gives the same wherever a sequence begins, in calls and in
+ * streams. Also extreme lengths: sequences of 0 and 1 tokens, rows whose keys are all masked, decay over a gap. */
 #include "attention/attention_stream.h"
 #include "drawn.h"
 #include "test.h"
@@ -64,7 +64,7 @@ static void check_begins(ll_kernel kernel, ll_position position, int decays) {
         memset(p->y, 0, sizeof p->y);
         CHECK_OK(ll_attention_forward(p->op, &p->call));
         check_same(p, y, "a call", begins[i]);
-        if (kernel == LL_KERNEL_LOCAL) continue; /* its ring has keys from before */
+        if (kernel == LL_KERNEL_LOCAL) continue; /* its window has keys from before */
         memset(p->y, 0, sizeof p->y);
         CHECK_OK(ll_attention_stream_seek(s, begins[i]));
         CHECK_OK(ll_attention_stream_feed(s, 30, p->call.q, p->call.k, p->call.v, p->call.y));
@@ -87,7 +87,7 @@ static void test_only_distances_count(void **state) {
     check_begins(LL_KERNEL_LOCAL, LL_POSITION_ROPE, 0);
 }
 
-/* No tokens, and one, whose only key is its own. */
+/* A sequence without tokens, and one of one token, whose only key is its own. */
 static void test_lengths_0_and_1(void **state) {
     (void)state;
     static const ll_kernel kernels[] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_RELU, LL_KERNEL_LOCAL};
@@ -110,8 +110,9 @@ static void test_lengths_0_and_1(void **state) {
     }
 }
 
-/* A key, then nothing but masked ones for thousands of tokens: it is all there is to see, however far it has decayed.
- * With favor the state's exponent falls with it. With other kernels it leaves the range of float, and rows become 0. */
+/* One key, followed by thousands of masked ones. It is the only key, however far it has decayed. With favor the
+ * exponent of the state falls with it. With other kernels the state falls below the range of float, and rows become
+ * 0. */
 static void test_decay_over_a_gap(void **state) {
     (void)state;
     enum { GAP = 5000 };
@@ -126,7 +127,7 @@ static void test_decay_over_a_gap(void **state) {
         p->call.q = (ll_view){q, H * GAP * D, GAP * D, D}, p->call.k = (ll_view){k, H * GAP * D, GAP * D, D};
         p->call.v = (ll_view){v, H * GAP * E, GAP * E, E}, p->call.y = (ll_view){y, H * GAP * E, GAP * E, E};
         for (int first = 1; first >= 0; first--) {
-            mask[0] = (float)first; /* 0: all rows are without keys */
+            mask[0] = (float)first; /* first = 0: no row has a key */
             CHECK_OK(ll_attention_forward(p->op, &p->call));
             for (int h = 0; h < H; h++)
                 for (int t = 0; t < GAP; t++)

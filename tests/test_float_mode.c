@@ -1,5 +1,5 @@
-/* The mode of floating point: that of the host is as before after every call, no result depends on it, and subnormal
- * numbers count as 0 in every thread that computes. */
+/* The floating-point mode. Every call leaves that of the host as it was. No result depends on it. Subnormal numbers
+ * count as 0 in every thread that computes. */
 #include <fenv.h>
 #include <float.h>
 
@@ -19,13 +19,13 @@ static volatile float least = FLT_MIN;
 /* Does this thread keep subnormal numbers? */
 static int keeps(void) { return least * 0.5f > 0; }
 
-/* The host is in the mode that a trial gave it. */
+/* The host still has the mode that the trial set. */
 static void check_host(int rounding) {
     assert_int_equal(fegetround(), rounding);
     assert_true(keeps());
 }
 
-/* Outputs, gradients and a stream of one operator, in x. */
+/* Outputs, gradients and stream outputs of one operator, in x. */
 typedef struct {
     float y[H * T * E], streamed[H * T * E], dq[H * T * D], dk[H * T * D], dv[H * T * E];
 } attended;
@@ -77,7 +77,7 @@ static void test_attention(void **state) {
     ll_set_threads(0);
 }
 
-/* A model made, trained for a step, and read as a stream. */
+/* Makes a model, trains it for a step, and reads tokens with a stream. */
 static void learn(int rounding, float *logits, double *loss, float *gradients) {
     static const int tokens[8] = {1, 4, 2, 0, 3, 4, 1, 2}, targets[8] = {4, 2, 0, 3, 4, 1, 2, 5};
     ll_recipe *recipe = tiny_recipe("model.task=lm attention.kernel=favor position.type=rope model.vocab=7");
@@ -129,7 +129,7 @@ static void test_model(void **state) {
 static void halve(void *arg, size_t i, int worker) {
     int *kept = arg;
     (void)worker;
-    for (volatile int wait = 0; wait < 20000; wait++) {} /* so that every thread gets some */
+    for (volatile int wait = 0; wait < 20000; wait++) {} /* so that every thread gets some of them */
     kept[i] = keeps();
 }
 

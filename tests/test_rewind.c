@@ -1,8 +1,8 @@
-/* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint with half the learning rate,
- * whenever it is killed. */
+/* train.on-divergence = rewind: a run that diverges returns to its last checkpoint with half the learning rate, also if
+ * it is killed at any time. */
 #include "runs.h"
 
-/* Calls of the callback, each a moment at which a kill could come; at one of them the folder is copied. */
+/* Calls of the callback. A kill could come at each of them; at one the folder is copied. */
 typedef struct {
     int calls, rewinds, copy_at;
 } wild;
@@ -32,7 +32,7 @@ static wild run_wild(const char *more, const char *out, const char *resume, int 
     return w;
 }
 
-/* A rate of 9 makes the loss explode; an eighth of it does not. A run that is killed ends with the same bits. */
+/* With a rate of 9 the loss explodes, with an eighth of it not. A killed run ends with the same bits. */
 static void test_a_run_that_diverges_goes_back(void **state) {
     (void)state;
     static const char keys[] = "train.on-divergence=rewind train.learning-rate=9";

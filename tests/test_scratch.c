@@ -100,6 +100,44 @@ static void test_every_pair(void **state) {
     assert_true(ran > 150);
 }
 
+/* Long heads that all threads share, in tiles of the default size: small tiles leave so much room between arrays that
+ * a size may be far too small. */
+static void check_shared_heads(ll_kernel kernel, int backward) {
+    enum { LONG = 1100, WIDE = 24, GUARD = 1 << 14 };
+    static float x[8][LONG * WIDE];
+    static float projection[WIDE * WIDE];
+    ll_attention_config c = ll_attention_default();
+    ll_attention *op;
+    c.kernel = kernel, c.causal = 1, c.H = 1, c.D = c.E = WIDE, c.M = kernel == LL_KERNEL_FAVOR ? WIDE : 0;
+    if (c.M) c.projection = projection, c.feature_eps = 1e-3f;
+    for (int i = 0; i < WIDE * WIDE; i++) projection[i] = (float)(i % 7) / 7;
+    for (int i = 0; i < 8 * LONG * WIDE; i++) x[i / (LONG * WIDE)][i % (LONG * WIDE)] = (float)(i % 11) / 11;
+    CHECK_OK(ll_attention_create(&op, &c));
+    ll_attention_call call = {.B = 1, .T = LONG, .S = LONG, .threads = 4};
+    ll_view *const views[] = {&call.q, &call.k, &call.v, &call.y, &call.g, &call.dq, &call.dk, &call.dv};
+    for (int i = 0; i < 8; i++) *views[i] = (ll_view){x[i], LONG * WIDE, LONG * WIDE, WIDE};
+    if (backward) call.saved = calloc(ll_attention_saved(op, &call), sizeof *call.saved);
+    for (int back = 0; back <= backward; back++) {
+        const size_t need = ll_attention_scratch(op, &call, back);
+        float *scratch = malloc((need + GUARD) * sizeof *scratch);
+        for (size_t i = 0; i < GUARD; i++) scratch[need + i] = 42;
+        call.scratch = scratch, call.scratch_floats = need;
+        CHECK_OK(back ? ll_attention_backward(op, &call) : ll_attention_forward(op, &call));
+        for (size_t i = 0; i < GUARD; i++) assert_true(scratch[need + i] == 42);
+        free(scratch);
+    }
+    free(call.saved);
+    ll_attention_free(op);
+}
+
+static void test_shared_heads(void **state) {
+    (void)state;
+    for (int backward = 0; backward < 2; backward++) {
+        check_shared_heads(LL_KERNEL_RELU, backward);
+        check_shared_heads(LL_KERNEL_FAVOR, backward);
+    }
+}
+
 /* Scratch for fewer threads gives fewer threads. Scratch for none gives an error. */
 static void test_threads_fit(void **state) {
     (void)state;
@@ -156,6 +194,7 @@ static void test_sizes_grow(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_shared_heads),
         cmocka_unit_test(test_threads_fit),
         cmocka_unit_test(test_sizes_grow),
     };

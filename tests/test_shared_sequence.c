@@ -6,9 +6,10 @@
 
 #include "base/parallel.h"
 #include "model/mechanism.h"
+#include "model/ring_parts.h"
 #include "model/shared_sequence.h"
 
-enum { B = 2, LONG = 24, PARTS = 4, SEQUENCE_VOCAB = 11 };
+enum { B = 2, LONG = 24, PARTS = 24, SEQUENCE_VOCAB = 11 };
 
 /* ---- Messages between threads ---- */
 
@@ -240,8 +241,47 @@ static void test_every_pair(void **state) {
     assert_true(checked > 150 && refused > 10);
 }
 
+/* A causal ring cuts each part in two: into 2 and 1 tokens, and into one and none. */
+static void test_odd_parts(void **state) {
+    (void)state;
+    static const char *const positions[] = {"none", "rope", "t5", "shaw", "sinusoidal"};
+    for (size_t i = 0; i < sizeof positions / sizeof *positions; i++) {
+        char keys[200];
+        snprintf(keys, sizeof keys, "model.task=lm attention.kernel=softmax position.type=%s position.clip=3",
+                 positions[i]);
+        check_shared(keys, 8, 1e-5);
+        check_shared(keys, 24, 1e-5);
+    }
+}
+
+/* Parts of a causal ring have each token once, and see equally many keys. */
+static void test_a_causal_ring_is_balanced(void **state) {
+    (void)state;
+    enum { T = 6 };
+    for (int parts = 2; parts <= 9; parts++) {
+        const ll_ring_parts p = {.how.parts = parts, .causal = 1};
+        int had[9 * T] = {0};
+        for (int part = 0; part < parts; part++) {
+            ll_ring_span span[2];
+            int64_t keys = 0;
+            assert_int_equal(ll_ring_spans(&p, part, T, span), 2);
+            for (int i = 0; i < 2; i++)
+                for (int64_t t = span[i].first; t < span[i].first + span[i].count; t++) {
+                    assert_int_equal(had[t]++, 0);
+                    keys += t + 1;
+                }
+            assert_int_equal(2 * keys, T * (parts * T + 1));
+        }
+        for (int t = 0; t < parts * T; t++) assert_int_equal(had[t], 1);
+    }
+}
+
 int main(void) {
     ll_set_threads(1);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_every_pair)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_every_pair),
+        cmocka_unit_test(test_odd_parts),
+        cmocka_unit_test(test_a_causal_ring_is_balanced),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -63,7 +63,7 @@ static void check_pieces(ll_model *model, const int *tokens, const float *alone,
     ll_stream_free(s);
 }
 
-/* At a distant position, where no memory could hold all tokens: feeding leaves the size unchanged (linear kernels). */
+/* Feeding allocates nothing and leaves the size of a stream unchanged, unless it `grows`, as with softmax. */
 static void check_size(ll_model *model, const int *tokens, int grows) {
     ll_stream *s = NULL;
     CHECK_OK(ll_stream_create(&s, model));

@@ -10,6 +10,7 @@
 
 enum { CPUS = 8192, PATH = 4096 };
 
+#if defined(__linux__)
 /* The first of the hardware threads that share the core of `cpu`; `cpu` itself if the system does not tell. */
 static int first_sibling(int cpu) {
     char path[96];
@@ -33,6 +34,9 @@ static int count_cores(void) {
         if (CPU_ISSET_S(cpu, bytes, allowed)) CPU_SET_S(first_sibling(cpu), bytes, seen);
     return CPU_COUNT_S(bytes, seen);
 }
+#else
+static int count_cores(void) { return (int)sysconf(_SC_NPROCESSORS_ONLN); }
+#endif
 
 /* ---- Control groups ---- */
 

@@ -15,7 +15,8 @@
 typedef struct {
     const char *path;
     ll_bytes out;
-    size_t capacity, limit;
+    size_t capacity;
+    uint64_t limit;
 } reading;
 
 static ll_status unreadable(const char *path) {
@@ -25,11 +26,11 @@ static ll_status unreadable(const char *path) {
 /* Space for at least one more byte. The block is one byte longer than `capacity`, because text ends with a zero. */
 static ll_status reserve(reading *f, size_t hint) {
     if (f->out.size > f->limit)
-        return ll_fail(LL_EFORMAT, "%s holds more than %zu bytes unpacked, the most that is accepted here", f->path,
-                       f->limit);
+        return ll_fail(LL_EFORMAT, "%s holds more than %llu bytes unpacked, the most that is accepted here", f->path,
+                       (unsigned long long)f->limit);
     if (f->out.size < f->capacity) return LL_OK;
     /* It asks for one byte beyond the limit, to learn whether the file goes on. */
-    const size_t most = f->limit < SIZE_MAX / 4 ? f->limit + 1 : SIZE_MAX / 4;
+    const size_t most = f->limit < SIZE_MAX / 4 ? (size_t)f->limit + 1 : SIZE_MAX / 4;
     size_t capacity = f->capacity ? 2 * f->capacity : hint;
     if (capacity > most || capacity < f->capacity) capacity = most;
     uint8_t *const data = ll_alloc(capacity + 1, 1);
@@ -54,7 +55,7 @@ static ll_status read_all(reading *f, ll_unpack *u) {
     return LL_OK;
 }
 
-ll_status ll_file_read(ll_bytes *bytes, const char *path, size_t limit) {
+ll_status ll_file_read(ll_bytes *bytes, const char *path, uint64_t limit) {
     reading f = {.path = path, .limit = limit};
     ll_unpack *u = NULL;
     ll_status status = ll_unpack_open(&u, path);
@@ -136,6 +137,9 @@ int64_t ll_file_plain_size(const char *path) {
 ll_status ll_file_map(ll_bytes *bytes, const char *path) {
     size_t size = 0;
     int fd;
+#if defined(__EMSCRIPTEN__) /* has no pages, so that a map would be a copy, too */
+    return map_unpacked(bytes, path);
+#endif
     if (!open_plain(&fd, &size, path)) return map_unpacked(bytes, path);
     const ll_status status = map_plain(bytes, fd, size, path);
     close(fd);

@@ -14,7 +14,7 @@ typedef struct {
 
 /* Reads and unpacks a file of at most `limit` unpacked bytes; a longer one is LL_EFORMAT. A truncated or corrupt
  * archive is LL_EFORMAT with the file's name. Free with ll_bytes_free. */
-LL_MUST_USE ll_status ll_file_read(ll_bytes *bytes, const char *path, size_t limit);
+LL_MUST_USE ll_status ll_file_read(ll_bytes *bytes, const char *path, uint64_t limit);
 /* As ll_file_read, but a plain file is mapped, not copied. This is for models. Writing to the bytes does not change the
  * file. If another file takes its name, as all writers here do it, the mapped bytes stay the same. If another program
  * shortens the file while it is mapped, reading the missing bytes ends this program (SIGBUS). */

@@ -61,21 +61,23 @@ static ll_status parse_header(json_t **header, ll_safetensors *f) {
     if (n > f->bytes.size - 8)
         return ll_fail(LL_EFORMAT, "%s is truncated: it has %zu bytes, its header alone %llu", f->path, f->bytes.size,
                        (unsigned long long)n);
-    if (ll_json_is_deep(json, n, DEPTH_MOST))
+    const size_t size = (size_t)n;
+    if (ll_json_is_deep(json, size, DEPTH_MOST))
         return ll_fail(LL_EFORMAT, "%s: header nested more than %d deep", f->path, DEPTH_MOST);
-    *header = ll_json_load(json, n, JSON_REJECT_DUPLICATES, &error, &refused);
+    *header = ll_json_load(json, size, JSON_REJECT_DUPLICATES, &error, &refused);
     if (refused) return ll_fail(LL_ENOMEM, "no memory for the header of %s", f->path);
     if (!*header)
         return ll_fail(LL_EFORMAT, "%s: the header is not JSON at byte %d: %s", f->path, error.position, error.text);
-    f->data = json + n;
-    f->size = f->bytes.size - 8 - (size_t)n;
+    f->data = json + size;
+    f->size = f->bytes.size - 8 - size;
     return LL_OK;
 }
 
-/* A JSON integer that fits a size. */
+/* A JSON integer as a size. One above the largest size becomes that, which no tensor has. */
 static int size_of(size_t *size, const json_t *value) {
     if (!json_is_integer(value) || json_integer_value(value) < 0) return 0;
-    *size = (size_t)json_integer_value(value);
+    const unsigned long long n = (unsigned long long)json_integer_value(value);
+    *size = n < SIZE_MAX ? (size_t)n : SIZE_MAX;
     return 1;
 }
 

@@ -81,7 +81,7 @@ ll_status ll_st_add(ll_st_writer *w, const char *name, enum ll_dtype dtype, int 
     entry e = {.dtype = dtype, .rank = rank, .bytes = dtypes[dtype].size, .data = data};
     for (int i = 0; i < rank; i++) {
         e.shape[i] = shape[i];
-        if (__builtin_mul_overflow(e.bytes, shape[i], &e.bytes) || e.bytes > INT64_MAX)
+        if (__builtin_mul_overflow(e.bytes, shape[i], &e.bytes) || e.bytes > PTRDIFF_MAX)
             return ll_fail(LL_EINVAL, "tensor %s cannot be written: it is larger than any file", name);
     }
     const ll_status status = grow(w);
@@ -154,8 +154,8 @@ static ll_status make_head(ll_bytes *head, ll_st_writer *w, const char *path) {
     json_t *header = make_header(w);
     if (!header)
         return ll_fail(LL_ENOMEM, "cannot write the header of %s: there is no memory, or a name is not UTF-8", path);
-    const size_t n = json_dumpb(header, NULL, 0, JSON_COMPACT);
-    const uint64_t padded = ll_round_up(n + 8, ALIGN) - 8;
+    const size_t n = json_dumpb(header, NULL, 0, JSON_COMPACT), padded = ll_round_up(n + 8, ALIGN) - 8;
+    const uint64_t written = padded;
     ll_status status = LL_OK;
     if (!n)
         status = ll_fail(LL_ENOMEM, "no memory for the header of %s", path);
@@ -166,7 +166,7 @@ static ll_status make_head(ll_bytes *head, ll_st_writer *w, const char *path) {
         status = LL_ENOMEM;
     if (!status) {
         head->size = padded + 8;
-        memcpy(head->data, &padded, 8);
+        memcpy(head->data, &written, 8);
         memset(head->data + 8, ' ', padded);
         json_dumpb(header, (char *)head->data + 8, n, JSON_COMPACT);
     }

@@ -4,31 +4,24 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <lzma.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
+#include "base/decode.h"
 #include "base/memory.h"
 
 enum { CHUNK = 1 << 16, STEP = 1 << 30 };
-enum packing { PLAIN, GZIP, XZ };
 
 static const uint8_t GZIP_MAGIC[] = {0x1f, 0x8b, 8}, XZ_MAGIC[] = {0xfd, '7', 'z', 'X', 'Z', 0};
-static const uint64_t XZ_MEMORY = 1 << 30; /* the strongest preset needs 65 MB to unpack */
 
 struct ll_unpack {
     char *name;
     int fd, ended;
-    enum packing packing;
-    int64_t size, taken, given; /* of the file; read from it; unpacked from an archive */
-    size_t at, in;              /* bytes chunk[at .. in) are not consumed yet */
-    int between;                /* gzip: a member has ended */
-    z_stream gzip;
-    lzma_stream xz;
+    ll_decoder *decoder; /* NULL: the file is plain */
+    int64_t size, taken; /* of the file; read from it */
+    size_t at, in;       /* bytes chunk[at .. in) are not consumed yet */
     uint8_t chunk[CHUNK];
 };
 
@@ -63,14 +56,8 @@ static ll_status detect_format(ll_unpack *u) {
     }
     if (status) return status;
     u->ended = !u->in;
-    if (begins(u, GZIP_MAGIC, sizeof GZIP_MAGIC)) {
-        if (inflateInit2(&u->gzip, 15 + 16) != Z_OK) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
-        u->packing = GZIP;
-    } else if (begins(u, XZ_MAGIC, sizeof XZ_MAGIC)) {
-        if (lzma_stream_decoder(&u->xz, XZ_MEMORY, LZMA_CONCATENATED) != LZMA_OK)
-            return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
-        u->packing = XZ;
-    }
+    if (begins(u, GZIP_MAGIC, sizeof GZIP_MAGIC)) return ll_decoder_create(&u->decoder, LL_GZIP, u->name);
+    if (begins(u, XZ_MAGIC, sizeof XZ_MAGIC)) return ll_decoder_create(&u->decoder, LL_XZ, u->name);
     return LL_OK;
 }
 
@@ -112,7 +99,6 @@ ll_status ll_unpack_open(ll_unpack **out, const char *path) {
     ll_unpack *u = ll_alloc(1, sizeof *u);
     if (!u) return LL_ENOMEM;
     u->fd = -1;
-    u->xz = (lzma_stream)LZMA_STREAM_INIT;
     u->name = ll_strdup(path ? path : "standard input");
     const ll_status status = u->name ? open_file(u, path) : LL_ENOMEM;
     if (status) {
@@ -125,24 +111,13 @@ ll_status ll_unpack_open(ll_unpack **out, const char *path) {
 
 void ll_unpack_close(ll_unpack *u) {
     if (!u) return;
-    if (u->packing == GZIP) inflateEnd(&u->gzip);
-    if (u->packing == XZ) lzma_end(&u->xz);
+    ll_decoder_free(u->decoder);
     if (u->fd > STDIN_FILENO) close(u->fd);
     ll_free(u->name);
     ll_free(u);
 }
 
 /* ---- Bytes ---- */
-
-static ll_status truncated(const ll_unpack *u) {
-    return ll_fail(LL_EFORMAT, "%s is truncated: the archive ends after %lld unpacked bytes; fetch the file again",
-                   u->name, (long long)u->given);
-}
-
-static ll_status damaged(const ll_unpack *u, const char *what) {
-    return ll_fail(LL_EFORMAT, "%s is damaged: %s after %lld unpacked bytes; fetch the file again", u->name, what,
-                   (long long)u->given);
-}
 
 static ll_status read_plain(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
     if (u->at == u->in) {
@@ -156,69 +131,22 @@ static ll_status read_plain(ll_unpack *u, size_t *got, uint8_t *to, size_t most)
     return LL_OK;
 }
 
-/* Members of gzip may follow each other, and zeros may fill the last block. */
-static ll_status read_gzip(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
-    z_stream *z = &u->gzip;
-    while (!*got) {
-        ll_status status = LL_OK;
-        if (u->at == u->in && (status = refill(u))) return status;
-        if (!u->in) {
-            u->ended = 1;
-            return u->between ? LL_OK : truncated(u);
-        }
-        if (u->between && !u->chunk[u->at]) {
-            u->at++;
-            continue;
-        }
-        if (u->between) inflateReset(z);
-        const size_t available = most < UINT_MAX ? most : UINT_MAX;
-        z->next_in = u->chunk + u->at;
-        z->avail_in = (uInt)(u->in - u->at);
-        z->next_out = to;
-        z->avail_out = (uInt)available;
-        const int r = inflate(z, Z_NO_FLUSH);
-        u->at = u->in - z->avail_in;
-        *got = available - z->avail_out;
-        if (r == Z_MEM_ERROR) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
-        u->given += (int64_t)*got;
-        if (r != Z_OK && r != Z_BUF_ERROR && r != Z_STREAM_END) return damaged(u, z->msg ? z->msg : "no gzip data");
-        u->between = r == Z_STREAM_END;
-    }
-    return LL_OK;
-}
-
-static ll_status read_xz(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
-    lzma_stream *x = &u->xz;
+static ll_status read_packed(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
     while (!*got && !u->ended) {
         ll_status status = LL_OK;
+        size_t used = 0;
         if (u->at == u->in && (status = refill(u))) return status;
-        x->next_in = u->chunk + u->at;
-        x->avail_in = u->in - u->at;
-        x->next_out = to;
-        x->avail_out = most;
-        const lzma_ret r = lzma_code(x, u->in ? LZMA_RUN : LZMA_FINISH);
-        u->at = u->in - x->avail_in;
-        *got = most - x->avail_out;
-        u->given += (int64_t)*got;
-        if (r == LZMA_STREAM_END) u->ended = 1;
-        if (r == LZMA_MEM_ERROR) return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->name);
-        if (r == LZMA_MEMLIMIT_ERROR) return damaged(u, "it asks for more than 1 GiB to be unpacked");
-        if (r == LZMA_BUF_ERROR) return truncated(u);
-        if (r != LZMA_OK && r != LZMA_STREAM_END) return damaged(u, "no valid xz data");
+        status = ll_decoder_step(u->decoder, u->chunk + u->at, u->in - u->at, &used, to, most, got, &u->ended);
+        if (status) return status;
+        u->at += used;
     }
     return LL_OK;
 }
 
 ll_status ll_unpack_read(ll_unpack *u, size_t *got, void *to, size_t most) {
-    ll_status status = LL_OK;
     *got = 0;
     if (u->ended || !most) return LL_OK;
-    switch (u->packing) {
-    case GZIP: status = read_gzip(u, got, to, most); break;
-    case XZ: status = read_xz(u, got, to, most); break;
-    case PLAIN: status = read_plain(u, got, to, most); break;
-    }
-    return status;
+    return u->decoder ? read_packed(u, got, to, most) : read_plain(u, got, to, most);
 }
 
 const char *ll_unpack_name(const ll_unpack *u) {
@@ -226,7 +154,7 @@ const char *ll_unpack_name(const ll_unpack *u) {
 }
 
 int ll_unpack_is_packed(const ll_unpack *u) {
-    return u->packing != PLAIN;
+    return u->decoder != NULL;
 }
 
 int64_t ll_unpack_size(const ll_unpack *u) {

@@ -108,6 +108,16 @@ static void take_posted(void) {
     pthread_mutex_unlock(&ll_posts.lock);
 }
 
+/* Waits are measured with the monotonic clock: where somebody sets the time back, a rank would seem lost. */
+static void use_monotonic_clock(void) {
+    pthread_condattr_t attr;
+    if (pthread_condattr_init(&attr)) return;
+    pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    pthread_cond_init(&ll_posts.work, &attr);
+    pthread_cond_init(&ll_posts.done, &attr);
+    pthread_condattr_destroy(&attr);
+}
+
 static double clock_now(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -127,7 +137,7 @@ static void wait_for_work(int rounds) {
         return;
     }
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += IDLE;
     if (until.tv_nsec >= 1000000000) until.tv_sec++, until.tv_nsec -= 1000000000;
     pthread_mutex_lock(&ll_posts.lock);
@@ -171,10 +181,11 @@ ll_status ll_dist_start(void) {
     ll_status status = ll_launch(&transport);
     if (status || !transport) return status;
     ll_posts.transport = transport;
+    use_monotonic_clock();
     pthread_mutex_lock(&ll_posts.lock);
     if (pthread_create(&ll_posts.thread, NULL, progress_all, NULL)) ll_posts.started = -1;
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_sec += ll_launch_wait();
     for (int late = 0; !ll_posts.started && !late;)
         late = pthread_cond_timedwait(&ll_posts.done, &ll_posts.lock, &until) == ETIMEDOUT;

@@ -31,7 +31,7 @@ static const float tail_pieces[9][16] = {
 #define NEAR 0.7f /* the polynomial in x^2 is used below it */
 
 /* A row of the table for the piece of each lane. */
-static inline vf tail_piece(int row, vi piece) { return v_permute(v_load(tail_pieces[row]), piece); }
+static inline vf tail_piece(int row, vi piece) { return v_lookup(tail_pieces[row], piece); }
 
 /* W(a) for NEAR <= a <= 14.5. */
 static inline vf tail_weight(vf a) {
@@ -52,8 +52,8 @@ static inline vf near_slope(vf s) {
 
 /* Returns z of e^(-a^2/2) = 2^k (1 + z) and sets k. It corrects the rounding of a^2, and 1 + z is not rounded yet. */
 static inline vf gauss_part(vf a, vf *k) {
-    const vf s = v_mul(a, a), lost = v_fma(v_mul(a, v_set(-0.5f)), a, v_mul(s, v_set(0.5f)));
-    const vf r = v_add(exp_reduce(v_mul(s, v_set(-0.5f)), k), lost);
+    const vf b = v_mul(a, v_set(-0.5f)), s = v_mul(b, a);
+    const vf r = v_add(exp_reduce(s, k), v_product_rest(b, a, s));
     return v_fma(v_mul(exp_rest(r), r), r, r);
 }
 

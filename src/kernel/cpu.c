@@ -52,6 +52,8 @@ static const struct {
 #elif defined(__aarch64__)
     {&ll_neonbf16, has_bf16, has_bf16},
     {&ll_neon, always, always},
+#elif defined(__wasm_simd128__)
+    {&ll_wasm, always, always},
 #endif
     {&ll_scalar, always, always},
 };

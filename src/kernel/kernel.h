@@ -1,8 +1,7 @@
 /* The compute kernels: one table of functions, and the specification of each.
  *
- * scalar.c defines every function in plain C and is the reference. avx2.c, avx512.c, avx512bf16.c, neon.c and
- * neonbf16.c compile one
- * source, body.h, against the vector operations of a vec_*.h header.
+ * scalar.c defines every function in plain C and is the reference. avx2.c, avx512.c, avx512bf16.c, neon.c,
+ * neonbf16.c and wasm.c compile one source, body.h, against the vector operations of a vec_*.h header.
  *
  * Rules for all functions of the table, unless one says otherwise:
  * - They run on one thread and allocate nothing.

@@ -9,6 +9,8 @@ extern const ll_kernels ll_scalar;
 extern const ll_kernels ll_avx2, ll_avx512, ll_avx512bf16;
 #elif defined(__aarch64__)
 extern const ll_kernels ll_neon, ll_neonbf16;
+#elif defined(__wasm_simd128__)
+extern const ll_kernels ll_wasm;
 #endif
 
 #endif

@@ -45,6 +45,8 @@ static inline vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
 static inline vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
 static inline vf v_sqrt(vf a) { return _mm256_sqrt_ps(a); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+/* a b - c with one rounding, where c is a b rounded: what the rounding took away. */
+static inline vf v_product_rest(vf a, vf b, vf c) { return v_fma(a, b, v_sub(v_set(0), c)); }
 static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 static inline vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 static inline vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
@@ -150,6 +152,8 @@ static inline vf v_mantissa(vf a) {
  * are 6, 7, 0, .. */
 static inline vi v_half_octave(vf a) { return _mm256_srli_epi32(_mm256_castps_si256(a), 22); }
 static inline vf v_permute(vf a, vi index) { return _mm256_permutevar8x32_ps(a, index); }
+/* table[index mod 8], of a table of 8 numbers written twice. */
+static inline vf v_lookup(const float table[16], vi index) { return v_permute(v_load(table), index); }
 static inline vi vi_permute(vi a, vi index) { return _mm256_permutevar8x32_epi32(a, index); }
 
 /* Pairs of bfloat16, each in the bits of one float. v_interleave_bf16: pair i is (low[i], high[i]). v_to_bf16: the 2 VW

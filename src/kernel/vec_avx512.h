@@ -44,6 +44,8 @@ static inline vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 static inline vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 static inline vf v_sqrt(vf a) { return _mm512_sqrt_ps(a); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+/* a b - c with one rounding, where c is a b rounded: what the rounding took away. */
+static inline vf v_product_rest(vf a, vf b, vf c) { return v_fma(a, b, v_sub(v_set(0), c)); }
 /* If either is NaN, the result is b. */
 static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
 static inline vf v_min(vf a, vf b) { return _mm512_min_ps(a, b); }
@@ -126,6 +128,8 @@ static inline vf v_mantissa(vf a) { return _mm512_getmant_ps(a, _MM_MANT_NORM_1_
  * are 6, 7, 0, .. */
 static inline vi v_half_octave(vf a) { return _mm512_srli_epi32(_mm512_castps_si512(a), 22); }
 static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index, a); }
+/* table[index mod 8], of a table of 8 numbers written twice. */
+static inline vf v_lookup(const float table[16], vi index) { return v_permute(v_load(table), index); }
 static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }
 
 /* Pairs of bfloat16, each in the bits of one float. v_interleave_bf16: pair i is (low[i], high[i]). v_to_bf16: the 2 VW

@@ -62,6 +62,8 @@ static inline vf v_mul(vf x, vf y) { return (vf){vmulq_f32(x.a, y.a), vmulq_f32(
 static inline vf v_div(vf x, vf y) { return (vf){vdivq_f32(x.a, y.a), vdivq_f32(x.b, y.b)}; }
 static inline vf v_sqrt(vf x) { return (vf){vsqrtq_f32(x.a), vsqrtq_f32(x.b)}; }
 static inline vf v_fma(vf x, vf y, vf z) { return (vf){vfmaq_f32(z.a, x.a, y.a), vfmaq_f32(z.b, x.b, y.b)}; }
+/* x y - z with one rounding, where z is x y rounded: what the rounding took away. */
+static inline vf v_product_rest(vf x, vf y, vf z) { return v_fma(x, y, v_sub(v_set(0), z)); }
 /* FMAX would give NaN where x is NaN. */
 static inline vf v_max(vf x, vf y) {
     return (vf){vbslq_f32(vcgtq_f32(x.a, y.a), x.a, y.a), vbslq_f32(vcgtq_f32(x.b, y.b), x.b, y.b)};
@@ -211,6 +213,8 @@ static inline vf v_permute(vf x, vi index) {
     const vi y = vi_permute((vi){vi_bits4(x.a), vi_bits4(x.b)}, index);
     return (vf){vreinterpretq_f32_s32(y.a), vreinterpretq_f32_s32(y.b)};
 }
+/* table[index mod 8], of a table of 8 numbers written twice. */
+static inline vf v_lookup(const float table[16], vi index) { return v_permute(v_load(table), index); }
 
 /* Pairs of bfloat16, each in the bits of one float. v_interleave_bf16: pair i is (low[i], high[i]). v_to_bf16: the 2 VW
  * numbers of both vectors in their order. v_fma_bf16: adds the products of both halves to c, the upper half first. */

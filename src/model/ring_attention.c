@@ -6,8 +6,8 @@
  *   backward   With y and l of the whole row, a block's gradients do not depend on other blocks. Those of keys and
  *              values travel one step behind their block, each part adds its own, and the last one sends them home.
  *
- * A causal part sees blocks 0 .. p alone, so that blocks do not go round: they end at the last part. Part p computes
- * p + 1 blocks; the last one takes the time of all. Messages of a step are on their way while the step is computed. */
+ * Causal parts have two spans of tokens (ring_parts.h): a block is computed span by span, without the keys that come
+ * after all queries of a span. Messages of a step are on their way while the step is computed. */
 #include "model/ring_attention.h"
 
 #include <math.h>
@@ -16,40 +16,70 @@
 #include "attention/operator.h"
 #include "attention/table.h"
 #include "base/memory.h"
+#include "model/ring_parts.h"
 
 /* Messages that may be on their way at a time. */
 enum { SEND_BLOCK, TAKE_BLOCK, SEND_GRADIENT, TAKE_GRADIENT, SEND_HOME, TAKE_HOME };
 
+/* Tensors are packed span by span, (B, H, count, n) each. */
 struct ll_ring {
-    ll_sharing how;
-    int causal;
-    size_t H, D, E; /* of what goes round */
-    float *block[2];    /* lengths (B) as int, keys (B, H, T, D), values (B, H, T, E) */
-    float *gradient[2]; /* the same, without lengths */
-    float *work;        /* ... of this part alone; forward: y' (B, H, T, E), l' (B, H, T), which keys leave room for */
-    float *dq;          /* (B, H, T, D) */
-    float *sums;        /* l, where the call does not save it */
-    int *lengths;       /* of a block's sequences */
+    ll_ring_parts parts;
+    size_t D, E;
+    float *block[2];        /* what goes round: lengths (2, B) as int, keys, values */
+    float *gradient[2];     /* of keys, of values */
+    float *work;            /* of the keys and values of a step, as gradient */
+    float *q, *y, *g, *dq;  /* of this part */
+    float *pair;            /* what two spans give: y and l, or gradients of queries, keys and values */
+    float *sums;            /* l, where the call does not save it */
+    int *lengths, *keys;    /* (2, B) of this part's spans, and of the block's */
 };
 
 int ll_ring_serves(const ll_attention *op) { return op->kind == &ll_operator_softmax; }
 
-static size_t rows_of(const ll_ring *r, const ll_attention_call *c) { return (size_t)c->B * r->H * (size_t)c->T; }
+static size_t rows_of(const ll_ring *r, int tokens) { return (size_t)r->parts.B * r->parts.H * (size_t)tokens; }
+static size_t lengths_of(const ll_ring *r) { return 2 * (size_t)r->parts.B; }
+
+/* Makes all buffers; r NULL: they are only counted. Returns their floats; 0: no memory. */
+static size_t make_buffers(ll_ring *r, const ll_attention *op, int most, int T, int training) {
+    const size_t B = (size_t)most, D = (size_t)op->c.D, E = (size_t)op->c.E, heads = B * (size_t)op->c.H;
+    const size_t rows = heads * (size_t)T, half = heads * (size_t)((T + 1) / 2);
+    const size_t message = op->c.causal ? B + half * (training ? 2 * D + 3 * E : 2 * D + E) : 0;
+    const struct {
+        float **at;
+        size_t floats;
+    } buffer[] = {
+        {r ? &r->block[0] : NULL, 2 * B + rows * (D + E)},
+        {r ? &r->block[1] : NULL, 2 * B + rows * (D + E)},
+        {r ? &r->gradient[0] : NULL, training ? rows * (D + E) : 0},
+        {r ? &r->gradient[1] : NULL, training ? rows * (D + E) : 0},
+        {r ? &r->work : NULL, training ? rows * (D + E) : 0},
+        {r ? &r->q : NULL, rows * D},
+        {r ? &r->y : NULL, rows * E},
+        {r ? &r->g : NULL, training ? rows * E : 0},
+        {r ? &r->dq : NULL, training ? rows * D : 0},
+        {r ? &r->pair : NULL, rows * (training ? 2 * D + E + 1 : E + 1)},
+        {r ? &r->sums : NULL, rows},
+        {r ? &r->parts.message[0] : NULL, message},
+        {r ? &r->parts.message[1] : NULL, message},
+        {r ? &r->parts.message[2] : NULL, message},
+        {r ? &r->parts.message[3] : NULL, message},
+    };
+    size_t all = 1;
+    for (size_t i = 0; i < sizeof buffer / sizeof *buffer; i++) {
+        all += buffer[i].floats;
+        if (r && buffer[i].floats && !(*buffer[i].at = ll_alloc(buffer[i].floats, sizeof(float)))) return 0;
+    }
+    return all;
+}
 
 ll_status ll_ring_create(ll_ring **out, const ll_sharing *how, const ll_attention *op, int B, int T, int training) {
     ll_ring *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
-    *r = (ll_ring){.how = *how, .causal = op->c.causal, .H = (size_t)op->c.H};
+    r->parts = (ll_ring_parts){.how = *how, .causal = op->c.causal, .B = B, .H = (size_t)op->c.H};
     r->D = (size_t)op->c.D, r->E = (size_t)op->c.E;
-    const size_t rows = rows_of(r, &(ll_attention_call){.B = B, .T = T}), size = rows * (r->D + r->E);
-    int made = 1;
-    for (int i = 0; i < 2; i++) made &= !!(r->block[i] = ll_alloc((size_t)B + size, sizeof(float)));
-    for (int i = 0; i < 2 && training; i++) made &= !!(r->gradient[i] = ll_alloc(size, sizeof(float)));
-    made &= !!(r->work = ll_alloc(size, sizeof(float)));
-    if (training) made &= !!(r->dq = ll_alloc(rows * r->D, sizeof(float)));
-    made &= !!(r->sums = ll_alloc(rows, sizeof(float)));
-    made &= !!(r->lengths = ll_alloc((size_t)B, sizeof *r->lengths));
-    if (!made) {
+    r->lengths = ll_alloc(lengths_of(r), sizeof *r->lengths);
+    r->keys = ll_alloc(lengths_of(r), sizeof *r->keys);
+    if (!r->lengths || !r->keys || !make_buffers(r, op, B, T, training)) {
         ll_ring_free(r);
         return LL_ENOMEM;
     }
@@ -57,10 +87,8 @@ ll_status ll_ring_create(ll_ring **out, const ll_sharing *how, const ll_attentio
     return LL_OK;
 }
 
-/* Two blocks, two gradients and work; dq and sums. */
 size_t ll_ring_bytes(const ll_attention *op, int B, int T) {
-    const size_t rows = (size_t)B * (size_t)op->c.H * (size_t)T, D = (size_t)op->c.D, E = (size_t)op->c.E;
-    return (3 * (size_t)B + rows * (5 * (D + E) + D + 1)) * sizeof(float);
+    return make_buffers(NULL, op, B, T, 1) * sizeof(float) + 4 * (size_t)B * sizeof(int);
 }
 
 void ll_ring_free(ll_ring *r) {
@@ -69,88 +97,86 @@ void ll_ring_free(ll_ring *r) {
         ll_free(r->block[i]);
         ll_free(r->gradient[i]);
     }
+    for (int i = 0; i < 4; i++) ll_free(r->parts.message[i]);
     ll_free(r->work);
+    ll_free(r->q);
+    ll_free(r->y);
+    ll_free(r->g);
     ll_free(r->dq);
+    ll_free(r->pair);
     ll_free(r->sums);
     ll_free(r->lengths);
+    ll_free(r->keys);
     ll_free(r);
-}
-
-/* ---- Blocks ---- */
-
-/* Copies (B, H, T, n) from one layout to another, or adds to what is there. */
-static void copy(const ll_ring *r, const ll_attention_call *c, ll_view from, ll_view to, size_t n, int add) {
-    const ll_kernels *k = ll_kernel_table();
-    for (size_t i = 0; i < (size_t)c->B * r->H; i++)
-        for (size_t t = 0; t < (size_t)c->T; t++) {
-            const float *x = ll_element(&from, i / r->H, i % r->H, t);
-            float *y = ll_element(&to, i / r->H, i % r->H, t);
-            if (add)
-                k->add(n, x, y);
-            else
-                memcpy(y, x, n * sizeof *y);
-        }
-}
-
-/* Keys or their gradients, and the values behind them. */
-static ll_view keys_in(const ll_ring *r, const ll_attention_call *c, float *x) {
-    return ll_view_packed(x, (int)r->H, c->T, (int)r->D);
-}
-static ll_view values_in(const ll_ring *r, const ll_attention_call *c, float *x) {
-    return ll_view_packed(x + rows_of(r, c) * r->D, (int)r->H, c->T, (int)r->E);
-}
-
-static void pack_own(const ll_ring *r, const ll_attention_call *c) {
-    float *x = r->block[0];
-    for (int b = 0; b < c->B; b++) r->lengths[b] = c->lengths ? c->lengths[b] : c->T;
-    memcpy(x, r->lengths, (size_t)c->B * sizeof *x);
-    x += c->B;
-    copy(r, c, c->k, keys_in(r, c, x), r->D, 0);
-    copy(r, c, c->v, values_in(r, c, x), r->E, 0);
-}
-
-/* The call of this part's queries with block number b. */
-static ll_attention_call call_with(const ll_ring *r, const ll_attention_call *call, int b, float *block) {
-    ll_attention_call c = *call;
-    memcpy(r->lengths, block, (size_t)c.B * sizeof *block);
-    c.query_lengths = call->lengths;
-    c.lengths = r->lengths;
-    c.key_offset = (int64_t)b * call->T;
-    c.k = keys_in(r, call, block + c.B);
-    c.v = values_in(r, call, block + c.B);
-    return c;
 }
 
 /* ---- Steps ---- */
 
 static ll_status begin(const ll_ring *r, float *x, size_t n, int peer, int message) {
-    return r->how.begin(r->how.arg, x, n, peer, message);
+    return r->parts.how.begin(r->parts.how.arg, x, n, peer, message);
 }
-static ll_status wait(const ll_ring *r, int message) { return r->how.wait(r->how.arg, message); }
+static ll_status wait(const ll_ring *r, int message) { return r->parts.how.wait(r->parts.how.arg, message); }
 
-static int next_part(const ll_ring *r) { return (r->how.part + 1) % r->how.parts; }
-static int last_part(const ll_ring *r) { return (r->how.part + r->how.parts - 1) % r->how.parts; }
-/* Does a part have a block in step s? */
-static int computes(const ll_ring *r, int part, int s) { return s < r->how.parts && (!r->causal || s <= part); }
-static int block_of(const ll_ring *r, int s) { return (r->how.part - s + r->how.parts) % r->how.parts; }
-/* Does the next part need the block of step s? */
-static int hands_on(const ll_ring *r, int s) {
-    return (!r->causal || r->how.part + 1 < r->how.parts) && computes(r, next_part(r), s + 1);
-}
+static int part_of(const ll_ring *r) { return r->parts.how.part; }
+static int parts_of(const ll_ring *r) { return r->parts.how.parts; }
+static int next_part(const ll_ring *r) { return (part_of(r) + 1) % parts_of(r); }
+static int last_part(const ll_ring *r) { return (part_of(r) + parts_of(r) - 1) % parts_of(r); }
+static int block_of(const ll_ring *r, int s) { return (part_of(r) - s + parts_of(r)) % parts_of(r); }
+static int is_last(const ll_ring *r, int s) { return s + 1 == parts_of(r); }
 
 /* The block of step s goes on, and that of the next step comes. */
-static ll_status begin_step(const ll_ring *r, const ll_attention_call *c, int s) {
-    const size_t n = (size_t)c->B + rows_of(r, c) * (r->D + r->E);
-    ll_status status = LL_OK;
-    if (hands_on(r, s)) status = begin(r, r->block[s % 2], n, next_part(r), SEND_BLOCK);
-    if (!status && computes(r, r->how.part, s + 1))
-        status = begin(r, r->block[(s + 1) % 2], n, last_part(r), TAKE_BLOCK);
-    return status;
+static ll_status begin_step(const ll_ring *r, int T, int s) {
+    const size_t n = lengths_of(r) + rows_of(r, T) * (r->D + r->E);
+    if (is_last(r, s)) return LL_OK;
+    const ll_status status = begin(r, r->block[s % 2], n, next_part(r), SEND_BLOCK);
+    return status ? status : begin(r, r->block[(s + 1) % 2], n, last_part(r), TAKE_BLOCK);
 }
 static ll_status end_step(const ll_ring *r, int s) {
-    ll_status status = hands_on(r, s) ? wait(r, SEND_BLOCK) : LL_OK;
-    const ll_status taken = computes(r, r->how.part, s + 1) ? wait(r, TAKE_BLOCK) : LL_OK;
-    return status ? status : taken;
+    if (is_last(r, s)) return LL_OK;
+    const ll_status sent = wait(r, SEND_BLOCK), taken = wait(r, TAKE_BLOCK);
+    return sent ? sent : taken;
+}
+
+/* ---- Spans ---- */
+
+/* Queries of a span of this part with keys of a span of a block. */
+typedef struct {
+    ll_ring_span query, key;
+    size_t query_row, key_row; /* the rows before them */
+    int i, j;                  /* which spans */
+} span_pair;
+
+/* The pairs of a step in which a query sees a key: at most 4. */
+static int pairs_of(const ll_ring *r, int T, int block, span_pair pair[4]) {
+    ll_ring_span query[2], key[2];
+    const int spans = ll_ring_spans(&r->parts, part_of(r), T, query);
+    int n = 0;
+    ll_ring_spans(&r->parts, block, T, key);
+    for (int i = 0; i < spans; i++)
+        for (int j = 0; j < spans; j++) {
+            if (!query[i].count || !key[j].count || (r->parts.causal && key[j].first > query[i].first)) continue;
+            pair[n++] = (span_pair){query[i], key[j], i ? rows_of(r, query[0].count) : 0,
+                                    j ? rows_of(r, key[0].count) : 0, i, j};
+        }
+    return n;
+}
+
+static ll_view packed(const ll_ring *r, float *x, size_t row, int tokens, size_t n) {
+    return ll_view_packed(x + row * n, (int)r->parts.H, tokens, (int)n);
+}
+
+static ll_attention_call call_with(const ll_ring *r, const ll_attention_call *call, const span_pair *x, float *block) {
+    ll_attention_call c = *call;
+    float *keys = block + lengths_of(r), *values = keys + rows_of(r, call->T) * r->D;
+    memcpy(r->keys, block, lengths_of(r) * sizeof *block);
+    c.T = x->query.count, c.S = x->key.count;
+    c.query_lengths = r->lengths + x->i * r->parts.B;
+    c.lengths = r->keys + x->j * r->parts.B;
+    c.query_offset = x->query.first, c.key_offset = x->key.first;
+    c.q = packed(r, r->q, x->query_row, c.T, r->D);
+    c.k = packed(r, keys, x->key_row, c.S, r->D);
+    c.v = packed(r, values, x->key_row, c.S, r->E);
+    return c;
 }
 
 /* ---- Forward ---- */
@@ -158,64 +184,75 @@ static ll_status end_step(const ll_ring *r, int s) {
 /* A row without keys has the sum 0; its logarithm is written as INFINITY, for which backward has weights of 0. */
 static float as_log(float l) { return l == INFINITY ? -INFINITY : l; }
 
-/* What one block gave, (B, H, T): into what the blocks before gave. */
-static void merge(const ll_ring *r, const ll_attention_call *c, const float *y, const float *l, float *sums) {
+/* What one pair gave, (B, H, count): into what the pairs before gave. */
+static void merge(const ll_ring *r, const ll_attention_call *c, const float *y, const float *l, float *to,
+                  float *sums) {
     const ll_kernels *k = ll_kernel_table();
-    for (size_t i = 0; i < (size_t)c->B * r->H; i++) {
-        const int n = c->query_lengths ? c->query_lengths[i / r->H] : c->T;
+    for (size_t i = 0; i < (size_t)c->B * r->parts.H; i++) {
+        const int n = c->query_lengths[i / r->parts.H];
         for (size_t t = 0; t < (size_t)n; t++) {
             const size_t row = i * (size_t)c->T + t;
             const float a = as_log(sums[row]), b = as_log(l[row]), most = fmaxf(a, b);
-            float *to = ll_element(&c->y, i / r->H, i % r->H, t);
             if (b == -INFINITY) continue;
             const float sum = most + logf(expf(a - most) + expf(b - most));
-            k->scale(r->E, expf(a - sum), to);
-            k->axpy(r->E, expf(b - sum), y + row * r->E, to);
+            k->scale(r->E, expf(a - sum), to + row * r->E);
+            k->axpy(r->E, expf(b - sum), y + row * r->E, to + row * r->E);
             sums[row] = sum;
         }
     }
 }
 
-ll_status ll_ring_forward(const ll_ring *r, const ll_attention *op, const ll_attention_call *call) {
-    float *sums = call->saved ? call->saved : r->sums, *y = r->work, *l = y + rows_of(r, call) * r->E;
+/* A span's first pair gives its outputs; later ones are merged. */
+static ll_status forward_step(const ll_ring *r, const ll_attention *op, const ll_attention_call *call, int s,
+                              float *sums, int seen[2]) {
+    span_pair pair[4];
+    const int n = pairs_of(r, call->T, block_of(r, s), pair);
     ll_status status = LL_OK;
-    pack_own(r, call);
-    for (int s = 0; computes(r, r->how.part, s) && !status; s++) {
-        status = begin_step(r, call, s);
-        ll_attention_call c = call_with(r, call, block_of(r, s), r->block[s % 2]);
-        c.saved = s ? l : sums;
-        if (s) c.y = ll_view_packed(y, (int)r->H, c.T, (int)r->E);
-        if (!status) status = ll_attention_block(op, &c, 0);
-        c.y = call->y;
-        if (s && !status) merge(r, &c, y, l, sums);
-        if (!status) status = end_step(r, s);
+    for (int p = 0; p < n && !status; p++) {
+        const span_pair *x = &pair[p];
+        const size_t rows = rows_of(r, x->query.count);
+        float *y = r->y + x->query_row * r->E, *l = sums + x->query_row, *own = r->pair, *own_l = own + rows * r->E;
+        ll_attention_call c = call_with(r, call, x, r->block[s % 2]);
+        c.y = packed(r, seen[x->i] ? own : y, 0, c.T, r->E);
+        c.saved = seen[x->i] ? own_l : l;
+        status = ll_attention_block(op, &c, 0);
+        if (seen[x->i] && !status) merge(r, &c, own, own_l, y, l);
+        seen[x->i] = 1;
     }
     return status;
 }
 
+/* Queries, keys and values (training: y and its gradient, too), keys and values into block 0. */
+static ll_status bring(const ll_ring *r, const ll_attention_call *c, int back) {
+    float *keys = r->block[0] + lengths_of(r), *values = keys + rows_of(r, c->T) * r->D;
+    const ll_ring_tensor tensor[] = {{c->q, r->q, r->D}, {c->k, keys, r->D}, {c->v, values, r->E},
+                                     {c->y, r->y, r->E}, {c->g, r->g, r->E}};
+    const ll_status status = ll_ring_bring(&r->parts, c, tensor, back ? 5 : 3, r->lengths);
+    memcpy(r->block[0], r->lengths, lengths_of(r) * sizeof *r->lengths);
+    return status;
+}
+
+ll_status ll_ring_forward(const ll_ring *r, const ll_attention *op, const ll_attention_call *call) {
+    float *sums = call->saved ? call->saved : r->sums;
+    int seen[2] = {0};
+    ll_status status = bring(r, call, 0);
+    for (int s = 0; s < parts_of(r) && !status; s++) {
+        status = begin_step(r, call->T, s);
+        if (!status) status = forward_step(r, op, call, s, sums, seen);
+        if (!status) status = end_step(r, s);
+    }
+    const ll_ring_tensor y = {call->y, r->y, r->E};
+    return status ? status : ll_ring_return(&r->parts, call, &y, 1);
+}
+
 /* ---- Backward ---- */
 
-/* Is this the part from which the gradient of a block goes home? Then it does not go on to the next one. */
-static int ends_here(const ll_ring *r, int s) {
-    return r->causal ? r->how.part + 1 == r->how.parts : s + 1 == r->how.parts;
-}
-
-static void come_home(const ll_ring *r, const ll_attention_call *c, float *x) {
-    copy(r, c, keys_in(r, c, x), c->dk, r->D, 0);
-    copy(r, c, values_in(r, c, x), c->dv, r->E, 0);
-}
-
-static int stays(const ll_ring *r, int s) { return block_of(r, s) == r->how.part && ends_here(r, s); }
-
 /* Waits until what add_gradient sent in step s has left. */
-static ll_status gradient_left(const ll_ring *r, int s) {
-    if (s < 0 || stays(r, s)) return LL_OK;
-    return wait(r, ends_here(r, s) ? SEND_HOME : SEND_GRADIENT);
-}
+static ll_status gradient_left(const ll_ring *r, int s) { return s < 0 ? LL_OK : wait(r, SEND_GRADIENT); }
 
-/* The gradient of the block of step s: what came, and what this part adds, goes on or home. */
-static ll_status add_gradient(const ll_ring *r, const ll_attention_call *c, int s) {
-    const size_t n = rows_of(r, c) * (r->D + r->E);
+/* The gradient of the block of step s: what came, and what this part adds, goes on; after the last step home. */
+static ll_status add_gradient(const ll_ring *r, int T, int s) {
+    const size_t n = rows_of(r, T) * (r->D + r->E);
     float *sum = r->gradient[s % 2];
     ll_status status = s ? wait(r, TAKE_GRADIENT) : LL_OK;
     if (status) return status;
@@ -223,40 +260,60 @@ static ll_status add_gradient(const ll_ring *r, const ll_attention_call *c, int 
         ll_kernel_table()->add(n, r->work, sum);
     else
         memcpy(sum, r->work, n * sizeof *sum);
-    if (stays(r, s)) come_home(r, c, sum);
     status = gradient_left(r, s - 1);
-    if (status || stays(r, s)) return status;
-    return ends_here(r, s) ? begin(r, sum, n, block_of(r, s), SEND_HOME)
-                           : begin(r, sum, n, next_part(r), SEND_GRADIENT);
+    if (status) return status;
+    return is_last(r, s) ? begin(r, sum, n, block_of(r, s), SEND_HOME) : begin(r, sum, n, next_part(r), SEND_GRADIENT);
 }
 
-/* One step: gradients of the block's keys and values into work, and that of the queries added up. */
+/* Adds what the pairs of a step give to dq and work. */
+static ll_status back_pairs(const ll_ring *r, const ll_attention *op, const ll_attention_call *call, int s,
+                            float *sums) {
+    const ll_kernels *k = ll_kernel_table();
+    const size_t rows = rows_of(r, call->T);
+    float *keys = r->work, *values = keys + rows * r->D;
+    span_pair pair[4];
+    const int n = pairs_of(r, call->T, block_of(r, s), pair);
+    ll_status status = LL_OK;
+    memset(r->work, 0, rows * (r->D + r->E) * sizeof *r->work);
+    for (int p = 0; p < n && !status; p++) {
+        const span_pair *x = &pair[p];
+        const size_t queries = rows_of(r, x->query.count) * r->D, seen = rows_of(r, x->key.count);
+        float *dq = r->pair, *dk = dq + queries, *dv = dk + seen * r->D;
+        ll_attention_call c = call_with(r, call, x, r->block[s % 2]);
+        c.y = packed(r, r->y, x->query_row, c.T, r->E);
+        c.g = packed(r, r->g, x->query_row, c.T, r->E);
+        c.saved = sums + x->query_row;
+        c.dq = packed(r, dq, 0, c.T, r->D);
+        c.dk = packed(r, dk, 0, c.S, r->D);
+        c.dv = packed(r, dv, 0, c.S, r->E);
+        status = ll_attention_block(op, &c, 1);
+        k->add(queries, dq, r->dq + x->query_row * r->D);
+        k->add(seen * r->D, dk, keys + x->key_row * r->D);
+        k->add(seen * r->E, dv, values + x->key_row * r->E);
+    }
+    return status;
+}
+
 static ll_status back_step(const ll_ring *r, const ll_attention *op, const ll_attention_call *call, int s) {
-    const size_t n = rows_of(r, call) * (r->D + r->E);
+    const size_t n = rows_of(r, call->T) * (r->D + r->E);
     ll_status status = LL_OK;
     if (s) status = begin(r, r->gradient[s % 2], n, last_part(r), TAKE_GRADIENT);
-    if (!status) status = begin_step(r, call, s);
-    ll_attention_call c = call_with(r, call, block_of(r, s), r->block[s % 2]);
-    c.dk = keys_in(r, call, r->work);
-    c.dv = values_in(r, call, r->work);
-    if (s) c.dq = keys_in(r, call, r->dq);
-    if (!status) status = ll_attention_block(op, &c, 1);
-    if (s && !status) copy(r, call, c.dq, call->dq, r->D, 1);
+    if (!status) status = begin_step(r, call->T, s);
+    if (!status) status = back_pairs(r, op, call, s, call->saved);
     if (!status) status = end_step(r, s);
-    return status ? status : add_gradient(r, call, s);
+    return status ? status : add_gradient(r, call->T, s);
 }
 
 ll_status ll_ring_backward(const ll_ring *r, const ll_attention *op, const ll_attention_call *call) {
-    float *own = r->block[0];
-    int s = 0;
-    ll_status status = LL_OK;
-    pack_own(r, call);
-    for (; computes(r, r->how.part, s) && !status; s++) status = back_step(r, op, call, s);
-    const int from = r->causal ? r->how.parts - 1 : last_part(r);
-    if (status || from == r->how.part) return status ? status : gradient_left(r, s - 1);
-    status = begin(r, own, rows_of(r, call) * (r->D + r->E), from, TAKE_HOME);
+    const size_t rows = rows_of(r, call->T), n = rows * (r->D + r->E);
+    float *home = r->block[0];
+    ll_status status = bring(r, call, 1);
+    memset(r->dq, 0, rows * r->D * sizeof *r->dq);
+    for (int s = 0; s < parts_of(r) && !status; s++) status = back_step(r, op, call, s);
+    if (!status) status = begin(r, home, n, last_part(r), TAKE_HOME);
     if (!status) status = wait(r, TAKE_HOME);
-    if (!status) status = gradient_left(r, s - 1);
-    if (!status) come_home(r, call, own);
-    return status;
+    if (!status) status = wait(r, SEND_HOME);
+    const ll_ring_tensor back[] = {
+        {call->dq, r->dq, r->D}, {call->dk, home, r->D}, {call->dv, home + rows * r->D, r->E}};
+    return status ? status : ll_ring_return(&r->parts, call, back, 3);
 }

@@ -16,8 +16,8 @@ void ll_ring_free(ll_ring *r);
 /* What a ring for training takes. */
 size_t ll_ring_bytes(const ll_attention *op, int B, int T);
 /* The call of one part, whose offsets are those of its first token. Forward leaves the logarithm of each row's sum at
- * call->saved (where that is not NULL), which backward reads. O(B T^2 (D + E)) time for each of the parts before and of
- * this one (causal), or for all. */
+ * call->saved (where that is not NULL), which backward reads. O(B T^2 (D + E)) time for each of the parts; half of that
+ * where it is causal. */
 LL_MUST_USE ll_status ll_ring_forward(const ll_ring *r, const ll_attention *op, const ll_attention_call *call);
 LL_MUST_USE ll_status ll_ring_backward(const ll_ring *r, const ll_attention *op, const ll_attention_call *call);
 

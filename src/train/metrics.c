@@ -53,7 +53,7 @@ static ll_status carry_over(ll_metrics *metrics, const char *to, const char *res
         ll_free(from);
         return ll_file_write(to, HEADER, strlen(HEADER));
     }
-    ll_status status = ll_file_read(&old, from, (size_t)1 << 32);
+    ll_status status = ll_file_read(&old, from, (uint64_t)1 << 32);
     if (!status && strncmp((char *)old.data, HEADER, strlen(HEADER)))
         status =
             ll_fail(LL_EFORMAT, "%s does not begin with the columns of a run's metrics; move it away to go on", from);

@@ -21,7 +21,7 @@ else
     done
     refused "later" "$longline" attend "$golden/relative-s1-1d-causal.safetensors" -o o.safetensors --streaming
     refused "causal|later" "$longline" attend "$golden/permute-bidir.safetensors" -o o.safetensors --streaming
-    check "what is refused leaves no file" test ! -e o.safetensors
+    check "a refused input leaves no file" test ! -e o.safetensors
     : >file
     t 1 "$longline" attend "$golden/relu-proj-causal.safetensors" -o file/o.safetensors
     err "file/o.safetensors"

@@ -36,7 +36,7 @@ refused "are the same; use rope" train reformer --out w --set position.type=conv
 refused "attention.window" train local --out w --set attention.window=0
 refused 'attention.kernel = value has none' train value --out w --set position.type=rope
 refused "attention.normalise=on" train value --out w --set attention.normalise=off
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w
 
 # ---- Whole sequences: small images, of two classes ----
 small_text
@@ -58,4 +58,4 @@ refused "sees only earlier tokens; use local" train nystrom --out w
 refused "sees only earlier tokens; use local" train linformer --out w
 # shellcheck disable=SC2086
 refused "raise it" train linformer $images --set attention.max-length=15 --out w
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w

@@ -26,10 +26,10 @@ t 0 "$longline" bench --ops --lengths 16,64 --repeats 3 --case 'favor/bidir/fwd/
 out '^bench\.permute_adds\.favor\.bidir/fwd/16=-?[0-9.]+%'
 out '^bench\.permute_adds\.favor-random\.bidir/fwd/64=-?[0-9.]+%'
 out '^bench\.permute_adds\.favor-random\.bidir/fwd=-?[0-9.]+%'
-check "what is compared stands side by side" sh -c 'grep "^attention/favor" out | sed 2q | grep -c "/16 " | grep -q 2'
+check "compared runs are side by side" sh -c 'grep "^attention/favor" out | sed 2q | grep -c "/16 " | grep -q 2'
 t 0 "$longline" bench --yardsticks --seconds 1 --repeats 2 --case longline --json yard.json
-check "a yardstick is the median of what was asked for" grep -q 'sgemm-2048/longline/1".*"runs": 2}' yard.json
-check "and no other" sh -c '! grep -q libblas out'
+check "a yardstick is the median of all repeats" grep -q 'sgemm-2048/longline/1".*"runs": 2}' yard.json
+check "--case longline leaves out other libraries" sh -c '! grep -q libblas out'
 out '^bench\.copy_gb_per_s=[1-9]'
 out '^bench\.read_gb_per_s=[1-9]'
 t 0 "$longline" bench --generate --position 500 --case small $small

@@ -24,7 +24,7 @@ refused "16, 32, 64, 128 and 256" "$longline" data make pathfinder --out w --siz
 t 0 "$longline" data make pathfinder-6 --out easy --count 12
 check "other paths, as many images" test "$(wc -c <easy/images-idx3-ubyte)" -eq $((16 + 12 * 1024))
 t 0 "$longline" data make pathfinder-1 --out first --count 12 --size 16
-check "small ones" test "$(wc -c <first/images-idx3-ubyte)" -eq $((16 + 12 * 256))
+check "images of 16 x 16" test "$(wc -c <first/images-idx3-ubyte)" -eq $((16 + 12 * 256))
 refused "1 to 6, 9 and 14" "$longline" data make pathfinder-7 --out w
 refused "pathfinder-9, -6" "$longline" data make pathfinder-x --out w
 refused "listops, pathfinder .or pathfinder-9, -6, -5 to -1. and music" "$longline" data make nothing --out w
@@ -44,7 +44,7 @@ refused "cannot open nowhere: No such file or directory$" "$longline" train "$ro
 gzip lists.tsv
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=again.tsv.xz --set data.test= --out packed \
     --set train.length=100 --set train.batch=4 --set train.steps=2 --set train.warmup=1 --set model.width=16
-check "a file that is packed, or not, is found all the same" test "$loss" = "$(value train.valid_loss)"
+check "a compressed file is found, too" test "$loss" = "$(value train.valid_loss)"
 printf abc >abc
 t 0 "$longline" data verify abc
 out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"
@@ -67,12 +67,12 @@ s = http.server.HTTPServer(("127.0.0.1", 0), h)
 open("port", "w").write(str(s.server_address[1]) + "\n")
 s.serve_forever()' >/dev/null 2>&1 &
     server=$!
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s port ] && break; sleep 0.2; done
+    wait_until test -s port
     port=$(cat port)
     t 1 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
     out "^data.file=got/lra_release.gz$"
     err "cannot unpack got/lra_release.gz"
-    check "it is what the server has" cmp got/lra_release.gz wrong/lra_release.gz
+    check "it is the server's file" cmp got/lra_release.gz wrong/lra_release.gz
     rm -r got
     mkdir -p lra/lra/train/neg lra/lra/train/pos && printf bad >lra/lra/train/neg/0.txt && printf fine >lra/lra/train/pos/1.txt
     tar czf wrong/lra_release.gz lra
@@ -83,7 +83,7 @@ s.serve_forever()' >/dev/null 2>&1 &
         printf worse >got/train/neg/0.txt
         t 0 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
         err "is there already"
-        check "what has another size is unpacked again" diff -r lra/lra/train got/train
+        check "a file of another size is unpacked again" diff -r lra/lra/train got/train
         python3 -c '
 import io, tarfile, zipfile
 with zipfile.ZipFile("z", "w") as z:
@@ -97,12 +97,12 @@ with tarfile.open("up", "w:gz") as t:
         cp up got/lra_release.gz
         t 1 "$longline" data get lra --out got
         err "would lie outside of got"
-        check "nothing does" test ! -e out.part -a ! -e ../out
+        check "no file is outside of got" test ! -e out.part -a ! -e ../out
         head -c 100 wrong/lra_release.gz >got/lra_release.gz
         rm -r got/train
         t 1 "$longline" data get lra --out got
         err "cannot unpack got/lra_release.gz: .*fetch it again"
-        check "no half a file" test -z "$(find got -name '*.part')"
+        check "no unfinished file" test -z "$(find got -name '*.part')"
     fi
     t 1 "$longline" data get mnist --out got --from "http://127.0.0.1:$port/"
     err "checksum"

@@ -6,8 +6,8 @@ done
 tail -n 6 out | cut -d= -f1 | tr '\n' ' ' >keys
 check "the last six lines are the results, in order" grep -qxF "demo.bits_per_byte demo.bigram_bits_per_byte \
 demo.train_tokens_per_second demo.generate_tokens_per_second demo.model demo.picture " keys
-check "the model is there" test -s "$(value demo.model)"
-check "the picture is there" test -s "$(value demo.picture)"
+check "there is a model" test -s "$(value demo.model)"
+check "there is a picture" test -s "$(value demo.picture)"
 out "^demo.model=runs/demo-1/"
 t 0 "$longline" inspect "$(value demo.model)"
 refused "--minutes 0" "$longline" demo --minutes 0

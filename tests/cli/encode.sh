@@ -18,7 +18,7 @@ t 0 "$longline" encode $model lines --layer 1
 check "another layer is another" sh -c "! cmp -s out csv"
 t 0 "$longline" encode $model lines -o vectors.csv
 silent
-check "a file has the same" cmp vectors.csv csv
+check "a file has the same content" cmp vectors.csv csv
 t 0 "$longline" encode $model lines --pool all
 out "^id,position,e0,"
 check "a row for every token" test "$(wc -l <out)" -eq $(($(tr -d '\n' <lines | wc -c) + 1))
@@ -30,7 +30,7 @@ check "means are the means of all tokens" test $? -eq 0
 awk -F, 'NR > 1 {last[$1] = $3} END {for (i = 1; i <= 40; i++) print last[i]}' out >lasts
 t 0 "$longline" encode $model lines --pool last
 tail -n +2 out | cut -d, -f 2 | cmp - lasts
-check "the last is the last of all" test $? -eq 0
+check "--pool last is the last token's vector" test $? -eq 0
 t 0 "$longline" encode $model lines --pool first --json
 out '^\{"id":"40","tokens":[0-9]+,"embedding":\[[-0-9.e,]+\]\}$'
 t 0 "$longline" encode $model lines --pool all --json
@@ -38,7 +38,7 @@ out '^\{"id":"1","tokens":12,"embeddings":\[\[[-0-9.e,]+\],.*\]\]\}$'
 
 t 0 "$longline" encode $model lines -o vectors.npy
 check "npy: a head and 40 x 32 floats" test "$(wc -c <vectors.npy)" -eq $((128 + 40 * 32 * 4))
-check "npy says so" grep -q "'shape': (40, 32)" vectors.npy
+check "the head of the npy file has the shape" grep -q "'shape': (40, 32)" vectors.npy
 t 0 "$longline" encode $model lines --pool all -o vectors.safetensors
 check "safetensors: rows of every sequence" grep -q '"rows":{"dtype":"I32","shape":\[40\]' vectors.safetensors
 check "nothing is left beside them" test -z "$(find . -name '*.tmp-*' -o -name '*.part*')"
@@ -47,11 +47,11 @@ check "nothing is left beside them" test -z "$(find . -name '*.tmp-*' -o -name '
 printf '{"text": "a"}\n{"txt": "a"}\n' >wrong
 t 2 "$longline" encode $model wrong -o new.npy
 err "wrong: line 2: "
-check "no half file" test ! -e new.npy
+check "no unfinished file" test ! -e new.npy
 cp vectors.npy old.npy
 t 2 "$longline" encode $model wrong -o old.npy
 check "the old file stays" cmp old.npy vectors.npy
-check "nothing is left behind" test -z "$(find . -name '*.tmp-*' -o -name '*.part*')"
+check "no file is left" test -z "$(find . -name '*.tmp-*' -o -name '*.part*')"
 refused "must end with .safetensors, .npy or .csv" "$longline" encode $model lines -o vectors.txt
 refused "\-\-layer: there is no layer 3: the model has 2" "$longline" encode $model lines --layer 3
 refused "needs mean, first, last or all" "$longline" encode $model lines --pool some
@@ -66,8 +66,7 @@ mkfifo in
 pid=$!
 exec 9>in
 echo something >&9
-i=0
-while ! find . -name 'new.npy.tmp-*' | grep -q . && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until sh -c "find . -name 'new.npy.tmp-*' | grep -q ."
 kill -INT $pid 2>/dev/null || true
 kill -TERM $pid
 echo more >&9
@@ -75,7 +74,7 @@ exec 9>&-
 ended $pid
 check "a signal ends it" test $? -eq 1
 err "interrupted after [0-9]+ sequences"
-check "and nothing is left" test -z "$(find . -name 'new.npy*')"
+check "no file is left" test -z "$(find . -name 'new.npy*')"
 
 # Progress is reported within one long text and in an evaluation, and both can be stopped. The model has one layer, so
 # the progress is that of parts of a layer.
@@ -85,6 +84,6 @@ head -c 500000 /dev/zero >zeros
 told "^0 sequences, [0-9.]+ [kB]+ of 500 kB, eta [0-9:]+$" "$longline" encode slow/best.safetensors zeros --whole \
     -o zeros.npy --threads 1 --cpu scalar
 err "interrupted after 0 sequences"
-check "and leaves nothing" test $code -eq 1 -a ! -e zeros.npy
+check "no file is left" test $code -eq 1 -a ! -e zeros.npy
 head -c 20000000 /dev/zero >zeros
 told "^evaluated: [0-9]+ %, eta [0-9:]+$" "$longline" eval slow/best.safetensors --data zeros

@@ -20,10 +20,10 @@ refused "cannot open named/t10k-labels-idx1-ubyte.*; name them in data.test-labe
     --data named/t10k-images-idx3-ubyte
 cp labels named/t10k-labels-idx1-ubyte
 t 0 "$longline" eval run/best.safetensors --data named/t10k-images-idx3-ubyte
-check "labels beside images with their published name" test "$(value eval.loss)" = "$loss"
+check "labels with their published name are found beside images" test "$(value eval.loss)" = "$loss"
 t 0 "$longline" train images.ini --out beside --set data.train=named/t10k-images-idx3-ubyte --set data.train-labels=
 for run in run beside; do cut -d , -f 1,4,6 $run/metrics.csv >$run.losses; done
-check "and so in training" cmp run.losses beside.losses
+check "training does the same" cmp run.losses beside.losses
 refused "classifier" "$longline" generate run/best.safetensors
 refused "images need labels, too: --labels FILE" "$longline" eval run/best.safetensors --data images --set data.test-labels=
 idx_labels 64 4 >four
@@ -37,7 +37,7 @@ head -c 1000 images >cut
 refused "cut" "$longline" train images.ini --out w --set data.train=cut
 refused "decay" "$longline" train images.ini --out w --set position.decay=fixed
 refused "classify" "$longline" train images.ini --out w --set model.task=lm
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w
 
 # ---- Shifts: images with empty columns stay whole ----
 { idx_images 64 4 4; i=0
@@ -78,5 +78,5 @@ t 0 "$longline" eval bared/best.safetensors --split valid --shift 4
 check "nine places" test "$(wc -l <bared/figures/accuracy-by-shift.csv)" -eq 10
 tail -n +2 bared/figures/accuracy-by-shift.csv | tr -d '\r' | awk -F, '{printf "eval.shift.%d.accuracy=%.4f\n", $1, $2 / 100}' >page
 grep accuracy out | cmp - page
-check "the page says what eval says" test $? -eq 0
+check "the page has the figures of eval" test $? -eq 0
 check "images without empty sides have no such figure" sh -c "test -e cifar/report.html && test ! -e cifar/figures/accuracy-by-shift.csv"

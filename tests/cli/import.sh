@@ -124,7 +124,7 @@ sed -n 2p out | cut -d , -f 2- | tr , ' ' >got
 t 0 $python "$root/tests/python/compare.py" vector got
 refused "vectors are those of its patches" "$longline" encode headless.safetensors picture.png --pool all
 t 0 "$longline" export headless.safetensors headless-again --to hf
-check "a headless model comes back byte for byte" diff -r headless headless-again
+check "a model without a head is exported byte for byte" diff -r headless headless-again
 
 rm -rf bad && mkdir bad
 refused "bad has no config.json" "$longline" import bad

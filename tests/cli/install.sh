@@ -51,7 +51,7 @@ out "^$version$"
 t 0 cc lab.c $(pkg-config --cflags --libs longline-lab) -o lab
 t 0 ./lab
 check "the laboratory draws" test -s loss.svg
-check "and reports" test -s core-run/report.html
+check "it writes a report" test -s core-run/report.html
 t 0 ldd ./lab
 out "liblongline-lab\.so"
 out "libcairo\.so"

@@ -23,20 +23,20 @@ out "^eval.accuracy=(0.9|1)"
 cp out first
 t 0 "$longline" eval tsv/best.safetensors --data films.csv --set data.separator=comma --set data.label-column=2 \
     --set data.text-column=1 --set data.classes=neg,pos
-check "CSV is the same" test "$(value eval.loss)" = "$(value eval.loss first)"
+check "CSV gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
 t 0 "$longline" eval tsv/best.safetensors --data films --set data.classes=neg,pos
-check "a folder is the same" test "$(value eval.loss)" = "$(value eval.loss first)"
+check "a folder gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
 refused "data.test: cannot open data/imdb/test: .*; longline data get imdb fetches it" run --data films --out folder \
     --set model.classes=0
 t 0 run --data films --out folder --set model.classes=0 --set data.test=
 check "the run knows the names" grep -q "^classes = neg,pos,unsup$" folder/recipe.ini
-check "the page knows the names, too" grep -q "unsup</th>" folder/report.html
+check "the page has the names" grep -q "unsup</th>" folder/report.html
 refused "label-column" run --data films.tsv --out w --set data.label-column=2 --set data.text-column=1 --set data.limit=30
 refused "line 1 has 2 columns" run --data films.tsv --out w --set data.text-column=3
 refused "neg,bad" run --data films.csv --out w --set data.separator=comma --set data.label-column=2 \
     --set data.text-column=1 --set data.classes=neg,bad
 refused "labelled.*classify" run --data films.tsv --out w --set model.task=lm
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w
 
 printf 'Source\tTarget\n( ( ( [MIN 4 ) 2 ) ] )\t2\n( ( ( [SM 9 ) 9 ) ] )\t8\n' >lists.tsv
 # shellcheck disable=SC2086
@@ -53,7 +53,7 @@ t 0 "$longline" classify lists/best.safetensors some --top 10
 check "round brackets only group" cmp out first
 printf '[SUM 9 9 ]\n' >some
 last="classify what is no list"
-check "what is no list is refused" sh -c "'$longline' classify lists/best.safetensors some >out 2>err; test \$? -eq 2"
+check "a text that is no list is refused" sh -c "'$longline' classify lists/best.safetensors some >out 2>err; test \$? -eq 2"
 err "some: line 1: this is not an expression"
 t 0 "$longline" classify folder/best.safetensors films/pos/20.txt --whole
 out "	(neg|pos|unsup)	"

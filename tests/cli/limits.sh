@@ -20,7 +20,7 @@ out "^ok    good: 3 passed"
 t 1 run tests/run.sh "$here/results" fuzz "$here/endless"
 out "^FAIL  endless: 0 passed, 1 failed, ended at its limit of 1 s"
 sleep 2
-check "what it started has ended with it" test ! -e left
+check "what a test started has ended with it" test ! -e left
 check "all are counted" test "$(sort results | tr '\n' ' ')" = "0 1 endless 0 1 endless 1 1 endless.sh 3 0 good "
 
 # The caller ignores signals, as nohup does.

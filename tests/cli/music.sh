@@ -18,7 +18,7 @@ sound() {
         END {for (k in on) bad += on[k] != 0; exit !(ok && n && !bad && ends == tracks)}' csv
 }
 if command -v midicsv >/dev/null; then
-    check "a drawn file is sound" sound songs/music-000003.mid
+    check "a generated file is valid" sound songs/music-000003.mid
     # Another program writes a file with events in another form. Its notes are read.
     cat >other.csv <<'END'
 0, 0, Header, 1, 2, 96
@@ -108,10 +108,10 @@ for pack in gzip xz; do
     check "the same from a file packed by $pack" cmp new.mid twice.mid
 done
 if command -v midicsv >/dev/null; then
-    check "a continuation is a sound MIDI file" sound new.mid
+    check "a continuation is a valid MIDI file" sound new.mid
     notes=$(grep -c Note_on csv)
-    check "with its prompt, too" sound both.midi
-    check "and has notes of both" test "$(grep -c Note_on csv)" -gt "$notes"
+    check "the prompt is included" sound both.midi
+    check "it has the notes of both" test "$(grep -c Note_on csv)" -gt "$notes"
     check "the prompt comes first in it" grep -q "^1, 0, Tempo, $(midicsv songs/music-000002.mid |
         sed -n 's/^1, 0, Tempo, //p')\$" csv
 fi
@@ -120,7 +120,7 @@ refused "--only-read" "$longline" generate $model --prompt Piece --only-read --s
 refused "number 2, \"Bass\"" "$longline" generate $model --prompt 'Bar Bass'
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --only-read --save-state state
 t 0 "$longline" generate $model --load-state state --tokens 200 --out later.mid
-check "music from a state is there" test -s later.mid
+check "a state generates music" test -s later.mid
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt $small --set train.steps=2 --set train.warmup=1 --out text
@@ -176,4 +176,4 @@ err "text.txt is no MIDI file"
 mkdir mixed && cp songs/music-000001.mid mixed && head -c 100 songs/music-000002.mid >mixed/cut.mid
 # shellcheck disable=SC2086
 refused "mixed/cut.mid: .*truncated" "$longline" train "$root/recipes/music/none.ini" --data mixed $tiny --out w
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w

@@ -28,4 +28,4 @@ t 2 make_one nocompiler
 err "^longline needs a C compiler: nocompiler cannot be run$"
 err "^make deps installs"
 t 0 make_one cc
-check "with all of them it is" test -s b/src/base/status.o
+check "with all packages it is compiled" test -s b/src/base/status.o

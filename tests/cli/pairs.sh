@@ -10,7 +10,7 @@ model=toy/best.safetensors
 row=$(sed -n '/should become/,/<\/table>/p' toy/report.html | grep '<th scope="row">' | head -n 1)
 source=$(echo "$row" | sed 's/.*<th scope="row">\([^<]*\)<.*/\1/')
 t 0 "$longline" generate $model --prompt "$source" --tokens 34 --temperature 0
-check "the page of a run has answers, those that generate gives" test "$(cat out)" = \
+check "the page has the answers that generate gives" test "$(cat out)" = \
     "$(echo "$row" | sed 's/.*<td>\([^<]*\)<.*/\1/')"
 t 0 "$longline" eval $model --split test --batches 3
 out "^eval.sequences=12$"

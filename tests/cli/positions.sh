@@ -65,4 +65,4 @@ t 0 "$longline" eval pictures/best.safetensors
 out "^eval.count=32$"
 t 0 "$longline" train images.ini --out bidirectional --set attention.kernel=softmax --set position.type=shaw
 out "^train.valid_accuracy=[0-9.]+$"
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w

@@ -12,8 +12,8 @@ for recipe in "$root"/recipes/protein/*.ini; do
     out "^train.unigram_perplexity=[0-9.]+$"
     not_err "too low"
 done
-check "the page knows what the model is" grep -q "Masked language model" run-exact.ini/report.html
-check "and shows what it reads, masks and all" grep -qE "[A-Z]{3,}_" run-exact.ini/report.html
+check "the page describes the model" grep -q "Masked language model" run-exact.ini/report.html
+check "it shows its input with masks" grep -qE "[A-Z]{3,}_" run-exact.ini/report.html
 t 0 "$longline" eval run-permuteformer.ini/best.safetensors --split test
 out "^eval.perplexity=[0-9.]+$"
 out "^eval.unigram_accuracy=[0-9.]+$"
@@ -34,7 +34,7 @@ out '"id":"1","tokens":14,"logp":-'
 check "small letters are large ones" test "$(sed 's/.*logp"*:\([^,]*\),.*/\1/' out)" = \
     "$("$longline" score lm/best.safetensors more.fasta.gz 2>err | awk 'NR == 2 {print $3}')"
 printf 'MKV1\n' >wrong
-check "what is no protein is refused" sh -c "'$longline' score lm/best.safetensors wrong >out 2>err; test \$? -eq 2"
+check "a file that is no protein is refused" sh -c "'$longline' score lm/best.safetensors wrong >out 2>err; test \$? -eq 2"
 err "wrong: line 1: .*not a letter of a protein"
 t 0 "$longline" encode run-permuteformer.ini/best.safetensors more.fasta.gz --json
 out '"id":"q","tokens":15,"embedding":\['
@@ -46,4 +46,4 @@ refused "text: line 1 comes before" "$longline" train "$root/recipes/protein/exa
 # shellcheck disable=SC2086
 refused "decay" "$longline" train "$root/recipes/protein/permuteformer.ini" --data some.fasta $tiny --out w \
     --set position.decay=fixed
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w

@@ -6,8 +6,8 @@ run() { "$longline" train "$recipe" --data text.txt $small --set train.report=on
 
 t 0 run --out one --set model.layers=2 --set train.length=32
 out "^train.report=one/report.html$"
-check "the page is there" test -s one/report.html
-check "no file is left half-written" sh -c "! ls one one/figures | grep -q tmp"
+check "there is a page" test -s one/report.html
+check "no unfinished file" sh -c "! ls one one/figures | grep -q tmp"
 for f in loss loss-by-position speed memory learning-rate gradient-norm attention-1 attention-2; do
     check "figure $f" test -s one/figures/$f.svg -a -s one/figures/$f.csv
 done
@@ -30,21 +30,21 @@ awk '{printf "%s\r\n", $0}' text.txt >crlf.txt
 t 0 run --out crlf --data crlf.txt
 sed -n '/<span class="prompt"/,/<.span>/ {s/<.span>.*//; p}' crlf/report.html >prompt
 check "CR LF is a line end" test "$(wc -l <prompt)" -gt 2
-check "and nothing else" sh -c '! grep -q "$(printf "\357\277\275")" prompt'
+check "the page has no replacement characters" sh -c '! grep -q "$(printf "\357\277\275")" prompt'
 t 0 run --out quiet --set train.report=off
-check "none where none is wanted" test ! -e quiet/report.html
+check "train.report=off writes no page" test ! -e quiet/report.html
 not_err "report"
 t 0 "$longline" report one two quiet
 out "^report.page=comparison.html$"
-check "what differs is marked" grep -q 'class="marked"><th scope="row">position.type</th><td>permute</td><td>sine-spe<' \
+check "differences are marked" grep -q 'class="marked"><th scope="row">position.type</th><td>permute</td><td>sine-spe<' \
     comparison.html
 check "curves of all runs" grep -q '^curve,step,' comparison-figures/loss.csv
-check "and of the two that were looked at" grep -q '^two,' comparison-figures/loss-by-position.csv
+check "loss by position has both runs" grep -q '^two,' comparison-figures/loss-by-position.csv
 "$longline" recipe train.report >out 2>err
 out "report.html"
 
 (cd one && "$longline" report . >../out 2>../err)
-check "the folder one is in" grep -q '<h1>one</h1>' one/report.html
+check "the page names the working folder" grep -q '<h1>one</h1>' one/report.html
 
 refused "needs RUN" "$longline" report
 refused "no run folder nowhere" "$longline" report nowhere
@@ -55,7 +55,7 @@ mkdir empty
 refused "empty is not the folder of a run: it has no metrics.csv" "$longline" report empty
 : >empty/metrics.csv
 refused "empty or cut off" "$longline" report empty
-check "nothing was left behind" test ! -e x.html -a ! -e empty/report.html
+check "no file is left" test ! -e x.html -a ! -e empty/report.html
 : >file
 t 1 "$longline" report one -o file/page.html
 err "file"
@@ -68,13 +68,13 @@ mkdir -p stuck
 : >stuck/figures
 t 0 run --out stuck
 err "no report: .*figures"
-check "the model is there" test -s stuck/best.safetensors
+check "there is a model" test -s stuck/best.safetensors
 # The data no longer exist.
 cp text.txt gone.txt
 t 0 run --out lost --data gone.txt
 rm gone.txt
 t 0 "$longline" report lost
-check "what is missing is said" grep -q "gone.txt" lost/report.html
+check "the message names what is missing" grep -q "gone.txt" lost/report.html
 
 # ---- Images ----
 { printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; head -c 1024 text.txt; } >images
@@ -86,10 +86,10 @@ t 0 "$longline" train "$root/recipes/mnist.ini" --set data.train=images --set da
 check "columns have names" grep -q '<div class="cols long" aria-hidden="true"><span>T-shirt</span><span>trouser<' \
     clothes/report.html
 check "accuracy" test -s clothes/figures/accuracy.svg
-check "in per cent" awk -F, '$2 > 1 && $2 <= 100 {n++} END {exit !n}' clothes/figures/accuracy.csv
+check "figures are in per cent" awk -F, '$2 > 1 && $2 <= 100 {n++} END {exit !n}' clothes/figures/accuracy.csv
 check "shares of a class add up" awk -F, 'NR > 1 {s = 0; for (i = 3; i <= NF; i++) s += $i
     if ($3 != "" && (s < 0.999 || s > 1.001)) exit 1; n++} END {exit n != 10}' clothes/figures/classes.csv
-check "tested" grep -q '<td>64 examples</td>' clothes/report.html
+check "the page has the test of 64 examples" grep -q '<td>64 examples</td>' clothes/report.html
 check "mistakes" grep -q 'taken for' clothes/report.html
 
 # ---- A table of systems ----

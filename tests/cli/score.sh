@@ -21,7 +21,7 @@ check "all bytes but the first are scored" test $? -eq 0
 t 0 "$longline" score $model lines --window 1 --threads 1
 check "alone and in batches: the same" cmp out together
 t 0 "$longline" score $model lines --window 7 --threads 2
-check "batches of others: the same" cmp out together
+check "other batches give the same" cmp out together
 if gzip -k lines; then
     t 0 "$longline" score $model lines.gz
     check "gzip makes no difference" cmp out together
@@ -39,12 +39,11 @@ mkfifo in
 pid=$!
 exec 9>in
 echo first >&9
-i=0
-while [ "$(wc -l <out)" -lt 2 ] && [ $i -lt 200 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until sh -c '[ "$(wc -l <out)" -ge 2 ]'
 check "an answer comes before the input ends" test "$(wc -l <out)" -eq 2
 exec 9>&-
 ended $pid
-check "and then all is well" test $? -eq 0
+check "it ends well" test $? -eq 0
 
 # Results for every token, and the tokens around a sequence.
 printf 'abc\n\nd\n' >three
@@ -64,7 +63,7 @@ out "^1	0	97	-[0-9.]+$"
 sum=$(awk '$1 == 1 {s += $4} END {printf "%.4f", s}' out)
 printf 'xabc\n' >four
 t 0 "$longline" score $model four
-check "a token before is a token that is not scored" test "$(awk 'NR > 1 {printf "%.4f", $3}' out)" = "$sum"
+check "tokens in front are not scored" test "$(awk 'NR > 1 {printf "%.4f", $3}' out)" = "$sum"
 t 0 "$longline" score $model three --length 2
 out "^1	1	-"
 
@@ -76,7 +75,7 @@ out "^7	1	-"
 t 0 "$longline" score $model jsonl --json --per-token
 out '^\{"id":"a\\u0009b","token_logp":\[null,-[0-9.]+,-[0-9.]+\],"tokens":2,"logp":-[0-9.]+,"bits_per_byte":[0-9.]+,"perplexity":[0-9.]+\}$'
 if command -v python3 >/dev/null; then
-    check "that is JSON" python3 -c 'import json; [json.loads(l) for l in open("out")]'
+    check "it is JSON" python3 -c 'import json; [json.loads(l) for l in open("out")]'
 fi
 head -n 1 jsonl >first
 t 0 "$longline" score $model first --text-key other --id-key text
@@ -96,7 +95,7 @@ t 0 "$longline" score $model text.txt --whole
 logp=$(awk 'NR > 1 {print $3}' out)
 out "^text.txt	$(($(wc -c <text.txt) - 1))	-"
 t 0 "$longline" eval $model --data text.txt --set train.length=13038 --set train.batch=1
-check "eval says the same" test "$(awk -v a="$logp" -v b="$(value eval.loss)" -v n="$(value eval.count)" \
+check "eval gives the same" test "$(awk -v a="$logp" -v b="$(value eval.loss)" -v n="$(value eval.count)" \
     'BEGIN {d = a / n + b; print (d < 2e-6 && d > -2e-6)}')" = 1
 t 0 "$longline" score $model text.txt --whole --per-token
 check "every byte of a long text" test "$(wc -l <out)" -eq $(($(wc -c <text.txt) + 1))
@@ -122,7 +121,7 @@ if [ -x "$build/examples/score_file" ]; then
     t 0 "$longline" score $model lines
     awk 'NR > 1 {printf "%.2f\n", $3}' out | paste - examples |
         awk '{d = $1 - $2; if (d > 0.02 || d < -0.02) exit 1} END {if (NR < 10) exit 1}'
-    check "a program of its own says the same" test $? -eq 0
+    check "a C program gives the same" test $? -eq 0
 fi
 
 # An error names file and line. Results of earlier lines are printed.
@@ -137,7 +136,7 @@ err "wrong: line 4: byte 0x31"
 refused "missing: No such file" "$longline" score $model lines missing
 refused "no files|is a folder" "$longline" score $model run
 refused "missing.safetensors" "$longline" score missing.safetensors lines
-refused "needs lines, jsonl, fasta, idx or midi" "$longline" score $model lines --format csv
+refused "needs lines, jsonl, fasta, idx, png or midi" "$longline" score $model lines --format csv
 refused "not both" "$longline" score $model lines --format lines --whole
 refused "not a longline model|not a safetensors" "$longline" score lines lines
 if [ -e lines.gz ]; then
@@ -172,9 +171,9 @@ echo old >kept.csv
 printf '{"text": "some text"}\nno json\n' >broken.jsonl
 t 2 "$longline" score $model broken.jsonl -o kept.csv
 check "a run that fails leaves the file as it was" [ "$(cat kept.csv)" = old ]
-check "and nothing beside it" [ "$(ls | grep -c tmp-longline)" -eq 0 ]
+check "no other file is beside it" [ "$(ls | grep -c tmp-longline)" -eq 0 ]
 t 1 "$longline" score $model lines -o /dev/null
 err 'cannot write /dev/null: it is not a regular file'
-check "a device stays one" [ -c /dev/null ]
+check "a device is not replaced" [ -c /dev/null ]
 t 1 "$longline" score $model lines -o absent/scores.csv
 err 'cannot write there'

@@ -60,10 +60,7 @@ rm -f out err
 "$longline" generate linear/best.safetensors $sampling --prompt 'line 7' --tokens 0 --save-state cut.state \
     >out 2>err </dev/null &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ -s out ] && break
-    sleep 0.1
-done
+wait_until test -s out
 kill -TERM $pid
 ended $pid
 check "SIGTERM saves and ends with exit code 0" test $? -eq 0
@@ -72,7 +69,7 @@ keep first
 t 0 sampled linear --load-state cut.state --tokens 30
 keep second
 t 0 sampled linear --prompt 'line 7' --tokens $(($(wc -c <first) + 30))
-check "and nothing is lost between" joined first second out
+check "no byte is lost between" joined first second out
 last="generate reading from a pipe, SIGHUP"
 mkfifo pipe
 "$longline" generate linear/best.safetensors --prompt-file pipe --save-state cut.state >out 2>err &
@@ -114,12 +111,12 @@ silent
 refused "only-read needs --save-state" sampled linear --only-read --prompt a
 refused "needs a prompt" sampled linear --only-read --save-state a.state
 refused "load-sate.*--load-state" sampled linear --load-sate a.state
-check "nothing was left behind" test ! -e a.state
+check "no file is left" test ! -e a.state
 last="generate with files limited to 1 kB"
 cp linear.state old.state
 (ulimit -f 2 && sampled linear --tokens 3 --save-state linear.state >out 2>err </dev/null)
 check "a state that does not fit is a failure" test $? -eq 1
-check "and the old one stays" cmp linear.state old.state
+check "the old file stays" cmp linear.state old.state
 if [ -w /dev/full ]; then
     sampled linear --tokens 3 --save-state full.state >/dev/full 2>err </dev/null
     check "text that cannot be written is a failure" test $? -eq 1

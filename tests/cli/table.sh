@@ -56,7 +56,7 @@ check "the page" grep -q "<h1>Two systems</h1>" tables/systems/table.html
 check "whole numbers are digits alone" sh -c '! grep -q "e+" tables/systems/table.csv'
 cp out whole
 t 0 "$longline" table systems.ini --budget 20steps --seeds 2
-check "what is done is not done again" cmp out whole
+check "finished runs are not repeated" cmp out whole
 not_err "step"
 t 0 "$longline" table systems.ini --budget 20steps --seeds 3 --only permute
 out "^Transformer .* 30.18 +2 "
@@ -83,8 +83,7 @@ check "killed or not, the same results" cmp a b
 # The table is stopped. It prints the results that exist.
 "$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
 pid=$!
-i=0
-while [ ! -s err ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until test -s err
 kill -TERM $pid
 ended $pid
 check "exit 0 when asked to stop" test $? -eq 0
@@ -104,7 +103,7 @@ mv text.txt moved.txt
 t 2 "$longline" table systems.ini --budget 5steps --seeds 1 --out lost
 err "text.txt: No such file"
 silent
-check "and nothing was begun" test ! -e lost
+check "no run was begun" test ! -e lost
 t 0 "$longline" table systems.ini --budget 5steps --seeds 1 --out found --set data.train=moved.txt \
     --set data.valid=moved.txt --set data.test=moved.txt
 mv moved.txt text.txt
@@ -134,7 +133,7 @@ t 0 "$longline" table systems.ini --budget 20steps --seeds 1 --only permute --ou
     --set train.warmup=9
 sed 's/^label = PermuteFormer/&\ntrain.steps = 9/' systems.ini >steps.ini
 refused "steps.ini:[0-9]*: .train.steps=9.: runs of a table" "$longline" table steps.ini --list
-check "what --set says is what is done" sh -c \
+check "the run has the settings of --set" sh -c \
     "grep -q '^eval-every = 7' own/permute-1/recipe.ini && grep -q '^warmup = 9' own/permute-1/recipe.ini"
 sed 's/metric = .*/metric = speed/' systems.ini >bad.ini
 refused "bad.ini:5: metric is" "$longline" table bad.ini

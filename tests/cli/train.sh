@@ -21,15 +21,15 @@ out "^train.folder=runs/text-bytes-2$"
 check "one thread, same bits" cmp straight/best.safetensors runs/text-bytes-2/best.safetensors
 # shellcheck disable=SC2086
 t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" train "$recipe" --data text.txt $small --out small-stack
-check "a small stack, same bits" cmp straight/best.safetensors small-stack/best.safetensors
+check "a small stack gives the same bits" cmp straight/best.safetensors small-stack/best.safetensors
 t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" report small-stack
 refused "holds a run already" run --out straight
 last="train, twice at once"
 run >first.out 2>first.err &
 run >out 2>err
-check "two that begin at once both run" test $? -eq 0
+check "two runs that begin at once both finish" test $? -eq 0
 wait $!
-check "the other one, too" test $? -eq 0
+check "the other one ends well, too" test $? -eq 0
 cat first.out out | sed -n 's/^train.folder=//p' | sort >names
 printf 'runs/text-bytes-3\nruns/text-bytes-4\n' | cmp - names
 check "each in a folder of its own" test $? -eq 0
@@ -48,10 +48,7 @@ rm -f out err
 # shellcheck disable=SC2086
 "$longline" train "$recipe" --data text.txt $small $more --out halved >out 2>err </dev/null &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    grep -qs '^step' err && break
-    sleep 0.1
-done
+wait_until grep -qs '^step' err
 kill -TERM $pid
 ended $pid
 check "SIGTERM ends the run with exit code 0" test $? -eq 0
@@ -74,15 +71,13 @@ cp -r straight removed
 rm -f out err
 "$longline" train --resume removed --set train.steps=100000 --set train.checkpoint-every=0 >out 2>err </dev/null &
 pid=$!
-i=0
-while ! grep -qs '^step' err && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until grep -qs '^step' err
 rm -r removed 2>/dev/null # which the run may be quicker than
-i=0
-while ! grep -qs 'no folder' err && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until grep -qs 'no folder' err
 check "it is whole again" test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
 kill -TERM $pid
 ended $pid
-check "and goes on until it is stopped" test $? -eq 0
+check "it goes on until it is stopped" test $? -eq 0
 err "^longline train: no folder: removed or a file of it was removed; it is made again, with recipe, metrics, step [0-9]+$"
 err "go on with: longline train --resume 'removed'"
 t 0 "$longline" report removed
@@ -91,7 +86,7 @@ t 0 "$longline" report removed
 t 0 run --out whole-length
 one=$(value train.valid_bits_per_byte)
 t 0 run --out chunks --set train.chunk=13
-check "chunks end as the whole does" awk "BEGIN {d = $(value train.valid_bits_per_byte) / $one; exit !(d > 0.99 && d < 1.01)}"
+check "chunks give the end of the whole" awk "BEGIN {d = $(value train.valid_bits_per_byte) / $one; exit !(d > 0.99 && d < 1.01)}"
 t 0 run --out chunked --set train.chunk=13 --set train.steps=15
 t 0 "$longline" train --resume chunked --set train.steps=30
 t 0 "$longline" eval chunks/best.safetensors
@@ -113,7 +108,7 @@ refused "train.chunk = -1 is out of range.*0 to 134217728" run --out w --set tra
 # ---- With another model's weights ----
 t 0 run --out further --from straight --set train.seed=2
 err "^longline train: begins with straight: ([0-9]+) of \\1 tensors$"
-check "it begins where the other ended" awk "BEGIN {exit !($(value train.valid_bits_per_byte) < 6.5)}"
+check "it begins where the other run ended" awk "BEGIN {exit !($(value train.valid_bits_per_byte) < 6.5)}"
 t 0 run --out kernel --from straight/best.safetensors --set attention.kernel=softmax --set attention.query-multiple=1 \
     --set position.type=rope --set position.decay=none
 err "; new are blocks.0.attention.query.weight, blocks.0.attention.key.weight"
@@ -145,7 +140,7 @@ printf '[model]\nwidht = 3\n' >bad.ini
 refused "bad.ini.*widht.*width" "$longline" train bad.ini
 : >empty.txt
 refused "empty.txt" run --out w --data empty.txt
-check "nothing was left behind" test ! -e w
+check "no file is left" test ! -e w
 : >file
 t 1 run --out file/run
 err "file"
@@ -153,7 +148,7 @@ silent
 if [ -w /dev/full ]; then
     run --out full >/dev/full 2>err </dev/null
     check "results to a full disk are a failure" test $? -eq 1
-    check "but the model is there" test -s full/best.safetensors
+    check "the model is there" test -s full/best.safetensors
 fi
 
 # ---- No room for the next checkpoint ----
@@ -163,7 +158,7 @@ last="train --resume tight, with files limited to 10 kB"
 check "a checkpoint that does not fit is a failure" test $? -eq 1
 err "^longline train: .*tight/"
 check "the checkpoint before stays whole" cmp tight/last.safetensors straight/last.safetensors
-check "and nothing lies beside it" sh -c "! ls tight | grep -q tmp"
+check "no other file is beside it" sh -c "! ls tight | grep -q tmp"
 
 # ---- The model ----
 m=straight/best.safetensors
@@ -174,7 +169,7 @@ out "^inspect.parameters=[0-9]+$"
 out "^inspect.multiply_adds_per_token=[0-9]+$"
 stream=$(value inspect.stream_bytes)
 t 0 "$longline" inspect $m --length 1000000
-check "a stream holds the same at a million tokens" test "$(value inspect.stream_bytes)" = "$stream"
+check "a stream has the same size after a million tokens" test "$(value inspect.stream_bytes)" = "$stream"
 t 0 "$longline" eval $m
 out "^eval.split=valid$"
 out "^eval.bits_per_byte=[0-9.]+$"
@@ -216,24 +211,24 @@ gzip -c prompt >packed.anything
 t 0 "$longline" generate $m --prompt-file packed.anything --tokens 300 --seed 5
 check "a packed prompt, whatever its name" cmp -s out first
 "$longline" generate $m --prompt-file - --tokens 300 --seed 5 <packed.anything >out 2>err
-check "and from standard input" cmp -s out first
+check "the same from standard input" cmp -s out first
 head -c 15 packed.anything >cut.gz
 refused "cut.gz is truncated" "$longline" generate $m --prompt-file cut.gz
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5 --echo
-check "echo puts the prompt in front" sh -c "cat prompt first | cmp -s - out"
+check "--echo prints the prompt first" sh -c "cat prompt first | cmp -s - out"
 t 0 "$longline" generate $m --prompt 'a\nb' --tokens 1 --echo
 out '^a\\nb'
 t 0 "$longline" generate $m --tokens 100 --temperature 0
 cp out first
 t 0 "$longline" generate $m --tokens 100 --top-k 1 --seed 9
-check "the likeliest of one is the likeliest" cmp -s out first
+check "--top-k 1 takes the likeliest byte, as --temperature 0 does" cmp -s out first
 "$longline" generate $m --tokens 0 2>err | head -c 1000 >out
-check "without end, until the reader goes" test "$(wc -c <out)" -eq 1000
-check "and quietly" test ! -s err
+check "it writes until the reader closes the pipe" test "$(wc -c <out)" -eq 1000
+check "it prints no message" test ! -s err
 refused "missing" "$longline" generate $m --prompt-file missing
 refused "is a folder" "$longline" generate $m --prompt-file .
 if [ -w /dev/full ]; then
     "$longline" generate $m --tokens 0 >/dev/full 2>err
     check "text to a full disk is a failure" test $? -eq 1
-    check "said in one line" test "$(wc -l <err)" -eq 1
+    check "it is one line" test "$(wc -l <err)" -eq 1
 fi

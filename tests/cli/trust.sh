@@ -48,8 +48,8 @@ err "have no checksum"
 # ---- A state is saved, whatever becomes of the text ----
 last="generate --save-state, its reader goes"
 { "$longline" generate $m --prompt 'line 1' --tokens 0 --save-state piped.state 2>err; echo $? >code; } | head -c 100 >out
-check "the reader had its text" test "$(wc -c <out)" -eq 100
-check "no failure" test "$(cat code)" -eq 0
+check "the reader got its text" test "$(wc -c <out)" -eq 100
+check "it is no failure" test "$(cat code)" -eq 0
 err "state after byte [0-9]+ saved"
 t 0 "$longline" generate $m --load-state piped.state --tokens 3
 last="generate --save-state >&-"
@@ -64,12 +64,12 @@ for file in --json --csv; do
     { ulimit -f 0; "$longline" analyse moments --quick $file table 2>&1 >/dev/null; echo "code $?"; } | cat >err
     check "analyse $file without room fails" grep -q "^code 1$" err
     err "^longline analyse: cannot write .*table: File too large"
-    check "and leaves nothing" sh -c '! ls | grep -q table'
+    check "no file is left" sh -c '! ls | grep -q table'
     echo before >table
     (ulimit -f 0; "$longline" analyse moments --quick $file table >/dev/null 2>&1)
     check "analyse $file without room leaves the file that was there" test "$(cat table)" = before
     t 0 "$longline" analyse moments --quick $file table
-    check "with room it is written" test "$(wc -c <table)" -gt 100
+    check "with enough space it is written" test "$(wc -c <table)" -gt 100
     rm table
 done
 t 0 "$longline" analyse moments --quick --json /dev/stdout
@@ -81,8 +81,7 @@ begin() { # OPTIONS..: a run that goes on until it is stopped
     # Background jobs of a shell ignore SIGINT, and the ignored signal stays ignored.
     env --default-signal "$longline" train "$@" --set train.steps=100000000 --set train.checkpoint-every=40 >out 2>err </dev/null &
     pid=$!
-    i=0
-    while ! grep -qs '^step' err && [ $i -lt 200 ]; do sleep 0.1; i=$((i + 1)); done
+    wait_until grep -qs '^step' err
 }
 for signal in INT TERM; do
     cp -r run twice
@@ -117,14 +116,14 @@ check "the checkpoint is of that step or a later one" test \
 # ---- Runs that are not what their user thinks ----
 t 0 run --out far --set train.learning-rate=100 --set train.clip=0 --set train.report=on
 err "^longline train: no learning: the loss is [0-9.e+]+ nats, and 5.5[0-9]* would be chance: lower train.learning-rate = 100, or try train.clip = 1$"
-check "said once" test "$(grep -c 'would be chance' err)" -eq 1
-check "and on its page" grep -q "far above chance, which is 8" far/report.html
-check "a run that learns has no such line" sh -c "'$longline' report run >/dev/null && ! grep -q 'above chance' run/report.html"
+check "it is printed once" test "$(grep -c 'would be chance' err)" -eq 1
+check "the page has it, too" grep -q "far above chance, which is 8" far/report.html
+check "a run that learns prints no such line" sh -c "'$longline' report run >/dev/null && ! grep -q 'above chance' run/report.html"
 t 0 run --out rising --set train.warmup=100 --set train.steps=3
 err "train.warmup = 100 is longer than train.steps = 3, so that the learning rate rises to 3 % of train.learning-rate"
 t 0 "$longline" train --resume run
 err "^longline train: finished already: step 30 of 30; go on with: longline train --resume 'run' --set train.steps=N$"
-check "no speed of a run that made no step" sh -c '! grep -q "tokens_per_second\|train.seconds" out'
+check "a run without a step prints no speed" sh -c '! grep -q "tokens_per_second\|train.seconds" out'
 
 # ---- A full disk ----
 cp -r run tight

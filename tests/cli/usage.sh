@@ -77,4 +77,4 @@ last="version >&-"
 "$longline" version >&- 2>err
 check "a closed stdout is a failure" test $? -eq 1
 last="help | head -1"
-check "a reader that goes away ends it quietly" sh -c "{ '$longline' recipe; } 2>err | head -n 1 >out; test ! -s err"
+check "a closed pipe ends it without a message" sh -c "{ '$longline' recipe; } 2>err | head -n 1 >out; test ! -s err"

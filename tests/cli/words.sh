@@ -38,14 +38,14 @@ t 0 "$longline" score run/best.safetensors long.txt --whole --per-token
 check "a long text has all its tokens" test "$(tail -n +2 out | wc -l)" -eq $((5 * $(wc -l <long.txt)))
 tail -n +2 out | head -n "$(wc -l <short)" | cut -f 2-4 | paste short - |
     awk '$1 != $4 || $2 != $5 || (NR > 1 && ($3 - $6) ^ 2 > 1e-8) {exit 1} END {exit NR != 500}'
-check "piece by piece is the same as at once" test $? -eq 0
+check "the same piece by piece and at once" test $? -eq 0
 t 0 "$longline" score run/best.safetensors long.txt --whole --length 2500
 out "^long.txt	2499	-"
 mv elsewhere text.txt
 t 0 "$longline" train --resume run --set train.steps=40
 t 0 "$longline" report run
 check "the page has text in words" grep -qE "(line|of|says|[0-9]+) (line|of|says|[0-9]+) (line|of|says|[0-9]+)" run/report.html
-check "and counts words" grep -q "bits per word" run/report.html
+check "it counts words" grep -q "bits per word" run/report.html
 # shellcheck disable=SC2086
 refused "vocab" "$longline" train "$root/recipes/wikitext-words.ini" --data text.txt $small --set data.valid= --out w \
     --set model.vocab=20

@@ -3,6 +3,7 @@
  *
  *   LL_AT      number of the allocation that is refused; 0: none
  *   LL_ALL     all: and all that follow it
+ *   LL_CLOCK   seconds by which the time of day jumps after it was first asked for
  *   LL_COUNT   file to which the number of allocations is written at the end
  *
  * A crash writes to stderr the object in which it happened. */
@@ -15,6 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 static const char *count_file;
@@ -41,6 +44,21 @@ void *aligned_alloc(size_t a, size_t n) { return refused() ? NULL : __libc_memal
 int posix_memalign(void **p, size_t a, size_t n) {
     if (refused()) return ENOMEM;
     return (*p = __libc_memalign(a, n)) ? 0 : ENOMEM;
+}
+
+/* The time of day, which jumps; other clocks are the kernel's. */
+int clock_gettime(clockid_t clock, struct timespec *t) {
+    static atomic_int asked;
+    const char *jump = getenv("LL_CLOCK");
+    const int error = (int)syscall(SYS_clock_gettime, clock, t);
+    if (!error && jump && clock == CLOCK_REALTIME && atomic_fetch_add(&asked, 1)) t->tv_sec += atol(jump);
+    return error;
+}
+time_t time(time_t *out) {
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    if (out) *out = t.tv_sec;
+    return t.tv_sec;
 }
 
 /* Prints "crash in /usr/lib/../libcairo.so.2": the object of the innermost frame outside libc and this file. */

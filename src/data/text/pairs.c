@@ -9,7 +9,7 @@
 #include "data/reader.h"
 
 /* A larger file is not unpacked; no memory could train on it. */
-static const size_t FILE_MOST = (size_t)1 << 36;
+static const uint64_t FILE_MOST = (uint64_t)1 << 36;
 
 /* Reads the pair of one line, or returns LL_EFORMAT. */
 static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_t end, const char *name, int64_t line,

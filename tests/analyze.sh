@@ -1,0 +1,46 @@
+#!/bin/sh
+# Static checks: tests/analyze.sh or `make analyze`. gcc's -fanalyzer looks at src, lab and cli (ROOMS). clang-tidy looks at
+# what reads files and writes them (TIDY; empty: at nothing), with its checks bugprone and cert and with those of scan-build
+# (clang-analyzer). A finding is an error unless tests/analyze.txt has it, with the reason; so is a line of that file for which
+# nothing is found. With RESULTS, what was counted is added there.
+set -u
+known=tests/analyze.txt
+: "${JOBS:=2}" "${ROOMS:=src lab cli}" "${TIDY=src/base src/data src/recipe}"
+# Not looked for: parameters that could be exchanged (a matter of taste); conversions (-Wconversion sees them); products that
+# widen (factors are bounded where they are read); strcmp without "== 0" (the house's way); memcpy_s for memcpy (Annex K, which
+# glibc has not); results of printf (files go through writer.c, which looks).
+checks='-*,bugprone-*,cert-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions'
+checks="$checks,-bugprone-implicit-widening-of-multiplication-result,-bugprone-suspicious-string-compare,-cert-err33-c"
+checks="$checks,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling"
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' HUP INT TERM
+flags='-std=c17 -D_GNU_SOURCE -Iinclude -Isrc -Ilab -Icli -Wno-unused-result'
+case $(uname -m) in x86_64) flags="$flags -mavx2 -mfma" ;; esac
+sources() { find "$@" -name '*.c' | grep -vE 'avx512|neon|mpi_plugin|base/status' | LC_ALL=C sort; }
+knows() { case $1 in cli/*) ;; *) echo "-include tests/analyze.h" ;; esac; }
+export flags checks
+# shellcheck disable=SC2046,SC2086,SC2016
+{
+    for room in $ROOMS; do
+        sources $room | room=$(knows $room/) xargs -P "$JOBS" -n 4 sh -c 'for f; do
+            gcc $flags $room -O1 -fanalyzer -c -o /dev/null "$f" 2>&1; done' _
+    done
+    [ -z "$TIDY" ] || sources $TIDY | room=$(knows src/) xargs -P "$JOBS" -n 4 sh -c 'clang-tidy --quiet --checks="$checks" "$@" -- $flags $room 2>&1' _
+} >"$work/all"
+sed -nE "s|^$PWD/||; s/^([^ :]*):([0-9]+):[0-9]+: (warning|error): (.*) \[-?W?([^][]*)\]\$/\1 \5 \2 \4/p" "$work/all" |
+    grep -E '^[^ ]* (analyzer|bugprone|cert|clang)-' | sort -u >"$work/found"
+grep -v '^#' $known | awk 'NF {print $1, $2}' | sort -u >"$work/known"
+awk 'FNR == NR {known[$1 " " $2] = 1; next} !(($1 " " $2) in known)' "$work/known" "$work/found" >"$work/new"
+sources $ROOMS | sed 's/$/ analyzer/' >"$work/looked"
+[ -z "$TIDY" ] || sources $TIDY | sed 's/$/ tidy/' >>"$work/looked"
+awk 'FILENAME ~ /looked$/ {looked[$1 " " $2] = 1; next}
+    FILENAME ~ /found$/ {found[$1 " " $2] = 1; next}
+    (($1 " " ($2 ~ /^analyzer/ ? "analyzer" : "tidy")) in looked) && !(($1 " " $2) in found)' \
+    "$work/looked" "$work/found" "$work/known" >"$work/gone"
+awk '{file = $1; check = $2; line = $3; $1 = $2 = $3 = ""; print file ":" line ":" $0 " [" check "]"}' "$work/new"
+sed "s|^|$known: nothing is found for: |" "$work/gone"
+echo "$(wc -l <"$work/found") findings, $(wc -l <"$work/new") of them without a reason in $known"
+failed=$(cat "$work/new" "$work/gone" | wc -l)
+[ -z "${RESULTS:-}" ] || echo "$(wc -l <"$work/looked") $failed analyze" >>"$RESULTS"
+[ "$failed" -eq 0 ] && [ -s "$work/looked" ]

@@ -1,0 +1,17 @@
+# The program of `make wasm` in Node, against the program of this machine with plain kernels.
+small_text
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small
+small_images
+t 0 "$longline" train images.ini --set data.train=images --set data.train-labels=labels --set data.valid=images \
+    --set data.valid-labels=labels --out pictures
+tr -d '\n' <text.txt | head -c 3000 >one
+model=run/best.safetensors
+"$longline" score "$model" one --whole --per-token --json --cpu scalar >scores.json
+"$longline" generate "$model" --prompt 'line 17 of' --tokens 400 --temperature 0 --cpu scalar >most-likely
+"$longline" generate "$model" --prompt 'line 17 of' --tokens 400 --temperature 0.8 --seed 5 --cpu scalar >drawn
+"$longline" quantize "$model" --weights int8 --out int8.safetensors
+"$longline" generate int8.safetensors --prompt 'line 17 of' --tokens 400 --temperature 0 --cpu scalar >most-likely-int8
+head -c 5000 "$model" >short
+node --no-warnings "$root/tests/wasm/worker_test.mjs" "$build/wasm" "$model" pictures/best.safetensors
+check "Node came to its end" test $? = 0

@@ -1,0 +1,64 @@
+/* worker_test.mjs WASM-FOLDER MODEL CLASSIFIER, called by worker.sh in the folder with its files. Prints a line a check. */
+import fs from 'node:fs';
+import {startWorker} from './worker.mjs';
+
+const [folder, model, classifier] = process.argv.slice(2);
+const worker = startWorker(folder), BEGIN = 'line 17 of';
+
+function check(what, holds, ...seen) {
+  console.log(holds ? `[ ok ] ${what}` : `[ FAIL ] ${what}: ${seen.map(s => JSON.stringify(s)).join(' ')}`);
+}
+const load = (file, name = 'model') => worker.ask('load', [new Blob([fs.readFileSync(file)]), name]);
+const refused = promise => promise.then(() => 'not refused', error => error.message);
+
+async function write(options) {
+  const session = await worker.ask('create', []);
+  let text = '';
+  await worker.ask('generate', [session.id, options], part => { text += part; });
+  return {text, session: await worker.ask('show', [session.id])};
+}
+
+check('a file that is none is refused', /not a safetensors/.test(await refused(load('text.txt', 'text'))));
+check('so is one that is cut short', /Short is truncated/.test(await refused(load('short', 'short'))), await refused(load('short', 'short')));
+check('so is a classifier', /classif/.test(await refused(load(classifier))), await refused(load(classifier)));
+check('no session without a model', /no model/.test(await refused(worker.ask('create', []))));
+const parts = [];
+const facts = await worker.ask('load', [new Blob([fs.readFileSync(model)]), 'm'], part => parts.push(part));
+check('a model is read with its progress', parts.at(-1).got === fs.statSync(model).size && facts.parameters > 1000, facts);
+check('by kernels with vectors', facts.cpu === 'wasm' && facts.unit === 'byte', facts);
+
+for (const [file, options] of [['most-likely', {temperature: 0}], ['drawn', {temperature: 0.8, seed: 5}]]) {
+  const {text} = await write({prompt: BEGIN, max_tokens: 400, ...options}), expected = new TextDecoder().decode(fs.readFileSync(file));
+  check(`the same text as with plain kernels: ${file}`, text === expected, text, expected);
+}
+
+/* A logit is a sum of about a hundred numbers in another order, without fused multiply-adds. */
+const one = fs.readFileSync('one', 'utf8');
+const expected = JSON.parse(fs.readFileSync('scores.json', 'utf8')).token_logp, scored = await worker.ask('score', [one]);
+const away = expected.map((logp, i) => Math.abs(scored.bits[i] * Math.LN2 + logp));
+check('a score for each token', scored.bits.length === one.length && expected.length === one.length, scored.bits.length);
+console.log(`    log-probabilities differ from those of plain kernels by at most ${Math.max(...away).toExponential(1)} nats`);
+check('scores are those of plain kernels within 1e-5 nats', Math.max(...away) < 1e-5, Math.max(...away));
+
+const seen = await worker.ask('attention', ['', one.slice(0, 300), 0, 200]);
+check('attention is causal, and its weights add up to 1', seen.weights.length === facts.heads && seen.tokens.length === 300 &&
+  seen.weights.every(row => Math.abs(row.reduce((a, b) => a + b) - 1) < 1e-4 && row.slice(201).every(w => w === 0)));
+check('a layer that is not there is refused', /Layer 99/.test(await refused(worker.ask('attention', ['', 'abc', 99, 0]))));
+
+const begun = await write({prompt: BEGIN, max_tokens: 50, temperature: 0});
+const fork = await worker.ask('fork', [begun.session.id]);
+let first = '', second = '';
+await worker.ask('generate', [begun.session.id, {max_tokens: 50, seed: 3}], part => { first += part; });
+await worker.ask('generate', [fork.id, {max_tokens: 50, seed: 3}], part => { second += part; });
+check('a fork goes on to the same text', first === second && first.length > 0, first, second);
+check('its state has not grown', (await worker.ask('show', [fork.id])).bytes === begun.session.bytes);
+await worker.ask('remove', [fork.id]);
+check('what was removed is gone', /no such session/.test(await refused(worker.ask('show', [fork.id]))));
+
+const endless = worker.ask('generate', [begun.session.id, {max_tokens: 1e9}]);
+setTimeout(() => worker.stop(worker.number), 100);
+check('a call ends when it is told to', await refused(endless) === 'stopped');
+const small = await load('int8.safetensors');
+const {text} = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
+check('a quantized model writes the same as with plain kernels', text === fs.readFileSync('most-likely-int8', 'utf8'), small, text);
+process.exit(0);

@@ -1,0 +1,168 @@
+/* What the page in a browser calls: one model from bytes in memory, streams of it, answers about a text. A call that
+ * fails returns -1 or NULL, and ll_web_error() says why. Numbers that may be large are doubles, because JavaScript has
+ * no other. */
+#include <emscripten.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "longline.h"
+#include "longline-lab/attention_maps.h"
+
+#define WEB EMSCRIPTEN_KEEPALIVE
+#pragma GCC diagnostic ignored "-Wmissing-prototypes" /* JavaScript needs none */
+
+typedef struct {
+    ll_stream *stream;
+    float *logits; /* (vocab), after the last token */
+} web_session;
+
+static struct {
+    uint8_t *file;
+    ll_model *model;
+    ll_tokenizer *tokenizer;
+    int vocab, spoken, layers, heads; /* spoken: tokens that have a text */
+    size_t count;     /* tokens of the last text */
+    size_t text_size; /* of the last token */
+    float *numbers;   /* of the last answer */
+} web;
+
+static const char *trouble = "";
+
+/* 0, or -1 after the library's sentence has been kept. */
+static int told(ll_status status) {
+    if (status) trouble = ll_error();
+    return status ? -1 : 0;
+}
+
+static int no_memory(void) {
+    trouble = "the browser gives this page no more memory; use a smaller model or a shorter text";
+    return -1;
+}
+
+WEB const char *ll_web_error(void) { return trouble; }
+
+/* ---- The model ---- */
+
+/* Where the page puts the bytes of a model file, or NULL. */
+WEB uint8_t *ll_web_reserve(double size) {
+    free(web.file);
+    web.file = size < (double)SIZE_MAX ? malloc((size_t)size + 1) : NULL;
+    if (!web.file) no_memory();
+    return web.file;
+}
+
+static void close_model(void) {
+    ll_tokenizer_free(web.tokenizer);
+    ll_model_free(web.model);
+    free(web.numbers);
+    web.tokenizer = NULL, web.model = NULL, web.numbers = NULL;
+}
+
+static int whole(const char *key) {
+    const char *text = ll_recipe_get(ll_model_recipe(web.model), key);
+    return text ? atoi(text) : 0;
+}
+
+/* Opens the file that the reserved bytes are, in place of the model before, whose sessions must be freed. */
+WEB int ll_web_open(double size, const char *name, int threads) {
+    close_model();
+    ll_set_threads(threads);
+    ll_status status = ll_model_load_bytes(&web.model, web.file, (size_t)size, name);
+    free(web.file);
+    web.file = NULL;
+    if (!status) status = ll_model_can_stream(web.model);
+    if (!status) status = ll_tokenizer_create(&web.tokenizer, web.model);
+    if (told(status)) {
+        close_model();
+        return -1;
+    }
+    web.vocab = whole("model.vocab");
+    web.layers = whole("model.layers");
+    web.heads = whole("model.heads");
+    web.spoken = ll_tokenizer_vocab(web.tokenizer);
+    return 0;
+}
+
+/* The value of a key of its recipe, or NULL. */
+WEB const char *ll_web_fact(const char *key) { return ll_recipe_get(ll_model_recipe(web.model), key); }
+WEB const char *ll_web_unit(void) { return ll_recipe_unit(ll_model_recipe(web.model)); }
+WEB const char *ll_web_cpu(void) { return ll_cpu(); }
+WEB double ll_web_parameters(void) { return (double)ll_model_size(web.model).parameters; }
+
+/* ---- Text ---- */
+
+/* The tokens of a text, ll_web_count() of them, which the page frees with ll_text_free. */
+WEB int *ll_web_encode(const char *text, int size) {
+    int *tokens = NULL;
+    return told(ll_tokenizer_encode(web.tokenizer, text, (size_t)size, &tokens, &web.count)) ? NULL : tokens;
+}
+WEB int ll_web_count(void) { return (int)web.count; }
+
+/* The text of a token, ll_web_text_size() bytes, valid until the next call. */
+WEB const char *ll_web_text(int token) { return ll_tokenizer_text(web.tokenizer, token, &web.text_size); }
+WEB int ll_web_text_size(void) { return (int)web.text_size; }
+
+/* ---- Sessions ---- */
+
+WEB void ll_web_free(web_session *s) {
+    if (!s) return;
+    ll_stream_free(s->stream);
+    free(s->logits);
+    free(s);
+}
+
+/* A session at its beginning, or one that goes on from where `from` is. */
+WEB web_session *ll_web_session(const web_session *from) {
+    web_session *s = calloc(1, sizeof *s);
+    if (s) s->logits = malloc((size_t)web.vocab * sizeof *s->logits);
+    int code = s && s->logits ? 0 : no_memory();
+    if (!code)
+        code = told(from ? ll_stream_clone(&s->stream, from->stream) : ll_stream_create(&s->stream, web.model));
+    if (!code && ll_stream_position(s->stream)) code = told(ll_stream_logits(s->stream, s->logits));
+    if (!code) return s;
+    ll_web_free(s);
+    return NULL;
+}
+
+WEB double ll_web_position(const web_session *s) { return (double)ll_stream_position(s->stream); }
+WEB double ll_web_bytes(const web_session *s) { return (double)ll_stream_bytes(s->stream); }
+
+/* Reads n >= 1 tokens. */
+WEB int ll_web_read(web_session *s, const int *tokens, int n) {
+    size_t before;
+    const int *special = ll_tokenizer_special(web.tokenizer, LL_SPECIAL_BEFORE, &before);
+    ll_status status = LL_OK;
+    if (before && !ll_stream_position(s->stream)) status = ll_stream_feed(s->stream, special, (int)before, s->logits);
+    if (!status) status = ll_stream_feed(s->stream, tokens, n, s->logits);
+    return told(status);
+}
+
+/* Draws the next token and reads it; the token. */
+WEB int ll_web_next(web_session *s, double temperature, int top_k, double top_p, double seed) {
+    const ll_sampling how = {(float)temperature, top_k, (float)top_p, (uint64_t)seed};
+    const int token = ll_sample(s->logits, web.spoken, &how, ll_stream_position(s->stream));
+    return told(ll_stream_feed(s->stream, &token, 1, s->logits)) ? -1 : token;
+}
+
+/* ---- Answers about a text ---- */
+
+static float *numbers(size_t n) {
+    free(web.numbers);
+    web.numbers = malloc(n * sizeof *web.numbers);
+    if (!web.numbers) no_memory();
+    return web.numbers;
+}
+
+/* Log-probabilities (nats) of n >= 1 tokens, each given all that the session has read before it. */
+WEB float *ll_web_score(web_session *s, const int *tokens, int n) {
+    float *logp = numbers((size_t)n);
+    return logp && !told(ll_stream_score(s->stream, logp, tokens, n)) ? logp : NULL;
+}
+
+/* Weights (heads, n) with which token `query` of n attends to each of them in one layer. */
+WEB float *ll_web_attention(const int *tokens, int n, int layer, int query) {
+    float *weights = numbers((size_t)web.heads * (size_t)n);
+    return weights && !told(ll_model_attention_rows(web.model, tokens, n, layer, &query, 1, weights)) ? weights : NULL;
+}
+WEB int ll_web_layers(void) { return web.layers; }
+WEB int ll_web_heads(void) { return web.heads; }
