@@ -29,7 +29,14 @@ int main(void) {
 
     ll_attention *attention = NULL;
     ll_attention_stream *stream = NULL;
-    ll_attention_call call = {.B = 1, .T = T, .S = T, .q = view(q), .k = view(k), .v = view(v), .y = view(whole)};
+    ll_attention_call call = {.struct_size = sizeof call,
+                              .B = 1,
+                              .T = T,
+                              .S = T,
+                              .q = view(q),
+                              .k = view(k),
+                              .v = view(v),
+                              .y = view(whole)};
     ll_status status = ll_attention_create(&attention, &config);
     if (!status) status = ll_attention_forward(attention, &call);
     if (!status) status = ll_attention_stream_create(&stream, attention, 1);

@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
     ll_sequence s;
     result r = {0};
     int found = 1;
-    const ll_input_options how = {.piece = PIECE};
+    const ll_input_options how = {.struct_size = sizeof how, .piece = PIECE};
 
     ll_status status = ll_model_load(&model, argv[1]);
     if (!status) status = ll_stream_create(&stream, model);

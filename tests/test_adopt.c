@@ -157,7 +157,7 @@ static double begins_with(const char *from, const char *expected, const char *ou
 static void test_a_run_from_a_model(void **state) {
     (void)state;
     ll_model *model = NULL;
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     CHECK_OK(ll_model_load(&model, in("first", "best.safetensors")));
     CHECK_OK(ll_evaluate(model, "valid", 2, &e));
     ll_model_free(model);

@@ -136,7 +136,7 @@ static ll_comparison_how how_of(const char *folder, int64_t steps, int seeds, se
 static double by_hand(const char *folder, const char *changes, int seed) {
     ll_recipe *recipe = NULL;
     ll_trainer *trainer = NULL;
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     char keys[300];
     CHECK_OK(ll_recipe_load(&recipe, at("sub/base.ini")));
     snprintf(keys, sizeof keys, "train.steps=21 train.warmup=2 train.eval-every=3 train.seed=%d %s", seed, changes);

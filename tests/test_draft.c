@@ -7,7 +7,7 @@
 
 enum { MOST = 40 };
 
-static const ll_sampling greedy = {0, 0, 1, 3};
+static const ll_sampling greedy = {.top_p = 1, .seed = 3};
 
 static void plain(ll_model *model, const int *prompt, int n, int *made, int count) {
     ll_stream *s = NULL;
@@ -158,11 +158,11 @@ static void test_distribution(void **state) {
     char other[300];
     snprintf(other, sizeof other, "%s train.seed=9", keys);
     ll_model *large = tiny_model(keys), *small = tiny_model(other);
-    assert_true(compare(large, small, (ll_sampling){1, 0, 1, 0}, 1) < 5);
-    assert_true(compare(large, small, (ll_sampling){1, 0, 1, 0}, 3) < 5);
-    assert_true(compare(large, small, (ll_sampling){0.5f, 0, 1, 0}, 2) < 5);
-    assert_true(compare(large, small, (ll_sampling){1.5f, 3, 1, 0}, 2) < 5);
-    assert_true(compare(large, small, (ll_sampling){1, 0, 0.8f, 0}, 4) < 5);
+    assert_true(compare(large, small, (ll_sampling){0, 1, 0, 1, 0}, 1) < 5);
+    assert_true(compare(large, small, (ll_sampling){0, 1, 0, 1, 0}, 3) < 5);
+    assert_true(compare(large, small, (ll_sampling){0, 0.5f, 0, 1, 0}, 2) < 5);
+    assert_true(compare(large, small, (ll_sampling){0, 1.5f, 3, 1, 0}, 2) < 5);
+    assert_true(compare(large, small, (ll_sampling){0, 1, 0, 0.8f, 0}, 4) < 5);
     ll_model_free(large);
     ll_model_free(small);
 }

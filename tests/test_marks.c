@@ -97,7 +97,19 @@ static void rows_of_sequences(void **unused) {
     ll_reader_free(r);
 }
 
-/* A row of training is a window of a sequence. An epoch has each window once. */
+static void a_file_that_is_missing(void **unused) {
+    (void)unused;
+    static char path[900];
+    int64_t count;
+    ll_config c = protein_config(&count);
+    snprintf(path, sizeof path, "%s:%s", c.data.train, "/does/not/exist");
+    c.data.train = path;
+    CHECK_FAILS(refused(&c, "train"), LL_EIO, "/does/not/exist");
+    c.data.format = LL_DATA_BYTES;
+    CHECK_FAILS(refused(&c, "train"), LL_EIO, "/does/not/exist");
+}
+
+/* A row of training is a window of a sequence. An epoch has a window of each sequence, once. */
 static void windows_of_an_epoch(void **unused) {
     (void)unused;
     int64_t count;
@@ -137,6 +149,61 @@ static void windows_of_joined_sequences(void **unused) {
     }
     ll_batch_free(&b);
     ll_reader_free(r);
+}
+
+/* ---- Several files of text, one of which is large ---- */
+
+/* A file of `size` bytes, zero but for a text at its beginning and one at its end. */
+static void put_sparse(const char *name, const char *front, const char *back, int64_t size) {
+    FILE *f = fopen(put(name, front, strlen(front)), "r+b");
+    assert_non_null(f);
+    assert_int_equal(fseeko(f, size - (int64_t)strlen(back), SEEK_SET), 0);
+    assert_int_equal(fwrite(back, 1, strlen(back), f), strlen(back));
+    assert_int_equal(fclose(f), 0);
+}
+
+/* The text of `n` bytes from number `from` on of a reader of joined files. */
+static void expect_bytes(const ll_reader *r, int64_t from, const char *expected, int n) {
+    enum { T = 16 };
+    int row[T], targets[T], lengths[1];
+    ll_batch b = {.B = 1, .T = n, .tokens = row, .targets = targets, .lengths = lengths};
+    assert_true(n <= T);
+    r->format->fill(r, &b, 0, from);
+    for (int i = 0; i < n; i++) assert_int_equal(row[i], expected[i]);
+}
+
+static void files_of_which_one_is_large(void **unused) {
+    (void)unused;
+    static char path[1300];
+    const int64_t large = LL_LARGE_FILE + 5;
+    put("1.txt", "one two\n", 8);
+    put_sparse("2.txt", "large ", " end\n", large);
+    put("3.txt", "three", 5);
+    snprintf(path, sizeof path, "%s:", kept(at("1.txt")));
+    strcat(path, at("2.txt"));
+    strcat(path, ":");
+    strcat(path, at("3.txt"));
+    const ll_config c = {.model.task = LL_TASK_LM,
+                         .train.batch = 1,
+                         .train.length = 8,
+                         .data.format = LL_DATA_BYTES,
+                         .data.test = path,
+                         .data.train = path,
+                         .data.valid_fraction = 7.0 / (double)(8 + 1 + large + 1 + 5)};
+    ll_reader *r = opened(&c, "test"), *valid = opened(&c, "valid");
+    double words, bytes;
+    assert_int_equal(ll_reader_size(r), 8 + 1 + large + 1 + 5);
+    expect_bytes(r, 0, "one two\n\0large ", 15);
+    expect_bytes(r, 9 + large - 6, "\0 end\n\0three", 11);
+    assert_int_equal(ll_reader_size(valid), 7);
+    expect_bytes(valid, 0, "\n\0three", 6);
+    /* one, two, a line end, "\\0large", zeros, end, a line end, "\\0three" */
+    ll_reader_units(r, &words, &bytes);
+    assert_true(fabs(words * (double)ll_reader_size(r) - 8) < 1e-3 && bytes == 1);
+    assert_null(ll_reader_text(r, NULL));
+    ll_reader_free(r);
+    ll_reader_free(valid);
+    remove(at("2.txt"));
 }
 
 /* ---- Words ---- */
@@ -241,14 +308,46 @@ static void rows_of_a_table(void **unused) {
     ll_reader_free(r);
 }
 
+/* ---- Memory ---- */
+
+/* Every allocation of an opening reader is refused once. */
+static void refused_memory(void **unused) {
+    (void)unused;
+    static char path[900];
+    snprintf(path, sizeof path, "%s:", kept(put("s.fasta", ">a\nMKV\n>b\nLLLLLLLL\n", 19)));
+    strcat(path, at("s.fasta"));
+    char *const rows = kept(put("s.tsv", "good\ttext of it\nbad\tother\n", 26));
+    const ll_config lm = {.model.task = LL_TASK_LM, .train.batch = 1, .train.length = 4, .data.min_count = 1};
+    ll_config c[4] = {lm, lm, lm, lm};
+    c[0].data.format = LL_DATA_FASTA, c[0].data.train = path;
+    c[1].data.format = LL_DATA_WORDS, c[1].data.train = rows;
+    c[2].data.format = LL_DATA_BYTES, c[2].data.train = path;
+    c[3].data.format = LL_DATA_LABELLED, c[3].data.train = rows;
+    c[3].model.task = LL_TASK_CLASSIFY, c[3].data.label_column = 1, c[3].data.text_column = 2;
+    for (int i = 0; i < 4; i++) {
+        ll_status status = LL_ENOMEM;
+        for (int n = 1; status; n++) {
+            ll_reader *r = NULL;
+            ll_memory_fail_at(n);
+            status = ll_reader_open(&r, &c[i], "train");
+            ll_memory_fail_at(0);
+            assert_true(n < 100 && (status == LL_OK || status == LL_ENOMEM));
+            ll_reader_free(r);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_of_sequences),
+        cmocka_unit_test(a_file_that_is_missing),
         cmocka_unit_test(windows_of_an_epoch),
         cmocka_unit_test(windows_of_joined_sequences),
+        cmocka_unit_test(files_of_which_one_is_large),
         cmocka_unit_test(windows_of_words),
         cmocka_unit_test(lists_in_several_passes),
         cmocka_unit_test(rows_of_a_table),
+        cmocka_unit_test(refused_memory),
     };
     return cmocka_run_group_tests_name("marks", tests, make_folder, remove_folder);
 }

@@ -82,7 +82,7 @@ static void positions_add_up(void **state) {
     static const char *const columns[2] = {"position in the text", "loss"};
     ll_columns t;
     ll_model *m = NULL;
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     CHECK_OK(ll_columns_read(&t, at("adds/figures/loss-by-position.csv"), columns, 2, 2));
     CHECK_OK(ll_model_load(&m, at("adds/best.safetensors")));
     CHECK_OK(ll_model_set(m, "train.length=96"));

@@ -132,7 +132,7 @@ static void test_evaluation_against_log_probabilities(void **state) {
     ll_model *model = NULL;
     ll_reader *reader = NULL;
     ll_batch b = {0};
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     CHECK_OK(ll_model_load(&model, in("straight", "best.safetensors")));
     const ll_config *c = &ll_model_recipe(model)->c;
     CHECK_OK(ll_reader_open(&reader, c, "valid"));
@@ -195,7 +195,7 @@ static void test_images(void **state) {
     const observer o = run(more, at("images"), at("images"), 0, LL_OK);
     if (!(o.last.valid_accuracy > 0.9)) fail_msg("accuracy %g", o.last.valid_accuracy);
     ll_model *model = NULL;
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     CHECK_OK(ll_model_load(&model, in("images", "last.safetensors")));
     CHECK_OK(ll_evaluate(model, "valid", 0, &e));
     assert_int_equal(e.count, 13);

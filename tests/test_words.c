@@ -175,7 +175,7 @@ static void a_model_brings_its_words_along(void **state) {
     ll_trainer *trainer = NULL;
     ll_model *model = NULL;
     ll_tokenizer *tokenizer = NULL;
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     char key[200], file[200];
     int *tokens = NULL;
     size_t n = 0;

@@ -197,7 +197,8 @@ static int generate(int n, const char **words) {
     const char *task = ll_recipe_get(ll_model_recipe(model), "model.task");
     const int answers = task && !strcmp(task, "seq2seq");
     const ll_question question = {
-        prompt, prompt_file, load_state, save_state, {(float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
+        prompt, prompt_file, load_state, save_state,
+        {sizeof(ll_sampling), (float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
         tokens, only_read, answers};
     code = ll_round_weights(model, weights);
     if (code < 0 && answers && midi_path) code = ll_usage("--out writes music, and this model does not");

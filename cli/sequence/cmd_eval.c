@@ -72,7 +72,7 @@ static int lacks_labels(const ll_model *model) {
  * learned holds at other positions. */
 static int shift_all(ll_model *model, waiting *w) {
     const ll_recipe *recipe = ll_model_recipe(model);
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     ll_status status = set_number(model, "data.margin", shift);
     if (!status) status = set_number(model, "data.only", class);
     for (int64_t s = -shift; s <= shift && !status; s++) {
@@ -97,7 +97,7 @@ static int evaluate(ll_model *model, waiting *w) {
     }
     if (shift && !ll_reads_images(recipe)) return ll_usage("--shift moves images, and this model does not read images");
     if (shift) return shift_all(model, w);
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     const ll_status status = ll_evaluate(model, split, (int)batches, &e);
     ll_progress_end(&w->progress);
     if (status) return ll_failed_data(status, recipe);

@@ -32,7 +32,7 @@ static ll_status make_choices(ll_serve_job *job) {
         *c = (ll_choice){.job = job, .index = i, .prompt = prompt, .most = ll_most_tokens(job)};
         c->samples = r->ask != LL_ASK_SCORE && c->most > 0;
         c->scores = r->ask == LL_ASK_SCORE || (r->echo && r->logprobs >= 0);
-        c->how = (ll_sampling){(float)r->temperature, (int)r->top_k, (float)r->top_p,
+        c->how = (ll_sampling){sizeof c->how, (float)r->temperature, (int)r->top_k, (float)r->top_p,
                                (uint64_t)r->seed + (uint64_t)(i % n) * UINT64_C(0x9E3779B97F4A7C15)};
         if (i % n == 0) {
             status = ll_batcher_stream(&c->stream, job->model->batcher);

@@ -20,7 +20,8 @@ static void make_choice(ll_serve_job *job, ll_session *s) {
     *c = (ll_choice){.job = job, .prompt = job->inputs ? job->input : &nothing, .session = s, .stream = s->stream};
     c->most = ll_most_tokens(job);
     c->samples = r->ask == LL_ASK_GENERATE && c->most > 0;
-    c->how = (ll_sampling){(float)r->temperature, (int)r->top_k, (float)r->top_p, (uint64_t)r->seed};
+    c->how = (ll_sampling){sizeof c->how, (float)r->temperature, (int)r->top_k, (float)r->top_p,
+                           (uint64_t)r->seed};
     job->prompt_tokens = c->prompt->n;
     s->busy = 1;
 }

@@ -121,6 +121,7 @@ typedef struct {
 } ll_approximate_gradients;
 
 typedef struct {
+    size_t struct_size; /* sizeof(ll_attention_config), or 0: the fields of version 0.2 */
     ll_kernel kernel;
     ll_approximate_config approximate; /* of the kernels that papers compare with */
     ll_feature_kind features; /* favor */
@@ -150,6 +151,7 @@ typedef struct ll_attention ll_attention;
 static inline ll_attention_config ll_attention_default(void) {
     static ll_attention_config zeros; /* softmax is the first kernel */
     ll_attention_config c = zeros;
+    c.struct_size = sizeof c;
     c.causal = c.H = 1, c.D = c.E = 64, c.input_scale = 0.125f;
     return c;
 }
@@ -179,6 +181,7 @@ typedef struct {
 
 /* One call. For q of (B, H, T, D), k of (B, H, S, D), v of (B, H, S, E); causal needs S = T. */
 typedef struct {
+    size_t struct_size; /* sizeof(ll_attention_call), or 0: the fields of version 0.2 */
     int B, T, S;
     const int *lengths;     /* (B) keys in use, from the front; NULL: all */
     const int *query_lengths; /* (B) queries in use; NULL: as many as keys where S = T, else all. Causal: NULL */

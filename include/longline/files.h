@@ -24,6 +24,7 @@ typedef enum {
 } ll_input_format;
 
 typedef struct {
+    size_t struct_size; /* sizeof(ll_input_options), or 0: the fields of version 0.2 */
     ll_input_format format;
     const char *text_key, *id_key; /* of JSONL; NULL: "text" or else "sequence"; "id" */
     const char *label_key;         /* of JSONL: of a string or integer that every object then has, and no file is

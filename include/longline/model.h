@@ -114,13 +114,14 @@ LL_API int64_t ll_stream_position(const ll_stream *stream);
 LL_API size_t ll_stream_bytes(const ll_stream *stream);
 
 typedef struct {
+    size_t struct_size; /* sizeof(ll_sampling), or 0: the fields of version 0.2 */
     float temperature; /* 1; 0 = the most likely token */
     int top_k;         /* 0 = all */
     float top_p;       /* 1 = all */
     uint64_t seed;
 } ll_sampling;
 static inline ll_sampling ll_sampling_default(void) {
-    ll_sampling usual = {1, 0, 1, 0};
+    ll_sampling usual = {sizeof usual, 1, 0, 1, 0};
     return usual;
 }
 /* A token drawn from logits (V), which are finite or -INFINITY; a function of (seed, position) alone. logits are

@@ -54,6 +54,7 @@ LL_API const char *ll_trainer_folder(const ll_trainer *trainer);
 LL_API const char *ll_trainer_origin(const ll_trainer *trainer);
 
 typedef struct {
+    size_t struct_size;    /* sizeof(ll_evaluation), or 0: the fields of version 0.2; set by the caller */
     double loss;           /* nats a token, or an example */
     double bits_per_token; /* loss / ln 2; for bytes: bits a byte */
     double accuracy;       /* fraction of tokens, or examples, whose most likely answer is right */

@@ -204,7 +204,7 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
 /* Evaluates the model with the lowest held-out loss on the table's split. */
 static ll_status evaluate(session *s, const char *run, ll_result *r) {
     ll_model *model = NULL;
-    ll_evaluation e;
+    ll_evaluation e = {.struct_size = sizeof e};
     if (report(s, "evaluate", NULL)) return stopped();
     const ll_group all = ll_group_all();
     ll_status status = ll_group_barrier(&all); /* rank 0 has written it */

@@ -48,7 +48,7 @@ ll_status ll_study_sample(const ll_study *s) {
     for (int i = 0; i < length; i++) append(&w[2], s, prompt[i]);
     if (!status) status = ll_stream_create(&stream, s->model);
     for (int i = 0; i < 2 && !status; i++) {
-        const ll_sampling how = {temperature[i], 0, 1, 1};
+        const ll_sampling how = {.temperature = temperature[i], .top_p = 1, .seed = 1};
         status = continue_text(s, stream, logits, prompt, length, n, &how, &w[i]);
     }
     if (!status)

@@ -253,7 +253,7 @@ class Model:
 
     def evaluate(self, split: str = "test", max_batches: int = 0) -> Evaluation:
         """The loss on a split of the recipe's data: "train", "valid" or "test"; max_batches 0: all of it."""
-        result = ffi.new("ll_evaluation *")
+        result = ffi.new("ll_evaluation *", {"struct_size": ffi.sizeof("ll_evaluation")})
         most = check_count("max_batches", max_batches, 0)
         self._watched(lib.ll_evaluate, self._m, encoded("split", split), most, result)
         return Evaluation(*(getattr(result, name) for name in Evaluation._fields))

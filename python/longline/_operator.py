@@ -93,6 +93,7 @@ class Operator:
         two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")
         width = _draws.widths(self.position, self.key_size, realizations, scales, 2 if two else 1)
         c = self._config = ffi.new("ll_attention_config *")
+        c.struct_size = ffi.sizeof("ll_attention_config")
         c.kernel, c.position = KERNELS[self.kernel].number, POSITIONS[self.position].number
         c.features = lookup("feature_kind", feature_kind, FEATURE_KINDS)
         c.causal, c.H, c.D, c.E = self.causal, self.heads, self.key_size, self.value_size
@@ -219,7 +220,7 @@ class Operator:
         return q, k, v, axes
 
     def _call(self, q: Array, k: Array, v: Array, y: Array, extras: Dict[str, Any]) -> Any:
-        call = ffi.new("ll_attention_call *")
+        call = ffi.new("ll_attention_call *", {"struct_size": ffi.sizeof("ll_attention_call")})
         call.B, call.T, call.S = q.shape[0], q.shape[2], k.shape[2]
         call.q, call.k, call.v, call.y = view(q), view(k), view(v), view(y)
         call.query_offset = call.key_offset = extras["offset"]

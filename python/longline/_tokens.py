@@ -160,7 +160,8 @@ class TokenStream:
         """Feeds the prompt; gives how to draw."""
         if not temperature >= 0 or not 0 < top_p <= 1:
             raise ArgumentError(f"temperature: is {temperature}, top_p {top_p}; they must be at least 0, and in (0, 1]")
-        how = ffi.new("ll_sampling *", {"temperature": temperature, "top_k": check_count("top_k", top_k, 0),
+        how = ffi.new("ll_sampling *", {"struct_size": ffi.sizeof("ll_sampling"), "temperature": temperature,
+                                        "top_k": check_count("top_k", top_k, 0),
                                         "top_p": top_p, "seed": check_count("seed", seed, 0)})
         if tokens is not None:
             check_count("tokens", tokens, 0)

@@ -1,5 +1,10 @@
 """Models: scores, embeddings, classes, generation, states, parameters, files and bytes."""
+import os
+import pathlib
 import pickle
+import shutil
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -154,3 +159,27 @@ def test_errors(small):
     small.parameters()["embedding.weight"][...] = np.nan
     with pytest.raises(longline.Diverged):
         small.score(TOKENS)
+
+
+@pytest.mark.skipif(not shutil.which("localedef"), reason="no localedef: numbers are not tested with a decimal comma")
+def test_comma_locale(tmp_path):
+    """A program in a locale that writes 0,25 reads and writes 0.25 in recipes and files."""
+    subprocess.run(["localedef", "-i", "de_DE", "-f", "UTF-8", tmp_path / "de_DE.UTF-8"], check=True)
+    code = """
+import locale, longline
+locale.setlocale(locale.LC_ALL, "")
+assert locale.localeconv()["decimal_point"] == ","
+model = longline.Model({"model.width": 16, "model.heads": 2, "model.layers": 1, "train.learning-rate": 0.25})
+model.save("a.safetensors")
+again = longline.Model.load("a.safetensors")
+print(model.recipe["train.learning-rate"], again.recipe["train.learning-rate"])
+try:
+    model.recipe["train.learning-rate"] = 1000.5
+except longline.ArgumentError as error:
+    print(error)
+"""
+    environment = dict(os.environ, LOCPATH=str(tmp_path), LC_ALL="de_DE.UTF-8",
+                       PYTHONPATH=str(pathlib.Path(longline.__file__).parent.parent))
+    result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    lines = result.stdout.splitlines()
+    assert result.returncode == 0 and lines[0] == "0.25 0.25" and "1000.5" in lines[1], result.stdout + result.stderr

@@ -9,6 +9,7 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 
 enum { WORTH = 1 << 16 /* multiply-adds below which one thread is faster */ };
 
@@ -199,11 +200,14 @@ static ll_status check_prompt(const ll_attention_stream *s, const ll_attention_c
                               "lengths, segments, masks, offsets, saved and states");
 }
 
-ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *call) {
+ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *given) {
     LL_FLOAT_MODE;
+    ll_attention_call whole;
+    const ll_attention_call *const call = &whole;
     const ll_recurrence *r = recurrence_of(s);
     size_t floats = 0;
-    ll_status status = check_prompt(s, call);
+    ll_status status = ll_struct_take(&whole, sizeof whole, given, "ll_attention_call");
+    if (!status) status = check_prompt(s, call);
     if (status) return status;
     if (!r->prefill || ll_attention_state_floats(s->op, &floats))
         return ll_attention_stream_feed_gated(s, call->T, call->q, call->k, call->v, call->gate, call->y);

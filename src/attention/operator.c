@@ -12,6 +12,7 @@
 #include "attention/table.h"
 #include "base/float_mode.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 
 enum { MOST = 1 << 16 }; /* limit of every size of a head: far above any use, far below overflow */
 
@@ -164,9 +165,12 @@ static ll_status build(ll_attention *op, const ll_attention_config *config) {
     return op->kind->create(op, &engine);
 }
 
-ll_status ll_attention_create(ll_attention **out, const ll_attention_config *config) {
+ll_status ll_attention_create(ll_attention **out, const ll_attention_config *given) {
     LL_FLOAT_MODE;
-    ll_status status = check_sizes(config);
+    ll_attention_config own;
+    const ll_attention_config *const config = &own;
+    ll_status status = ll_struct_take(&own, sizeof own, given, "ll_attention_config");
+    if (!status) status = check_sizes(config);
     if (!status) status = check_parts(config);
     if (status) return status;
     ll_attention *op = ll_alloc(1, sizeof *op);

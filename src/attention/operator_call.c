@@ -5,6 +5,7 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
     const ll_operator *kernel = op->kind;
@@ -123,8 +124,17 @@ static size_t kind_saved(const ll_attention *op, const ll_attention_call *c) {
     return op->kind->saved(op, c->B, c->T, c->S, c->B) + (size_t)c->segments * op->kind->saved(op, 1, 1, 1, 1);
 }
 
-size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *c) {
-    return ll_premap_floats(op, c->B, c->T, c->S) + kind_saved(op, c);
+/* The caller's call, which may be of another version and is then copied into `own`; NULL: the last error has the
+ * reason. */
+static const ll_attention_call *known(ll_attention_call *own, const ll_attention_call *call) {
+    if (!call->struct_size || call->struct_size == sizeof *call) return call;
+    return ll_struct_take(own, sizeof *own, call, "ll_attention_call") ? NULL : own;
+}
+
+size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *call) {
+    ll_attention_call own;
+    const ll_attention_call *c = known(&own, call);
+    return !c ? 0 : ll_premap_floats(op, c->B, c->T, c->S) + kind_saved(op, c);
 }
 
 /* ---- Scratch ---- */
@@ -144,7 +154,9 @@ static size_t encoded_floats(const ll_attention *op, const ll_attention_call *c,
 
 /* The kind and the stage before it use the same scratch, one after the other. One line more, for alignment. */
 size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
-    ll_attention_call c = *call;
+    ll_attention_call own, c;
+    if (!(call = known(&own, call))) return 0;
+    c = *call;
     if (!c.threads) c.threads = ll_threads();
     const size_t stage = op->premap ? ll_premap_scratch(op, &c, backward) : 0;
     return LL_LINE + encoded_floats(op, &c, backward) + ll_max_size(stage, kind_scratch(op, &c, backward));
@@ -253,11 +265,17 @@ ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *ca
     return status;
 }
 
-ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
-    LL_FLOAT_MODE;
+static ll_status check_all(const ll_attention *op, const ll_attention_call *call) {
     ll_status status = check_call(op, call);
     if (!status) status = check_gate(op, call);
-    if (!status) status = check_state(op, call);
+    return status ? status : check_state(op, call);
+}
+
+ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
+    LL_FLOAT_MODE;
+    ll_attention_call whole;
+    if (!(call = known(&whole, call))) return LL_EINVAL;
+    ll_status status = check_all(op, call);
     if (status) return status;
     ll_attention_call c;
     float *own;
@@ -270,9 +288,9 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
 
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     LL_FLOAT_MODE;
-    ll_status status = check_call(op, call);
-    if (!status) status = check_gate(op, call);
-    if (!status) status = check_state(op, call);
+    ll_attention_call whole;
+    if (!(call = known(&whole, call))) return LL_EINVAL;
+    ll_status status = check_all(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
     ll_attention_call c;

@@ -28,7 +28,7 @@ typedef struct {
     int files;
 } ll_corpus;
 
-/* path: a file, a folder, or several with ":" between them. */
+/* path: a file, a folder, or several with ":" between them. A failure leaves it closed. */
 LL_MUST_USE ll_status ll_corpus_open(ll_corpus *o, const char *path);
 void ll_corpus_close(ll_corpus *o);
 /* Gives the pages of all mapped files back. */

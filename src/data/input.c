@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/versioned.h"
 #include "data/music/score.h"
 
 /* ---- Lines, and whole files ---- */
@@ -179,7 +180,10 @@ static ll_status copy(char **to, const char *from) {
     return *to ? LL_OK : LL_ENOMEM;
 }
 
-static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_input_options *how) {
+static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_input_options *given) {
+    ll_input_options options;
+    const ll_input_options *const how = &options;
+    if (ll_struct_take(&options, sizeof options, given, "ll_input_options")) return LL_EINVAL;
     in->format = how->format;
     in->width = how->width, in->height = how->height, in->channels = how->channels;
     in->piece = how->piece ? how->piece : 1 << 16;

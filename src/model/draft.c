@@ -245,8 +245,9 @@ static ll_status block(ll_draft *d, const ll_sampling *how, int k, int *tokens, 
 ll_status ll_draft_next(ll_draft *d, const ll_sampling *how, int *tokens, int *n) {
     LL_FLOAT_MODE;
     if (!d->tails) return ll_fail(LL_EINVAL, "nothing has been fed, so nothing follows from it yet");
-    ll_status status = d->alone ? LL_EINVAL : block(d, how, d->most, tokens, n);
+    const ll_sampling own = ll_sampling_known(how);
+    ll_status status = d->alone ? LL_EINVAL : block(d, &own, d->most, tokens, n);
     if (status != LL_EINVAL) return status;
     d->alone = 1; /* a block ends behind the last position of a model; one token may not */
-    return block(d, how, 0, tokens, n);
+    return block(d, &own, 0, tokens, n);
 }

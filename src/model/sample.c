@@ -92,8 +92,16 @@ double ll_sample_uniform(uint64_t seed, uint32_t use, int64_t position) {
     return ((double)word[0] + (double)word[1] * 0x1p-32) * 0x1p-32;
 }
 
-int ll_sample(float *logits, int V, const ll_sampling *how, int64_t position) {
+ll_sampling ll_sampling_known(const ll_sampling *how) {
+    ll_sampling own = {0};
+    const size_t size = how->struct_size;
+    memcpy(&own, how, !size || size > sizeof own ? sizeof own : size);
+    return own;
+}
+
+int ll_sample(float *logits, int V, const ll_sampling *given, int64_t position) {
     LL_FLOAT_MODE;
-    const double total = ll_sample_weights(logits, V, how);
-    return ll_sample_at(logits, V, total, ll_sample_uniform(how->seed, 0, position));
+    const ll_sampling how = ll_sampling_known(given);
+    const double total = ll_sample_weights(logits, V, &how);
+    return ll_sample_at(logits, V, total, ll_sample_uniform(how.seed, 0, position));
 }

@@ -5,6 +5,7 @@
 #include "base/finite.h"
 #include "base/float_mode.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 #include "train/train_internal.h"
 
 static const double LN2 = 0.69314718055994530942;
@@ -137,7 +138,8 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     ll_tally tally = {0};
     ll_evaluator e = {0};
     const ll_group all = ll_group_all();
-    ll_status status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
+    ll_status status = ll_struct_check(result, sizeof *result, "ll_evaluation");
+    if (!status) status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader);
     if (!status) status = ll_batch_create(&batch, c);
     if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->train.length, 0);
@@ -152,7 +154,10 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     }
     if (!status && !alone) status = ll_evaluate_share(&tally);
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
-    if (!status) *result = sum_up(c, reader, &tally, ll_now() - start);
+    if (!status) {
+        const ll_evaluation found = sum_up(c, reader, &tally, ll_now() - start);
+        ll_struct_give(result, sizeof *result, &found);
+    }
     ll_evaluator_free(&e);
     ll_workspace_free(ws);
     ll_batch_free(&batch);

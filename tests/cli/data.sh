@@ -67,7 +67,7 @@ s = http.server.HTTPServer(("127.0.0.1", 0), h)
 open("port", "w").write(str(s.server_address[1]) + "\n")
 s.serve_forever()' >/dev/null 2>&1 &
     server=$!
-    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do [ -s port ] && break; sleep 0.2; done
+    wait_until test -s port
     port=$(cat port)
     t 1 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
     out "^data.file=got/lra_release.gz$"

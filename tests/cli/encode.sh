@@ -66,8 +66,7 @@ mkfifo in
 pid=$!
 exec 9>in
 echo something >&9
-i=0
-while ! find . -name 'new.npy.tmp-*' | grep -q . && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until sh -c "find . -name 'new.npy.tmp-*' | grep -q ."
 kill -INT $pid 2>/dev/null || true
 kill -TERM $pid
 echo more >&9

@@ -39,8 +39,7 @@ mkfifo in
 pid=$!
 exec 9>in
 echo first >&9
-i=0
-while [ "$(wc -l <out)" -lt 2 ] && [ $i -lt 200 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until sh -c '[ "$(wc -l <out)" -ge 2 ]'
 check "an answer comes before the input ends" test "$(wc -l <out)" -eq 2
 exec 9>&-
 ended $pid

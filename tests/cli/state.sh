@@ -60,10 +60,7 @@ rm -f out err
 "$longline" generate linear/best.safetensors $sampling --prompt 'line 7' --tokens 0 --save-state cut.state \
     >out 2>err </dev/null &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    [ -s out ] && break
-    sleep 0.1
-done
+wait_until test -s out
 kill -TERM $pid
 ended $pid
 check "SIGTERM saves and ends with exit code 0" test $? -eq 0

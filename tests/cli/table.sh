@@ -83,8 +83,7 @@ check "killed or not, the same results" cmp a b
 # The table is stopped. It prints the results that exist.
 "$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
 pid=$!
-i=0
-while [ ! -s err ] && [ $i -lt 600 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until test -s err
 kill -TERM $pid
 ended $pid
 check "exit 0 when asked to stop" test $? -eq 0

@@ -104,6 +104,30 @@ t 0 "$longline" import bad -o bad.safetensors --without-tokenizer
 out "^import.tokenizer=no"
 rm bad/tokenizer.json bad/vocab.json bad/merges.txt bad.safetensors
 echo x >bad/tokenizer.model
-bad "has its tokenizer in tokenizer.model alone; save it as tokenizer.json"
+bad "bad/tokenizer.model is damaged, or not a model of SentencePiece"
+printf '\022\002\030\003\012\003\012\001a' >bad/tokenizer.model # a model of words
+bad "bad/tokenizer.model is of a kind that is not read: only unigram and BPE"
+# What SentencePiece trains is read without SentencePiece, and cuts text as it does (ties of equal sums apart).
+if command -v spm_train >/dev/null && command -v spm_encode >/dev/null; then
+    grep -v '^$' "$root/src/data/text/demo.txt" | grep -v '<' | head -1500 >lines
+    for kind in unigram bpe; do
+        mkdir "$kind"
+        t 0 spm_train --input=lines --model_prefix="$kind/m" --vocab_size=600 --model_type=$kind --byte_fallback=true \
+            --minloglevel=2
+        mv "$kind/m.model" "$kind/tokenizer.model" && rm "$kind/m.vocab"
+        printf '  two  blanks \n日本 été ﬁn ½\n' >>lines
+        spm_encode --model="$kind/tokenizer.model" --output_format=id <lines >expected
+        t 0 "$longline" tokenize "$kind" lines --ids --lines
+        different=$(paste -d '|' expected out | awk -F '|' '$1 != $2' | wc -l)
+        check "$kind: $different of 1500 lines are cut otherwise" test "$different" -le 15
+        echo '{"tokenizer_class": "LlamaTokenizer", "add_eos_token": true}' >"$kind/tokenizer_config.json"
+        echo 'hello world' >one
+        t 0 "$longline" tokenize "$kind" one --ids --lines
+        out "^1 .* 2$"
+        cp out numbers
+        t 0 "$longline" tokenize "$kind" numbers --decode
+        out "hello world"
+    done
+fi
 refused "models has no tokenizer" "$longline" tokenize models
 refused "MODEL" "$longline" tokenize

@@ -48,10 +48,7 @@ rm -f out err
 # shellcheck disable=SC2086
 "$longline" train "$recipe" --data text.txt $small $more --out halved >out 2>err </dev/null &
 pid=$!
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-    grep -qs '^step' err && break
-    sleep 0.1
-done
+wait_until grep -qs '^step' err
 kill -TERM $pid
 ended $pid
 check "SIGTERM ends the run with exit code 0" test $? -eq 0
@@ -74,11 +71,9 @@ cp -r straight removed
 rm -f out err
 "$longline" train --resume removed --set train.steps=100000 --set train.checkpoint-every=0 >out 2>err </dev/null &
 pid=$!
-i=0
-while ! grep -qs '^step' err && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until grep -qs '^step' err
 rm -r removed 2>/dev/null # which the run may be quicker than
-i=0
-while ! grep -qs 'no folder' err && [ $i -lt 100 ]; do sleep 0.1; i=$((i + 1)); done
+wait_until grep -qs 'no folder' err
 check "it is whole again" test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
 kill -TERM $pid
 ended $pid

@@ -81,8 +81,7 @@ begin() { # OPTIONS..: a run that goes on until it is stopped
     # Background jobs of a shell ignore SIGINT, and the ignored signal stays ignored.
     env --default-signal "$longline" train "$@" --set train.steps=100000000 --set train.checkpoint-every=40 >out 2>err </dev/null &
     pid=$!
-    i=0
-    while ! grep -qs '^step' err && [ $i -lt 200 ]; do sleep 0.1; i=$((i + 1)); done
+    wait_until grep -qs '^step' err
 }
 for signal in INT TERM; do
     cp -r run twice

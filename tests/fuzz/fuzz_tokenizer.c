@@ -1,9 +1,19 @@
-/* A tokenizer.json and, after the last zero byte, a text: what is accepted cuts any text into tokens that exist. */
+/* A tokenizer.json and, after the last zero byte, a text: what is accepted cuts any text into tokens that exist. The
+ * same bytes as a tokenizer.model: refused, or a tokenizer.json. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/subwords/subwords.h"
+#include "data/subwords/tokenizer_files.h"
 #include "fuzz/fuzz.h"
+
+static void as_sentencepiece(const uint8_t *data, size_t size) {
+    const ll_bytes file = {(uint8_t *)data, size};
+    json_t *json = NULL;
+    const ll_status status = ll_sentencepiece_compose(&json, &file, NULL, "input");
+    check(!status == (json != NULL));
+    json_decref(json);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const uint8_t *zero = size ? memrchr(data, 0, size) : NULL;
@@ -14,6 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t count = 0;
     check(json.data != NULL);
     if (n) memcpy(json.data, data, n);
+    as_sentencepiece(data, size);
     const int bad = ll_subwords_create(&s, &json, "input") != LL_OK;
     check(bad == (s == NULL));
     free(json.data);

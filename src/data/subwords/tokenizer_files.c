@@ -1,5 +1,6 @@
 /* Where tokenizers lie: tokenizer.json, or the older vocab.json with merges.txt (byte-level BPE) or vocab.txt
- * (WordPiece, or one letter a token as in ESM-2), from which the tokenizer.json is made that means the same. */
+ * (WordPiece, or one letter a token as in ESM-2), or tokenizer.model (SentencePiece), from which the tokenizer.json is
+ * made that means the same. */
 #include "data/subwords/tokenizer_files.h"
 
 #include <jansson.h>
@@ -200,6 +201,17 @@ static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *line
     return status;
 }
 
+/* From tokenizer.model. */
+static ll_status compose_pieces(ll_bytes *out, const char *folder, const ll_bytes *file) {
+    json_t *config = NULL, *json = NULL;
+    ll_status status = read_json(&config, folder, "tokenizer_config.json");
+    if (!status) status = ll_sentencepiece_compose(&json, file, config, folder);
+    if (!status) status = dump(out, json);
+    json_decref(json);
+    json_decref(config);
+    return status;
+}
+
 ll_status ll_subwords_find(ll_bytes *json, const char *path) {
     ll_bytes merges = {0}, vocab = {0}, lines = {0}, sentences = {0};
     *json = (ll_bytes){0};
@@ -215,11 +227,7 @@ ll_status ll_subwords_find(ll_bytes *json, const char *path) {
         status = compose(json, path, &lines, &merges);
     } else if (!status) {
         status = read_file(&sentences, path, "tokenizer.model");
-        if (!status && sentences.data)
-            status = ll_fail(LL_EINVAL,
-                             "%s has its tokenizer in tokenizer.model alone; save it as tokenizer.json: in Python, "
-                             "AutoTokenizer.from_pretrained(FOLDER).save_pretrained(NEW)",
-                             path);
+        if (!status && sentences.data) status = compose_pieces(json, path, &sentences);
     }
     ll_bytes_free(&merges);
     ll_bytes_free(&vocab);

@@ -133,9 +133,32 @@ void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     batch->lengths[row] = (int)n;
 }
 
+/* As ll_count_words, of bytes that are read on the way. */
+static int64_t count_words(const ll_reader *r) {
+    int block[1024];
+    const int64_t size = r->size;
+    int64_t count = 0;
+    int inside = 0;
+    for (int64_t at = 0, n; at < size; at += n) {
+        n = size - at < 1024 ? size - at : 1024;
+        read_tokens(r, at, n, block);
+        for (int64_t i = 0; i < n; i++) {
+            const int blank = block[i] == ' ' || (block[i] >= '\t' && block[i] <= '\r');
+            count += block[i] == '\n' || (!blank && !inside);
+            inside = !blank;
+        }
+    }
+    return count;
+}
+
+static int64_t words_of(const ll_reader *r, const ll_text_windows *w) {
+    if (w->words >= 0) return w->words;
+    return w->scan ? count_words(r) : ll_count_words(w->data, (size_t)w->bytes);
+}
+
 void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
     const ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
-    const double count = !w ? 0 : w->words < 0 ? (double)ll_count_words(w->data, (size_t)w->bytes) : (double)w->words;
+    const double count = w ? (double)words_of(r, w) : 0;
     *words = w ? count / (double)r->size : 0;
     *bytes = w ? (double)w->bytes / (double)r->size : 0;
 }
