@@ -139,7 +139,11 @@ WEB int ll_web_read(web_session *s, const int *tokens, int n) {
 
 /* Draws the next token and reads it; the token. */
 WEB int ll_web_next(web_session *s, double temperature, int top_k, double top_p, double seed) {
-    const ll_sampling how = {(float)temperature, top_k, (float)top_p, (uint64_t)seed};
+    ll_sampling how = ll_sampling_default();
+    how.temperature = (float)temperature;
+    how.top_k = top_k;
+    how.top_p = (float)top_p;
+    how.seed = (uint64_t)seed;
     const int token = ll_sample(s->logits, web.spoken, &how, ll_stream_position(s->stream));
     return told(ll_stream_feed(s->stream, &token, 1, s->logits)) ? -1 : token;
 }

@@ -9,6 +9,6 @@ ll_status ll_png_size(int *width, int *height, const uint8_t *data, size_t size,
     return (void)width, (void)height, (void)data, (void)size, refuse(name);
 }
 
-ll_status ll_png_gray(uint8_t *pixels, const uint8_t *data, size_t size, const char *name) {
-    return (void)pixels, (void)data, (void)size, refuse(name);
+ll_status ll_png_pixels(uint8_t *pixels, int channels, const uint8_t *data, size_t size, const char *name) {
+    return (void)pixels, (void)channels, (void)data, (void)size, refuse(name);
 }
