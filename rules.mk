@@ -23,7 +23,7 @@ deps:
 	@.ci/deps $(PKG_BUILD) $(PKG_CHECK)
 	@.ci/deps $(PKG_BROWSER) || echo "no chromium to be had: tests will not open the pages"
 	@[ -e $(NPM)/axe-core ] || ! command -v npm >/dev/null || { mkdir -p $(B)/npm && \
-	    npm install --prefix $(B)/npm --no-audit --no-fund --silent $(PKG_NPM); } || \
+	    timeout 120 npm install --prefix $(B)/npm --no-audit --no-fund --silent $(PKG_NPM); } || \
 	    echo "no packages of npm to be had: tests go on without $(PKG_NPM)"
 
 deps-aarch64:
