@@ -207,4 +207,4 @@ demo: deps-build
 	$(B)/longline demo
 .PHONY: all help tests fast-tests cli-tests check-mpich dist-faults examples bench demo
 
-include rules.mk wasm/wasm.mk
+include rules.mk $(wildcard wasm/wasm.mk)

@@ -4,7 +4,7 @@
 PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libpng-dev libcairo2-dev \
     libxxhash-dev libmd-dev
 # The package longline for Python, its tests, types and notebooks.
-PKG_PYTHON := python3-dev python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
+PKG_PYTHON := python3-dev python3-venv python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
     python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, PCRE2 and
 # utf8proc for tokenizers of other programs, Open MPI and MPICH for many ranks (a plug-in each), iproute2 to test these as
@@ -23,7 +23,7 @@ deps:
 	@.ci/deps $(PKG_BUILD) $(PKG_CHECK)
 	@.ci/deps $(PKG_BROWSER) || echo "no chromium to be had: tests will not open the pages"
 	@[ -e $(NPM)/axe-core ] || ! command -v npm >/dev/null || { mkdir -p $(B)/npm && \
-	    npm install --prefix $(B)/npm --no-audit --no-fund --silent $(PKG_NPM); } || \
+	    timeout 120 npm install --prefix $(B)/npm --no-audit --no-fund --silent $(PKG_NPM); } || \
 	    echo "no packages of npm to be had: tests go on without $(PKG_NPM)"
 
 deps-aarch64:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Load on `longline serve`: bench/serve_load.py PROGRAM MODEL [--clients 1,8,64,256] [--seconds 10] [--sessions 0].
+"""Load on `longline serve`: bench/serve_load.py PROGRAM MODEL [--clients 1,8,64,256] [--seconds 10] [--sessions 0]
+[--session-memory BYTES].
 
 Starts a server on loopback. So many clients at a time stream completions for so many seconds, each its next as soon as
 one ends. Prints tokens a second, and the median and the 99th percentile of the time to the first token and between
@@ -109,7 +110,16 @@ def open_sessions(port, n):
     for each in ids:
         post(port, f"/v1/sessions/{each}/generate", {"max_tokens": 1, "seed": 1})
     end = time.monotonic()
+    copies = [post(port, f"/v1/sessions/{each}/fork", {})["id"] for each in ids[-100:]]
+    forked = time.monotonic()
+    for each in copies:
+        post(port, f"/v1/sessions/{each}/save", {})
+    saved = time.monotonic()
+    for each in copies:
+        urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/v1/sessions/{each}", method="DELETE")).read()
     numbers = dict(re.findall(r"^longline_(session_\w+|sessions\w*|resident_memory_bytes) (\d+)", get(port, "/metrics"), re.M))
+    print(f"{len(copies)} of them: forked in {(forked - end) / len(copies) * 1e3:.2f} ms each, saved in "
+          f"{(saved - forked) / len(copies) * 1e3:.2f} ms each")
     print(f"{n} sessions: opened in {(opened - start) / n * 1e3:.2f} ms each, gone on with in {(end - opened) / n * 1e3:.2f} ms "
           f"each; {int(numbers['session_memory_bytes']) / 1e6:.0f} MB in memory, {int(numbers['session_disk_bytes']) / 1e6:.0f} MB "
           f"on disk, the process {int(numbers['resident_memory_bytes']) / 1e6:.0f} MB")
@@ -124,10 +134,12 @@ def main():
     p.add_argument("--tokens", type=int, default=64)
     p.add_argument("--repeat", type=int, default=1, help="of a prompt of 26 bytes")
     p.add_argument("--sessions", type=int, default=0)
+    p.add_argument("--session-memory", type=int, default=1 << 30)
     a = p.parse_args()
     levels = [int(n) for n in a.clients.split(",") if n]
     with tempfile.TemporaryDirectory() as folder:
-        process, port, _log = start(a.program, a.model, ["--batch", str(max([*levels, 64])), "--state-dir", folder])
+        process, port, _log = start(a.program, a.model, ["--batch", str(max([*levels, 64])), "--state-dir", folder,
+                                                      "--session-memory", str(a.session_memory)])
         try:
             print("clients  tokens/s  first p50  first p99  between p50  between p99  (ms)")
             for n in levels:

@@ -52,6 +52,28 @@ print([l.split()[-1] for l in maps.splitlines() if "libjansson" in l][0])
     assert all(line.startswith(str(tmp_path)) for line in done.stdout.split()), done.stdout
 
 
+def test_wheel_goes_into_an_environment(wheel, tmp_path):
+    """pip installs it into a new environment, where a model learns from batches and the extension is for the stable ABI."""
+    subprocess.run([sys.executable, "-m", "venv", "--system-site-packages", str(tmp_path / "env")], check=True)
+    python = str(tmp_path / "env" / "bin" / "python")
+    subprocess.run([python, "-m", "pip", "install", "-q", "--no-index", "--no-deps", str(wheel)], check=True, cwd=tmp_path)
+    code = """
+import numpy as np, longline
+model = longline.Model({"model.width": 16, "model.heads": 2, "model.layers": 1, "model.ff": 16, "attention.kernel": "elu1",
+                        "train.warmup": 0, "train.learning-rate": 0.01})
+trainer = longline.Trainer(model)
+batch = np.tile(np.arange(20), (2, 1))
+losses = [trainer.step(batch).loss for _ in range(5)]
+assert losses[-1] < losses[0], losses
+print(longline.__file__)
+"""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    done = subprocess.run([python, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(str(tmp_path / "env")), done.stdout
+    assert list((tmp_path / "env").rglob("_native.abi3.so")), "the extension is not for the stable ABI"
+
+
 def test_sdist_has_what_is_built_from(tmp_path):
     run_setup("egg_info", "--egg-base", str(tmp_path), "sdist", "--dist-dir", str(tmp_path))
     archive = next(tmp_path.glob("*.tar.gz"))

@@ -265,13 +265,17 @@ ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *ca
     return status;
 }
 
+static ll_status check_all(const ll_attention *op, const ll_attention_call *call) {
+    ll_status status = check_call(op, call);
+    if (!status) status = check_gate(op, call);
+    return status ? status : check_state(op, call);
+}
+
 ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call) {
     LL_FLOAT_MODE;
     ll_attention_call whole;
     if (!(call = known(&whole, call))) return LL_EINVAL;
-    ll_status status = check_call(op, call);
-    if (!status) status = check_gate(op, call);
-    if (!status) status = check_state(op, call);
+    ll_status status = check_all(op, call);
     if (status) return status;
     ll_attention_call c;
     float *own;
@@ -286,9 +290,7 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
     LL_FLOAT_MODE;
     ll_attention_call whole;
     if (!(call = known(&whole, call))) return LL_EINVAL;
-    ll_status status = check_call(op, call);
-    if (!status) status = check_gate(op, call);
-    if (!status) status = check_state(op, call);
+    ll_status status = check_all(op, call);
     if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
     ll_attention_call c;

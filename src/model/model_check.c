@@ -96,7 +96,7 @@ static ll_status check_projection(const ll_model_config *c) {
 /* In cross attention queries and keys are from different sequences, and the decoder sees only earlier tokens. */
 static ll_status check_cross(const ll_model_config *c) {
     const ll_mechanism_row *position = ll_position_row(c->position.type);
-    if (c->attention.kernel != LL_KERNEL_SOFTMAX && !ll_config_linear(c))
+    if (!ll_kernel_row(c->attention.kernel)->kind->cross)
         return ll_fail(LL_EINVAL,
                        "attention.kernel = %s compares within one sequence, and the cross attention of model.task = "
                        "seq2seq reads another; use softmax, favor or relu",
@@ -190,7 +190,7 @@ static ll_status check_permute2d(const ll_model_config *c) {
 }
 
 /* rope-linear rotates all features, with their eps, and has a divisor of its own. */
-static ll_status check_turned(const ll_model_config *c) {
+static ll_status check_rope_linear(const ll_model_config *c) {
     const ll_rules *rules = ll_config_rules(c);
     const double eps = c->attention.feature_eps >= 0 ? c->attention.feature_eps : rules->eps;
     if (ll_config_features(c) % 2)
@@ -255,7 +255,7 @@ static ll_status check_relative_s2(const ll_model_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.decay = fixed weighs a state, and heads of position.type = relative-s2 have "
                        "none; set position.decay=none");
-    return check_image(c);
+    return LL_OK;
 }
 
 static ll_status check_learned(const ll_model_config *c) {
@@ -286,21 +286,21 @@ static ll_status check_decay(const ll_model_config *c) {
     return LL_OK;
 }
 
+/* What attention would refuse when the operator is created, in words of the recipe's keys. */
+static const struct {
+    int position;
+    ll_status (*check)(const ll_model_config *c);
+} position_checks[] = {{LL_POSITION_LEARNED, check_learned},         {LL_POSITION_PERMUTE2D, check_permute2d},
+                       {LL_POSITION_ROPE, check_rope},               {LL_POSITION_ROPE_LINEAR, check_rope_linear},
+                       {LL_POSITION_ORTHOGONAL, check_orthogonal},   {LL_POSITION_RELATIVE_S2, check_relative_s2}};
+
 static ll_status check_position(const ll_model_config *c) {
     ll_status status = ll_pair_check(c->attention.kernel, c->position.type, c->model.task == LL_TASK_LM);
     if (!status) status = check_decay(c);
-    if (status) return status;
-    switch (c->position.type) {
-    case LL_POSITION_LEARNED: return check_learned(c);
-    case LL_POSITION_PERMUTE2D: return check_permute2d(c);
-    case LL_POSITION_ROPE: return check_rope(c);
-    case LL_POSITION_ROPE_LINEAR: return check_turned(c);
-    case LL_POSITION_ORTHOGONAL: return check_orthogonal(c);
-    case LL_POSITION_RELATIVE_S2: return check_relative_s2(c);
-    case LL_POSITION_CONV_SPE:
-    case LL_POSITION_RELATIVE_S1: return check_image(c);
-    default: return LL_OK;
-    }
+    for (size_t i = 0; i < sizeof position_checks / sizeof *position_checks && !status; i++)
+        if (position_checks[i].position == c->position.type) status = position_checks[i].check(c);
+    if (!status && ll_position_row(c->position.type)->has & LL_IMAGE) status = check_image(c);
+    return status;
 }
 
 /* Attention's state goes from one call to the next: between windows, or between chunks of a sequence. `key` says so. */

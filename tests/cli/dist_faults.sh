@@ -124,7 +124,11 @@ done
 
 # The system kills a rank that has more than its control group may have.
 group=/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' /proc/self/cgroup 2>/dev/null)/longline-$$
-if mkdir "$group" 2>/dev/null && echo 60000000 >"$group/memory.limit_in_bytes" 2>/dev/null; then
+limited() {
+    mkdir "$group" && echo 60000000 >"$group/memory.limit_in_bytes" || return 1
+    grep -q '^SwapTotal: *0 kB' /proc/meminfo || echo 60000000 >"$group/memory.memsw.limit_in_bytes"
+}
+if limited 2>/dev/null; then
     for library in $libraries; do
         more= code=9
         [ "$library" = openmpi ] && more="--oversubscribe" code=137
@@ -138,5 +142,6 @@ if mkdir "$group" 2>/dev/null && echo 60000000 >"$group/memory.limit_in_bytes" 2
     done
     rmdir "$group"
 else
+    rmdir "$group" 2>/dev/null
     echo "    (no control groups here: the system kills no rank for its memory)"
 fi

@@ -3,7 +3,8 @@ if "$longline" serve nowhere --listen 127.0.0.1:0 2>&1 | grep -q libmicrohttpd; 
     pass "this program was built without libmicrohttpd: there is no page"
     exit 0
 fi
-if ! command -v chromium chromium-browser chromium-headless-shell >/dev/null || ! command -v python3 >/dev/null; then
+browser=$(command -v chromium || command -v chromium-browser || command -v chromium-headless-shell || :)
+if [ -z "$browser" ] || ! command -v python3 >/dev/null; then
     if [ -n "${LL_NEED_BROWSER:-}" ]; then fail "chromium and python3 are needed here (LL_NEED_BROWSER)"; else
     pass "no chromium or no python3 here: the page is not opened; apt-get install chromium python3"; fi
     exit 0

@@ -33,8 +33,18 @@ echo '{"roles": 1}' >bad.json
 refused "no roles" "$longline" serve $model --chat-template bad.json
 if command -v python3 >/dev/null; then
     mkdir work
+    i=0
+    while [ $i -lt 40 ]; do
+        word=$([ $((i % 2)) = 0 ] && echo dull || echo good)
+        printf '%s\tfilm %s is %s\n' "$word" $i "$word"
+        i=$((i + 1))
+    done >films.tsv
+    t 0 "$longline" train "$root/recipes/lra/text.ini" --data films.tsv --set data.test=films.tsv --out films \
+        --set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32 --set model.pool=first \
+        --set train.length=64 --set train.batch=4 --set train.steps=60 --set train.warmup=2 --set train.eval-every=20 \
+        --set train.learning-rate=0.01 --set data.classes=dull,good --set data.label-column=1 --set data.text-column=2
     python3 -B "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors \
-        broken/best.safetensors
+        broken/best.safetensors films/best.safetensors
     check "all clients came to their end" test $? = 0
 else
     pass "there is no python3 here: no client was run"
@@ -44,6 +54,7 @@ fi
 NODE_PATH=${LL_NODE_MODULES:-$build/npm/node_modules}
 export NODE_PATH
 if command -v node >/dev/null && node -e 'require("openai")' 2>/dev/null; then
+    : >log
     "$longline" serve $model --listen 127.0.0.1:0 2>log &
     pid=$!
     i=0

@@ -1,5 +1,6 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER, a model with learned positions, and
-one that gives no number after the byte 0. Prints a line a check. serve_process.py has the server, serve_sessions.py the tests of sessions."""
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER, a model with learned positions, one
+that gives no number after the byte 0, and a classifier of films. Prints a line a check. serve_process.py has the
+server, serve_sessions.py the tests of sessions."""
 import json
 import os
 import re
@@ -135,6 +136,30 @@ def test_refusals(s):
     check("another site's name is refused", s.ask("GET", "/v1/models", headers={"Host": "evil.example"})[0] == 403)
 
 
+def test_classes(films):
+    s = Server(served=films)
+    texts = ["film 7 is good", "film 8 is dull", "good"]
+    answer = s.post("/v1/classify", {"input": texts, "top": 2})[2]
+    with open(os.path.join(folder, "films.txt"), "w", encoding="utf-8") as f:
+        f.write("\n".join(texts) + "\n")
+    said = subprocess.run([program, "classify", films, f.name, "--top", "2", "--json"], capture_output=True, check=True).stdout
+    expected = [json.loads(line)["top"] for line in said.decode().strip().split("\n")]
+    got = [d["classes"] for d in answer["data"]]
+    check("classes, with their names, as the command", len(got) == 3 and all(
+        [c["class"] for c in g] == [c["class"] for c in e] and abs(g[0]["probability"] - e[0]["probability"]) < 1e-5
+        for g, e in zip(got, expected)), (got, expected))
+    check("the right ones", [g[0]["class"] for g in got[:2]] == ["good", "dull"] and
+          all(abs(sum(c["probability"] for c in g) - 1) < 1e-5 for g in got), got)
+    check("usage of them", answer["usage"]["prompt_tokens"] == sum(len(t) for t in texts), answer["usage"])
+    one = s.post("/v1/classify", {"input": texts[0]})[2]["data"]
+    check("one class where no more are asked for", len(one) == 1 and len(one[0]["classes"]) == 1, one)
+    a = s.post("/v1/attention", {"input": texts[0], "query": 0})[2]
+    check("attention of the token before the text, to all of it", a["tokens"] == [None, *texts[0]] and
+          all(len(w) == 1 + len(texts[0]) and w[-1] != 0 for w in a["weights"]), a)
+    check("it makes no text", s.post("/v1/completions", {"prompt": "a"})[2]["error"]["param"] == "model")
+    check("and ends", s.end() == 0)
+
+
 # ---- The same bits, whatever runs beside ----
 
 def test_company(s):
@@ -250,6 +275,7 @@ def main():
     test_keys()
     test_learned(sys.argv[4])
     test_broken(sys.argv[5])
+    test_classes(sys.argv[6])
 
 
 signal.alarm(150)  # whatever hangs
