@@ -17,6 +17,6 @@ void ll_float_mode_restore(const ll_float_mode *before);
 /* A declaration: from here to the end of its block this thread computes in the library's mode. Every function that
  * computes and can be called from outside begins with it, as do the threads of the parallel loop. */
 #define LL_FLOAT_MODE                                                                                                  \
-    __attribute__((cleanup(ll_float_mode_restore))) const ll_float_mode float_mode_before = ll_float_mode_set()
+    __attribute__((cleanup(ll_float_mode_restore), unused)) const ll_float_mode float_mode_before = ll_float_mode_set()
 
 #endif
