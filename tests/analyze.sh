@@ -26,7 +26,7 @@ export flags checks
         sources $room | room=$(knows $room/) xargs -P "$JOBS" -n 4 sh -c 'for f; do
             gcc $flags $room -O1 -fanalyzer -c -o /dev/null "$f" 2>&1; done' _
     done
-    [ -z "$TIDY" ] || sources $TIDY | room=$(knows src/) xargs -P "$JOBS" -n 4 sh -c 'clang-tidy --quiet --checks="$checks" "$@" -- $flags $room 2>&1' _
+    [ -z "$TIDY" ] || sources $TIDY | room=$(knows src/) xargs -P "$JOBS" -n 1 sh -c 'clang-tidy --quiet --checks="$checks" "$@" -- $flags $room 2>&1' _
 } >"$work/all"
 sed -nE "s|^$PWD/||; s/^([^ :]*):([0-9]+):[0-9]+: (warning|error): (.*) \[-?W?([^][]*)\]\$/\1 \5 \2 \4/p" "$work/all" |
     grep -E '^[^ ]* (analyzer|bugprone|cert|clang)-' | sort -u >"$work/found"

@@ -121,7 +121,8 @@ static int make_tokens(run *r) {
     }
     ll_text_free(text);
     if (r->image && n != (size_t)r->image) {
-        ll_print("%s: sequence %s has %zu tokens; the model reads images of %d", item->file, item->id, n, r->image);
+        ll_print("%s: sequence %s has %zu tokens; the model reads images of %d numbers, from PNG or idx files",
+                 item->file, item->id, n, r->image);
         return 2;
     }
     return item->tokens ? -1 : ll_fail_message("no memory for the %zu tokens of sequence %s", all, item->id);

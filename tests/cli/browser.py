@@ -22,7 +22,7 @@ class Browser:
         line = f'exec "$@" 3<&{read_commands} 4>&{write_events}'
         self.process = subprocess.Popen(["sh", "-c", line, "sh", PROGRAM, *FLAGS, f"--user-data-dir={folder}/profile"],
                                         pass_fds=(read_commands, write_events), stderr=subprocess.DEVNULL)
-        atexit.register(self.process.kill)
+        atexit.register(self.end)
         os.close(read_commands)
         os.close(write_events)
         self.number, self.rest, self.listeners = 0, b"", []
@@ -37,6 +37,16 @@ class Browser:
         if "error" in answer:
             raise RuntimeError(f"{method}: {answer['error']}")
         return answer["result"]
+
+    def end(self):
+        """Asks it to go, so that none of its processes writes to its folder any more."""
+        try:
+            self.call("Browser.close")
+            self.process.wait(10)
+        except (OSError, RuntimeError, subprocess.TimeoutExpired):
+            pass
+        self.process.kill()
+        self.process.wait()
 
     def receive(self):
         while b"\0" not in self.rest:
