@@ -2,7 +2,7 @@
 # Static checks: tests/analyze.sh or `make analyze`. gcc's -fanalyzer looks at src, lab and cli (ROOMS). clang-tidy looks at
 # what reads files and writes them (TIDY; empty: at nothing), with its checks bugprone and cert and with those of scan-build
 # (clang-analyzer). A finding is an error unless tests/analyze.txt has it, with the reason; so is a line of that file for which
-# nothing is found. With RESULTS, what was counted is added there.
+# nothing is found; a check that ends by itself is one, too. With RESULTS, what was counted is added there.
 set -u
 known=tests/analyze.txt
 : "${JOBS:=2}" "${ROOMS:=src lab cli}" "${TIDY=src/base src/data src/recipe}"
@@ -24,9 +24,12 @@ export flags checks
 {
     for room in $ROOMS; do
         sources $room | room=$(knows $room/) xargs -P "$JOBS" -n 4 sh -c 'for f; do
-            gcc $flags $room -O1 -fanalyzer -c -o /dev/null "$f" 2>&1; done' _
+            gcc $flags $room -O1 -fanalyzer -c -o /dev/null "$f" 2>&1 ||
+                echo "$f:1:1: error: gcc ended with status $? [analyzer-ended]"; done' _
     done
-    [ -z "$TIDY" ] || sources $TIDY | room=$(knows src/) xargs -P "$JOBS" -n 1 sh -c 'clang-tidy --quiet --checks="$checks" "$@" -- $flags $room 2>&1' _
+    [ -z "$TIDY" ] || sources $TIDY | room=$(knows src/) xargs -P "$JOBS" -n 1 sh -c '
+        clang-tidy --quiet --checks="$checks" "$1" -- $flags $room 2>&1 ||
+            echo "$1:1:1: error: clang-tidy ended with status $? [clang-ended]"' _
 } >"$work/all"
 sed -nE "s|^$PWD/||; s/^([^ :]*):([0-9]+):[0-9]+: (warning|error): (.*) \[-?W?([^][]*)\]\$/\1 \5 \2 \4/p" "$work/all" |
     grep -E '^[^ ]* (analyzer|bugprone|cert|clang)-' | sort -u >"$work/found"

@@ -63,6 +63,8 @@ static int is_sound(const ll_model_config *c) {
     const int bounded = c->model.final_norm || c->model.norm == LL_NORM_POST;
     if (!c->attention.normalise && (c->attention.kernel == LL_KERNEL_EXP || !bounded))
         return 0; /* outputs may be of any size */
+    if (!c->attention.normalise && waves && ll_config_head_norm(c))
+        return 0; /* and their sums near 0, by whose size the norm of a head divides */
     return !c->attention.normalise || !(waves || maps || c->position.type == LL_POSITION_ORTHOGONAL);
 }
 

@@ -36,7 +36,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
      "number format: bf16, int8 or int4 read fewer bytes a token; default: that of the file"},
     {LL_ARG_TEXT, 0, "draft", "MODEL", &draft, 0, 0,
-     "a smaller model of the same vocabulary that drafts tokens; this one checks them a block at a time"},
+     "a smaller model of the same vocabulary drafts tokens; this one checks blocks of them"},
     {LL_ARG_INTEGER, 0, "draft-tokens", "N", &draft_tokens, 1, LL_DRAFT_MOST, "tokens that are drafted at a time"},
     {LL_ARG_TEXT, 0, "load-state", "FILE", &load_state, 0, 0,
      "starts from a state of --save-state; a prompt is read after it"},

@@ -13,10 +13,10 @@ ll_status ll_model_set(ll_model *model, const char *assignment) {
     ll_recipe *copy = NULL;
     ll_status status = ll_recipe_copy(&copy, model->recipe);
     if (!status) status = ll_recipe_set(copy, assignment);
-    ll_model_config changed;
-    if (!status) status = ll_recipe_model(copy, &changed);
+    ll_model_config checked;
+    if (!status) status = ll_recipe_model(copy, &checked);
     if (!status) status = ll_recipe_set(model->recipe, assignment);
-    if (!status) model->config = changed;
     ll_recipe_free(copy);
+    if (!status) status = ll_model_read_recipe(model);
     return status;
 }

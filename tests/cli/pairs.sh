@@ -34,7 +34,7 @@ check "the same from standard input" cmp out first
 gzip -c source.txt >source.gz
 t 0 "$longline" generate $model --prompt-file source.gz --tokens 5 --seed 3
 check "the same from a packed file" cmp out first
-head -c 500000 /dev/zero | tr '\000' a >long.txt
+head -c 5000000 /dev/zero | tr '\000' a >long.txt
 told "^source read: [0-9]+ %, eta [0-9:]+$" "$longline" generate $model --prompt-file long.txt --threads 1 --cpu scalar
 # ---- It stops and goes on: the source is in the state ----
 for m in 1 2; do
