@@ -35,8 +35,9 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 # ---- Other builds of the same sources, each in its own folder. ----
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
+# With few rounds (LL_FAST): what this build looks for are faults of memory, not of numbers.
 asan:
-	+@LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
+	+@LL_FAST=1 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
 	    CFLAGS="-O2 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
 # Programs that use threads, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
@@ -52,9 +53,9 @@ $(COMMA):
 IN_COMMA = env LOCPATH=$(abspath $(B)/locale) LC_ALL=de_DE.UTF-8
 locale: $(FAST) $(COMMA)
 	@WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
-# In that locale, too: `make check` runs all tests once in the C locale and once in this one.
+# In that locale, too: `make check` runs all tests once in the C locale and once in this one, with few rounds (LL_FAST).
 scalar: $(FAST) $(COMMA)
-	@LL_CPU=scalar WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
+	@LL_FAST=1 LL_CPU=scalar WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
 # Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
 MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
 VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file
