@@ -49,6 +49,10 @@ function reserve(size) {
   return at >>> 0;
 }
 
+function needModel() {
+  if (!opened) throw new Error('There is no model yet.');
+}
+
 function withText(text, use) {
   const bytes = new TextEncoder().encode(text), at = reserve(bytes.length + 1);
   HEAPU8.set(bytes, at);
@@ -62,6 +66,7 @@ function withText(text, use) {
 
 /* The tokens of a text. */
 function encode(text) {
+  needModel();
   const at = withText(text, (from, size) => address(Module._ll_web_encode(from, size)));
   const tokens = HEAP32.slice(at / 4, at / 4 + Module._ll_web_count());
   Module._ll_text_free(at);
@@ -176,7 +181,7 @@ function held(id) {
 }
 
 function begin(from) {
-  if (!opened) throw new Error('There is no model yet.');
+  needModel();
   const id = 'session-' + ++numbered;
   sessions.set(id, address(Module._ll_web_session(from)));
   return show(id);
