@@ -171,8 +171,9 @@ static int check_usage(const char *model) {
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs a prompt: --prompt-file");
     if (only_read && midi_path) return ll_usage("--only-read generates nothing; leave out --out");
     if (midi_path && ll_midi_output_check(midi_path) >= 0) return 2;
-    if (draft && (prompts || load_state || save_state))
-        return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state or --save-state");
+    /* A piece of --out may not end before its first new event, which drafts do not know. */
+    if (draft && (prompts || load_state || save_state || midi_path))
+        return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state, --save-state or --out");
     return save_state ? check_target(model) : -1;
 }
 

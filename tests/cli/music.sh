@@ -100,6 +100,7 @@ t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-to
 silent
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --echo --out both.midi
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --out twice.mid
+refused "draft goes .*not with .*--out" "$longline" generate $model --draft $model --prompt-file songs/music-000002.mid --out w.mid
 check "the same seed, the same file" cmp new.mid twice.mid
 for pack in gzip xz; do
     command -v $pack >/dev/null || continue
