@@ -92,6 +92,8 @@ static ll_status check_sizes(const ll_attention_config *c) {
 static ll_status check_parts(const ll_attention_config *c) {
     const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
     if (!kernel) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
+    if (!ll_position_row((int)c->position))
+        return ll_fail(LL_EINVAL, "attention: there is no position %d", (int)c->position);
     const ll_postmap_kind *after = postmap_of(c);
     if (!kernel->linear && (c->M || (after && after->axes) || c->decay))
         return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
