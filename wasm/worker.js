@@ -1,4 +1,4 @@
-/* The model, in a thread of its own, so that the page stays awake. A message {id, call, arguments} asks for what
+/* The model, in a thread of its own, so that the page stays awake. A message {id, call, given} asks for what
  * `calls` has; {id, result} or {id, error} answers it, after any number of {id, part}. {stop: id} ends a call early. */
 'use strict';
 const told = Number(new URLSearchParams(location.search).get('threads')), MOST_THREADS = 16;
@@ -31,15 +31,30 @@ const failure = () => {
   return new Error(text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.'));
 };
 
-/* What a C function gave, unless it failed: -1, or 0 for an address. */
-function good(value, bad = -1) {
-  if (value === bad) throw failure();
+/* What a C function gave, unless it failed: -1. */
+function good(value) {
+  if (value === -1) throw failure();
   return value;
 }
 
-function withText(text, use) {
-  const bytes = new TextEncoder().encode(text), at = Module._malloc(bytes.length + 1);
+/* The same for an address, where 0 is failure. One above 2 GB comes as a negative number. */
+function address(value) {
+  if (!value) throw failure();
+  return value >>> 0;
+}
+
+function reserve(size) {
+  const at = Module._malloc(size);
   if (!at) throw new Error(FULL);
+  return at >>> 0;
+}
+
+function needModel() {
+  if (!opened) throw new Error('There is no model yet.');
+}
+
+function withText(text, use) {
+  const bytes = new TextEncoder().encode(text), at = reserve(bytes.length + 1);
   HEAPU8.set(bytes, at);
   HEAPU8[at + bytes.length] = 0;
   try {
@@ -51,7 +66,8 @@ function withText(text, use) {
 
 /* The tokens of a text. */
 function encode(text) {
-  const at = withText(text, (from, size) => good(Module._ll_web_encode(from, size), 0));
+  needModel();
+  const at = withText(text, (from, size) => address(Module._ll_web_encode(from, size)));
   const tokens = HEAP32.slice(at / 4, at / 4 + Module._ll_web_count());
   Module._ll_text_free(at);
   return tokens;
@@ -59,8 +75,7 @@ function encode(text) {
 
 /* Calls use(address, n) for tokens in the memory of C. */
 function withTokens(tokens, use) {
-  const at = Module._malloc(4 * tokens.length);
-  if (!at) throw new Error(FULL);
+  const at = reserve(4 * tokens.length);
   HEAP32.set(tokens, at / 4);
   try {
     return use(at, tokens.length);
@@ -79,7 +94,7 @@ async function inBlocks(id, tokens, use) {
 }
 
 function bytesOf(token) {
-  const at = Module._ll_web_text(token);
+  const at = Module._ll_web_text(token) >>> 0;
   return HEAPU8.slice(at, at + Module._ll_web_text_size());
 }
 
@@ -134,7 +149,7 @@ async function sizeOf(path) {
 async function load(id, source, name) {
   await started;
   const size = source instanceof Blob ? source.size : await sizeOf(source);
-  const at = good(Module._ll_web_reserve(size), 0);
+  const at = address(Module._ll_web_reserve(size));
   let got = 0, shown = 0;
   for await (const bytes of bytesFrom(source)) {
     stopIfTold(id);
@@ -166,9 +181,9 @@ function held(id) {
 }
 
 function begin(from) {
-  if (!opened) throw new Error('There is no model yet.');
+  needModel();
   const id = 'session-' + ++numbered;
-  sessions.set(id, good(Module._ll_web_session(from), 0));
+  sessions.set(id, address(Module._ll_web_session(from)));
   return show(id);
 }
 
@@ -202,7 +217,7 @@ async function score(id, text) {
   const session = begin(0).id, tokens = encode(text), bits = new Float32Array(tokens.length);
   try {
     await inBlocks(id, tokens, (at, n, first) => {
-      const logp = good(Module._ll_web_score(held(session), at, n), 0) / 4;
+      const logp = address(Module._ll_web_score(held(session), at, n)) / 4;
       for (let i = 0; i < n; i++) bits[first + i] = -HEAPF32[logp + i] / Math.LN2;
       postMessage({id, part: {got: first + n, size: tokens.length}});
     });
@@ -216,7 +231,7 @@ function attention(id, model, text, layer, query) {
   const tokens = encode(text), layers = Module._ll_web_layers(), heads = Module._ll_web_heads(), n = tokens.length;
   if (!n) throw new Error('The text has no tokens.');
   const which = layer < 0 ? layers - 1 : layer, asks = query < 0 ? n - 1 : query;
-  const at = withTokens(tokens, from => good(Module._ll_web_attention(from, n, which, asks), 0)) / 4;
+  const at = withTokens(tokens, from => address(Module._ll_web_attention(from, n, which, asks))) / 4;
   const row = h => [...HEAPF32.slice(at + h * n, at + (h + 1) * n)];
   return {layer: which, layers, query: asks, tokens: [...tokens].map(nameOf), weights: Array.from({length: heads}, (_, h) => row(h))};
 }

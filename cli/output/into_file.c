@@ -29,13 +29,20 @@ static int choose_target(const char *path) {
     return -1;
 }
 
+/* Has the open file still the temporary name? Who held its lock may have made it the target meanwhile. */
+static int is_temporary(int file) {
+    struct stat open_file, named;
+    return !fstat(file, &open_file) && !lstat(temporary, &named) && open_file.st_dev == named.st_dev &&
+           open_file.st_ino == named.st_ino;
+}
+
 int ll_stdout_begin(const char *path) {
     int code = choose_target(path);
     if (code >= 0) return code;
     const int file = open(temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
     if (file < 0) return unwritable(temporary);
     fflush(stdout);
-    if (flock(file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
+    if ((flock(file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || !is_temporary(file))
         code = ll_fail_message("another program is writing %s", target);
     else if (ftruncate(file, 0) || (before = dup(STDOUT_FILENO)) < 0 || dup2(file, STDOUT_FILENO) < 0)
         code = unwritable(temporary);

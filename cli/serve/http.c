@@ -239,7 +239,7 @@ static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
     ll_request_free(&request);
     ll_buffer_free(&x->body);
     if (!x->job) return send_refusal(c, x, &why);
-    const int side = (x->ask & (LL_ASK_EMBEDDING | LL_ASK_CLASSIFY | LL_ASK_ATTENTION)) != 0;
+    const int side = (x->ask & LL_ASK_SIDE) != 0;
     if (ll_queue_add(side ? &ll_side_queue : &ll_engine_queue, x->job, (int)ll_serve.queue)) {
         ll_count(LL_COUNT_REJECTED, 1);
         ll_refuse(&why, 429, "", "too many requests wait; try again later");

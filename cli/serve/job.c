@@ -94,8 +94,7 @@ int64_t ll_most_tokens(const ll_serve_job *job) {
 
 static int fill(ll_serve_job *job, ll_refusal *why) {
     ll_request *r = &job->request;
-    const int input = r->ask & (LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY | LL_ASK_ATTENTION);
-    const char *field = input ? "input" : "prompt";
+    const char *field = r->ask & LL_ASK_INPUTS ? "input" : "prompt";
     if (find_model(job, why)) return -1;
     if (r->ask == LL_ASK_CHAT) {
         size_t size = 0;
@@ -118,7 +117,7 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
 ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, ll_refusal *why) {
     static const char *const kinds[] = {"cmpl", "chatcmpl", "embd", "score", "class", "attn", "call"};
     unsigned long long word[2] = {0};
-    int kind = 0;
+    size_t kind = 0;
     ll_serve_job *job = ll_serve_alloc(1, sizeof *job);
     atomic_init(&job->holders, 1);
     pthread_mutex_init(&job->lock, NULL);
@@ -128,7 +127,7 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
     job->key = key;
     job->start = ll_now();
     if (getrandom(word, sizeof word, 0) != sizeof word) word[0] = (unsigned long long)time(NULL);
-    while (kind < 6 && !(job->request.ask >> kind & 1)) kind++;
+    while (kind < sizeof kinds / sizeof *kinds - 1 && !(job->request.ask >> kind & 1)) kind++;
     snprintf(job->id, sizeof job->id, "%s-%016llx%08llx", kinds[kind], word[0], word[1] >> 32);
     if (job->request.seed == LL_SEED_DRAWN) job->request.seed = (int64_t)(word[1] >> 11);
     if (!fill(job, why)) return job;

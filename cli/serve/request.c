@@ -203,13 +203,12 @@ static int read_neutral(ll_request *r, const field *f, json_t *v, ll_refusal *wh
 enum {
     TEXTS = LL_ASK_COMPLETION | LL_ASK_CHAT,
     DRAWS = TEXTS | LL_ASK_GENERATE,
-    INPUTS = LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY | LL_ASK_ATTENTION,
-    NAMED = TEXTS | INPUTS | LL_ASK_CREATE
+    NAMED = TEXTS | LL_ASK_INPUTS | LL_ASK_CREATE
 };
 static const field fields[] = {
     {"model", NAMED, read_text, AT(model)},
     {"prompt", LL_ASK_COMPLETION | LL_ASK_GENERATE | LL_ASK_CREATE | LL_ASK_APPEND, read_prompt, 0},
-    {"input", INPUTS, read_prompt, 0},
+    {"input", LL_ASK_INPUTS, read_prompt, 0},
     {"messages", LL_ASK_CHAT, read_messages, 0},
     {"max_tokens", DRAWS, read_integer, AT(max_tokens), 0, 1e15},
     {"max_completion_tokens", LL_ASK_CHAT, read_integer, AT(max_tokens), 0, 1e15},
@@ -250,9 +249,9 @@ static int read_field(ll_request *r, const char *name, json_t *value, ll_refusal
 
 /* What no single field shows. */
 static int check_request(const ll_request *r, ll_refusal *why) {
-    const char *input = r->ask & INPUTS ? "input" : "prompt";
+    const char *input = r->ask & LL_ASK_INPUTS ? "input" : "prompt";
     if (r->ask == LL_ASK_CHAT && !r->messages) return ll_refuse(why, 400, "messages", "'messages' is missing");
-    if ((r->ask & (INPUTS | LL_ASK_APPEND)) && !r->prompts)
+    if ((r->ask & (LL_ASK_INPUTS | LL_ASK_APPEND)) && !r->prompts)
         return ll_refuse(why, 400, input, "'%s' is missing", input);
     if ((r->ask & (LL_ASK_GENERATE | LL_ASK_CREATE | LL_ASK_APPEND)) && r->prompts > 1)
         return ll_refuse(why, 400, "prompt", "'prompt' has %d entries; a session reads one", r->prompts);

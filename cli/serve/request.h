@@ -23,7 +23,10 @@ typedef enum {
     LL_ASK_RESTORE = 1 << 11,
     LL_ASK_DELETE = 1 << 12,
     LL_ASK_SHOW = 1 << 13,
-    LL_ASK_LIST = 1 << 14
+    LL_ASK_LIST = 1 << 14,
+    /* Those whose texts are "input", not "prompt"; of these, those that the side thread answers. */
+    LL_ASK_INPUTS = LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY | LL_ASK_ATTENTION,
+    LL_ASK_SIDE = LL_ASK_INPUTS & ~LL_ASK_SCORE
 } ll_ask;
 
 /* Why a request is refused, as OpenAI's clients read it. */

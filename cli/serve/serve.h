@@ -5,7 +5,7 @@
  *   engine.c          the loop that feeds all streams   session.c        streams with names, in memory and in files
  *   session_calls.c   what clients do with these        side_thread.c    embeddings, classes
  *   reply.c           answers as JSON                   http.c           libmicrohttpd
- *   serve_json.c      numbers and tokens as JSON       served_attention.c  what a token attends to
+ *   serve_json.c      numbers and tokens as JSON        served_attention.c  what a token attends to
  *   serve_metrics.c   /metrics and the log              api_keys.c       who may ask
  *   page_policy.c     what the page at / may do         serve_text.c     memory, buffers, UTF-8
  *

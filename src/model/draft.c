@@ -214,12 +214,12 @@ static int choose(ll_draft *d, const ll_sampling *how, const int *drafted, int k
     }
 }
 
-/* All drafts were taken: the copy has read them. */
+/* All drafts were taken: the copy has read the text but for its last token. */
 static void step_ahead(side *s) {
     ll_stream *left = s->stream;
     s->stream = s->ahead;
     s->ahead = left;
-    s->behind = 0;
+    s->behind = 1;
 }
 
 static ll_status block(ll_draft *d, const ll_sampling *how, int k, int *tokens, int *n) {
@@ -232,10 +232,7 @@ static ll_status block(ll_draft *d, const ll_sampling *how, int k, int *tokens, 
         if (s->behind > 1) s->behind = 1;
         grow(d, tokens, *n);
         d->counts.blocks++, d->counts.drafted += k, d->counts.taken += *n - 1;
-        if (*n == k + 1) {
-            step_ahead(s);
-            s->behind = 1;
-        }
+        if (*n == k + 1) step_ahead(s);
     }
     ll_stream_free(s->ahead);
     s->ahead = NULL;

@@ -179,9 +179,6 @@ void ll_operator_prefix(const ll_model *model, int op, char prefix[LL_PREFIX]);
 /* The encoder's run that belongs to this run of the decoder. */
 ll_batch_run ll_source_run(const ll_batch_run *run);
 
-/* ---- param_at.c ---- */
-
-
 /* ---- params.c ---- */
 
 /* Fills the table, at, cls_tokens, widths and size. LL_EINVAL names the key that is wrong. */
@@ -193,6 +190,9 @@ void ll_params_init(ll_model *model);
 /* adopt.c: then copies those that another model has, and says how many (`summary`, to be freed with ll_free). LL_EINVAL
  * if widths or heads differ. */
 LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, char **summary);
+
+/* ---- param_at.c ---- */
+
 /* Appends a tensor to the table, and returns its index. decay: weight decay acts on it. */
 int ll_param_add(ll_model *model, const char *name, int rows, int cols, int decay);
 /* The stream of random numbers of a tensor. */

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* Chunk c of 2 N is in part c / 2, the first or the second one there. */
+/* Chunk c of 2 N is half c % 2 of the call's tokens in part c / 2. This is the part that computes with it. */
 static int owner_of(const ll_ring_parts *p, int chunk) {
     return chunk < p->how.parts ? chunk : 2 * p->how.parts - 1 - chunk;
 }
@@ -15,6 +15,9 @@ static ll_ring_span chunk_of(int chunk, int T) {
 
 /* The chunk of span i. Of the two chunks of a part one is a first half and one a second half. */
 static int chunk_at(const ll_ring_parts *p, int part, int i) { return i ? 2 * p->how.parts - 1 - part : part; }
+
+/* The span of this part that is such a half. */
+static int span_of(const ll_ring_parts *p, int half) { return p->how.part % 2 == half ? 0 : 1; }
 
 int ll_ring_spans(const ll_ring_parts *p, int part, int T, ll_ring_span span[2]) {
     for (int i = 0; i < 2 && p->causal; i++) span[i] = chunk_of(chunk_at(p, part, i), T);
@@ -84,8 +87,7 @@ static ll_status exchange(const ll_ring_parts *p, const ll_ring_tensor *tensor, 
     ll_status status = LL_OK;
     int waits[2] = {0};
     for (int half = 0; half < 2 && !status; half++) {
-        const int mine = 2 * me + half, span = me % 2 == half ? 0 : 1, owned = chunk_at(p, me, span);
-        const int there = owner_of(p, mine), from = owned / 2;
+        const int there = owner_of(p, 2 * me + half), from = chunk_at(p, me, span_of(p, half)) / 2;
         const size_t n = message_floats(p, tensor, count, chunk_of(half, T).count);
         if (there == me) {
             memcpy(p->message[2 + half], p->message[half], n * sizeof(float));
@@ -103,9 +105,6 @@ static ll_status exchange(const ll_ring_parts *p, const ll_ring_tensor *tensor, 
         }
     return status;
 }
-
-/* The span of this part that is such a half. */
-static int span_of(const ll_ring_parts *p, int half) { return p->how.part % 2 == half ? 0 : 1; }
 
 ll_status ll_ring_bring(const ll_ring_parts *p, const ll_attention_call *c, const ll_ring_tensor *tensor, int count,
                         int *lengths) {

@@ -84,7 +84,9 @@ class Page:
             self.trouble.append(str(event["params"]["exceptionDetails"]))
 
     def scheme(self, dark):
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        """Light or dark, as of a reader who wants no motion: a colour that still changes is not the one to look at."""
+        wishes = {"prefers-color-scheme": "dark" if dark else "light", "prefers-reduced-motion": "reduce"}
+        self.call("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in wishes.items()])
 
     def open(self, address):
         self.call("Page.navigate", url=address)

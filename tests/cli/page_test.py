@@ -228,8 +228,8 @@ def main():
     test_branches(page)
     looks_right(page, "a screen")
     test_attention(page, server)
-    for name, how in {"light": {}, "dark": {"dark": True}}.items():
-        page.scheme(**{"dark": False, **how})
+    for name, dark in {"light": False, "dark": True}.items():
+        page.scheme(dark)
         looks_right(page, "attention " + name)
     test_mistakes(page)
     test_stop(page, server)

@@ -172,6 +172,17 @@ printf '{"text": "some text"}\nno json\n' >broken.jsonl
 t 2 "$longline" score $model broken.jsonl -o kept.csv
 check "a run that fails leaves the file as it was" [ "$(cat kept.csv)" = old ]
 check "no other file is beside it" [ "$(ls | grep -c tmp-longline)" -eq 0 ]
+if command -v strace >/dev/null && strace -o trace true 2>trace.err; then
+    # Another program ends between the moment when the file is opened and the one when it is locked.
+    strace -qq -o trace -e trace=flock -e inject=flock:delay_enter=3000000:when=1 \
+        "$longline" score $model lines -o kept.csv 2>err &
+    for _ in $(seq 200); do [ -e kept.csv.tmp-longline ] && break; sleep 0.02; done
+    echo other >kept.csv.tmp-longline
+    mv kept.csv.tmp-longline kept.csv
+    wait $!
+    check "what another program has just written is not touched" [ "$(cat kept.csv)" = other ]
+    err "another program is writing .*kept.csv"
+else echo "    (no strace here: two programs that write one file are not tried)"; fi
 t 1 "$longline" score $model lines -o /dev/null
 err 'cannot write /dev/null: it is not a regular file'
 check "a device is not replaced" [ -c /dev/null ]

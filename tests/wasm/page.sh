@@ -1,4 +1,4 @@
-# The page of `make wasm` in Chromium without a screen (page_test.py).
+# The page of `make wasm` in Chromium without a screen (wasm_page_test.py).
 if ! command -v chromium chromium-browser chromium-headless-shell >/dev/null; then
     if [ -n "${LL_NEED_BROWSER:-}" ]; then fail "chromium is needed here (LL_NEED_BROWSER)"; else
     pass "no chromium here: the page is not opened; apt-get install chromium"; fi

@@ -157,7 +157,6 @@ def main():
     test_answers(page)
     for name, dark in {"wasm, light": False, "wasm, dark": True}.items():
         page.scheme(dark)
-        page.wait("false", 0.3)  # colours of buttons change slowly
         looks_right(page, name)
     phone = Page(chromium, width=390, height=844, phone=True)
     phone.open(serve(folder, Files) + "?model=model.safetensors")

@@ -33,5 +33,6 @@ export function startWorker(folder) {
     }),
     stop: id => scope.self.onmessage({data: {stop: id}}),
     get number() { return number; },
+    get module() { return scope.Module; }, // the functions of C
   };
 }

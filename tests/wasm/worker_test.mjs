@@ -61,4 +61,14 @@ check('a call ends when it is told to', await refused(endless) === 'stopped');
 const small = await load('int8.safetensors');
 const {text} = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
 check('a quantized model writes the same as with plain kernels', text === fs.readFileSync('most-likely-int8', 'utf8'), small, text);
+
+await refused(load('text.txt', 'text'));
+check('after a model was refused there is none', /no model/.test(await refused(worker.ask('attention', ['', 'abc', 0, 0]))));
+
+/* Memory that nobody touches costs nothing. What is reserved after it lies above 2 GB. */
+if (worker.module._malloc(1.9e9) && worker.module._malloc(3e8)) {
+  await load(model);
+  const {text} = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
+  check('memory above 2 GB is used', text === fs.readFileSync('most-likely', 'utf8'), text);
+}
 process.exit(0);

@@ -19,6 +19,12 @@ static int is_undivided(const ll_attention *op) {
     return ll_linear_map(op)->scale_cancels && op->c.den == LL_DEN_NONE;
 }
 
+/* Where the numbers of a saved state begin, which LL_SAVED_... count. */
+static size_t numbers_of(const ll_head *j) {
+    const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
+    return m * E + m + E;
+}
+
 size_t ll_decay_scratch(const ll_attention *op) {
     const size_t tile = 2 * (size_t)ll_attention_tile(op) * (size_t)ll_linear_map(op)->ld;
     return 4 * ((size_t)ll_linear_map(op)->features + 1) * ((size_t)op->c.E + 1) + 4 * (size_t)ll_linear_map(op)->ld +
@@ -35,10 +41,9 @@ typedef struct {
 } row_units;
 
 static void begin_units(const ll_head *j, row_units *u, float **pool) {
-    const float *state = j->state_in;
-    if (state) state += ll_state_floats(j->op) - 4;
-    u->exponent = state ? (int)state[LL_SAVED_EXPONENT] : LL_NO_EXPONENT;
-    u->reach = state ? state[LL_SAVED_REACH] : -INFINITY;
+    const float *number = j->state_in ? j->state_in + numbers_of(j) : NULL;
+    u->exponent = number ? (int)number[LL_SAVED_EXPONENT] : LL_NO_EXPONENT;
+    u->reach = number ? number[LL_SAVED_REACH] : -INFINITY;
     u->phi = ll_take(pool, (size_t)j->tile * (size_t)j->map->ld);
     u->work = ll_take(pool, (size_t)j->tile * (size_t)j->map->ld);
 }
@@ -90,31 +95,32 @@ static void rescale(const ll_attention *op, tangent *s, int exponent) {
 /* Begins with the state that the call took. `ones` is the state of the eps. Returns the largest c so far. */
 static float begin(const ll_head *j, tangent *s, tangent *ones) {
     const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
-    const float *S = j->state_in, *z = S + m * E, *V = z + m, *scalar = V + E;
-    if (!S) return -INFINITY;
+    if (!j->state_in) return -INFINITY;
+    const float *S = j->state_in, *z = S + m * E, *V = z + m, *number = S + numbers_of(j);
     for (size_t a = 0; a < m; a++) {
         for (size_t e = 0; e < E; e++) s->S[a * (E + 1) + e] = (double)S[a * E + e];
         s->S[a * (E + 1) + E] = (double)z[a];
     }
     for (size_t e = 0; e < E; e++) ones->S[e] = (double)V[e];
-    ones->S[E] = (double)scalar[2];
-    s->exponent = (int)scalar[0];
-    return scalar[1];
+    ones->S[E] = (double)number[LL_SAVED_COUNT];
+    s->exponent = (int)number[LL_SAVED_EXPONENT];
+    return number[LL_SAVED_TOP];
 }
 
 /* The derivative of the state that the call left by r, times the gradient at this state. */
 static double end(const ll_head *j, const tangent *s, const tangent *ones) {
     const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
+    if (!j->dstate_out || s->exponent == LL_NO_EXPONENT) return 0;
     const float *d = j->dstate_out, *dz = d + m * E, *dV = dz + m;
     double sum = 0, eps = 0;
-    if (!d || s->exponent == LL_NO_EXPONENT) return 0;
     for (size_t a = 0; a < m; a++) {
         for (size_t e = 0; e < E; e++) sum += s->dS[a * (E + 1) + e] * (double)d[a * E + e];
         sum += s->dS[a * (E + 1) + E] * (double)dz[a];
     }
     for (size_t e = 0; e < E; e++) eps += ones->dS[e] * (double)dV[e];
-    eps += ones->dS[E] * (double)dV[E + 2]; /* their number */
-    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING, left = (int)j->state_out[m * E + m + E];
+    eps += ones->dS[E] * (double)d[numbers_of(j) + LL_SAVED_COUNT];
+    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING;
+    const int left = (int)j->state_out[numbers_of(j) + LL_SAVED_EXPONENT];
     return (running ? ldexp(sum, s->exponent - left) : sum) + eps;
 }
 

@@ -12,7 +12,7 @@ int ll_causal_has_eps(const ll_attention *op) {
 
 size_t ll_state_floats(const ll_attention *op) {
     const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* rounding errors of V */
-    return (size_t)ll_linear_map(op)->features * (E + 1) + E + 4 + kept;
+    return (size_t)ll_linear_map(op)->features * (E + 1) + E + LL_SAVED_LOW_COUNT + kept;
 }
 
 float *ll_take(float **pool, size_t floats) {

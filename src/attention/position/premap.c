@@ -169,7 +169,7 @@ static void lay_out(encoding *x, ll_arena *a) {
     const int tiles = (most + LL_PREMAP_TILE - 1) / LL_PREMAP_TILE, most_stripes = (TASKS + H - 1) / H;
     x->length = (tiles + most_stripes - 1) / most_stripes * LL_PREMAP_TILE;
     x->stripes = most ? (most + x->length - 1) / x->length : 0;
-    x->count = x->backward ? b->kind->sums(b) : 0;
+    x->count = x->backward && b->kind->sums ? b->kind->sums(b) : 0;
     x->scratch = ll_round_up(b->kind->scratch(b), LL_LINE);
     x->pool = ll_arena_take(a, (size_t)x->c->threads * x->scratch);
     x->sums = ll_arena_bytes(a, (size_t)H * (size_t)x->stripes * x->count, sizeof *x->sums);

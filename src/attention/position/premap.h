@@ -28,7 +28,7 @@ typedef struct ll_premap_kind {
     void (*draw)(ll_premap *b);                       /* after a new seed; NULL: nothing drawn ahead */
     size_t (*scratch)(const ll_premap *b);            /* floats */
     int (*parameters)(const ll_attention_config *c, ll_parameter *list); /* that train; NULL: none */
-    size_t (*sums)(const ll_premap *b);               /* numbers that backward sums for a head */
+    size_t (*sums)(const ll_premap *b);               /* numbers that backward sums for a head; NULL: none */
     double (*cost)(const ll_premap *b);               /* multiply-adds of a query and a key of one head */
     int64_t (*longest)(const ll_premap *b);           /* sequence that it can encode; NULL: any */
     void (*prepare)(const ll_premap_tile *t);
@@ -37,7 +37,7 @@ typedef struct ll_premap_kind {
     /* din (n, D) is overwritten; sum (sums) is added to */
     void (*back)(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum);
-    /* Adds the sums of a head to the gradients. */
+    /* Adds the sums of a head, if there are any, to the gradients. */
     void (*collect)(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d);
 } ll_premap_kind;
 

@@ -105,10 +105,6 @@ static ll_status create(ll_premap *b) {
 static size_t scratch(const ll_premap *b) {
     return LL_PREMAP_TILE * (size_t)b->c.D;
 }
-static size_t sums(const ll_premap *b) {
-    (void)b;
-    return 0;
-}
 
 /* work: cos and sin of each token and pair. */
 static void prepare(const ll_premap_tile *t) {
@@ -129,10 +125,6 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
     t->k->rotate_pairs(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
 }
 
-static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
-    (void)b, (void)head, (void)sum, (void)d;
-}
-
 /* Pairs of channels, four products each. */
 static double cost(const ll_premap *b) {
     return 4.0 * (b->c.encoding.rotary ? b->c.encoding.rotary : b->c.D);
@@ -144,10 +136,8 @@ const ll_premap_kind ll_premap_rope = {
     .width = width,
     .create = create,
     .scratch = scratch,
-    .sums = sums,
     .cost = cost,
     .prepare = prepare,
     .forward = forward,
     .back = back,
-    .collect = collect,
 };
