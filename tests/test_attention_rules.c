@@ -310,6 +310,8 @@ static void test_what_cannot_be(void **state) {
     REFUSED(relu, (c.position = LL_POSITION_PERMUTE2D, c.permutation = pair), "image");
     REFUSED(relu, c.kernel = LL_KERNEL_FAVOR, "projection");
     REFUSED(relu, c.kernel = (ll_kernel)99, "kernel 99");
+    REFUSED(relu, c.position = (ll_position)99, "position 99");
+    REFUSED(relu, c.position = (ll_position)-1, "position -1");
     REFUSED(relu, c.features = LL_FEATURES_HYPERBOLIC, "favor");
     REFUSED(relu, (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.features = (ll_feature_kind)9), "kind 9");
     REFUSED(

@@ -22,31 +22,15 @@ int ll_keyed_heads(const ll_attention_config *c) {
     return ll_operator_of_config(c)->keyless ? c->H - c->encoding.keyless : c->H;
 }
 
-/* The stage before the feature map that a config's position is, or NULL. */
-static const ll_premap_kind *premap_of(const ll_attention_config *c) {
-    const ll_mechanism_row *row = ll_position_row((int)c->position);
-    return row ? row->premap : NULL;
-}
-
-/* The stage after it, or NULL. */
-static const ll_postmap_kind *postmap_of(const ll_attention_config *c) {
-    const ll_mechanism_row *row = ll_position_row((int)c->position);
-    return row ? row->postmap : NULL;
-}
-
-/* The one in the logits, or NULL. */
-static const ll_logit_kind *logits_of(const ll_attention_config *c) {
-    const ll_mechanism_row *row = ll_position_row((int)c->position);
-    return row ? row->logits : NULL;
-}
+static const ll_mechanism_row *position_of(const ll_attention_config *c) { return ll_position_row((int)c->position); }
 
 int ll_permuted_features(const ll_attention_config *c) {
-    const ll_postmap_kind *stage = postmap_of(c);
+    const ll_postmap_kind *stage = position_of(c)->postmap;
     return stage && stage->axes ? ll_feature_count(c) / stage->axes : 0;
 }
 
 int ll_rotated_features(const ll_attention_config *c) {
-    const ll_postmap_kind *stage = postmap_of(c);
+    const ll_postmap_kind *stage = position_of(c)->postmap;
     return stage && stage->rotates ? ll_feature_count(c) : 0;
 }
 
@@ -55,14 +39,14 @@ int ll_hash_rows(const ll_attention_config *c) {
 }
 
 int ll_attention_width(const ll_attention_config *c) {
-    const ll_premap_kind *stage = premap_of(c);
+    const ll_premap_kind *stage = position_of(c)->premap;
     return stage ? stage->width(c) : c->D;
 }
 
 /* ---- Parameters that train ---- */
 
 int ll_position_parameters(const ll_attention_config *c, ll_parameter list[LL_PARAMETERS]) {
-    const ll_mechanism_row *row = ll_position_row((int)c->position);
+    const ll_mechanism_row *row = position_of(c);
     if (row->premap && row->premap->parameters) return row->premap->parameters(c, list);
     if (row->logits) return row->logits->parameters(c, list);
     return row->kind && row->kind->parameters ? row->kind->parameters(c, list) : 0;
@@ -92,7 +76,9 @@ static ll_status check_sizes(const ll_attention_config *c) {
 static ll_status check_parts(const ll_attention_config *c) {
     const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
     if (!kernel) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
-    const ll_postmap_kind *after = postmap_of(c);
+    if (!position_of(c))
+        return ll_fail(LL_EINVAL, "attention: there is no position %d", (int)c->position);
+    const ll_postmap_kind *after = position_of(c)->postmap;
     if (!kernel->linear && (c->M || (after && after->axes) || c->decay))
         return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
                        kernel->name);
@@ -109,9 +95,9 @@ static ll_status check_parts(const ll_attention_config *c) {
         if (!(c->decay[h] > 0 && c->decay[h] <= 1))
             return ll_fail(LL_EINVAL, "attention: decay of head %d is %g, must be in (0, 1]", h, (double)c->decay[h]);
     ll_status status = ll_feature_map_check(c, after);
-    const ll_logit_kind *logits = logits_of(c);
+    const ll_logit_kind *logits = position_of(c)->logits;
     if (!status && logits) status = logits->check(c);
-    const ll_premap_kind *stage = premap_of(c);
+    const ll_premap_kind *stage = position_of(c)->premap;
     if (!status && stage) status = ll_premap_check(stage, c, kernel->reads);
     if (!status && kernel->check) status = kernel->check(c);
     const ll_operator *kind = ll_operator_of_config(c);
@@ -156,7 +142,7 @@ static void free_arrays(ll_attention *op) {
 
 static ll_status build(ll_attention *op, const ll_attention_config *config) {
     ll_status status = copy_arrays(op, config);
-    const ll_premap_kind *stage = premap_of(config);
+    const ll_premap_kind *stage = position_of(config)->premap;
     if (!status && stage) status = ll_premap_create(&op->premap, stage, config);
     if (status || !op->kind->create) return status;
     ll_attention_config engine = op->c;
@@ -184,8 +170,8 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *giv
     op->features = ll_operator_of_kernel(config->kernel)->linear;
     op->D = ll_attention_width(config);
     op->map = ll_map_of(config->kernel);
-    op->postmap = postmap_of(config);
-    op->logits = logits_of(config);
+    op->postmap = position_of(config)->postmap;
+    op->logits = position_of(config)->logits;
     op->usual_tile = ll_kernel_table()->tile;
     status = build(op, config);
     if (status) {

@@ -170,10 +170,23 @@ static void *progress_all(void *unused) {
     }
     ll_watch_stop();
     ll_posts.transport->stop();
+    pthread_mutex_lock(&ll_posts.lock);
+    ll_posts.ended = 1;
+    pthread_cond_broadcast(&ll_posts.done);
+    pthread_mutex_unlock(&ll_posts.lock);
     return NULL;
 }
 
 /* ---- In all other threads ---- */
+
+int ll_post_wait(const int *set, int seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += seconds;
+    for (int late = 0; !*set && !late;)
+        late = pthread_cond_timedwait(&ll_posts.done, &ll_posts.lock, &until) == ETIMEDOUT;
+    return *set;
+}
 
 ll_status ll_dist_start(void) {
     const ll_transport *transport = NULL;
@@ -184,13 +197,9 @@ ll_status ll_dist_start(void) {
     use_monotonic_clock();
     pthread_mutex_lock(&ll_posts.lock);
     if (pthread_create(&ll_posts.thread, NULL, progress_all, NULL)) ll_posts.started = -1;
-    struct timespec until;
-    clock_gettime(CLOCK_MONOTONIC, &until);
-    until.tv_sec += ll_launch_wait();
-    for (int late = 0; !ll_posts.started && !late;)
-        late = pthread_cond_timedwait(&ll_posts.done, &ll_posts.lock, &until) == ETIMEDOUT;
-    if (ll_posts.started < 0) status = ll_fail(LL_EDIST, "%s cannot start", transport->library);
-    if (!ll_posts.started) {
+    const int started = ll_post_wait(&ll_posts.started, ll_launch_wait());
+    if (started < 0) status = ll_fail(LL_EDIST, "%s cannot start", transport->library);
+    if (!started) {
         ll_posts.started = -1;
         status = ll_fail(LL_EDIST,
                          "%s: the ranks have not found each other in %d s; one of them may have ended, or begin later "

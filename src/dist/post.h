@@ -17,6 +17,7 @@ typedef struct {
     const ll_transport *transport; /* NULL: one process */
     int rank, size;
     int started; /* 0: not yet, 1: the thread runs, -1: MPI could not start */
+    int ended;   /* MPI has ended, and so does the thread */
     char host[LL_HOST];
     ll_message *posted;      /* posted messages that the thread has not taken yet */
     ll_message **posted_end; /* where the next one goes */
@@ -29,6 +30,9 @@ typedef struct {
 } ll_post;
 
 extern ll_post ll_posts;
+
+/* Waits, with the lock held, until *set is not 0, or for so many seconds; gives *set. */
+int ll_post_wait(const int *set, int seconds);
 
 /* Sends and expects signs of life: at the start, in every round and at the end of the thread. `now` is the thread's
  * clock. */

@@ -207,10 +207,10 @@ int ll_dist_end(int code) {
         if (!ll_dist_ranks().reports) nanosleep(&(struct timespec){1, 0}, NULL);
         ll_posts.transport->abort(code ? code : 1);
     }
-    struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += 10;
-    if (pthread_timedjoin_np(ll_posts.thread, NULL, &until))
-        ll_posts.transport->abort(ll_posts.code ? ll_posts.code : 1);
+    pthread_mutex_lock(&ll_posts.lock);
+    const int ended = ll_post_wait(&ll_posts.ended, 10);
+    pthread_mutex_unlock(&ll_posts.lock);
+    if (!ended) ll_posts.transport->abort(ll_posts.code ? ll_posts.code : 1);
+    pthread_join(ll_posts.thread, NULL);
     return ll_posts.code;
 }
