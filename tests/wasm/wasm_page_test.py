@@ -120,6 +120,16 @@ def test_writing(page):
     check("Escape stops", idle(page) and page.text("status") == "Stopped.", page.text("error"))
 
 
+def test_another(page):
+    page.js("document.querySelector('[name=max_tokens]').value = 1e9")
+    page.tab_to("prompt")
+    page.key("Enter", CONTROL)
+    page.wait("!document.getElementById('stop').disabled")
+    choose(page, MODEL)
+    check("another model comes while one writes", page.wait("document.getElementById('text').textContent === ''") and idle(page) and
+          page.js("document.getElementById('error').hidden"), (page.text("error"), page.text("text")[:99]))
+
+
 def test_answers(page):
     page.press("attend")
     shown = page.wait("!document.getElementById('attention-picture').hidden")
@@ -158,6 +168,7 @@ def main():
     for name, dark in {"wasm, light": False, "wasm, dark": True}.items():
         page.scheme(dark)
         looks_right(page, name)
+    test_another(page)
     phone = Page(chromium, width=390, height=844, phone=True)
     phone.open(serve(folder, Files) + "?model=model.safetensors")
     check("a phone", loaded(phone) and write(phone, BEGIN, max_tokens=100), phone.text("error"))

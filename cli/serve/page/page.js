@@ -2,7 +2,7 @@
 function longlinePage(server) {
   const find = id => document.getElementById(id);
   const branches = makeBranches(server), picture = attentionPicture(server, find, report);
-  let running = null, busy = false;
+  let running = null, busy = false, idle = Promise.resolve();
 
   const number = n => n.toLocaleString('en');
   function size(bytes) {
@@ -113,9 +113,8 @@ function longlinePage(server) {
 
   /* ---- What is done ---- */
 
-  /* One thing at a time; what goes wrong is said, and the page goes on. */
-  async function run(action) {
-    if (busy) return;
+  /* What goes wrong is said, and the page goes on. */
+  async function perform(action) {
     busy = true;
     report(null);
     showButtons();
@@ -129,6 +128,12 @@ function longlinePage(server) {
       showBranches();
       showButtons();
     }
+  }
+
+  /* One thing at a time. Gives when it is done. */
+  function run(action) {
+    if (!busy) idle = perform(action);
+    return idle;
   }
 
   function sampling() {
@@ -235,7 +240,11 @@ function longlinePage(server) {
   find('fork').addEventListener('click', () => run(fork));
   find('close').addEventListener('click', () => run(close));
   find('attend').addEventListener('click', () => run(attend));
-  find('model').addEventListener('change', () => run(changeModel));
+  /* The choice is locked while something runs. A page that loads models (wasm/) changes it then, too. */
+  find('model').addEventListener('change', () => {
+    stop();
+    idle.then(() => run(changeModel));
+  });
   addEventListener('keydown', event => {
     if (event.key === 'Escape') stop();
     if (event.key !== 'Enter' || !(event.ctrlKey || event.metaKey)) return;
