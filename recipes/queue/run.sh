@@ -12,6 +12,7 @@
 # LL_PROGRAM  the program, else build/longline; it is copied into LL_RUNS, so that a later build changes no run
 # LL_COMMIT   1: each result is committed as it comes, with the tables of docs/study.md
 # LL_ONLY     a pattern of ids, as 'lra-text-*'
+# LL_NICE     niceness of what runs, else 19: a busy machine gives that next to nothing
 #
 # An entry of the queue is ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..; rate=PREFIX among its keys is the learning rate with
 # the lowest held-out loss of the runs PREFIX-RATE.
@@ -20,6 +21,7 @@ tree=$(cd "$(dirname "$0")/../.." && pwd)
 queue=$tree/recipes/queue
 results=$tree/docs/results
 only=${LL_ONLY:-*}
+niceness=${LL_NICE:-19}
 
 # ---- The queue: lines "ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE.." ----
 
@@ -114,7 +116,7 @@ make_data() { # RECIPE SETTINGS
             # shellcheck disable=SC2086
             case $line in
             sh\ *) OUT=$path.part sh -c "${line#sh }" ;;
-            *) nice -n 19 "$program" data make $line --out "$path.part" --threads 1 >&2 ;;
+            *) nice -n "$niceness" "$program" data make $line --out "$path.part" --threads 1 >&2 ;;
             esac
             mv "$path.part" "$path"
         done
@@ -140,10 +142,10 @@ train() { # ID RECIPE SETTINGS
     if [ -f "$1/program" ] && [ -x "$(cat "$1/program")" ]; then own=$(cat "$1/program"); fi
     echo "$own" >"$1/program"
     if [ -f "$1/last.safetensors" ]; then
-        nice -n 19 "$own" train --resume "$1" --threads 1 >"$1/out" 2>>"$1/err" &
+        nice -n "$niceness" "$own" train --resume "$1" --threads 1 >"$1/out" 2>>"$1/err" &
     else
         # shellcheck disable=SC2086
-        nice -n 19 "$own" train "$tree/recipes/$2" --out "$1" --threads 1 $3 >"$1/out" 2>>"$1/err" &
+        nice -n "$niceness" "$own" train "$tree/recipes/$2" --out "$1" --threads 1 $3 >"$1/out" 2>>"$1/err" &
     fi
     child=$!
     echo $child >"$1/pid"
@@ -157,7 +159,7 @@ measure() { # ID
         # shellcheck disable=SC2254
         case $1 in $pattern) ;; *) continue ;; esac
         # shellcheck disable=SC2086
-        nice -n 19 "$own" "$command" "$1/best.safetensors" $arguments --threads 1 2>>"$1/err" >"$1/measured" ||
+        nice -n "$niceness" "$own" "$command" "$1/best.safetensors" $arguments --threads 1 2>>"$1/err" >"$1/measured" ||
             echo "$command.state=failed" >"$1/measured"
         sed -n "s/^[a-z]*\.\([a-z_0-9.-]*\)=\(.*\)/$1,$name,\1,\2/p" "$1/measured" | grep -v ',seconds,'
     done <"$1/measures"
