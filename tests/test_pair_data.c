@@ -187,7 +187,8 @@ static void recall_follows_its_rule(void **state) {
                    .train.length = 41,
                    .train.seed = 3,
                    .data.format = LL_DATA_RECALL,
-                   .data.pairs = 5,
+                   .data.shortest = 5,
+                   .data.longest = 5,
                    .data.symbols = 7};
     ll_reader *r = opened(&c, "train");
     ll_batch b;
@@ -224,11 +225,29 @@ static void recall_follows_its_rule(void **state) {
     ll_batch_free(&b);
     ll_reader_free(r);
     assert_memory_can_end(&c, "valid");
-    c.data.pairs = 8;
-    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.symbols=8");
+    c.data.longest = 8;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.longest = 8");
     c.data.symbols = 64;
     c.train.length = 31;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length=32");
+    c.data.longest = 4;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.shortest");
+    c.data.shortest = 2;
+    r = opened(&c, "valid");
+    CHECK_OK(ll_batch_create(&b, &c));
+    int seen[5] = {0};
+    for (int64_t i = 0; i < 50; i++) {
+        ll_reader_eval_batch(r, &b, i);
+        for (int row = 0; row < b.B; row++) {
+            int asked = 0;
+            for (int t = 0; t < b.T; t++) asked += b.targets[row * b.T + t] >= 0;
+            assert_in_range(asked, 2, 4);
+            seen[asked]++;
+        }
+    }
+    for (int n = 2; n <= 4; n++) assert_in_range(seen[n], 45, 90);
+    ll_batch_free(&b);
+    ll_reader_free(r);
 }
 
 /* Another split, seed or index gives another example. The same three give the same example. */

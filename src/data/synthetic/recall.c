@@ -17,10 +17,10 @@
 enum { EXAMPLES = 1000 /* number of sequences of valid and of test */, KEYS = 0x40, VALUES = 0xc0, BLANK = ' ' };
 
 typedef struct {
-    int split, pairs, symbols, places; /* places: even ones after the pairs */
+    int split, shortest, longest, symbols, half; /* shortest, longest: number of pairs; half: of a sequence */
     uint64_t seed;
-    int *key, *value; /* (symbols) in a random order; (pairs) */
-    double *turn;     /* (places) the `pairs` smallest have keys */
+    int *key, *value; /* (symbols) in a random order; (longest) */
+    double *turn;     /* (half) of each place: the smallest have keys */
 } recall;
 
 static void close_recall(const ll_reader *r) {
@@ -30,14 +30,17 @@ static void close_recall(const ll_reader *r) {
 
 static ll_status check(const ll_reader_options *c) {
     const ll_data_options *d = &c->data;
-    if (d->pairs > d->symbols)
-        return ll_fail(LL_EINVAL, "data.pairs = %d needs as many keys, and data.symbols = %d; set data.symbols=%d",
-                       d->pairs, d->symbols, d->pairs);
-    if (c->length < 4 * d->pairs)
+    if (d->shortest > d->longest)
+        return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", d->shortest,
+                       d->longest);
+    if (d->longest > d->symbols)
+        return ll_fail(LL_EINVAL, "data.longest = %d pairs need as many keys, and data.symbols = %d; change one",
+                       d->longest, d->symbols);
+    if (c->length < 4 * d->longest)
         return ll_fail(LL_EINVAL,
-                       "data.pairs = %d makes sequences of at least %d tokens, and train.length is %d; set "
+                       "data.longest = %d pairs make sequences of at least %d tokens, and train.length is %d; set "
                        "train.length=%d",
-                       d->pairs, 4 * d->pairs, c->length, 4 * d->pairs);
+                       d->longest, 4 * d->longest, c->length, 4 * d->longest);
     return LL_OK;
 }
 
@@ -46,13 +49,14 @@ static ll_status open_recall(ll_reader *r, const ll_reader_options *c, int split
     const ll_status status = check(c);
     if (status) return status;
     *own = (recall){.split = split,
-                    .pairs = c->data.pairs,
+                    .shortest = c->data.shortest,
+                    .longest = c->data.longest,
                     .symbols = c->data.symbols,
-                    .places = c->length / 2 - c->data.pairs,
+                    .half = c->length / 2,
                     .seed = (uint64_t)c->seed};
     own->key = ll_alloc((size_t)own->symbols, sizeof *own->key);
-    own->value = ll_alloc((size_t)own->pairs, sizeof *own->value);
-    own->turn = ll_alloc((size_t)own->places, sizeof *own->turn);
+    own->value = ll_alloc((size_t)own->longest, sizeof *own->value);
+    own->turn = ll_alloc((size_t)own->half, sizeof *own->turn);
     if (!own->key || !own->value || !own->turn) return LL_ENOMEM;
     r->vocab = 256;
     r->rows = EXAMPLES;
@@ -67,40 +71,44 @@ typedef struct {
     uint64_t seed, stream, first;
 } draws;
 
-static uint32_t draw_below(const draws *d, int i, int n) {
-    return ll_below((uint32_t)n, d->seed, d->stream, d->first + (uint64_t)i);
+static int draw_below(const draws *d, int i, int n) {
+    return (int)ll_below((uint32_t)n, d->seed, d->stream, d->first + (uint64_t)i);
 }
 
-/* The first `pairs` keys of a random order, their values, and the turn of each place (Efraimidis and Spirakis 2006). */
-static void draw_example(const recall *own, const draws *d) {
+/* The number of pairs; the first keys of a random order, their values, and the turns of the places after the pairs
+ * (Efraimidis and Spirakis 2006). */
+static int draw_example(const recall *own, const draws *d) {
     int at = 0;
+    const int pairs = own->shortest + draw_below(d, at++, own->longest - own->shortest + 1);
     for (int i = 0; i < own->symbols; i++) own->key[i] = i;
-    for (int i = 0; i < own->pairs; i++) {
-        const int j = i + (int)draw_below(d, at++, own->symbols - i), key = own->key[j];
+    for (int i = 0; i < pairs; i++) {
+        const int j = i + draw_below(d, at++, own->symbols - i), key = own->key[j];
         own->key[j] = own->key[i], own->key[i] = key;
-        own->value[i] = (int)draw_below(d, at++, own->symbols);
+        own->value[i] = draw_below(d, at++, own->symbols);
     }
-    for (int x = 0; x < own->places; x++)
+    for (int x = 0; x < own->half - pairs; x++)
         own->turn[x] = -log((1.0 + draw_below(d, at++, 1 << 30)) / (1 << 30)) * (x + 1);
+    return pairs;
 }
 
-static int first_in_turn(const recall *own) {
+static int first_in_turn(const double *turn, int places) {
     int first = 0;
-    for (int x = 1; x < own->places; x++)
-        if (own->turn[x] < own->turn[first]) first = x;
+    for (int x = 1; x < places; x++)
+        if (turn[x] < turn[first]) first = x;
     return first;
 }
 
 static void fill_recall(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const recall *own = r->own;
-    const uint64_t count = (uint64_t)(2 * own->pairs + own->places);
-    const draws d = {own->seed, ll_stream_id(LL_RANDOM_TOY, (uint32_t)own->split, 1),
-                     (uint64_t)(index % r->size) * count};
-    int *tokens = batch->tokens + (size_t)row * (size_t)batch->T, *targets = batch->targets + (tokens - batch->tokens);
-    draw_example(own, &d);
+    const uint64_t most = (uint64_t)(1 + 2 * own->longest + own->half);
+    const uint64_t stream = ll_stream_id(LL_RANDOM_TOY, (uint32_t)own->split, 1);
+    const draws d = {own->seed, stream, (uint64_t)(index % r->size) * most};
+    const size_t begin = (size_t)row * (size_t)batch->T;
+    int *tokens = batch->tokens + begin, *targets = batch->targets + begin;
+    const int pairs = draw_example(own, &d);
     for (int t = 0; t < batch->T; t++) tokens[t] = BLANK, targets[t] = -1;
-    for (int i = 0; i < own->pairs; i++) {
-        const int x = first_in_turn(own), t = 2 * (own->pairs + x);
+    for (int i = 0; i < pairs; i++) {
+        const int x = first_in_turn(own->turn, own->half - pairs), t = 2 * (pairs + x);
         own->turn[x] = INFINITY;
         tokens[2 * i] = tokens[t] = KEYS + own->key[i];
         tokens[2 * i + 1] = targets[t] = VALUES + own->value[i];
