@@ -25,7 +25,7 @@ static int reserve(void **p, size_t *capacity, size_t n, size_t size) {
 }
 
 static size_t answer_size(const ll_job *job, int n) {
-    return job->per_token ? (size_t)n * job->width : job->width;
+    return job->per_token ? (size_t)(n / (job->numbers ? job->numbers : 1)) * job->width : job->width;
 }
 
 int ll_window_add(ll_window *w, const ll_item *item) {
