@@ -11,6 +11,7 @@ from ._arrays import Array, integers, pointer
 from ._checks import check_count
 from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
+from ._images import image_rows, is_images, patch_numbers
 from ._names import lookup
 from ._recipe import Recipe, as_text, encoded
 from ._tokens import TokenStream, Tokenizer, pad
@@ -68,7 +69,8 @@ class Model:
     (256, 32)
 
     Calls of one model from several threads wait for each other. Tokens are integers (B, T), lists of lists of different
-    lengths, or, where the model has a tokenizer, a str or a list of them.
+    lengths, or, where the model has a tokenizer, a str or a list of them. Models of images read (B, height, width, 3)
+    or (B, height, width), integers of 0 to 255.
     """
 
     def __init__(self, recipe: Any, *, _native: Any = None) -> None:
@@ -218,7 +220,11 @@ class Model:
             tokens = self.tokenizer.encode(tokens)
         if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, bytes)):
             tokens = [self.tokenizer.encode(x) for x in tokens]
-        return pad(name, tokens, lengths)
+        one = False
+        if getattr(tokens, "ndim", 0) > 2 and is_images(self.recipe, tokens):
+            tokens, one = image_rows(name, tokens, self.recipe)
+        rows, n, flat = pad(name, tokens, lengths)
+        return rows, n, one or flat
 
     def logp(self, tokens: Any, lengths: Any = None) -> Array:
         """Log-probabilities (nats). Language models: (B, T, V) of the token after each; classifiers: (B, classes)."""
@@ -239,7 +245,7 @@ class Model:
         return out[0] if one else out
 
     def encode(self, tokens: Any, lengths: Any = None, *, layer: int = -1, pool: str = "mean") -> Array:
-        """Embeddings (B, C): pool "mean", "first" or "last"; pool "all": (B, T, C).
+        """Embeddings (B, C): pool "mean", "first" or "last"; pool "all": (B, T, C), of images (B, patches, C).
 
         layer 0 is what enters the first block, k what leaves block k, -1 what the output layer reads.
         """
@@ -249,7 +255,8 @@ class Model:
         check_count("layer", layer, -1)
         t, n, one = self._tokens(tokens, lengths)
         C = int(lib.ll_model_size(self._m).width)
-        out = np.empty((*t.shape, C) if pool == "all" else (t.shape[0], C), np.float32)
+        vectors = t.shape[1] // patch_numbers(self.recipe)
+        out = np.empty((len(t), vectors, C) if pool == "all" else (len(t), C), np.float32)
         self._watched(lib.ll_model_encode, self._m, layer, kind, pointer(out), pointer(t, "int *"), pointer(n, "int *"),
                       *t.shape)
         return out[0] if one else out
