@@ -27,6 +27,7 @@ enum {
     LL_DATA_RECALL
 };
 enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
+enum { LL_RESIZE_BILINEAR, LL_RESIZE_BICUBIC };
 
 typedef struct {
     int format;
@@ -35,7 +36,8 @@ typedef struct {
     int shortest, longest, symbols;                   /* copy, reverse: of the generated sources; recall: pairs, keys */
     double valid_fraction;                            /* share of train that is held out if valid is empty */
     int64_t limit;                                    /* bytes or examples of train that are used; 0 = all */
-    int resize, shift, margin, only;                  /* images */
+    int resize, resize_side, resize_filter;           /* images */
+    int shift, margin, only;                          /* images */
     int joined;                                       /* fasta, midi */
     int transpose, fine;                              /* midi; fine: the grid has thirds of sixteenths */
     int64_t min_count;                                /* words */
