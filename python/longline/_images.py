@@ -6,7 +6,7 @@ from typing import Any, Mapping, Tuple
 from ._arrays import Array, as_numpy
 from ._core import ArgumentError
 
-FORMATS = ("idx", "cifar10", "pathfinder")
+FORMATS = ("idx", "cifar10", "pathfinder", "png")
 
 
 def is_images(recipe: Mapping[str, str], x: Any) -> bool:

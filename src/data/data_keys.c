@@ -8,13 +8,14 @@
 static const ll_key keys[] = {
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
-           "pairs|copy|reverse|copy-reverse|midi|subwords|recall",
-           "bytes, words, pieces, subwords: text; idx, cifar10, pathfinder: images; fasta: proteins; midi: music; "
+           "pairs|copy|reverse|copy-reverse|midi|subwords|recall|png",
+           "bytes, words, pieces, subwords: text; idx, cifar10, pathfinder, png: images; fasta: proteins; midi: music; "
            "labelled, listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse, "
            "recall: made"),
     TEXT("data.train", train,
          "training data: a file, plain, .gz or .xz. Formats bytes, words, pieces, subwords, fasta, midi, cifar10, "
-         "labelled and pathfinder also take a folder, and the first seven several paths with ':' between them"),
+         "labelled and pathfinder also take a folder, and the first seven several paths with ':' between them; png takes "
+         "a folder with one of PNG files for each class"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data of the final evaluation"),
     TEXT("data.train-labels", train_labels, "labels of train, format = idx; empty = the file beside the images"),

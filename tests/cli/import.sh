@@ -135,6 +135,39 @@ check "the middle of the picture is classified" cmp got vector
 t 0 "$longline" export deit.safetensors back --to hf
 check "the processor comes back" cmp deit/preprocessor_config.json back/preprocessor_config.json
 
+# A folder of PNG files for each class trains a new model.
+$python -c "
+import os, sys
+sys.path.insert(0, '$root/tests/python/reference')
+import numpy as np, vision
+random = np.random.default_rng(7)
+for name, low in (('dark', 0), ('light', 128), ('other', 60)):
+    os.makedirs(f'pictures/{name}')
+    for i in range(20 if name != 'other' else 1):
+        shape = (random.integers(8, 20), random.integers(8, 20), 3)
+        vision.write_png(f'pictures/{name}/{i}.png', random.integers(low, low + 128, shape, dtype=np.uint8))"
+pictures() { # keys for training from the folder
+    set -- "$longline" train "$root/recipes/fashion-mnist-vit.ini" --out pictures-run --set data.format=png \
+        --set data.train=pictures --set data.test= --set data.valid-fraction=0.3 --set model.channels=3 \
+        --set model.width=16 --set model.layers=1 --set model.ff=16 --set model.heads=2 --set train.length=192 \
+        --set position.max-length=5 --set train.steps=40 --set train.batch=8 --set train.warmup=5 --set train.report=off \
+        --set train.eval-every=40 --set train.checkpoint-every=40 --set train.learning-rate=0.01 "$@"
+    "$@"
+}
+two='--set data.classes=dark,light --set model.classes=2'
+refused "set data.resize, which makes all as large" pictures $two
+refused "model.classes is 2, and pictures has 3 classes" pictures --set data.classes= --set model.classes=2
+refused "no files in subfolders that name their class, of data.classes=cats,dogs" \
+    pictures --set data.classes=cats,dogs --set model.classes=2
+refused "is not a folder with a folder of PNG files" pictures $two --set data.train=picture.png
+t 0 pictures $two --set data.resize=8
+out "^train.valid_accuracy=1.0000$"
+t 0 "$longline" classify pictures-run/best.safetensors pictures/dark/3.png pictures/light/3.png
+out "^pictures/dark/3.png	dark	"
+out "^pictures/light/3.png	light	"
+printf 'no picture' >pictures/dark/x.png
+refused "pictures/dark/x.png" pictures $two --set data.resize=8 --out pictures-again
+
 # A model without a head is encoded with, or trained; its new head is drawn.
 $python -c "
 import json, sys

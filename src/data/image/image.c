@@ -112,7 +112,7 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
     own->shift = c->data.shift;
     ll_status status = channels != r->channels ? recolour(r, channels) : LL_OK;
     const int whole = c->data.resize_side ? c->data.resize_side : side;
-    if (!status && side && (whole != r->width || whole != r->height || whole != side)) status = resize(r, c);
+    if (!status && side && !set->resized && (whole != r->width || whole != r->height || whole != side)) status = resize(r, c);
     if (!status && c->data.margin) status = choose(r, c, name);
     r->rows = r->size;
     r->stride = 1;

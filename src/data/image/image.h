@@ -17,6 +17,7 @@ typedef struct {
     const uint8_t *pixels, *labels; /* (count, height, width, channels); (count) */
     int64_t count;
     int width, height, channels;
+    int resized; /* data.resize was applied */
 } ll_image_set;
 
 /* Makes r read these images, which lie somewhere in r->file. Selects the split, and applies model.channels,
