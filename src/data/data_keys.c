@@ -8,10 +8,10 @@
 static const ll_key keys[] = {
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
-           "pairs|copy|reverse|copy-reverse|midi|subwords",
+           "pairs|copy|reverse|copy-reverse|midi|subwords|recall",
            "bytes, words, pieces, subwords: text; idx, cifar10, pathfinder: images; fasta: proteins; midi: music; "
-           "labelled, listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse: "
-           "made"),
+           "labelled, listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse, "
+           "recall: made"),
     TEXT("data.train", train,
          "training data: a file, plain, .gz or .xz. Formats bytes, words, pieces, subwords, fasta, midi, cifar10, "
          "labelled and pathfinder also take a folder, and the first seven several paths with ':' between them"),
@@ -22,9 +22,12 @@ static const ll_key keys[] = {
     TEXT("data.test-labels", test_labels, "labels of test, format = idx; empty = the file beside the images"),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
            "share of train, from its end, that is held out if valid is empty"),
-    INT("data.shortest", shortest, "1", 1, 1000000, "symbols of the shortest source, formats copy, reverse"),
-    INT("data.longest", longest, "20", 1, 1000000, "symbols of the longest source, formats copy, reverse"),
-    INT("data.symbols", symbols, "26", 1, 62, "number of different symbols, formats copy, reverse"),
+    INT("data.shortest", shortest, "1", 1, 1000000,
+        "symbols of the shortest source, formats copy, reverse; least pairs, format recall"),
+    INT("data.longest", longest, "20", 1, 1000000,
+        "symbols of the longest source, formats copy, reverse; most pairs, format recall"),
+    INT("data.symbols", symbols, "26", 1, 64,
+        "number of different symbols, formats copy, reverse; of keys, format recall"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train that are used; 0 = all"),
     INT("data.resize", resize, "0", 0, 4096, "width and height to which images are resized; 0 = as they are"),
     INT("data.shift", shift, "0", -4096, 4096, "pixels by which images are shifted to the right; new pixels are 0"),

@@ -23,7 +23,8 @@ enum {
     LL_DATA_REVERSE,
     LL_DATA_COPY_REVERSE,
     LL_DATA_MIDI,
-    LL_DATA_SUBWORDS
+    LL_DATA_SUBWORDS,
+    LL_DATA_RECALL
 };
 enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
 
@@ -31,7 +32,7 @@ typedef struct {
     int format;
     char *train, *valid, *test;                       /* files or folders; images for idx */
     char *train_labels, *valid_labels, *test_labels;  /* idx */
-    int shortest, longest, symbols;                   /* copy, reverse: of the generated sources */
+    int shortest, longest, symbols;                   /* copy, reverse: of the generated sources; recall: pairs, keys */
     double valid_fraction;                            /* share of train that is held out if valid is empty */
     int64_t limit;                                    /* bytes or examples of train that are used; 0 = all */
     int resize, shift, margin, only;                  /* images */
