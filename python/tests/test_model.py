@@ -144,7 +144,7 @@ def test_errors(small):
         ("token 256 at position 0 of sequence 0 is not in 0..255", lambda: small.score([256, 1])),
         (r"tokens\[0\]: its dtype is float64", lambda: small.score([[0.5]])),
         ("lengths: its shape", lambda: small.score(TOKENS, [1, 2])),
-        ("length 13 of sequence 0 is not in 0..12", lambda: small.score(TOKENS, [13, 2, 1])),
+        ("lengths: has 13; a row of tokens has 0..12", lambda: small.score(TOKENS, [13, 2, 1])),
         ("pool: is 'max'", lambda: small.encode(TOKENS, pool="max")),
         ("there is no layer 7", lambda: small.encode(TOKENS, layer=7)),
         ("the model's task is lm", lambda: small.classify(TOKENS)),
