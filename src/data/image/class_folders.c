@@ -1,5 +1,5 @@
-/* Folders of PNG files: a folder for each class, as torchvision's ImageFolder has them. Pictures are decoded, recoloured and
- * resized one after the other, so that only what the model reads is in memory. */
+/* Folders of PNG files: a folder for each class, as torchvision's ImageFolder has them. Pictures are decoded and resized one
+ * after the other, so that only what the model reads is in memory. */
 #include <string.h>
 
 #include "base/file.h"
