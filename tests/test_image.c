@@ -290,11 +290,11 @@ static void real_images_agree(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_by_definition),      cmocka_unit_test(shifts_and_margins),
-        cmocka_unit_test(bicubic_and_cropped),      cmocka_unit_test(resized_images_are_read),  cmocka_unit_test(colours_become_gray),
-        cmocka_unit_test(a_folder_has_both_splits), cmocka_unit_test(wrong_records_are_refused),
-        cmocka_unit_test(real_images_agree),        cmocka_unit_test(channels_by_themselves),
-        cmocka_unit_test(gray_and_colours),
+        cmocka_unit_test(sizes_by_definition),       cmocka_unit_test(shifts_and_margins),
+        cmocka_unit_test(bicubic_and_cropped),       cmocka_unit_test(resized_images_are_read),
+        cmocka_unit_test(colours_become_gray),       cmocka_unit_test(a_folder_has_both_splits),
+        cmocka_unit_test(wrong_records_are_refused), cmocka_unit_test(real_images_agree),
+        cmocka_unit_test(channels_by_themselves),    cmocka_unit_test(gray_and_colours),
     };
     return cmocka_run_group_tests_name("image", tests, make_folder, remove_folder);
 }

@@ -31,9 +31,9 @@ static int64_t side_of(ll_reading *r, const char *key) {
     if (json_is_integer(size)) return json_integer_value(size);
     if (!size || r->status) return 0;
     if (!json_is_integer(height) || !json_equal(height, json_object_get(size, "width")))
-        r->status = ll_fail(LL_EFORMAT,
-                            "%s: %s is not a height and a width that are equal, and no other form is supported",
-                            r->path, key);
+        r->status =
+            ll_fail(LL_EFORMAT, "%s: %s is not a height and a width that are equal, and no other form is supported",
+                    r->path, key);
     return json_integer_value(height);
 }
 
@@ -61,8 +61,7 @@ static void read_pixels(ll_reading *r) {
     const double factor = rescales ? ll_hf_number(r, "rescale_factor", 1.0 / 255) : 1, scale = 1 / (255 * factor);
     ll_hf_only(r, "offset", "false");
     read_resizing(r);
-    if (!(scale > 0) && !r->status)
-        r->status = ll_fail(LL_EFORMAT, "%s: rescale_factor is not above 0", r->path);
+    if (!(scale > 0) && !r->status) r->status = ll_fail(LL_EFORMAT, "%s: rescale_factor is not above 0", r->path);
     if (normalises) {
         pixel_list(r, "model.pixel-mean", "image_mean", 0.5, scale);
         pixel_list(r, "model.pixel-std", "image_std", 0.5, scale);
@@ -117,8 +116,8 @@ static ll_status set_names(ll_reading *r, const json_t *labels) {
 
 static void read_classes(ll_reading *r) {
     const json_t *labels = json_object_get(r->json, "id2label");
-    const int64_t count = json_is_object(labels) ? (int64_t)json_object_size(labels)
-                                                 : ll_hf_integer(r, "num_labels", 2);
+    const int64_t count =
+        json_is_object(labels) ? (int64_t)json_object_size(labels) : ll_hf_integer(r, "num_labels", 2);
     ll_hf_set(r, "model.classes", "%lld", (long long)count);
     if (json_is_object(labels) && !r->status) r->status = set_names(r, labels);
 }

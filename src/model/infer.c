@@ -167,7 +167,8 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
         const ll_batch_run run = ll_network_begin(m, ws, &in);
         const embedding e = {&run, kind, out, sum};
         status = embed(&e, layer < 0 ? layers : layer);
-        if (!status) status = ll_check_output(out, B, kind == LL_EMBED_ALL ? run.T - m->cls_tokens : 1, m->c->model.width);
+        if (!status)
+            status = ll_check_output(out, B, kind == LL_EMBED_ALL ? run.T - m->cls_tokens : 1, m->c->model.width);
     }
     ll_free(sum);
     ll_workspace_free(ws);

@@ -1,5 +1,5 @@
-/* Folders of PNG files: a folder for each class, as torchvision's ImageFolder has them. Pictures are decoded and resized one
- * after the other, so that only what the model reads is in memory. */
+/* Folders of PNG files: a folder for each class, as torchvision's ImageFolder has them. Pictures are decoded and
+ * resized one after the other, so that only what the model reads is in memory. */
 #include <string.h>
 
 #include "base/file.h"
@@ -77,8 +77,9 @@ static ll_status read_one(pictures *p, int64_t i) {
     if (!status) status = ll_png_size(&width, &height, file.data, file.size, path);
     if (!status && !p->pixels) status = find_size(p, width, height);
     if (!status && !p->c->data.resize && (width != p->to.width || height != p->to.height))
-        status = ll_fail(LL_EINVAL, "%s has %d x %d pixels, and %s has %d x %d; set data.resize, which makes all as large",
-                         path, width, height, p->picture[0].path, p->to.width, p->to.height);
+        status =
+            ll_fail(LL_EINVAL, "%s has %d x %d pixels, and %s has %d x %d; set data.resize, which makes all as large",
+                    path, width, height, p->picture[0].path, p->to.width, p->to.height);
     if (!status && !(pixels = ll_alloc((size_t)width * (size_t)height, (size_t)p->channels))) status = LL_ENOMEM;
     if (!status) status = ll_png_pixels(pixels, p->channels, file.data, file.size, path);
     if (!status) status = resize(p, i, pixels, width, height);
@@ -101,8 +102,8 @@ static ll_status number_classes(ll_reader *r, const pictures *p, const char *lis
         r->file[1].data[i] = (uint8_t)(list ? ll_label_number(list, &p->picture[i].label) : 0);
     r->classes = p->c->classes > 0 ? p->c->classes : most + 1;
     if (!status && most >= r->classes)
-        status = ll_fail(LL_EINVAL, "model.classes is %d, and %s has %d classes; set model.classes=%d", r->classes, folder,
-                         most + 1, most + 1);
+        status = ll_fail(LL_EINVAL, "model.classes is %d, and %s has %d classes; set model.classes=%d", r->classes,
+                         folder, most + 1, most + 1);
     return status;
 }
 

@@ -39,8 +39,7 @@ static ll_status resize(ll_reader *r, const ll_reader_options *c) {
     ll_resizer *resizer = NULL;
     const size_t from = numbers_of(r), to = (size_t)c->data.resize * (size_t)c->data.resize * (size_t)r->channels;
     uint8_t *pixels = ll_alloc((size_t)r->size, to);
-    ll_status status =
-        pixels ? ll_resizer_create(&resizer, r->channels, r->width, r->height, &how) : LL_ENOMEM;
+    ll_status status = pixels ? ll_resizer_create(&resizer, r->channels, r->width, r->height, &how) : LL_ENOMEM;
     for (int64_t i = 0; !status && i < r->size; i++)
         ll_resize(resizer, own->pixels + (size_t)i * from, pixels + (size_t)i * to);
     ll_resizer_free(resizer);
@@ -112,7 +111,8 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
     own->shift = c->data.shift;
     ll_status status = channels != r->channels ? recolour(r, channels) : LL_OK;
     const int whole = c->data.resize_side ? c->data.resize_side : side;
-    if (!status && side && !set->resized && (whole != r->width || whole != r->height || whole != side)) status = resize(r, c);
+    if (!status && side && !set->resized && (whole != r->width || whole != r->height || whole != side))
+        status = resize(r, c);
     if (!status && c->data.margin) status = choose(r, c, name);
     r->rows = r->size;
     r->stride = 1;

@@ -80,8 +80,8 @@ ll_status ll_resizer_create(ll_resizer **resizer, int channels, int width, int h
     const filter *f = to->bicubic ? &bicubic : &bilinear;
     const int side = to->side;
     if (side && (side < to->width || side < to->height))
-        return ll_fail(LL_EINVAL, "data.resize-side = %d is smaller than the images of %d x %d that are cut out of it", side,
-                       to->width, to->height);
+        return ll_fail(LL_EINVAL, "data.resize-side = %d is smaller than the images of %d x %d that are cut out of it",
+                       side, to->width, to->height);
     ll_resizer *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
     *r = (ll_resizer){channels, width, height, *to, .rows = NULL};
