@@ -63,6 +63,17 @@ static int whole(const char *key) {
     return text ? atoi(text) : 0;
 }
 
+/* The libraries that tokenizers of other programs need are not in a browser's build. */
+static int open_tokenizer(void) {
+    const char *format = ll_recipe_get(ll_model_recipe(web.model), "data.format");
+    if (format && (!strcmp(format, "subwords") || !strcmp(format, "pieces"))) {
+        trouble = "the model's tokenizer is that of another program, which this page lacks the libraries for; "
+                  "`longline serve` shows the same page with it";
+        return -1;
+    }
+    return told(ll_tokenizer_create(&web.tokenizer, web.model));
+}
+
 /* Opens the file that the reserved bytes are, in place of the model before, whose sessions must be freed. */
 WEB int ll_web_open(double size, const char *name, int threads) {
     close_model();
@@ -71,8 +82,7 @@ WEB int ll_web_open(double size, const char *name, int threads) {
     free(web.file);
     web.file = NULL;
     if (!status) status = ll_model_can_stream(web.model);
-    if (!status) status = ll_tokenizer_create(&web.tokenizer, web.model);
-    if (told(status)) {
+    if (told(status) || open_tokenizer()) {
         close_model();
         return -1;
     }

@@ -60,10 +60,10 @@ typedef int ll_done_fn(int64_t done, int64_t total, void *arg);
 LL_API void ll_set_threads(int threads);
 LL_API int ll_threads(void);
 
-/* Instruction tier of the compute kernels: "scalar", "avx2", "avx512", "avx512bf16", on AArch64 "neon", "neonbf16", or
- * NULL for the fastest this machine has (the default, or what the environment variable LL_CPU names). LL_EINVAL if the
- * name is unknown or the machine lacks it. Not while other calls run. Existing operators, models and streams use the
- * new tier from then on. */
+/* Instruction tier of the compute kernels: "scalar", "avx2", "avx512", "avx512bf16", on AArch64 "neon", "neonbf16",
+ * in WebAssembly "wasm", or NULL for the fastest this machine has (the default, or what the environment variable LL_CPU
+ * names). LL_EINVAL if the name is unknown or the machine lacks it. Not while other calls run. Existing operators,
+ * models and streams use the new tier from then on. */
 LL_API LL_MUST_USE ll_status ll_set_cpu(const char *tier);
 LL_API const char *ll_cpu(void);
 

@@ -13,5 +13,8 @@ model=run/best.safetensors
 "$longline" quantize "$model" --weights int8 --out int8.safetensors
 "$longline" generate int8.safetensors --prompt 'line 17 of' --tokens 400 --temperature 0 --cpu scalar >most-likely-int8
 head -c 5000 "$model" >short
+/usr/bin/python3 "$root/tests/python/write_models.py" models &&
+    "$longline" import models/gpt2-text -o imported.safetensors >/dev/null ||
+    echo "no NumPy or no PCRE2 here: a model with a tokenizer of another program is not tried" >&2
 node --no-warnings "$root/tests/wasm/worker_test.mjs" "$build/wasm" "$model" pictures/best.safetensors
 check "Node came to its end" test $? = 0

@@ -21,6 +21,10 @@ async function write(options) {
 check('a file that is none is refused', /not a safetensors/.test(await refused(load('text.txt', 'text'))));
 check('so is one that is cut short', /Short is truncated/.test(await refused(load('short', 'short'))), await refused(load('short', 'short')));
 check('so is a classifier', /classif/.test(await refused(load(classifier))), await refused(load(classifier)));
+if (fs.existsSync('imported.safetensors')) {
+  const words = await refused(load('imported.safetensors'));
+  check('so is one with the tokenizer of another program', /tokenizer is that of another program.*longline serve/.test(words), words);
+}
 check('no session without a model', /no model/.test(await refused(worker.ask('create', []))));
 const parts = [];
 const facts = await worker.ask('load', [new Blob([fs.readFileSync(model)]), 'm'], part => parts.push(part));

@@ -6,6 +6,7 @@
 
 #include <cstdio>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -62,11 +63,10 @@ extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll
 
 extern "C" void *ll_pieces_shim_load(const char *model, size_t size, char *why) {
     try {
-        auto *p = new sentencepiece::SentencePieceProcessor;
+        auto p = std::make_unique<sentencepiece::SentencePieceProcessor>();  // freed also where loading throws
         const auto status = p->LoadFromSerializedProto(std::string(model, size));
-        if (status.ok()) return p;
+        if (status.ok()) return p.release();
         fail(why, status.error_message());
-        delete p;
     } catch (const std::exception &e) {
         fail(why, e.what());
     }
