@@ -16,11 +16,12 @@ PIC ?= -fPIC
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude $(PIC) -ffp-contract=off $(WARN) $(WERROR)
 # Libraries that the build uses where they are, for downloads, archives, pieces of words, tokenizers of other programs
 # (PCRE2 and utf8proc) and `longline serve`; CURL=, ARCHIVE=, SENTENCEPIECE=, UNICODE= and MICROHTTPD= leave them out.
-CURL ?= $(shell pkg-config --exists libcurl 2>/dev/null && echo 1)
-ARCHIVE ?= $(shell pkg-config --exists libarchive 2>/dev/null && echo 1)
-SENTENCEPIECE ?= $(shell pkg-config --exists sentencepiece 2>/dev/null && echo 1)
-UNICODE ?= $(shell pkg-config --exists libpcre2-8 libutf8proc 2>/dev/null && echo 1)
-MICROHTTPD ?= $(shell pkg-config --exists libmicrohttpd 2>/dev/null && echo 1)
+PKG_CONFIG ?= pkg-config
+CURL ?= $(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo 1)
+ARCHIVE ?= $(shell $(PKG_CONFIG) --exists libarchive 2>/dev/null && echo 1)
+SENTENCEPIECE ?= $(shell $(PKG_CONFIG) --exists sentencepiece 2>/dev/null && echo 1)
+UNICODE ?= $(shell $(PKG_CONFIG) --exists libpcre2-8 libutf8proc 2>/dev/null && echo 1)
+MICROHTTPD ?= $(shell $(PKG_CONFIG) --exists libmicrohttpd 2>/dev/null && echo 1)
 # Of builds where zlib and liblzma, or libpng, are not to be had: PACKED= reads no .gz and .xz, PNG= no pictures.
 PACKED ?= 1
 PNG ?= 1
@@ -77,7 +78,7 @@ help:
 #: make keys           docs/keys.md from the keys of the program
 #: make python         the package for Python, and its tests; then PYTHONPATH=build/python serves
 #: make lint           the house rules that a script can check
-#: make deb            packages for Debian, into $(B)/deb
+#: make deb            packages for Debian, into $(B)/deb; deb-arm64: for arm64, into $(B)/deb-arm64 (deps-deb-arm64)
 #: make trust          memory, calls of the system, kills, power that fail: all of it, in hours (trust-short: samples)
 #: make coverage       what of the sources the tests reach, by file (make deps-trust)
 #: make mutants        random changes of the sources, which the tests should notice (COUNT=300 takes hours)
@@ -148,7 +149,7 @@ $(STATIC):
 	$(call run,ar)$(AR) rcs $@ $^
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
 $(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB)
-	$(call run,map)packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
+	$(call run,map)NM="$(NM)" packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
 # Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
 LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
 SHARE = $(call run,ld)$(CC) -shared -Wl,-soname,$(@F).$(ABI) $(CFLAGS) $(LDFLAGS) -Wl,-z,defs -Wl,-z,nodelete

@@ -30,6 +30,9 @@ deps-aarch64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || $(AS_ROOT) dpkg --add-architecture arm64
 	@.ci/deps gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
 	    $(addsuffix :arm64,libcmocka-dev libjansson-dev zlib1g-dev liblzma-dev libmd-dev libcairo2)
+deps-deb-arm64: deps-aarch64
+	@.ci/deps debhelper lintian $(addsuffix :arm64,libarchive-dev libcairo2-dev libcurl4-openssl-dev libmicrohttpd-dev libpcre2-dev \
+	    libpng-dev libutf8proc-dev)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 # ---- Other builds of the same sources, each in its own folder. ----
@@ -183,18 +186,23 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
 # ---- Packages for Debian: the files that git knows, copied, built and packed there; the same bytes each time. ----
-DEB = $(B)/deb/longline-$(VERSION)
+DEB_TO ?= $(B)/deb
+DEB = $(DEB_TO)/longline-$(VERSION)
 # Whoever hands packages out names himself in them.
 MAINTAINER ?= The longline authors <longline@example.org>
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date -r CHANGELOG.md +%s)
 deb:
-	rm -rf $(B)/deb && mkdir -p $(DEB)
+	rm -rf $(DEB_TO) && mkdir -p $(DEB)
 	git ls-files -z | xargs -0 cp -P --parents -t $(DEB)
 	cp -r $(DEB)/packaging/debian $(DEB)/debian
 	date=$$(LC_ALL=C date -u -R -d @$(SOURCE_DATE_EPOCH)) && sed -i "s/@VERSION@/$(VERSION)/; s/@DATE@/$$date/; \
 	    s/@MAINTAINER@/$(MAINTAINER)/" $(DEB)/debian/changelog $(DEB)/debian/control
 	cd $(DEB) && SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d $(DEB_OPTIONS)
-	ls $(B)/deb/*.deb
+	ls $(DEB_TO)/*.deb
+# For arm64, compiled on this machine and tried in the emulator.
+deb-arm64:
+	@$(MAKE) --no-print-directory deb DEB_TO=$(B)/deb-arm64 DEB_OPTIONS="-aarm64 -Pcross,nocheck"
+	tests/trust/deb_arm64 $(B)/deb-arm64
 
 # ---- The page of all keys, from the program; tests/cli/recipe.sh sees that it is up to date. ----
 keys: $(B)/longline
@@ -208,4 +216,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: musl analyze analyze-short coverage mutants deps-trust trust trust-short deb keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean

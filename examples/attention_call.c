@@ -1,7 +1,7 @@
 /* Linear attention by itself: two heads over a sequence of 1000 tokens, once as a whole and once as a
  * stream that sees one token at a time and keeps a state of constant size. Both give the same numbers.
  *
- *     cc attention.c $(pkg-config --cflags --libs longline) -lm && ./a.out
+ *     cc attention_call.c $(pkg-config --cflags --libs longline) -lm && ./a.out
  */
 #include <longline.h>
 #include <math.h>

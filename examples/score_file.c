@@ -2,7 +2,7 @@
  * is surprised most. Sequences of any length: a stream scores them piece by piece, which for models over bytes may be
  * cut anywhere.
  *
- *     cc score.c $(pkg-config --cflags --libs longline) && ./a.out runs/mine/best.safetensors lines.txt
+ *     cc score_file.c $(pkg-config --cflags --libs longline) && ./a.out runs/mine/best.safetensors lines.txt
  */
 #include <longline.h>
 #include <stdio.h>

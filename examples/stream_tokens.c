@@ -1,7 +1,7 @@
 /* Loads a language model over bytes, continues a text, and writes each byte as it comes. The memory of the
  * stream does not grow with the text (linear attention).
  *
- *     cc stream.c $(pkg-config --cflags --libs longline) && ./a.out runs/mine/best.safetensors "Once upon" 500
+ *     cc stream_tokens.c $(pkg-config --cflags --libs longline) && ./a.out runs/mine/best.safetensors "Once upon" 500
  */
 #include <longline.h>
 #include <stdio.h>

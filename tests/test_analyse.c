@@ -74,6 +74,22 @@ static void test_features(void **state) {
     ll_table_free(t), ll_table_free(wide);
 }
 
+/* The error in single precision is rounding; the error of the estimate does not follow the length. */
+static void test_lengths(void **state) {
+    (void)state;
+    ll_table *t = run("lengths", (ll_analysis){.repeats = 4, .spread = 0.4, .length = 1024});
+    assert_int_equal(t->rows, 6 * 4);
+    for (int i = 0; i < t->rows; i++) {
+        const double rounding = number(t, i, "rounding_l2"), error = number(t, i, "output_l2");
+        assert_true(number(t, i, "length") == 1024 >> 2 * (3 - i % 4));
+        assert_true(rounding > 1e-9 && rounding < 1e-5);
+        assert_true(error > 0.01 && error < 1);
+    }
+    const int first = row_of(t, "orthogonal positive", 0);
+    assert_true(number(t, first + 3, "output_l2") < 2 * number(t, first, "output_l2"));
+    ll_table_free(t);
+}
+
 /* The formulas, which another experiment (a few draws of them) bears out; and those of Lemma 2 by hand where x is
  * orthogonal to y: Z = |d|^2 = 1/2, s = 1. */
 static void test_moments(void **state) {
@@ -242,6 +258,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all),
         cmocka_unit_test(test_features),
+        cmocka_unit_test(test_lengths),
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_periods),

@@ -27,7 +27,7 @@ static void sizes_by_definition(void **state) {
         uint8_t from[1024], to[1024], rows[32][32], column[32], out[32];
         ll_resizer *r = NULL;
         for (int i = 0; i < w * h; i++) from[i] = (uint8_t)(i * i * 31 + i % 7 * 40);
-        CHECK_OK(ll_resizer_create(&r, 1, w, h, W, H));
+        CHECK_OK(ll_resizer_create(&r, 1, w, h, &(ll_resizing){W, H, 0, 0}));
         ll_resize(r, from, to);
         for (int y = 0; y < h; y++) expect_axis(from + y * w, w, W, rows[y]);
         for (int x = 0; x < W; x++) {
@@ -44,10 +44,39 @@ static void sizes_by_definition(void **state) {
     static const uint8_t two[2] = {0, 100}, four[4] = {0, 25, 75, 100};
     uint8_t to[4];
     ll_resizer *r = NULL;
-    CHECK_OK(ll_resizer_create(&r, 1, 2, 1, 4, 1));
+    CHECK_OK(ll_resizer_create(&r, 1, 2, 1, &(ll_resizing){4, 1, 0, 0}));
     ll_resize(r, two, to);
     assert_memory_equal(to, four, 4);
     ll_resizer_free(r);
+}
+
+/* What Pillow 9.4 makes of a row with BICUBIC; and the middle of what is resized to a square. */
+static void bicubic_and_cropped(void **state) {
+    (void)state;
+    static const uint8_t row[7] = {0, 100, 30, 200, 255, 7, 90};
+    static const uint8_t shorter[4] = {39, 96, 200, 52}, longer[10] = {0, 58, 89, 28, 139, 240, 249, 53, 30, 95};
+    uint8_t to[100], whole[100], middle[24], from[35];
+    ll_resizer *r = NULL;
+    CHECK_OK(ll_resizer_create(&r, 1, 7, 1, &(ll_resizing){4, 1, 0, 1}));
+    ll_resize(r, row, to);
+    assert_memory_equal(to, shorter, sizeof shorter);
+    ll_resizer_free(r);
+    CHECK_OK(ll_resizer_create(&r, 1, 7, 1, &(ll_resizing){10, 1, 0, 1}));
+    ll_resize(r, row, to);
+    assert_memory_equal(to, longer, sizeof longer);
+    ll_resizer_free(r);
+    for (int bicubic = 0; bicubic < 2; bicubic++) {
+        for (int i = 0; i < 35; i++) from[i] = (uint8_t)(i * i * 31);
+        CHECK_OK(ll_resizer_create(&r, 1, 7, 5, &(ll_resizing){10, 10, 0, bicubic}));
+        ll_resize(r, from, whole);
+        ll_resizer_free(r);
+        CHECK_OK(ll_resizer_create(&r, 1, 7, 5, &(ll_resizing){4, 6, 10, bicubic}));
+        ll_resize(r, from, middle);
+        ll_resizer_free(r);
+        for (int y = 0; y < 6; y++) assert_memory_equal(middle + 4 * y, whole + 10 * (y + 2) + 3, 4);
+    }
+    assert_int_equal(ll_resizer_create(&r, 1, 7, 5, &(ll_resizing){10, 10, 9, 0}), LL_EINVAL);
+    assert_non_null(strstr(ll_error(), "data.resize-side = 9 is smaller than"));
 }
 
 /* Each channel is resized as if it were alone. */
@@ -56,8 +85,8 @@ static void channels_by_themselves(void **state) {
     uint8_t from[3 * 7 * 5], one[7 * 5], to[3 * 4 * 9], alone[4 * 9];
     ll_resizer *all = NULL, *single = NULL;
     for (size_t i = 0; i < sizeof from; i++) from[i] = (uint8_t)(i * i * 13 + i % 5 * 40);
-    CHECK_OK(ll_resizer_create(&all, 3, 7, 5, 4, 9));
-    CHECK_OK(ll_resizer_create(&single, 1, 7, 5, 4, 9));
+    CHECK_OK(ll_resizer_create(&all, 3, 7, 5, &(ll_resizing){4, 9, 0, 0}));
+    CHECK_OK(ll_resizer_create(&single, 1, 7, 5, &(ll_resizing){4, 9, 0, 0}));
     ll_resize(all, from, to);
     for (int c = 0; c < 3; c++) {
         for (int i = 0; i < 35; i++) one[i] = from[3 * i + c];
@@ -261,11 +290,11 @@ static void real_images_agree(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sizes_by_definition),      cmocka_unit_test(shifts_and_margins),
-        cmocka_unit_test(resized_images_are_read),  cmocka_unit_test(colours_become_gray),
-        cmocka_unit_test(a_folder_has_both_splits), cmocka_unit_test(wrong_records_are_refused),
-        cmocka_unit_test(real_images_agree),        cmocka_unit_test(channels_by_themselves),
-        cmocka_unit_test(gray_and_colours),
+        cmocka_unit_test(sizes_by_definition),       cmocka_unit_test(shifts_and_margins),
+        cmocka_unit_test(bicubic_and_cropped),       cmocka_unit_test(resized_images_are_read),
+        cmocka_unit_test(colours_become_gray),       cmocka_unit_test(a_folder_has_both_splits),
+        cmocka_unit_test(wrong_records_are_refused), cmocka_unit_test(real_images_agree),
+        cmocka_unit_test(channels_by_themselves),    cmocka_unit_test(gray_and_colours),
     };
     return cmocka_run_group_tests_name("image", tests, make_folder, remove_folder);
 }

@@ -179,6 +179,77 @@ static void toys_follow_their_rule(void **state) {
     }
 }
 
+/* Associative recall: pairs in front, and each of their keys once more, later, with its value as the target. */
+static void recall_follows_its_rule(void **state) {
+    (void)state;
+    ll_config c = {.model.task = LL_TASK_LM,
+                   .train.batch = 4,
+                   .train.length = 41,
+                   .train.seed = 3,
+                   .data.format = LL_DATA_RECALL,
+                   .data.shortest = 5,
+                   .data.longest = 5,
+                   .data.symbols = 7};
+    ll_reader *r = opened(&c, "train");
+    ll_batch b;
+    int distance[3] = {0};
+    CHECK_OK(ll_batch_create(&b, &c));
+    for (int64_t i = 0; i < 100; i++) {
+        ll_reader_batch(r, &b, 1, i);
+        for (int row = 0; row < b.B; row++) {
+            const int *token = b.tokens + row * b.T, *target = b.targets + row * b.T;
+            int value[7], asked = 0;
+            for (int k = 0; k < 7; k++) value[k] = -1;
+            for (int p = 0; p < 5; p++) {
+                assert_in_range(token[2 * p], 0x40, 0x46);
+                assert_in_range(token[2 * p + 1], 0xc0, 0xc6);
+                assert_int_equal(value[token[2 * p] - 0x40], -1); /* all keys differ */
+                value[token[2 * p] - 0x40] = token[2 * p + 1];
+                assert_true(target[2 * p] == -1 && target[2 * p + 1] == -1);
+            }
+            for (int t = 10; t < b.T; t++) {
+                if (target[t] < 0) {
+                    assert_int_equal(token[t], ' ');
+                    continue;
+                }
+                assert_in_range(token[t], 0x40, 0x46);
+                assert_int_equal(target[t], value[token[t] - 0x40]);
+                value[token[t] - 0x40] = -1; /* each is asked for once */
+                distance[(t - 10) / 10 < 2 ? (t - 10) / 10 : 2]++;
+                asked++;
+            }
+            assert_int_equal(asked, 5);
+        }
+    }
+    assert_true(distance[0] > distance[1] && distance[1] > distance[2] / 2 && distance[2] > 100);
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    assert_memory_can_end(&c, "valid");
+    c.data.longest = 8;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.longest = 8");
+    c.data.symbols = 64;
+    c.train.length = 31;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length=32");
+    c.data.longest = 4;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "data.shortest");
+    c.data.shortest = 2;
+    r = opened(&c, "valid");
+    CHECK_OK(ll_batch_create(&b, &c));
+    int seen[5] = {0};
+    for (int64_t i = 0; i < 50; i++) {
+        ll_reader_eval_batch(r, &b, i);
+        for (int row = 0; row < b.B; row++) {
+            int asked = 0;
+            for (int t = 0; t < b.T; t++) asked += b.targets[row * b.T + t] >= 0;
+            assert_in_range(asked, 2, 4);
+            seen[asked]++;
+        }
+    }
+    for (int n = 2; n <= 4; n++) assert_in_range(seen[n], 45, 90);
+    ll_batch_free(&b);
+    ll_reader_free(r);
+}
+
 /* Another split, seed or index gives another example. The same three give the same example. */
 static void toys_are_counted(void **state) {
     (void)state;
@@ -213,9 +284,8 @@ static void toys_are_counted(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(lines_become_pairs),
-        cmocka_unit_test(wrong_lines_are_named),
-        cmocka_unit_test(toys_follow_their_rule),
+        cmocka_unit_test(lines_become_pairs),     cmocka_unit_test(wrong_lines_are_named),
+        cmocka_unit_test(toys_follow_their_rule), cmocka_unit_test(recall_follows_its_rule),
         cmocka_unit_test(toys_are_counted),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -86,6 +86,32 @@ static void alone_and_together(void **state) {
     ll_model_free(model);
 }
 
+/* All vectors of an image are those of its patches: their mean is the mean that is asked for, the last is the last. */
+static void all_patches(void **state) {
+    (void)state;
+    char keys[500];
+    keys_of(keys, 0);
+    enum { PATCHES = 6, C = 16 };
+    ll_model *model = tiny_model(keys);
+    int tokens[2 * 72];
+    float all[2 * PATCHES * C + 1], mean[2 * C], last[2 * C];
+    random_ints(tokens, 2 * 72, 256, 0, 5);
+    all[2 * PATCHES * C] = 77;
+    CHECK_OK(ll_model_encode(model, -1, LL_EMBED_ALL, all, tokens, NULL, 2, 72));
+    CHECK_OK(ll_model_encode(model, -1, LL_EMBED_MEAN, mean, tokens, NULL, 2, 72));
+    CHECK_OK(ll_model_encode(model, -1, LL_EMBED_LAST, last, tokens, NULL, 2, 72));
+    assert_true(all[2 * PATCHES * C] == 77);
+    for (int b = 0; b < 2; b++) {
+        assert_memory_equal(last + b * C, all + (b * PATCHES + PATCHES - 1) * C, C * sizeof *last);
+        for (int c = 0; c < C; c++) {
+            double sum = 0;
+            for (int i = 0; i < PATCHES; i++) sum += (double)all[(b * PATCHES + i) * C + c];
+            assert_float_equal(mean[b * C + c], sum / PATCHES, 1e-5);
+        }
+    }
+    ll_model_free(model);
+}
+
 /* Plain gradient descent tells four images apart. */
 static void learns(void **state) {
     (void)state;
@@ -155,6 +181,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients),
         cmocka_unit_test(alone_and_together),
+        cmocka_unit_test(all_patches),
         cmocka_unit_test(learns),
         cmocka_unit_test(refusals),
     };

@@ -26,7 +26,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "kernels", "LIST", &kernels, 0, 0, "stream-error: only these kernels, as favor,relu; or all"},
     {LL_ARG_TEXT, 0, "positions", "LIST", &positions, 0, 0,
      "stream-error: only these positions, as none,rope,decay; or all"},
-    {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "features: standard deviation of queries and keys"},
+    {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "features, lengths: standard deviation of queries and keys"},
     {LL_ARG_TEXT, 0, "model", "FILE", &model_file, 0, 0, "matrices, positions, periods: of this model"},
     {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: reads the first bytes of this file, plain or packed"},
     {LL_ARG_INTEGER, 0, "layer", "L", &layer, -1, 999, "matrices: only this layer; -1 = all"},
@@ -162,7 +162,7 @@ static int check(int n, const char **words) {
     for (int i = 0; i < n; i++) {
         const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
         if (!known(words[i])) return unknown(words[i]);
-        features |= !strcmp(words[i], "features");
+        features |= !strcmp(words[i], "features") || !strcmp(words[i], "lengths");
         if (length > LONGEST && strcmp(words[i], "stream-error"))
             return ll_usage("%s takes up to %d tokens (--length); only stream-error takes longer streams", words[i],
                             LONGEST);
@@ -174,7 +174,7 @@ static int check(int n, const char **words) {
     if (csv && n > 1) return ll_usage("--csv writes the table of one experiment, and there are %d; use --out DIR", n);
     if (csv && json && !strcmp(csv, "-") && !strcmp(json, "-")) return ll_usage("--csv and --json cannot both be -");
     if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
-    if (spread != 1 && !features) return ll_usage("--spread is for features: longline analyse features");
+    if (spread != 1 && !features) return ll_usage("--spread is for features and lengths: longline analyse features");
     if (png && !folder) return ll_usage("--png needs --out DIR, where the pictures go");
     return -1;
 }
@@ -214,6 +214,7 @@ const ll_command ll_command_analyse = {
     .text = "Without arguments, runs all experiments but the last, in a few minutes on two cores:\n\n"
             "  features      error of linear attention against the number of random features (Performer, Fig. 4)\n"
             "  moments       mean squared errors of the estimators against their formulas (Lemma 2, Theorem 2)\n"
+            "  lengths       the same error against the length, and the rounding in it (Performer, Theorem 4)\n"
             "  layers        error of random features through the layers of a Transformer (Fig. 14)\n"
             "  periods       distances that permutations can distinguish (PermuteFormer); of a model with --model\n"
             "  positions     weights that positions alone give (SPE); of a model with --model\n"

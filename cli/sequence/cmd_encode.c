@@ -11,7 +11,7 @@ static int json;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, ".safetensors, .npy or .csv; else CSV on standard output"},
-    {LL_ARG_TEXT, 0, "pool", "KIND", &pool, 0, 0, "mean, first, last or all tokens"},
+    {LL_ARG_TEXT, 0, "pool", "KIND", &pool, 0, 0, "mean, first, last or all tokens (patches of images)"},
     {LL_ARG_INTEGER, 0, "layer", "K", &layer, -1, 1000,
      "output of block K; 0 = the embedding, -1 = the input of the output layer"},
     {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "prints one JSON object a line on standard output"},
@@ -22,7 +22,7 @@ static const char *const kinds[] = {
     [LL_EMBED_MEAN] = "mean", [LL_EMBED_FIRST] = "first", [LL_EMBED_LAST] = "last", [LL_EMBED_ALL] = "all"};
 static ll_embed_kind kind;
 static ll_row_file *rows;
-static int width;
+static int width, numbers; /* of a vector; of a sequence that make one */
 
 static ll_status run(ll_model *model, float *to, const int *tokens, const int *lengths, int B, int T) {
     return ll_model_encode(model, (int)layer, kind, to, tokens, lengths, B, T);
@@ -38,7 +38,7 @@ static void show_vector(const float *x) {
 }
 
 static int show(const ll_item *item) {
-    const int n = kind == LL_EMBED_ALL ? item->n : 1;
+    const int n = kind == LL_EMBED_ALL ? item->n / numbers : 1;
     if (!json) {
         const ll_status status = ll_row_file_add(rows, item->id, item->answer, n);
         return status ? ll_failed(status, NULL) : -1;
@@ -65,9 +65,16 @@ static int encode_with(ll_model *model, int files, const char **paths) {
     if (layer > atoi(layers))
         return ll_usage("--layer: there is no layer %lld: the model has %s, and 0 is the input of the first",
                         (long long)layer, layers);
+    const int patch = atoi(ll_recipe_get(ll_model_recipe(model), "model.patch"));
     width = ll_model_size(model).width;
-    const ll_job job = {
-        .model = model, .width = (size_t)width, .per_token = all, .run = run, .show = show, .quiet = out != NULL};
+    numbers = patch ? patch * patch * atoi(ll_recipe_get(ll_model_recipe(model), "model.channels")) : 1;
+    const ll_job job = {.model = model,
+                        .width = (size_t)width,
+                        .per_token = all,
+                        .numbers = numbers,
+                        .run = run,
+                        .show = show,
+                        .quiet = out != NULL};
     if (!json) {
         const ll_status status = ll_row_file_create(&rows, out ? out : "-", width, all);
         if (status) return ll_failed(status, NULL);

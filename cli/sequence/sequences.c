@@ -322,6 +322,8 @@ static int open_all(run *r, int files, const char **paths) {
         how.width = atoi(value(r->job, "position.width"));
         how.height = atoi(value(r->job, "position.height"));
         how.channels = atoi(value(r->job, "model.channels"));
+        how.side = atoi(value(r->job, "data.resize-side"));
+        how.bicubic = !strcmp(value(r->job, "data.resize-filter"), "bicubic");
     }
     const int code = choose_format(&how.format, !strcmp(value(r->job, "data.format"), "midi"));
     if (code >= 0) return code;

@@ -9,9 +9,7 @@
 
 enum { TOKENS_MOST = 1 << 18, FLOATS_MOST = 1 << 24 };
 
-static int no_memory(void) {
-    return ll_fail_message("out of memory");
-}
+static int no_memory(void) { return ll_fail_message("out of memory"); }
 
 /* Grows *p to n items of a size; the contents are kept. */
 static int reserve(void **p, size_t *capacity, size_t n, size_t size) {
@@ -25,7 +23,7 @@ static int reserve(void **p, size_t *capacity, size_t n, size_t size) {
 }
 
 static size_t answer_size(const ll_job *job, int n) {
-    return job->per_token ? (size_t)n * job->width : job->width;
+    return job->per_token ? (size_t)(n / (job->numbers ? job->numbers : 1)) * job->width : job->width;
 }
 
 int ll_window_add(ll_window *w, const ll_item *item) {

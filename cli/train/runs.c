@@ -96,7 +96,8 @@ int ll_round_weights(ll_model *model, const char *weights) {
 int ll_reads_images(const ll_recipe *recipe) {
     const char *format = ll_recipe_get(recipe, "data.format");
     if (strcmp(ll_recipe_get(recipe, "model.patch"), "0")) return 1;
-    return !strcmp(format, "idx") || !strcmp(format, "cifar10") || !strcmp(format, "pathfinder");
+    return !strcmp(format, "idx") || !strcmp(format, "cifar10") || !strcmp(format, "pathfinder") ||
+           !strcmp(format, "png");
 }
 
 const char *ll_uses(const ll_model *model) {

@@ -32,9 +32,11 @@ typedef struct {
     const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
     size_t piece;                  /* longer sequences come in pieces of so many bytes; 0: 65536 */
     int grid;                      /* of music: positions of a quarter note, as data.grid of the model; 0: 4 */
-    /* What images become, resized with Pillow's bilinear filter: position.width, position.height and model.channels (1
-     * gray, 3 colours) of the model; 0: as they are. */
+    /* What images become, resized with Pillow's bilinear filter, or its bicubic one: position.width, position.height
+     * and model.channels (1 gray, 3 colours) of the model; 0: as they are. side: images are resized to a square of
+     * this side, whose middle is taken; 0: to width x height. */
     int width, height, channels;
+    int side, bicubic; /* data.resize-side, data.resize-filter */
 } ll_input_options;
 
 typedef struct {

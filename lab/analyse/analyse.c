@@ -10,6 +10,8 @@ static const struct {
 } experiments[] = {
     {{"features", "error of linear attention against the number of random features", "Performer, Fig. 4"},
      ll_analyse_features},
+    {{"lengths", "the same error against the length, and the rounding in it", "Performer, Theorem 4"},
+     ll_analyse_lengths},
     {{"moments", "mean squared errors of the estimators against their formulas", "Performer, Lemma 2, Theorem 2"},
      ll_analyse_moments},
     {{"layers", "error of random features through the layers of a Transformer", "Performer, Fig. 14"},

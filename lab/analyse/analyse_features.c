@@ -5,18 +5,12 @@
 #include <stdio.h>
 
 #include "analyse/analyse_internal.h"
-#include "attention/operator.h"
-#include "attention/feature/projection.h"
 #include "base/memory.h"
 #include "base/random.h"
 
-enum { D = 16, BLOCK = 256, NUMBERS = 6, KINDS = 6 };
+enum { D = LL_ESTIMATOR_SIZE, BLOCK = 256, NUMBERS = 6, KINDS = LL_ESTIMATORS };
 
-static const struct {
-    const char *label;
-    ll_draw_kind draw;
-    ll_feature_kind kind;
-} kinds[KINDS] = {
+const ll_estimator ll_estimators[LL_ESTIMATORS] = {
     {"orthogonal positive", LL_DRAW_ORTHOGONAL, LL_FEATURES_POSITIVE},
     {"iid positive", LL_DRAW_IID, LL_FEATURES_POSITIVE},
     {"orthogonal hyperbolic", LL_DRAW_ORTHOGONAL, LL_FEATURES_HYPERBOLIC},
@@ -25,15 +19,24 @@ static const struct {
     {"iid trigonometric", LL_DRAW_IID, LL_FEATURES_TRIGONOMETRIC},
 };
 
+ll_status ll_estimator_draw(ll_attention_config *c, float **W, int estimator, int m, uint64_t seed, int layer,
+                            int number) {
+    const ll_estimator *as = &ll_estimators[estimator];
+    const int M = as->kind == LL_FEATURES_POSITIVE ? m : m / 2;
+    if (!(*W = ll_alloc((size_t)M * D, sizeof **W))) return LL_ENOMEM;
+    *c = (ll_attention_config){.kernel = LL_KERNEL_FAVOR, .features = as->kind, .H = 1, .D = D, .E = D, .M = M};
+    c->projection = *W;
+    c->input_scale = (float)pow(D, -0.25);
+    return ll_draw_projection(*W, M, D, as->draw, LL_NORMS_CHI, seed, layer, number);
+}
+
 typedef struct {
     int L, rows; /* tokens; queries whose weights are compared */
     float *q, *k, *v, *exact, *y, *weights, *A;
     ll_mean mse[KINDS][NUMBERS], l2[KINDS][NUMBERS], matrix[KINDS][NUMBERS];
 } experiment;
 
-static ll_view view(float *data, int stride, int L) {
-    return (ll_view){data, 0, (size_t)L * D, (size_t)stride * D};
-}
+static ll_view view(float *data, int stride, int L) { return (ll_view){data, 0, (size_t)L * D, (size_t)stride * D}; }
 
 /* Output for all queries, weights for `rows` of them, evenly spread. */
 static ll_status solve(const experiment *x, ll_attention_config c, float *y, float *A) {
@@ -53,8 +56,8 @@ static ll_status solve(const experiment *x, ll_attention_config c, float *y, flo
     c.E = BLOCK;
     if (!status) status = ll_attention_create(&op, &c);
     if (!status)
-        status = ll_attention_matrix(op, view(x->q, x->L / x->rows, x->L), view(x->k, 1, x->L), (ll_view){0},
-                                     x->rows, x->L, 0, A);
+        status = ll_attention_matrix(op, view(x->q, x->L / x->rows, x->L), view(x->k, 1, x->L), (ll_view){0}, x->rows,
+                                     x->L, 0, A);
     ll_attention_free(op);
     return status;
 }
@@ -72,13 +75,9 @@ static double square_error(size_t n, const float *a, const float *b, double *siz
 }
 
 static ll_status one_kind(experiment *x, int kind, int number, int m, uint64_t seed, int repeat) {
-    const int M = kinds[kind].kind == LL_FEATURES_POSITIVE ? m : m / 2;
-    float *W = ll_alloc((size_t)M * D, sizeof *W);
-    if (!W) return LL_ENOMEM;
-    ll_attention_config c = {.kernel = LL_KERNEL_FAVOR, .features = kinds[kind].kind, .H = 1, .D = D, .M = M};
-    c.projection = W;
-    c.input_scale = (float)pow(D, -0.25);
-    ll_status status = ll_draw_projection(W, M, D, kinds[kind].draw, LL_NORMS_CHI, seed, number, repeat);
+    float *W = NULL;
+    ll_attention_config c;
+    ll_status status = ll_estimator_draw(&c, &W, kind, m, seed, number, repeat);
     if (!status) status = solve(x, c, x->y, x->A);
     ll_free(W);
     if (status) return status;
@@ -116,7 +115,7 @@ static ll_status report(ll_table *t, const experiment *x, const int *numbers, in
     for (int kind = 0; kind < KINDS; kind++)
         for (int i = 0; i < count && !status; i++) {
             const ll_mean *m = &x->mse[kind][i], *l = &x->l2[kind][i], *a = &x->matrix[kind][i];
-            status = ll_table_add(t, kinds[kind].label,
+            status = ll_table_add(t, ll_estimators[kind].label,
                                   (double[]){numbers[i], m->mean, ll_mean_deviation(m), l->mean, ll_mean_deviation(l),
                                              a->mean, ll_mean_deviation(a)});
         }

@@ -2,6 +2,7 @@
  *
  *   analyse.c            the list of experiments         analyse_table.c  tables that grow row by row
  *   analyse_features.c   error of random features against their number
+ *   analyse_lengths.c    the same against the length, and of that the rounding
  *   analyse_moments.c    mean squared errors of the estimators against their formulas
  *   analyse_depth.c      error through the layers of a model
  *   analyse_periods.c    distances that permutations can distinguish
@@ -12,6 +13,8 @@
 #ifndef LL_ANALYSE_H
 #define LL_ANALYSE_H
 
+#include "attention/feature/projection.h"
+#include "attention/operator.h"
 #include "base/status.h"
 #include "longline-lab.h"
 
@@ -35,10 +38,24 @@ typedef struct {
 void ll_mean_add(ll_mean *m, double x);
 double ll_mean_deviation(const ll_mean *m); /* deviation of one number; NaN for fewer than two */
 
+/* The estimators of softmax attention that are compared: a kind of features and of draw. Heads have size 16. */
+enum { LL_ESTIMATORS = 6, LL_ESTIMATOR_SIZE = 16 };
+typedef struct {
+    const char *label;
+    ll_draw_kind draw;
+    ll_feature_kind kind;
+} ll_estimator;
+extern const ll_estimator ll_estimators[LL_ESTIMATORS];
+/* Settings of a single head with m features. *W is drawn by (seed, layer, number); the caller frees it after the
+ * operator, also after an error. */
+LL_MUST_USE ll_status ll_estimator_draw(ll_attention_config *c, float **W, int estimator, int m, uint64_t seed,
+                                        int layer, int number);
+
 /* A new model from keys, separated by |, with permutations as published. */
 LL_MUST_USE ll_status ll_analyse_model(ll_model **model, const char *keys);
 
 LL_MUST_USE ll_status ll_analyse_features(ll_table **table, const ll_analysis *how);
+LL_MUST_USE ll_status ll_analyse_lengths(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_moments(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_layers(ll_table **table, const ll_analysis *how);
 LL_MUST_USE ll_status ll_analyse_periods(ll_table **table, const ll_analysis *how);

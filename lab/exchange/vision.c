@@ -25,15 +25,43 @@ static void pixel_list(ll_reading *r, const char *ours, const char *key, double 
     ll_hf_set(r, ours, "%s", text);
 }
 
+/* "size" or "crop_size": a number, or a height and a width, which must be equal. 0: missing. */
+static int64_t side_of(ll_reading *r, const char *key) {
+    const json_t *size = json_object_get(r->json, key), *height = json_object_get(size, "height");
+    if (json_is_integer(size)) return json_integer_value(size);
+    if (!size || r->status) return 0;
+    if (!json_is_integer(height) || !json_equal(height, json_object_get(size, "width")))
+        r->status =
+            ll_fail(LL_EFORMAT, "%s: %s is not a height and a width that are equal, and no other form is supported",
+                    r->path, key);
+    return json_integer_value(height);
+}
+
+/* Pictures become squares of `size`, of which a processor that crops takes the middle. */
+static void read_resizing(ll_reading *r) {
+    const int crops = ll_hf_flag(r, "do_center_crop", 0), resizes = ll_hf_flag(r, "do_resize", 1);
+    const int64_t filter = ll_hf_integer(r, "resample", 2), size = side_of(r, "size");
+    if (resizes && filter != 2 && filter != 3) ll_hf_only(r, "resample", "2 or 3");
+    if (resizes && filter == 3) ll_hf_set(r, "data.resize-filter", "bicubic");
+    if (!crops) return;
+    ll_hf_only(r, "do_resize", "true");
+    const int64_t kept = side_of(r, "crop_size");
+    char side[24];
+    snprintf(side, sizeof side, "%lld", (long long)kept);
+    if (!r->status && size < 1) r->status = ll_fail(LL_EFORMAT, "%s: it crops, and says no size before", r->path);
+    if (!r->status && strcmp(side, ll_recipe_get(r->recipe, "data.resize")))
+        r->status = ll_fail(LL_EFORMAT, "%s: crop_size is %s, and the model reads images of %s pixels", r->path, side,
+                            ll_recipe_get(r->recipe, "data.resize"));
+    ll_hf_set(r, "data.resize-side", "%lld", (long long)size);
+}
+
 /* Pixels of 0 to 255 are multiplied by rescale_factor; ours are divided by 255. The rest is the same line. */
 static void read_pixels(ll_reading *r) {
     const int rescales = ll_hf_flag(r, "do_rescale", 1), normalises = ll_hf_flag(r, "do_normalize", 1);
     const double factor = rescales ? ll_hf_number(r, "rescale_factor", 1.0 / 255) : 1, scale = 1 / (255 * factor);
-    ll_hf_only(r, "do_center_crop", "false");
     ll_hf_only(r, "offset", "false");
-    if (ll_hf_flag(r, "do_resize", 1)) ll_hf_only(r, "resample", "2");
-    if (!(scale > 0) && !r->status)
-        r->status = ll_fail(LL_EFORMAT, "%s: rescale_factor is not above 0", r->path);
+    read_resizing(r);
+    if (!(scale > 0) && !r->status) r->status = ll_fail(LL_EFORMAT, "%s: rescale_factor is not above 0", r->path);
     if (normalises) {
         pixel_list(r, "model.pixel-mean", "image_mean", 0.5, scale);
         pixel_list(r, "model.pixel-std", "image_std", 0.5, scale);
@@ -88,8 +116,8 @@ static ll_status set_names(ll_reading *r, const json_t *labels) {
 
 static void read_classes(ll_reading *r) {
     const json_t *labels = json_object_get(r->json, "id2label");
-    const int64_t count = json_is_object(labels) ? (int64_t)json_object_size(labels)
-                                                 : ll_hf_integer(r, "num_labels", 2);
+    const int64_t count =
+        json_is_object(labels) ? (int64_t)json_object_size(labels) : ll_hf_integer(r, "num_labels", 2);
     ll_hf_set(r, "model.classes", "%lld", (long long)count);
     if (json_is_object(labels) && !r->status) r->status = set_names(r, labels);
 }

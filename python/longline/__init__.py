@@ -1,4 +1,5 @@
 """Linear attention, relative positions and streams of constant memory, on CPUs."""
+from ._checks import check_count as _check_count
 from ._core import (ArgumentError, Diverged, FileError, FormatError, LonglineError, OutOfMemory, Stopped, lib as _lib,
                     text as _text)
 from ._draws import permutation, position_parameters, projection
@@ -16,7 +17,7 @@ __version__: str = _text(_lib.ll_version())
 
 def set_threads(n: int = 0) -> None:
     """Threads that later calls may use; 0: physical cores. No result depends on it, to the last bit."""
-    _lib.ll_set_threads(n)
+    _lib.ll_set_threads(_check_count("n", n, 0))
 
 
 def threads() -> int:
@@ -25,7 +26,7 @@ def threads() -> int:
 
 
 def cpu() -> str:
-    """The instruction tier in use: "scalar", "avx2", "avx512", "avx512bf16"."""
+    """The instruction tier in use: "scalar", "avx2", "avx512", "avx512bf16", "neon", "neonbf16"."""
     return _text(_lib.ll_cpu())
 
 

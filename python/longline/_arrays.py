@@ -10,7 +10,7 @@ from typing import Any, Optional, Sequence, Tuple
 
 import numpy as np
 
-from ._core import ArgumentError, ffi
+from ._core import ArgumentError, Diverged, ffi
 
 Array = np.ndarray
 CPU = 1  # kDLCPU
@@ -18,11 +18,17 @@ CPU = 1  # kDLCPU
 
 def as_numpy(name: str, x: Any) -> Array:
     """The array itself, or a NumPy view of what DLPack gives; TypeError names the argument."""
+    if isinstance(x, np.ma.MaskedArray):
+        raise TypeError(f"{name}: is a masked array, whose mask would be ignored; give {name}.filled(0), and a "
+                        "key_mask or lengths")
     if isinstance(x, np.ndarray):
         return x
     if not hasattr(x, "__dlpack__"):
         raise TypeError(f"{name}: is a {type(x).__name__}; it must be a NumPy array, or have __dlpack__ on the CPU")
-    device = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else CPU
+    try:
+        device = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else CPU
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(f"{name}: has no device that DLPack knows ({error}); it must be on the CPU") from None
     if int(device) != CPU:
         where = getattr(x, "device", f"DLPack device {int(device)}")
         raise TypeError(f"{name}: is on {where}; it must be on the CPU (for torch: {name}.cpu())")
@@ -69,6 +75,23 @@ def check_finite(name: str, a: Array) -> None:
         raise ArgumentError(f"{name}: is {a[where]} at {list(where)}; it must be finite")
 
 
+def check_result(y: Array) -> None:
+    """Diverged where what came of finite inputs is not finite."""
+    try:
+        check_finite("the result", y)
+    except ArgumentError as error:
+        found = str(error).split(";")[0]
+        raise Diverged(f"{found}; q, k or v are too large for this kernel, smaller ones help") from None
+
+
+def numbers(name: str, x: Any) -> Array:
+    """A list of numbers, or an array, as float32."""
+    try:
+        return np.asarray(x, np.float32)
+    except (TypeError, ValueError) as error:
+        raise TypeError(f"{name}: is not an array of numbers ({error})") from None
+
+
 def carried(name: str, state: Any, shape: Sequence[Optional[int]]) -> Array:
     """A state, or a gradient at one: the maximum of no token, which is in it, is -inf."""
     a = np.ascontiguousarray(floats(name, state, shape, "(sequences, state_size)", finite=False))
@@ -79,7 +102,12 @@ def carried(name: str, state: Any, shape: Sequence[Optional[int]]) -> Array:
 
 def integers(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str) -> Array:
     """Integers as a dense int32 array; converted where they are of another integer type (tokens are few)."""
-    a = np.asarray(x) if not hasattr(x, "__dlpack__") else as_numpy(name, x)
+    try:
+        a = np.asarray(x) if not hasattr(x, "__dlpack__") else as_numpy(name, x)
+    except ValueError as error:
+        raise ArgumentError(f"{name}: is no array of integers ({error})") from None
+    if a.size >= 2**31:
+        raise ArgumentError(f"{name}: its shape is {a.shape}; it must have less than 2147483648 numbers")
     if a.size == 0 and a.dtype == np.float64:
         a = a.astype(np.int32)
     if a.dtype.kind not in "iu":
@@ -90,6 +118,14 @@ def integers(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str) ->
     if a.size and (int(a.max()) > 2**31 - 1 or int(a.min()) < -(2**31)):
         raise ArgumentError(f"{name}: has numbers that do not fit 32 bits")
     return np.ascontiguousarray(a, dtype=np.int32)
+
+
+def overlap(a: Array, b: Array) -> bool:
+    """Have they a number in common? Where that is hard to say, no."""
+    try:
+        return bool(np.shares_memory(a, b, max_work=10000))
+    except np.TooHardError:
+        return False
 
 
 def pointer(a: Optional[Array], kind: str = "float *") -> Any:

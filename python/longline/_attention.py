@@ -4,6 +4,7 @@ from __future__ import annotations
 from typing import Any, Dict
 
 from ._arrays import four
+from ._checks import check_flag
 from ._operator import Operator
 
 _OPERATORS: Dict[Any, Operator] = {}
@@ -11,7 +12,8 @@ _OPERATORS: Dict[Any, Operator] = {}
 
 def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "none", causal: bool = False, *,
               state: Any = None, return_state: bool = False, segments: Any = None, lengths: Any = None,
-              key_mask: Any = None, gate: Any = None, offset: int = 0, **options: Any) -> Any:
+              query_lengths: Any = None, key_mask: Any = None, gate: Any = None, offset: int = 0,
+              **options: Any) -> Any:
     """Attention in one call: an `Operator` for the shapes of q, k and v, kept for the next call, and its `forward`.
 
     q (B, H, T, D), k (B, H, S, D), v (B, H, S, E), float32; gives y (B, H, T, E), or (y, state). What the operator
@@ -25,13 +27,13 @@ def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "
     shape_q, shape_v = (four(n, x, "(B, H, T, D)", False)[0].shape for n, x in (("q", q), ("v", v)))
     operator = operator_for(kernel, position, causal, shape_q[1], shape_q[3], shape_v[3], options)
     return operator.forward(q, k, v, state=state, return_state=return_state, segments=segments, lengths=lengths,
-                            key_mask=key_mask, gate=gate, offset=offset)
+                            query_lengths=query_lengths, key_mask=key_mask, gate=gate, offset=offset)
 
 
 def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size: int, value_size: int,
                  options: Dict[str, Any]) -> Operator:
     """The operator of these settings, kept for the next call, unless an option is an array, which may change."""
-    key: Any = (kernel, position, bool(causal), heads, key_size, value_size, *sorted(options.items()))
+    key: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
     try:
         hash(key)
     except TypeError:

@@ -1,12 +1,17 @@
 """What an operator draws, or starts from, where the caller does not say: projections, permutations, positions."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Dict, Optional, Tuple
 
 import numpy as np
 
 from ._arrays import Array, pointer
+from ._checks import check_count, check_seed
 from ._core import ArgumentError, lib
+from ._names import POSITIONS, lookup
+
+
+MOST = 2**16  # of every size of a head, as in the library
 
 
 def projection(features: int, size: int, kind: str = "orthogonal", seed: int = 0) -> Array:
@@ -15,7 +20,8 @@ def projection(features: int, size: int, kind: str = "orthogonal", seed: int = 0
     kind "orthogonal": blocks of orthogonal rows, uniform among all rotations, each as long as a standard normal vector
     (Choromanski et al. 2021, section 2.4); "iid": standard normal rows. A function of its arguments alone.
     """
-    random = np.random.default_rng([seed, features, size])
+    random = np.random.default_rng([check_seed("seed", seed), check_count("features", features, 1, MOST),
+                                    check_count("size", size, 1, MOST)])
     if kind == "iid":
         return random.standard_normal((features, size)).astype(np.float32)
     if kind != "orthogonal":
@@ -35,7 +41,9 @@ def permutation(features: int, heads: int, cycles: str = "long", seed: int = 0, 
     cycles "long": one cycle of more than half of the features, of another length in each head; "random": uniform among
     all permutations, as published.
     """
-    p = np.empty((heads, features), np.int32)
+    check_seed("seed", seed)
+    p = np.empty((check_count("heads", heads, 1, MOST), check_count("features", features, 1, 2 * MOST)), np.int32)
+    check_count("layer", layer, 0)
     for h in range(heads):
         row = pointer(p[h], "int32_t *")
         if cycles == "long":
@@ -59,7 +67,11 @@ def position_parameters(position: str, heads: int, key_size: int, value_size: in
                         sines: int = 5, taps: int = 16, clip: int = 6, causal: bool = False, gated: bool = True,
                         image: bool = False, seed: int = 0) -> Dict[str, Array]:
     """First values of a position's trainable parameters, as the library's models start from them."""
-    random = np.random.default_rng([seed, heads, key_size, 11])
+    lookup("position", position, POSITIONS)
+    for name, size in {"heads": heads, "key_size": key_size, "value_size": value_size, "scales": scales, "axes": axes,
+                       "sines": sines, "taps": taps, "clip": clip}.items():
+        check_count(name, size, 1, MOST)
+    random = np.random.default_rng([check_seed("seed", seed), heads, key_size, 11])
     H, D = heads, key_size
 
     def normal(*shape: int) -> Array:
@@ -107,13 +119,13 @@ def widths(position: str, key_size: int, realizations: int, scales: int, axes: i
     return key_size + 2 * scales * axes if position == "relative-s1" else key_size
 
 
-def check_count(name: str, value: Optional[int], least: int = 1) -> int:
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not least <= value < 2**31:
-        raise ArgumentError(f"{name}: is {value!r}; it must be an integer from {least}")
-    return int(value)
-
-
-def check_pair(name: str, value: Any) -> Tuple[int, int]:
-    if not isinstance(value, (tuple, list)) or len(value) != 2:
-        raise ArgumentError(f"{name}: is {value!r}; it must be two integers (width, height)")
-    return check_count(name, value[0]), check_count(name, value[1])
+def kept_shapes(position: str, heads: int, key_size: int, features: int, sines: int, realizations: int,
+                image: bool) -> Dict[str, Tuple[Optional[int], ...]]:
+    """Shapes of what a caller may give besides the parameters that train, in place of draws. None: any size."""
+    noise: Dict[str, Tuple[Optional[int], ...]] = {
+        "sine-spe": (heads, key_size, 2 * sines, realizations),
+        "conv-spe": (heads, key_size, None, None, realizations) if image else (heads, key_size, None, realizations)}
+    if position in noise:
+        return {"noise": noise[position], "gate_noise": (heads, key_size, realizations)}
+    angles = {"rope": key_size // 2, "rope-linear": features // 2}
+    return {"theta": (angles[position],)} if position in angles else {}

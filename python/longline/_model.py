@@ -8,11 +8,12 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 import numpy as np
 
 from ._arrays import Array, integers, pointer
-from ._core import ArgumentError, Watch, check, ffi, lib
-from ._draws import check_count
+from ._checks import check_count
+from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
+from ._images import image_rows, is_images, patch_numbers
 from ._names import lookup
-from ._recipe import Recipe, encoded
+from ._recipe import Recipe, as_text, encoded
 from ._tokens import TokenStream, Tokenizer, pad
 
 Path = Union[str, "os.PathLike[str]"]
@@ -68,7 +69,8 @@ class Model:
     (256, 32)
 
     Calls of one model from several threads wait for each other. Tokens are integers (B, T), lists of lists of different
-    lengths, or, where the model has a tokenizer, a str or a list of them.
+    lengths, or, where the model has a tokenizer, a str or a list of them. Models of images read (B, height, width, 3)
+    or (B, height, width), integers of 0 to 255.
     """
 
     def __init__(self, recipe: Any, *, _native: Any = None) -> None:
@@ -101,8 +103,11 @@ class Model:
         else:
             if not os.path.isfile(path):
                 check(lib.ll_model_load(out, name))  # fails with the library's words
-            with open(path, "rb") as file:
-                content = file.read()
+            try:
+                with open(path, "rb") as file:
+                    content = file.read()
+            except OSError as error:
+                raise FileError(f"cannot read {os.fspath(path)!r}: {error.strerror}") from None
             check(lib.ll_model_load_bytes(out, ffi.from_buffer(content), len(content), name))
         return cls(None, _native=out[0])
 
@@ -110,14 +115,19 @@ class Model:
     def from_bytes(cls, content: Any, name: str = "bytes") -> "Model":
         """From the bytes of such a file; nothing of them is kept."""
         out = ffi.new("ll_model **")
-        buffer = ffi.from_buffer(content)
+        try:
+            buffer = ffi.from_buffer(content)
+        except (BufferError, TypeError, ValueError) as error:
+            raise TypeError(f"content: is a {type(content).__name__} ({error}); it must be bytes, or a buffer that "
+                            "lies dense in memory") from None
         check(lib.ll_model_load_bytes(out, buffer, len(buffer), encoded("name", name)))
         return cls(None, _native=out[0])
 
     def to_bytes(self) -> bytes:
         """What `save` would write."""
         out, size = ffi.new("char **"), ffi.new("size_t *")
-        check(lib.ll_model_save_bytes(self._m, out, size))
+        with self._lock:
+            check(lib.ll_model_save_bytes(self._m, out, size))
         try:
             return bytes(ffi.buffer(out[0], size[0]))
         finally:
@@ -125,7 +135,8 @@ class Model:
 
     def save(self, path: Path) -> None:
         """Written beside its place, then renamed, so that no half file is ever seen."""
-        check(lib.ll_model_save(self._m, encoded("path", path)))
+        with self._lock:
+            check(lib.ll_model_save(self._m, encoded("path", path)))
 
     def __reduce__(self) -> Any:
         return Model.from_bytes, (self.to_bytes(),)
@@ -139,7 +150,8 @@ class Model:
 
     def set(self, key: str, value: Any) -> None:
         """Changes a key of [data] or [train] in the model's recipe; ArgumentError for keys that say what it is."""
-        check(lib.ll_model_set(self._m, encoded("key", key) + b"=" + encoded("value", str(value))))
+        with self._lock:
+            check(lib.ll_model_set(self._m, encoded("key", key) + b"=" + encoded("value", as_text(value))))
 
     @property
     def task(self) -> str:
@@ -208,7 +220,11 @@ class Model:
             tokens = self.tokenizer.encode(tokens)
         if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, bytes)):
             tokens = [self.tokenizer.encode(x) for x in tokens]
-        return pad(name, tokens, lengths)
+        one = False
+        if getattr(tokens, "ndim", 0) > 2 and is_images(self.recipe, tokens):
+            tokens, one = image_rows(name, tokens, self.recipe)
+        rows, n, flat = pad(name, tokens, lengths)
+        return rows, n, one or flat
 
     def logp(self, tokens: Any, lengths: Any = None) -> Array:
         """Log-probabilities (nats). Language models: (B, T, V) of the token after each; classifiers: (B, classes)."""
@@ -229,16 +245,18 @@ class Model:
         return out[0] if one else out
 
     def encode(self, tokens: Any, lengths: Any = None, *, layer: int = -1, pool: str = "mean") -> Array:
-        """Embeddings (B, C): pool "mean", "first" or "last"; pool "all": (B, T, C).
+        """Embeddings (B, C): pool "mean", "first" or "last"; pool "all": (B, T, C), of images (B, patches, C).
 
         layer 0 is what enters the first block, k what leaves block k, -1 what the output layer reads.
         """
         kinds = {"mean": lib.LL_EMBED_MEAN, "first": lib.LL_EMBED_FIRST, "last": lib.LL_EMBED_LAST,
                  "all": lib.LL_EMBED_ALL}
         kind = lookup("pool", pool, kinds)
+        check_count("layer", layer, -1)
         t, n, one = self._tokens(tokens, lengths)
         C = int(lib.ll_model_size(self._m).width)
-        out = np.empty((*t.shape, C) if pool == "all" else (t.shape[0], C), np.float32)
+        vectors = t.shape[1] // patch_numbers(self.recipe)
+        out = np.empty((len(t), vectors, C) if pool == "all" else (len(t), C), np.float32)
         self._watched(lib.ll_model_encode, self._m, layer, kind, pointer(out), pointer(t, "int *"), pointer(n, "int *"),
                       *t.shape)
         return out[0] if one else out
@@ -262,7 +280,9 @@ class Model:
         """Rounds matrices to "bfloat16", "int8" or "int4", for good: generation then reads fewer bytes."""
         kinds = {"float32": lib.LL_FLOAT32, "bfloat16": lib.LL_BFLOAT16, "int8": lib.LL_INT8,
                  "int4": lib.LL_INT4}
-        check(lib.ll_model_quantize(self._m, lookup("precision", precision, kinds)))
+        kind = lookup("precision", precision, kinds)
+        with self._lock:
+            check(lib.ll_model_quantize(self._m, kind))
 
     # ---- Streams ----
 
@@ -327,7 +347,11 @@ class Model:
 
     def _batch(self, batch: Any, draw: int) -> Tuple[Any, Any]:
         if isinstance(batch, dict):
-            batch = Batch(**batch)
+            try:
+                batch = Batch(**batch)
+            except TypeError as error:
+                what = str(error).split("() ")[-1]
+                raise ArgumentError(f"batch: {what}; its keys are {', '.join(Batch._fields)}") from None
         if not isinstance(batch, Batch):
             batch = Batch(batch)
         task = self.task
@@ -345,7 +369,8 @@ class Model:
             targets = pad("targets", batch.targets, None, fill=-1)[0]
             if targets.shape != t.shape:
                 raise ArgumentError(f"targets: their shape is {targets.shape}; it must be that of tokens, {t.shape}")
-        b = ffi.new("ll_memory_batch *", {"struct_size": ffi.sizeof("ll_memory_batch"), "draw": draw})
+        b = ffi.new("ll_memory_batch *", {"struct_size": ffi.sizeof("ll_memory_batch"),
+                                          "draw": check_count("draw", draw, 0, 2**63 - 1)})
         b.B, b.T = t.shape
         b.tokens, b.targets, b.lengths = (pointer(a, "int *") for a in (t, targets, n))
         source = source_lengths = None

@@ -6,8 +6,10 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _draws
-from ._arrays import Array, carried, empty_like_layout, floats, four, integers, pointer, view
-from ._core import ArgumentError, check, ffi, lib, own
+from ._arrays import (Array, carried, check_result, empty_like_layout, floats, four, integers, numbers, overlap,
+                      pointer, view)
+from ._checks import check_count, check_flag, check_number, check_pair, check_positive, check_seed, check_type
+from ._core import ArgumentError, OutOfMemory, check, ffi, lib, own
 from ._names import FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup
 from ._segments import segment_rows
 from ._stream import Stream
@@ -83,13 +85,17 @@ class Operator:
         if self.position in ("sinusoidal", "learned"):
             raise ArgumentError(f"position: {position!r} is added to the vectors of tokens by a model; an operator has "
                                 "none")
-        self.heads = _draws.check_count("heads", heads)
-        self.key_size = _draws.check_count("key_size", key_size)
-        self.value_size = _draws.check_count("value_size", key_size if value_size is None else value_size)
-        self.causal, self.check_finite = bool(causal), check_finite
+        self.heads = check_count("heads", heads, 1, _draws.MOST)
+        self.key_size = check_count("key_size", key_size, 1, _draws.MOST)
+        self.value_size = check_count("value_size", key_size if value_size is None else value_size, 1, _draws.MOST)
+        self.causal, self.check_finite = check_flag("causal", causal), check_flag("check_finite", check_finite)
+        check_seed("seed", seed), check_count("layer", layer, 0)
+        for name, size in (("realizations", realizations), ("scales", scales), ("sines", sines), ("taps", taps),
+                           ("clip", clip), ("features", features), ("rank", rank)):
+            check_count(name, size, 1, _draws.MOST)
         self._keep: list = []  # arrays that the library borrows
         if image is not None:
-            image = _draws.check_pair("image", image)
+            image = check_pair("image", image)
         two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")
         width = _draws.widths(self.position, self.key_size, realizations, scales, 2 if two else 1)
         c = self._config = ffi.new("ll_attention_config *")
@@ -98,32 +104,31 @@ class Operator:
         c.features = lookup("feature_kind", feature_kind, FEATURE_KINDS)
         c.causal, c.H, c.D, c.E = self.causal, self.heads, self.key_size, self.value_size
         c.query_max, c.key_max = lib.LL_MAX_TOKEN, lib.LL_MAX_PREFIX
-        c.feature_eps = _draws.default_eps(self.kernel) if feature_eps is None else feature_eps
-        if not normalise or self.kernel == "gla":
+        feature_eps = _draws.default_eps(self.kernel) if feature_eps is None else feature_eps
+        c.feature_eps = check_number("feature_eps", feature_eps, 0)
+        if not check_flag("normalise", normalise) or self.kernel == "gla":
             c.den, c.query_max, c.key_max = lib.LL_DEN_NONE, lib.LL_MAX_NONE, lib.LL_MAX_NONE
-        softmax_scale = width**-0.5 if scale is None else float(scale)
+        softmax_scale = width**-0.5 if scale is None else check_positive("scale", scale)
         if self.kernel in MAPS:
-            c.input_scale = 1.0 if scale is None else self._root(scale)
+            c.input_scale = 1.0 if scale is None else check_positive("scale", scale) ** 0.5
         else:
-            c.input_scale = self._root(softmax_scale) if self.kernel == "favor" else softmax_scale
+            c.input_scale = softmax_scale**0.5 if self.kernel == "favor" else softmax_scale
         if image is not None:
             c.width, c.height = image
-        c.before = _draws.check_count("before", before, 0)
-        self._draw(projection, permutation, decay, features, width, seed, layer)
-        self._place(parameters, dict(scales=scales, axes=2 if two else 1, sines=sines, taps=taps, clip=clip,
-                                     gated=gated, image=two), realizations, seed, layer)
-        self._approximate(dict(window=window, landmarks=landmarks, iterations=iterations, buckets=buckets, chunk=chunk,
-                               rounds=rounds, length=length, rank=rank), linformer_k, linformer_v, seed, layer)
+        c.before = check_count("before", before, 0)
+        try:
+            self._draw(projection, permutation, decay, features, width, seed, layer)
+            self._place(parameters, dict(scales=scales, axes=2 if two else 1, sines=sines, taps=taps, clip=clip,
+                                         gated=gated, image=two), realizations, seed, layer)
+            self._approximate(dict(window=window, landmarks=landmarks, iterations=iterations, buckets=buckets,
+                                   chunk=chunk, rounds=rounds, length=length, rank=rank), linformer_k, linformer_v,
+                              seed, layer)
+        except MemoryError as error:
+            raise OutOfMemory(f"no memory for an operator of these sizes: {error}; use smaller ones") from None
         out = ffi.new("ll_attention **")
         check(lib.ll_attention_create(out, c))
         self._op = own(out[0], lib.ll_attention_free, self._keep)
         self._stream: Optional[Stream] = None
-
-    @staticmethod
-    def _root(scale: float) -> float:
-        if not scale > 0:
-            raise ArgumentError(f"scale: is {scale!r}; it must be a positive number")
-        return float(scale) ** 0.5
 
     def _borrow(self, a: Array, kind: str = "float *") -> Any:
         self._keep.append(a)
@@ -138,7 +143,7 @@ class Operator:
             if self.kernel not in LINEAR:
                 raise ArgumentError(f"projection: kernel {self.kernel!r} has no features to project")
             if isinstance(projection, str):
-                rows = _draws.check_count("features", features)
+                rows = check_count("features", features)
                 projection = _draws.projection(rows, width, projection, seed + layer)
             self.projection = np.ascontiguousarray(floats("projection", projection, (None, width), "(features, D)"))
             c.M, c.projection = len(self.projection), self._borrow(self.projection)
@@ -152,7 +157,9 @@ class Operator:
                 raise ArgumentError(f"permutation: a row is no permutation of 0..{n - 1}")
             c.permutation = self._borrow(p, "int32_t *")
         if decay is not None:
-            r = _draws.decays(H) if isinstance(decay, str) and decay == "fixed" else np.asarray(decay, np.float32)
+            if isinstance(decay, str) and decay != "fixed":
+                raise ArgumentError(f"decay: is {decay!r}; it must be 'fixed', or a number in (0, 1] for each head")
+            r = _draws.decays(H) if isinstance(decay, str) else numbers("decay", decay)
             c.decay = self._borrow(np.ascontiguousarray(floats("decay", r, (H,), "(heads)")))
 
     def _place(self, given: Optional[Dict[str, Any]], sizes: Dict[str, Any], realizations: int, seed: int,
@@ -162,17 +169,20 @@ class Operator:
                                            causal=self.causal, seed=seed + layer, **sizes)
         if self.position == "orthogonal":
             start.update(_draws.rotation(self.features, self.heads, seed + layer))
+        if given is not None and not isinstance(given, dict):
+            raise TypeError(f"parameters: is a {type(given).__name__}; it must be a dictionary of arrays by name")
         given = dict(given or {})
-        known = {*start, "theta", "noise", "gate_noise"}
+        shapes: Dict[str, Any] = _draws.kept_shapes(self.position, self.heads, self.key_size, self.features,
+                                                    sizes["sines"], realizations, sizes["image"])
+        shapes.update({name: a.shape for name, a in start.items()})
         for name in given:
-            if name not in known:
+            if name not in shapes:
                 raise ArgumentError(f"parameters: position {self.position!r} has no {name!r}; it has "
-                                    f"{', '.join(sorted(start)) or 'none'}")
+                                    f"{', '.join(sorted(shapes)) or 'none'}")
         self.parameters: Dict[str, Array] = {}
         for name in {**start, **given}:
             a = given.get(name, start.get(name))
-            a = floats(f"parameters[{name!r}]", a, start[name].shape if name in start else (None,) * np.ndim(a),
-                       "the shape of its start")
+            a = floats(f"parameters[{name!r}]", a, shapes[name], "its shape")
             if not a.flags.c_contiguous:
                 raise ArgumentError(f"parameters[{name!r}]: it must be dense (numpy.ascontiguousarray)")
             setattr(w, name, self._borrow(a))
@@ -180,6 +190,7 @@ class Operator:
                 self.parameters[name] = a
             if name == "noise":
                 w.noise_rows = a.shape[2]
+                w.noise_cols = a.shape[3] if a.ndim == 5 else 0
         w.realizations, w.sines, w.taps, w.taps2 = realizations, sizes["sines"], sizes["taps"], 0
         if self.position == "conv-spe" and sizes["image"]:
             w.taps2 = sizes["taps"]
@@ -191,7 +202,7 @@ class Operator:
                      layer: int) -> None:
         b = self._config.approximate
         for name, value in sizes.items():
-            setattr(b, name, _draws.check_count(name, value))
+            setattr(b, name, check_count(name, value, 1, 2**24))
         b.seed, b.layer = seed, layer
         if self.kernel == "linformer":
             shape = (sizes["length"], sizes["rank"])
@@ -235,18 +246,22 @@ class Operator:
     def _extras(self, q: Array, k: Array, lengths: Any, query_lengths: Any, key_mask: Any, segments: Any, gate: Any,
                 state: Any, return_state: bool, offset: int) -> Dict[str, Any]:
         B, T, S = q.shape[0], q.shape[2], k.shape[2]
-        e: Dict[str, Any] = {"offset": _draws.check_count("offset", offset, 0)}
+        e: Dict[str, Any] = {"offset": check_count("offset", offset, 0)}
         if lengths is not None:
             e["lengths"] = integers("lengths", lengths, (B,), "(B)")
         if query_lengths is not None:
             e["query_lengths"] = integers("query_lengths", query_lengths, (B,), "(B)")
         if key_mask is not None:
             e["key_mask"] = np.ascontiguousarray(floats("key_mask", key_mask, (B, S), "(B, S)"))
+            if not np.isin(e["key_mask"], (0, 1)).all():
+                raise ArgumentError("key_mask: has other numbers than 0 and 1; 1 keeps a key, 0 removes it")
         if segments is not None:
             e["segments"] = segment_rows(segments, B, T, S)
         if gate is not None:
             gate = gate[..., None] if getattr(gate, "ndim", 0) == 3 else gate
             e["gate"] = floats("gate", gate, (B, self.heads, T, 1), "(B, heads, T), or (B, heads, T, 1)")
+            if self.check_finite and e["gate"].max() > 0:
+                raise ArgumentError(f"gate: has {e['gate'].max()}; it is the log of a decay and must be at most 0")
         sequences = B if segments is None else len(e["segments"])
         if state is not None or return_state:
             size = self.state_size
@@ -292,6 +307,8 @@ class Operator:
             floats("out", y, shape, "(B, heads, T, value_size)", False)
             if not y.flags.writeable or (y.size and not all(s for s, n in zip(y.strides, y.shape) if n > 1)):
                 raise ArgumentError("out: it must be writable, each element with a place of its own")
+            if any(overlap(y, x) for x in (q, k, v)):
+                raise ArgumentError("out: lies where q, k or v does, which are read meanwhile; give another array")
         call = self._call(q, k, v, y, e)
         saved = np.empty(0, np.float32)
         if save:
@@ -299,11 +316,14 @@ class Operator:
             saved = np.empty(max(int(n), 1), np.float32)
             call.saved = pointer(saved)
         check(lib.ll_attention_forward(self._op, call))
+        if self.check_finite:
+            check_result(y)
         result: Tuple[Any, ...] = (y[(0,) * (4 - axes)],)
         if return_state:
             result += (e["state_out"],)
         if save:
-            result += (Saved(q, k, v, y, e.get("gate"), e.get("state_in"), {**e, "axes": axes}, saved),)
+            e.update(axes=axes, operator=self)
+            result += (Saved(q, k, v, y, e.get("gate"), e.get("state_in"), e, saved),)
         return result if len(result) > 1 else result[0]
 
     def backward(self, saved: Saved, dy: Any, dstate: Any = None) -> Gradients:
@@ -312,7 +332,9 @@ class Operator:
         dstate is the gradient at the state that was returned. Those of the position's parameters and of the decay are
         in the result. The inputs of the call must be unchanged.
         """
-        e = saved.extras
+        e = check_type("saved", saved, Saved).extras
+        if e["operator"] is not self:
+            raise ArgumentError("saved: another operator gave it; backward is for what forward of this one saved")
         dy, _ = four("dy", dy, "(B, H, T, E)", self.check_finite)
         floats("dy", dy, saved.y.shape, "the shape of y", False)
         call = self._call(saved.q, saved.k, saved.v, saved.y, e)

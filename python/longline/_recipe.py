@@ -1,8 +1,9 @@
 """Recipes: INI text that describes model, data and training completely."""
 from __future__ import annotations
 
+import difflib
 import os
-from typing import Any, Dict, Iterator, Mapping, Optional, Union
+from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Union
 
 from ._core import ArgumentError, check, ffi, lib, text
 
@@ -18,8 +19,17 @@ def encoded(name: str, value: Any) -> bytes:
     return raw
 
 
-def _as_text(value: Any) -> str:
+def as_text(value: Any) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
+
+
+def _no_key(key: Any, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(key, list(known), 1) if isinstance(key, str) else []
+    return f"there is no key {key!r}" + (f"; the nearest is {near[0]}" if near else "; docs/keys.md lists them")
+
+
+def _from_text(text: str) -> "Recipe":
+    return Recipe(text=text)
 
 
 class Recipe(Mapping[str, str]):
@@ -43,6 +53,8 @@ class Recipe(Mapping[str, str]):
                 check(lib.ll_recipe_parse(out, encoded("text", text), b"recipe"))
             _native = out[0]
         self._r = ffi.gc(_native, lib.ll_recipe_free)
+        if settings is not None and not isinstance(settings, Mapping):
+            raise TypeError(f"settings: is a {type(settings).__name__}; it must be a mapping of keys to values")
         for key, value in (settings or {}).items():
             self[key] = value
 
@@ -63,12 +75,12 @@ class Recipe(Mapping[str, str]):
             lib.ll_text_free(out[0])
 
     def __setitem__(self, key: str, value: Any) -> None:
-        check(lib.ll_recipe_set(self._r, encoded("key", key) + b"=" + encoded("value", _as_text(value))))
+        check(lib.ll_recipe_set(self._r, encoded("key", key) + b"=" + encoded("value", as_text(value))))
 
     def __getitem__(self, key: str) -> str:
         value = lib.ll_recipe_get(self._r, encoded("key", key))
         if value == ffi.NULL:
-            raise KeyError(key)
+            raise KeyError(_no_key(key, self))
         return text(value)
 
     def __iter__(self) -> Iterator[str]:
@@ -90,10 +102,13 @@ class Recipe(Mapping[str, str]):
                 choices = f"; one of {text(row.choices).replace('|', ', ')}" if row.choices != ffi.NULL else ""
                 return f"{key} ({text(row.type)}, default {text(row.fallback)!r}): {text(row.help)}{choices}"
             i += 1
-        raise KeyError(key)
+        raise KeyError(_no_key(key, Recipe()))
 
     def copy(self) -> "Recipe":
         return Recipe._of(self._r)
+
+    def __reduce__(self) -> Any:
+        return _from_text, (str(self),)
 
     def changed(self) -> Dict[str, str]:
         """The keys that differ from their defaults."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ._arrays import Array, empty_like_layout, view
+from ._arrays import Array, check_result, empty_like_layout, view
+from ._checks import check_count
 from ._core import ArgumentError, check, ffi, lib, own
-from ._draws import check_count
 
 if TYPE_CHECKING:
     from ._operator import Operator
@@ -19,6 +19,8 @@ class Stream:
     """
 
     def __init__(self, operator: Operator, batch: int = 1, _native: Any = None) -> None:
+        if not hasattr(operator, "_op"):
+            raise TypeError(f"operator: is a {type(operator).__name__}; it must be a longline.Operator")
         self.operator, self.batch = operator, check_count("batch", batch)
         if _native is None:
             out = ffi.new("ll_attention_stream **")
@@ -35,6 +37,8 @@ class Stream:
         y = empty_like_layout(q, self.operator.value_size)
         with self._lock:
             check(lib.ll_attention_stream_feed(self._s, q.shape[2], view(q), view(k), view(v), view(y)))
+        if self.operator.check_finite:
+            check_result(y)
         return y[(0,) * (4 - axes)]
 
     def reset(self) -> None:

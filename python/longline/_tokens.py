@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple, Union
 import numpy as np
 
 from ._arrays import Array, integers, pointer
+from ._checks import check_count, check_number, check_seed
 from ._core import ArgumentError, check, ffi, lib, own
-from ._draws import check_count
 from ._recipe import encoded
 
 if TYPE_CHECKING:
@@ -33,6 +33,9 @@ def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Opt
     if array.size == 0:
         raise ArgumentError(f"{name}: its shape is {array.shape}; it must have at least one token")
     n = None if lengths is None else integers("lengths", lengths, (len(array),), "(B)")
+    if n is not None and (n.min() < 0 or n.max() > array.shape[1]):
+        wrong = n.min() if n.min() < 0 else n.max()
+        raise ArgumentError(f"lengths: has {wrong}; a row of {name} has 0..{array.shape[1]} tokens in use")
     return array, n, one
 
 
@@ -49,7 +52,11 @@ class Tokenizer:
         """The tokens of a text; ArgumentError for text that has none."""
         if not isinstance(text, (str, bytes)):
             raise TypeError(f"text: is a {type(text).__name__}; it must be str or bytes")
-        raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        try:
+            raw = text.encode("utf-8", "surrogateescape") if isinstance(text, str) else text
+        except UnicodeEncodeError as error:
+            raise ArgumentError(f"text: its character {error.start} is half of a surrogate pair, which UTF-8 does not "
+                                "have") from None
         tokens, count = ffi.new("int **"), ffi.new("size_t *")
         check(lib.ll_tokenizer_encode(self._t, raw, len(raw), tokens, count))
         try:
@@ -75,10 +82,16 @@ class Tokenizer:
         return int(lib.ll_tokenizer_vocab(self._t))
 
 
+def _check_model(model: Any) -> None:
+    if not hasattr(model, "_m"):
+        raise TypeError(f"model: is a {type(model).__name__}; it must be a longline.Model")
+
+
 class TokenStream:
     """Tokens through a model one after the other, in memory that does not grow (linear attention)."""
 
     def __init__(self, model: "Model", _native: Any = None) -> None:
+        _check_model(model)
         if _native is None:
             out = ffi.new("ll_stream **")
             check(lib.ll_stream_create(out, model._m))
@@ -90,6 +103,7 @@ class TokenStream:
     @classmethod
     def load(cls, model: "Model", path: Any) -> "TokenStream":
         """From a file that `save` wrote, to the same bits; ArgumentError for the state of another model."""
+        _check_model(model)
         out = ffi.new("ll_stream **")
         check(lib.ll_stream_load(out, model._m, encoded("path", path)))
         return cls(model, out[0])
@@ -158,15 +172,19 @@ class TokenStream:
     def _begin(self, prompt: Any, tokens: Optional[int], *, temperature: float = 1.0, top_k: int = 0,
                top_p: float = 1.0, seed: int = 0, source: Any = None) -> Any:
         """Feeds the prompt; gives how to draw."""
-        if not temperature >= 0 or not 0 < top_p <= 1:
-            raise ArgumentError(f"temperature: is {temperature}, top_p {top_p}; they must be at least 0, and in (0, 1]")
-        how = ffi.new("ll_sampling *", {"struct_size": ffi.sizeof("ll_sampling"), "temperature": temperature,
+        check_number("top_p", top_p, 0, 1)
+        if not top_p > 0:
+            raise ArgumentError(f"top_p: is {top_p}; it must be above 0 and at most 1")
+        how = ffi.new("ll_sampling *", {"struct_size": ffi.sizeof("ll_sampling"),
+                                        "temperature": check_number("temperature", temperature, 0),
                                         "top_k": check_count("top_k", top_k, 0),
-                                        "top_p": top_p, "seed": check_count("seed", seed, 0)})
+                                        "top_p": top_p, "seed": check_seed("seed", seed)})
         if tokens is not None:
             check_count("tokens", tokens, 0)
         if source is not None:
             self.source(source)
+        if prompt is not None and not hasattr(prompt, "__len__"):
+            raise TypeError(f"prompt: is a {type(prompt).__name__}; it must be a str, bytes or a list of tokens")
         if prompt is not None and len(prompt):
             self.feed(prompt, logits=False)
         elif self.position == 0:
@@ -188,5 +206,6 @@ class TokenStream:
     def generate_text(self, prompt: Any, tokens: int, **how: Any) -> str:
         """The text of so many tokens after a prompt. Only tokens that stand for text are drawn."""
         tokenizer = self.model.tokenizer
+        check_count("tokens", tokens, 0)
         drawn: List[int] = list(self._draw(self._begin(prompt, tokens, **how), tokens, tokenizer.vocabulary))
         return tokenizer.decode(np.array(drawn, np.int32))

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import os
 from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Union
 
 from ._arrays import Array, pointer
@@ -51,7 +52,11 @@ class Trainer:
 
     def __init__(self, what: Union[Recipe, Mapping[str, Any], Model, Path, None], folder: Optional[Path] = None, *,
                  resume: Optional[Path] = None, callbacks: Iterable[Callback] = ()) -> None:
+        if not isinstance(callbacks, Iterable):
+            raise TypeError(f"callbacks: is {callbacks!r}; it must be a list of functions of a Progress")
         self.callbacks: List[Callback] = list(callbacks)
+        if not all(map(callable, self.callbacks)):
+            raise TypeError(f"callbacks: is {self.callbacks!r}; each must be a function of a Progress")
         self.history: List[Progress] = []
         self._trainer = self._adam = None
         self.steps_made = 0
@@ -67,6 +72,8 @@ class Trainer:
             return
         if folder is None and resume is None:
             raise ArgumentError("folder: a run needs a folder to write to")
+        if not isinstance(what, (Mapping, str, bytes, os.PathLike, type(None))):
+            raise TypeError(f"what: is a {type(what).__name__}; it must be a Recipe, a mapping, a Model or a path")
         recipe = what if what is None or isinstance(what, Recipe) else (
             Recipe(what) if isinstance(what, Mapping) else Recipe.load(what))
         out = ffi.new("ll_trainer **")
@@ -129,7 +136,8 @@ class Trainer:
 
     def _update(self, loss: float, gradients: Array) -> Progress:
         norm = ffi.new("double *")
-        check(lib.ll_adam_step(self._adam, pointer(gradients), norm))
+        with self.model._lock:
+            check(lib.ll_adam_step(self._adam, pointer(gradients), norm))
         self.steps_made += 1
         steps, nan = int(self.model.recipe["train.steps"]), math.nan
         done = Progress(self.steps_made, steps, loss, nan, nan, nan, norm[0], nan, nan, nan)
@@ -138,6 +146,8 @@ class Trainer:
 
     def fit(self, batches: Iterable[Any], progress: bool = True) -> List[Progress]:
         """`step` for each batch, until they end or a callback gives True."""
+        if not isinstance(batches, Iterable):
+            raise TypeError(f"batches: is a {type(batches).__name__}; it must be an iterable of batches")
         total = len(batches) if hasattr(batches, "__len__") else 0  # type: ignore[arg-type]
         bar = progress_bar(total, "train") if progress else None
         done = []

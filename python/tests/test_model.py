@@ -139,12 +139,40 @@ def test_threads_share_a_model(small):
     assert len(results) == 6 and all(np.array_equal(r, expected) for r in results)
 
 
+@pytest.mark.parametrize("channels", [1, 3])
+def test_images(channels):
+    """Images as arrays are the rows of their numbers; all vectors of an image are those of its patches."""
+    model = Model({"model.task": "classify", "model.classes": 3, "model.patch": 4, "model.channels": channels,
+                   "position.width": 8, "position.height": 12, "train.length": 96 * channels, "model.width": 16,
+                   "model.heads": 2, "model.layers": 1, "model.ff": 16, "data.format": "idx", "data.classes": "a,b,c"})
+    images = np.random.default_rng(5).integers(0, 256, (5, 12, 8, channels), dtype=np.uint8)
+    names, p = model.classify(images)
+    assert p.shape == (5, 3) and set(names) <= set("abc")
+    assert np.array_equal(model.logp(images.reshape(5, -1)), model.logp(images))
+    assert np.array_equal(model.classify(images[:, ::-1])[1], model.classify(images[:, ::-1].copy())[1])
+    vectors = model.encode(images, pool="all")
+    assert vectors.shape == (5, 6, 16)
+    assert np.allclose(vectors.mean(1), model.encode(images), atol=1e-5)
+    loss, gradients = model.loss(Batch(images, targets=[0, 1, 2, 0, 1]))
+    assert np.isfinite(loss) and gradients["embedding.patch.weight"].any()
+    if channels == 3:
+        assert np.array_equal(model.logp(images[0]), model.logp(images)[0])
+    else:
+        assert np.array_equal(model.logp(images[..., 0]), model.logp(images))
+    with pytest.raises(TypeError, match="images are integers of 0 to 255"):
+        model.classify(images / np.float32(255))
+    with pytest.raises(ValueError, match="images are 8 x 11; the model reads 8 x 12"):
+        model.classify(images[:, :11])
+    with pytest.raises(ValueError, match=r"the model reads images \(B, height, width"):
+        model.classify(np.zeros((5, 12, 8, 2), np.uint8))
+
+
 def test_errors(small):
     for words, call in [
         ("token 256 at position 0 of sequence 0 is not in 0..255", lambda: small.score([256, 1])),
         (r"tokens\[0\]: its dtype is float64", lambda: small.score([[0.5]])),
         ("lengths: its shape", lambda: small.score(TOKENS, [1, 2])),
-        ("length 13 of sequence 0 is not in 0..12", lambda: small.score(TOKENS, [13, 2, 1])),
+        ("lengths: has 13; a row of tokens has 0..12", lambda: small.score(TOKENS, [13, 2, 1])),
         ("pool: is 'max'", lambda: small.encode(TOKENS, pool="max")),
         ("there is no layer 7", lambda: small.encode(TOKENS, layer=7)),
         ("the model's task is lm", lambda: small.classify(TOKENS)),

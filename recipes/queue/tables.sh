@@ -44,7 +44,7 @@ draw() { # NAME
             row = "|"
             rule = "|"
             for (i = 3; i <= NF; i++) {
-                row = row " " (f[$i] ~ /^-?[0-9.e+-]+$/ ? sprintf("%.4g", f[$i]) : f[$i]) " |"
+                row = row " " (f[$i] ~ /^-?[0-9.e+-]+$/ ? sprintf(f[$i] ~ /^[0-9]+$/ ? "%d" : "%.4g", f[$i]) : f[$i]) " |"
                 rule = rule " --- |"
             }
             print row

@@ -8,13 +8,14 @@
 static const ll_key keys[] = {
     CHOICE("data.format", format, "bytes",
            "bytes|idx|demo|fasta|words|labelled|listops|retrieval|cifar10|pathfinder|pieces|"
-           "pairs|copy|reverse|copy-reverse|midi|subwords",
-           "bytes, words, pieces, subwords: text; idx, cifar10, pathfinder: images; fasta: proteins; midi: music; "
-           "labelled, listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse: "
-           "made"),
+           "pairs|copy|reverse|copy-reverse|midi|subwords|recall|png",
+           "bytes, words, pieces, subwords: text; idx, cifar10, pathfinder, png: images; fasta: proteins; midi: music; "
+           "labelled, listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse, "
+           "recall: made"),
     TEXT("data.train", train,
          "training data: a file, plain, .gz or .xz. Formats bytes, words, pieces, subwords, fasta, midi, cifar10, "
-         "labelled and pathfinder also take a folder, and the first seven several paths with ':' between them"),
+         "labelled and pathfinder also take a folder, and the first seven several paths with ':' between them; "
+         "png takes a folder with one of PNG files for each class"),
     TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
     TEXT("data.test", test, "data of the final evaluation"),
     TEXT("data.train-labels", train_labels, "labels of train, format = idx; empty = the file beside the images"),
@@ -22,11 +23,17 @@ static const ll_key keys[] = {
     TEXT("data.test-labels", test_labels, "labels of test, format = idx; empty = the file beside the images"),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
            "share of train, from its end, that is held out if valid is empty"),
-    INT("data.shortest", shortest, "1", 1, 1000000, "symbols of the shortest source, formats copy, reverse"),
-    INT("data.longest", longest, "20", 1, 1000000, "symbols of the longest source, formats copy, reverse"),
-    INT("data.symbols", symbols, "26", 1, 62, "number of different symbols, formats copy, reverse"),
+    INT("data.shortest", shortest, "1", 1, 1000000,
+        "symbols of the shortest source, formats copy, reverse; least pairs, format recall"),
+    INT("data.longest", longest, "20", 1, 1000000,
+        "symbols of the longest source, formats copy, reverse; most pairs, format recall"),
+    INT("data.symbols", symbols, "26", 1, 64,
+        "number of different symbols, formats copy, reverse; of keys, format recall"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train that are used; 0 = all"),
     INT("data.resize", resize, "0", 0, 4096, "width and height to which images are resized; 0 = as they are"),
+    INT("data.resize-side", resize_side, "0", 0, 4096,
+        "side of a square to which images are resized, whose middle of data.resize pixels is taken; 0 = data.resize"),
+    CHOICE("data.resize-filter", resize_filter, "bilinear", "bilinear|bicubic", "how images are resized"),
     INT("data.shift", shift, "0", -4096, 4096, "pixels by which images are shifted to the right; new pixels are 0"),
     INT("data.margin", margin, "0", 0, 4096, "uses only images with so many empty columns on both sides"),
     INT("data.only", only, "-1", -1, 255, "uses only images of this class, if data.margin is set; -1 = all"),

@@ -23,18 +23,22 @@ enum {
     LL_DATA_REVERSE,
     LL_DATA_COPY_REVERSE,
     LL_DATA_MIDI,
-    LL_DATA_SUBWORDS
+    LL_DATA_SUBWORDS,
+    LL_DATA_RECALL,
+    LL_DATA_PNG
 };
 enum { LL_SEPARATOR_TAB, LL_SEPARATOR_COMMA };
+enum { LL_RESIZE_BILINEAR, LL_RESIZE_BICUBIC };
 
 typedef struct {
     int format;
     char *train, *valid, *test;                       /* files or folders; images for idx */
     char *train_labels, *valid_labels, *test_labels;  /* idx */
-    int shortest, longest, symbols;                   /* copy, reverse: of the generated sources */
+    int shortest, longest, symbols;                   /* copy, reverse: of the generated sources; recall: pairs, keys */
     double valid_fraction;                            /* share of train that is held out if valid is empty */
     int64_t limit;                                    /* bytes or examples of train that are used; 0 = all */
-    int resize, shift, margin, only;                  /* images */
+    int resize, resize_side, resize_filter;           /* images */
+    int shift, margin, only;                          /* images */
     int joined;                                       /* fasta, midi */
     int transpose, fine;                              /* midi; fine: the grid has thirds of sixteenths */
     int64_t min_count;                                /* words */

@@ -186,6 +186,7 @@ static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_
     if (ll_struct_take(&options, sizeof options, given, "ll_input_options")) return LL_EINVAL;
     in->format = how->format;
     in->width = how->width, in->height = how->height, in->channels = how->channels;
+    in->side = how->side, in->bicubic = how->bicubic;
     in->piece = how->piece ? how->piece : 1 << 16;
     in->fine = how->grid == LL_GRID;
     if (how->grid && how->grid != 4 && !in->fine)

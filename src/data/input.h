@@ -27,7 +27,7 @@ struct ll_input {
     char **path, *text_key, *id_key, *label_key, *labels;
     int files, file; /* number of files; the next one to open */
     int fine;        /* grid of music */
-    int width, height, channels; /* what pictures become; 0: as they are */
+    int width, height, channels, side, bicubic; /* what pictures become; 0: as they are */
     ll_input_format format;
     size_t piece;
     int64_t before, total; /* bytes of the files before this one; of all files */

@@ -27,6 +27,8 @@ static const ll_format *const formats[] = {
     [LL_DATA_REVERSE] = &ll_format_reverse,
     [LL_DATA_COPY_REVERSE] = &ll_format_copy_reverse,
     [LL_DATA_SUBWORDS] = &ll_format_subwords,
+    [LL_DATA_RECALL] = &ll_format_recall,
+    [LL_DATA_PNG] = &ll_format_png,
 };
 // clang-format on
 

@@ -13,7 +13,9 @@
  *   image.c    rows of images              resize.c      images of another size
  *   colours.c  gray and colours
  *   png_read.c gray pixels of PNG          pathfinder_png.c folders of PNG files
+ *   class_folders.c folders of PNG files, one for each class
  *   pairs.c    source TAB target           toy.c         copy and reverse
+ *   recall.c   associative recall
  *   music.c    MIDI files                  corpus.c      bytes of files, mapped or read
  *   marks.c    places in large files       class_labels.c numbers and names
  *
@@ -42,9 +44,9 @@ typedef struct {
 } ll_format;
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
-    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder,
+    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder, ll_format_png,
     ll_format_pieces, ll_format_midi, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse,
-    ll_format_subwords;
+    ll_format_subwords, ll_format_recall;
 
 struct ll_reader {
     const ll_format *format;

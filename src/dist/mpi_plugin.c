@@ -4,6 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "dist/transport.h"
@@ -60,8 +61,23 @@ static void cancel(ll_request *request) {
     MPI_Request_free(&r);
 }
 
+/* MPI_Finalize of MPICH before 4.2 over UCX closes each connection with a question to the peer. It then waits in a
+ * barrier of the launcher, where it answers no more (pmodels/mpich, pull request 6596). A rank that answers another one
+ * before it asks itself may therefore wait for ever. MPI_Finalize asks first. So no rank may be in another call of MPI
+ * when the first one begins to end. All have agreed to leave by now; they make no calls for longer than that news
+ * travels. */
+static void be_quiet(void) {
+#if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
+    enum { QUIET = 200 * 1000 * 1000 /* ns */ };
+    nanosleep(&(struct timespec){0, QUIET}, NULL);
+#endif
+}
+
 static void stop(void) {
+    int size = 1;
+    MPI_Comm_size(world, &size);
     MPI_Comm_free(&world);
+    if (size > 1) be_quiet();
     MPI_Finalize();
 }
 

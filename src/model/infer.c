@@ -156,9 +156,6 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
     if (layer < -1 || layer > layers)
         return ll_fail(LL_EINVAL, "there is no layer %d: the model has %d, and 0 is the input of the first", layer,
                        layers);
-    if (kind == LL_EMBED_ALL && m->c->model.patch)
-        return ll_fail(LL_EINVAL, "an image's vectors are those of its patches, not of its numbers; take their mean, "
-                                  "the first or the last");
     ll_workspace *ws = NULL;
     double *sum = NULL;
     ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
@@ -170,7 +167,8 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
         const ll_batch_run run = ll_network_begin(m, ws, &in);
         const embedding e = {&run, kind, out, sum};
         status = embed(&e, layer < 0 ? layers : layer);
-        if (!status) status = ll_check_output(out, B, kind == LL_EMBED_ALL ? T : 1, m->c->model.width);
+        if (!status)
+            status = ll_check_output(out, B, kind == LL_EMBED_ALL ? run.T - m->cls_tokens : 1, m->c->model.width);
     }
     ll_free(sum);
     ll_workspace_free(ws);

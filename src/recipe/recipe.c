@@ -93,7 +93,8 @@ const char *ll_recipe_unit(const ll_recipe *recipe) {
         [LL_DATA_LISTOPS] = "token",    [LL_DATA_RETRIEVAL] = "token", [LL_DATA_CIFAR10] = "token",
         [LL_DATA_PATHFINDER] = "token", [LL_DATA_PIECES] = "piece",    [LL_DATA_PAIRS] = "token",
         [LL_DATA_COPY] = "token",       [LL_DATA_REVERSE] = "token",   [LL_DATA_COPY_REVERSE] = "token",
-        [LL_DATA_MIDI] = "event",       [LL_DATA_SUBWORDS] = "token"};
+        [LL_DATA_MIDI] = "event",       [LL_DATA_SUBWORDS] = "token",
+        [LL_DATA_RECALL] = "token"};
     return units[c->data.format];
 }
 

@@ -5,10 +5,10 @@ out "^features: "
 out "^orthogonal positive +16 "
 out "^claim: Lemma 2"
 out "^analyse.figure=figures/features-matrix.svg$"
-for f in features-output features-matrix moments layers periods positions positions-matrix stream-error; do
+for f in features-output features-matrix lengths lengths-rounding moments layers periods positions positions-matrix stream-error; do
     check "a picture $f" grep -q "</svg>" figures/$f.svg
 done
-for f in features moments layers periods positions stream-error; do check "a table $f" test "$(wc -l <figures/$f.csv)" -gt 5; done
+for f in features lengths moments layers periods positions stream-error; do check "a table $f" test "$(wc -l <figures/$f.csv)" -gt 5; done
 t 0 "$longline" analyse moments --quick --csv - --threads 1
 out "^estimator,cosine,kernel,formula,measured,interval,ratio,theorem_2_bound$"
 check "the table is that of the folder" cmp out figures/moments.csv

@@ -89,6 +89,14 @@ t 0 ranks "$found" 3 "$longline" train "$text" --data text.txt $step --set dist.
 check "the fast sum gives other bits" [ -e fast/last.safetensors ]
 check "which differ" [ "$(cmp one/last.safetensors fast/last.safetensors 2>&1 | wc -c)" -gt 0 ]
 
+# ---- Sequences in chunks ----
+# A shard has several sequences, whose gradients are complete only after the last one. A block of this width is sent alone.
+chunked="$step --set dist.shards=2 --set train.length=32 --set train.chunk=8 --set model.layers=2 --set model.width=320
+ --set model.ff=1280 --set train.accumulate=1 --set train.steps=2"
+t 0 "$longline" train "$text" --data text.txt $chunked -o chunks-1
+t 0 ranks "$found" 2 "$longline" train "$text" --data text.txt $chunked -o chunks-2
+check "train.chunk on 2 ranks gives the bits of one process" same chunks-1 chunks-2
+
 # ---- Ranks that are stopped or killed ----
 long="$sharded --set train.steps=100000 --set train.checkpoint-every=10 --set dist.timeout=3"
 for signal in STOP KILL; do

@@ -66,10 +66,6 @@ for library in $libraries; do
     kill -USR1 $(programs_on 0)
     ended $pid
     code=$?
-    # MPICH's MPI_Finalize may wait for its launcher for ever (about one time in five here). Then all is saved, and the ranks
-    # end after ten seconds, which MPICH calls a failure.
-    [ $code -eq 0 ] || ! grep -q 'internal_Abort' err || [ $library != mpich ] ||
-        { echo "    (MPICH did not end by itself: exit $code)"; code=0; }
     check "$library: until they are asked to stop" [ $code -eq 0 ]
     err 'stopped after step [0-9]+ and saved'
     t 0 "$longline" inspect "$run/last.safetensors"

@@ -104,10 +104,69 @@ image "model.patch = 5 does not divide images of 12 x 12" "config['patch_size'] 
 image "qkv_bias = false is not supported" "config['qkv_bias'] = False"
 image "the head of ViTForMaskedImageModeling is not supported; image classifiers are" \
     "config['architectures'] = ['ViTForMaskedImageModeling']"
-image "preprocessor_config.json: do_center_crop = true is not supported" "processor['do_center_crop'] = True"
-image "preprocessor_config.json: resample = 3 is not supported" "processor['resample'] = 3"
+image "preprocessor_config.json: crop_size is 10, and the model reads images of 12 pixels" \
+    "processor.update(do_center_crop=True, crop_size=10)"
+image "preprocessor_config.json: size is not a height and a width that are equal" \
+    "processor.update(do_center_crop=True, crop_size=12, size={'shortest_edge': 14})"
+image "preprocessor_config.json: it crops, and says no size" "processor.update(do_center_crop=True, crop_size=12, size=0)"
+image "preprocessor_config.json: resample = 1 is not supported; only 2 or 3 is" "processor['resample'] = 1"
 image "model.pixel-std = .0.5,0,0.5. divides pixels" "processor['image_std'] = [0.5, 0, 0.5]"
 image "model.classes = 1 |classifier needs at least 2" "config['id2label'] = {'0': 'all'}"
+
+# DeiT's processor resizes to a larger square with another filter, and takes its middle.
+cp -r models/vit deit
+$python -c "
+import json, sys
+sys.path.insert(0, '$root/tests/python/reference')
+import numpy as np, vision
+sides = {'size': {'height': 16, 'width': 16}, 'crop_size': {'height': 12, 'width': 12}}
+processor = vision.processor() | sides | {'do_center_crop': True, 'resample': 3}
+json.dump(processor, open('deit/preprocessor_config.json', 'w'))
+image = vision.picture(16)
+vision.write_png('large.png', image)
+vision.write_png('middle.png', np.ascontiguousarray(image[2:14, 2:14]))"
+t 0 "$longline" import deit -o deit.safetensors
+t 0 "$longline" classify deit.safetensors large.png
+sed 1d out | cut -f 2- >got
+t 0 "$longline" import models/vit -o whole.safetensors
+t 0 "$longline" classify whole.safetensors middle.png
+sed 1d out | cut -f 2- >vector
+check "the middle of the picture is classified" cmp got vector
+t 0 "$longline" export deit.safetensors back --to hf
+check "the processor comes back" cmp deit/preprocessor_config.json back/preprocessor_config.json
+
+# A folder of PNG files for each class trains a new model.
+$python -c "
+import os, sys
+sys.path.insert(0, '$root/tests/python/reference')
+import numpy as np, vision
+random = np.random.default_rng(7)
+for name, low in (('dark', 0), ('light', 128), ('other', 60)):
+    os.makedirs(f'pictures/{name}')
+    for i in range(20 if name != 'other' else 1):
+        shape = (random.integers(8, 20), random.integers(8, 20), 3)
+        vision.write_png(f'pictures/{name}/{i}.png', random.integers(low, low + 128, shape, dtype=np.uint8))"
+pictures() { # keys for training from the folder
+    set -- "$longline" train "$root/recipes/fashion-mnist-vit.ini" --out pictures-run --set data.format=png \
+        --set data.train=pictures --set data.test= --set data.valid-fraction=0.3 --set model.channels=3 \
+        --set model.width=16 --set model.layers=1 --set model.ff=16 --set model.heads=2 --set train.length=192 \
+        --set position.max-length=5 --set train.steps=40 --set train.batch=8 --set train.warmup=5 --set train.report=off \
+        --set train.eval-every=40 --set train.checkpoint-every=40 --set train.learning-rate=0.01 "$@"
+    "$@"
+}
+two='--set data.classes=dark,light --set model.classes=2'
+refused "set data.resize, which makes all as large" pictures $two
+refused "model.classes is 2, and pictures has 3 classes" pictures --set data.classes= --set model.classes=2
+refused "no files in subfolders that name their class, of data.classes=cats,dogs" \
+    pictures --set data.classes=cats,dogs --set model.classes=2
+refused "is not a folder with a folder of PNG files" pictures $two --set data.train=picture.png
+t 0 pictures $two --set data.resize=8
+out "^train.valid_accuracy=1.0000$"
+t 0 "$longline" classify pictures-run/best.safetensors pictures/dark/3.png pictures/light/3.png
+out "^pictures/dark/3.png	dark	"
+out "^pictures/light/3.png	light	"
+printf 'no picture' >pictures/dark/x.png
+refused "pictures/dark/x.png" pictures $two --set data.resize=8 --out pictures-again
 
 # A model without a head is encoded with, or trained; its new head is drawn.
 $python -c "
@@ -122,7 +181,16 @@ t 0 "$longline" import headless -o headless.safetensors
 t 0 "$longline" encode headless.safetensors picture.png --pool first
 sed -n 2p out | cut -d , -f 2- | tr , ' ' >got
 t 0 $python "$root/tests/python/compare.py" vector got
-refused "vectors are those of its patches" "$longline" encode headless.safetensors picture.png --pool all
+t 0 "$longline" encode headless.safetensors picture.png picture.png --pool all
+$python -c "
+import numpy as np
+rows = [line.split(',') for line in open('out').read().split()[1:]]
+half = np.array([[float(x) for x in row[-24:]] for row in rows]).reshape(2, 9, 24)
+assert np.array_equal(half[0], half[1])
+np.savetxt('vector', half[0].mean(0)[None])"
+t 0 "$longline" encode headless.safetensors picture.png --pool mean
+sed -n 2p out | cut -d , -f 2- | tr , ' ' >got
+t 0 $python "$root/tests/python/compare.py" vector got
 t 0 "$longline" export headless.safetensors headless-again --to hf
 check "a model without a head is exported byte for byte" diff -r headless headless-again
 

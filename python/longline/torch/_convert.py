@@ -32,9 +32,11 @@ def convert(model: nn.Module, kernel: str = "favor", position: str = "none", **o
     """Swaps every nn.MultiheadAttention in a model, in place, for `LinearAttention` with its weights; gives the model.
 
     nn.TransformerEncoder and its layers then leave their fast path in C++. kernel "softmax" without a position gives
-    what the model gave before, but for rounding; so the swap can be tested before a kernel is chosen. options are those of
-    `longline.Operator`. Dropout inside of attention is lost.
+    what the model gave before, but for rounding; so the swap can be tested before a kernel is chosen. options are those
+    of `longline.Operator`. Dropout inside of attention is lost.
     """
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"model: is a {type(model).__name__}; it must be a torch.nn.Module")
     if isinstance(model, nn.MultiheadAttention):
         return _from_multihead(model, kernel, position, options)
     for name, child in model.named_children():

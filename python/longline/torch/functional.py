@@ -5,6 +5,7 @@ from typing import Any, Optional
 
 import torch
 
+from .._checks import check_type
 from .._core import ArgumentError
 from .._operator import Operator
 from .._attention import operator_for
@@ -82,6 +83,8 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
     check("q", q)
     check("k", k, q)
     check("v", v, q)
+    if operator is not None:
+        check_type("operator", operator, Operator)
     if operator is None:
         if q.dim() < 2 or v.dim() < 2:
             raise ArgumentError(f"q: its shape is {tuple(q.shape)}; it must be (B, H, T, D), or without B and H")

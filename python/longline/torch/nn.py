@@ -9,7 +9,7 @@ from torch import nn
 
 from .._core import ArgumentError
 from .._operator import Operator
-from .functional import linear_attention
+from .functional import check, linear_attention
 
 
 class LinearAttention(nn.Module):
@@ -52,6 +52,16 @@ class LinearAttention(nn.Module):
         for layer in (self.query, self.key, self.value):
             nn.init.xavier_uniform_(layer.weight)
         self._operators: dict = {}
+        try:
+            self.operator(causal)
+        except ArgumentError:
+            if causal:
+                raise
+            self.operator(True)  # what is causal alone may be used with a causal mask
+
+    def __getstate__(self) -> dict:
+        """Copies and files of the module have no operators in them; these are made again."""
+        return {**self.__dict__, "_operators": {}}
 
     def operator(self, causal: bool) -> Operator:
         """The operator of this module: made once, for each direction."""
@@ -73,6 +83,12 @@ class LinearAttention(nn.Module):
         """
         key = query if key is None else key
         value = key if value is None else value
+        for name, x, size in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):
+            check(name, x)
+            if x.dim() not in (2, 3) or x.dim() != query.dim() or x.shape[-1] != size:
+                axes = "(B, T, C)" if self.batch_first else "(T, B, C)"
+                raise ArgumentError(f"{name}: its shape is {tuple(x.shape)}; it must be {axes}, or (T, C) for one "
+                                    f"sequence, with C = {size}")
         single = query.dim() == 2
         if single:
             query, key, value = (x.unsqueeze(0) for x in (query, key, value))
@@ -121,6 +137,8 @@ def _one_of(name: str, value: Optional[int], options: dict, *others: str) -> int
 def _check_causal(mask: Any, T: int, S: int) -> None:
     """A mask of nn.Transformer.generate_square_subsequent_mask, or of fast-transformers; else ArgumentError."""
     mask = getattr(mask, "bool_matrix", mask)
+    if not isinstance(mask, torch.Tensor):
+        raise TypeError(f"attn_mask: is a {type(mask).__name__}; it must be a torch.Tensor")
     hidden = ~torch.ones(T, S, dtype=torch.bool).tril()
     removed = mask if mask.dtype == torch.bool else mask != 0
     if removed.dim() > 2:
@@ -138,6 +156,8 @@ def _keep(padding: Optional[torch.Tensor], mask: Optional[torch.Tensor], B: int,
         return None
     given = padding if padding is not None else mask
     assert given is not None
+    if not isinstance(given, torch.Tensor):
+        raise TypeError(f"key_padding_mask: is a {type(given).__name__}; it must be a torch.Tensor")
     if tuple(given.shape) != (B, S):
         raise ArgumentError(f"key_padding_mask: its shape is {tuple(given.shape)}; it must be (B, S) = ({B}, {S})")
     if given.dtype != torch.bool:

@@ -34,13 +34,12 @@ static ll_status recolour(ll_reader *r, int channels) {
 
 /* Resizes all images of the split to data.resize by data.resize pixels, into new memory. */
 static ll_status resize(ll_reader *r, const ll_reader_options *c) {
+    const ll_resizing how = {c->data.resize, c->data.resize, c->data.resize_side, c->data.resize_filter};
     ll_images *own = r->own;
     ll_resizer *resizer = NULL;
     const size_t from = numbers_of(r), to = (size_t)c->data.resize * (size_t)c->data.resize * (size_t)r->channels;
     uint8_t *pixels = ll_alloc((size_t)r->size, to);
-    ll_status status =
-        pixels ? ll_resizer_create(&resizer, r->channels, r->width, r->height, c->data.resize, c->data.resize)
-               : LL_ENOMEM;
+    ll_status status = pixels ? ll_resizer_create(&resizer, r->channels, r->width, r->height, &how) : LL_ENOMEM;
     for (int64_t i = 0; !status && i < r->size; i++)
         ll_resize(resizer, own->pixels + (size_t)i * from, pixels + (size_t)i * to);
     ll_resizer_free(resizer);
@@ -111,7 +110,9 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
     r->examples = 1;
     own->shift = c->data.shift;
     ll_status status = channels != r->channels ? recolour(r, channels) : LL_OK;
-    if (!status && side && (side != r->width || side != r->height)) status = resize(r, c);
+    const int whole = c->data.resize_side ? c->data.resize_side : side;
+    if (!status && side && !set->resized && (whole != r->width || whole != r->height || whole != side))
+        status = resize(r, c);
     if (!status && c->data.margin) status = choose(r, c, name);
     r->rows = r->size;
     r->stride = 1;

@@ -17,6 +17,7 @@ typedef struct {
     const uint8_t *pixels, *labels; /* (count, height, width, channels); (count) */
     int64_t count;
     int width, height, channels;
+    int resized; /* data.resize was applied */
 } ll_image_set;
 
 /* Makes r read these images, which lie somewhere in r->file. Selects the split, and applies model.channels,
@@ -32,11 +33,19 @@ void ll_images_close(const ll_reader *r);
  * with the weights 0.299, 0.587, 0.114. */
 void ll_recolour(uint8_t *out, int to, const uint8_t *in, int from, size_t n);
 
-/* Resizes one image. Pixels are weighted means with triangles two pixels of the larger image wide, first along rows,
- * then along columns, each rounded to a byte. Pillow and torchvision call this bilinear. */
+/* What images become. */
+typedef struct {
+    int width, height;
+    int side;    /* they are resized to a square of this side, whose middle is taken; 0: to width x height */
+    int bicubic; /* the filter; else bilinear */
+} ll_resizing;
+
+/* Resizes one image. Pixels are weighted means, bilinear with triangles two pixels of the larger image wide, or bicubic
+ * (Keys 1981), first along rows, then along columns, each rounded to a byte, as in Pillow and torchvision. LL_EINVAL if
+ * side is too small. */
 typedef struct ll_resizer ll_resizer;
-LL_MUST_USE ll_status ll_resizer_create(ll_resizer **resizer, int channels, int width, int height, int to_width,
-                                        int to_height);
+LL_MUST_USE ll_status ll_resizer_create(ll_resizer **resizer, int channels, int width, int height,
+                                        const ll_resizing *to);
 void ll_resizer_free(ll_resizer *resizer);
 void ll_resize(ll_resizer *resizer, const uint8_t *from, uint8_t *to);
 

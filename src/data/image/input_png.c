@@ -16,7 +16,7 @@ ll_status ll_input_picture(ll_input *in, const uint8_t *pixels, int width, int h
     ll_resizer *resizer = NULL;
     uint8_t *coloured = ll_alloc(n, (size_t)C);
     ll_status status = coloured ? ll_input_reserve(in, all, 0) : LL_ENOMEM;
-    if (!status) status = ll_resizer_create(&resizer, C, width, height, W, H);
+    if (!status) status = ll_resizer_create(&resizer, C, width, height, &(ll_resizing){W, H, in->side, in->bicubic});
     if (!status) {
         ll_recolour(coloured, C, pixels, channels, n);
         ll_resize(resizer, coloured, in->buffer);

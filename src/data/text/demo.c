@@ -35,6 +35,9 @@ static ll_status open_demo(ll_reader *r, const ll_reader_options *c, int split) 
     if (split == LL_SPLIT_TRAIN && c->data.limit > 0 && (uint64_t)c->data.limit < n) n = (size_t)c->data.limit;
     text[n] = 0;
     r->file[0] = (ll_bytes){text, n};
+    ll_text_windows *own = r->own;
+    own->words = -1; /* counted on the first request */
+    own->bytes = (int64_t)n;
     return ll_text_use(r, c, split, "the demo's text", text, (int64_t)n);
 }
 

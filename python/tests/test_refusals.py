@@ -1,0 +1,166 @@
+"""Wrong arguments of every public function: an exception that names the argument and says what it must be."""
+import copy
+import io
+import pickle
+
+import numpy as np
+import pytest
+
+import longline
+
+random = np.random.default_rng(0)
+RECIPE = {"model.width": 16, "model.heads": 2, "model.layers": 1, "model.ff": 16, "attention.kernel": "elu1"}
+
+
+def array(*shape):
+    return random.standard_normal(shape, dtype=np.float32)
+
+
+q, k, v = array(2, 2, 5, 4), array(2, 2, 5, 4), array(2, 2, 5, 4)
+causal = longline.Operator("elu1", heads=2, key_size=4, causal=True)
+softmax = longline.Operator("softmax", heads=2, key_size=4)
+saved = causal.forward(q, k, v, save=True)[1]
+model = longline.Model(RECIPE)
+classifier = longline.Model({**RECIPE, "model.task": "classify", "model.classes": 3})
+
+
+def attend(kernel="elu1", position="none", *, a=q, **options):
+    return longline.attention(a, k, v, kernel, position, **options)
+
+
+WRONG = {
+    # Arrays
+    "masked": (lambda: attend(a=np.ma.masked_array(q, mask=q > 0)), TypeError, "q: is a masked array"),
+    "too large": (lambda: longline.attention(q * np.float32(1e38), k * np.float32(1e38), v), longline.Diverged,
+                  "q, k or v are too large"),
+    "out over q": (lambda: causal.forward(q, k, v, out=q), longline.ArgumentError, "out: lies where q"),
+    "foreign saved": (lambda: softmax.backward(saved, q), longline.ArgumentError, "saved: another operator"),
+    "no saved": (lambda: causal.backward(q, q), TypeError, "saved: is a ndarray"),
+    "no operator": (lambda: longline.Stream(None), TypeError, "operator: is a NoneType"),
+    # Options of operators
+    "noise of one number": (lambda: attend(position="sine-spe", parameters={"noise": array(1, 1, 1, 1)}),
+                            longline.ArgumentError, r"parameters\['noise'\]: its shape"),
+    "noise of one axis": (lambda: attend(position="conv-spe", parameters={"noise": array(1)}), longline.ArgumentError,
+                          r"parameters\['noise'\]: its shape"),
+    "gate noise": (lambda: attend(position="sine-spe", parameters={"gate_noise": array(1)}), longline.ArgumentError,
+                   r"parameters\['gate_noise'\]: its shape"),
+    "angles": (lambda: attend(position="rope", parameters={"theta": array(1)}), longline.ArgumentError,
+               r"parameters\['theta'\]: its shape"),
+    "angles of none": (lambda: attend(parameters={"theta": array(1)}), longline.ArgumentError, "has no 'theta'"),
+    "parameters": (lambda: attend(parameters="x"), TypeError, "parameters: is a str"),
+    "scale": (lambda: attend("softmax", scale="x"), longline.ArgumentError, "scale: is 'x'"),
+    "decay word": (lambda: attend(decay="fixd", causal=True), longline.ArgumentError, "decay: is 'fixd'"),
+    "decay words": (lambda: attend(decay=["a", "b"], causal=True), TypeError, "decay: is not an array"),
+    "causal word": (lambda: attend(causal="no"), longline.ArgumentError, "causal: is 'no'"),
+    "normalise word": (lambda: attend(normalise="no"), longline.ArgumentError, "normalise: is 'no'"),
+    "seed": (lambda: attend("favor", seed=-1), longline.ArgumentError, "seed: is -1"),
+    "large seed": (lambda: attend("reformer", seed=2**64), longline.ArgumentError, "seed: is"),
+    "layer": (lambda: attend("favor", layer="a"), longline.ArgumentError, "layer: is 'a'"),
+    "features": (lambda: attend("favor", features=2**30), longline.ArgumentError, "features: is"),
+    "no realizations": (lambda: attend(position="sine-spe", realizations=0), longline.ArgumentError, "realizations"),
+    "no sines": (lambda: attend(position="sine-spe", sines=-1), longline.ArgumentError, "sines: is -1"),
+    "too many taps": (lambda: attend(position="conv-spe", taps=2**30), longline.ArgumentError, "taps: is"),
+    "segments": (lambda: attend(segments=5, causal=True), TypeError, "segments: is a int"),
+    "ragged lengths": (lambda: attend(lengths=[[1], [2, 3]]), longline.ArgumentError, "lengths: is no array"),
+    "mask of weights": (lambda: attend(key_mask=np.full((2, 5), 0.5, "f4")), longline.ArgumentError, "key_mask: has"),
+    "growing gate": (lambda: attend("gla", causal=True, gate=np.ones((2, 2, 5), "f4")), longline.ArgumentError,
+                     "gate: has 1.0"),
+    # Draws and threads
+    "no permutation": (lambda: longline.permutation(0, 1), longline.ArgumentError, "features: is 0"),
+    "permutation seed": (lambda: longline.permutation(4, 2, "random", seed=-1), longline.ArgumentError, "seed: is -1"),
+    "no projection": (lambda: longline.projection(4, 0), longline.ArgumentError, "size: is 0"),
+    "position": (lambda: longline.position_parameters("x", 2, 4, 4), longline.ArgumentError, "position: is 'x'"),
+    "threads": (lambda: longline.set_threads(-1), longline.ArgumentError, "n: is -1"),
+    # Recipes and models
+    "recipe": (lambda: longline.Model("x"), TypeError, "settings: is a str"),
+    "key": (lambda: longline.Recipe()["model.widt"], KeyError, "nearest is model.width"),
+    "content": (lambda: longline.Model.from_bytes("x"), TypeError, "content: is a str"),
+    "surrogate": (lambda: model.score("\ud800"), longline.ArgumentError, "text: its character 0"),
+    "lengths": (lambda: model.loss(longline.Batch("abc", lengths=[9])), longline.ArgumentError, "lengths: has 9"),
+    "many tokens": (lambda: model.logp(np.broadcast_to(np.int32(1), (2**20, 2**20))), longline.ArgumentError,
+                    "tokens: its shape"),
+    "layer of a model": (lambda: model.encode("abc", layer=2**40), longline.ArgumentError, "layer: is"),
+    "batch": (lambda: model.loss({"tokens": "abc", "target": [1]}), longline.ArgumentError, "batch: .*target"),
+    "draw": (lambda: model.loss("abc", draw="x"), longline.ArgumentError, "draw: is 'x'"),
+    "temperature": (lambda: model.generate("a", 2, temperature="x"), longline.ArgumentError, "temperature: is 'x'"),
+    "top_p": (lambda: model.generate("a", 2, top_p=0), longline.ArgumentError, "top_p: is 0"),
+    "prompt": (lambda: model.generate(5, 2), TypeError, "prompt: is a int"),
+    "endless text": (lambda: model.stream().generate_text("a", None), longline.ArgumentError, "tokens: is None"),
+    "no model": (lambda: longline.TokenStream(None), TypeError, "model: is a NoneType"),
+    "classes": (lambda: classifier.loss(longline.Batch("abc", [3])), longline.ArgumentError, "target 3"),
+    # Training
+    "what": (lambda: longline.Trainer(5, "folder"), TypeError, "what: is a int"),
+    "callbacks": (lambda: longline.Trainer(model, callbacks=[5]), TypeError, "callbacks: is"),
+    "batches": (lambda: longline.Trainer(model).fit(5), TypeError, "batches: is a int"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_refused(name):
+    call, kind, words = WRONG[name]
+    with pytest.raises(kind, match=words):
+        call()
+
+
+def test_models_that_cannot_be_read(tmp_path):
+    for path in (tmp_path, tmp_path / "none", "/proc/self/mem"):
+        with pytest.raises(longline.FileError, match=str(path)):
+            longline.Model.load(path)
+
+
+def test_noise_that_fits():
+    noise, gates = array(2, 4, 10, 8), array(2, 4, 8)
+    y = attend(position="sine-spe", realizations=8, parameters={"noise": noise, "gate_noise": gates})
+    assert np.isfinite(y).all() and not np.array_equal(y, attend(position="sine-spe", realizations=8))
+
+
+def test_query_lengths():
+    y = attend(lengths=[5, 5], query_lengths=[3, 5])
+    assert np.array_equal(y[0, :, :3], attend()[0, :, :3]) and not y[0, :, 3:].any()
+
+
+def test_text_of_the_demo_has_bytes():
+    demo = longline.Model({**RECIPE, "data.format": "demo", "train.length": 64})
+    found = demo.evaluate("valid", 1)
+    assert found.bits_per_byte == found.bits_per_token and found.bits_per_word > found.bits_per_byte
+
+
+def test_copies():
+    recipe = longline.Recipe({"model.width": 64})
+    for other in (copy.copy(recipe), copy.deepcopy(recipe), pickle.loads(pickle.dumps(recipe))):
+        other["model.width"] = 32
+        assert recipe["model.width"] == "64"
+
+
+def test_refused_by_torch():
+    torch = pytest.importorskip("torch")
+    import longline.torch as torched
+
+    x = torch.randn(2, 5, 16)
+    module = torched.nn.LinearAttention(16, 4)
+    wrong = [(lambda: torched.nn.LinearAttention(16, 4, kernel="x"), longline.ArgumentError, "kernel"),
+             (lambda: torched.nn.LinearAttention(16, 4, nonsense=3), TypeError, "nonsense"),
+             (lambda: module(torch.zeros(2, 5, 15)), longline.ArgumentError, "query: its shape"),
+             (lambda: module(torch.zeros(16)), longline.ArgumentError, "query: its shape"),
+             (lambda: module("x"), TypeError, "query: is a str"),
+             (lambda: module(x.half()), TypeError, "query: its dtype"),
+             (lambda: module(x, attn_mask="x"), TypeError, "attn_mask: is a str"),
+             (lambda: module(x, key_padding_mask="x"), TypeError, "key_padding_mask: is a str"),
+             (lambda: torched.functional.linear_attention(x, x, x, operator=5), TypeError, "operator: is a int"),
+             (lambda: torched.convert(None), TypeError, "model: is a NoneType")]
+    for call, kind, words in wrong:
+        with pytest.raises(kind, match=words):
+            call()
+
+
+def test_modules_are_copied_and_saved():
+    torch = pytest.importorskip("torch")
+    import longline.torch as torched
+
+    module, x = torched.nn.LinearAttention(16, 4, kernel="favor", features=8), torch.randn(2, 5, 16)
+    y = module(x)[0]
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    for other in (copy.deepcopy(module), torch.load(file)):
+        assert torch.equal(other(x)[0], y)

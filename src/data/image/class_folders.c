@@ -1,0 +1,143 @@
+/* Folders of PNG files: a folder for each class, as torchvision's ImageFolder has them. Pictures are decoded and
+ * resized one after the other, so that only what the model reads is in memory. */
+#include <string.h>
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/image/image.h"
+#include "data/image/png_read.h"
+#include "data/text/class_labels.h"
+
+enum { FILE_MOST = 1 << 28 };
+
+/* A file, and its class: the first folder below the one that was named. */
+typedef struct {
+    const char *path;
+    ll_slice label;
+} picture;
+
+typedef struct {
+    const ll_reader_options *c;
+    picture *picture;
+    int64_t count;
+    ll_resizing to; /* all have this size */
+    int channels;
+    uint8_t *pixels; /* (count, height, width, channels) */
+} pictures;
+
+/* Files that lie in no folder of a class, or in one that is not in the list of classes, are passed over. */
+static void choose(pictures *p, char **names, int files, const char *folder, const char *list) {
+    for (int i = 0; i < files; i++) {
+        const char *name = names[i] + strlen(folder);
+        while (*name == '/') name++;
+        const char *end = strchr(name, '/');
+        const ll_slice label = {.at = (uint8_t *)name, .size = end ? (size_t)(end - name) : 0};
+        if (end && (!list || ll_label_number(list, &label) >= 0)) p->picture[p->count++] = (picture){names[i], label};
+    }
+}
+
+/* In an order that is the same each time, so that what is held out has all classes. */
+static void shuffle(pictures *p) {
+    const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0xf0, 0);
+    for (int64_t i = p->count - 1; i > 0; i--) {
+        const uint32_t k = ll_below((uint32_t)(i + 1), 0, stream, (uint64_t)i);
+        const picture kept = p->picture[i];
+        p->picture[i] = p->picture[k];
+        p->picture[k] = kept;
+    }
+}
+
+/* The pixels of a file of width x height as number i. */
+static ll_status resize(pictures *p, int64_t i, const uint8_t *pixels, int width, int height) {
+    ll_resizer *resizer = NULL;
+    const size_t image = (size_t)p->to.width * (size_t)p->to.height * (size_t)p->channels;
+    const ll_status status = ll_resizer_create(&resizer, p->channels, width, height, &p->to);
+    if (!status) ll_resize(resizer, pixels, p->pixels + (size_t)i * image);
+    ll_resizer_free(resizer);
+    return status;
+}
+
+/* The first picture says how large all are, unless the recipe does. */
+static ll_status find_size(pictures *p, int width, int height) {
+    const int side = p->c->data.resize;
+    p->to = (ll_resizing){side ? side : width, side ? side : height, side ? p->c->data.resize_side : 0,
+                          p->c->data.resize_filter};
+    const size_t image = (size_t)p->to.width * (size_t)p->to.height * (size_t)p->channels;
+    p->pixels = ll_alloc((size_t)p->count, image);
+    return p->pixels ? LL_OK : LL_ENOMEM;
+}
+
+static ll_status read_one(pictures *p, int64_t i) {
+    const char *path = p->picture[i].path;
+    ll_bytes file = {0};
+    int width = 0, height = 0;
+    uint8_t *pixels = NULL;
+    ll_status status = ll_file_read(&file, path, FILE_MOST);
+    if (!status) status = ll_png_size(&width, &height, file.data, file.size, path);
+    if (!status && !p->pixels) status = find_size(p, width, height);
+    if (!status && !p->c->data.resize && (width != p->to.width || height != p->to.height))
+        status =
+            ll_fail(LL_EINVAL, "%s has %d x %d pixels, and %s has %d x %d; set data.resize, which makes all as large",
+                    path, width, height, p->picture[0].path, p->to.width, p->to.height);
+    if (!status && !(pixels = ll_alloc((size_t)width * (size_t)height, (size_t)p->channels))) status = LL_ENOMEM;
+    if (!status) status = ll_png_pixels(pixels, p->channels, file.data, file.size, path);
+    if (!status) status = resize(p, i, pixels, width, height);
+    ll_free(pixels);
+    ll_bytes_free(&file);
+    return status;
+}
+
+/* Numbers of the classes, and their names where the recipe has none. */
+static ll_status number_classes(ll_reader *r, const pictures *p, const char *list, const char *folder) {
+    ll_labels *labels = NULL;
+    int most = 0;
+    ll_status status = ll_labels_create(&labels, list, folder);
+    for (int64_t i = 0; i < p->count && !status; i++) status = ll_labels_see(labels, &p->picture[i].label);
+    if (!status) status = ll_labels_end(labels, &most, &r->class_names);
+    ll_labels_free(labels);
+    if (!status && !list) list = r->class_names;
+    if (!status && !(r->file[1].data = ll_alloc((size_t)p->count, 1))) status = LL_ENOMEM;
+    for (int64_t i = 0; i < p->count && !status; i++)
+        r->file[1].data[i] = (uint8_t)(list ? ll_label_number(list, &p->picture[i].label) : 0);
+    r->classes = p->c->classes > 0 ? p->c->classes : most + 1;
+    if (!status && most >= r->classes)
+        status = ll_fail(LL_EINVAL, "model.classes is %d, and %s has %d classes; set model.classes=%d", r->classes,
+                         folder, most + 1, most + 1);
+    return status;
+}
+
+static ll_status read_all(ll_reader *r, pictures *p, const char *folder) {
+    const char *list = p->c->data.class_names && p->c->data.class_names[0] ? p->c->data.class_names : NULL;
+    char **names = NULL;
+    int files = 0;
+    ll_status status = ll_folder_list(&names, &files, folder);
+    if (status) return status;
+    if (!(p->picture = ll_alloc((size_t)files + 1, sizeof *p->picture))) status = LL_ENOMEM;
+    if (!status) choose(p, names, files, folder, list);
+    if (!status && !p->count)
+        status = ll_fail(LL_EINVAL, "%s: no files in subfolders that name their class%s%s", folder,
+                         list ? ", of data.classes=" : "", list ? list : "");
+    if (!status) shuffle(p);
+    if (!status) status = number_classes(r, p, list, folder);
+    for (int64_t i = 0; i < p->count && !status; i++) status = read_one(p, i);
+    r->file[0].data = p->pixels;
+    ll_free(p->picture);
+    ll_names_free(names, files);
+    return status;
+}
+
+static ll_status open_folders(ll_reader *r, const ll_reader_options *c, int split) {
+    ll_source from = {0};
+    pictures p = {.c = c, .channels = ll_channels(c)};
+    ll_status status = ll_split_source(&from, c, split, 0);
+    if (!status && !ll_is_folder(from.path))
+        status = ll_fail(LL_EINVAL, "%s is not a folder with a folder of PNG files for each class", from.path);
+    if (!status) status = read_all(r, &p, from.path);
+    if (status) return ll_fail_in(status, from.key);
+    const ll_image_set set = {p.pixels, r->file[1].data, p.count, p.to.width, p.to.height, p.channels, 1};
+    return ll_images_use(r, c, split, from.path, &set);
+}
+
+const ll_format ll_format_png = {"png",          1u << LL_TASK_CLASSIFY, open_folders,
+                                 ll_images_fill, sizeof(ll_images),      ll_images_close};
