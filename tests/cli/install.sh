@@ -71,7 +71,10 @@ LD_LIBRARY_PATH= t 0 ./lab-static
 # Debian's package depends on the packages of these files. If a required .pc is missing, pkg-config gives no flags at
 # all.
 if command -v dpkg >/dev/null; then
-    sed -n '/^Package: liblongline-dev/,/^Description/p' "$root/packaging/debian/control" >depends
+    # What a package for another machine goes without.
+    parts=$(sed -n 's/.*longline:Parts=$(if $(CROSS),,\(.*\))"$/\1/p' "$root/packaging/debian/rules")
+    sed -n '/^Package: liblongline-dev/,/^Description/p' "$root/packaging/debian/control" |
+        sed "s/\${longline:Parts}/$parts/" >depends
     cat "$to"/lib/pkgconfig/*.pc >pc
     for file in $(sed -n 's/^Requires.private: //p' pc | sed 's/[a-z0-9]*/&.pc/g') \
         $(sed -n 's/^Libs.private://p' pc | tr ' ' '\n' | sed -n 's/^-l\(.*\)/lib\1.so/p'); do
