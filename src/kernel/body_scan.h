@@ -17,7 +17,7 @@ static void prefetch_lines(ll_prefetch *next, int lines) {
 }
 
 /* A panel: R rows of NV vectors; if TAIL, only `tail` floats of the last vector exist. With APART, tokens are summed
- * from 0 and then added. Without READ only the state moves. The first five are constants after inlining. */
+ * from 0 and then added. Without READ only the state moves. R, NV, TAIL, APART and READ are constants after inlining. */
 ALWAYS void scan_panel(const int R, const int NV, const int TAIL, const int APART, const int READ, size_t tail, int C,
                        const ll_scan *x, int a, int j) {
     vf s[VSCAN][2], old[VSCAN][2];
@@ -82,35 +82,29 @@ ALWAYS void scan_panel(const int R, const int NV, const int TAIL, const int APAR
         }
 }
 
-/* R rows of S, or the fewer that are left, and two vectors or what is left of the columns. */
-ALWAYS void scan_part(const int R, const int APART, const int READ, int C, const ll_scan *x, int a, int j) {
-    const size_t left = (size_t)(x->n - j);
-    if (left >= 2 * VW) {
+/* R rows of S, all columns. */
+ALWAYS void scan_rows(const int R, const int APART, const int READ, int C, const ll_scan *x, int a, ll_prefetch *next,
+                      int lines) {
+    int j = 0;
+    for (; j + 2 * VW <= x->n; j += 2 * VW) {
+        if (next) prefetch_lines(next, lines);
         scan_panel(R, 2, 0, APART, READ, 0, C, x, a, j);
-    } else if (left > VW) {
+    }
+    const size_t left = (size_t)(x->n - j);
+    if (left > VW) {
         scan_panel(R, 2, 1, APART, READ, left - VW, C, x, a, j);
-    } else {
+    } else if (left) {
         scan_panel(R, 1, 1, APART, READ, left, C, x, a, j);
     }
 }
 
-/* The inner loop goes along the shorter side of S, so that the rows of tokens which it reads again stay in L1. */
 ALWAYS void scan_all(const int R, const int APART, const int READ, int C, const ll_scan *x, ll_prefetch *next) {
-    const int down = x->m < x->n, panels = (x->m + R - 1) / R * ((x->n + 2 * VW - 1) / (2 * VW));
-    const int lines = next && panels ? (next->lines + panels - 1) / panels : 0;
-    if (lines) open_row(next);
-    for (int panel = 0, a = 0, j = 0; panel < panels; panel++) {
-        if (lines) prefetch_lines(next, lines);
-        if (a + R <= x->m) scan_part(R, APART, READ, C, x, a, j);
-        for (int row = a; a + R > x->m && row < x->m; row++) scan_part(1, APART, READ, C, x, row, j);
-        if (down) {
-            a += R;
-            if (a >= x->m) a = 0, j += 2 * VW;
-        } else {
-            j += 2 * VW;
-            if (j >= x->n) j = 0, a += R;
-        }
-    }
+    const int panels = x->m / R * (x->n / (2 * VW)), lines = next && panels ? (next->lines + panels - 1) / panels : 0;
+    if (!lines) next = NULL;
+    if (next) open_row(next);
+    int a = 0;
+    for (; a + R <= x->m; a += R) scan_rows(R, APART, READ, C, x, a, next, lines);
+    for (; a < x->m; a++) scan_rows(1, APART, READ, C, x, a, NULL, 0);
 }
 
 /* With APART a panel has half the rows, because it holds the state twice. */

@@ -51,8 +51,8 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
                     size_t ldv, float *kappa, float *V, float *count);
 
 /* A tile of the forward scan. It goes through four steps. The first and the last step read this tile alone. The second
- * computes a few numbers a token. The third moves and reads the state, in which columns of values are independent. So
- * one thread can make all steps, tile by tile, or threads can share them (causal_parallel.c), to the same bits. */
+ * computes a few numbers a token. The third moves and reads the state, in which columns of values are independent. So one thread
+ * can make all steps, tile by tile, or threads can share them (causal_parallel.c), to the same bits. */
 typedef struct {
     int t0, n, keys;      /* keys: how many count before the tile */
     float *phi_q, *phi_k; /* (n, ld) */

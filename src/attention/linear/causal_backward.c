@@ -5,8 +5,8 @@
  *   U = U + phi_i [dnum_i, dden_i]^T     dphi(k_i) = U [v_i, 1]     dv_i = U phi(k_i)
  *
  * The factors of a tile are in the rows [dnum, dden] and [v, 1]. U is multiplied by the carry of a run before the rows
- * in front of that run. The state is kept transposed, with the normaliser as one more row (E + 1 x features), and U
- * both ways, so that all scans read rows. Features are computed once, and stay in cache for the chunk. */
+ * in front of that run. The state is kept transposed, with the normaliser as one more row (E + 1 x features), and U both
+ * ways, so that all scans read rows. Features are computed once, and stay in cache for the chunk. */
 #include <math.h>
 #include <string.h>
 
