@@ -54,7 +54,7 @@ static inline vf near_slope(vf s) {
 static inline vf gauss_part(vf a, vf *k) {
     const vf b = v_mul(a, v_set(-0.5f)), s = v_mul(b, a);
     const vf r = v_add(exp_reduce(s, k), v_product_rest(b, a, s));
-    return v_fma(exp_rest(r, v_mul(r, r)), v_mul(r, r), r);
+    return v_fma(v_mul(exp_rest(r), r), r, r);
 }
 
 /* |x|, at most 14.42: beyond it, x Phi(x) is x or 0. */

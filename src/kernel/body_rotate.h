@@ -28,7 +28,7 @@ ALWAYS epilogue_row epilogue_at(const int kind, const ll_epilogue *epilogue, int
 ALWAYS vf epilogue_apply(const int kind, const epilogue_row *r, vf x, vf factor) {
     switch (kind) {
     case LL_EPILOGUE_RELU: return v_add(v_max(v_set(0), x), r->eps);
-    case LL_EPILOGUE_EXP: return exp_scaled(exp2_bounded(v_sub(x, r->shift), r->low), r->exponent);
+    case LL_EPILOGUE_EXP: return exp_scaled(v_max(r->low, v_sub(x, r->shift)), r->exponent);
     case LL_EPILOGUE_TIMES: return v_mul(x, factor);
     case LL_EPILOGUE_WHERE: return v_positive(v_sub(factor, r->eps), x);
     default: return x;

@@ -68,24 +68,23 @@ static inline vf exp_reduce(vf t, vf *k) {
     return v_fma(*k, v_set(-1.42860677e-6f), v_fma(*k, v_set(-0.693145752f), t));
 }
 
-/* (e^r - 1 - r) / r^2 by a polynomial of degree 4, in r and s = r^2. The error of e^r is 1e-8. */
-static inline vf exp_rest(vf r, vf s) {
-    const vf high = v_fma(v_set(0.00139261836f), s, v_fma(v_set(0.00836317905f), r, v_set(0.0416665546f)));
-    return v_fma(high, s, v_fma(v_set(0.16666577f), r, v_set(0.5f)));
+/* (e^r - 1 - r) / r^2 by a polynomial of degree 4. The error of e^r is 1e-8. */
+static inline vf exp_rest(vf r) {
+    vf p = v_fma(v_set(0.00139261836f), r, v_set(0.00836317905f));
+    p = v_fma(p, r, v_set(0.0416665546f));
+    p = v_fma(p, r, v_set(0.16666577f));
+    return v_fma(p, r, v_set(0.5f));
 }
 
-/* e^t / 2^e, where the exponent of the result is from -252 to 254. Scaling by 2^(k - e) is exact. */
+/* e^t / 2^e. Scaling by 2^(k - e) is exact. */
 static inline vf exp_scaled(vf t, vf e) {
     vf k;
-    const vf r = exp_reduce(t, &k), s = v_mul(r, r);
-    return v_scale2(v_fma(exp_rest(r, s), s, v_add(r, v_set(1.0f))), v_sub(k, e));
+    const vf r = exp_reduce(t, &k), p = exp_rest(r);
+    return v_scale2(v_fma(v_mul(p, r), r, v_add(r, v_set(1.0f))), v_sub(k, e));
 }
 
 /* e^x. Below -104 the result is 0, and above 89 it is infinity. */
 static inline vf exp_vector(vf x) { return exp_scaled(v_min(v_set(89.0f), v_max(v_set(-104.0f), x)), v_set(0)); }
-
-/* The same for x <= 0. */
-static inline vf exp_negative(vf x) { return exp_scaled(v_max(v_set(-104.0f), x), v_set(0)); }
 
 static void exp_all(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, exp_vector(load_upto(x + i, n - i)));
@@ -96,15 +95,14 @@ static int exp2_exponent(size_t n, float shift, const float *x) {
     return top > -1e9f && top < 1e9f ? (int)ceilf(top * 1.44269504f) : 0;
 }
 
-/* e^t / 2^e is 0 for t below this, and infinite 350 further up. Between both, exp_scaled can compute it. */
-static inline float exp2_floor(int e) { return (float)e * 0.693147181f - 174; }
-static inline vf exp2_bounded(vf t, vf low) { return v_min(v_add(low, v_set(350)), v_max(low, t)); }
+/* e^t / 2^e is 0 for t below this. Clamping t here keeps the terms of the polynomial small. */
+static inline float exp2_floor(int e) { return (float)e * 0.693147181f - 201; }
 
 static int exp2_rows(size_t n, float shift, const float *x, float *y) {
     const int e = exp2_exponent(n, shift, x);
     const vf s = v_set(shift), ve = v_set((float)e), low = v_set(exp2_floor(e));
     for (size_t i = 0; i < n; i += VW)
-        store_upto(y + i, n - i, exp_scaled(exp2_bounded(v_sub(load_upto(x + i, n - i), s), low), ve));
+        store_upto(y + i, n - i, exp_scaled(v_max(low, v_sub(load_upto(x + i, n - i), s)), ve));
     return e;
 }
 
@@ -129,14 +127,14 @@ static void elu1(size_t n, float eps, const float *x, float *y) {
     const vf zero = v_set(0), ve = v_set(eps);
     for (size_t i = 0; i < n; i += VW) {
         const vf u = load_upto(x + i, n - i);
-        store_upto(y + i, n - i, v_add(v_add(v_max(zero, u), ve), exp_negative(v_min(zero, u))));
+        store_upto(y + i, n - i, v_add(v_add(v_max(zero, u), ve), exp_vector(v_min(zero, u))));
     }
 }
 
 static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
     const vf zero = v_set(0);
     for (size_t i = 0; i < n; i += VW)
-        store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), exp_negative(v_min(zero, load_upto(x + i, n - i)))));
+        store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), exp_vector(v_min(zero, load_upto(x + i, n - i)))));
 }
 
 /* 12 independent chains of multiply-adds. Twelve vectors fit the registers of every tier. */

@@ -11,7 +11,6 @@
 #define VW 16     /* floats in a vector */
 #define VROWS 8   /* rows of a product tile in registers */
 #define VTILE 32  /* tokens in a tile of linear attention */
-#define VSCAN 8   /* rows of its state in registers */
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -59,7 +58,7 @@ static inline vf v_select_positive(vf a, vf b, vf c) {
     return _mm512_mask_mov_ps(c, _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), b);
 }
 static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-/* a 2^n for integral n from -252 to 254, with gradual underflow. */
+/* a 2^n for integral n, with gradual underflow. */
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 /* The sum and the largest of all lanes. */
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }

@@ -13,7 +13,6 @@
 #define VW 8
 #define VROWS 6
 #define VTILE 32
-#define VSCAN 4
 
 typedef struct {
     float32x4_t a, b;
@@ -84,12 +83,13 @@ static inline vf v_round(vf x) { return (vf){vrndnq_f32(x.a), vrndnq_f32(x.b)}; 
 static inline float32x4_t v_power2_4(int32x4_t n) { /* 2^n for -126 <= n <= 127 */
     return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
 }
-/* Two factors let results underflow gradually and overflow to infinity. Where the result is not 0, the first product is
- * exact. */
+/* Three factors let results underflow gradually and overflow to infinity. */
 static inline float32x4_t v_scale2_4(float32x4_t x, float32x4_t n) {
-    const int32x4_t i = vcvtnq_s32_f32(n);
-    const int32x4_t half = vshrq_n_s32(i, 1);
-    return vmulq_f32(vmulq_f32(x, v_power2_4(half)), v_power2_4(vsubq_s32(i, half)));
+    const int32x4_t lo = vdupq_n_s32(-126), hi = vdupq_n_s32(126);
+    const int32x4_t i = vmaxq_s32(vdupq_n_s32(-378), vminq_s32(vdupq_n_s32(378), vcvtnq_s32_f32(n)));
+    const int32x4_t p = vminq_s32(hi, vmaxq_s32(lo, i)), rest = vsubq_s32(i, p);
+    const int32x4_t q = vminq_s32(hi, vmaxq_s32(lo, rest)), s = vsubq_s32(rest, q);
+    return vmulq_f32(vmulq_f32(vmulq_f32(x, v_power2_4(s)), v_power2_4(q)), v_power2_4(p));
 }
 static inline vf v_scale2(vf x, vf n) { return (vf){v_scale2_4(x.a, n.a), v_scale2_4(x.b, n.b)}; }
 static inline float v_sum(vf x) {

@@ -16,7 +16,6 @@
 #define VW 4
 #define VROWS 4
 #define VTILE 32
-#define VSCAN 4
 
 typedef __f32x4 vf;
 typedef __i32x4 vi;
@@ -81,12 +80,13 @@ static inline vf v_round(vf a) { return (vf)wasm_f32x4_nearest((v128_t)a); }
 static inline vf v_power2(v128_t n) { /* 2^n for -126 <= n <= 127 */
     return (vf)wasm_i32x4_shl(wasm_i32x4_add(n, wasm_i32x4_splat(127)), 23);
 }
-/* Two factors let results underflow gradually and overflow to infinity. Where the result is not 0, the first product is
- * exact. */
+/* Three factors let results underflow gradually and overflow to infinity. */
 static inline vf v_scale2(vf a, vf n) {
-    const v128_t i = wasm_i32x4_trunc_sat_f32x4((v128_t)n);
-    const v128_t half = wasm_i32x4_shr(i, 1);
-    return a * v_power2(half) * v_power2(wasm_i32x4_sub(i, half));
+    const v128_t lo = wasm_i32x4_splat(-126), hi = wasm_i32x4_splat(126);
+    const v128_t i = wasm_i32x4_trunc_sat_f32x4((v128_t)v_min(v_set(378), v_max(v_set(-378), n)));
+    const v128_t p = wasm_i32x4_min(hi, wasm_i32x4_max(lo, i)), rest = wasm_i32x4_sub(i, p);
+    const v128_t q = wasm_i32x4_min(hi, wasm_i32x4_max(lo, rest)), s = wasm_i32x4_sub(rest, q);
+    return a * v_power2(s) * v_power2(q) * v_power2(p);
 }
 static inline float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 static inline float v_hmax(vf a) {
