@@ -74,6 +74,7 @@ pid=$!
 wait_until grep -qs '^step' err
 rm -r removed 2>/dev/null # which the run may be quicker than
 wait_until grep -qs 'no folder' err
+wait_until test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
 check "it is whole again" test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
 kill -TERM $pid
 ended $pid
