@@ -158,11 +158,11 @@ static int matrices(void) {
 
 /* Checks the options before anything is computed. */
 static int check(int n, const char **words) {
-    int features = 0;
+    int spreads = 0; /* is there an experiment with --spread? */
     for (int i = 0; i < n; i++) {
         const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
         if (!known(words[i])) return unknown(words[i]);
-        features |= !strcmp(words[i], "features") || !strcmp(words[i], "lengths");
+        spreads |= !strcmp(words[i], "features") || !strcmp(words[i], "lengths");
         if (length > LONGEST && strcmp(words[i], "stream-error"))
             return ll_usage("%s takes up to %d tokens (--length); only stream-error takes longer streams", words[i],
                             LONGEST);
@@ -174,7 +174,7 @@ static int check(int n, const char **words) {
     if (csv && n > 1) return ll_usage("--csv writes the table of one experiment, and there are %d; use --out DIR", n);
     if (csv && json && !strcmp(csv, "-") && !strcmp(json, "-")) return ll_usage("--csv and --json cannot both be -");
     if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
-    if (spread != 1 && !features) return ll_usage("--spread is for features and lengths: longline analyse features");
+    if (spread != 1 && !spreads) return ll_usage("--spread is for features and lengths: longline analyse features");
     if (png && !folder) return ll_usage("--png needs --out DIR, where the pictures go");
     return -1;
 }
@@ -213,8 +213,8 @@ const ll_command ll_command_analyse = {
     .summary = "test the papers' claims; show what a model attends to",
     .text = "Without arguments, runs all experiments but the last, in a few minutes on two cores:\n\n"
             "  features      error of linear attention against the number of random features (Performer, Fig. 4)\n"
-            "  moments       mean squared errors of the estimators against their formulas (Lemma 2, Theorem 2)\n"
             "  lengths       the same error against the length, and the rounding in it (Performer, Theorem 4)\n"
+            "  moments       mean squared errors of the estimators against their formulas (Lemma 2, Theorem 2)\n"
             "  layers        error of random features through the layers of a Transformer (Fig. 14)\n"
             "  periods       distances that permutations can distinguish (PermuteFormer); of a model with --model\n"
             "  positions     weights that positions alone give (SPE); of a model with --model\n"

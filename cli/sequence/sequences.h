@@ -24,7 +24,7 @@ typedef struct {
     ll_model *model;
     size_t width; /* floats of the answer to a token (per_token) or a sequence */
     int per_token;
-    int numbers;                /* of a sequence that make one vector, which is then the token: of patches; 0: 1 */
+    int numbers;                /* per_token: numbers of a sequence for each answer, those of a patch; 0: 1 */
     const char *before, *after; /* texts around every sequence; NULL: none */
     void (*header)(void);       /* writes the header of the answers; NULL: none */
     /* Runs the model on a batch: (B, T, width) or (B, width). */

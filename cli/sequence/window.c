@@ -9,7 +9,9 @@
 
 enum { TOKENS_MOST = 1 << 18, FLOATS_MOST = 1 << 24 };
 
-static int no_memory(void) { return ll_fail_message("out of memory"); }
+static int no_memory(void) {
+    return ll_fail_message("out of memory");
+}
 
 /* Grows *p to n items of a size; the contents are kept. */
 static int reserve(void **p, size_t *capacity, size_t n, size_t size) {

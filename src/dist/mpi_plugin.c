@@ -61,11 +61,11 @@ static void cancel(ll_request *request) {
     MPI_Request_free(&r);
 }
 
-/* MPI_Finalize of MPICH before 4.2 over UCX closes each connection with a question to the peer. It then waits in a
- * barrier of the launcher, where it answers no more (pmodels/mpich, pull request 6596). A rank that answers another one
- * before it asks itself may therefore wait for ever. MPI_Finalize asks first. So no rank may be in another call of MPI
- * when the first one begins to end. All have agreed to leave by now; they make no calls for longer than that news
- * travels. */
+/* MPI_Finalize of MPICH before 4.2 over UCX first closes each connection, which needs an answer of the peer. Then it
+ * waits in a barrier of the launcher, where it answers nobody (pmodels/mpich, pull request 6596). A rank that answers
+ * from within an earlier call of MPI is asked again by nobody, and its own question later finds the peer in the barrier:
+ * it waits for ever. So all ranks, which have agreed to end by now, make no calls of MPI for longer than that agreement
+ * takes to arrive, and are then in MPI_Finalize together. */
 static void be_quiet(void) {
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
     enum { QUIET = 200 * 1000 * 1000 /* ns */ };

@@ -87,15 +87,15 @@ const char *ll_recipe_get(const ll_recipe *recipe, const char *name) {
 const char *ll_recipe_unit(const ll_recipe *recipe) {
     const ll_config *c = &recipe->c;
     if (!ll_config_per_token(c)) return "example";
-    static const char *const units[] = {
-        [LL_DATA_BYTES] = "byte",       [LL_DATA_IDX] = "token",       [LL_DATA_DEMO] = "byte",
-        [LL_DATA_FASTA] = "residue",    [LL_DATA_WORDS] = "word",      [LL_DATA_LABELLED] = "token",
-        [LL_DATA_LISTOPS] = "token",    [LL_DATA_RETRIEVAL] = "token", [LL_DATA_CIFAR10] = "token",
-        [LL_DATA_PATHFINDER] = "token", [LL_DATA_PIECES] = "piece",    [LL_DATA_PAIRS] = "token",
-        [LL_DATA_COPY] = "token",       [LL_DATA_REVERSE] = "token",   [LL_DATA_COPY_REVERSE] = "token",
-        [LL_DATA_MIDI] = "event",       [LL_DATA_SUBWORDS] = "token",
-        [LL_DATA_RECALL] = "token"};
-    return units[c->data.format];
+    switch (c->data.format) {
+    case LL_DATA_BYTES:
+    case LL_DATA_DEMO: return "byte";
+    case LL_DATA_FASTA: return "residue";
+    case LL_DATA_WORDS: return "word";
+    case LL_DATA_PIECES: return "piece";
+    case LL_DATA_MIDI: return "event";
+    default: return "token";
+    }
 }
 
 /* Text that is first measured (out NULL), then written. */

@@ -27,7 +27,7 @@ static ll_status open_toy(ll_reader *r, const ll_reader_options *c, int split) {
     toy *own = r->own;
     const int most = c->data.longest + (c->data.format == LL_DATA_COPY_REVERSE) + 2;
     if (c->data.symbols >= (int)sizeof SYMBOLS)
-        return ll_fail(LL_EINVAL, "data.format=copy and its kin have %d symbols, and data.symbols = %d; set fewer",
+        return ll_fail(LL_EINVAL, "data.format=%s has %d symbols, and data.symbols = %d; set fewer", r->format->name,
                        (int)sizeof SYMBOLS - 1, c->data.symbols);
     if (c->data.shortest > c->data.longest)
         return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", c->data.shortest,
