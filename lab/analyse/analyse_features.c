@@ -6,29 +6,8 @@
 
 #include "analyse/analyse_internal.h"
 #include "base/memory.h"
-#include "base/random.h"
 
 enum { D = LL_ESTIMATOR_SIZE, BLOCK = 256, NUMBERS = 6, KINDS = LL_ESTIMATORS };
-
-const ll_estimator ll_estimators[LL_ESTIMATORS] = {
-    {"orthogonal positive", LL_DRAW_ORTHOGONAL, LL_FEATURES_POSITIVE},
-    {"iid positive", LL_DRAW_IID, LL_FEATURES_POSITIVE},
-    {"orthogonal hyperbolic", LL_DRAW_ORTHOGONAL, LL_FEATURES_HYPERBOLIC},
-    {"iid hyperbolic", LL_DRAW_IID, LL_FEATURES_HYPERBOLIC},
-    {"orthogonal trigonometric", LL_DRAW_ORTHOGONAL, LL_FEATURES_TRIGONOMETRIC},
-    {"iid trigonometric", LL_DRAW_IID, LL_FEATURES_TRIGONOMETRIC},
-};
-
-ll_status ll_estimator_draw(ll_attention_config *c, float **W, int estimator, int m, uint64_t seed, int layer,
-                            int number) {
-    const ll_estimator *as = &ll_estimators[estimator];
-    const int M = as->kind == LL_FEATURES_POSITIVE ? m : m / 2;
-    if (!(*W = ll_alloc((size_t)M * D, sizeof **W))) return LL_ENOMEM;
-    *c = (ll_attention_config){.kernel = LL_KERNEL_FAVOR, .features = as->kind, .H = 1, .D = D, .E = D, .M = M};
-    c->projection = *W;
-    c->input_scale = (float)pow(D, -0.25);
-    return ll_draw_projection(*W, M, D, as->draw, LL_NORMS_CHI, seed, layer, number);
-}
 
 typedef struct {
     int L, rows; /* tokens; queries whose weights are compared */
@@ -36,7 +15,9 @@ typedef struct {
     ll_mean mse[KINDS][NUMBERS], l2[KINDS][NUMBERS], matrix[KINDS][NUMBERS];
 } experiment;
 
-static ll_view view(float *data, int stride, int L) { return (ll_view){data, 0, (size_t)L * D, (size_t)stride * D}; }
+static ll_view view(float *data, int stride, int L) {
+    return (ll_view){data, 0, (size_t)L * D, (size_t)stride * D};
+}
 
 /* Output for all queries, weights for `rows` of them, evenly spread. */
 static ll_status solve(const experiment *x, ll_attention_config c, float *y, float *A) {
@@ -56,22 +37,10 @@ static ll_status solve(const experiment *x, ll_attention_config c, float *y, flo
     c.E = BLOCK;
     if (!status) status = ll_attention_create(&op, &c);
     if (!status)
-        status = ll_attention_matrix(op, view(x->q, x->L / x->rows, x->L), view(x->k, 1, x->L), (ll_view){0}, x->rows,
-                                     x->L, 0, A);
+        status = ll_attention_matrix(op, view(x->q, x->L / x->rows, x->L), view(x->k, 1, x->L), (ll_view){0},
+                                     x->rows, x->L, 0, A);
     ll_attention_free(op);
     return status;
-}
-
-/* Sum of (a - b)^2 and of b^2. */
-static double square_error(size_t n, const float *a, const float *b, double *size) {
-    double sum = 0;
-    *size = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = (double)a[i] - (double)b[i];
-        sum += d * d;
-        *size += (double)b[i] * (double)b[i];
-    }
-    return sum;
 }
 
 static ll_status one_kind(experiment *x, int kind, int number, int m, uint64_t seed, int repeat) {
@@ -83,25 +52,17 @@ static ll_status one_kind(experiment *x, int kind, int number, int m, uint64_t s
     if (status) return status;
     double size;
     const size_t n = (size_t)x->L * D;
-    const double error = square_error(n, x->y, x->exact, &size);
+    const double error = ll_square_error(n, x->y, x->exact, &size);
     ll_mean_add(&x->mse[kind][number], error / (double)n);
     ll_mean_add(&x->l2[kind][number], sqrt(error / size));
-    const double weights = square_error((size_t)x->rows * (size_t)x->L, x->A, x->weights, &size);
+    const double weights = ll_square_error((size_t)x->rows * (size_t)x->L, x->A, x->weights, &size);
     ll_mean_add(&x->matrix[kind][number], sqrt(weights / size));
     return LL_OK;
 }
 
 static ll_status repeat(experiment *x, const ll_analysis *how, int r, int repeats, const int *numbers, int count) {
-    const float spread = how->spread > 0 ? (float)how->spread : 1;
-    const size_t n = (size_t)x->L * D;
-    float *inputs[] = {x->q, x->k, x->v};
-    for (unsigned i = 0; i < 3; i++) {
-        ll_normal_fill(inputs[i], n, how->seed, ll_stream_id(LL_RANDOM_ANALYSE, i, (uint32_t)r), 0);
-        for (size_t e = 0; e < n && i < 2; e++) inputs[i][e] *= spread;
-    }
-    ll_attention_config exact = {.kernel = LL_KERNEL_SOFTMAX, .H = 1, .D = D};
-    exact.input_scale = (float)pow(D, -0.5);
-    ll_status status = solve(x, exact, x->exact, x->weights);
+    ll_draw_inputs(how, 0, r, (size_t)x->L * D, x->q, x->k, x->v);
+    ll_status status = solve(x, ll_exact_attention(), x->exact, x->weights);
     for (int i = 0; i < count && !status; i++)
         for (int kind = 0; kind < KINDS && !status; kind++) {
             status = one_kind(x, kind, i, numbers[i], how->seed, r);

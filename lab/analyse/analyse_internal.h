@@ -1,6 +1,7 @@
 /* Inside the experiments.
  *
  *   analyse.c            the list of experiments         analyse_table.c  tables that grow row by row
+ *   analyse_estimators.c random features, and exact attention to compare with
  *   analyse_features.c   error of random features against their number
  *   analyse_lengths.c    the same against the length, and of that the rounding
  *   analyse_moments.c    mean squared errors of the estimators against their formulas
@@ -50,6 +51,14 @@ extern const ll_estimator ll_estimators[LL_ESTIMATORS];
  * operator, also after an error. */
 LL_MUST_USE ll_status ll_estimator_draw(ll_attention_config *c, float **W, int estimator, int m, uint64_t seed,
                                         int layer, int number);
+
+/* The settings of exact attention on the same heads. */
+ll_attention_config ll_exact_attention(void);
+/* Queries, keys and values of n standard normal numbers each, drawn by (seed, first, number); queries and keys times
+ * how->spread. */
+void ll_draw_inputs(const ll_analysis *how, uint32_t first, int number, size_t n, float *q, float *k, float *v);
+/* Sum of (a - b)^2, and of b^2 in *size. */
+double ll_square_error(size_t n, const float *a, const float *b, double *size);
 
 /* A new model from keys, separated by |, with permutations as published. */
 LL_MUST_USE ll_status ll_analyse_model(ll_model **model, const char *keys);

@@ -5,7 +5,6 @@
 
 #include "analyse/analyse_internal.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "reference/reference.h"
 
 enum { D = LL_ESTIMATOR_SIZE, FEATURES = 128, LENGTHS = 4, STEP = 4, QUERIES = 64 };
@@ -32,7 +31,7 @@ static ll_status forward(const experiment *x, const ll_attention *op, int L, flo
 
 static ll_status solve_exact(const experiment *x, int L) {
     ll_attention *op = NULL;
-    ll_attention_config c = {.kernel = LL_KERNEL_SOFTMAX, .H = 1, .D = D, .E = D, .input_scale = (float)pow(D, -0.5)};
+    const ll_attention_config c = ll_exact_attention();
     ll_status status = ll_attention_create(&op, &c);
     if (!status) status = forward(x, op, L, x->exact);
     ll_attention_free(op);
@@ -67,27 +66,18 @@ static ll_status one_estimate(experiment *x, const ll_analysis *how, int kind, i
     ll_status status = ll_estimator_draw(&c, &W, kind, FEATURES, how->seed, LENGTHS + i, repeat);
     if (!status) status = ll_attention_create(&op, &c);
     if (!status) status = forward(x, op, L, x->y);
-    double sum = 0, size = 0, rounding = 0;
-    for (size_t e = 0; e < (size_t)L * D && !status; e++) {
-        const double d = (double)x->y[e] - (double)x->exact[e];
-        sum += d * d, size += (double)x->exact[e] * (double)x->exact[e];
-    }
+    double size = 0, rounding = 0;
+    const double error = status ? 0 : ll_square_error((size_t)L * D, x->y, x->exact, &size);
     if (!status) status = against_double(&rounding, x, op, L);
-    if (!status) ll_mean_add(&x->estimate[kind][i], sqrt(sum / size)), ll_mean_add(&x->rounding[kind][i], rounding);
+    if (!status) ll_mean_add(&x->estimate[kind][i], sqrt(error / size)), ll_mean_add(&x->rounding[kind][i], rounding);
     ll_attention_free(op);
     ll_free(W);
     return status;
 }
 
 static ll_status repeat(experiment *x, const ll_analysis *how, int r, int repeats) {
-    const float spread = how->spread > 0 ? (float)how->spread : 1;
-    float *inputs[] = {x->q, x->k, x->v};
-    const size_t n = (size_t)x->L * D;
     ll_status status = LL_OK;
-    for (unsigned i = 0; i < 3; i++) {
-        ll_normal_fill(inputs[i], n, how->seed, ll_stream_id(LL_RANDOM_ANALYSE, 32 + i, (uint32_t)r), 0);
-        for (size_t e = 0; e < n && i < 2; e++) inputs[i][e] *= spread;
-    }
+    ll_draw_inputs(how, 32, r, (size_t)x->L * D, x->q, x->k, x->v);
     for (int i = 0; i < LENGTHS && !status; i++) {
         status = solve_exact(x, length_at(x, i));
         for (int kind = 0; kind < LL_ESTIMATORS && !status; kind++) status = one_estimate(x, how, kind, i, r);

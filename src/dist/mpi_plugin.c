@@ -61,11 +61,11 @@ static void cancel(ll_request *request) {
     MPI_Request_free(&r);
 }
 
-/* MPI_Finalize of MPICH before 4.2 over UCX first closes each connection, which needs an answer of the peer. Then it
- * waits in a barrier of the launcher, where it answers nobody (pmodels/mpich, pull request 6596). A rank that answers
- * from within an earlier call of MPI is asked again by nobody, and its own question later finds the peer in the barrier:
- * it waits for ever. So all ranks, which have agreed to end by now, make no calls of MPI for longer than that agreement
- * takes to arrive, and are then in MPI_Finalize together. */
+/* MPI_Finalize of MPICH before 4.2 over UCX closes each connection, which needs an answer of the peer. Then it waits in a
+ * barrier of the launcher, where it answers nobody (pmodels/mpich, pull request 6596). If rank A ends while B is in
+ * another call of MPI, B answers from there, A goes on to the barrier, and when B ends nobody answers it: B waits for
+ * ever. So all ranks, which have agreed to end by now, make no calls of MPI for longer than that agreement takes to
+ * arrive. Then they end together. */
 static void be_quiet(void) {
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
     enum { QUIET = 200 * 1000 * 1000 /* ns */ };
