@@ -15,7 +15,7 @@
  *   png_read.c gray pixels of PNG          pathfinder_png.c folders of PNG files
  *   class_folders.c folders of PNG files, one for each class
  *   pairs.c    source TAB target           toy.c         copy and reverse
- *   recall.c   associative recall
+ *   recall.c   associative recall          made.c        how many examples these have
  *   music.c    MIDI files                  corpus.c      bytes of files, mapped or read
  *   marks.c    places in large files       class_labels.c numbers and names
  *

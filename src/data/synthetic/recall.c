@@ -1,5 +1,6 @@
 /* Associative recall of many pairs (MQAR; Arora et al. 2024, "Zoology", section 4). A sequence begins with pairs of a
- * key and its value. Later each key comes once more, and the token after it is to be its value. No other token counts.
+ * key and its value, data.shortest to data.longest of them. Later each key comes once more, and the token after it is to
+ * be its value. No other token counts.
  *
  *     AxBy  B A   ->  y after B, x after A
  *
@@ -12,9 +13,9 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/reader.h"
+#include "data/synthetic/made.h"
 
-enum { EXAMPLES = 1000 /* number of sequences of valid and of test */, KEYS = 0x40, VALUES = 0xc0, BLANK = ' ' };
+enum { KEYS = 0x40, VALUES = 0xc0, BLANK = ' ' };
 
 typedef struct {
     int split, shortest, longest, symbols, half; /* shortest, longest: number of pairs; half: of a sequence */
@@ -30,9 +31,6 @@ static void close_recall(const ll_reader *r) {
 
 static ll_status check(const ll_reader_options *c) {
     const ll_data_options *d = &c->data;
-    if (d->shortest > d->longest)
-        return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", d->shortest,
-                       d->longest);
     if (d->longest > d->symbols)
         return ll_fail(LL_EINVAL, "data.longest = %d pairs need as many keys, and data.symbols = %d; change one",
                        d->longest, d->symbols);
@@ -46,7 +44,8 @@ static ll_status check(const ll_reader_options *c) {
 
 static ll_status open_recall(ll_reader *r, const ll_reader_options *c, int split) {
     recall *own = r->own;
-    const ll_status status = check(c);
+    ll_status status = ll_made_open(r, c, split);
+    if (!status) status = check(c);
     if (status) return status;
     *own = (recall){.split = split,
                     .shortest = c->data.shortest,
@@ -59,10 +58,6 @@ static ll_status open_recall(ll_reader *r, const ll_reader_options *c, int split
     own->turn = ll_alloc((size_t)own->half, sizeof *own->turn);
     if (!own->key || !own->value || !own->turn) return LL_ENOMEM;
     r->vocab = 256;
-    r->rows = EXAMPLES;
-    r->size = split == LL_SPLIT_TRAIN && c->data.limit > 0 ? c->data.limit : INT64_C(1) << 40;
-    r->stride = 1;
-    r->examples = r->endless = 1;
     return LL_OK;
 }
 

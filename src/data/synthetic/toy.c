@@ -5,9 +5,9 @@
  * Pair number i of a split is a function of (train.seed, split, i). */
 #include "base/memory.h"
 #include "base/random.h"
-#include "data/reader.h"
+#include "data/synthetic/made.h"
 
-enum { EXAMPLES = 1000 /* number of pairs of valid and of test */, MARKS = 1 };
+enum { MARKS = 1 };
 
 static const char SYMBOLS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
 static const char COPY = '=', REVERSE = '<';
@@ -29,9 +29,8 @@ static ll_status open_toy(ll_reader *r, const ll_reader_options *c, int split) {
     if (c->data.symbols >= (int)sizeof SYMBOLS)
         return ll_fail(LL_EINVAL, "data.format=%s has %d symbols, and data.symbols = %d; set fewer", r->format->name,
                        (int)sizeof SYMBOLS - 1, c->data.symbols);
-    if (c->data.shortest > c->data.longest)
-        return ll_fail(LL_EINVAL, "data.shortest = %d is more than data.longest = %d; change one", c->data.shortest,
-                       c->data.longest);
+    const ll_status status = ll_made_open(r, c, split);
+    if (status) return status;
     if (most > c->length)
         return ll_fail(LL_EINVAL,
                        "data.longest = %d makes sequences of %d tokens, and train.length is %d; set "
@@ -39,10 +38,6 @@ static ll_status open_toy(ll_reader *r, const ll_reader_options *c, int split) {
                        c->data.longest, most, c->length, most);
     if (!(own->pair = ll_alloc(2 * ((size_t)c->data.longest + MARKS), 1))) return LL_ENOMEM;
     r->vocab = LL_TOKEN_COUNT;
-    r->rows = EXAMPLES;
-    r->size = split == LL_SPLIT_TRAIN && c->data.limit > 0 ? c->data.limit : INT64_C(1) << 40;
-    r->stride = 1;
-    r->examples = r->endless = 1;
     own->split = split;
     own->shortest = c->data.shortest, own->longest = c->data.longest, own->symbols = c->data.symbols;
     own->seed = (uint64_t)c->seed;
