@@ -4,7 +4,6 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "data/image/image.h"
 #include "data/image/png_read.h"
 #include "data/text/class_labels.h"
@@ -37,15 +36,9 @@ static void choose(pictures *p, char **names, int files, const char *folder, con
     }
 }
 
-/* In an order that is the same each time, so that what is held out has all classes. */
-static void shuffle(pictures *p) {
-    const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0xf0, 0);
-    for (int64_t i = p->count - 1; i > 0; i--) {
-        const uint32_t k = ll_below((uint32_t)(i + 1), 0, stream, (uint64_t)i);
-        const picture kept = p->picture[i];
-        p->picture[i] = p->picture[k];
-        p->picture[k] = kept;
-    }
+/* Number i in an order that is the same each time, so that what is held out has all classes. */
+static const picture *picture_at(const pictures *p, int64_t i) {
+    return &p->picture[ll_shuffle(i, p->count, 0, 0)];
 }
 
 /* The pixels of a file of width x height as number i. */
@@ -69,7 +62,7 @@ static ll_status find_size(pictures *p, int width, int height) {
 }
 
 static ll_status read_one(pictures *p, int64_t i) {
-    const char *path = p->picture[i].path;
+    const char *path = picture_at(p, i)->path;
     ll_bytes file = {0};
     int width = 0, height = 0;
     uint8_t *pixels = NULL;
@@ -79,7 +72,7 @@ static ll_status read_one(pictures *p, int64_t i) {
     if (!status && !p->c->data.resize && (width != p->to.width || height != p->to.height))
         status =
             ll_fail(LL_EINVAL, "%s has %d x %d pixels, and %s has %d x %d; set data.resize, which makes all as large",
-                    path, width, height, p->picture[0].path, p->to.width, p->to.height);
+                    path, width, height, picture_at(p, 0)->path, p->to.width, p->to.height);
     if (!status && !(pixels = ll_alloc((size_t)width * (size_t)height, (size_t)p->channels))) status = LL_ENOMEM;
     if (!status) status = ll_png_pixels(pixels, p->channels, file.data, file.size, path);
     if (!status) status = resize(p, i, pixels, width, height);
@@ -93,13 +86,13 @@ static ll_status number_classes(ll_reader *r, const pictures *p, const char *lis
     ll_labels *labels = NULL;
     int most = 0;
     ll_status status = ll_labels_create(&labels, list, folder);
-    for (int64_t i = 0; i < p->count && !status; i++) status = ll_labels_see(labels, &p->picture[i].label);
+    for (int64_t i = 0; i < p->count && !status; i++) status = ll_labels_see(labels, &picture_at(p, i)->label);
     if (!status) status = ll_labels_end(labels, &most, &r->class_names);
     ll_labels_free(labels);
     if (!status && !list) list = r->class_names;
     if (!status && !(r->file[1].data = ll_alloc((size_t)p->count, 1))) status = LL_ENOMEM;
     for (int64_t i = 0; i < p->count && !status; i++)
-        r->file[1].data[i] = (uint8_t)(list ? ll_label_number(list, &p->picture[i].label) : 0);
+        r->file[1].data[i] = (uint8_t)(list ? ll_label_number(list, &picture_at(p, i)->label) : 0);
     r->classes = p->c->classes > 0 ? p->c->classes : most + 1;
     if (!status && most >= r->classes)
         status = ll_fail(LL_EINVAL, "model.classes is %d, and %s has %d classes; set model.classes=%d", r->classes,
@@ -118,7 +111,6 @@ static ll_status read_all(ll_reader *r, pictures *p, const char *folder) {
     if (!status && !p->count)
         status = ll_fail(LL_EINVAL, "%s: no files in subfolders that name their class%s%s", folder,
                          list ? ", of data.classes=" : "", list ? list : "");
-    if (!status) shuffle(p);
     if (!status) status = number_classes(r, p, list, folder);
     for (int64_t i = 0; i < p->count && !status; i++) status = read_one(p, i);
     r->file[0].data = p->pixels;
