@@ -48,6 +48,12 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def check_native(name: str, value: Any, attribute: str, kind: str) -> None:
+    """An object of the package, known by what it holds of the library: its class need not be imported."""
+    if not hasattr(value, attribute):
+        raise TypeError(f"{name}: is a {type(value).__name__}; it must be a longline.{kind}")
+
+
 def check_type(name: str, value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
         raise TypeError(f"{name}: is a {type(value).__name__}; it must be a longline.{kind.__name__}")

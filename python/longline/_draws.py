@@ -11,7 +11,7 @@ from ._core import ArgumentError, lib
 from ._names import POSITIONS, lookup
 
 
-MOST = 2**16  # of every size of a head, as in the library
+SIZE_MOST = 2**16  # of every size of a head, as in the library
 
 
 def projection(features: int, size: int, kind: str = "orthogonal", seed: int = 0) -> Array:
@@ -20,8 +20,8 @@ def projection(features: int, size: int, kind: str = "orthogonal", seed: int = 0
     kind "orthogonal": blocks of orthogonal rows, uniform among all rotations, each as long as a standard normal vector
     (Choromanski et al. 2021, section 2.4); "iid": standard normal rows. A function of its arguments alone.
     """
-    random = np.random.default_rng([check_seed("seed", seed), check_count("features", features, 1, MOST),
-                                    check_count("size", size, 1, MOST)])
+    random = np.random.default_rng([check_seed("seed", seed), check_count("features", features, 1, SIZE_MOST),
+                                    check_count("size", size, 1, SIZE_MOST)])
     if kind == "iid":
         return random.standard_normal((features, size)).astype(np.float32)
     if kind != "orthogonal":
@@ -42,7 +42,8 @@ def permutation(features: int, heads: int, cycles: str = "long", seed: int = 0, 
     all permutations, as published.
     """
     check_seed("seed", seed)
-    p = np.empty((check_count("heads", heads, 1, MOST), check_count("features", features, 1, 2 * MOST)), np.int32)
+    p = np.empty((check_count("heads", heads, 1, SIZE_MOST),
+                  check_count("features", features, 1, 2 * SIZE_MOST)), np.int32)
     check_count("layer", layer, 0)
     for h in range(heads):
         row = pointer(p[h], "int32_t *")
@@ -70,7 +71,7 @@ def position_parameters(position: str, heads: int, key_size: int, value_size: in
     lookup("position", position, POSITIONS)
     for name, size in {"heads": heads, "key_size": key_size, "value_size": value_size, "scales": scales, "axes": axes,
                        "sines": sines, "taps": taps, "clip": clip}.items():
-        check_count(name, size, 1, MOST)
+        check_count(name, size, 1, SIZE_MOST)
     random = np.random.default_rng([check_seed("seed", seed), heads, key_size, 11])
     H, D = heads, key_size
 

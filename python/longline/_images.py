@@ -9,9 +9,8 @@ from ._core import ArgumentError
 FORMATS = ("idx", "cifar10", "pathfinder", "png")
 
 
-def is_images(recipe: Mapping[str, str], x: Any) -> bool:
-    """Has an array more axes than a batch of sequences, and does the model read images?"""
-    return getattr(x, "ndim", 0) > 2 and (recipe["model.patch"] != "0" or recipe["data.format"] in FORMATS)
+def reads_images(recipe: Mapping[str, str]) -> bool:
+    return recipe["model.patch"] != "0" or recipe["data.format"] in FORMATS
 
 
 def image_rows(name: str, x: Any, recipe: Mapping[str, str]) -> Tuple[Array, bool]:

@@ -11,7 +11,7 @@ from ._arrays import Array, integers, pointer
 from ._checks import check_count
 from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
-from ._images import image_rows, is_images, patch_numbers
+from ._images import image_rows, patch_numbers, reads_images
 from ._names import lookup
 from ._recipe import Recipe, as_text, encoded
 from ._tokens import TokenStream, Tokenizer, pad
@@ -221,7 +221,7 @@ class Model:
         if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, bytes)):
             tokens = [self.tokenizer.encode(x) for x in tokens]
         one = False
-        if getattr(tokens, "ndim", 0) > 2 and is_images(self.recipe, tokens):
+        if getattr(tokens, "ndim", 0) > 2 and reads_images(self.recipe):
             tokens, one = image_rows(name, tokens, self.recipe)
         rows, n, flat = pad(name, tokens, lengths)
         return rows, n, one or flat

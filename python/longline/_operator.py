@@ -85,14 +85,14 @@ class Operator:
         if self.position in ("sinusoidal", "learned"):
             raise ArgumentError(f"position: {position!r} is added to the vectors of tokens by a model; an operator has "
                                 "none")
-        self.heads = check_count("heads", heads, 1, _draws.MOST)
-        self.key_size = check_count("key_size", key_size, 1, _draws.MOST)
-        self.value_size = check_count("value_size", key_size if value_size is None else value_size, 1, _draws.MOST)
+        self.heads = check_count("heads", heads, 1, _draws.SIZE_MOST)
+        self.key_size = check_count("key_size", key_size, 1, _draws.SIZE_MOST)
+        self.value_size = check_count("value_size", key_size if value_size is None else value_size, 1, _draws.SIZE_MOST)
         self.causal, self.check_finite = check_flag("causal", causal), check_flag("check_finite", check_finite)
         check_seed("seed", seed), check_count("layer", layer, 0)
         for name, size in (("realizations", realizations), ("scales", scales), ("sines", sines), ("taps", taps),
                            ("clip", clip), ("features", features), ("rank", rank)):
-            check_count(name, size, 1, _draws.MOST)
+            check_count(name, size, 1, _draws.SIZE_MOST)
         self._keep: list = []  # arrays that the library borrows
         if image is not None:
             image = check_pair("image", image)

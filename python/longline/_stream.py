@@ -5,7 +5,7 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from ._arrays import Array, check_result, empty_like_layout, view
-from ._checks import check_count
+from ._checks import check_count, check_native
 from ._core import ArgumentError, check, ffi, lib, own
 
 if TYPE_CHECKING:
@@ -19,8 +19,7 @@ class Stream:
     """
 
     def __init__(self, operator: Operator, batch: int = 1, _native: Any = None) -> None:
-        if not hasattr(operator, "_op"):
-            raise TypeError(f"operator: is a {type(operator).__name__}; it must be a longline.Operator")
+        check_native("operator", operator, "_op", "Operator")
         self.operator, self.batch = operator, check_count("batch", batch)
         if _native is None:
             out = ffi.new("ll_attention_stream **")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple, Union
 import numpy as np
 
 from ._arrays import Array, integers, pointer
-from ._checks import check_count, check_number, check_seed
+from ._checks import check_count, check_native, check_number, check_seed
 from ._core import ArgumentError, check, ffi, lib, own
 from ._recipe import encoded
 
@@ -82,16 +82,11 @@ class Tokenizer:
         return int(lib.ll_tokenizer_vocab(self._t))
 
 
-def _check_model(model: Any) -> None:
-    if not hasattr(model, "_m"):
-        raise TypeError(f"model: is a {type(model).__name__}; it must be a longline.Model")
-
-
 class TokenStream:
     """Tokens through a model one after the other, in memory that does not grow (linear attention)."""
 
     def __init__(self, model: "Model", _native: Any = None) -> None:
-        _check_model(model)
+        check_native("model", model, "_m", "Model")
         if _native is None:
             out = ffi.new("ll_stream **")
             check(lib.ll_stream_create(out, model._m))
@@ -103,7 +98,7 @@ class TokenStream:
     @classmethod
     def load(cls, model: "Model", path: Any) -> "TokenStream":
         """From a file that `save` wrote, to the same bits; ArgumentError for the state of another model."""
-        _check_model(model)
+        check_native("model", model, "_m", "Model")
         out = ffi.new("ll_stream **")
         check(lib.ll_stream_load(out, model._m, encoded("path", path)))
         return cls(model, out[0])
