@@ -28,7 +28,8 @@ ll_status ll_estimator_draw(ll_attention_config *c, float **W, int estimator, in
 }
 
 ll_attention_config ll_exact_attention(void) {
-    return (ll_attention_config){.kernel = LL_KERNEL_SOFTMAX, .H = 1, .D = D, .E = D, .input_scale = (float)pow(D, -0.5)};
+    const float scale = (float)pow(D, -0.5);
+    return (ll_attention_config){.kernel = LL_KERNEL_SOFTMAX, .H = 1, .D = D, .E = D, .input_scale = scale};
 }
 
 void ll_draw_inputs(const ll_analysis *how, uint32_t first, int number, size_t n, float *q, float *k, float *v) {

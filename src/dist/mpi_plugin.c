@@ -61,8 +61,8 @@ static void cancel(ll_request *request) {
     MPI_Request_free(&r);
 }
 
-/* MPI_Finalize of MPICH before 4.2 over UCX closes each connection, which needs an answer of the peer. Then it waits in a
- * barrier of the launcher, where it answers nobody (pmodels/mpich, pull request 6596). If rank A ends while B is in
+/* MPI_Finalize of MPICH before 4.2 over UCX closes each connection, which needs an answer of the peer. Then it waits in
+ * a barrier of the launcher, where it answers nobody (pmodels/mpich, pull request 6596). If rank A ends while B is in
  * another call of MPI, B answers from there, A goes on to the barrier, and when B ends nobody answers it: B waits for
  * ever. So all ranks, which have agreed to end by now, make no calls of MPI for longer than that agreement takes to
  * arrive. Then they end together. */

@@ -1,6 +1,6 @@
 /* Associative recall of many pairs (MQAR; Arora et al. 2024, "Zoology", section 4). A sequence begins with pairs of a
- * key and its value, data.shortest to data.longest of them. Later each key comes once more, and the token after it is to
- * be its value. No other token counts.
+ * key and its value, data.shortest to data.longest of them. Later each key comes once more, and the token after it is
+ * to be its value. No other token counts.
  *
  *     AxBy  B A   ->  y after B, x after A
  *
