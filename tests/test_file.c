@@ -52,7 +52,7 @@ static void expect_content(const char *path, const uint8_t *data, size_t size) {
     assert_int_equal(b.size, size);
     assert_memory_equal(b.data, data, size);
     assert_int_equal(b.data[size], 0);
-    ll_bytes_unmap(&b);
+    ll_bytes_free(&b);
     assert_null(b.data);
     if (size) CHECK_FAILS(ll_file_read(&b, path, size - 1), LL_EFORMAT, path);
 }
@@ -311,7 +311,7 @@ static ll_status use_everything(void) {
     ll_status status = ll_file_read(&b, at("m/packed"), 1 << 20);
     ll_bytes_free(&b);
     if (!status) status = ll_file_map(&b, at("m/packed"));
-    ll_bytes_unmap(&b);
+    ll_bytes_free(&b);
     if (!status) status = ll_folder_create(at("m/sub"));
     if (!status) status = ll_folder_list(&names, &n, at("m"));
     if (!status) ll_names_free(names, n);

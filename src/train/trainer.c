@@ -187,7 +187,7 @@ static ll_status copy_best(const ll_trainer *t, const char *resume) {
     if (!access(from, F_OK)) {
         status = ll_file_map(&bytes, from);
         if (!status) status = ll_file_write(t->best, bytes.data, bytes.size);
-        ll_bytes_unmap(&bytes);
+        ll_bytes_free(&bytes);
     }
     ll_free(from);
     return status;

@@ -101,7 +101,7 @@ static ll_status pass_line(pass *p, const uint8_t *from, size_t size, int64_t by
     return status;
 }
 
-static ll_status pass_file(pass *p, const ll_bytes *file, int mapped, int64_t before) {
+static ll_status pass_file(pass *p, const ll_bytes *file, int64_t before) {
     const uint8_t *data = file->data;
     size_t left = 0;
     const int64_t texts = p->at.text;
@@ -116,7 +116,7 @@ static ll_status pass_file(pass *p, const ll_bytes *file, int mapped, int64_t be
             p->header = p->headers = 1;
         else if (data[at] != ';')
             status = pass_line(p, data + at, end - at, before + (int64_t)at);
-        if (mapped) ll_bytes_pass(data, end, &left);
+        ll_bytes_pass(file, end, &left);
     }
     if (!status && p->at.text == texts)
         status = ll_fail(LL_EFORMAT, "%s: no sequence in %lld lines", p->name, (long long)p->line);
@@ -132,7 +132,7 @@ static ll_status pass_files(proteins *own, int T) {
     if (!status) status = ll_marks_create(&w->texts, bytes, 0);
     for (int i = 0; i < o->files && !status; i++) {
         p.name = o->name[i];
-        status = pass_file(&p, &o->file[i], o->mapped[i], o->begin[i]);
+        status = pass_file(&p, &o->file[i], o->begin[i]);
     }
     if (status) return status;
     end_text(&p);
@@ -202,12 +202,12 @@ static int scan_file(const proteins *own, const ll_bytes *file, int64_t before, 
 /* After the last text there are boundaries. */
 static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next_text, int *out) {
     proteins *own = r->own;
-    const ll_corpus *o = &own->files;
+    ll_corpus *o = &own->files;
     const int64_t from = at->byte;
     reading w = {until, next_text, 0, out};
     int i = ll_corpus_file(o, from);
     while (i < o->files && !scan_file(own, &o->file[i], o->begin[i], at, &w)) i++;
-    if (ll_pages_due(&own->text.touched, at->byte - from)) ll_corpus_leave(o);
+    ll_corpus_touch(o, (size_t)(at->byte - from));
     while (i == o->files && w.out && at->token < until) give(&w, at, LL_FASTA_BOUNDARY);
 }
 
