@@ -180,7 +180,8 @@ $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)
 	$(LINK) -o $@
 .SECONDARY:
 OBJECTS := $(CORE) $(LAB) $(CLI) $(ORACLE) $(addsuffix .o,$(TESTS) $(FUZZ) $(EXAMPLES))
--include $(OBJECTS:.o=.d)
+# The headers of each object that was compiled here, also of those that no list names.
+-include $(shell find $(addprefix $(B)/,src lab cli tests examples wasm) -name '*.d' 2>/dev/null)
 
 # ---- Tests. tests/run.sh runs programs, shows what matters, and counts into $(RESULTS). ----
 RESULTS ?= $(B)/results
