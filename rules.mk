@@ -42,7 +42,7 @@ AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,
 # not of numbers.
 asan:
 	+@LL_FAST=1 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
-	    CFLAGS="-O1 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
+	    CFLAGS="-O1 -g1 $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
 # Programs that use threads, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
 TSAN_TESTS ?= threads host_threads attention causal stream batch_loss train resume shared_sequence post
