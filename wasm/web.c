@@ -176,7 +176,8 @@ WEB float *ll_web_score(web_session *s, const int *tokens, int n) {
 /* Weights (heads, n) with which token `query` of n attends to each of them in one layer. */
 WEB float *ll_web_attention(const int *tokens, int n, int layer, int query) {
     float *weights = numbers((size_t)web.heads * (size_t)n);
-    return weights && !failed(ll_model_attention_rows(web.model, tokens, n, layer, &query, 1, weights)) ? weights : NULL;
+    if (!weights || failed(ll_model_attention_rows(web.model, tokens, n, layer, &query, 1, weights))) return NULL;
+    return weights;
 }
 WEB int ll_web_layers(void) { return web.layers; }
 WEB int ll_web_heads(void) { return web.heads; }
