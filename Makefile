@@ -37,13 +37,18 @@ WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_
     $(if $(PACKED),%/decode_none.c,%/decode.c) $(if $(PNG),%/png_none.c,%/png_read.c) \
     $(if $(UNICODE),%/unicode_none.c,%/unicode_lib.c) $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
 
+# The tests that take longest begin first: one that began last would run alone while the other cores wait.
+LONGEST := toy model attention bf16 draw products analyse
+LONGEST_SCRIPTS := bench list
+first = $(foreach f,$(1),$(filter $(f),$(2))) $(filter-out $(1),$(2))
 objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
 # Rooms of the laboratory; a build that has no cairo names those without pictures.
 LAB_ROOMS ?= lab
 LAB := $(call objects_of,$(LAB_ROOMS)) $(if $(filter lab,$(LAB_ROOMS)),$(B)/lab/report/style.o)
 CLI := $(call objects_of,cli) $(B)/cli/serve/serve_page.o
-TESTS := $(patsubst %.c,$(B)/%,$(wildcard tests/test_*.c))
+TESTS := $(patsubst %.c,$(B)/%,$(call first,$(LONGEST:%=tests/test_%.c),$(wildcard tests/test_*.c)))
+SCRIPTS := $(call first,$(LONGEST_SCRIPTS:%=tests/cli/%.sh),$(wildcard tests/cli/*.sh))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 ORACLE := $(patsubst %.c,$(B)/%.o,$(wildcard tests/oracle*.c))
@@ -180,7 +185,8 @@ $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)
 	$(LINK) -o $@
 .SECONDARY:
 OBJECTS := $(CORE) $(LAB) $(CLI) $(ORACLE) $(addsuffix .o,$(TESTS) $(FUZZ) $(EXAMPLES))
--include $(OBJECTS:.o=.d)
+# The headers of each object that was compiled here, also of those that no list names.
+-include $(shell find $(addprefix $(B)/,src lab cli tests examples wasm) -name '*.d' 2>/dev/null)
 
 # ---- Tests. tests/run.sh runs programs, shows what matters, and counts into $(RESULTS). ----
 RESULTS ?= $(B)/results
@@ -193,7 +199,7 @@ fast-tests: $(FAST) $(FUZZ)
 	@tests/run.sh $(RESULTS) programs $(FAST)
 	@tests/run.sh $(RESULTS) fuzz $(FUZZ)
 cli-tests: $(B)/longline $(PLUGINS) $(EXAMPLES)
-	@tests/run.sh $(RESULTS) scripts $(B) $(wildcard tests/cli/*.sh)
+	@tests/run.sh $(RESULTS) scripts $(B) $(SCRIPTS)
 ALONE := $(B)/mpich-alone
 check-mpich: $(B)/longline $(B)/longline-mpi-mpich.so
 	@rm -rf $(ALONE) && mkdir -p $(ALONE) && cp $^ $(ALONE)

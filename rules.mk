@@ -38,10 +38,11 @@ AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 # ---- Other builds of the same sources, each in its own folder. ----
 SAN := -fsanitize=address,undefined -fno-sanitize-recover=all
 AGAIN = $(MAKE) --no-print-directory $(if $(findstring jobserver,$(MAKEFLAGS)),,-j$(JOBS))
-# With few rounds (LL_FAST): what this build looks for are faults of memory, not of numbers.
+# With few rounds (LL_FAST), and less optimised except for the kernels (-O3): what this build looks for are faults of memory,
+# not of numbers.
 asan:
 	+@LL_FAST=1 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
-	    CFLAGS="-O2 -g $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
+	    CFLAGS="-O1 -g1 $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
 # Programs that use threads, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
 TSAN_TESTS ?= threads host_threads attention causal stream batch_loss train resume shared_sequence post
@@ -63,18 +64,21 @@ scalar: $(FAST) $(COMMA)
 MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
 VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file
 valgrind: $(TESTS)
-	@LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
+	@LL_FAST=1 LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
 	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
 objects: $(OBJECTS)
-# Everything compiled with clang, for its fuzzers, which are linked where their runtime is installed.
-CLANG = B=$(B)/clang CC=clang CXX=clang++ CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
+# Everything compiled with clang, and the fuzz targets linked with its libFuzzer, where that is installed. No program of this
+# build is run, so that it is not optimised. `make fuzz` builds those that run, with sanitizers.
+CLANG = B=$(B)/clang CC=clang CXX=clang++ CFLAGS="-O0 -fsanitize=fuzzer-no-link" \
+    FUZZ_LINK='-fsanitize=fuzzer -fsanitize-link-c++-runtime'
+FUZZER = B=$(B)/fuzz CC=clang CXX=clang++ CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
     FUZZ_LINK='-fsanitize=address,undefined,fuzzer -fsanitize-link-c++-runtime'
 clang:
 	+@$(AGAIN) $(CLANG) WERROR=-Werror objects \
 	    $$([ ! -e $$(clang -print-file-name=libclang_rt.fuzzer-$$(uname -m).a) ] || echo fuzzers)
 fuzz:
-	+@$(AGAIN) $(CLANG) fuzzers
-	@echo "run one: $(B)/clang/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
+	+@$(AGAIN) $(FUZZER) fuzzers
+	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 # Everything compiled for AArch64, and run in an emulator what is quick there; for cairo and libpng it takes no -dev package.
 AARCH64_TESTS ?= kernels quantize layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \

@@ -10,7 +10,7 @@ LL_C_BEGIN
 
 typedef struct {
     int rank, size; /* 0 and 1 for a single process */
-    int reports;     /* does this rank print? true for the first rank that is not lost */
+    int reports;    /* does this rank print? true for the first rank that is not lost */
 } ll_ranks;
 
 /* Joins the other ranks if the process was started by mpirun or srun, through a plug-in for the MPI library of that
@@ -28,42 +28,43 @@ int ll_dist_end(int code);
 /* The number that a launcher gave to this process, also before ll_dist_start; 0 without a launcher. */
 int ll_dist_launch_rank(void);
 
-/* Bytes that a rank takes to train as a recipe says, which must name all sizes (model.vocab). */
+/* Bytes that a rank needs to train by a recipe. The recipe must name all sizes (model.vocab). */
 typedef struct {
-    double parameters;  /* how many there are */
+    double parameters; /* their number */
     double weights, gradients;
     double received;    /* gradients of other ranks */
     double moments;     /* Adam's, of the parameters that the rank updates */
     double activations; /* and all scratch of a step */
     double total;
 } ll_rank_memory;
-/* Of the one of so many ranks that takes most; 0: a process without a launcher. It is counted by what would allocate
- * it, and nothing of it is taken. The program itself and its data come on top, about 20 MB, and 30 with MPI. Rank 0
- * holds the moments of all ranks from its first checkpoint on. */
+/* The memory of the rank that needs most, with so many ranks; 0: a process without a launcher. The functions that would
+ * allocate it count it, and nothing is allocated. The program itself and its data need about 20 MB more, and 30 MB with
+ * MPI. Rank 0 holds the moments of all ranks from its first checkpoint on. */
 LL_MUST_USE ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *memory);
 
 /* ---- What communication costs (docs/scaling.md) ---- */
 
-/* Of this rank, since it joined the others. Signs of life do not count. */
+/* What this rank has sent to other ranks since it joined them. Heartbeats do not count. */
 typedef struct {
-    double messages, sent; /* to other ranks; bytes of them */
+    double messages, sent; /* messages, and their bytes */
 } ll_traffic;
 ll_traffic ll_dist_traffic(void);
 
-/* Rank 0 sends `together` messages of n bytes to the last rank, and gets as many back: `repeats` times. *seconds: of
- * one way, the mean, on these two ranks; the others return at once, with 0. LL_EINVAL with one rank. */
-LL_MUST_USE ll_status ll_dist_ping(size_t n, int together, int repeats, double *seconds);
+/* Rank 0 sends `count` messages of n bytes to the last rank, and the last rank sends as many back. This is done
+ * `repeats` times. *seconds: the mean time of one way, on these two ranks. The others return at once, with 0. LL_EINVAL
+ * with one rank. */
+LL_MUST_USE ll_status ll_dist_ping(size_t n, int count, int repeats, double *seconds);
 
-/* A step of training that sends what a model of so many parameters in so many layers sends, and sleeps for as long as
- * its forward and backward passes would take. */
+/* A step of training that sends what a model of this size would send. In place of computing it sleeps for as long as
+ * the forward and backward passes would take. */
 typedef struct {
     size_t parameters;
-    int layers;     /* alike; backward goes through them from the last to the first */
-    double compute; /* seconds of forward (a third) and backward */
-} ll_rehearsal;
-/* Makes such steps, one shard a rank. seconds (steps): of each, as rank 0 saw them, on all ranks. Takes 8 bytes a
- * parameter. All ranks call it. */
-LL_MUST_USE ll_status ll_dist_rehearse(const ll_rehearsal *r, int steps, double *seconds);
+    int layers;     /* all of one size; backward goes through them from the last to the first */
+    double compute; /* seconds: a third for forward, the rest for backward */
+} ll_simulated_step;
+/* Makes `steps` such steps, with one shard for each rank. seconds (steps): the time of each step as rank 0 measured it,
+ * on all ranks. Needs 8 bytes a parameter. All ranks call it. */
+LL_MUST_USE ll_status ll_dist_simulate(const ll_simulated_step *r, int steps, double *seconds);
 
 LL_C_END
 

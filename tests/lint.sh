@@ -151,9 +151,11 @@ for header in $(find include src lab cli tests -name '*.h' | sort); do
     src/kernel/body*.h | src/kernel/vec_*.h | tests/test.h) continue ;; # pieces of one file; needs cmocka
     esac
     case $header in tests/*) grep -q cmocka "$header" && continue ;; esac
-    printf '#include "%s"\nextern int nothing;\n' "$PWD/$header" |
+    echo "$PWD/$header"
+done | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 8 sh -c 'for header; do
+    printf "#include \"%s\"\nextern int nothing;\n" "$header" |
         cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc -Ilab -Icli -Itests -fsyntax-only -x c - 2>&1
-done >"$work/headers"
+done' _ >"$work/headers"
 verdict "every header compiles by itself" "$work/headers"
 : >"$work/cxx"
 for standard in c++11 c++20; do

@@ -1,4 +1,4 @@
-/* The tree that sums gradients: one order for each number of leaves, however they are divided among ranks. */
+/* The tree that sums gradients. Its order depends only on the number of leaves, not on how ranks share them. */
 #include "test.h"
 
 #include "dist/bf16.h"
@@ -12,10 +12,10 @@ static float leaf(int i) {
 
 /* The definition: node (level, index) of n leaves, by recursion. */
 static float sum_of(int n, int level, int index) {
-    const int first = index << level, half = level > 0 ? (2 * index + 1) << (level - 1) : 0;
+    const int first = index << level, right = level > 0 ? (2 * index + 1) << (level - 1) : 0;
     if (level == 0) return leaf(first);
     const float left = sum_of(n, level - 1, 2 * index);
-    return half < n ? left + sum_of(n, level - 1, 2 * index + 1) : left;
+    return right < n ? left + sum_of(n, level - 1, 2 * index + 1) : left;
 }
 
 static float root_of(int n) {
@@ -42,14 +42,14 @@ static void divisions_give_the_tree(void **state) {
                 const int first = n * r / ranks, end = n * (r + 1) / ranks;
                 ll_tree own = {.leaves = n};
                 float part[LL_TREE_NODES];
-                int most = 0;
+                int largest = 0;
                 for (int i = first; i < end; i++) {
-                    if (own.n + 1 > most) most = own.n + 1;
+                    if (own.n + 1 > largest) largest = own.n + 1;
                     push(&own, part, (ll_node){0, i}, leaf(i));
                 }
                 const ll_tree nodes = ll_tree_of(n, first, end - first);
                 assert_int_equal(nodes.n, own.n);
-                assert_int_equal(ll_tree_capacity(n, first, end - first), most);
+                assert_int_equal(ll_tree_capacity(n, first, end - first), largest);
                 for (int j = 0; j < own.n; j++) push(&all, sums, own.node[j], part[j]);
             }
             assert_int_equal(all.n, 1);
@@ -58,7 +58,7 @@ static void divisions_give_the_tree(void **state) {
         }
 }
 
-/* bfloat16 rounds to the nearest number, and to even where two are equally near. */
+/* bfloat16 rounds to the nearest number, and to the even one if two are equally near. */
 static void bf16_is_the_nearest(void **state) {
     (void)state;
     static const struct {
@@ -67,17 +67,17 @@ static void bf16_is_the_nearest(void **state) {
                  {1.01171875f, 1.015625f}, {1.00390637f, 1.0078125f}, {0, 0},
                  {3.3895314e38f, 3.3895314e38f}, {INFINITY, INFINITY}, {1e-40f, 1e-40f}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        uint16_t half;
+        uint16_t rounded;
         float back;
-        ll_bf16_round(&half, &cases[i].from, 1);
-        ll_bf16_floats(&back, &half, 1);
+        ll_bf16_round(&rounded, &cases[i].from, 1);
+        ll_bf16_floats(&back, &rounded, 1);
         if (i < 8) assert_true(back == cases[i].to);
         if (i < 7) assert_true(fabs((double)back - (double)cases[i].from) <= fabs((double)cases[i].from) / 256);
     }
-    uint16_t half;
+    uint16_t rounded;
     float back, nan = NAN;
-    ll_bf16_round(&half, &nan, 1);
-    ll_bf16_floats(&back, &half, 1);
+    ll_bf16_round(&rounded, &nan, 1);
+    ll_bf16_floats(&back, &rounded, 1);
     assert_true(isnan(back));
 }
 

@@ -1,5 +1,5 @@
-/* Speculative decoding: with temperature 0 the bits of the large model alone; else its distribution, against exact
- * probabilities of all short texts. */
+/* Speculative decoding. With temperature 0 it gives the bits of the large model alone. Otherwise it draws from the
+ * distribution of the large model, which is compared with the exact probabilities of all short texts. */
 #include <math.h>
 
 #include "longline-draft.h"
@@ -9,7 +9,7 @@ enum { MOST = 40 };
 
 static const ll_sampling greedy = {.top_p = 1, .seed = 3};
 
-static void plain(ll_model *model, const int *prompt, int n, int *made, int count) {
+static void generate_alone(ll_model *model, const int *prompt, int n, int *made, int count) {
     ll_stream *s = NULL;
     float logits[64];
     CHECK_OK(ll_stream_create(&s, model));
@@ -21,8 +21,8 @@ static void plain(ll_model *model, const int *prompt, int n, int *made, int coun
     ll_stream_free(s);
 }
 
-/* Makes `count` tokens or more after what was fed. */
-static void drafted(ll_draft *d, const ll_sampling *how, int *made, int count) {
+/* Generates the next `count` tokens. */
+static void generate_drafted(ll_draft *d, const ll_sampling *how, int *made, int count) {
     for (int n, i = 0; i < count; i += n) {
         int tokens[LL_DRAFT_MOST + 1];
         CHECK_OK(ll_draft_next(d, how, tokens, &n));
@@ -47,23 +47,23 @@ static void test_greedy(void **state) {
     for (size_t m = 0; m < sizeof large_models / sizeof *large_models; m++) {
         ll_model *large = tiny_model(large_models[m]);
         int expected[MOST], made[MOST];
-        plain(large, prompt, 7, expected, MOST);
-        for (int ahead = 1; ahead < 9; ahead += 2)
+        generate_alone(large, prompt, 7, expected, MOST);
+        for (int drafts = 1; drafts < 9; drafts += 2)
             for (int self = 0; self < 2; self++) {
                 ll_draft *d = NULL;
-                CHECK_OK(ll_draft_create(&d, large, self ? large : small, ahead, 11));
+                CHECK_OK(ll_draft_create(&d, large, self ? large : small, drafts, 11));
                 CHECK_OK(ll_draft_feed(d, prompt, 2)); /* in pieces */
                 CHECK_OK(ll_draft_feed(d, prompt + 2, 1));
                 CHECK_OK(ll_draft_feed(d, prompt + 3, 4));
-                drafted(d, &greedy, made, MOST);
+                generate_drafted(d, &greedy, made, MOST);
                 for (int i = 0; i < MOST; i++)
                     if (made[i] != expected[i])
-                        fail_msg("{%s}, %d ahead: token %d is %d, alone %d", large_models[m], ahead, i, made[i],
+                        fail_msg("{%s}, %d drafts: token %d is %d, alone %d", large_models[m], drafts, i, made[i],
                                  expected[i]);
                 const ll_draft_counts n = ll_draft_count(d);
-                assert_true(n.drafted == n.blocks * ahead && n.bytes > 0);
+                assert_true(n.drafted == n.blocks * drafts && n.bytes > 0);
                 if (self) assert_true(n.taken == n.drafted);
-                if (self) assert_true(n.position == 7 + n.blocks * (ahead + 1));
+                if (self) assert_true(n.position == 7 + n.blocks * (drafts + 1));
                 ll_draft_free(d);
             }
         ll_model_free(large);
@@ -71,12 +71,12 @@ static void test_greedy(void **state) {
     ll_model_free(small);
 }
 
-/* ---- Distribution: all texts of LENGTH tokens over V, exactly and as they come ---- */
+/* ---- Distribution: exact probabilities and frequencies of all texts of LENGTH tokens ---- */
 
 enum { V = 4, LENGTH = 3, TEXTS = V * V * V, DRAWS = 20000 };
 
-/* The weights that ll_sample draws by, from its definition: sorted, cut to top_k, then to top_p. */
-static void definition(double p[V], const float *logits, const ll_sampling *how) {
+/* The probabilities of ll_sample by its definition: sorted, cut to top_k, then to top_p. */
+static void sampling_probabilities(double p[V], const float *logits, const ll_sampling *how) {
     int order[V];
     double sum = 0, kept = 0;
     for (int i = 0; i < V; i++) order[i] = i, p[i] = exp((double)logits[i] / (double)how->temperature);
@@ -97,7 +97,7 @@ static void definition(double p[V], const float *logits, const ll_sampling *how)
     for (int i = 0; i < V; i++) p[i] /= sum;
 }
 
-static void exact(ll_model *model, const int *prompt, int n, const ll_sampling *how, double *expected) {
+static void exact_probabilities(ll_model *model, const int *prompt, int n, const ll_sampling *how, double *expected) {
     float logp[(2 + LENGTH) * V];
     for (int text = 0; text < TEXTS; text++) {
         int tokens[2 + LENGTH] = {prompt[0], prompt[1], text / (V * V), text / V % V, text % V};
@@ -105,14 +105,14 @@ static void exact(ll_model *model, const int *prompt, int n, const ll_sampling *
         CHECK_OK(ll_model_logp(model, logp, tokens, NULL, 1, n + LENGTH));
         for (int i = 0; i < LENGTH; i++) {
             double p[V];
-            definition(p, logp + (n + i - 1) * V, how);
+            sampling_probabilities(p, logp + (n + i - 1) * V, how);
             expected[text] *= p[tokens[n + i]];
         }
     }
 }
 
-/* Chi-square over texts of which at least 5 are expected, the rest as one; the bound is 5 standard deviations of the
- * normal approximation by Wilson and Hilferty. */
+/* Chi-square over all texts of which at least 5 are expected; the rest is one cell. Returns the deviation in standard
+ * deviations, by the normal approximation of Wilson and Hilferty. */
 static double deviation(const double *expected, const int *seen) {
     double chi = 0, rest = DRAWS, rest_seen = DRAWS;
     int cells = 0;
@@ -128,26 +128,26 @@ static double deviation(const double *expected, const int *seen) {
     return (cbrt(chi / k) - (1 - spread)) / sqrt(spread);
 }
 
-static double compare(ll_model *large, ll_model *small, ll_sampling how, int ahead) {
+static double compare(ll_model *large, ll_model *small, ll_sampling how, int drafts) {
     const int prompt[] = {2, 1};
     double expected[TEXTS];
     int seen[TEXTS] = {0};
     ll_draft *d = NULL;
-    exact(large, prompt, 2, &how, expected);
-    CHECK_OK(ll_draft_create(&d, large, small, ahead, V));
+    exact_probabilities(large, prompt, 2, &how, expected);
+    CHECK_OK(ll_draft_create(&d, large, small, drafts, V));
     for (int i = 0; i < DRAWS; i++) {
         int made[LENGTH];
         how.seed = (uint64_t)i + 1000;
         ll_draft_reset(d);
         CHECK_OK(ll_draft_feed(d, prompt, 2));
-        drafted(d, &how, made, LENGTH);
+        generate_drafted(d, &how, made, LENGTH);
         seen[made[0] * V * V + made[1] * V + made[2]]++;
     }
     const ll_draft_counts n = ll_draft_count(d);
     const double z = deviation(expected, seen), taken = (double)n.taken / (double)n.drafted;
-    print_message("%d ahead, temperature %.1f, top_k %d, top_p %.1f: %.0f %% taken, %.2f standard deviations\n", ahead,
-                  (double)how.temperature, how.top_k, (double)how.top_p, 100 * taken, z);
-    assert_true(taken > 0.1 && taken < 0.97); /* both ways of a draft are taken often */
+    print_message("%d drafts, temperature %.1f, top_k %d, top_p %.1f: %.0f %% taken, %.2f standard deviations\n",
+                  drafts, (double)how.temperature, how.top_k, (double)how.top_p, 100 * taken, z);
+    assert_true(taken > 0.1 && taken < 0.97); /* drafts are both taken and rejected often */
     ll_draft_free(d);
     return z;
 }
@@ -169,7 +169,8 @@ static void test_distribution(void **state) {
 
 /* ---- Limits and wrong use ---- */
 
-/* Learned positions end somewhere: those of the small model end its drafts, those of the large one the text. */
+/* Learned positions are limited. At the limit of the small model there are no more drafts; at that of the large one the
+ * text ends. */
 static void test_ends(void **state) {
     (void)state;
     const int prompt[] = {1, 5};
@@ -177,10 +178,10 @@ static void test_ends(void **state) {
     ll_model *large = tiny_model(large_models[0]), *small = tiny_model(ends);
     int expected[MOST], made[MOST], n, tokens[LL_DRAFT_MOST + 1];
     ll_draft *d = NULL;
-    plain(large, prompt, 2, expected, MOST);
+    generate_alone(large, prompt, 2, expected, MOST);
     CHECK_OK(ll_draft_create(&d, large, small, 5, 11));
     CHECK_OK(ll_draft_feed(d, prompt, 2));
-    drafted(d, &greedy, made, MOST);
+    generate_drafted(d, &greedy, made, MOST);
     assert_memory_equal(made, expected, sizeof made);
     ll_draft_free(d);
     CHECK_OK(ll_draft_create(&d, small, large, 5, 11));
@@ -189,7 +190,7 @@ static void test_ends(void **state) {
     while (!(status = ll_draft_next(d, &greedy, tokens, &n))) {}
     assert_int_equal(status, LL_EINVAL);
     assert_non_null(strstr(ll_error(), "learned positions end"));
-    assert_int_equal(ll_draft_count(d).position, 13); /* as a stream: 12 are read, and one follows */
+    assert_int_equal(ll_draft_count(d).position, 13); /* as for a stream: 12 tokens are read, and one follows */
     ll_draft_free(d);
     ll_model_free(large);
     ll_model_free(small);

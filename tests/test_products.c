@@ -5,9 +5,9 @@
 static const int sizes[] = {0, 1, 2, 5, 6, 7, 8, 9, 15, 16, 17, 31, 33, 61, 64, 97};
 enum { SIZES = sizeof sizes / sizeof sizes[0] };
 
-/* All combinations of sizes would take minutes. So each size takes each of its values once, and the others are
- * drawn. */
-enum { ROUNDS = 24 * SIZES };
+/* All combinations of sizes would take minutes. So each of the three sizes takes each of its values 8 times, or once
+ * with LL_FAST, and the others are drawn. */
+enum { ONCE = 3 * SIZES, ROUNDS = 8 * ONCE };
 static void draw_sizes(uint64_t *seed, int round, int size[3]) {
     for (int i = 0; i < 3; i++) size[i] = sizes[below(seed, SIZES)];
     size[round % 3] = sizes[round / 3 % SIZES];
@@ -126,10 +126,11 @@ static void transpose_once(const ll_kernels *k, const int size[3], uint64_t seed
 }
 
 static void rounds(void (*once)(const ll_kernels *k, const int size[3], uint64_t seed)) {
+    const int count = getenv("LL_FAST") ? ONCE : ROUNDS;
     uint64_t seed = 5;
     const ll_kernels *k;
     for (int t = 0; (k = tier_at(t)); t++)
-        for (int round = 0; round < ROUNDS; round++) {
+        for (int round = 0; round < count; round++) {
             int size[3];
             draw_sizes(&seed, round, size);
             once(k, size, next64(&seed));

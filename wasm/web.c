@@ -20,7 +20,7 @@ static struct {
     uint8_t *file;
     ll_model *model;
     ll_tokenizer *tokenizer;
-    int vocab, spoken, layers, heads; /* spoken: tokens that have a text */
+    int vocab, text_vocab, layers, heads; /* text_vocab: tokens that have a text */
     size_t count;     /* tokens of the last text */
     size_t text_size; /* of the last token */
     float *numbers;   /* of the last answer */
@@ -28,8 +28,8 @@ static struct {
 
 static const char *trouble = "";
 
-/* 0, or -1 after the library's sentence has been kept. */
-static int told(ll_status status) {
+/* 0, or -1 after the error's text has been kept. */
+static int failed(ll_status status) {
     if (status) trouble = ll_error();
     return status ? -1 : 0;
 }
@@ -71,10 +71,10 @@ static int open_tokenizer(void) {
                   "`longline serve` shows the same page with it";
         return -1;
     }
-    return told(ll_tokenizer_create(&web.tokenizer, web.model));
+    return failed(ll_tokenizer_create(&web.tokenizer, web.model));
 }
 
-/* Opens the file that the reserved bytes are, in place of the model before, whose sessions must be freed. */
+/* Opens the model file in the reserved bytes. It replaces the model before, whose sessions must have been freed. */
 WEB int ll_web_open(double size, const char *name, int threads) {
     close_model();
     ll_set_threads(threads);
@@ -82,14 +82,14 @@ WEB int ll_web_open(double size, const char *name, int threads) {
     free(web.file);
     web.file = NULL;
     if (!status) status = ll_model_can_stream(web.model);
-    if (told(status) || open_tokenizer()) {
+    if (failed(status) || open_tokenizer()) {
         close_model();
         return -1;
     }
     web.vocab = whole("model.vocab");
     web.layers = whole("model.layers");
     web.heads = whole("model.heads");
-    web.spoken = ll_tokenizer_vocab(web.tokenizer);
+    web.text_vocab = ll_tokenizer_vocab(web.tokenizer);
     return 0;
 }
 
@@ -104,7 +104,7 @@ WEB double ll_web_parameters(void) { return (double)ll_model_size(web.model).par
 /* The tokens of a text, ll_web_count() of them, which the page frees with ll_text_free. */
 WEB int *ll_web_encode(const char *text, int size) {
     int *tokens = NULL;
-    return told(ll_tokenizer_encode(web.tokenizer, text, (size_t)size, &tokens, &web.count)) ? NULL : tokens;
+    return failed(ll_tokenizer_encode(web.tokenizer, text, (size_t)size, &tokens, &web.count)) ? NULL : tokens;
 }
 WEB int ll_web_count(void) { return (int)web.count; }
 
@@ -121,14 +121,14 @@ WEB void ll_web_free(web_session *s) {
     free(s);
 }
 
-/* A session at its beginning, or one that goes on from where `from` is. */
+/* A new session, or a copy of `from`. */
 WEB web_session *ll_web_session(const web_session *from) {
     web_session *s = calloc(1, sizeof *s);
     if (s) s->logits = malloc((size_t)web.vocab * sizeof *s->logits);
     int code = s && s->logits ? 0 : no_memory();
     if (!code)
-        code = told(from ? ll_stream_clone(&s->stream, from->stream) : ll_stream_create(&s->stream, web.model));
-    if (!code && ll_stream_position(s->stream)) code = told(ll_stream_logits(s->stream, s->logits));
+        code = failed(from ? ll_stream_clone(&s->stream, from->stream) : ll_stream_create(&s->stream, web.model));
+    if (!code && ll_stream_position(s->stream)) code = failed(ll_stream_logits(s->stream, s->logits));
     if (!code) return s;
     ll_web_free(s);
     return NULL;
@@ -144,18 +144,18 @@ WEB int ll_web_read(web_session *s, const int *tokens, int n) {
     ll_status status = LL_OK;
     if (before && !ll_stream_position(s->stream)) status = ll_stream_feed(s->stream, special, (int)before, s->logits);
     if (!status) status = ll_stream_feed(s->stream, tokens, n, s->logits);
-    return told(status);
+    return failed(status);
 }
 
-/* Draws the next token and reads it; the token. */
+/* Samples the next token, feeds it, and returns it. */
 WEB int ll_web_next(web_session *s, double temperature, int top_k, double top_p, double seed) {
     ll_sampling how = ll_sampling_default();
     how.temperature = (float)temperature;
     how.top_k = top_k;
     how.top_p = (float)top_p;
     how.seed = (uint64_t)seed;
-    const int token = ll_sample(s->logits, web.spoken, &how, ll_stream_position(s->stream));
-    return told(ll_stream_feed(s->stream, &token, 1, s->logits)) ? -1 : token;
+    const int token = ll_sample(s->logits, web.text_vocab, &how, ll_stream_position(s->stream));
+    return failed(ll_stream_feed(s->stream, &token, 1, s->logits)) ? -1 : token;
 }
 
 /* ---- Answers about a text ---- */
@@ -170,13 +170,14 @@ static float *numbers(size_t n) {
 /* Log-probabilities (nats) of n >= 1 tokens, each given all that the session has read before it. */
 WEB float *ll_web_score(web_session *s, const int *tokens, int n) {
     float *logp = numbers((size_t)n);
-    return logp && !told(ll_stream_score(s->stream, logp, tokens, n)) ? logp : NULL;
+    return logp && !failed(ll_stream_score(s->stream, logp, tokens, n)) ? logp : NULL;
 }
 
 /* Weights (heads, n) with which token `query` of n attends to each of them in one layer. */
 WEB float *ll_web_attention(const int *tokens, int n, int layer, int query) {
     float *weights = numbers((size_t)web.heads * (size_t)n);
-    return weights && !told(ll_model_attention_rows(web.model, tokens, n, layer, &query, 1, weights)) ? weights : NULL;
+    if (!weights || failed(ll_model_attention_rows(web.model, tokens, n, layer, &query, 1, weights))) return NULL;
+    return weights;
 }
 WEB int ll_web_layers(void) { return web.layers; }
 WEB int ll_web_heads(void) { return web.heads; }

@@ -31,13 +31,13 @@ const failure = () => {
   return new Error(text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? '' : '.'));
 };
 
-/* What a C function gave, unless it failed: -1. */
+/* Returns the result of a C function, or throws if it is -1. */
 function good(value) {
   if (value === -1) throw failure();
   return value;
 }
 
-/* The same for an address, where 0 is failure. One above 2 GB comes as a negative number. */
+/* The same for an address, which is 0 after a failure. Addresses above 2 GB arrive as negative numbers. */
 function address(value) {
   if (!value) throw failure();
   return value >>> 0;
@@ -84,7 +84,7 @@ function withTokens(tokens, use) {
   }
 }
 
-/* Calls use() for one block after the other, and takes messages between. */
+/* Calls use() for one block after the other, and handles messages in between. */
 async function inBlocks(id, tokens, use) {
   for (let first = 0; first < tokens.length; first += BLOCK) {
     withTokens(tokens.subarray(first, first + BLOCK), (at, n) => use(at, n, first));
@@ -98,7 +98,7 @@ function bytesOf(token) {
   return HEAPU8.slice(at, at + Module._ll_web_text_size());
 }
 
-/* A token by itself, as text; bytes that are none are written as such. */
+/* The text of one token. Bytes that are not UTF-8 are written as numbers. */
 function nameOf(token) {
   const bytes = bytesOf(token);
   try {
@@ -108,7 +108,7 @@ function nameOf(token) {
   }
 }
 
-/* A turn of the event loop, in which messages are taken. setTimeout would wait for milliseconds. */
+/* One turn of the event loop, so that messages are handled. setTimeout would wait for milliseconds. */
 const turns = new MessageChannel(), waiting = [];
 turns.port1.onmessage = () => waiting.shift()();
 const turn = () => new Promise(resolve => {
@@ -138,14 +138,14 @@ async function fetched(path) {
   return response;
 }
 
-/* The size of a file on the server; the body is left alone. */
+/* The size of a file on the server, without its body. */
 async function sizeOf(path) {
   const response = await fetch(path, {method: 'HEAD'}), size = Number(response.headers.get('Content-Length'));
   if (!response.ok || !size) throw new Error(path + ' is not there, or the server does not tell its size.');
   return size;
 }
 
-/* The file goes from the disk, or the server, into the memory of WebAssembly piece by piece. */
+/* Copies a file from the disk or the server into the memory of WebAssembly, piece by piece. */
 async function load(id, source, name) {
   await started;
   const size = source instanceof Blob ? source.size : await sizeOf(source);
@@ -212,7 +212,7 @@ async function generate(id, session, {prompt = '', max_tokens = 200, temperature
   return {finish: 'length', tokens: max_tokens};
 }
 
-/* How surprising each token is, in bits, given those before it; the first has none. */
+/* The surprisal of each token in bits, given those before it. The first token has none. */
 async function score(id, text) {
   const session = begin(0).id, tokens = encode(text), bits = new Float32Array(tokens.length);
   try {

@@ -1,6 +1,6 @@
-/* longline bench --dist: what ranks cost. The link between the first rank and the last; training steps, in which each
- * rank has one example (weak scaling) or all share the same few (strong scaling); and a step that only communicates.
- * All ranks come here, and make the same calls. */
+/* longline bench --dist: what ranks cost. It measures the link between the first rank and the last, training steps,
+ * and a step that only communicates. In training steps each rank has one example (weak scaling), or all ranks share
+ * the same few (strong scaling). All ranks make the same calls. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,12 +16,12 @@ typedef struct {
 
 /* ---- The link ---- */
 
-/* The shortest of some tries: a machine that is shared is busy at most of them. */
-static ll_status ping(size_t bytes, int together, int times, int tries, double *seconds) {
+/* The shortest of some tries, because other programs disturb most of them on a shared machine. */
+static ll_status ping(size_t bytes, int count, int times, int tries, double *seconds) {
     *seconds = INFINITY;
     for (int i = 0; i < tries; i++) {
         double once;
-        const ll_status status = ll_dist_ping(bytes, together, times, &once);
+        const ll_status status = ll_dist_ping(bytes, count, times, &once);
         if (status) return status;
         *seconds = fmin(*seconds, once);
     }
@@ -49,12 +49,12 @@ static void end_cost(step_cost *c, const ll_traffic *before, int steps) {
     c->sent = (after.sent - before->sent) / steps;
 }
 
-/* Both make one step more, which is not timed. */
-static ll_status rehearse(size_t parameters, int layers, double compute, int repeats, step_cost *cost) {
+/* simulate and train make one step more, which is not timed. */
+static ll_status simulate(size_t parameters, int layers, double compute, int repeats, step_cost *cost) {
     double time[LL_BENCH_REPEATS];
-    const ll_rehearsal r = {parameters, layers, compute};
+    const ll_simulated_step r = {parameters, layers, compute};
     const ll_traffic before = ll_dist_traffic();
-    const ll_status status = ll_dist_rehearse(&r, repeats, time);
+    const ll_status status = ll_dist_simulate(&r, repeats, time);
     cost->seconds = ll_bench_median(time, repeats);
     end_cost(cost, &before, repeats + 1);
     return status;
@@ -72,7 +72,8 @@ static ll_status train(ll_recipe *recipe, int examples, int repeats, step_cost *
     return status;
 }
 
-/* Least: a sum of gradients over ranks, each of which then has all parameters, sends 2 (N - 1) / N blocks. */
+/* least: the fewest bytes of a step, 2 (N - 1) / N blocks: gradients are summed over ranks, and each rank then has all
+ * parameters. */
 static void report(const char *what, const step_cost *c, double least, double tokens) {
     printf("bench.dist.%s.seconds=%.6f\n", what, c->seconds);
     if (tokens > 0) printf("bench.dist.%s.tokens_per_second=%.1f\n", what, tokens / c->seconds);
@@ -82,16 +83,16 @@ static void report(const char *what, const step_cost *c, double least, double to
 
 static int number(const ll_recipe *recipe, const char *key) { return atoi(ll_recipe_get(recipe, key)); }
 
-/* compute: seconds that a rank sleeps, 0: it trains. */
+/* compute: seconds that a rank sleeps; 0: it trains. */
 static ll_status measure_steps(ll_recipe *recipe, size_t block, double compute, int repeats) {
     const ll_ranks ranks = ll_dist_ranks();
     const int layers = number(recipe, "model.layers"), groups = ranks.size / number(recipe, "dist.sequence");
     const double least = 2.0 * (ranks.size - 1) / ranks.size * 4 * (double)block, T = number(recipe, "train.length");
     step_cost alone, cost;
-    ll_status status = rehearse(block, layers, 0, repeats, &alone);
+    ll_status status = simulate(block, layers, 0, repeats, &alone);
     if (!status && ranks.size > 1) report("exchange", &alone, least, 0);
     if (!status && compute > 0) {
-        status = rehearse(block, layers, compute, repeats, &cost);
+        status = simulate(block, layers, compute, repeats, &cost);
         if (status) return status;
         report("rehearsal", &cost, least, 0);
         printf("bench.dist.rehearsal.hidden=%.3f\n", fmax(0, 1 - (cost.seconds - compute) / alone.seconds));

@@ -9,7 +9,7 @@
 static int yardsticks, ops, models, generation, dist;
 static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure, *against;
 static int64_t repeats, position;
-static double seconds = 30, rehearsal;
+static double seconds = 30, compute_seconds;
 static ll_arg_list set;
 
 static const ll_arg args[] = {
@@ -18,7 +18,7 @@ static const ll_arg args[] = {
     {LL_ARG_FLAG, 0, "models", NULL, &models, 0, 0, "training steps of whole models"},
     {LL_ARG_FLAG, 0, "generate", NULL, &generation, 0, 0, "generated tokens, early and late in a stream"},
     {LL_ARG_FLAG, 0, "dist", NULL, &dist, 0, 0, "ranks under mpirun: the link, training steps, bytes sent"},
-    {LL_ARG_NUMBER, 0, "rehearse", "S", &rehearsal, 0, 1e6,
+    {LL_ARG_NUMBER, 0, "rehearse", "S", &compute_seconds, 0, 1e6,
      "for --dist: steps that sleep S seconds in place of computing; messages are real"},
     {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops"},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = as many as time allows"},
@@ -114,7 +114,7 @@ static int check(ll_bench *b) {
     if (!status) status = ll_set_all(recipe, &set);
     ll_recipe_free(recipe);
     int code = status ? ll_failed(status, NULL) : read_lengths(b);
-    if (code < 0 && rehearsal > 0 && !dist) return ll_usage("--rehearse goes with --dist");
+    if (code < 0 && compute_seconds > 0 && !dist) return ll_usage("--rehearse goes with --dist");
     if (code < 0 && figure) code = ll_target_check("--figure", figure);
     return code < 0 && json ? ll_target_check("--json", json) : code;
 }
@@ -123,7 +123,7 @@ static int check(ll_bench *b) {
 static int rank_costs(const ll_bench *b) {
     if (yardsticks || ops || models || generation || json || figure || pattern || against)
         return ll_usage("--dist goes with --rehearse, --repeats and --set alone");
-    const ll_status status = ll_bench_dist(b, rehearsal);
+    const ll_status status = ll_bench_dist(b, compute_seconds);
     return status ? ll_failed(status, NULL) : 0;
 }
 

@@ -11,7 +11,7 @@ static int open_text(ll_text_output *s, ll_model *model) {
     s->bytes = !strcmp(ll_recipe_unit(recipe), "byte");
     const ll_status status = ll_tokenizer_create(&s->tokenizer, model);
     if (status) return ll_failed(status, NULL);
-    s->spoken = ll_tokenizer_vocab(s->tokenizer);
+    s->text_vocab = ll_tokenizer_vocab(s->tokenizer);
     s->logits = calloc((size_t)s->vocab, sizeof *s->logits);
     return s->logits ? -1 : ll_fail_message("out of memory");
 }
@@ -27,9 +27,10 @@ int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state)
 
 /* Tokens that stand for other texts there would be drafts of nonsense. */
 static int check_tokens(const ll_text_output *s, ll_tokenizer *other) {
-    if (ll_tokenizer_vocab(other) != s->spoken)
-        return ll_usage("--draft: its model has %d tokens of text, this one %d", ll_tokenizer_vocab(other), s->spoken);
-    for (int i = 0; i < s->spoken; i++) {
+    if (ll_tokenizer_vocab(other) != s->text_vocab)
+        return ll_usage("--draft: its model has %d tokens of text, this one %d", ll_tokenizer_vocab(other),
+                        s->text_vocab);
+    for (int i = 0; i < s->text_vocab; i++) {
         size_t a, b;
         const char *mine = ll_tokenizer_text(s->tokenizer, i, &a), *its = ll_tokenizer_text(other, i, &b);
         if (a != b || memcmp(mine, its, a))
@@ -47,7 +48,7 @@ int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, in
     if (!status) code = check_tokens(s, other);
     ll_tokenizer_free(other);
     if (code >= 0) return code;
-    if (!status) status = ll_draft_create(&s->draft, model, small, ahead, s->spoken);
+    if (!status) status = ll_draft_create(&s->draft, model, small, ahead, s->text_vocab);
     return status == LL_EINVAL ? ll_usage("--draft: %s", ll_error()) : status ? ll_failed(status, NULL) : -1;
 }
 
@@ -156,7 +157,7 @@ ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const c
     if (s->draft)
         status = next_drafted(s, how, &token);
     else
-        token = ll_sample(s->logits, s->spoken, how, ll_stream_position(s->stream));
+        token = ll_sample(s->logits, s->text_vocab, how, ll_stream_position(s->stream));
     if (!status) status = keep(s, &token, 1);
     if (status) return status;
     *text = ll_tokenizer_text(s->tokenizer, token, size);

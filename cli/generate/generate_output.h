@@ -13,7 +13,7 @@ typedef struct {
     int ready[LL_DRAFT_MOST + 1], readies, given;
     ll_tokenizer *tokenizer;
     int vocab;     /* tokens of the model, and ... */
-    int spoken;    /* ... the number of tokens that stand for text */
+    int text_vocab;    /* ... the number of tokens that stand for text */
     int bytes;     /* is every byte a token? Then text is fed at once */
     float *logits; /* (vocab): logits of the next token */
     char *text;    /* else: the text so far, until ll_text_output_flush makes tokens of it */

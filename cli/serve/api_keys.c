@@ -1,5 +1,5 @@
-/* API keys, one a line of a file: KEY, or KEY and a name for the log. They are compared by their digests, each of them
- * with each, so that the time says nothing of how much of a guess is right. */
+/* API keys, from a file with one on each line: KEY, or KEY and a name for the log. Digests are compared, always all of
+ * them and all of their bytes, so that the time does not show how much of a guess is right. */
 #include <errno.h>
 #include <sha2.h>
 #include <stdlib.h>
@@ -57,7 +57,7 @@ int ll_keys_load(const char *path) {
     return code < 0 && !n ? ll_usage("%s has no keys", path) : code;
 }
 
-/* Bytes that differ, all of them looked at. */
+/* Nonzero if the digests differ. Takes the same time for all. */
 static unsigned difference(const uint8_t *a, const uint8_t *b) {
     volatile unsigned all = 0;
     for (size_t i = 0; i < SHA256_DIGEST_LENGTH; i++) all |= (unsigned)(a[i] ^ b[i]);

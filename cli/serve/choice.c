@@ -1,12 +1,12 @@
-/* One choice of a request: which token comes next, which of its text is certain to be given, and what is said of its
- * probability. Text is held back while it may be the beginning of a stop text, or of a character. */
+/* One choice of a request: samples tokens, passes on their text, and computes their log-probabilities. Text is held
+ * back as long as it may be the beginning of a stop text, or of a character. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "serve/serve.h"
 
-/* ---- Log-probabilities, of the model itself: before temperature, top_k and top_p ---- */
+/* ---- Log-probabilities of the model itself, before temperature, top_k and top_p ---- */
 
 static double log_sum_exp(const float *x, int n) {
     float top = x[0];
@@ -29,8 +29,8 @@ static ll_token_logp *add_logp(ll_choice *s, int token, size_t offset, int promp
     return p;
 }
 
-/* The likeliest tokens, of equals the smaller first. */
-static void find_others(ll_token_logp *p, int wanted, const float *x, int n, double all) {
+/* The most probable tokens. Of equal ones the smaller comes first. */
+static void find_alternatives(ll_token_logp *p, int wanted, const float *x, int n, double all) {
     for (int v = 0; v < n; v++) {
         int at = p->alternatives;
         while (at > 0 && x[v] > x[p->other[at - 1]]) at--;
@@ -46,12 +46,12 @@ static void set_logp(const ll_choice *s, ll_token_logp *p, const float *logits) 
     const int n = s->job->model->vocab;
     const double all = log_sum_exp(logits, n);
     p->logp = (double)logits[p->token] - all;
-    if (s->job->request.logprobs > 0) find_others(p, (int)s->job->request.logprobs, logits, n, all);
+    if (s->job->request.logprobs > 0) find_alternatives(p, (int)s->job->request.logprobs, logits, n, all);
 }
 
 static size_t text_size(const ll_choice *s, int token) {
     size_t size = 0;
-    if (token < s->job->model->spoken) (void)ll_tokenizer_text(s->job->model->tokenizer, token, &size);
+    if (token < s->job->model->text_vocab) (void)ll_tokenizer_text(s->job->model->tokenizer, token, &size);
     return size;
 }
 
@@ -70,8 +70,8 @@ void ll_choice_scores(ll_choice *s, const float *logits, int n) {
 
 /* ---- Text ---- */
 
-/* Where text ends that is whole in UTF-8: at most 3 bytes less than size. */
-static size_t whole(const char *text, size_t size) {
+/* The size without an incomplete UTF-8 character at the end. */
+static size_t whole_characters(const char *text, size_t size) {
     for (size_t back = 1; back <= 3 && back <= size; back++) {
         const unsigned char c = (unsigned char)text[size - back];
         if ((c & 0xc0) == 0x80) continue;
@@ -81,53 +81,53 @@ static size_t whole(const char *text, size_t size) {
     return size;
 }
 
-/* Where the first stop text begins; the end: there is none. */
+/* Where the first stop text begins in the pending text, or its size if there is none. */
 static size_t find_stop(const ll_choice *s) {
     const ll_request *r = &s->job->request;
-    size_t first = s->held.size;
-    for (int i = 0; i < r->stops && s->held.size; i++) {
-        const char *at = memmem(s->held.data, s->held.size, r->stop[i].text, r->stop[i].size);
-        if (at && (size_t)(at - s->held.data) < first) first = (size_t)(at - s->held.data);
+    size_t first = s->pending.size;
+    for (int i = 0; i < r->stops && s->pending.size; i++) {
+        const char *at = memmem(s->pending.data, s->pending.size, r->stop[i].text, r->stop[i].size);
+        if (at && (size_t)(at - s->pending.data) < first) first = (size_t)(at - s->pending.data);
     }
     return first;
 }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
-/* Bytes at the end that may be the beginning of a stop text. */
-static size_t open_stop(const ll_choice *s) {
+/* The number of bytes at the end that may be the beginning of a stop text. */
+static size_t partial_stop(const ll_choice *s) {
     const ll_request *r = &s->job->request;
     size_t most = 0;
     for (int i = 0; i < r->stops; i++)
-        for (size_t n = smaller(r->stop[i].size - 1, s->held.size); n > most; n--)
-            if (!memcmp(s->held.data + s->held.size - n, r->stop[i].text, n)) most = n;
+        for (size_t n = least(r->stop[i].size - 1, s->pending.size); n > most; n--)
+            if (!memcmp(s->pending.data + s->pending.size - n, r->stop[i].text, n)) most = n;
     return most;
 }
 
-/* Passes on what is certain; all of it where the sequence ends. */
-static void give(ll_choice *s) {
+/* Passes on the pending text that no stop text can cut, and all of it at the end of the sequence. */
+static void emit_text(ll_choice *s) {
     const size_t cut = find_stop(s);
-    if (cut < s->held.size) {
+    if (cut < s->pending.size) {
         s->finish = "stop";
-        s->held.size = cut;
+        s->pending.size = cut;
     }
-    size_t n = s->held.size;
-    if (!s->finish) n = whole(s->held.data, n - open_stop(s));
+    size_t n = s->pending.size;
+    if (!s->finish) n = whole_characters(s->pending.data, n - partial_stop(s));
     if (!n && !s->finish) return;
-    s->given += n;
-    ll_reply_text(s, s->held.data, n);
-    if (n) memmove(s->held.data, s->held.data + n, s->held.size - n);
-    s->held.size -= n;
+    s->emitted += n;
+    ll_reply_text(s, s->pending.data, n);
+    if (n) memmove(s->pending.data, s->pending.data + n, s->pending.size - n);
+    s->pending.size -= n;
 }
 
-static void note_times(ll_choice *s) {
+static void record_times(ll_choice *s) {
     const double now = ll_now();
     if (s->job->first == 0) {
         s->job->first = now;
         ll_time(LL_TIME_FIRST, now - s->job->start);
     }
-    if (s->last > 0) ll_time(LL_TIME_BETWEEN, now - s->last);
-    s->last = now;
+    if (s->last_time > 0) ll_time(LL_TIME_BETWEEN, now - s->last_time);
+    s->last_time = now;
 }
 
 void ll_choice_next(ll_choice *s, float *logits) {
@@ -137,20 +137,20 @@ void ll_choice_next(ll_choice *s, float *logits) {
         if (!s->copy) s->copy = ll_serve_alloc((size_t)m->vocab, sizeof *s->copy);
         memcpy(s->copy, logits, (size_t)m->vocab * sizeof *logits);
     }
-    s->token = ll_sample(logits, m->spoken, &s->how, ll_stream_position(s->stream));
-    note_times(s);
+    s->token = ll_sample(logits, m->text_vocab, &s->how, ll_stream_position(s->stream));
+    record_times(s);
     if (s->token == m->end && !s->job->request.ignore_end) {
         s->finish = "stop";
-        s->token = -1; /* it is not part of the text */
+        s->token = -1; /* the end token is not part of the text */
     } else {
         size_t size;
         const char *text = ll_tokenizer_text(m->tokenizer, s->token, &size);
         if (wanted) set_logp(s, add_logp(s, s->token, s->total, 0), s->copy);
-        ll_buffer_add(&s->held, text, size);
+        ll_buffer_add(&s->pending, text, size);
         s->total += size;
         s->job->made_tokens++;
         ll_count(LL_COUNT_TOKENS, 1);
         if (++s->made >= s->most) s->finish = "length";
     }
-    give(s);
+    emit_text(s);
 }

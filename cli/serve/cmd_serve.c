@@ -32,7 +32,7 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
-/* Until a signal asks for the end; once a second a look at connections that take too long. */
+/* Waits for a signal that asks for the end. Once a second, closes connections that take too long. */
 static void wait_for_end(void) {
     while (!ll_stop_wanted()) {
         sleep(1);
@@ -52,7 +52,7 @@ static int serve_models(int n, const char **paths) {
     if (served) {
         for (int i = 0; i < ll_served_models; i++) ll_print("model '%s'", ll_served_model[i].name);
         wait_for_end();
-        ll_http_quiet();
+        ll_http_drain();
     }
     if (running) ll_engine_stop();
     ll_side_stop();
@@ -60,8 +60,8 @@ static int serve_models(int n, const char **paths) {
     return served ? 0 : code;
 }
 
-/* jansson does not look whether each character of a text could be stored (src/base/json.c): where memory is refused, a
- * request might be read as another one. So its memory is that of the rest of the server. */
+/* jansson does not check whether each character of a text could be stored (src/base/json.c). If memory were refused, a
+ * request might be read as another one. So jansson gets memory from ll_serve_alloc, which never fails. */
 static void *json_memory(size_t size) { return ll_serve_alloc(size, 1); }
 
 static int serve(int n, const char **words) {
@@ -79,7 +79,7 @@ const ll_command ll_command_serve = {
     .words = "[MODEL...]",
     .least = 0,
     .most = 64,
-    .summary = "serve models over HTTP, as OpenAI's clients speak",
+    .summary = "serve models over HTTP, for clients of OpenAI's interface",
     .text =
         "Answers /v1/completions, /v1/chat/completions, /v1/embeddings and /v1/models as OpenAI's clients expect, and\n"
         "/v1/score, /v1/classify and /v1/sessions besides; /health and /metrics for who watches it. docs/serve.md has\n"

@@ -1,5 +1,6 @@
-/* The engine: one thread that has all streams to itself. Every step feeds one token to each choice that generates, and
- * a block of tokens, shared out among them, to those that read a prompt. Choices join and leave between steps. */
+/* The engine: one thread that alone uses all streams. Every step feeds one token to each choice that generates, and
+ * shares a block of prompt tokens among the choices that read a prompt. Choices join and leave between steps
+ * (continuous batching). */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,17 +10,17 @@ static pthread_t thread;
 static atomic_int stopping;
 static _Atomic double deadline;
 
-static ll_choice **active; /* (batch) that have a stream, or wait for the one that reads their prompt */
+static ll_choice **active; /* (batch) choices that have a stream, or wait for the one that reads their prompt */
 static int actives;
-static ll_serve_job *waiting; /* the first job that there is no place for yet */
+static ll_serve_job *waiting; /* the first job that does not fit into the batch yet */
 static ll_batch_item *items;
 static ll_choice **fed;
 static float *logits;
-static int turn; /* which reader begins */
+static int rotation; /* the reader that comes first, in turn */
 
 /* ---- Joining ---- */
 
-/* The choices of a job, the first of each prompt with a stream. */
+/* Makes the choices of a job. The first one of each prompt has a stream. */
 static ll_status make_choices(ll_serve_job *job) {
     const ll_request *r = &job->request;
     const int n = (int)r->n;
@@ -48,15 +49,15 @@ static void begin(ll_serve_job *job) {
     ll_count_set(LL_COUNT_ACTIVE, actives);
 }
 
-/* Is there place for a job now? */
-static int fits(const ll_serve_job *job) {
+/* Does the job fit into the batch now? */
+static int has_room(const ll_serve_job *job) {
     const int sessions = job->request.ask >= LL_ASK_CREATE;
     return actives + (sessions ? 1 : (int)job->request.n * job->inputs) <= ll_serve.batch;
 }
 
 /* ---- Leaving ---- */
 
-static void release(ll_choice *c) {
+static void release_stream(ll_choice *c) {
     c->done = 1;
     if (c->session) {
         c->session->busy = 0;
@@ -67,14 +68,14 @@ static void release(ll_choice *c) {
     c->stream = NULL;
 }
 
-static void leave(ll_choice *c) {
+static void finish_choice(ll_choice *c) {
     ll_serve_job *job = c->job;
-    release(c);
+    release_stream(c);
     if (--job->left == 0) ll_reply_end(job);
 }
 
-/* Takes those that are done out of the list; a job is dropped with its last one. */
-static void sweep(void) {
+/* Removes choices that are done from the list. A job is dropped with its last choice. */
+static void remove_finished(void) {
     int kept = 0;
     for (int i = 0; i < actives; i++) {
         ll_choice *c = active[i];
@@ -95,7 +96,7 @@ static void sweep(void) {
 static void fail_job(ll_serve_job *job, const ll_refusal *why) {
     for (int i = 0; i < job->choices; i++) {
         ll_choice *c = &job->choice[i];
-        if (!c->done) release(c);
+        if (!c->done) release_stream(c);
     }
     ll_job_refuse(job, why);
 }
@@ -106,21 +107,22 @@ static void fail_status(ll_serve_job *job, ll_status status) {
     fail_job(job, &why);
 }
 
-/* A choice that has no more to feed leaves; one of a session first feeds what it made last. */
-static void go_on(ll_choice *c, float *row) {
+/* Samples the next token, or finishes the choice. A choice of a session first feeds its last token, so that the session
+ * has read it. */
+static void continue_choice(ll_choice *c, float *row) {
     if (!c->samples && !c->finish) {
         c->finish = "length";
         ll_reply_text(c, "", 0);
     }
     if (c->finish) {
-        leave(c);
+        finish_choice(c);
         return;
     }
     ll_choice_next(c, row);
-    if (c->finish && (!c->session || c->token < 0)) leave(c);
+    if (c->finish && (!c->session || c->token < 0)) finish_choice(c);
 }
 
-/* Generation without a prompt goes on from the logits that the session's stream has. */
+/* Without a prompt, generation continues from the logits of the session's stream. */
 static void start_session(ll_serve_job *job) {
     if (ll_session_call(job)) {
         ll_job_drop(job);
@@ -134,7 +136,7 @@ static void start_session(ll_serve_job *job) {
         ll_refuse(&why, 500, "session", "%s", ll_error());
         fail_job(job, &why);
     } else {
-        go_on(c, logits);
+        continue_choice(c, logits);
     }
 }
 
@@ -156,11 +158,11 @@ static void start_job(ll_serve_job *job) {
     ll_job_drop(job);
 }
 
-/* Jobs in the order in which they came, as long as there is place. */
+/* Starts jobs in the order of their arrival, as long as they fit. */
 static void take_jobs(void) {
     for (;;) {
         if (!waiting) waiting = ll_queue_take(&ll_engine_queue, !actives);
-        if (!waiting || !fits(waiting)) return;
+        if (!waiting || !has_room(waiting)) return;
         ll_serve_job *job = waiting;
         waiting = NULL;
         start_job(job);
@@ -169,48 +171,49 @@ static void take_jobs(void) {
 
 /* ---- A step ---- */
 
-static int reads(const ll_choice *c) { return c->fed < c->prompt->n; }
+static int is_reading(const ll_choice *c) { return c->fed < c->prompt->n; }
 
 /* Does it take part in a step? */
-static int moves(const ll_choice *c, const ll_served *m) { return !c->done && c->stream && c->job->model == m; }
+static int takes_part(const ll_choice *c, const ll_served *m) { return !c->done && c->stream && c->job->model == m; }
 
-static void add_item(ll_choice *c, int *count, const int *tokens, int n, float **place) {
-    const int every = reads(c) && c->scores;
+static void add_item(ll_choice *c, int *count, const int *tokens, int n, float **output) {
+    const int every = is_reading(c) && c->scores;
     fed[*count] = c;
     items[(*count)++] =
-        (ll_batch_item){.stream = c->stream, .tokens = tokens, .n = n, .every = every, .logits = *place};
-    *place += (size_t)(every ? n : 1) * (size_t)c->job->model->vocab;
+        (ll_batch_item){.stream = c->stream, .tokens = tokens, .n = n, .every = every, .logits = *output};
+    *output += (size_t)(every ? n : 1) * (size_t)c->job->model->vocab;
 }
 
-/* The items of a step. Readers share a block: each gets its part of what the ones before it left. */
+/* Collects the items of a step. Readers share a block of tokens: each takes at most an equal part of what is left of
+ * it. */
 static int gather(const ll_served *m) {
     int count = 0, readers = 0, first = 0;
-    float *place = logits;
+    float *output = logits;
     for (int i = 0; i < actives; i++) {
         ll_choice *c = active[i];
-        if (!moves(c, m)) continue;
-        if (reads(c))
+        if (!takes_part(c, m)) continue;
+        if (is_reading(c))
             readers++;
         else
-            add_item(c, &count, &c->token, 1, &place);
+            add_item(c, &count, &c->token, 1, &output);
     }
     int left = (int)ll_serve.block, others = readers;
-    if (readers > left) first = turn++ % readers; /* not all of them fit */
+    if (readers > left) first = rotation++ % readers; /* some get no token in this step */
     for (int pass = 0; pass < 2; pass++)
         for (int i = 0, number = 0; i < actives && left && others; i++) {
             ll_choice *c = active[i];
-            if (!moves(c, m) || !reads(c)) continue;
+            if (!takes_part(c, m) || !is_reading(c)) continue;
             const int now = pass ? number < first : number >= first;
             number++;
             if (!now) continue;
             const int part = (left + others - 1) / others, rest = c->prompt->n - c->fed, n = rest < part ? rest : part;
-            add_item(c, &count, c->prompt->token + c->fed, n, &place);
+            add_item(c, &count, c->prompt->token + c->fed, n, &output);
             left -= n, others--;
         }
     return count;
 }
 
-/* The choices that wait for this one's prompt go on from here, each with a copy of its stream. */
+/* Gives each choice of the same prompt a copy of the stream that has read it. */
 static ll_status fork_choices(ll_choice *c) {
     const int n = (int)c->job->request.n;
     for (int i = 1; i < n && !c->session; i++) {
@@ -222,19 +225,19 @@ static ll_status fork_choices(ll_choice *c) {
     return LL_OK;
 }
 
-/* All choices that its prompt is for begin to generate; a session may generate without one. */
+/* All choices of the prompt begin to generate. */
 static void begin_choices(ll_choice *c, float *row) {
     const int n = c->session ? 1 : (int)c->job->request.n, vocab = c->job->model->vocab;
     float *copy = n > 1 ? ll_serve_alloc((size_t)vocab, sizeof *copy) : NULL;
     if (copy) memcpy(copy, row, (size_t)vocab * sizeof *copy);
     for (int i = 0; i < n; i++) {
         if (i) memcpy(row, copy, (size_t)vocab * sizeof *copy);
-        if (c[i].scores && i) { /* what is known of the prompt belongs to all */
+        if (c[i].scores && i) { /* all choices have the scores of the prompt */
             c[i].logp = ll_serve_alloc(c->prompt->n, sizeof *c->logp);
             memcpy(c[i].logp, c->logp, (size_t)c->prompt->n * sizeof *c->logp);
             c[i].logps = c[i].logp_capacity = (size_t)c->prompt->n;
         }
-        go_on(&c[i], row);
+        continue_choice(&c[i], row);
     }
     free(copy);
 }
@@ -250,13 +253,13 @@ static void take_result(ll_choice *c, const ll_batch_item *item) {
         fail_job(c->job, &why);
         return;
     }
-    if (!reads(c)) {
-        go_on(c, item->logits);
+    if (!is_reading(c)) {
+        continue_choice(c, item->logits);
         return;
     }
     if (c->scores) ll_choice_scores(c, item->logits, item->n);
     c->fed += item->n;
-    if (reads(c)) return;
+    if (is_reading(c)) return;
     const ll_status status = fork_choices(c);
     if (status) {
         fail_status(c->job, status);
@@ -265,15 +268,15 @@ static void take_result(ll_choice *c, const ll_batch_item *item) {
     begin_choices(c, item->logits + (size_t)(c->scores ? item->n - 1 : 0) * (size_t)vocab);
 }
 
-/* Clients that went away. */
-static void drop_gone(void) {
+/* Stops jobs whose clients have disconnected. */
+static void cancel_abandoned(void) {
     static const ll_refusal gone = {499, "", "the client went away", NULL};
     for (int i = 0; i < actives; i++)
         if (!active[i]->done && ll_job_gone(active[i]->job)) fail_job(active[i]->job, &gone);
 }
 
-/* Where another choice of its job was refused just now, its stream is gone. */
-static void feed_alone(ll_choice *c, ll_batch_item *item) {
+/* Feeds one item. Skips choices that are done: their job has failed by another choice in this step. */
+static void feed_single(ll_choice *c, ll_batch_item *item) {
     if (c->done) return;
     item->status = ll_batcher_feed(c->job->model->batcher, item, 1);
     if (item->status == LL_EINVAL) fail_status(c->job, LL_EINVAL);
@@ -286,8 +289,8 @@ static void step(const ll_served *m) {
     int rows = 0;
     for (int i = 0; i < count; i++) rows += items[i].n;
     const ll_status status = ll_batcher_feed(m->batcher, items, count);
-    if (status == LL_EINVAL) /* nothing was fed: each by itself, so that it is said to whom it concerns */
-        for (int i = 0; i < count; i++) feed_alone(fed[i], &items[i]);
+    if (status == LL_EINVAL) /* nothing was fed; now each item by itself, so that only the invalid one fails */
+        for (int i = 0; i < count; i++) feed_single(fed[i], &items[i]);
     ll_count(LL_COUNT_STEPS, 1);
     ll_count(LL_COUNT_ROWS, rows);
     ll_time(LL_TIME_STEP, ll_now() - start);
@@ -301,7 +304,7 @@ static void refuse_all(const char *message) {
     ll_refuse(&why, 503, "", "%s", message);
     for (int i = 0; i < actives; i++)
         if (!active[i]->done) fail_job(active[i]->job, &why);
-    sweep();
+    remove_finished();
     for (ll_serve_job *job; (job = waiting ? waiting : ll_queue_take(&ll_engine_queue, 0));) {
         waiting = NULL;
         ll_job_refuse(job, &why);
@@ -314,10 +317,10 @@ static void *run(void *arg) {
     for (;;) {
         take_jobs();
         if (atomic_load(&stopping) && ((!actives && !waiting) || ll_now() > atomic_load(&deadline))) break;
-        drop_gone();
+        cancel_abandoned();
         for (int i = 0; i < ll_served_models; i++)
             if (ll_served_model[i].batcher) step(&ll_served_model[i]);
-        sweep();
+        remove_finished();
     }
     refuse_all("the server is going down");
     ll_sessions_close();

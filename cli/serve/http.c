@@ -1,5 +1,6 @@
-/* HTTP by libmicrohttpd: one thread that polls all connections. A request becomes a job; its connection sleeps until
- * the engine has something for it. What a client sends is bounded in size and in time, before it is looked at. */
+/* HTTP by libmicrohttpd: one thread that polls all connections. A request becomes a job, and its connection is
+ * suspended until the engine has something for it. Size and time of what a client sends are limited before it is
+ * parsed. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <microhttpd.h>
@@ -12,14 +13,14 @@
 #include "serve/serve.h"
 
 static struct MHD_Daemon *daemon_;
-static atomic_int quiet, exchanges;
+static atomic_int draining, exchanges;
 static int loopback;
 
 /* ---- Connections, and how long each has been sending a request ---- */
 
 typedef struct connection {
     int fd;
-    double since; /* when it began to send; 0: its request is here */
+    double since; /* when it began to send a request; 0: the request is complete */
     struct connection *next, *before;
 } connection;
 static connection *connections;
@@ -83,7 +84,7 @@ static enum MHD_Result send_response(struct MHD_Connection *c, exchange *x, stru
     MHD_add_response_header(r, "Cache-Control", "no-store");
     if (status == 429 || status == 503) MHD_add_response_header(r, "Retry-After", "1");
     if (status == 401) MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
-    if (status == 413 || atomic_load(&quiet)) MHD_add_response_header(r, "Connection", "close");
+    if (status == 413 || atomic_load(&draining)) MHD_add_response_header(r, "Connection", "close");
     x->status = status;
     x->answered = 1;
     const enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
@@ -91,7 +92,7 @@ static enum MHD_Result send_response(struct MHD_Connection *c, exchange *x, stru
     return result;
 }
 
-/* A text from malloc, which the response frees. */
+/* Sends a text from malloc, which the response frees. */
 static enum MHD_Result send_text(struct MHD_Connection *c, exchange *x, int status, const char *type, char *text) {
     if (!text) return MHD_NO;
     return send_response(c, x, MHD_create_response_from_buffer(strlen(text), text, MHD_RESPMEM_MUST_FREE), status,
@@ -113,14 +114,14 @@ static enum MHD_Result send_page(struct MHD_Connection *c, exchange *x) {
     return send_response(c, x, r, 200, "text/html; charset=utf-8");
 }
 
-/* ---- Sleeping ---- */
+/* ---- Suspended connections ---- */
 
-static void wake(void *arg) { MHD_resume_connection(arg); }
+static void resume(void *arg) { MHD_resume_connection(arg); }
 
-/* Under the job's lock. */
-static void sleep_until_woken(struct MHD_Connection *c, ll_serve_job *job) {
+/* The caller holds the job's lock. */
+static void suspend(struct MHD_Connection *c, ll_serve_job *job) {
     job->asleep = 1;
-    job->wake = wake;
+    job->wake = resume;
     job->arg = c;
     MHD_suspend_connection(c);
 }
@@ -130,7 +131,7 @@ typedef struct {
     exchange *x;
 } reader;
 
-/* The next bytes of a stream of events. */
+/* Copies the next bytes of a stream of events. */
 static ssize_t read_events(void *arg, uint64_t at, char *to, size_t most) {
     const reader *r = arg;
     ll_serve_job *job = r->x->job;
@@ -145,7 +146,7 @@ static ssize_t read_events(void *arg, uint64_t at, char *to, size_t most) {
     } else if (job->done) {
         result = MHD_CONTENT_READER_END_OF_STREAM;
     } else {
-        sleep_until_woken(r->connection, job);
+        suspend(r->connection, job);
     }
     pthread_mutex_unlock(&job->lock);
     return result;
@@ -155,31 +156,32 @@ static enum MHD_Result send_events(struct MHD_Connection *c, exchange *x) {
     reader *r = ll_serve_alloc(1, sizeof *r);
     *r = (reader){c, x};
     struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_events, r, free);
-    if (response) MHD_add_response_header(response, "X-Accel-Buffering", "no"); /* nginx passes each event on */
+    if (response) MHD_add_response_header(response, "X-Accel-Buffering", "no"); /* nginx forwards each event at once */
     return send_response(c, x, response, 200, "text/event-stream");
 }
 
-/* The answer of a job, or sleep until there is one. */
+/* Sends the answer of a job, or suspends the connection until there is one. */
 static enum MHD_Result answer(struct MHD_Connection *c, exchange *x) {
     ll_serve_job *job = x->job;
     pthread_mutex_lock(&job->lock);
     const int status = job->status, done = job->done, events = job->request.stream && status == 200;
-    if (!status || (!events && !done)) sleep_until_woken(c, job);
+    if (!status || (!events && !done)) suspend(c, job);
     pthread_mutex_unlock(&job->lock);
     if (!status || (!events && !done)) return MHD_YES;
     if (events) return send_events(c, x);
-    char *text = strndup(job->out.data, job->out.size); /* nobody writes to it any more */
+    char *text = strndup(job->out.data, job->out.size); /* the job is done, so nothing writes to it */
     return send_text(c, x, status, "application/json", text);
 }
 
-/* ---- What is asked ---- */
+/* ---- Headers and paths ---- */
 
 static const char *header(struct MHD_Connection *c, const char *name) {
     return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
-/* A page of another site, whose name its owner turned to 127.0.0.1, is not to reach a server that asks for no key. */
-static int host_is_ours(struct MHD_Connection *c) {
+/* Against DNS rebinding: a web page of another site must not reach a local server without keys by a name that the
+ * site's owner points to 127.0.0.1. */
+static int host_is_local(struct MHD_Connection *c) {
     const char *host = header(c, "Host");
     char name[80];
     unsigned char address[16];
@@ -194,7 +196,7 @@ static int host_is_ours(struct MHD_Connection *c) {
 
 static int check_headers(struct MHD_Connection *c, exchange *x) {
     const char *length = header(c, "Content-Length"), *type = header(c, "Content-Type");
-    if (!host_is_ours(c)) return ll_refuse(&x->why, 403, "", "this server is for this machine; its name is localhost");
+    if (!host_is_local(c)) return ll_refuse(&x->why, 403, "", "this server is for this machine; its name is localhost");
     if ((x->key = ll_keys_find(header(c, "Authorization"))) < 0) {
         x->why.code = "invalid_api_key";
         return ll_refuse(&x->why, 401, "", "the header 'Authorization: Bearer KEY' has no key that is known here");
@@ -208,15 +210,15 @@ static int check_headers(struct MHD_Connection *c, exchange *x) {
     return 0;
 }
 
-/* What needs no engine. 1: it was that. */
+/* Answers requests that need no engine. Returns 1 if this was one. */
 static int answer_at_once(struct MHD_Connection *c, exchange *x, enum MHD_Result *result) {
     ll_refusal why = {0};
     const int get = !strcmp(x->method, "GET") || !strcmp(x->method, "HEAD");
     if (!get) return 0;
     if (!strcmp(x->path, "/")) return *result = send_page(c, x), 1;
     if (!strcmp(x->path, "/health")) {
-        *result = send_text(c, x, atomic_load(&quiet) ? 503 : 200, "application/json",
-                            strdup(atomic_load(&quiet) ? "{\"status\":\"ending\"}" : "{\"status\":\"ok\"}"));
+        *result = send_text(c, x, atomic_load(&draining) ? 503 : 200, "application/json",
+                            strdup(atomic_load(&draining) ? "{\"status\":\"ending\"}" : "{\"status\":\"ok\"}"));
         return 1;
     }
     if (!strcmp(x->path, "/metrics"))
@@ -229,11 +231,11 @@ static int answer_at_once(struct MHD_Connection *c, exchange *x, enum MHD_Result
     return 1;
 }
 
-/* The body is here: it becomes a job. */
+/* The body is complete: makes a job of it. */
 static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
     ll_refusal why = {0};
     ll_request request = {0};
-    if (atomic_load(&quiet)) return ll_refuse(&why, 503, "", "the server is going down"), send_refusal(c, x, &why);
+    if (atomic_load(&draining)) return ll_refuse(&why, 503, "", "the server is going down"), send_refusal(c, x, &why);
     if (!ll_request_read(&request, x->ask, x->body.data, x->body.size, &why))
         x->job = ll_job_create(&request, x->session, x->key, &why);
     ll_request_free(&request);
@@ -248,7 +250,7 @@ static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
     return answer(c, x);
 }
 
-static exchange *begin(const char *method, const char *path) {
+static exchange *begin_exchange(const char *method, const char *path) {
     exchange *x = ll_serve_alloc(1, sizeof *x);
     snprintf(x->method, sizeof x->method, "%s", method);
     snprintf(x->path, sizeof x->path, "%s", path);
@@ -262,8 +264,8 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
     exchange *x = *own;
     enum MHD_Result result;
     (void)arg, (void)version;
-    if (!x) { /* the headers are here: what is wrong with them is said before the body comes */
-        x = *own = begin(method, path);
+    if (!x) { /* the headers are complete; a request with wrong ones is refused before its body arrives */
+        x = *own = begin_exchange(method, path);
         const int open = !strcmp(path, "/health") || !strcmp(path, "/");
         if (!open && check_headers(c, x)) return send_refusal(c, x, &x->why);
         return MHD_YES;
@@ -312,7 +314,7 @@ static void on_end(void *arg, struct MHD_Connection *c, void **own, enum MHD_Req
 
 /* ---- The server ---- */
 
-/* "ADDR:PORT", "[ADDR]:PORT". */
+/* Parses "ADDR:PORT" or "[ADDR]:PORT". */
 static int parse_address(struct addrinfo **found) {
     char host[256];
     const char *colon = strrchr(ll_serve.listen, ':');
@@ -336,17 +338,17 @@ static int is_loopback(const struct sockaddr *a) {
     return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
 }
 
-/* MHD's own messages are about what clients do; they go nowhere. */
+/* MHD's own messages are about what clients do. They are not logged. */
 static void no_message(void *arg, const char *format, va_list values) { (void)arg, (void)format, (void)values; }
 
 int ll_http_start(void) {
     struct addrinfo *address = NULL;
     int code = parse_address(&address);
     if (code >= 0) return code;
-    const int six = address->ai_family == AF_INET6;
+    const int is_ipv6 = address->ai_family == AF_INET6;
     loopback = is_loopback(address->ai_addr);
     daemon_ = MHD_start_daemon(
-        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (six ? MHD_USE_IPv6 : 0u), 0,
+        MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (is_ipv6 ? MHD_USE_IPv6 : 0u), 0,
         NULL, NULL, handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, no_message, NULL, MHD_OPTION_SOCK_ADDR, address->ai_addr,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)ll_serve.connections, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)ll_serve.idle, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_NOTIFY_CONNECTION,
@@ -362,13 +364,13 @@ int ll_http_start(void) {
     return -1;
 }
 
-void ll_http_quiet(void) {
-    atomic_store(&quiet, 1);
+void ll_http_drain(void) {
+    atomic_store(&draining, 1);
     const MHD_socket listening = MHD_quiesce_daemon(daemon_);
     if (listening != MHD_INVALID_SOCKET) close(listening);
 }
 
-/* Answers that are ready are sent before, to clients that take them. */
+/* First waits for up to five seconds, so that clients receive answers that are ready. */
 void ll_http_stop(void) {
     const double end = ll_now() + 5;
     while (atomic_load(&exchanges) && ll_now() < end) usleep(10000);

@@ -7,6 +7,6 @@ int ll_http_start(void) {
     return 1;
 }
 
-void ll_http_quiet(void) {}
+void ll_http_drain(void) {}
 void ll_http_watch(void) {}
 void ll_http_stop(void) {}

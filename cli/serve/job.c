@@ -1,4 +1,4 @@
-/* A request on its way from HTTP to the engine, and its answer on the way back. */
+/* Jobs: requests that HTTP passes to the engine, and the answers that it gets back. */
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -6,9 +6,9 @@
 
 #include "serve/serve.h"
 
-/* ---- Made ---- */
+/* ---- Creation ---- */
 
-/* Tokens that a client gave. */
+/* Copies tokens that a client sent. */
 static int take_tokens(ll_input_tokens *in, const ll_served *m, json_t *list, const char *field, ll_refusal *why) {
     const size_t n = json_array_size(list);
     in->token = ll_serve_alloc(n, sizeof *in->token);
@@ -27,7 +27,7 @@ static int take_text(ll_input_tokens *in, const ll_served *m, const char *text, 
     size_t count = 0;
     int *token = NULL;
     in->text = text, in->size = size;
-    if (size && ll_tokenizer_encode(m->reader, text, size, &token, &count))
+    if (size && ll_tokenizer_encode(m->http_tokenizer, text, size, &token, &count))
         return ll_refuse(why, 400, field, "%s", ll_error());
     in->token = ll_serve_alloc(count, sizeof *token);
     if (count) memcpy(in->token, token, count * sizeof *token);
@@ -36,8 +36,8 @@ static int take_text(ll_input_tokens *in, const ll_served *m, const char *text, 
     return 0;
 }
 
-/* A text must begin with something: where nothing is given, with the token between texts, or with a new line. */
-static int take_nothing(ll_input_tokens *in, const ll_served *m, ll_refusal *why) {
+/* Generation needs a first token. An empty prompt becomes the token that ends a text, or a newline if there is none. */
+static int take_empty(ll_input_tokens *in, const ll_served *m, ll_refusal *why) {
     free(in->token);
     *in = (ll_input_tokens){0};
     if (m->end < 0 && take_text(in, m, "\n", 1, "prompt", why)) return -1;
@@ -56,7 +56,7 @@ static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *w
     if (p->tokens ? take_tokens(in, job->model, p->tokens, field, why)
                   : take_text(in, job->model, p->text, p->size, field, why))
         return -1;
-    if (!in->n && (job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))) return take_nothing(in, job->model, why);
+    if (!in->n && (job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))) return take_empty(in, job->model, why);
     if (in->n > ll_serve.prompt)
         return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a request", field,
                          in->n, (long long)ll_serve.prompt);
@@ -65,7 +65,7 @@ static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *w
     return 0;
 }
 
-/* Is the model one that this can be asked of? */
+/* Can the model answer such requests? */
 static int check_model(const ll_served *m, ll_ask ask, ll_refusal *why) {
     if (ask & (LL_ASK_EMBEDDING | LL_ASK_ATTENTION)) return 0;
     if (ask == LL_ASK_CLASSIFY)
@@ -102,7 +102,7 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
         r->prompt[r->prompts++] = (ll_prompt){.text = job->chat_prompt, .size = size};
         field = "messages";
     }
-    if (r->ask == LL_ASK_COMPLETION && !r->prompts) r->prompts = 1; /* an empty one */
+    if (r->ask == LL_ASK_COMPLETION && !r->prompts) r->prompts = 1; /* an empty prompt */
     if (r->prompts * r->n > ll_serve.batch)
         return ll_refuse(why, 400, "n", "%d prompts of %lld choices; this server takes %lld together", r->prompts,
                          (long long)r->n, (long long)ll_serve.batch);
@@ -119,7 +119,7 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
     unsigned long long word[2] = {0};
     size_t kind = 0;
     ll_serve_job *job = ll_serve_alloc(1, sizeof *job);
-    atomic_init(&job->holders, 1);
+    atomic_init(&job->references, 1);
     pthread_mutex_init(&job->lock, NULL);
     job->request = *request;
     request->body = NULL;
@@ -135,16 +135,16 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
     return NULL;
 }
 
-/* The engine, whose streams they are, has freed its stream. */
+/* The engine has freed the stream before. */
 static void free_choice(ll_choice *s) {
-    ll_buffer_free(&s->held);
+    ll_buffer_free(&s->pending);
     ll_buffer_free(&s->text);
     free(s->logp);
     free(s->copy);
 }
 
 void ll_job_drop(ll_serve_job *job) {
-    if (!job || atomic_fetch_sub(&job->holders, 1) > 1) return;
+    if (!job || atomic_fetch_sub(&job->references, 1) > 1) return;
     for (int i = 0; i < job->inputs; i++) free(job->input[i].token);
     for (int i = 0; i < job->choices; i++) free_choice(&job->choice[i]);
     free(job->choice);
@@ -155,7 +155,7 @@ void ll_job_drop(ll_serve_job *job) {
     free(job);
 }
 
-/* ---- Answered ---- */
+/* ---- Answers ---- */
 
 static void wake(ll_serve_job *job) {
     if (!job->asleep) return;
@@ -182,7 +182,7 @@ void ll_job_answer(ll_serve_job *job, int status, json_t *answer) {
     free(text);
 }
 
-/* Of a stream that has begun, the last event. */
+/* If a stream has begun, the error is its last event. */
 void ll_job_refuse(ll_serve_job *job, const ll_refusal *why) {
     char *text = ll_refusal_text(why);
     pthread_mutex_lock(&job->lock);
@@ -214,7 +214,7 @@ int ll_queue_add(ll_job_queue *q, ll_serve_job *job, int most) {
     pthread_mutex_lock(&q->lock);
     const int refused = q->closed || q->n >= most;
     if (!refused) {
-        atomic_fetch_add(&job->holders, 1);
+        atomic_fetch_add(&job->references, 1);
         job->next = NULL;
         *(q->first ? &q->last->next : &q->first) = job;
         q->last = job;

@@ -1,12 +1,12 @@
-/* The policy of the page at `/`. A browser runs the one <script> and takes the one <style> of the page, whose digests
- * the policy names, and nothing else: no other site, no attribute, no text that a model wrote. */
+/* The Content-Security-Policy of the page at `/`. It names the digests of the page's <script> and <style>. A browser
+ * runs and applies nothing else: nothing from other sites, no attributes, and no text that a model wrote. */
 #include <sha2.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "serve/serve.h"
 
-/* " 'sha256-...'" of what stands between two tags; "" where they are not there. */
+/* Adds " 'sha256-...'" of what stands between two tags, or " 'none'" if they are not there. */
 static void add_digest(ll_buffer *policy, const char *open, const char *close) {
     const char *begin = strstr(ll_page, open), *end = begin ? strstr(begin, close) : NULL;
     uint8_t digest[SHA256_DIGEST_LENGTH];

@@ -8,7 +8,7 @@
 
 /* ---- Log-probabilities ---- */
 
-/* Those whose text is given, from number `from` to `to`. */
+/* Log-probabilities of tokens from .. to - 1. */
 static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
     const ll_served *m = s->job->model;
     const size_t echoed = s->job->request.echo ? s->prompt->size : 0;
@@ -49,12 +49,12 @@ static json_t *chat_logprobs(const ll_choice *s, size_t from, size_t to) {
     return json_pack("{s:o}", "content", content);
 }
 
-/* Those of text that was given since the last call. */
+/* Log-probabilities of the text that was passed on since the last call. */
 static json_t *new_logprobs(ll_choice *s) {
     if (s->job->request.logprobs < 0) return json_null();
     const size_t from = s->logp_sent;
     size_t to = from;
-    while (to < s->logps && (s->logp[to].prompt || s->logp[to].offset < s->given)) to++;
+    while (to < s->logps && (s->logp[to].prompt || s->logp[to].offset < s->emitted)) to++;
     s->logp_sent = to;
     return s->job->request.ask == LL_ASK_CHAT ? chat_logprobs(s, from, to) : completion_logprobs(s, from, to);
 }
@@ -165,7 +165,7 @@ static void end_scores(ll_serve_job *job) {
                                       "usage", usage(job)));
 }
 
-/* Also while something runs in it: the engine answers between two steps. */
+/* Works while a job runs in the session, too, because the engine answers between two steps. */
 json_t *ll_reply_session(const ll_session *s) {
     const int64_t position = s->stream ? ll_stream_position(s->stream) : s->position;
     const size_t bytes = s->stream ? ll_stream_bytes(s->stream) : s->bytes;

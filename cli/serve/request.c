@@ -1,4 +1,4 @@
-/* The fields of requests: one table says which belong to what, of which type and range. */
+/* The fields of requests. One table has the requests that each field belongs to, its type and its range. */
 #include "serve/request.h"
 
 #include <math.h>
@@ -40,11 +40,11 @@ typedef struct field {
     const char *name;
     unsigned asks;
     int (*read)(ll_request *r, const struct field *f, json_t *value, ll_refusal *why);
-    size_t at; /* of its place in ll_request */
+    size_t at; /* offset in ll_request */
     double min, max;
 } field;
 
-static void *place(ll_request *r, const field *f) { return (char *)r + f->at; }
+static void *member(ll_request *r, const field *f) { return (char *)r + f->at; }
 
 static int wrong_type(const field *f, const char *type, json_t *value, ll_refusal *why) {
     static const char *const names[] = {"an object", "an array", "a string", "an integer",
@@ -59,30 +59,30 @@ static int in_range(const field *f, double x, ll_refusal *why) {
 
 static int read_integer(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (!json_is_integer(v)) return wrong_type(f, "an integer", v, why);
-    *(int64_t *)place(r, f) = json_integer_value(v);
+    *(int64_t *)member(r, f) = json_integer_value(v);
     return in_range(f, (double)json_integer_value(v), why);
 }
 
 static int read_number(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (!json_is_number(v)) return wrong_type(f, "a number", v, why);
-    *(double *)place(r, f) = json_number_value(v);
+    *(double *)member(r, f) = json_number_value(v);
     return in_range(f, json_number_value(v), why);
 }
 
 static int read_flag(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (!json_is_boolean(v)) return wrong_type(f, "true or false", v, why);
-    *(int *)place(r, f) = json_is_true(v);
+    *(int *)member(r, f) = json_is_true(v);
     return 0;
 }
 
-/* A text without the byte 0, which ends it for C; prompts and stop texts may have it, as what a model writes may. */
+/* Is it a string without the byte 0? Only prompts and stop texts may contain that byte. */
 static int is_name(const json_t *v) {
     return json_is_string(v) && strlen(json_string_value(v)) == json_string_length(v);
 }
 
 static int read_text(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (!is_name(v)) return wrong_type(f, "a string", v, why);
-    *(const char **)place(r, f) = json_string_value(v);
+    *(const char **)member(r, f) = json_string_value(v);
     return 0;
 }
 
@@ -102,7 +102,7 @@ static int read_stop(ll_request *r, const field *f, json_t *v, ll_refusal *why) 
     return 0;
 }
 
-/* An array of tokens; their range is for the model to say. */
+/* Is it an array of tokens? Their range is checked later, with the model. */
 static int is_tokens(json_t *v) {
     const size_t n = json_is_array(v) ? json_array_size(v) : 0;
     for (size_t i = 0; i < n; i++)
@@ -131,7 +131,7 @@ static int read_prompt(ll_request *r, const field *f, json_t *v, ll_refusal *why
     return 0;
 }
 
-/* A message's content: a text, or parts of type text, of which there may be one. */
+/* A message's content: a string, or an array with one part of type text. */
 static json_t *content_of(json_t *message) {
     json_t *content = json_object_get(message, "content");
     if (!json_is_array(content) || json_array_size(content) != 1) return content;
@@ -157,7 +157,7 @@ static int read_messages(ll_request *r, const field *f, json_t *v, ll_refusal *w
     return 0;
 }
 
-/* Of completions a number of alternatives, of chats a flag. */
+/* For completions a number of alternatives, for chats a flag. */
 static int read_logprobs(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (r->ask != LL_ASK_CHAT) return read_integer(r, f, v, why);
     if (!json_is_boolean(v)) return wrong_type(f, "true or false", v, why);
@@ -185,13 +185,14 @@ static int read_encoding(ll_request *r, const field *f, json_t *v, ll_refusal *w
     return 0;
 }
 
-/* Fields of other servers that change nothing; and those that are only understood where they ask for nothing. */
+/* Fields of other servers that have no effect here. */
 static int read_ignored(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     (void)r, (void)f, (void)v, (void)why;
     return 0;
 }
 
-static int read_neutral(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
+/* Fields that are not supported: only values without an effect are accepted. */
+static int read_unsupported(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     (void)r;
     const double least = f->min;
     if (json_is_number(v) && json_number_value(v) == least) return 0;
@@ -232,11 +233,11 @@ static const field fields[] = {
     {"user", NAMED, read_ignored, 0},
     {"metadata", NAMED, read_ignored, 0},
     {"store", LL_ASK_CHAT, read_ignored, 0},
-    {"frequency_penalty", TEXTS, read_neutral, 0, 0},
-    {"presence_penalty", TEXTS, read_neutral, 0, 0},
-    {"best_of", LL_ASK_COMPLETION, read_neutral, 0, 1},
-    {"suffix", LL_ASK_COMPLETION, read_neutral, 0, 0},
-    {"logit_bias", TEXTS, read_neutral, 0, 0},
+    {"frequency_penalty", TEXTS, read_unsupported, 0, 0},
+    {"presence_penalty", TEXTS, read_unsupported, 0, 0},
+    {"best_of", LL_ASK_COMPLETION, read_unsupported, 0, 1},
+    {"suffix", LL_ASK_COMPLETION, read_unsupported, 0, 0},
+    {"logit_bias", TEXTS, read_unsupported, 0, 0},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
@@ -247,7 +248,7 @@ static int read_field(ll_request *r, const char *name, json_t *value, ll_refusal
     return ll_refuse(why, 400, name, "there is no field '%.60s' here", name);
 }
 
-/* What no single field shows. */
+/* Checks that concern several fields. */
 static int check_request(const ll_request *r, ll_refusal *why) {
     const char *input = r->ask & LL_ASK_INPUTS ? "input" : "prompt";
     if (r->ask == LL_ASK_CHAT && !r->messages) return ll_refuse(why, 400, "messages", "'messages' is missing");
@@ -286,7 +287,7 @@ void ll_request_free(ll_request *r) {
 
 /* ---- Paths ---- */
 
-/* A path, "*" standing for a session. */
+/* Paths. "*" stands for a session. */
 static const struct {
     const char *method, *path;
     ll_ask ask;
@@ -308,7 +309,8 @@ static const struct {
     {"POST", "/v1/sessions/*/restore", LL_ASK_RESTORE},
 };
 
-/* sess_ and 32 hexadecimal digits: nothing else reaches the table of sessions, let alone a file. */
+/* The length of a session at the beginning of a text, or 0. It is sess_ and 32 hexadecimal digits. Nothing else can
+ * reach the table of sessions, or become the name of a file. */
 static size_t session_length(const char *text) {
     const size_t digits = strncmp(text, "sess_", 5) ? 0 : strspn(text + 5, "0123456789abcdef");
     return digits == LL_SESSION_ID - 6 ? LL_SESSION_ID - 1 : 0;

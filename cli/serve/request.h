@@ -1,5 +1,5 @@
 /* Requests: the JSON of a body, checked as a whole before anything is done. No function here knows HTTP, threads or
- * models, so that a fuzzer can have them to itself. */
+ * models, so that a fuzzer can call them alone. */
 #ifndef LL_REQUEST_H
 #define LL_REQUEST_H
 
@@ -15,7 +15,7 @@ typedef enum {
     LL_ASK_SCORE = 1 << 3,
     LL_ASK_CLASSIFY = 1 << 4,
     LL_ASK_ATTENTION = 1 << 5,
-    LL_ASK_CREATE = 1 << 6, /* this and the rest: of sessions */
+    LL_ASK_CREATE = 1 << 6, /* this one and all that follow act on sessions */
     LL_ASK_APPEND = 1 << 7,
     LL_ASK_GENERATE = 1 << 8,
     LL_ASK_FORK = 1 << 9,
@@ -24,23 +24,23 @@ typedef enum {
     LL_ASK_DELETE = 1 << 12,
     LL_ASK_SHOW = 1 << 13,
     LL_ASK_LIST = 1 << 14,
-    /* Those whose texts are "input", not "prompt"; of these, those that the side thread answers. */
+    /* Requests whose texts are in "input", not in "prompt"; those that the side thread answers. */
     LL_ASK_INPUTS = LL_ASK_EMBEDDING | LL_ASK_SCORE | LL_ASK_CLASSIFY | LL_ASK_ATTENTION,
     LL_ASK_SIDE = LL_ASK_INPUTS & ~LL_ASK_SCORE
 } ll_ask;
 
-/* Why a request is refused, as OpenAI's clients read it. */
+/* An error in the form that OpenAI's clients expect. */
 typedef struct {
-    int status; /* of HTTP; 0: it is not refused */
+    int status; /* HTTP status; 0: no error */
     char param[64];
     char message[300];
     const char *code; /* "model_not_found" or NULL */
 } ll_refusal;
 
-/* Gives -1. param "": no field. */
+/* Sets the error and returns -1. param "": it concerns no single field. */
 int ll_refuse(ll_refusal *why, int status, const char *param, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-/* {"error": {"message", "type", "param", "code"}}, to be freed. */
+/* The error as {"error": {"message", "type", "param", "code"}}, to be freed. */
 char *ll_refusal_text(const ll_refusal *why);
 
 /* One text or list of tokens, borrowed from the body. */
@@ -60,17 +60,17 @@ static const int64_t LL_SEED_DRAWN = -1;
 
 typedef struct {
     ll_ask ask;
-    json_t *body; /* owns all texts */
-    const char *model; /* NULL: the first */
+    json_t *body;      /* owns all texts */
+    const char *model; /* NULL: the first one */
     ll_prompt prompt[LL_PROMPTS];
     int prompts;
     ll_message message[LL_MESSAGES];
     int messages;
-    int64_t max_tokens; /* -1: not said */
+    int64_t max_tokens; /* -1: not given */
     double temperature, top_p;
     int64_t top_k, n, seed, top;
-    int64_t layer, query; /* of attention; -1: the last */
-    int64_t logprobs; /* alternatives of each token; -1: no logprobs */
+    int64_t layer, query; /* for attention; -1: the last one */
+    int64_t logprobs; /* number of alternatives for each token; -1: no logprobs */
     int echo, stream, usage, base64, per_token, ignore_end;
     struct {
         const char *text;
@@ -79,13 +79,13 @@ typedef struct {
     int stops;
 } ll_request;
 
-/* Reads a body of `size` bytes (0: no fields) for what is asked. Returns 0, or -1 with `why`: malformed JSON, a field
- * that is unknown, of a wrong type, out of range, or one that this server cannot honour. */
+/* Reads a body of `size` bytes (0: no fields). Returns 0, or -1 with `why`: malformed JSON, or a field that is unknown,
+ * of a wrong type, out of range, or not supported. */
 int ll_request_read(ll_request *request, ll_ask ask, const void *body, size_t size, ll_refusal *why);
 void ll_request_free(ll_request *request);
 
-/* What a path asks for with a method, and the session that it names ("" or 37 characters); 0 and `why` where there is
- * no such path (404), or not with this method (405). */
+/* What a method asks of a path, and the session that the path names ("" or 37 characters). 0 and `why` if there is no
+ * such path (404), or none for this method (405). */
 enum { LL_SESSION_ID = 38 };
 ll_ask ll_request_route(const char *method, const char *path, char session[LL_SESSION_ID], ll_refusal *why);
 

@@ -1,5 +1,5 @@
-/* What the server says of itself: numbers for Prometheus, and a line of JSON for each request. Neither has a text that
- * somebody sent or got. */
+/* Metrics for Prometheus, and the log: a line of JSON for each request. Neither contains texts of requests or
+ * answers. */
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>

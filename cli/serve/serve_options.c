@@ -1,4 +1,4 @@
-/* The server's options, at their defaults. */
+/* The server's options, with their defaults. */
 #include "serve/serve.h"
 
 ll_serve_options ll_serve = {

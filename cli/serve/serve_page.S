@@ -1,4 +1,4 @@
-/* The page at `/`, which the build puts together of the files in page/, as a constant of the program. */
+/* The page at `/` as a constant of the program. The build makes it from the files in page/. */
     .section .rodata
     .globl ll_page, ll_page_end
     .hidden ll_page, ll_page_end

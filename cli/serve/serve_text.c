@@ -1,4 +1,4 @@
-/* Memory and texts of the server: buffers that grow, UTF-8 of any bytes, base64. */
+/* Memory, growing buffers, UTF-8 and base64 for the server. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +8,7 @@ void *ll_serve_alloc(size_t n, size_t size) {
     void *p = calloc(n ? n : 1, size);
     if (p) return p;
     ll_print("out of memory for %zu x %zu bytes", n, size);
-    exit(1); /* a service manager starts it again; saved sessions are in their files */
+    exit(1); /* a service manager can start it again, with the saved sessions */
 }
 
 void ll_buffer_add(ll_buffer *b, const void *data, size_t n) {
@@ -30,7 +30,7 @@ void ll_buffer_free(ll_buffer *b) {
     *b = (ll_buffer){0};
 }
 
-/* Length of the character at text, 0 where there is none. */
+/* The length of the UTF-8 character at t, or 0 if there is none. */
 static size_t character(const unsigned char *t, size_t left) {
     const size_t n = *t < 0x80 ? 1 : *t < 0xc2 ? 0 : *t < 0xe0 ? 2 : *t < 0xf0 ? 3 : *t < 0xf5 ? 4 : 0;
     if (!n || n > left) return 0;

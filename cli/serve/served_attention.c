@@ -1,26 +1,26 @@
-/* What a token attends to: the weights of one layer, on the side thread. They are derivatives of the layer's output,
- * which every kernel and position has, and take a forward and a backward pass over the text: O(n) for linear
- * attention. */
+/* The attention weights of one token in one layer, computed on the side thread. They are derivatives of the layer's
+ * output, so that every kernel and position has them. They need a forward and a backward pass over the text, which is
+ * O(n) for linear attention. */
 #include <math.h>
 #include <stdlib.h>
 
 #include "serve/serve.h"
 
 static int recipe_number(const ll_served *m, const char *key) {
-    return atoi(ll_recipe_get(ll_model_recipe(m->side), key));
+    return atoi(ll_recipe_get(ll_model_recipe(m->side_model), key));
 }
 
 typedef struct {
-    int cls;    /* tokens that the model puts before the text */
-    int tokens; /* with them */
+    int cls;    /* CLS tokens, which the model puts before the text */
+    int tokens; /* the number of tokens with CLS tokens */
     int layer, layers, query, heads;
-} place;
+} selection;
 
-/* The layer and the token that are meant: -1 is the last. */
-static int find_place(place *p, const ll_serve_job *job, ll_refusal *why) {
+/* Finds the layer and the token that the request names; -1 is the last. */
+static int select_row(selection *p, const ll_serve_job *job, ll_refusal *why) {
     const ll_served *m = job->model;
     const int64_t layer = job->request.layer, query = job->request.query;
-    *p = (place){.cls = ll_model_cls_tokens(m->side), .layers = recipe_number(m, "model.layers"),
+    *p = (selection){.cls = ll_model_cls_tokens(m->side_model), .layers = recipe_number(m, "model.layers"),
                  .heads = recipe_number(m, "model.heads")};
     p->tokens = job->input->n + p->cls;
     if (p->tokens > LL_ATTENTION_MOST)
@@ -37,14 +37,14 @@ static int find_place(place *p, const ll_serve_job *job, ll_refusal *why) {
     return 0;
 }
 
-/* Four digits are more than a picture shows. */
+/* Four digits suffice for a picture. */
 static json_t *rounded(float x) {
     char text[32];
     snprintf(text, sizeof text, "%.4g", (double)x);
     return ll_json_number(atof(text));
 }
 
-static json_t *rows(const float *weights, const place *p) {
+static json_t *rows(const float *weights, const selection *p) {
     json_t *heads = json_array();
     for (int h = 0; h < p->heads; h++) {
         json_t *row = json_array();
@@ -54,26 +54,26 @@ static json_t *rows(const float *weights, const place *p) {
     return heads;
 }
 
-static json_t *texts(const ll_serve_job *job, const place *p) {
+static json_t *texts(const ll_serve_job *job, const selection *p) {
     json_t *list = json_array();
     for (int i = 0; i < p->cls; i++) json_array_append_new(list, json_null());
     for (int i = 0; i < job->input->n; i++)
-        json_array_append_new(list, ll_token_text(job->model, job->model->beside, job->input->token[i]));
+        json_array_append_new(list, ll_token_text(job->model, job->model->side_tokenizer, job->input->token[i]));
     return list;
 }
 
 void ll_attention_answer(ll_serve_job *job) {
     const ll_served *m = job->model;
     ll_refusal why = {0};
-    place p;
+    selection p;
     job->prompt_tokens = job->input->n;
-    if (find_place(&p, job, &why)) {
+    if (select_row(&p, job, &why)) {
         ll_job_refuse(job, &why);
         return;
     }
     float *weights = ll_serve_alloc((size_t)p.heads * (size_t)p.tokens, sizeof *weights);
     const ll_status status =
-        ll_model_attention_rows(m->side, job->input->token, job->input->n, p.layer, &p.query, 1, weights);
+        ll_model_attention_rows(m->side_model, job->input->token, job->input->n, p.layer, &p.query, 1, weights);
     if (status) {
         ll_refuse_status(&why, status, "input");
         ll_job_refuse(job, &why);

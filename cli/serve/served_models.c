@@ -1,5 +1,5 @@
-/* The models that are served: one or more files, or those of a folder. Each is loaded twice: the files are mapped, so
- * that the second time takes little memory, and the side thread has a model of its own. */
+/* The models that are served: one or more files, or those of a folder. Each is loaded twice, because the side thread
+ * has models of its own. Files are mapped, so that the second copy needs little memory. */
 #include <dirent.h>
 #include <sha2.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ void ll_digest(char *hex, size_t digits, const char *text) {
     hex[digits] = 0;
 }
 
-/* The name of a file without its ending; where that says nothing ("best"), of its folder. */
+/* The name of a model: that of its file without the ending, or that of its folder if the file is "best" or "last". */
 static void name_of(char name[LL_MODEL_NAME], const char *path) {
     const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
     size_t n = strcspn(base, ".");
@@ -45,7 +45,7 @@ static int is_pair(json_t *v) {
            json_is_string(json_array_get(v, 1));
 }
 
-/* Reads MODEL.chat.json, where it is, or what --chat-template names. -1, or the exit code. */
+/* Reads the file of --chat-template, or MODEL.chat.json if there is one. -1, or the exit code. */
 static int load_chat(ll_served *m, const char *model) {
     char beside[4200];
     json_error_t error;
@@ -104,7 +104,7 @@ static int number_of(const ll_served *m, const char *key) {
     return value ? atoi(value) : -1;
 }
 
-/* What a language model has besides. */
+/* Makes the batcher of a language model that can stream. */
 static int prepare_streams(ll_served *m) {
     const char *task = ll_recipe_get(ll_model_recipe(m->model), "model.task");
     if (!task || strcmp(task, "lm") != 0 || ll_model_can_stream(m->model)) return -1;
@@ -116,21 +116,21 @@ static int load(const char *path) {
     if (ll_served_models == LL_MODELS_MOST) return ll_usage("more than %d models", LL_MODELS_MOST);
     ll_served *m = &ll_served_model[ll_served_models];
     name_of(m->name, path);
-    ll_digest(m->mark, LL_MARK, m->name);
+    ll_digest(m->digest, LL_NAME_DIGEST, m->name);
     for (int i = 0; i < ll_served_models; i++)
-        if (!strcmp(ll_served_model[i].mark, m->mark))
+        if (!strcmp(ll_served_model[i].digest, m->digest))
             return ll_usage("two models have the name '%s'; rename the file or the folder of one", m->name);
     int code = ll_load_model(&m->model, path);
     ll_served_models++;
     if (code < 0) code = ll_round_weights(m->model, ll_serve.weights);
-    if (code < 0) code = ll_load_model(&m->side, path);
-    if (code < 0) code = ll_round_weights(m->side, ll_serve.weights);
+    if (code < 0) code = ll_load_model(&m->side_model, path);
+    if (code < 0) code = ll_round_weights(m->side_model, ll_serve.weights);
     if (code >= 0) return code;
     ll_status status = ll_tokenizer_create(&m->tokenizer, m->model);
-    if (!status) status = ll_tokenizer_create(&m->reader, m->model);
-    if (!status) status = ll_tokenizer_create(&m->beside, m->model);
+    if (!status) status = ll_tokenizer_create(&m->http_tokenizer, m->model);
+    if (!status) status = ll_tokenizer_create(&m->side_tokenizer, m->model);
     if (status) return ll_failed(status, path);
-    m->spoken = ll_tokenizer_vocab(m->tokenizer);
+    m->text_vocab = ll_tokenizer_vocab(m->tokenizer);
     m->vocab = number_of(m, "model.vocab");
     size_t pieces;
     const int *piece = ll_tokenizer_special(m->tokenizer, LL_SPECIAL_PIECE, &pieces);
@@ -175,11 +175,11 @@ void ll_served_free(void) {
     for (int i = 0; i < ll_served_models; i++) {
         ll_served *m = &ll_served_model[i];
         ll_tokenizer_free(m->tokenizer);
-        ll_tokenizer_free(m->reader);
-        ll_tokenizer_free(m->beside);
+        ll_tokenizer_free(m->http_tokenizer);
+        ll_tokenizer_free(m->side_tokenizer);
         ll_batcher_free(m->batcher);
         ll_model_free(m->model);
-        ll_model_free(m->side);
+        ll_model_free(m->side_model);
         if (m->chat) json_decref(m->chat->all);
         free(m->chat);
     }
@@ -195,7 +195,7 @@ ll_served *ll_served_find(const char *name) {
 
 ll_served *ll_served_of(const char *session) {
     for (int i = 0; i < ll_served_models; i++)
-        if (ll_served_model[i].batcher && !strncmp(session + 5, ll_served_model[i].mark, LL_MARK))
+        if (ll_served_model[i].batcher && !strncmp(session + 5, ll_served_model[i].digest, LL_NAME_DIGEST))
             return &ll_served_model[i];
     return NULL;
 }

@@ -1,9 +1,10 @@
-/* Sessions: streams with names. The one used longest ago goes to disk where there are too many in memory, and comes
- * back when it is asked for. That costs its state, not its length.
+/* Sessions: streams with names. If memory is short, the session that was used longest ago is evicted to disk, and it
+ * is loaded when it is used again. This costs the size of its state and does not depend on its length.
  *
- * A session has up to two files in --state-dir, each written beside itself and renamed: ID.OWNER.state is what `save`
- * wrote and `restore` goes back to; ID.OWNER.swap is what made room in memory, or what a server that ended left, and is
- * where the session goes on. So a server that is killed loses what was not saved since, and no session that was. */
+ * A session has up to two files in --state-dir. Each is written under another name and renamed. `save` writes
+ * ID.OWNER.state, and `restore` goes back to it. ID.OWNER.swap is written by an eviction, or at the end of the server,
+ * and the session continues from it. So a server that is killed loses what sessions have read since they were saved,
+ * but no session that was saved. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -84,7 +85,7 @@ static size_t file_size(const ll_session *s, const char *kind) {
     return stat(path, &info) ? 0 : (size_t)info.st_size;
 }
 
-static void weigh_files(ll_session *s) {
+static void measure_files(ll_session *s) {
     on_disk -= s->disk;
     s->disk = (s->saved ? file_size(s, "state") : 0) + (s->swapped ? file_size(s, "swap") : 0);
     on_disk += s->disk;
@@ -97,7 +98,7 @@ static void remove_file(const ll_session *s, const char *kind) {
     (void)unlink(path);
 }
 
-/* Writes the stream. Where the quota would be passed, nothing is written. */
+/* Writes the stream, or nothing if that would exceed the quota. */
 static int write_file(ll_session *s, const char *kind, ll_refusal *why) {
     char path[PATH];
     if (on_disk + s->bytes > (size_t)ll_serve.quota)
@@ -109,26 +110,26 @@ static int write_file(ll_session *s, const char *kind, ll_refusal *why) {
     return ll_refuse(why, 507, "", "the session cannot be saved on this server");
 }
 
-static void let_go(ll_session *s) {
+static void unload(ll_session *s) {
     ll_stream_free(s->stream);
     s->stream = NULL;
     in_memory -= s->bytes;
 }
 
-/* Out of memory, into its file where it has moved since. */
+/* Removes a session from memory. It is written to its file first if it has changed. */
 static int swap_out(ll_session *s, ll_refusal *why) {
     if (s->dirty) {
         if (write_file(s, "swap", why)) return -1;
         s->swapped = 1, s->dirty = 0;
-        weigh_files(s);
+        measure_files(s);
     }
-    let_go(s);
+    unload(s);
     ll_count(LL_COUNT_EVICTED, 1);
     return 0;
 }
 
-/* Room in memory for `bytes` more, by the sessions used longest ago. */
-static int make_room(size_t bytes, ll_refusal *why) {
+/* Evicts sessions that were used longest ago until `bytes` more fit into memory. */
+static int evict(size_t bytes, ll_refusal *why) {
     for (ll_session *s = oldest; s && in_memory + bytes > (size_t)ll_serve.memory; s = s->newer) {
         if (!s->stream || s->busy) continue;
         if (!ll_serve.state_dir)
@@ -138,7 +139,7 @@ static int make_room(size_t bytes, ll_refusal *why) {
     return 0;
 }
 
-static void hold(ll_session *s, ll_stream *stream) {
+static void set_stream(ll_session *s, ll_stream *stream) {
     s->stream = stream;
     s->bytes = ll_stream_bytes(stream);
     s->position = ll_stream_position(stream);
@@ -150,17 +151,17 @@ static int read_file(ll_session *s, const char *kind, ll_refusal *why) {
     char path[PATH];
     ll_stream *stream = NULL;
     path_of(path, s, kind);
-    if (make_room(file_size(s, kind), why)) return -1;
+    if (evict(file_size(s, kind), why)) return -1;
     if (ll_batcher_load(&stream, s->model->batcher, path)) {
         ll_log_event("error", "%s", ll_error());
         return ll_refuse(why, 500, "session",
                          "the session cannot be read back: its file is damaged, or of another model");
     }
-    hold(s, stream);
+    set_stream(s, stream);
     return 0;
 }
 
-/* ---- Used ---- */
+/* ---- Use ---- */
 
 ll_session *ll_session_peek(const char *id, int key, ll_refusal *why) {
     ll_session *s = lookup(id);
@@ -206,42 +207,42 @@ ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why) {
         ll_refuse(why, 500, "", "no random numbers to be had");
         return NULL;
     }
-    memcpy(id + 5, m->mark, LL_MARK);
+    memcpy(id + 5, m->digest, LL_NAME_DIGEST);
     for (size_t i = 0; i < sizeof word; i++) {
-        id[5 + LL_MARK + 2 * i] = digits[word[i] >> 4];
-        id[6 + LL_MARK + 2 * i] = digits[word[i] & 15];
+        id[5 + LL_NAME_DIGEST + 2 * i] = digits[word[i] >> 4];
+        id[6 + LL_NAME_DIGEST + 2 * i] = digits[word[i] & 15];
     }
     const ll_status status = ll_batcher_stream(&stream, m->batcher);
     if (status) {
         ll_refuse_status(why, status, "");
         return NULL;
     }
-    if (make_room(ll_stream_bytes(stream), why)) {
+    if (evict(ll_stream_bytes(stream), why)) {
         ll_stream_free(stream);
         return NULL;
     }
     ll_session *s = add(id, m, ll_keys_owner(key));
     s->dirty = 1;
-    hold(s, stream);
+    set_stream(s, stream);
     return s;
 }
 
-/* It is what `save` wrote, or nothing. */
-static void forget(ll_session *s) {
-    if (s->stream) let_go(s);
+/* Discards all that was not saved. */
+static void discard(ll_session *s) {
+    if (s->stream) unload(s);
     if (s->swapped) remove_file(s, "swap");
     s->swapped = s->dirty = 0;
-    weigh_files(s);
+    measure_files(s);
 }
 
 void ll_session_used(ll_session *s) {
     if (s->broken) {
-        forget(s);
+        discard(s);
         return;
     }
     in_memory -= s->bytes;
     s->dirty = 1;
-    hold(s, s->stream);
+    set_stream(s, s->stream);
 }
 
 static int needs_folder(ll_refusal *why) {
@@ -252,7 +253,7 @@ int ll_session_save(ll_session *s, ll_refusal *why) {
     if (needs_folder(why) || write_file(s, "state", why)) return -1;
     if (s->swapped) remove_file(s, "swap");
     s->saved = 1, s->swapped = s->dirty = 0;
-    weigh_files(s);
+    measure_files(s);
     return 0;
 }
 
@@ -260,7 +261,7 @@ int ll_session_restore(ll_session *s, ll_refusal *why) {
     if (needs_folder(why)) return -1;
     if (s->busy) return ll_refuse(why, 409, "session", "the session is busy with another request");
     if (!s->saved) return ll_refuse(why, 409, "session", "the session was never saved");
-    forget(s);
+    discard(s);
     s->broken = 0;
     return read_file(s, "state", why);
 }
@@ -269,7 +270,7 @@ void ll_session_delete(ll_session *s) {
     ll_session **at = bucket_of(s->id);
     while (*at != s) at = &(*at)->chain;
     *at = s->chain;
-    if (s->stream) let_go(s);
+    if (s->stream) unload(s);
     if (s->saved) remove_file(s, "state");
     if (s->swapped) remove_file(s, "swap");
     on_disk -= s->disk;
@@ -279,9 +280,10 @@ void ll_session_delete(ll_session *s) {
     count_all();
 }
 
-/* ---- From run to run ---- */
+/* ---- Start and end of the server ---- */
 
-/* A file of ours, sess_ID.OWNER.KIND; 0: something else. What a server that was killed left half-written goes. */
+/* Parses sess_ID.OWNER.KIND; 0: the file is not one of a session. Removes temporary files of a server that was
+ * killed. */
 static int parse_name(const char *name, char id[LL_SESSION_ID], char owner[LL_OWNER + 1], char kind[6]) {
     int end = 0;
     if (sscanf(name, "%37[a-f0-9s_].%16[a-f0-9].%5[a-z]%n", id, owner, kind, &end) != 3) return 0;
@@ -291,23 +293,24 @@ static int parse_name(const char *name, char id[LL_SESSION_ID], char owner[LL_OW
     return !name[end];
 }
 
-static void adopt(const char *name) {
+static void add_file(const char *name) {
     char id[LL_SESSION_ID], owner[LL_OWNER + 1], kind[6];
     if (!parse_name(name, id, owner, kind)) return;
     ll_served *m = ll_served_of(id);
-    if (!m) return; /* of a model that is not served now: it stays where it is */
+    if (!m) return; /* its model is not served now; the file stays */
     ll_session *s = lookup(id);
     if (!s) s = add(id, m, owner);
     if (!strcmp(kind, "swap"))
         s->swapped = 1;
     else
         s->saved = 1;
-    weigh_files(s);
+    measure_files(s);
     s->bytes = s->disk;
 }
 
-/* A server that ended between saving a session and removing what had made room left an older .swap. */
-static void drop_older(ll_session *s) {
+/* If a server was killed after it saved a session and before it removed the .swap file, that file is older than the
+ * saved one. It is removed here. */
+static void remove_stale_swap(ll_session *s) {
     char state[PATH], swap[PATH];
     struct stat a, b;
     path_of(state, s, "state");
@@ -318,7 +321,7 @@ static void drop_older(ll_session *s) {
         return;
     remove_file(s, "swap");
     s->swapped = 0;
-    weigh_files(s);
+    measure_files(s);
 }
 
 int ll_sessions_open(void) {
@@ -331,9 +334,9 @@ int ll_sessions_open(void) {
     if (flock(lock, LOCK_EX | LOCK_NB)) return ll_usage("--state-dir %s: another server has it", folder);
     if (access(folder, W_OK)) return ll_usage("--state-dir %s cannot be written to", folder);
     DIR *all = opendir(folder);
-    for (struct dirent *entry; all && (entry = readdir(all));) adopt(entry->d_name);
+    for (struct dirent *entry; all && (entry = readdir(all));) add_file(entry->d_name);
     if (all) closedir(all);
-    for (ll_session *s = newest; s; s = s->older) drop_older(s);
+    for (ll_session *s = newest; s; s = s->older) remove_stale_swap(s);
     return -1;
 }
 
@@ -346,7 +349,7 @@ void ll_sessions_close(void) {
             const int failed = swap_out(s, &why);
             saved += !failed, lost += failed != 0;
         }
-        if (s->stream) let_go(s);
+        if (s->stream) unload(s);
         free(s);
     }
     if (saved || lost) ll_log_event(lost ? "error" : "info", "%d sessions saved, %d lost", saved, lost);

@@ -1,4 +1,4 @@
-/* What clients do with sessions. */
+/* Requests on sessions: create, append, generate, fork, save, restore, show, list, delete. */
 #include <string.h>
 
 #include "serve/serve.h"
@@ -11,7 +11,7 @@ static int answer(ll_serve_job *job, const ll_session *s, const ll_refusal *why)
     return 1;
 }
 
-/* The one choice of a session's job, which reads the prompt into it and goes on. */
+/* A job on a session has one choice, which reads the prompt into the session and then generates. */
 static void make_choice(ll_serve_job *job, ll_session *s) {
     static const ll_input_tokens nothing;
     const ll_request *r = &job->request;
@@ -26,7 +26,7 @@ static void make_choice(ll_serve_job *job, ll_session *s) {
     s->busy = 1;
 }
 
-/* Without a prompt, generation goes on from what the session has read. */
+/* Without a prompt, generation continues after what the session has read. */
 static int generate(ll_serve_job *job, ll_session *s) {
     ll_refusal why = {0};
     if (!(job->inputs && job->input->n) && !ll_stream_position(s->stream)) {
@@ -50,7 +50,7 @@ static int create(ll_serve_job *job) {
 static int fork_session(ll_serve_job *job, ll_session *s) {
     ll_refusal why = {0};
     ll_stream *copy = NULL;
-    s->busy = 1; /* making room must not take it away */
+    s->busy = 1; /* so that it is not evicted for the new one */
     ll_session *new = ll_session_new(s->model, job->key, &why);
     s->busy = 0;
     if (!new) return answer(job, s, &why);
@@ -73,7 +73,7 @@ static int list(ll_serve_job *job) {
     return 1;
 }
 
-/* Those that need no stream in memory. */
+/* Requests that need no stream in memory. */
 static int call_by_name(ll_serve_job *job) {
     ll_refusal why = {0};
     ll_session *s = ll_session_peek(job->session, job->key, &why);

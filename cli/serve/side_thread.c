@@ -1,5 +1,5 @@
-/* Embeddings, classes and attention. A model reads the whole input at once for them; here, on a thread of their own and
- * with a second copy of each model, so that nobody's tokens wait. */
+/* Embeddings, classes and attention. The model reads the whole input at once for them. They have a thread of their own
+ * and a second copy of each model, so that generation does not wait for them. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +29,7 @@ static json_t *vector(const float *x, int n, int packed) {
 static ll_status embed(const ll_serve_job *job, int i, json_t *data) {
     const ll_input_tokens *in = &job->input[i];
     float *out = ll_serve_alloc((size_t)job->model->width, sizeof *out);
-    const ll_status status = ll_model_encode(job->model->side, -1, LL_EMBED_MEAN, out, in->token, NULL, 1, in->n);
+    const ll_status status = ll_model_encode(job->model->side_model, -1, LL_EMBED_MEAN, out, in->token, NULL, 1, in->n);
     if (!status)
         json_array_append_new(data, json_pack("{s:s, s:i, s:o}", "object", "embedding", "index", i, "embedding",
                                               vector(out, job->model->width, job->request.base64)));
@@ -37,9 +37,9 @@ static ll_status embed(const ll_serve_job *job, int i, json_t *data) {
     return status;
 }
 
-/* The name of a class: data.classes has them between commas, or they are numbers. */
+/* The name of a class, from the list data.classes, or its number. */
 static json_t *class_name(const ll_served *m, int class) {
-    const char *at = ll_recipe_get(ll_model_recipe(m->side), "data.classes");
+    const char *at = ll_recipe_get(ll_model_recipe(m->side_model), "data.classes");
     for (int i = 0; i < class && at && *at; i++) {
         at += strcspn(at, ",");
         at += *at == ',';
@@ -54,7 +54,7 @@ static ll_status classify(const ll_serve_job *job, int i, json_t *data) {
     const ll_served *m = job->model;
     const ll_input_tokens *in = &job->input[i];
     float *logp = ll_serve_alloc((size_t)m->classes, sizeof *logp);
-    const ll_status status = ll_model_logp(m->side, logp, in->token, NULL, 1, in->n);
+    const ll_status status = ll_model_logp(m->side_model, logp, in->token, NULL, 1, in->n);
     json_t *classes = json_array();
     for (int64_t k = 0; !status && k < job->request.top && k < m->classes; k++) {
         int best = 0;

@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "dist/post.h"
+#include "dist/rank_state.h"
 
 static int rank_of(const ll_group *g, int member) { return g->first + g->stride * member; }
 
-ll_group ll_group_all(void) { return (ll_group){0, 1, ll_posts.size, ll_posts.rank}; }
+ll_group ll_group_all(void) { return (ll_group){0, 1, ll_rank.size, ll_rank.rank}; }
 
 static ll_status move(void *data, size_t bytes, int peer, int sends) {
     ll_message m;
@@ -17,7 +17,7 @@ static ll_status move(void *data, size_t bytes, int peer, int sends) {
     return ll_dist_wait(&m, 1);
 }
 
-/* Up the tree: calls `add` with the numbers of each child, in order, then sends the result to the parent. */
+/* Towards the root: calls `add` with the numbers of each child, in order, then sends the result to the parent. */
 typedef void adder(void *to, const void *from, size_t bytes);
 static ll_status gather(const ll_group *g, void *data, void *buffer, size_t bytes, adder *add) {
     for (int bit = 1; bit < g->count; bit <<= 1) {
@@ -84,7 +84,7 @@ static void keep_first(void *to, const void *from, size_t bytes) {
 }
 
 ll_status ll_group_agree(const ll_group *g, ll_status status) {
-    verdict mine = {.status = status, .rank = ll_posts.rank}, buffer;
+    verdict mine = {.status = status, .rank = ll_rank.rank}, buffer;
     if (g->count == 1) return status;
     if (status == LL_EDIST) return status; /* the other ranks learn of the failure in another way */
     const char *text = status ? ll_error() : "";
@@ -92,8 +92,8 @@ ll_status ll_group_agree(const ll_group *g, ll_status status) {
     ll_status failed = gather(g, &mine, &buffer, sizeof mine, keep_first);
     if (!failed) failed = ll_group_broadcast(g, &mine, sizeof mine, 0);
     if (failed || !mine.status) return failed;
-    ll_posts.agreed = 1; /* only a failure that ends the program is asked for */
-    if (mine.rank == ll_posts.rank) return mine.status;
+    ll_rank.agreed = 1; /* callers ask only about failures that end the program */
+    if (mine.rank == ll_rank.rank) return mine.status;
     if (mine.rank == 0) return ll_fail(mine.status, "%s", mine.text);
     return ll_fail(mine.status, "rank %d: %s", mine.rank, mine.text);
 }

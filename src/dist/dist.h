@@ -1,13 +1,14 @@
 /* Ranks: the processes that share a run. The default is one process. A plug-in (transport.h) joins several.
  *
- *   launch.c      which launcher, which plug-in     post.c        messages, by a thread of their own
- *   watch.c       signs of life, failures, the end  collective.c  operations of all ranks
- *   tree.c        the order of a sum                exchange.c    sums of gradients, parts of parameters
- *   dist_keys.c   the part [dist] of a recipe       mpi_plugin.c  the plug-in
- *   rehearse.c    what messages and steps cost
+ *   launch.c      which launcher, which plug-in     post.c        messages, moved by a thread of their own
+ *   rank_state.c  the state of this rank            heartbeat.c   heartbeats, failures, the end
+ *   tree.c        the order of a sum                collective.c  operations of all ranks
+ *   dist_keys.c   the part [dist] of a recipe       exchange.c    sums of gradients, parts of parameters
+ *   simulate.c    what messages and steps cost      mpi_plugin.c  the plug-in
  *
  * One thread of each rank makes all calls of MPI. It moves messages while other threads compute, and twice a second it
- * sends a sign of life to the next rank. A rank that is silent for too long is lost; all calls that wait then fail. */
+ * sends a heartbeat to the next rank. A rank that sends none for too long is lost, and all calls that wait then
+ * fail. */
 #ifndef LL_DIST_H
 #define LL_DIST_H
 
@@ -25,7 +26,7 @@ typedef struct ll_message {
     size_t bytes, moved;
     int peer, tag, sends;
     int phase; /* how far the thread has come, which alone uses it */
-    int state; /* what ll_dist_wait waits for; guarded by the lock of post.h */
+    int state; /* what ll_dist_wait waits for; guarded by the lock of rank_state.h */
     void *request;
     struct ll_message *next;
 } ll_message;

@@ -80,7 +80,7 @@ static void sort_ranks(ll_exchange *x) {
     }
 }
 
-/* Where the numbers and messages of each bucket begin; gives how many there are of all. */
+/* Computes where the numbers and messages of each bucket begin, and the totals of all buckets. */
 static void count_buffers(ll_exchange *x, size_t *all_floats, size_t *all_messages) {
     size_t floats = 0, messages = 0;
     int all = 0;
@@ -124,7 +124,7 @@ static ll_status take_lists(ll_exchange *x, const ll_exchange_plan *plan) {
     return LL_OK;
 }
 
-/* Everything of this rank but the memory for numbers and messages. */
+/* Creates all of an exchange except its memory for numbers and messages. */
 static ll_status begin(ll_exchange **exchange, const ll_exchange_plan *plan, int rank, int ranks) {
     ll_exchange *x = ll_alloc(1, sizeof *x);
     if (!x) return LL_ENOMEM;
@@ -238,7 +238,7 @@ float *ll_exchange_leaf(ll_exchange *x) {
 
 static void send_bucket(ll_exchange *x, int b);
 
-/* During the last leaf: sums and sends a bucket as soon as it is whole. */
+/* During the last leaf: sums and sends a bucket, which is complete. */
 static void begin_bucket(ll_exchange *x, int b) {
     bucket *k = &x->bucket[b];
     ll_tree after = x->tree;
@@ -350,7 +350,8 @@ ll_status ll_exchange_sum(ll_exchange *x) {
     return status;
 }
 
-/* Copies segments of all buckets: this rank's to ranks first .. last, and theirs from them. */
+/* Copies segments of all buckets: this rank's to the others, and theirs to this rank. only: the one rank that receives,
+ * or -1 if all do. */
 static ll_status copy_segments(ll_exchange *x, float *block, int only) {
     int n = 0;
     for (int b = 0; b < x->buckets; b++) {

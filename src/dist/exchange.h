@@ -25,8 +25,8 @@ typedef struct {
 
 LL_MUST_USE ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *plan);
 void ll_exchange_free(ll_exchange *x);
-/* Floats that a rank of so many takes: of gradients, of what is sent and received of them, and of the parameters that
- * it updates. Nothing is made. */
+/* Floats that a rank needs, with so many ranks: for gradients, for what it sends and receives of them, and the number
+ * of parameters that it updates. Nothing is allocated. */
 typedef struct {
     size_t gradients, received, own;
 } ll_exchange_floats;

@@ -24,7 +24,7 @@ static int number_of(const char *name) {
 }
 
 /* The MPI library of the launcher; NULL: there is no launcher. Slurm starts programs of both libraries; the names of
- * its variables tell which. */
+ * its variables show which one. */
 static const char *find_library(void) {
     const char *chosen = getenv("LL_MPI");
     const int pmi = is_set("PMI_RANK") && is_set("PMI_SIZE");
@@ -35,7 +35,7 @@ static const char *find_library(void) {
     return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || !is_set("PMI_RANK") ? libraries[0] : libraries[1];
 }
 
-/* The folder of this program or library. */
+/* The folder of this program, or of this library. */
 static void own_folder(char *folder, size_t size, int library) {
     Dl_info info;
     char path[PATH_MAX] = "";
@@ -51,8 +51,8 @@ static void own_folder(char *folder, size_t size, int library) {
     snprintf(folder, size, "%s", slash ? path : ".");
 }
 
-/* Opens the plug-in. If the file exists but cannot be opened, keeps the linker's message. RTLD_GLOBAL, because MPI
- * libraries look for their own symbols among the global ones. */
+/* Opens the plug-in. If the file exists but cannot be opened, `reason` gets the linker's message. RTLD_GLOBAL is needed
+ * because MPI libraries look for their own symbols among the global ones. */
 static void *open_plugin(const char *library, char *reason, size_t size) {
     static const char *const beside[] = {"", "/longline", "/../lib/longline"};
     char folder[PATH_MAX], path[PATH_MAX + 128];

@@ -11,7 +11,7 @@
 
 _Static_assert(sizeof(MPI_Request) <= sizeof(ll_request), "a request does not fit");
 
-static MPI_Comm world = MPI_COMM_NULL; /* a copy, apart from other messages of the program */
+static MPI_Comm world = MPI_COMM_NULL; /* a copy, whose messages do not mix with others of the program */
 
 static MPI_Request unpack(const ll_request *from) {
     MPI_Request request;
@@ -61,11 +61,11 @@ static void cancel(ll_request *request) {
     MPI_Request_free(&r);
 }
 
-/* MPI_Finalize of MPICH before 4.2 over UCX closes each connection, which needs an answer of the peer. Then it waits in
- * a barrier of the launcher, where it answers nobody (pmodels/mpich, pull request 6596). If rank A ends while B is in
- * another call of MPI, B answers from there, A goes on to the barrier, and when B ends nobody answers it: B waits for
- * ever. So all ranks, which have agreed to end by now, make no calls of MPI for longer than that agreement takes to
- * arrive. Then they end together. */
+/* MPI_Finalize of MPICH before 4.2 over UCX closes each connection, which needs an answer of the peer. Then it waits
+ * in a barrier of the launcher, where it answers nobody (pmodels/mpich, pull request 6596). Suppose that rank A ends
+ * while B is in another call of MPI. B answers from that call, and A goes on to the barrier. When B ends, nobody
+ * answers it, and it waits for ever. So all ranks pause before MPI_Finalize. They have agreed to end by then, and the
+ * pause is longer than the agreement takes to arrive at all of them. */
 static void be_quiet(void) {
 #if defined(MPICH_NUMVERSION) && MPICH_NUMVERSION < 40200000
     enum { QUIET = 200 * 1000 * 1000 /* ns */ };

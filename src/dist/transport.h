@@ -16,7 +16,7 @@ typedef struct {
     const char *library;
     /* This rank, the number of ranks, and the name of this machine. */
     int (*start)(int *rank, int *size, char *host, int capacity);
-    /* Begin to send or receive n bytes, which must stay in bucket_offset until the request is done. */
+    /* Begin to send or receive n bytes, which must stay in place until the request is done. */
     int (*send)(const void *data, int n, int to, int tag, ll_request *request);
     int (*receive)(void *data, int n, int from, int tag, ll_request *request); /* from: may be LL_TRANSPORT_ANY */
     int (*test)(ll_request *request, int *done);

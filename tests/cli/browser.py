@@ -1,4 +1,4 @@
-"""Chromium without a screen, driven through a pipe by its DevTools protocol: what tests of pages need of it."""
+"""Headless Chromium, controlled through a pipe by the DevTools protocol, for tests of pages."""
 import atexit
 import base64
 import json
@@ -39,7 +39,7 @@ class Browser:
         return answer["result"]
 
     def end(self):
-        """Asks it to go, so that none of its processes writes to its folder any more."""
+        """Closes the browser and waits, so that none of its processes writes to its folder any more."""
         try:
             self.call("Browser.close")
             self.process.wait(10)
@@ -59,7 +59,7 @@ class Browser:
 
 
 class Page:
-    """One tab. `trouble` has what its console complained of, refusals by its policy among them."""
+    """One tab. `trouble` has the errors of its console, with those of its content policy."""
 
     def __init__(self, browser, width=1200, height=900, dark=False, phone=False):
         self.browser, self.trouble = browser, []
@@ -84,7 +84,7 @@ class Page:
             self.trouble.append(str(event["params"]["exceptionDetails"]))
 
     def scheme(self, dark):
-        """Light or dark, as of a reader who wants no motion: a colour that still changes is not the one to look at."""
+        """Sets the light or dark scheme, without animations, so that colours have their final values."""
         wishes = {"prefers-color-scheme": "dark" if dark else "light", "prefers-reduced-motion": "reduce"}
         self.call("Emulation.setEmulatedMedia", features=[{"name": n, "value": v} for n, v in wishes.items()])
 
@@ -99,7 +99,7 @@ class Page:
         return answer["result"].get("value")
 
     def wait(self, code, seconds=30):
-        """Until it is true: what it gives, or None."""
+        """Waits until the code is true. Returns its value, or None."""
         end = time.monotonic() + seconds
         while not (value := self.js(code)) and time.monotonic() < end:
             time.sleep(0.02)
@@ -117,7 +117,7 @@ class Page:
         self.call("Input.insertText", text=text)
 
     def tab_to(self, element):
-        """By the Tab key alone; False where it is out of reach."""
+        """Reaches an element with the Tab key. False if it cannot be reached."""
         for _ in range(60):
             if self.js("document.activeElement.id || document.activeElement.name || document.activeElement.textContent") == element:
                 return True

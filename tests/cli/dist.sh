@@ -1,11 +1,11 @@
-# Many ranks: the same bits, the same messages, the same files. Needs Open MPI or MPICH; a build without them says so.
+# Many ranks give the same bits, messages and files as one process. Needs Open MPI or MPICH; without them it says so.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 text=$root/recipes/text-bytes.ini
 small_text
 step="$small --set train.batch=8 --set train.steps=8 --set train.eval-every=4 --set train.checkpoint-every=4
  --set model.dropout=0.1 --set train.accumulate=2 --set train.schedule=constant --threads 1"
 sharded="$step --set dist.shards=8"
-# ranks LAUNCHER N COMMAND...: exit code and streams are those of the program, without what the launcher says of them.
+# ranks LAUNCHER N COMMAND...: runs it on N ranks. A launcher adds messages of its own to stderr.
 ranks() {
     launcher=$1 count=$2
     shift 2
@@ -14,10 +14,10 @@ ranks() {
     timeout 120 mpirun."$launcher" $more -n "$count" "$@"
 }
 same() { cmp -s "$1/last.safetensors" "$2/last.safetensors" && cmp -s "$1/best.safetensors" "$2/best.safetensors"; }
-# spoken N: so many lines of the program itself are on stderr.
-spoken() { [ "$(grep -c '^longline' err)" -eq "$1" ]; }
-# running RUN: a step of it was made.
-running() {
+# messages N: stderr has N lines of the program itself.
+messages() { [ "$(grep -c '^longline' err)" -eq "$1" ]; }
+# wait_for_checkpoint RUN: waits until the run has a checkpoint.
+wait_for_checkpoint() {
     i=0
     while ! [ -e "$1/last.safetensors" ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
 }
@@ -25,9 +25,9 @@ running() {
 # ---- Without MPI ----
 t 1 env PMI_RANK=0 PMI_SIZE=2 LL_MPI=none "$longline" train "$text" --data text.txt $step -o alone
 err 'the plug-in longline-mpi-none.so cannot be opened.*start one process'
-check "it is said once" spoken 1
+check "there is one message" messages 1
 t 1 env PMI_RANK=1 PMI_SIZE=2 LL_MPI=none "$longline" train "$text" --data text.txt $step -o alone
-check "and by one rank" spoken 0
+check "and rank 1 prints none" messages 0
 
 t 0 "$longline" train "$text" --data text.txt $sharded -o one
 t 0 "$longline" train "$text" --data text.txt $sharded --threads 2 -o two
@@ -50,32 +50,32 @@ for library in openmpi mpich; do
     # ---- Errors ----
     t 2 ranks $library 3 "$longline" train "$text" --data absent.txt $step -o absent
     err 'cannot open absent.txt'
-    check "one rank says that a file is missing" spoken 1
+    check "one rank reports the missing file" messages 1
     check "nothing is left of the run" [ ! -e absent ]
-    # One rank alone lacks its file.
+    # Only rank 1 lacks its file.
     t 2 ranks $library 3 sh -c 'case ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} in 1) data=lost.txt ;; *) data=text.txt ;; esac
         exec "$0" "$@" --data $data' "$longline" train "$text" $step -o lost
     err 'rank 1: .*cannot open lost.txt'
-    check "one message for the file of one rank" spoken 1
+    check "one message for the file of one rank" messages 1
     t 2 ranks $library 4 "$longline" train "$text" --data text.txt $step --set dist.shards=3 -o shards
     err '4 ranks cannot share a batch of 3 shards'
 done
 [ -n "$found" ] || { echo "    (no MPI here: ranks are not tested)"; return 0; }
 
 # ---- Memory ----
-# holds NAME LOW HIGH: MiB between which a number lies.
-holds() { awk -v x="$1" -v a="$2" -v b="$3" 'BEGIN {exit !(x >= a && x <= b)}'; }
+# within NUMBER LOW HIGH: in MiB.
+within() { awk -v x="$1" -v a="$2" -v b="$3" 'BEGIN {exit !(x >= a && x <= b)}'; }
 large="--set model.layers=2 --set model.width=320 --set model.ff=1280 --set train.batch=4 --set train.length=32
  --set train.steps=11 --set train.eval-every=0 --set train.checkpoint-every=0 --set train.report=off --threads 1"
 for n in 1 4; do
     t 0 "$longline" train "$text" --data text.txt $small $large --memory --ranks $n
-    said=$(($(value memory.total) / 1048576))
+    announced=$(($(value memory.total) / 1048576))
     t 0 ranks "$found" $n "$longline" train "$text" --data text.txt $small $large -o memory-$n
-    held=$(awk -F, '$1 == 10 {print $NF}' memory-$n/metrics.csv)
-    eval "over_$n=$((held - said))"
-    check "rank 0 of $n holds $held MiB, as said ($said) and the program" holds $((held - said)) 5 40
+    used=$(awk -F, '$1 == 10 {print $NF}' memory-$n/metrics.csv)
+    eval "over_$n=$((used - announced))"
+    check "rank 0 of $n uses $used MiB: what was announced ($announced), and the program" within $((used - announced)) 5 40
 done
-check "no more on 4 ranks than on one, beside what was said: $over_4, $over_1 MiB" holds $((over_4 - over_1)) -4 4
+check "4 ranks use no more beyond what was announced than one: $over_4, $over_1 MiB" within $((over_4 - over_1)) -4 4
 
 # ---- Resumed with other numbers ----
 for n in 1 3; do
@@ -84,13 +84,14 @@ for n in 1 3; do
     check "2 ranks, then $n" same one go-$n
 done
 t 0 ranks "$found" 4 "$longline" train "$text" --data text.txt $step -o default
-check "each example is a shard where nothing else is said" same one default
+check "each example is a shard by default" same one default
 t 0 ranks "$found" 3 "$longline" train "$text" --data text.txt $step --set dist.reduce=fast -o fast
 check "the fast sum gives other bits" [ -e fast/last.safetensors ]
 check "which differ" [ "$(cmp one/last.safetensors fast/last.safetensors 2>&1 | wc -c)" -gt 0 ]
 
 # ---- Sequences in chunks ----
-# A shard has several sequences, whose gradients are complete only after the last one. A block of this width is sent alone.
+# A shard has several sequences, whose gradients are complete only after the last one. Blocks of this width are buckets of
+# their own.
 chunked="$step --set dist.shards=2 --set train.length=32 --set train.chunk=8 --set model.layers=2 --set model.width=320
  --set model.ff=1280 --set train.accumulate=1 --set train.steps=2"
 t 0 "$longline" train "$text" --data text.txt $chunked -o chunks-1
@@ -103,7 +104,7 @@ for signal in STOP KILL; do
     ranks "$found" 3 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
         "$longline" train "$text" --data text.txt $long -o sig-$signal >out 2>err </dev/null &
     pid=$!
-    running sig-$signal
+    wait_for_checkpoint sig-$signal
     began=$(date +%s)
     kill -$signal "$(cat pid.1)"
     ended $pid
@@ -112,30 +113,30 @@ for signal in STOP KILL; do
     check "within some seconds" [ $(($(date +%s) - began)) -lt 20 ]
     if [ $signal = STOP ]; then
         err 'rank 1.* is lost: no sign of life for 3 s'
-        check "one message" spoken 1
+        check "one message" messages 1
     fi
-    # A kill may come between the first checkpoint and its row.
+    # A kill may come between the first checkpoint and its row in metrics.csv.
     step_now=$(tail -n 1 sig-$signal/metrics.csv | cut -d, -f1 | sed s/step/4/)
     t 0 ranks "$found" 2 "$longline" train --resume sig-$signal --set train.steps=$((step_now + 20)) --threads 1
 done
 
-# ---- The end of a job's time ----
+# ---- The time of a job ends ----
 ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
     "$longline" train "$text" --data text.txt $long --set train.preempt=SIGUSR1 -o preempted >out 2>err </dev/null &
 pid=$!
-running preempted
+wait_for_checkpoint preempted
 kill -USR1 "$(cat pid.1)"
 ended $pid
 check "SIGUSR1 to one rank saves, and all exit with 0" [ $? -eq 0 ]
 err 'stopped after step [0-9]+ and saved'
 
 # ---- One sequence over several ranks ----
-# near A B: two numbers that rounding alone tells apart.
+# near A B: do two numbers agree except for rounding?
 near() { awk -v a="$1" -v b="$2" 'BEGIN {exit !(a > 0 && (a - b) ^ 2 < (1e-5 * a) ^ 2)}'; }
 shared="$step --set dist.shards=2 --set train.batch=2 --set train.length=128"
 causal="--set position.type=permute"
 both="--set model.task=mlm --set model.vocab=257 --set position.type=rope --set position.decay=none"
-# Keys and values go round: in both directions with the blocks computed again.
+# Ring attention, causal, and in both directions with recomputation.
 ring="--set attention.kernel=softmax --set position.type=t5 --set position.decay=none"
 round="--set attention.kernel=softmax --set model.task=mlm --set model.vocab=257 --set position.type=rope
  --set position.decay=none --set train.recompute=on"
@@ -155,7 +156,7 @@ err 'nystrom keeps all tokens, or mixes them'
 t 2 ranks "$found" 3 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 -o odd
 err 'dist.sequence = 2 does not divide the 3 ranks'
 
-# ---- What a model says, by several ranks ----
+# ---- Commands that use a model, on several ranks ----
 model=one/best.safetensors
 split -l 150 text.txt part.
 t 0 ranks "$found" 3 "$longline" score $model part.* --window 64 -o ranks.csv
@@ -167,14 +168,14 @@ for command in "score --window 64" "encode --pool first" "encode --json --window
     t 0 ranks "$found" 3 "$longline" ${command%% *} $model part.* ${command#* }
     check "$command: the same bytes" cmp -s out alone
 done
-# Prompts: some empty, none like another.
+# Prompts that all differ. Some are empty.
 awk '{print substr($0, 1, NR % 7 * 3)}' text.txt | head -n 11 >prompts.txt
 t 0 "$longline" generate $model --prompts prompts.txt --tokens 20 --seed 5
 check "a line for each prompt" [ "$(wc -l <out)" -eq 11 ]
 mv out alone
 t 0 ranks "$found" 3 "$longline" generate $model --prompts prompts.txt --tokens 20 --seed 5
 check "generate --prompts: the same bytes" cmp -s out alone
-# What one rank cannot do is done by rank 0: there rank 1 alone lacks the state.
+# Rank 0 does what another rank cannot do: here rank 1 lacks the state.
 t 0 "$longline" generate $model --prompt a --tokens 5 --save-state state
 t 0 "$longline" generate $model --prompts prompts.txt --tokens 5 --seed 5 --load-state state
 mv out alone
@@ -184,7 +185,7 @@ check "generate --prompts with a rank that fails: the same bytes" cmp -s out alo
 t 0 "$longline" generate $model --prompts prompts.txt --tokens 5 --temperature 0
 sed -n 4p out >alone
 t 0 "$longline" generate $model --prompt "$(sed -n 4p prompts.txt)" --tokens 5 --temperature 0
-check "each as it would be alone" [ "$(cat out)" = "$(cat alone)" ]
+check "each has the text that it gets alone" [ "$(cat out)" = "$(cat alone)" ]
 t 2 ranks "$found" 2 "$longline" generate $model --prompts -
 err 'standard input goes to one rank alone'
 t 0 ranks "$found" 2 "$longline" generate $model --prompt a --tokens 5
@@ -199,7 +200,7 @@ check "eval: the same bytes" [ "$(grep -v seconds out)" = "$(cat alone)" ]
 t 0 "$longline" inspect $model
 grep -v memory_now out >alone
 t 0 ranks "$found" 2 "$longline" inspect $model
-check "what ranks do not share is said once" [ "$(grep -v memory_now out)" = "$(cat alone)" ]
+check "work that ranks do not share is printed once" [ "$(grep -v memory_now out)" = "$(cat alone)" ]
 t 2 ranks "$found" 2 "$longline" score $model
 err 'only one rank can read standard input'
 
@@ -225,12 +226,12 @@ figures() { awk '/^Linear/ {print $2, $5, $6, $8}' "$1"; } # all but the minutes
 check "table: the same figures" [ "$(figures out)" = "$(figures alone)" ]
 check "of the same models" cmp -s table-1/linear-1/last.safetensors table-3/linear-1/last.safetensors
 
-# ---- Files of 270 MB, which are read in parts: no more memory than for small ones ----
-# doubled FILE: its content again and again, until it is large enough to be mapped.
-doubled() {
+# ---- Files of 270 MB are read in parts, with no more memory than small ones ----
+# enlarge FILE: doubles the file until it is large enough to be mapped.
+enlarge() {
     while [ "$(wc -c <"$1")" -lt 270000000 ]; do
-        cat "$1" "$1" >twice
-        mv twice "$1"
+        cat "$1" "$1" >double.tmp
+        mv double.tmp "$1"
     done
 }
 awk 'BEGIN {for (i = 0; i < 9000; i++) printf ">s%d\nMKVLAACDEFGHIKLMNPQRSTVWY\nLLIVE\n", i}' >large.fasta
@@ -239,16 +240,16 @@ awk 'BEGIN {for (i = 0; i < 9000; i++) printf "the words of line %d are read\n",
 for format in fasta labelled words; do
     task=lm
     [ $format = labelled ] && task=classify
-    doubled large.$format
+    enlarge large.$format
     t 0 "$longline" train "$text" --data large.$format $step --set data.format=$format --set model.task=$task \
         --set model.vocab=0 --set position.decay=none --set data.min-count=1 --set data.limit=20000 \
         --set data.valid-fraction=0.001 -o large-$format
     rm large.$format
-    held=$(tail -n 1 large-$format/metrics.csv | awk -F, '{print $NF}')
-    check "270 MB of $format: $held MiB" [ "$held" -lt 130 ]
+    used=$(tail -n 1 large-$format/metrics.csv | awk -F, '{print $NF}')
+    check "270 MB of $format: $used MiB" [ "$used" -lt 130 ]
 done
 
-# ---- A text of 100 GB, of which little is read ----
+# ---- Files of 100 GB, of which little is read ----
 if truncate -s 100G huge.txt 2>/dev/null; then
     t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5 -o huge
     check "100 GB need no more memory" [ "$(tail -n 1 huge/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]

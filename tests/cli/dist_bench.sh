@@ -1,4 +1,4 @@
-# What ranks cost: bench --dist. Bytes and messages are compared with what they must be; times are not.
+# bench --dist. Bytes and messages are compared with what they must be. Times are not checked.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 tiny="--set model.layers=2 --set model.width=64 --set model.heads=2 --set model.ff=128 --set train.length=64 --threads 1"
 
@@ -20,25 +20,25 @@ ranks() {
     [ $library = openmpi ] && more="--oversubscribe"
     timeout 120 mpirun.$library $more -n "$count" "$@"
 }
-# between A X B
-between() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN {exit !(x != "" && x >= a && x <= b)}'; }
+# in_range A X B
+in_range() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN {exit !(x != "" && x >= a && x <= b)}'; }
 
 t 0 ranks 2 "$longline" bench --dist --repeats 1 $tiny
 out '^bench.dist.latency_us=[0-9.]+$'
 for step in exchange weak strong; do
-    check "$step: the bytes are the least" between 0.97 "$(value bench.dist.$step.sent_over_least)" 1.03
+    check "$step: the bytes are the least" in_range 0.97 "$(value bench.dist.$step.sent_over_least)" 1.03
 done
 t 0 ranks 2 "$longline" bench --dist --repeats 1 --rehearse 0.2 $tiny
-check "a rehearsal sleeps for so long" between 0.2 "$(value bench.dist.rehearsal.seconds)" 60
+check "a simulated step sleeps for so long" in_range 0.2 "$(value bench.dist.rehearsal.seconds)" 60
 out '^bench.dist.rehearsal.hidden=[0-9.]+$'
 
-# A sequence over two ranks: what a step sends beyond that of shorter sequences is nothing.
+# A sequence over two ranks: a step sends the same bytes for longer sequences.
 for length in 64 256; do
     t 0 ranks 2 "$longline" bench --dist --repeats 1 $tiny --set dist.sequence=2 --set train.length=$length
     sent=$(value bench.dist.weak.sent)
     [ $length = 64 ] && short=$sent
 done
-check "four times the length, the same bytes: $sent" between "$short" "$sent" "$short"
+check "four times the length, the same bytes: $sent" in_range "$short" "$sent" "$short"
 
 t 0 ranks 2 "$longline" bench --case attention/relu/bidir/fwd --ops --lengths 256 --repeats 1
 check "other sections are measured by one rank" [ "$(grep -c '^bench.peak_gflops=' out)" -eq 1 ]

@@ -1,5 +1,5 @@
-# Ranks that are killed: the same command goes on, with any number of ranks, to the bits of a run that nothing
-# interrupted. LL_KILLS=100 LL_SEED=7: so many kills, drawn from this seed (make dist-faults).
+# Ranks are killed. The same command then continues the run, with any number of ranks, and gives the bits of an
+# uninterrupted run. LL_KILLS=100 LL_SEED=7: the number of kills, and the seed of their draws (make dist-faults).
 export LL_MPI_WAIT=20 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 kills=${LL_KILLS:-3} seed=${LL_SEED:-1}
 text=$root/recipes/text-bytes.ini
@@ -11,8 +11,8 @@ for l in openmpi mpich; do
     [ -e "$build/longline-mpi-$l.so" ] && command -v mpirun.$l >/dev/null && libraries="$libraries $l"
 done
 [ -n "$libraries" ] || { echo "    (no MPI here: ranks are not killed)"; return 0; }
-# ranks N COMMAND...: each rank leaves its process in pid.RANK. In the background ($via is exec) the shell becomes the
-# launcher, so that it can be ended.
+# ranks N COMMAND...: each rank writes its process number to pid.RANK. In the background $via is exec, so that the shell
+# becomes the launcher and can be ended.
 via=
 ranks() {
     count=$1
@@ -22,9 +22,9 @@ ranks() {
     $via timeout -k 5 120 mpirun."$library" $more -n "$count" \
         sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' "$longline" "$@"
 }
-# over PID: the launcher ends, with its exit code. 125: all ranks have ended for five seconds, and it does not; 126: a rank
-# does not end. Open MPI 4.1 waits for ever where a rank was killed while it connected to mpirun.
-over() {
+# wait_for_end PID: waits for the launcher and returns its exit code. 125: all ranks ended five seconds ago, but the launcher
+# did not. 126: a rank does not end. Open MPI 4.1 waits for ever if a rank is killed while it connects to mpirun.
+wait_for_end() {
     i=0 quiet=0
     while kill -0 "$1" 2>/dev/null && [ $quiet -lt 25 ] && [ $i -lt 200 ]; do
         sleep 0.2
@@ -38,7 +38,7 @@ over() {
     [ $quiet -lt 25 ] || code=125
     return $code
 }
-# draw FROM TO: a whole number, both ends among them.
+# draw FROM TO: a random whole number from FROM to TO.
 drawn=0
 draw() {
     drawn=$((drawn + 1))
@@ -48,7 +48,7 @@ draw() {
 steps_of() { tail -n 1 "$1/metrics.csv" 2>/dev/null | cut -d, -f1 | grep -E '^[0-9]+$' || echo 0; }
 
 # ---- Killed ----
-# Every other kill comes while ranks begin or read a checkpoint; the others some time after the run wrote one.
+# Every other kill comes while ranks start or read a checkpoint. The others come some time after a checkpoint was written.
 killed=0 tries=0 lost=0 hung=0
 while [ $killed -lt "$kills" ] && [ $tries -lt $((2 * kills + 5)) ]; do
     tries=$((tries + 1))
@@ -73,7 +73,7 @@ while [ $killed -lt "$kills" ] && [ $tries -lt $((2 * kills + 5)) ]; do
     done
     sleep "$(awk -v ms="$pause" 'BEGIN {print ms / 1000}')"
     if kill -KILL "$(cat "pid.$victim")" 2>/dev/null; then killed=$((killed + 1)); fi
-    over $pid
+    wait_for_end $pid
     code=$?
     case $code in
     0) fail "kill $tries: $n ranks of $library ended with 0 where rank $victim was killed" ;;
@@ -94,7 +94,7 @@ steps=$(($(steps_of broken) / 20 * 20 + 40))
 t 0 ranks 3 train $begins --set train.steps=$steps
 t 0 "$longline" train "$text" --data text.txt $step --set train.steps=$steps -o whole
 check "$killed kills, $steps steps: the bits of an uninterrupted run" cmp broken/last.safetensors whole/last.safetensors
-# Its recipe has the number of steps that was asked for when it was written.
+# The header of best.safetensors has the recipe, and with it the number of steps at the time of writing. It is left out.
 for run in broken whole; do
     head=$(od -An -tu8 -N8 $run/best.safetensors | tr -d ' ')
     tail -c +$((head + 9)) $run/best.safetensors >$run.best
@@ -105,7 +105,7 @@ check "and its best weights" cmp broken.best whole.best
 for library in $libraries; do
     more=
     [ "$library" = openmpi ] && more="--oversubscribe"
-    # MPICH's launcher kills the other rank, and may end with the number of that signal.
+    # MPICH's launcher kills the other rank, and may end with the number of the signal as its exit code.
     # shellcheck disable=SC2086
     t 1 sh -c 'timeout 60 "$@" || { code=$?; [ $code != 9 ] || code=1; exit $code; }' sh \
         mpirun."$library" $more -n 2 sh -c '
@@ -114,18 +114,18 @@ for library in $libraries; do
     err 'the ranks have not found each other in 2 s'
 done
 
-# ---- Out of memory: one rank may not have what it needs ----
+# ---- Out of memory: rank 1 may use less than it needs ----
 for library in $libraries; do
     more=
     [ "$library" = openmpi ] && more="--oversubscribe"
-    t 1 timeout 60 mpirun."$library" $more -n 3 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 1 ] || narrow=1
-        exec ${narrow:+prlimit --data=300000000} "$0" "$@"' "$longline" train "$text" --data text.txt $step \
+    t 1 timeout 60 mpirun."$library" $more -n 3 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 1 ] || limited=1
+        exec ${limited:+prlimit --data=300000000} "$0" "$@"' "$longline" train "$text" --data text.txt $step \
         --set model.width=1024 --set model.layers=3 --set train.steps=100 -o full-"$library"
     err 'rank 1.*memory'
     check "$library: one message" [ "$(grep -c '^longline' err)" -eq 1 ]
 done
 
-# The system kills a rank that has more than its control group may have.
+# The system kills a rank that uses more memory than its control group allows.
 group=/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' /proc/self/cgroup 2>/dev/null)/longline-$$
 limited() {
     mkdir "$group" && echo 60000000 >"$group/memory.limit_in_bytes" || return 1
@@ -139,7 +139,7 @@ if limited 2>/dev/null; then
         t $code timeout 60 mpirun."$library" $more -n 3 sh -c '[ ${OMPI_COMM_WORLD_RANK:-$PMI_RANK} != 1 ] ||
             echo $$ >"$0/cgroup.procs"; exec "$@"' "$group" "$longline" train "$text" --data text.txt $step \
             --set model.width=512 --set model.layers=3 --set train.steps=100000 -o killed-"$library"
-        cat out >>err # where the launcher of MPICH writes, which does not know the rank
+        cat out >>err # MPICH's launcher writes to stdout, and does not name the rank
         err 'process rank 1 .*signal 9|Killed \(signal 9\)'
         check "$library: it takes no longer than dist.timeout" [ $(($(date +%s) - began)) -lt 40 ]
     done

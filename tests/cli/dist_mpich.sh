@@ -1,5 +1,5 @@
-# MPICH alone: the program beside MPICH's plug-in and no other, as where MPICH is the only MPI. In small; make check-mpich
-# runs all scripts of ranks so.
+# The program beside MPICH's plug-in alone, as on a machine whose only MPI is MPICH. This is a short test; make check-mpich
+# runs all scripts of ranks that way.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 text=$root/recipes/text-bytes.ini
 [ -e "$build/longline-mpi-mpich.so" ] && command -v mpirun.mpich >/dev/null || {

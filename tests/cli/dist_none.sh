@@ -1,4 +1,4 @@
-# A build without MPI: the program needs none to be there, and says what is missing where a launcher starts it.
+# A build without MPI. The program runs where there is none, and names the missing plug-in if a launcher starts it.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 check "make MPI= calls no compiler of MPI" \
     [ "$(make -n -s -C "$root" B="$scratch/none" MPI= all 2>&1 | grep -c 'mpicc\|longline-mpi')" -eq 0 ]
@@ -15,7 +15,7 @@ for library in openmpi mpich; do
     [ $library = openmpi ] && more="--oversubscribe"
     t 1 timeout 60 mpirun.$library $more -n 3 alone/longline train "$root/recipes/text-bytes.ini" --data absent.txt -o none
     err "the plug-in longline-mpi-$library.so cannot be opened; build longline where the compiler of this MPI is"
-    check "$library: it is said once" [ "$(grep -c '^longline' err)" -eq 1 ]
+    check "$library: there is one message" [ "$(grep -c '^longline' err)" -eq 1 ]
     t 0 timeout 60 mpirun.$library $more -n 3 alone/longline list
     check "$library: what needs no ranks is done by one" cmp -s out listed
 done

@@ -1,4 +1,4 @@
-# longline generate --draft: the text of the large model alone, and what is refused.
+# longline generate --draft: gives the text of the large model alone. Wrong uses are refused.
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out large $small --set model.layers=2

@@ -13,7 +13,7 @@ out '^softmax,learned,1,1,grows,table,""$'
 seq 3000 >text.txt
 cp out table
 printf '[model]\nlayers=1\nwidth=8\nheads=2\n[attention]\nnum-features=8\n[position]\nrealizations=4\n[train]\n' >tiny.ini
-printf 'steps=1\nlength=16\nbatch=1\neval-batches=1\n[data]\ntrain=text.txt\n' >>tiny.ini
+printf 'steps=1\nlength=16\nbatch=1\neval-batches=1\nreport=off\n[data]\ntrain=text.txt\n' >>tiny.ini
 wrong=
 while IFS=, read -r k p causal whole stream length reason; do
     [ "$k" = kernel ] && continue

@@ -1,5 +1,5 @@
-"""The page of `longline serve` as a reader has it: page_test.py PROGRAM MODEL FOLDER OTHER-MODEL KEYS [AXE]. Prints a line
-a check. browser.py has Chromium, serve_process.py the server."""
+"""Uses the page of `longline serve` as a reader does: page_test.py PROGRAM MODEL FOLDER OTHER-MODEL KEYS [AXE]. Prints a
+line for each check. browser.py has Chromium, serve_process.py the server."""
 import os
 import signal
 import sys
@@ -26,7 +26,7 @@ def opened(chromium, server, **how):
 
 
 def set_field(page, name, value):
-    """By keys alone: to the field, over what it has."""
+    """Replaces the value of a field, with keys alone."""
     reached = page.tab_to(name)
     page.js("document.activeElement.select()")
     page.key("Backspace")
@@ -190,7 +190,7 @@ def test_keys(chromium):
     page.key("ArrowDown")
     page.wait("document.getElementById('text').textContent === ''")
     check("the other one writes", generate(page, BEGIN) and page.text("length") == "30 tokens", page.text("error"))
-    page.trouble[:] = [t for t in page.trouble if "401" not in t]  # the browser's own line for each
+    page.trouble[:] = [t for t in page.trouble if "401" not in t]  # the browser's own message for each refusal
     looks_right(page, "with a key")
     page.call("Page.navigate", url="about:blank")
     held = {"Authorization": "Bearer " + KEY}
@@ -220,7 +220,7 @@ def test_restart(chromium):
 
 
 def main():
-    signal.alarm(200)  # whatever hangs
+    signal.alarm(200)  # ends the test if something hangs
     server = Server("--max-body", "65536")
     chromium = Browser(folder)
     page = opened(chromium, server)

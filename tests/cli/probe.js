@@ -1,9 +1,9 @@
-/* Looks at a report from inside a browser, for report.sh: what is wrong goes into data-wrong of the root element. */
+/* Checks a report inside a browser, for report.sh. Errors go into data-wrong of the root element. */
 const wrong = [], root = document.documentElement;
 const all = (selector, of = document) => [...of.querySelectorAll(selector)];
-const say = (what, element) => wrong.push(what + ': ' + (element.id || element.className || element.tagName));
+const complain = (what, element) => wrong.push(what + ': ' + (element.id || element.className || element.tagName));
 
-/* "rgb(1, 2, 3)" -> luminance as WCAG 2 has it. */
+/* The luminance of "rgb(1, 2, 3)" by WCAG 2. */
 function luminance(colour) {
   const [r, g, b] = colour.match(/[\d.]+/g).map(Number).map(v => v / 255)
     .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
@@ -23,21 +23,21 @@ function background(element) {
 
 function checkPlot(figure) {
   const box = figure.querySelector('svg').getBoundingClientRect(), lines = all('path.line', figure);
-  if (box.width < 100 || box.height < 80) say('too small', figure);
-  if (!lines.length || lines.some(l => !/^M\d/.test(l.getAttribute('d')))) say('no curve', figure);
+  if (box.width < 100 || box.height < 80) complain('too small', figure);
+  if (!lines.length || lines.some(l => !/^M\d/.test(l.getAttribute('d')))) complain('no curve', figure);
   for (const line of lines)
-    if (contrast(getComputedStyle(line).stroke, background(line)) < 3) say('pale curve', figure);
+    if (contrast(getComputedStyle(line).stroke, background(line)) < 3) complain('pale curve', figure);
   const shown = all('.x span', figure).filter(s => s.offsetWidth > 0).map(s => s.getBoundingClientRect());
-  if (shown.length < 2) say('no numbers', figure);
-  for (let i = 1; i < shown.length; i++) if (shown[i].left < shown[i - 1].right + 2) say('numbers overlap', figure);
+  if (shown.length < 2) complain('no numbers', figure);
+  for (let i = 1; i < shown.length; i++) if (shown[i].left < shown[i - 1].right + 2) complain('numbers overlap', figure);
 }
 
 function checkTabs(tabs) {
   for (const button of all('input', tabs)) {
     button.click();
     const open = all('.panel', tabs).filter(p => p.offsetHeight > 0);
-    if (open.length !== 1) say(open.length + ' panels open', tabs);
-    else if (all('img', open[0]).some(i => i.getBoundingClientRect().width < 40)) say('image too small', open[0]);
+    if (open.length !== 1) complain(open.length + ' panels open', tabs);
+    else if (all('img', open[0]).some(i => i.getBoundingClientRect().width < 40)) complain('image too small', open[0]);
   }
 }
 
@@ -46,19 +46,19 @@ addEventListener('load', () => {
   for (const figure of all('[data-figure]')) {
     const before = wrong.length;
     if (figure.dataset.figure === 'plot') checkPlot(figure);
-    else if (!all('img', figure).length) say('no image', figure);
+    else if (!all('img', figure).length) complain('no image', figure);
     for (const image of all('img', figure))
-      if (!image.complete || !image.naturalWidth || !image.alt) say('image not drawn', figure);
+      if (!image.complete || !image.naturalWidth || !image.alt) complain('image not drawn', figure);
     drawn += wrong.length === before;
   }
   all('.tabs').forEach(checkTabs);
   all('details').forEach(d => d.open = true);
   for (const e of all('h1, h2, p, dt, dd, small, th, td, figcaption, .key li, summary, label, a, .plot span, blockquote, .prompt'))
-    if (contrast(getComputedStyle(e).color, background(e)) < 4.5) say('pale text', e);
-  for (const e of all('summary, input, a, .scroll')) if (e.tabIndex < 0) say('out of reach', e);
-  for (const e of all('label')) if (!document.getElementById(e.htmlFor)) say('label of nothing', e);
-  if (root.scrollWidth > innerWidth) say('wider than the screen', root);
-  if (all('h1').length !== 1) say('not one title', root);
+    if (contrast(getComputedStyle(e).color, background(e)) < 4.5) complain('pale text', e);
+  for (const e of all('summary, input, a, .scroll')) if (e.tabIndex < 0) complain('out of reach', e);
+  for (const e of all('label')) if (!document.getElementById(e.htmlFor)) complain('label of nothing', e);
+  if (root.scrollWidth > innerWidth) complain('wider than the screen', root);
+  if (all('h1').length !== 1) complain('not one title', root);
   root.dataset.width = innerWidth;
   root.dataset.scheme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
   root.dataset.drawn = drawn;

@@ -1,4 +1,4 @@
-# longline serve: what it answers, what it refuses, and what bad clients and signals do to it (serve_client.py).
+# longline serve: answers, refusals, bad clients and signals (serve_client.py).
 if "$longline" serve nowhere --listen 127.0.0.1:0 2>&1 | grep -q libmicrohttpd; then
     pass "this program was built without libmicrohttpd, and says so"
     exit 0
@@ -45,12 +45,12 @@ if command -v python3 >/dev/null; then
         --set train.learning-rate=0.01 --set data.classes=dull,good --set data.label-column=1 --set data.text-column=2
     python3 -B "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors \
         broken/best.safetensors films/best.safetensors
-    check "all clients came to their end" test $? = 0
+    check "all clients ended" test $? = 0
 else
     pass "there is no python3 here: no client was run"
 fi
-# The client that OpenAI publishes, where node and its package are: make deps installs it, or LL_NODE_MODULES names a
-# folder that has it.
+# The client that OpenAI publishes, if node and its package are installed: make deps installs it, or LL_NODE_MODULES names
+# a folder that has it.
 NODE_PATH=${LL_NODE_MODULES:-$build/npm/node_modules}
 export NODE_PATH
 if command -v node >/dev/null && node -e 'require("openai")' 2>/dev/null; then
@@ -60,7 +60,7 @@ if command -v node >/dev/null && node -e 'require("openai")' 2>/dev/null; then
     i=0
     while ! grep -q 'listening on' log && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
     timeout 60 node "$root/tests/cli/serve_openai.js" "$(sed -n 's/.*listening on //p' log)"
-    check "the openai client came to its end" test $? = 0
+    check "the openai client ended" test $? = 0
     kill $pid
     ended $pid
     check "the server ended" test $? = 0

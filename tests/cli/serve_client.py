@@ -1,6 +1,6 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER, a model with learned positions, one
-that gives no number after the byte 0, and a classifier of films. Prints a line a check. serve_process.py has the
-server, serve_sessions.py the tests of sessions."""
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS. LEARNED has learned
+positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films. Prints a line for each check.
+serve_process.py has the server, serve_sessions.py the tests of sessions."""
 import json
 import os
 import re
@@ -15,10 +15,10 @@ import time
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 from serve_sessions import test_broken, test_keys, test_kill, test_learned, test_sessions
 
-SECRET = "line 17 of 3 says it"  # a text that no log may have
+SECRET = "line 17 of 3 says it"  # a text that must not be in the log
 
 
-# ---- What is answered ----
+# ---- Answers ----
 
 def test_answers(s):
     body = {"prompt": SECRET, "max_tokens": 60, "seed": 3, "temperature": 0.9, "logprobs": 3}
@@ -160,9 +160,9 @@ def test_classes(films):
     check("and ends", s.end() == 0)
 
 
-# ---- The same bits, whatever runs beside ----
+# ---- The same bits, whatever runs at the same time ----
 
-def test_company(s):
+def test_parallel(s):
     bodies = [{"prompt": f"line {i} of {i * i}" * (1 + i * 3), "max_tokens": 20 + i, "seed": i, "logprobs": 2, "n": 1 + i % 3,
                "temperature": 1 + i % 2} for i in range(10)]
     alone = [s.post("/v1/completions", b)[2]["choices"] for b in bodies]
@@ -265,7 +265,7 @@ def main():
     s = Server("--idle", "3", "--max-body", "65536", "--state-dir", os.path.join(folder, "one"))
     test_answers(s)
     test_refusals(s)
-    test_company(s)
+    test_parallel(s)
     test_sessions(s)
     test_bad_clients(s)
     test_log(s)
@@ -278,5 +278,5 @@ def main():
     test_classes(sys.argv[6])
 
 
-signal.alarm(150)  # whatever hangs
+signal.alarm(150)  # ends the test if something hangs
 main()

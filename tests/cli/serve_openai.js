@@ -1,4 +1,4 @@
-// The official client of OpenAI's interface against a server: node serve_openai.js URL. Prints a line a check.
+// Tests a server with OpenAI's own client: node serve_openai.js URL. Prints a line for each check.
 const OpenAI = require("openai").default || require("openai");
 const client = new OpenAI({baseURL: process.argv[2] + "/v1", apiKey: "any", maxRetries: 0});
 const check = (name, good, more) =>

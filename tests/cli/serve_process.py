@@ -1,4 +1,4 @@
-"""A process of `longline serve` to test: serve_client.py's arguments, the server, and what its clients share."""
+"""Starts `longline serve`, and has what its test clients share: the arguments of serve_client.py, requests, checks."""
 import atexit
 import http.client
 import json
@@ -42,7 +42,7 @@ class Server:
             return f.read()
 
     def ask(self, method, path, body=None, headers=JSON):
-        """Status, headers, and what the answer is as JSON or text."""
+        """Returns status, headers, and the answer as JSON or text."""
         c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
         data = body if body is None or isinstance(body, (bytes, str)) else json.dumps(body)
         c.request(method, path, data, headers)

@@ -1,4 +1,4 @@
-"""Sessions of `longline serve`: what they cost nobody else, what a kill leaves of them, and whose they are."""
+"""Sessions of `longline serve`: use, a killed server, eviction, and owners."""
 import os
 import signal
 import subprocess
@@ -10,7 +10,7 @@ def make(s, text, headers=JSON):
     return "/v1/sessions/" + s.post("/v1/sessions", {"prompt": text}, headers)[2]["id"]
 
 
-def go(s, path, n, **more):
+def generate(s, path, n, **more):
     status, _, answer = s.post(path + "/generate", {"max_tokens": n, "seed": 5, **more})
     return answer["choices"][0]["text"] if status == 200 else answer
 
@@ -19,16 +19,16 @@ def test_sessions(s):
     whole = s.post("/v1/completions", {"prompt": "line 3 of 5", "max_tokens": 40, "seed": 5})[2]["choices"][0]["text"]
     a = make(s, "line 3")
     check("append", s.post(a + "/append", {"prompt": " of 5"})[2]["position"] == 11)
-    first = go(s, a, 15)
+    first = generate(s, a, 15)
     b = "/v1/sessions/" + s.post(a + "/fork", "")[2]["id"]
-    rest = go(s, a, 25)
-    # A byte of a character that is cut between calls is given as one that is not known.
-    known = "\ufffd" not in whole
-    check("a session goes on as one completion", first + rest == whole or not known, (first, rest, whole))
-    check("a fork goes on alike", go(s, b, 25) == rest)
+    rest = generate(s, a, 25)
+    # If a character is cut between two calls, each part of it becomes U+FFFD.
+    complete = "\ufffd" not in whole
+    check("a session goes on as one completion", first + rest == whole or not complete, (first, rest, whole))
+    check("a fork goes on alike", generate(s, b, 25) == rest)
     check("save", s.post(a + "/save", "")[2]["saved"])
-    more = go(s, a, 10)
-    check("restore goes back", s.post(a + "/restore", "")[0] == 200 and go(s, a, 10) == more)
+    more = generate(s, a, 10)
+    check("restore goes back", s.post(a + "/restore", "")[0] == 200 and generate(s, a, 10) == more)
     check("a session that was not saved has nothing to go back to", s.post(b + "/restore", "")[0] == 409)
     check("delete", s.ask("DELETE", b)[2]["deleted"] and s.ask("GET", b)[0] == 404)
     check("nothing to go on from", s.post("/v1/sessions", {})[0] == 200 and
@@ -39,13 +39,13 @@ def test_kill(options):
     s = Server(*options)
     a, b = make(s, "line 3 of 5 says"), make(s, "line 8")
     s.post(a + "/save", "")
-    expected = go(s, a, 30)
+    expected = generate(s, a, 30)
     s.end(signal.SIGKILL)
     s = Server(*options)
-    check("kill -9 loses no saved session", go(s, a, 30) == expected)
-    check("and one that was not is not there", s.ask("GET", b)[0] == 404)
+    check("kill -9 loses no saved session", generate(s, a, 30) == expected)
+    check("a session that was not saved is lost", s.ask("GET", b)[0] == 404)
     s.post(a + "/restore", "")
-    go(s, a, 7)
+    generate(s, a, 7)
     position = s.ask("GET", a)[2]["position"]
     check("SIGTERM ends it", s.end() == 0)
     s = Server(*options)
@@ -53,11 +53,11 @@ def test_kill(options):
     many = [make(s, f"line {i}") for i in range(12)]
     s.end()
     s = Server(*options, "--session-memory", "65536")
-    texts = [go(s, m, 5) for m in many]
+    texts = [generate(s, m, 5) for m in many]
     check("sessions that have no room in memory are on disk", "longline_sessions 13" in s.ask("GET", "/metrics")[2] and
           all(isinstance(t, str) for t in texts) and sum(x["in_memory"] for x in s.ask("GET", "/v1/sessions")[2]["data"]) < 5)
     again = [make(s, f"line {i}") for i in range(12)]
-    check("to the same bits", [go(s, m, 5) for m in again] == texts)
+    check("to the same bits", [generate(s, m, 5) for m in again] == texts)
     second = subprocess.run([program, "serve", model, "--listen", "127.0.0.1:0", *options], capture_output=True)
     check("one folder, one server", second.returncode == 2 and b"another server has it" in second.stderr, second)
     stream = s.raw(request({"prompt": "a", "max_tokens": 3000, "stream": True}))
@@ -89,11 +89,11 @@ def test_keys():
 
 
 def test_broken(path):
-    """A model that gives no number after one byte, 0: a session that breaks stands in nobody's way."""
+    """A model whose logits after the byte 0 are not finite. A session that breaks by it does not disturb others."""
     s = Server("--state-dir", os.path.join(folder, "three"), "--session-memory", "65536", served=path)
     a = make(s, "line 3")
     s.post(a + "/save", "")
-    text = go(s, a, 5)
+    text = generate(s, a, 5)
     b = make(s, "line 3")
     for each in (a, b):
         status, _, answer = s.post(each + "/append", {"prompt": [0]})
@@ -101,13 +101,13 @@ def test_broken(path):
         check("409 afterwards", s.post(each + "/generate", {})[0] == 409)
     many = [s.post("/v1/sessions", {"prompt": f"line {i}"}) for i in range(12)]
     check("sessions beside it", all(status == 200 for status, _, _ in many), many)
-    check("it goes back to what was saved", s.post(a + "/restore", "")[0] == 200 and go(s, a, 5) == text)
+    check("it goes back to what was saved", s.post(a + "/restore", "")[0] == 200 and generate(s, a, 5) == text)
     check("or is deleted", s.post(b + "/restore", "")[0] == 409 and s.ask("DELETE", b)[0] == 200)
     check("it ends", s.end() == 0)
 
 
 def test_learned(path):
-    """A model whose positions end: a request that goes beyond is refused, and its session is not lost."""
+    """A model whose learned positions end. A request beyond them is refused, and its session is not lost."""
     s = Server(served=path)
     a = make(s, "a" * 100)
     status, _, answer = s.post(a + "/generate", {"max_tokens": 400})

@@ -39,7 +39,7 @@ chmod 400 "$slurm/munge/key"
 on_node 0 munged --force --key-file="$slurm/munge/key" --socket="$slurm/munge.socket" --pid-file="$slurm/munge/pid" \
     --log-file="$slurm/munge/log" --seed-file="$slurm/munge/seed" 2>munged.err
 on_node 0 slurmctld -c
-# In the network namespace alone: `ip netns exec` would hide the control groups, without which slurmd does not begin.
+# nsenter changes the network namespace alone. `ip netns exec` would hide the control groups, and slurmd needs them.
 printf 'CgroupPlugin=autodetect\nConstrainCores=no\nConstrainRAMSpace=no\n' >"$slurm/cgroup.conf"
 nsenter --net=/run/netns/"$name-0" slurmd -N "$host"
 
@@ -58,7 +58,7 @@ last="Slurm starts"
 check "a node of Slurm is there" wait_for 30 idle
 idle || return 0
 
-# ---- Both ways that Slurm starts ranks ----
+# ---- The two interfaces by which Slurm starts ranks ----
 small_text
 step="$small --set train.batch=6 --set train.eval-every=40 --set train.checkpoint-every=20 --set dist.shards=6
  --set train.schedule=constant --threads 1"
@@ -71,7 +71,7 @@ for kind in "pmix openmpi" "pmi2 mpich"; do
 done
 
 # ---- A job whose time ends ----
-# Slurm sends the signal a minute before the end of the time, or up to two.
+# Slurm sends the signal one to two minutes before the end of the time.
 sed 's/^steps = .*/steps = 100000000/' one/recipe.ini >job.ini
 job=$(on_node 0 sbatch --parsable --ntasks=2 --cpus-per-task=1 --time=3 --signal=USR1@60 -o "$scratch/job.log" \
     "$root/packaging/slurm.sbatch" "$scratch/job.ini" "$scratch/run")

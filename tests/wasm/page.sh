@@ -1,4 +1,4 @@
-# The page of `make wasm` in Chromium without a screen (wasm_page_test.py).
+# The page of `make wasm` in headless Chromium (wasm_page_test.py).
 if ! command -v chromium chromium-browser chromium-headless-shell >/dev/null; then
     if [ -n "${LL_NEED_BROWSER:-}" ]; then fail "chromium is needed here (LL_NEED_BROWSER)"; else
     pass "no chromium here: the page is not opened; apt-get install chromium"; fi
@@ -12,4 +12,4 @@ axe=${LL_NODE_MODULES:-$build/npm/node_modules}/axe-core/axe.min.js
 [ -e "$axe" ] || { axe=; echo "    (no axe-core here: npm is missing, or make deps was not run)"; }
 # shellcheck disable=SC2086
 PYTHONPATH=$root/tests/cli python3 -B "$root/tests/wasm/wasm_page_test.py" "$build/wasm" run/best.safetensors expected text.txt $axe
-check "the browser came to its end" test $? = 0
+check "the browser ended" test $? = 0

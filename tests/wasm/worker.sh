@@ -1,4 +1,4 @@
-# The program of `make wasm` in Node, against the program of this machine with plain kernels.
+# The program of `make wasm` in Node, compared with the native program with plain kernels.
 small_text
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $small
@@ -17,4 +17,4 @@ head -c 5000 "$model" >short
     "$longline" import models/gpt2-text -o imported.safetensors >/dev/null ||
     echo "no NumPy or no PCRE2 here: a model with a tokenizer of another program is not tried" >&2
 node --no-warnings "$root/tests/wasm/worker_test.mjs" "$build/wasm" "$model" pictures/best.safetensors
-check "Node came to its end" test $? = 0
+check "Node ended" test $? = 0

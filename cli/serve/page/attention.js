@@ -1,6 +1,6 @@
-/* The picture of what a token attends to: bars, and the text with each token as dark as its weight. Arrow keys or a click
- * choose the token that attends. */
-const SHOWN = 1000; /* characters at the end of a text */
+/* Shows the attention of one token: a bar for each token, and the text, in which the shade of a token is its weight.
+ * Arrow keys or a click choose the token whose attention is shown. */
+const SHOWN = 1000; /* only the last characters of a text are shown */
 
 function attentionPicture(server, find, report) {
   const svg = 'http://www.w3.org/2000/svg';
@@ -11,7 +11,7 @@ function attentionPicture(server, find, report) {
   const written = text => text === null ? 'the first place' : text === ' ' ? 'space' :
     text.startsWith('bytes:') ? text.slice(6) : JSON.stringify(text).slice(1, -1);
 
-  /* One choice more than `count` where `all` names it; the one that was chosen stays. */
+  /* Fills a <select> with the numbers 1 to `count`, after an entry named `all` if there is one. */
   function fill(select, count, all) {
     const names = [...(all ? [[-1, all]] : []), ...Array.from({length: count}, (_, i) => [i, String(i + 1)])];
     if (select.options.length === names.length) return;
@@ -48,7 +48,7 @@ function attentionPicture(server, find, report) {
       first.map(([w, i]) => `“${written(shown.tokens[i])}” at ${i + 1} (${(100 * w).toFixed(1)} %)`).join(', ') + '.';
   }
 
-  function place() {
+  function showTokens() {
     tokens.replaceChildren(...shown.tokens.map((text, i) => {
       const token = document.createElement('span');
       token.id = 'token-' + i;
@@ -59,8 +59,8 @@ function attentionPicture(server, find, report) {
     }));
   }
 
-  /* Of several questions under way the last one counts. */
-  async function look(model, text, query) {
+  /* Asks the server. If several requests are under way, only the answer to the last one is shown. */
+  async function load(model, text, query) {
     const number = ++asked;
     try {
       const answer = await server.attention(model, text, layer.value === '' ? -1 : +layer.value, query);
@@ -71,14 +71,14 @@ function attentionPicture(server, find, report) {
       layer.value = answer.layer;
       fill(head, answer.weights.length, 'mean');
       find('attention-picture').hidden = find('attention-choice').hidden = false;
-      if (fresh) place();
+      if (fresh) showTokens();
       draw();
     } catch (error) {
       report(error);
     }
   }
 
-  const again = query => shown && look(shown.model, shown.text, Math.max(0, Math.min(shown.tokens.length - 1, query)));
+  const again = query => shown && load(shown.model, shown.text, Math.max(0, Math.min(shown.tokens.length - 1, query)));
 
   tokens.addEventListener('keydown', event => {
     const steps = {ArrowLeft: -1, ArrowRight: 1, ArrowUp: -10, ArrowDown: 10, Home: -1e9, End: 1e9};
@@ -94,7 +94,7 @@ function attentionPicture(server, find, report) {
   head.addEventListener('change', () => shown && draw());
 
   return {
-    show: (model, text) => look(model, [...text].slice(-SHOWN).join(''), -1),
+    show: (model, text) => load(model, [...text].slice(-SHOWN).join(''), -1),
     clear() {
       shown = null;
       asked++;

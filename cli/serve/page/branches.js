@@ -1,13 +1,14 @@
-/* Texts that are written with a model. Each is a branch: a session that has read it, the text, and points to go back to,
- * which are sessions as well: a copy costs the state, however long the text is. Nothing here knows the page. */
-const POINTS = 20; /* that a branch keeps; the oldest goes first */
+/* Texts that are written with a model. Each one is a branch: its text, a session that has read it, and points to go
+ * back to. A point is a session, too. Copying a session copies its state, whose size does not depend on the length of
+ * the text. Nothing here knows the page. */
+const POINTS = 20; /* points that a branch keeps; the oldest one is removed first */
 
 function makeBranches(server) {
   const list = [];
   const textOf = branch => branch.parts.map(part => part.text).join('');
   let made = 0, current = null;
 
-  /* A session that something still runs in cannot be removed yet. */
+  /* Tries again for some seconds, because a session in which something runs cannot be removed. */
   async function remove(session) {
     for (let tries = 0; session && tries < 20; tries++) {
       try {
@@ -20,7 +21,7 @@ function makeBranches(server) {
     return null;
   }
 
-  /* growth: [position, bytes] as the session had them. */
+  /* growth: a list of [position, bytes] of the session. */
   function add(model, session, parts, growth) {
     current = {name: 'Branch ' + ++made, model, session, parts, growth, points: []};
     list.push(current);
@@ -43,7 +44,7 @@ function makeBranches(server) {
     await Promise.all([branch.session, ...branch.points.map(point => point.session)].map(remove));
   }
 
-  /* A server that was started anew has no sessions of before. The text is here: another session reads it. */
+  /* After a restart the server has lost the session. A new session reads the text again. */
   async function revive(branch) {
     branch.points = [];
     branch.session = await server.create(branch.model);
@@ -61,7 +62,7 @@ function makeBranches(server) {
     if (branch.points.length > POINTS) remove(branch.points.shift().session);
   }
 
-  /* To where the last step began; gives the prompt that it had. */
+  /* Goes back to the beginning of the last step. Returns its prompt. */
   async function back(branch) {
     const point = branch.points[branch.points.length - 1], left = branch.session;
     branch.session = await server.show(point.session);
@@ -71,7 +72,8 @@ function makeBranches(server) {
     return point.prompt;
   }
 
-  /* Who stops does not know how many tokens were made that never arrived. So the session is one that has read what did. */
+  /* After a stop the server may have generated tokens that never arrived. So the branch gets a session that has read
+   * only what arrived. */
   async function settle(branch, prompt, made) {
     const left = branch.session, point = branch.points[branch.points.length - 1];
     branch.session = await server.fork(point.session);
@@ -79,8 +81,8 @@ function makeBranches(server) {
     remove(left);
   }
 
-  /* Reads the prompt and goes on; calls show() after each piece of text. Gives what generate() does; where signal ended
-   * it, it ended as "stopped". */
+  /* Reads the prompt and generates. Calls show() after each piece of text. Returns what server.generate() does, with
+   * finish: 'stopped' after `signal`. */
   async function write(branch, prompt, sampling, show, signal) {
     await mark(branch, prompt);
     if (prompt) branch.parts.push({text: prompt, made: false});
@@ -108,7 +110,7 @@ function makeBranches(server) {
     get current() { return current; },
     choose(branch) { current = branch; },
     text: textOf,
-    forget() { /* the page goes away */
+    forget() { /* when the page is closed */
       for (const branch of list) for (const {session} of [branch, ...branch.points]) server.remove(session).catch(() => {});
       list.length = 0;
       current = null;

@@ -1,4 +1,4 @@
-/* The page: what its buttons do, and what it shows. */
+/* The page: its buttons and what it shows. */
 function longlinePage(server) {
   const find = id => document.getElementById(id);
   const branches = makeBranches(server), picture = attentionPicture(server, find, report);
@@ -21,7 +21,7 @@ function longlinePage(server) {
     }
   }
 
-  /* ---- What is shown ---- */
+  /* ---- Display ---- */
 
   function drawGrowth(growth) {
     const longest = Math.max(...growth.map(g => g[0]), 1), largest = Math.max(...growth.map(g => g[1]), 1);
@@ -34,7 +34,7 @@ function longlinePage(server) {
       : 'The state of this model grows with the text.';
   }
 
-  /* The figures of a branch; `session` is fresh from the server. */
+  /* Shows length, state and speed of a branch. `session` is what the server just answered. */
   function showFigures(branch, session) {
     const growth = branch ? branch.growth : [], position = session ? session.position || 0 : 0;
     while (growth.length && growth[growth.length - 1][0] >= position) growth.pop();
@@ -55,7 +55,8 @@ function longlinePage(server) {
     find('text').scrollTop = find('text').scrollHeight;
   }
 
-  /* Text that comes token by token is put on the page 25 times a second: each time the browser lays it out anew. */
+  /* Text arrives token by token and is shown 25 times a second, because each update makes the browser lay it out
+   * again. */
   let late = '', timer = 0;
   function addLate() {
     const box = find('text'), end = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
@@ -111,9 +112,9 @@ function longlinePage(server) {
     showButtons();
   }
 
-  /* ---- What is done ---- */
+  /* ---- Actions ---- */
 
-  /* What goes wrong is said, and the page goes on. */
+  /* Shows an error. The page stays usable. */
   async function perform(action) {
     busy = true;
     report(null);
@@ -130,7 +131,7 @@ function longlinePage(server) {
     }
   }
 
-  /* One thing at a time. Gives when it is done. */
+  /* Runs one action at a time. Resolves when it is done. */
   function run(action) {
     if (!busy) idle = perform(action);
     return idle;
@@ -143,7 +144,7 @@ function longlinePage(server) {
     return values;
   }
 
-  /* Length and state while text is made, from the server, four times a second. */
+  /* While text is generated, asks the server for length and state four times a second. */
   function watch(branch) {
     const session = branch.session;
     const look = () => server.show(session).then(now => branch.session === session && running && showFigures(branch, now), () => {});
@@ -240,7 +241,7 @@ function longlinePage(server) {
   find('fork').addEventListener('click', () => run(fork));
   find('close').addEventListener('click', () => run(close));
   find('attend').addEventListener('click', () => run(attend));
-  /* The choice is locked while something runs. A page that loads models (wasm/) changes it then, too. */
+  /* The choice of the model is locked while something runs. A page that loads models (wasm/) changes it then, too. */
   find('model').addEventListener('change', () => {
     stop();
     idle.then(() => run(changeModel));

@@ -1,16 +1,16 @@
-/* What the page asks of whoever has the models. It knows nothing of the page, and the page nothing of HTTP: anything
- * with these functions may stand in its place.
+/* The interface of the page to the server. It knows nothing of the page, and the page knows nothing of HTTP. Any object
+ * with these functions can replace it.
  *
  *   models()                                   [{id, generates}]
  *   create(model)                              a session: {id, position, bytes}
  *   append(session, text), show(session)       the same
- *   fork(session)                              a second one, which goes on from here
- *   generate(session, options, take, signal)   calls take(text) for each piece that is made; gives
- *                                              {finish, tokens}: why it ended, how many were made
+ *   fork(session)                              a copy of the session
+ *   generate(session, options, take, signal)   calls take(text) for each piece of text; returns {finish, tokens}:
+ *                                              why it ended, and the number of generated tokens
  *   remove(session)
  *   attention(model, text, layer, query)       {layer, layers, query, tokens, weights: [head][token]}
  *
- * What fails throws an Error whose message is a sentence; its `status` is 401 where a key is needed. */
+ * A failure throws an Error whose message is a sentence. Its `status` is 401 if a key is needed. */
 function httpServer() {
   let key = '';
 
@@ -25,7 +25,7 @@ function httpServer() {
     let message = 'The server answered with status ' + response.status;
     try {
       message = (await response.json()).error.message;
-    } catch { /* it is no JSON: the status says it */ }
+    } catch { /* the body is not JSON; the message names the status */ }
     return Object.assign(new Error(sentence(message)), {status: response.status});
   }
 

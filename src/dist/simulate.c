@@ -1,4 +1,4 @@
-/* What messages cost, and a step of training in which only they are real. */
+/* Measures what messages cost, and simulates training steps: messages are real, and a pause stands for computation. */
 #include <time.h>
 
 #include "base/integer.h"
@@ -8,51 +8,51 @@
 
 /* ---- Messages ---- */
 
-static ll_status move_all(ll_message *m, char *data, size_t n, int together, int peer, int sends) {
-    for (int i = 0; i < together; i++) {
+static ll_status move_all(ll_message *m, char *data, size_t n, int count, int peer, int sends) {
+    for (int i = 0; i < count; i++) {
         if (sends)
             ll_dist_send(&m[i], data, n, peer, LL_TAG_PING);
         else
             ll_dist_receive(&m[i], data + (size_t)i * n, n, peer, LL_TAG_PING);
     }
-    return ll_dist_wait(m, together);
+    return ll_dist_wait(m, count);
 }
 
-/* The first time is not counted: connections are made then. */
-static ll_status ping(char *data, ll_message *m, size_t n, int together, int repeats, double *seconds) {
+/* The first round is not counted, because connections are made in it. */
+static ll_status ping(char *data, ll_message *m, size_t n, int count, int repeats, double *seconds) {
     const ll_group all = ll_group_all();
     const int peer = all.me ? 0 : all.count - 1;
     ll_status status = LL_OK;
     double start = 0;
     for (int i = -1; i < repeats && !status; i++) {
         if (i == 0) start = ll_now();
-        status = move_all(m, data, n, together, peer, !all.me);
-        if (!status) status = move_all(m, data, n, together, peer, all.me);
+        status = move_all(m, data, n, count, peer, !all.me);
+        if (!status) status = move_all(m, data, n, count, peer, all.me);
     }
     *seconds = (ll_now() - start) / (2.0 * repeats);
     return status;
 }
 
-ll_status ll_dist_ping(size_t n, int together, int repeats, double *seconds) {
+ll_status ll_dist_ping(size_t n, int count, int repeats, double *seconds) {
     const ll_group all = ll_group_all();
     *seconds = 0;
     if (all.count == 1) return ll_fail(LL_EINVAL, "one rank has nobody to send messages to; start two or more");
-    if (together < 1 || repeats < 1)
-        return ll_fail(LL_EINVAL, "%d messages, %d times, cannot be timed; ask for at least 1", together, repeats);
+    if (count < 1 || repeats < 1)
+        return ll_fail(LL_EINVAL, "%d messages, %d times, cannot be timed; ask for at least 1", count, repeats);
     if (all.me && all.me + 1 < all.count) return LL_OK;
-    char *data = ll_alloc((n ? n : 1) * (size_t)together, 1);
-    ll_message *m = ll_alloc((size_t)together, sizeof *m);
-    const ll_status status = data && m ? ping(data, m, n, together, repeats, seconds) : LL_ENOMEM;
+    char *data = ll_alloc((n ? n : 1) * (size_t)count, 1);
+    ll_message *m = ll_alloc((size_t)count, sizeof *m);
+    const ll_status status = data && m ? ping(data, m, n, count, repeats, seconds) : LL_ENOMEM;
     ll_free(data);
     ll_free(m);
     return status;
 }
 
-/* ---- A rehearsal ---- */
+/* ---- Simulated steps ---- */
 
-enum { PIECE = 16384 }; /* floats; the optimizer's */
+enum { PIECE = 16384 }; /* floats of a piece of the optimizer */
 
-static ll_status create(ll_exchange **exchange, const ll_rehearsal *r) {
+static ll_status create(ll_exchange **exchange, const ll_simulated_step *r) {
     const ll_group all = ll_group_all();
     const size_t pieces = ll_ceil_div_size(r->parameters, PIECE);
     int *first = ll_alloc((size_t)all.count * 2, sizeof *first);
@@ -75,9 +75,9 @@ static void sleep_until(double when) {
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &t, NULL)) continue;
 }
 
-/* Backward takes twice as long as forward, and is done with the layers one by one. sums: those that all ranks add of
- * the norm of the gradient and the losses. */
-static ll_status make_step(ll_exchange *x, const ll_rehearsal *r, double *sums, size_t count) {
+/* Backward takes twice as long as forward and completes the layers one by one. sums (count): stands for the numbers
+ * that ranks add in each step, for the norm of the gradient and the losses. */
+static ll_status make_step(ll_exchange *x, const ll_simulated_step *r, double *sums, size_t count) {
     const ll_group all = ll_group_all();
     const double start = ll_now();
     size_t done = r->parameters;
@@ -95,8 +95,9 @@ static ll_status make_step(ll_exchange *x, const ll_rehearsal *r, double *sums, 
     return status ? status : ll_exchange_share(x, ll_exchange_block(x));
 }
 
-/* The first step, which makes connections, is not counted. Each sums over all ranks, so that none gets ahead. */
-static ll_status make_steps(ll_exchange *x, const ll_rehearsal *r, int steps, double *seconds, double *sums,
+/* The first step is not counted, because connections are made in it. Each step has a sum over all ranks, so that no
+ * rank gets ahead of the others. */
+static ll_status make_steps(ll_exchange *x, const ll_simulated_step *r, int steps, double *seconds, double *sums,
                             size_t count) {
     const ll_group all = ll_group_all();
     ll_status status = LL_OK;
@@ -108,10 +109,10 @@ static ll_status make_steps(ll_exchange *x, const ll_rehearsal *r, int steps, do
     return status ? status : ll_group_broadcast(&all, seconds, (size_t)steps * sizeof *seconds, 0);
 }
 
-ll_status ll_dist_rehearse(const ll_rehearsal *r, int steps, double *seconds) {
+ll_status ll_dist_simulate(const ll_simulated_step *r, int steps, double *seconds) {
     const ll_group all = ll_group_all();
     if (!r->parameters || r->layers < 1 || !(r->compute >= 0) || steps < 1)
-        return ll_fail(LL_EINVAL, "a rehearsal needs parameters, layers, seconds of computation and steps");
+        return ll_fail(LL_EINVAL, "a simulated step needs parameters, layers, seconds of computation and steps");
     ll_exchange *x = NULL;
     const size_t count = 3 * (size_t)all.count + 1 + ll_ceil_div_size(r->parameters, PIECE); /* as in step.c */
     double *sums = ll_alloc(count, sizeof *sums);

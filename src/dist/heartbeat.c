@@ -1,0 +1,219 @@
+/* Heartbeats, failures and the end. The ranks form a ring. Each rank sends heartbeats to the next one and expects them
+ * from the one before. If none arrives for too long, the rank reports the loss to all others. A rank that fails sends
+ * its error to all others.
+ *
+ * A rank leaves in two steps. It sends its exit code to rank 0. When rank 0 has the codes of all ranks, it answers with
+ * the largest one, and all ranks leave. */
+#include "dist/heartbeat.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "dist/rank_state.h"
+
+enum { HEARTBEAT, FAILURE, LOSS, LEAVE, LEFT };
+enum { SENDS = 64, TEXT = 480 };
+
+/* A short message from this thread of one rank to that of another. */
+typedef struct {
+    int kind, rank, code;
+    char text[TEXT];
+} notice;
+
+/* Only the thread uses it. */
+static struct {
+    notice received; /* the last one, and the memory for the next one */
+    ll_request receive;
+    notice sending[SENDS];
+    ll_request send[SENDS];
+    int busy[SENDS];
+    double last_sent, last_received; /* times of heartbeats */
+    double last_round, since;        /* times of the last round and of the failure; since 0: no failure */
+    int leave_sent;                  /* this rank has told rank 0 that it leaves */
+    int leavers, code;               /* rank 0: the number of ranks that leave, and their largest code */
+    char host[LL_HOST];              /* machine of the rank before this one */
+} monitor;
+
+/* ---- Notices ---- */
+
+static void begin_receive(void) {
+    notice *to = &monitor.received;
+    if (ll_rank.transport->receive(to, sizeof *to, LL_TRANSPORT_ANY, LL_TAG_CONTROL, &monitor.receive))
+        ll_heartbeat_fail(-1, "MPI cannot receive");
+}
+
+/* A free slot for a notice, or -1. Slots of notices that have been sent are free again. */
+static int free_slot(void) {
+    for (int i = 0; i < SENDS; i++) {
+        int done = 1;
+        if (monitor.busy[i] && !ll_rank.transport->test(&monitor.send[i], &done)) monitor.busy[i] = !done;
+        if (!monitor.busy[i]) return i;
+    }
+    return -1;
+}
+
+/* Waits for a free slot, but drops a heartbeat if there is none. */
+static void send_notice(int to, const notice *n) {
+    int i;
+    while ((i = free_slot()) < 0)
+        if (n->kind == HEARTBEAT) return;
+    monitor.sending[i] = *n;
+    monitor.busy[i] = !ll_rank.transport->send(&monitor.sending[i], sizeof *n, to, LL_TAG_CONTROL, &monitor.send[i]);
+}
+
+static void send_to_all(const notice *n) {
+    for (int i = 0; i < ll_rank.size; i++)
+        if (i != ll_rank.rank && i != ll_rank.lost) send_notice(i, n);
+}
+
+void ll_heartbeat_fail(int lost, const char *text) {
+    pthread_mutex_lock(&ll_rank.lock);
+    if (!ll_rank.failed) {
+        snprintf(ll_rank.failure, sizeof ll_rank.failure, "%.479s", text);
+        monitor.since = monitor.last_round;
+    }
+    ll_rank.failed = 1;
+    if (lost >= 0) ll_rank.lost = lost;
+    pthread_cond_broadcast(&ll_rank.done);
+    pthread_mutex_unlock(&ll_rank.lock);
+}
+
+static void count_leaver(int code) {
+    if (code > monitor.code) monitor.code = code;
+    if (++monitor.leavers < ll_rank.size) return;
+    send_to_all(&(notice){.kind = LEFT, .code = monitor.code});
+    for (int i = 0; i < SENDS; i++)
+        for (int done = !monitor.busy[i]; !done;)
+            if (ll_rank.transport->test(&monitor.send[i], &done)) done = 1;
+    memset(monitor.busy, 0, sizeof monitor.busy);
+    pthread_mutex_lock(&ll_rank.lock);
+    ll_rank.code = monitor.code;
+    ll_rank.left = 1;
+    pthread_cond_broadcast(&ll_rank.done);
+    pthread_mutex_unlock(&ll_rank.lock);
+}
+
+static void handle(const notice *n) {
+    char text[TEXT + 32];
+    switch (n->kind) {
+    case HEARTBEAT:
+        monitor.last_received = monitor.last_round;
+        snprintf(monitor.host, sizeof monitor.host, "%.*s", (int)sizeof monitor.host - 1, n->text);
+        return;
+    case FAILURE:
+        snprintf(text, sizeof text, "rank %d: %.*s", n->rank, TEXT - 1, n->text);
+        ll_heartbeat_fail(-1, text);
+        return;
+    case LOSS: ll_heartbeat_fail(n->rank, n->text); return;
+    case LEAVE: count_leaver(n->code); return;
+    case LEFT:
+        pthread_mutex_lock(&ll_rank.lock);
+        ll_rank.code = n->code;
+        ll_rank.left = 1;
+        pthread_cond_broadcast(&ll_rank.done);
+        pthread_mutex_unlock(&ll_rank.lock);
+    }
+}
+
+/* ---- In every round ---- */
+
+void ll_heartbeat_begin(double now) {
+    monitor.last_received = monitor.last_round = now;
+    if (ll_rank.size > 1) begin_receive();
+}
+
+static void exchange_heartbeats(double now, double timeout) {
+    enum { PER_TIMEOUT = 8 };
+    const int size = ll_rank.size, before = (ll_rank.rank + size - 1) % size, next = (ll_rank.rank + 1) % size;
+    const double every = timeout / PER_TIMEOUT < 0.5 ? timeout / PER_TIMEOUT : 0.5;
+    /* This process may have been stopped itself. The time that it was stopped does not count as silence. */
+    if (now - monitor.last_round > every) monitor.last_received += now - monitor.last_round;
+    monitor.last_round = now;
+    if (now - monitor.last_sent > every) {
+        notice n = {.kind = HEARTBEAT, .rank = ll_rank.rank};
+        snprintf(n.text, sizeof n.text, "%s", ll_rank.host);
+        send_notice(next, &n);
+        monitor.last_sent = now;
+    }
+    if (monitor.since > 0 || now - monitor.last_received < timeout * 0.75) return;
+    notice n = {.kind = LOSS, .rank = before};
+    snprintf(n.text, sizeof n.text,
+             "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
+             "cannot be reached; the same command goes on from the last checkpoint",
+             before, *monitor.host ? " on " : "", monitor.host, (int)timeout);
+    ll_heartbeat_fail(before, n.text);
+    send_to_all(&n);
+}
+
+/* Reports how this rank ends: a failure to all others, its exit code to rank 0. */
+static void leave(int code) {
+    notice n = {.kind = FAILURE, .rank = ll_rank.rank, .code = code};
+    if (code && !(monitor.since > 0) && !ll_rank.agreed) {
+        snprintf(n.text, sizeof n.text, "%s", ll_rank.failure);
+        send_to_all(&n);
+    }
+    n.kind = LEAVE;
+    if (ll_rank.rank)
+        send_notice(0, &n);
+    else
+        count_leaver(code);
+    monitor.leave_sent = 1;
+}
+
+void ll_heartbeat_round(double now) {
+    int done = 0;
+    pthread_mutex_lock(&ll_rank.lock);
+    const double timeout = ll_rank.timeout;
+    const int leaving = ll_rank.leaving, code = ll_rank.code;
+    pthread_mutex_unlock(&ll_rank.lock);
+    if (ll_rank.size > 1) {
+        exchange_heartbeats(now, timeout);
+        while (!ll_rank.transport->test(&monitor.receive, &done) && done) {
+            const notice n = monitor.received;
+            begin_receive();
+            handle(&n);
+            if (n.kind == LEFT) break;
+        }
+    }
+    if (leaving && !monitor.leave_sent) leave(code);
+    /* A failed rank whose caller does not come to ll_dist_end, because it computes or waits, is ended here. */
+    if (monitor.since > 0 && !leaving && now - monitor.since > timeout) ll_rank.transport->abort(1);
+}
+
+void ll_heartbeat_stop(void) {
+    if (ll_rank.size > 1) ll_rank.transport->cancel(&monitor.receive);
+}
+
+/* ---- The end ---- */
+
+/* Waits until all ranks have left, or until one is lost; returns 0 if one is lost. */
+static int wait_for_all(void) {
+    pthread_mutex_lock(&ll_rank.lock);
+    while (!ll_rank.left && ll_rank.lost < 0) pthread_cond_wait(&ll_rank.done, &ll_rank.lock);
+    const int left = ll_rank.left;
+    pthread_mutex_unlock(&ll_rank.lock);
+    return left;
+}
+
+int ll_dist_end(int code) {
+    if (!ll_rank.transport) return code;
+    pthread_mutex_lock(&ll_rank.lock);
+    if (code && !ll_rank.failed) snprintf(ll_rank.failure, sizeof ll_rank.failure, "%.400s", ll_error());
+    ll_rank.code = code;
+    ll_rank.leaving = 1;
+    pthread_cond_signal(&ll_rank.work);
+    pthread_mutex_unlock(&ll_rank.lock);
+    if (!wait_for_all()) {
+        /* MPI cannot end without the lost rank. The rank that prints the loss gets a second to do so. */
+        if (!ll_dist_ranks().reports) nanosleep(&(struct timespec){1, 0}, NULL);
+        ll_rank.transport->abort(code ? code : 1);
+    }
+    pthread_mutex_lock(&ll_rank.lock);
+    const int ended = ll_rank_wait(&ll_rank.ended, 10);
+    pthread_mutex_unlock(&ll_rank.lock);
+    if (!ended) ll_rank.transport->abort(ll_rank.code ? ll_rank.code : 1);
+    pthread_join(ll_rank.thread, NULL);
+    return ll_rank.code;
+}
