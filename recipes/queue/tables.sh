@@ -107,3 +107,4 @@ while IFS= read -r line; do
     esac
 done <"$page" >"$page.part"
 mv "$page.part" "$page"
+sh "$here/recall-figure.sh"
