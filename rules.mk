@@ -190,6 +190,7 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
 # ---- Packages for Debian: the files that git knows, copied, built and packed there; the same bytes each time. ----
+# They choose their own compiler: what is set for this make, such as CC="ccache cc", does not reach them.
 DEB_TO ?= $(B)/deb
 DEB = $(DEB_TO)/longline-$(VERSION)
 # Whoever hands packages out names himself in them.
@@ -201,7 +202,8 @@ deb:
 	cp -r $(DEB)/packaging/debian $(DEB)/debian
 	date=$$(LC_ALL=C date -u -R -d @$(SOURCE_DATE_EPOCH)) && sed -i "s/@VERSION@/$(VERSION)/; s/@DATE@/$$date/; \
 	    s/@MAINTAINER@/$(MAINTAINER)/" $(DEB)/debian/changelog $(DEB)/debian/control
-	cd $(DEB) && SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d $(DEB_OPTIONS)
+	cd $(DEB) && env $(patsubst %,-u %,MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC CXX AR NM CFLAGS LDFLAGS) \
+	    SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d -j$(JOBS) $(DEB_OPTIONS)
 	ls $(DEB_TO)/*.deb
 # For arm64, compiled on this machine and tried in the emulator.
 deb-arm64:
