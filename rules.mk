@@ -61,8 +61,9 @@ locale: $(FAST) $(COMMA)
 scalar: $(FAST) $(COMMA)
 	@LL_FAST=1 LL_CPU=scalar WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
 # Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
-MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
-VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file
+MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
+    --suppressions=tests/valgrind.supp
+VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file figure
 valgrind: $(TESTS)
 	@LL_FAST=1 LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
 	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
