@@ -74,6 +74,11 @@ for library in openmpi mpich; do
     each_own '[ $rank = 0 ] || export LL_CPU=scalar; recipe=$1; shift
         exec "$0" train "$recipe" --data text.txt "$@" -o unequal'
     err 'rank 1: the instruction tier of its processor is not that of rank 0: scalar, and there .*; set LL_CPU'
+    each_own 'cd unlike/$rank; exec "$0" score ../../one/best.safetensors text.txt'
+    err 'rank 1 reads other sequences than rank 0; give all machines the same files'
+    head -n 100 text.txt >unlike/1/text.txt
+    each_own 'cd unlike/$rank; exec "$0" score ../../one/best.safetensors text.txt --window 20'
+    err 'rank 1 reads other sequences than rank 0; give all machines the same files'
     t 2 ranks $library 4 "$longline" train "$text" --data text.txt $step --set dist.shards=3 -o shards
     err '4 ranks cannot share a batch of 3 shards'
 done
