@@ -61,8 +61,9 @@ locale: $(FAST) $(COMMA)
 scalar: $(FAST) $(COMMA)
 	@LL_FAST=1 LL_CPU=scalar WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
 # Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
-MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
-VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file
+MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
+    --suppressions=tests/valgrind.supp
+VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file figure
 valgrind: $(TESTS)
 	@LL_FAST=1 LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
 	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
@@ -190,6 +191,7 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
 # ---- Packages for Debian: the files that git knows, copied, built and packed there; the same bytes each time. ----
+# They choose their own compiler: what is set for this make, such as CC="ccache cc", does not reach them.
 DEB_TO ?= $(B)/deb
 DEB = $(DEB_TO)/longline-$(VERSION)
 # Whoever hands packages out names himself in them.
@@ -201,7 +203,8 @@ deb:
 	cp -r $(DEB)/packaging/debian $(DEB)/debian
 	date=$$(LC_ALL=C date -u -R -d @$(SOURCE_DATE_EPOCH)) && sed -i "s/@VERSION@/$(VERSION)/; s/@DATE@/$$date/; \
 	    s/@MAINTAINER@/$(MAINTAINER)/" $(DEB)/debian/changelog $(DEB)/debian/control
-	cd $(DEB) && SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d $(DEB_OPTIONS)
+	cd $(DEB) && env $(patsubst %,-u %,MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC CXX AR NM CFLAGS LDFLAGS) \
+	    SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d -j$(JOBS) $(DEB_OPTIONS)
 	ls $(DEB_TO)/*.deb
 # For arm64, compiled on this machine and tried in the emulator.
 deb-arm64:

@@ -70,6 +70,7 @@ static inline void assert_same_batch(const ll_batch *a, const ll_batch *b, const
     assert_memory_equal(a->tokens, b->tokens, sizeof(int) * (size_t)a->B * (size_t)a->T);
     assert_memory_equal(a->targets, b->targets, sizeof(int) * targets_of(a, c));
     assert_memory_equal(a->lengths, b->lengths, sizeof(int) * (size_t)a->B);
+    if (a->source) assert_memory_equal(a->source, b->source, sizeof(int) * (size_t)a->B * (size_t)a->S);
 }
 
 /* Two readers return the same batches, in training and in evaluation. */

@@ -252,7 +252,7 @@ static void windows_of_words(void **unused) {
 /* A list does not depend on how many words are counted in one pass. */
 static void lists_in_several_passes(void **unused) {
     (void)unused;
-    const size_t size = write_words();
+    const ll_bytes all = {(uint8_t *)text, write_words()};
     static const struct {
         int64_t least;
         int most;
@@ -260,10 +260,10 @@ static void lists_in_several_passes(void **unused) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         ll_bytes whole = {0};
         const int64_t least = kinds[i].least;
-        CHECK_OK(ll_words_list(&whole, (const uint8_t *)text, size, 0, least, kinds[i].most, LL_WORDS_TOGETHER));
+        CHECK_OK(ll_words_list(&whole, &all, least, kinds[i].most, LL_WORDS_TOGETHER));
         for (size_t together = 30; together < 1100; together *= 3) {
             ll_bytes list = {0};
-            CHECK_OK(ll_words_list(&list, (const uint8_t *)text, size, 0, kinds[i].least, kinds[i].most, together));
+            CHECK_OK(ll_words_list(&list, &all, kinds[i].least, kinds[i].most, together));
             assert_int_equal(list.size, whole.size);
             assert_memory_equal(list.data, whole.data, whole.size);
             ll_bytes_free(&list);

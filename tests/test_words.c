@@ -9,7 +9,7 @@ static const char text[] = "the cat and the dog\n \n the <unk> cat sat\tthere\n"
 
 static ll_bytes list_of(const char *of, int64_t least, int most) {
     ll_bytes list = {0};
-    CHECK_OK(ll_words_list(&list, (const uint8_t *)of, strlen(of), 0, least, most, LL_WORDS_TOGETHER));
+    CHECK_OK(ll_words_list(&list, &(ll_bytes){(uint8_t *)of, strlen(of)}, least, most, LL_WORDS_TOGETHER));
     return list;
 }
 
@@ -42,7 +42,7 @@ static void text_to_tokens_and_back(void **state) {
     assert_int_equal(ll_words_count(words), 8);
     CHECK_OK(ll_words_encode(words, (const uint8_t *)text, sizeof text - 1, &tokens, &n));
     assert_int_equal(n, 13);
-    assert_int_equal(ll_count_words((const uint8_t *)text, sizeof text - 1), 13);
+    assert_int_equal(ll_count_words(&(ll_bytes){(uint8_t *)text, sizeof text - 1}), 13);
     for (int i = 0; i < 13; i++) {
         size_t size = 0;
         assert_int_equal(tokens[i], expected[i]);

@@ -21,7 +21,7 @@
     "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}},{\"type\":\"ByteLevel\","  \
     "\"add_prefix_space\":false,\"use_regex\":false}]}"
 
-static inline ll_bytes bytes_of(const char *text) { return (ll_bytes){(uint8_t *)text, strlen(text)}; }
+static inline ll_bytes bytes_of(const char *text) { return (ll_bytes){.data = (uint8_t *)text, .size = strlen(text)}; }
 
 static inline ll_subwords *subwords_of(const char *json) {
     ll_subwords *s = NULL;

@@ -72,7 +72,10 @@ ll_status ll_file_read(ll_bytes *bytes, const char *path, uint64_t limit) {
 
 void ll_bytes_free(ll_bytes *bytes) {
     if (!bytes) return;
-    ll_free(bytes->data);
+    if (bytes->mapped)
+        munmap(bytes->data, bytes->size + 1);
+    else
+        ll_free(bytes->data);
     *bytes = (ll_bytes){0};
 }
 
@@ -80,32 +83,23 @@ void ll_bytes_free(ll_bytes *bytes) {
 static ll_status map_empty(ll_bytes *bytes, size_t size, const char *path) {
     void *const p = mmap(NULL, size + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED) return ll_fail(LL_ENOMEM, "no memory to map the %zu bytes of %s", size, path);
-    *bytes = (ll_bytes){p, size};
+    *bytes = (ll_bytes){p, size, 1};
     return LL_OK;
 }
 
-static ll_status map_plain(ll_bytes *bytes, int fd, size_t size, const char *path) {
+ll_status ll_descriptor_map(ll_bytes *bytes, int fd, size_t size, const char *name) {
     ll_bytes b = {0};
-    const ll_status status = map_empty(&b, size, path);
+    const ll_status status = map_empty(&b, size, name);
     if (status) return status;
     /* The file is mapped over the empty pages, so that a zero follows even if the file fills its last page. */
     const int flags = MAP_PRIVATE | MAP_FIXED | MAP_NORESERVE;
     if (size && mmap(b.data, size, PROT_READ | PROT_WRITE, flags, fd, 0) == MAP_FAILED) {
-        const ll_status failed = unreadable(path);
-        ll_bytes_unmap(&b);
+        const ll_status failed = unreadable(name);
+        ll_bytes_free(&b);
         return failed;
     }
     *bytes = b;
     return LL_OK;
-}
-
-static ll_status map_unpacked(ll_bytes *bytes, const char *path) {
-    ll_bytes unpacked = {0};
-    ll_status status = ll_file_read(&unpacked, path, SIZE_MAX);
-    if (!status) status = map_empty(bytes, unpacked.size, path);
-    if (!status) memcpy(bytes->data, unpacked.data, unpacked.size);
-    ll_bytes_free(&unpacked);
-    return status;
 }
 
 /* Opens a plain file, one that is not packed, as *fd and returns 1. Pipes must be read, and ll_file_read reports
@@ -138,28 +132,27 @@ ll_status ll_file_map(ll_bytes *bytes, const char *path) {
     size_t size = 0;
     int fd;
 #if defined(__EMSCRIPTEN__) /* has no pages, so that a map would be a copy, too */
-    return map_unpacked(bytes, path);
+    return ll_file_read(bytes, path, SIZE_MAX);
 #endif
-    if (!open_plain(&fd, &size, path)) return map_unpacked(bytes, path);
-    const ll_status status = map_plain(bytes, fd, size, path);
+    if (!open_plain(&fd, &size, path)) return ll_file_read(bytes, path, SIZE_MAX);
+    const ll_status status = ll_descriptor_map(bytes, fd, size, path);
     close(fd);
     return status;
 }
 
 void ll_bytes_leave(const ll_bytes *bytes) {
-    madvise(bytes->data, bytes->size, MADV_DONTNEED);
+    if (bytes->mapped) madvise(bytes->data, bytes->size, MADV_DONTNEED);
 }
 
-void ll_bytes_pass(const uint8_t *data, size_t at, size_t *left) {
-    if (at - *left < LL_PAGES_MOST) return;
+void ll_bytes_pass(const ll_bytes *bytes, size_t at, size_t *left) {
+    const uint8_t *data = bytes->data;
+    if (!bytes->mapped || at - *left < LL_PAGES_MOST) return;
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     const uintptr_t from = ((uintptr_t)data + *left + page) & ~page, to = ((uintptr_t)data + at) & ~page;
     madvise((void *)from, to - from, MADV_DONTNEED);
     *left = at;
 }
 
-void ll_bytes_unmap(ll_bytes *bytes) {
-    if (!bytes || !bytes->data) return;
-    munmap(bytes->data, bytes->size + 1);
-    *bytes = (ll_bytes){0};
+void ll_bytes_touch(const ll_bytes *bytes, size_t size, size_t *touched) {
+    if (ll_pages_due(touched, size)) ll_bytes_leave(bytes);
 }

@@ -10,26 +10,39 @@
 typedef struct {
     uint8_t *data; /* one extra zero byte follows, so text can be parsed as a string */
     size_t size;
+    int mapped; /* the bytes are those of a file (ll_file_map, ll_spill_end): only pages that are read are in memory */
 } ll_bytes;
 
 /* Reads and unpacks a file of at most `limit` unpacked bytes; a longer one is LL_EFORMAT. A truncated or corrupt
  * archive is LL_EFORMAT with the file's name. Free with ll_bytes_free. */
 LL_MUST_USE ll_status ll_file_read(ll_bytes *bytes, const char *path, uint64_t limit);
-/* As ll_file_read, but a plain file is mapped, not copied. This is for models. Writing to the bytes does not change the
- * file. If another file takes its name, as all writers here do it, the mapped bytes stay the same. If another program
- * shortens the file while it is mapped, reading the missing bytes ends this program (SIGBUS). */
+/* As ll_file_read, but a plain file is mapped, not copied. Writing to the bytes does not change the file. If another
+ * file takes its name, as all writers here do it, the mapped bytes stay the same. If another program shortens the file
+ * while it is mapped, reading the missing bytes ends this program (SIGBUS). */
 LL_MUST_USE ll_status ll_file_map(ll_bytes *bytes, const char *path);
+/* Maps the first `size` bytes of an open file. `name` is how errors call it. */
+LL_MUST_USE ll_status ll_descriptor_map(ll_bytes *bytes, int fd, size_t size, const char *name);
 void ll_bytes_free(ll_bytes *bytes);
-void ll_bytes_unmap(ll_bytes *bytes);
 /* The size of a file that is not packed; -1 for others, pipes, and files that cannot be opened. */
 int64_t ll_file_plain_size(const char *path);
-/* Gives the pages of a plain mapped file back. They are read again when they are needed; what was written to them is
- * lost. */
+/* The next three do nothing for bytes that are not mapped. The first one gives their pages back, which are read again
+ * when they are needed. What was written to them is lost. */
 void ll_bytes_leave(const ll_bytes *bytes);
-/* For one pass over a mapped file, called on the way: gives the pages before `at` back, every LL_PAGES_MOST bytes.
+/* For one pass over the bytes, called on the way: gives the pages before `at` back, every LL_PAGES_MOST bytes.
  * *left: 0, then the place where that was done last. */
-void ll_bytes_pass(const uint8_t *data, size_t at, size_t *left);
+void ll_bytes_pass(const ll_bytes *bytes, size_t at, size_t *left);
+/* For reading here and there: `size` bytes were read in one place. Gives the pages back when they are due. */
+void ll_bytes_touch(const ll_bytes *bytes, size_t size, size_t *touched);
 enum { LL_PAGES_MOST = 1 << 26 };
+/* Were about LL_PAGES_MOST bytes read since the last time? *touched counts them, with what the system reads around
+ * them. */
+static inline int ll_pages_due(size_t *touched, size_t size) {
+    enum { AROUND = 1 << 16 };
+    *touched += size + AROUND;
+    if (*touched < LL_PAGES_MOST) return 0;
+    *touched = 0;
+    return 1;
+}
 
 int ll_is_folder(const char *path);
 /* Creates a folder and its parents where they are missing. */

@@ -234,7 +234,7 @@ void ll_safetensors_free(ll_safetensors *f) {
     for (int i = 0; i < f->count; i++) ll_free(f->entry[i].t.name);
     ll_free(f->entry);
     json_decref(f->meta);
-    if (!f->borrowed) ll_bytes_unmap(&f->bytes);
+    if (!f->borrowed) ll_bytes_free(&f->bytes);
     ll_free(f->path);
     ll_free(f);
 }

@@ -5,18 +5,12 @@
 
 #include "base/memory.h"
 
-size_t ll_count_lines(const ll_bytes *bytes) {
-    size_t n = 1;
-    for (const uint8_t *p = bytes->data, *end = p + bytes->size; (p = memchr(p, '\n', (size_t)(end - p))); p++) n++;
-    return n;
-}
-
 /* The text of an example (match: its two texts), and its label. */
 static int example(const ll_reader *r, int64_t number, ll_slice text[2]) {
-    const ll_examples *own = r->own;
+    ll_examples *own = r->own;
     if (own->read) return own->read(r, number, text);
-    const int texts = r->task == LL_TASK_MATCH ? 2 : 1;
-    for (int i = 0; i < texts; i++) text[i] = own->text[number * texts + i];
+    text[0] = own->text[number];
+    ll_bytes_touch(&r->file[0], text[0].size, &own->touched);
     return own->labels[number];
 }
 
@@ -56,8 +50,9 @@ int64_t ll_example_at(const ll_reader *r, int64_t index) {
 }
 
 void ll_examples_close(const ll_reader *r) {
-    const ll_examples *own = r->own;
+    ll_examples *own = r->own;
     ll_free(own->text);
+    ll_rows_close(&own->rows);
 }
 
 static void fill_text(const ll_slice *text, ll_batch *batch, int row) {

@@ -3,22 +3,22 @@
 #define LL_EXAMPLES_H
 
 #include "data/reader.h"
-#include "data/text/cells.h"
+#include "data/text/table_rows.h"
 
 /* r->own of these formats, or its beginning. */
 typedef struct {
     ll_slice *text;        /* slices of the whole file, and ... */
     const uint8_t *labels; /* ... one for each example of the whole file, or ... */
     int (*read)(const ll_reader *r, int64_t number, ll_slice *text); /* ... finds the text and returns the label */
+    ll_rows rows;          /* the rows that `read` reads */
+    size_t touched;        /* for ll_bytes_touch */
     int most;              /* the largest label */
     int64_t first;         /* number of the first text of the split */
     int64_t mixed;         /* number of texts from which the split is drawn at random; 0: it is not drawn */
 } ll_examples;
 
-/* An upper bound of the rows of a file. */
-size_t ll_count_lines(const ll_bytes *bytes);
-/* Sets up r after r->own has r->size examples and their largest label: slices (match: twice as many) with labels, or
- * read. Checks the labels and selects the split. */
+/* Sets up r after r->own has r->size examples and their largest label: slices with labels, or read
+ * (which match needs). Checks the labels and selects the split. */
 LL_MUST_USE ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name);
 /* The number in the file of example `index` of the split. */
 int64_t ll_example_at(const ll_reader *r, int64_t index);

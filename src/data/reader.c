@@ -116,7 +116,6 @@ void ll_reader_free(ll_reader *r) {
     if (!r) return;
     if (r->own && r->format->close) r->format->close(r);
     ll_free(r->own);
-    if (r->mapped) ll_bytes_unmap(&r->file[0]);
     for (int i = 0; i < 2; i++) ll_bytes_free(&r->file[i]);
     ll_bytes_free(&r->vocabulary);
     ll_free(r->class_names);

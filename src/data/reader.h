@@ -7,7 +7,8 @@
  *   bytes.c    any file as text            demo.c        the text inside the library
  *   idx.c      images with labels          fasta.c       proteins
  *   coder.h    text to tokens and back     tokens.c      text of words or pieces
- *   cells.c    rows of TSV and CSV         labelled.c    texts with classes
+ *   cells.c    rows of TSV and CSV         table_rows.c  rows of large files
+ *   labelled.c texts with classes
  *   listops.c  lists and operations        retrieval.c   pairs of texts with classes
  *   examples.c rows of such texts          cifar.c       CIFAR-10
  *   image.c    rows of images              resize.c      images of another size
@@ -16,7 +17,7 @@
  *   class_folders.c folders of PNG files, one for each class
  *   pairs.c    source TAB target           toy.c         copy and reverse
  *   recall.c   associative recall          made.c        how many examples these have
- *   music.c    MIDI files                  corpus.c      bytes of files, mapped or read
+ *   music.c    MIDI files                  corpus.c      bytes of several files
  *   marks.c    places in large files       class_labels.c numbers and names
  *
  * What only one kind of format needs is in the file of that kind, behind r->own. */
@@ -62,8 +63,7 @@ struct ll_reader {
     int mask, maskable;    /* mlm: the token of the mask, and the first token that may be masked */
     ll_bytes vocabulary;   /* what a coder needs */
     char *class_names;     /* as data.classes, if the data have names and the recipe has not; else NULL */
-    ll_bytes file[2];      /* the bytes that were read */
-    int mapped;            /* file[0] is mapped (ll_file_take) */
+    ll_bytes file[2];      /* the bytes that were read, or are mapped (ll_file_take) */
     void *own;             /* (format->own bytes) the data of this kind of format, initially zero */
 };
 
@@ -80,12 +80,6 @@ void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, 
 
 /* All files of a path: the file itself, or those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
-
-/* The bytes of all these files, with one zero byte between two of them. */
-LL_MUST_USE ll_status ll_files_read(ll_bytes *bytes, const char *path);
-
-/* The same of one text: a large plain file is mapped (ll_file_take). */
-LL_MUST_USE ll_status ll_text_take(ll_bytes *text, int *mapped, const char *path);
 
 /* Is the valid split cut from train? */
 int ll_split_is_cut(const ll_reader_options *c);

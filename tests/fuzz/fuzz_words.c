@@ -30,7 +30,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ll_bytes list = {0}, own = {malloc(size + 1), size};
     check(own.data != NULL);
     if (size) memcpy(own.data, data, size);
-    check(!ll_words_list(&list, data, size, 0, 1, 0, LL_WORDS_TOGETHER));
+    check(!ll_words_list(&list, &(ll_bytes){(uint8_t *)data, size}, 1, 0, LL_WORDS_TOGETHER));
     use(&list, data, size, 1);
     use(&own, data, size, 0);
     ll_bytes_free(&list);

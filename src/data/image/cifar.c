@@ -6,22 +6,24 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "base/memory.h"
 #include "data/image/image.h"
 
 enum { CLASSES = 10 };
 
-static const size_t FILE_MOST = (size_t)UINT32_MAX;
-
-ll_status ll_cifar_check(int64_t *count, const uint8_t *data, size_t size, const char *name) {
+ll_status ll_cifar_check(int64_t *count, const ll_bytes *file, const char *name) {
+    const uint8_t *data = file->data;
+    const size_t size = file->size;
+    size_t left = 0;
     if (!size || size % LL_CIFAR_RECORD)
         return ll_fail(LL_EFORMAT,
                        "%s: %zu bytes; a file of CIFAR-10's binary version has %d for each image; it is truncated, or "
                        "another version",
                        name, size, LL_CIFAR_RECORD);
-    for (size_t at = 0; at < size; at += LL_CIFAR_RECORD)
+    for (size_t at = 0; at < size; at += LL_CIFAR_RECORD) {
+        ll_bytes_pass(file, at, &left);
         if (data[at] >= CLASSES)
             return ll_fail(LL_EFORMAT, "%s: byte %zu has label %d, expected 0..%d", name, at, data[at], CLASSES - 1);
+    }
     *count = (int64_t)(size / LL_CIFAR_RECORD);
     return LL_OK;
 }
@@ -54,27 +56,19 @@ static int belongs(const char *file, int split) {
     return !strncmp(name, start, strlen(start));
 }
 
-/* Appends the images of a file. */
-static ll_status add_file(ll_reader *r, int channels, int64_t *count, const char *path) {
-    ll_bytes file = {0}, *pixels = &r->file[0], *labels = &r->file[1], more[2] = {{0}};
-    int64_t n = 0;
-    ll_status status = ll_file_read(&file, path, FILE_MOST);
-    if (!status) status = ll_cifar_check(&n, file.data, file.size, path);
-    const size_t all = (size_t)(*count + n), image = (size_t)LL_CIFAR_PIXELS * (size_t)channels;
-    if (!status && (!(more[0].data = ll_alloc(all, image)) || !(more[1].data = ll_alloc(all, 1))))
-        status = LL_ENOMEM;
-    if (!status) {
-        const size_t old = (size_t)*count;
-        if (old) memcpy(more[0].data, pixels->data, old * image);
-        if (old) memcpy(more[1].data, labels->data, old);
-        ll_cifar_pixels(more[0].data + old * image, channels, more[1].data + old, file.data, n);
-        ll_bytes_free(pixels);
-        ll_bytes_free(labels);
-        *pixels = more[0];
-        *labels = more[1];
-        *count += n;
-    } else {
-        ll_bytes_free(&more[0]);
+/* Adds the images of a file, one by one, in the kind of pixels that the recipe asks for. */
+static ll_status add_file(ll_spill set[2], int channels, const char *path) {
+    ll_bytes file = {0};
+    int64_t count = 0;
+    uint8_t image[3 * LL_CIFAR_PIXELS], label;
+    size_t left = 0;
+    ll_status status = ll_file_take(&file, path);
+    if (!status) status = ll_cifar_check(&count, &file, path);
+    for (size_t at = 0; !status && at < file.size; at += LL_CIFAR_RECORD) {
+        ll_cifar_pixels(image, channels, &label, file.data + at, 1);
+        status = ll_spill_add(&set[0], image, LL_CIFAR_PIXELS * (size_t)channels);
+        if (!status) status = ll_spill_add(&set[1], &label, 1);
+        ll_bytes_pass(&file, at, &left);
     }
     ll_bytes_free(&file);
     return status;
@@ -84,13 +78,18 @@ static ll_status open_cifar(ll_reader *r, const ll_reader_options *c, int split)
     ll_source from = {0};
     char **names = NULL;
     int files = 0;
-    int64_t count = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
     if (!status) status = ll_files_list(&names, &files, from.path);
     if (status) return status;
+    ll_spill set[2] = {{.name = from.path}, {.name = from.path}};
     for (int i = 0; i < files && !status; i++)
         if (!ll_is_folder(from.path) || belongs(names[i], split))
-            status = add_file(r, ll_channels(c), &count, names[i]);
+            status = add_file(set, ll_channels(c), names[i]);
+    const int64_t count = (int64_t)set[1].bytes.size;
+    for (int i = 0; i < 2; i++) {
+        if (!status) status = ll_spill_end(&set[i], &r->file[i]);
+        ll_spill_free(&set[i]);
+    }
     ll_names_free(names, files);
     if (!status && !count)
         status = ll_fail(LL_EINVAL, "%s: no %s in this folder", from.path,
@@ -100,9 +99,9 @@ static ll_status open_cifar(ll_reader *r, const ll_reader_options *c, int split)
     if (r->classes < CLASSES)
         return ll_fail(LL_EINVAL, "model.classes is %d, and CIFAR-10 has %d classes; set model.classes=%d",
                        c->classes, CLASSES, CLASSES);
-    const ll_image_set set = {r->file[0].data, r->file[1].data, count,
+    const ll_image_set all = {r->file[0].data, r->file[1].data, count,
                               LL_CIFAR_SIDE,   LL_CIFAR_SIDE,   ll_channels(c)};
-    return ll_images_use(r, c, split, from.path, &set);
+    return ll_images_use(r, c, split, from.path, &all);
 }
 
 const ll_format ll_format_cifar10 = {"cifar10",      1u << LL_TASK_CLASSIFY, open_cifar,

@@ -1,5 +1,5 @@
 /* Folders of PNG files: a folder for each class, as torchvision's ImageFolder has them. Pictures are decoded and
- * resized one after the other, so that only what the model reads is in memory. */
+ * resized one after the other. What the model reads is kept, in a temporary file if it is large. */
 #include <string.h>
 
 #include "base/file.h"
@@ -22,7 +22,8 @@ typedef struct {
     int64_t count;
     ll_resizing to; /* all have this size */
     int channels;
-    uint8_t *pixels; /* (count, height, width, channels) */
+    uint8_t *image;  /* (height, width, channels) one of them */
+    ll_spill pixels; /* (count, height, width, channels) */
 } pictures;
 
 /* Files that lie in no folder of a class, or in one that is not in the list of classes, are passed over. */
@@ -41,12 +42,16 @@ static const picture *picture_at(const pictures *p, int64_t i) {
     return &p->picture[ll_shuffle(i, p->count, 0, 0)];
 }
 
-/* The pixels of a file of width x height as number i. */
-static ll_status resize(pictures *p, int64_t i, const uint8_t *pixels, int width, int height) {
+static size_t numbers_of(const pictures *p) {
+    return (size_t)p->to.width * (size_t)p->to.height * (size_t)p->channels;
+}
+
+/* Adds the pixels of a file of width x height. */
+static ll_status resize(pictures *p, const uint8_t *pixels, int width, int height) {
     ll_resizer *resizer = NULL;
-    const size_t image = (size_t)p->to.width * (size_t)p->to.height * (size_t)p->channels;
-    const ll_status status = ll_resizer_create(&resizer, p->channels, width, height, &p->to);
-    if (!status) ll_resize(resizer, pixels, p->pixels + (size_t)i * image);
+    ll_status status = ll_resizer_create(&resizer, p->channels, width, height, &p->to);
+    if (!status) ll_resize(resizer, pixels, p->image);
+    if (!status) status = ll_spill_add(&p->pixels, p->image, numbers_of(p));
     ll_resizer_free(resizer);
     return status;
 }
@@ -56,9 +61,8 @@ static ll_status find_size(pictures *p, int width, int height) {
     const int side = p->c->data.resize;
     p->to = (ll_resizing){side ? side : width, side ? side : height, side ? p->c->data.resize_side : 0,
                           p->c->data.resize_filter};
-    const size_t image = (size_t)p->to.width * (size_t)p->to.height * (size_t)p->channels;
-    p->pixels = ll_alloc((size_t)p->count, image);
-    return p->pixels ? LL_OK : LL_ENOMEM;
+    p->image = ll_alloc(numbers_of(p), 1);
+    return p->image ? LL_OK : LL_ENOMEM;
 }
 
 static ll_status read_one(pictures *p, int64_t i) {
@@ -68,14 +72,14 @@ static ll_status read_one(pictures *p, int64_t i) {
     uint8_t *pixels = NULL;
     ll_status status = ll_file_read(&file, path, FILE_MOST);
     if (!status) status = ll_png_size(&width, &height, file.data, file.size, path);
-    if (!status && !p->pixels) status = find_size(p, width, height);
+    if (!status && !p->image) status = find_size(p, width, height);
     if (!status && !p->c->data.resize && (width != p->to.width || height != p->to.height))
         status =
             ll_fail(LL_EINVAL, "%s has %d x %d pixels, and %s has %d x %d; set data.resize, which makes all as large",
                     path, width, height, picture_at(p, 0)->path, p->to.width, p->to.height);
     if (!status && !(pixels = ll_alloc((size_t)width * (size_t)height, (size_t)p->channels))) status = LL_ENOMEM;
     if (!status) status = ll_png_pixels(pixels, p->channels, file.data, file.size, path);
-    if (!status) status = resize(p, i, pixels, width, height);
+    if (!status) status = resize(p, pixels, width, height);
     ll_free(pixels);
     ll_bytes_free(&file);
     return status;
@@ -113,7 +117,9 @@ static ll_status read_all(ll_reader *r, pictures *p, const char *folder) {
                          list ? ", of data.classes=" : "", list ? list : "");
     if (!status) status = number_classes(r, p, list, folder);
     for (int64_t i = 0; i < p->count && !status; i++) status = read_one(p, i);
-    r->file[0].data = p->pixels;
+    if (!status) status = ll_spill_end(&p->pixels, &r->file[0]);
+    ll_spill_free(&p->pixels);
+    ll_free(p->image);
     ll_free(p->picture);
     ll_names_free(names, files);
     return status;
@@ -121,13 +127,13 @@ static ll_status read_all(ll_reader *r, pictures *p, const char *folder) {
 
 static ll_status open_folders(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
-    pictures p = {.c = c, .channels = ll_channels(c)};
     ll_status status = ll_split_source(&from, c, split, 0);
+    pictures p = {.c = c, .channels = ll_channels(c), .pixels.name = from.path};
     if (!status && !ll_is_folder(from.path))
         status = ll_fail(LL_EINVAL, "%s is not a folder with a folder of PNG files for each class", from.path);
     if (!status) status = read_all(r, &p, from.path);
     if (status) return ll_fail_in(status, from.key);
-    const ll_image_set set = {p.pixels, r->file[1].data, p.count, p.to.width, p.to.height, p.channels, 1};
+    const ll_image_set set = {r->file[0].data, r->file[1].data, p.count, p.to.width, p.to.height, p.channels, 1};
     return ll_images_use(r, c, split, from.path, &set);
 }
 

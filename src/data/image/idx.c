@@ -10,7 +10,6 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -18,9 +17,6 @@
 #include "data/image/image.h"
 
 enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, MAGIC_COLOURS = 0x804, SIDE_MOST = 4096 };
-
-/* No larger file is unpacked: 4 GiB would be 5 million images of MNIST. */
-static const size_t FILE_MOST = (size_t)UINT32_MAX;
 
 static uint32_t number(const uint8_t *p) {
     return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
@@ -160,18 +156,6 @@ static ll_status find_labels(ll_source *labels, char **beside, const ll_reader_o
     return LL_OK;
 }
 
-/* Large plain images are mapped: only those that are looked at are in memory. */
-static ll_status read_images(ll_reader *r, const char *path) {
-    uint8_t header[4] = {0};
-    struct stat info;
-    FILE *file = fopen(path, "rb");
-    const int whole = file && fread(header, 1, sizeof header, file) == sizeof header,
-              plain = whole && (number(header) == MAGIC_IMAGES || number(header) == MAGIC_COLOURS);
-    if (file) fclose(file);
-    r->mapped = plain && !stat(path, &info) && S_ISREG(info.st_mode) && info.st_size >= LL_LARGE_FILE;
-    return r->mapped ? ll_file_map(&r->file[0], path) : ll_file_read(&r->file[0], path, FILE_MOST);
-}
-
 static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from[2] = {{0}};
     ll_idx images = {0};
@@ -182,7 +166,7 @@ static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     for (int i = 0; i < 2 && !status; i++) {
         if (i) status = find_labels(&from[1], &beside, c, split, from[0].path);
         if (status) break;
-        status = i ? ll_file_read(&r->file[1], from[1].path, FILE_MOST) : read_images(r, from[0].path);
+        status = ll_file_take(&r->file[i], from[i].path);
         if (status == LL_EIO && from[i].path == beside)
             status = ll_fail(LL_EINVAL, "no labels beside the images: %s; name them in %s", ll_error(), from[i].key);
         else if (status)

@@ -8,8 +8,8 @@
 #include "base/memory.h"
 
 void ll_images_close(const ll_reader *r) {
-    const ll_images *own = r->own;
-    ll_free(own->changed);
+    ll_images *own = r->own;
+    ll_bytes_free(&own->changed);
     ll_free(own->chosen);
 }
 
@@ -20,37 +20,60 @@ void ll_reader_shift(ll_reader *r, int pixels) {
 
 static size_t numbers_of(const ll_reader *r) { return (size_t)r->width * (size_t)r->height * (size_t)r->channels; }
 
-/* Gray images become coloured, or coloured ones gray, in new memory. */
-static ll_status recolour(ll_reader *r, int channels) {
+/* All images of the split, changed one by one. They become own->changed. */
+typedef struct {
+    const char *name;
+    int width, height, channels;
+    ll_resizer *resizer; /* NULL: they are recoloured */
+} change;
+
+static void change_one(const change *to, const ll_reader *r, uint8_t *out, const uint8_t *image) {
+    if (to->resizer)
+        ll_resize(to->resizer, image, out);
+    else
+        ll_recolour(out, to->channels, image, r->channels, (size_t)r->width * (size_t)r->height);
+}
+
+static ll_status change_all(ll_reader *r, const change *to) {
     ll_images *own = r->own;
-    const size_t pixels = (size_t)r->width * (size_t)r->height * (size_t)r->size;
-    uint8_t *out = ll_alloc(pixels, (size_t)channels);
-    if (!out) return LL_ENOMEM;
-    ll_recolour(out, channels, own->pixels, r->channels, pixels);
-    own->pixels = own->changed = out;
-    r->channels = channels;
+    ll_bytes changed = {0};
+    ll_spill all = {.name = to->name};
+    const size_t from = numbers_of(r), n = (size_t)to->width * (size_t)to->height * (size_t)to->channels;
+    size_t touched = 0;
+    uint8_t *image = ll_alloc(n, 1);
+    ll_status status = image ? LL_OK : LL_ENOMEM;
+    for (int64_t i = 0; !status && i < r->size; i++) {
+        change_one(to, r, image, own->pixels + (size_t)i * from);
+        status = ll_spill_add(&all, image, n);
+        ll_bytes_touch(own->changed.data ? &own->changed : &r->file[0], from, &touched);
+    }
+    if (!status) status = ll_spill_end(&all, &changed);
+    ll_spill_free(&all);
+    ll_free(image);
+    if (status) return status;
+    ll_bytes_free(&own->changed);
+    own->changed = changed;
+    own->pixels = changed.data;
+    r->width = to->width;
+    r->height = to->height;
+    r->channels = to->channels;
     return LL_OK;
 }
 
-/* Resizes all images of the split to data.resize by data.resize pixels, into new memory. */
-static ll_status resize(ll_reader *r, const ll_reader_options *c) {
-    const ll_resizing how = {c->data.resize, c->data.resize, c->data.resize_side, c->data.resize_filter};
-    ll_images *own = r->own;
+/* Gray images become coloured, or coloured ones gray. */
+static ll_status recolour(ll_reader *r, int channels, const char *name) {
+    return change_all(r, &(change){name, r->width, r->height, channels, NULL});
+}
+
+/* All become data.resize by data.resize pixels. */
+static ll_status resize(ll_reader *r, const ll_reader_options *c, const char *name) {
+    const int side = c->data.resize;
+    const ll_resizing how = {side, side, c->data.resize_side, c->data.resize_filter};
     ll_resizer *resizer = NULL;
-    const size_t from = numbers_of(r), to = (size_t)c->data.resize * (size_t)c->data.resize * (size_t)r->channels;
-    uint8_t *pixels = ll_alloc((size_t)r->size, to);
-    ll_status status = pixels ? ll_resizer_create(&resizer, r->channels, r->width, r->height, &how) : LL_ENOMEM;
-    for (int64_t i = 0; !status && i < r->size; i++)
-        ll_resize(resizer, own->pixels + (size_t)i * from, pixels + (size_t)i * to);
+    ll_status status = ll_resizer_create(&resizer, r->channels, r->width, r->height, &how);
+    if (!status) status = change_all(r, &(change){name, side, side, r->channels, resizer});
     ll_resizer_free(resizer);
-    if (status) {
-        ll_free(pixels);
-        return status;
-    }
-    ll_free(own->changed);
-    own->pixels = own->changed = pixels;
-    r->width = r->height = c->data.resize;
-    return LL_OK;
+    return status;
 }
 
 /* Are the first and last `margin` columns empty? */
@@ -109,10 +132,10 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
     own->labels = set->labels + first;
     r->examples = 1;
     own->shift = c->data.shift;
-    ll_status status = channels != r->channels ? recolour(r, channels) : LL_OK;
+    ll_status status = channels != r->channels ? recolour(r, channels, name) : LL_OK;
     const int whole = c->data.resize_side ? c->data.resize_side : side;
     if (!status && side && !set->resized && (whole != r->width || whole != r->height || whole != side))
-        status = resize(r, c);
+        status = resize(r, c, name);
     if (!status && c->data.margin) status = choose(r, c, name);
     r->rows = r->size;
     r->stride = 1;
@@ -121,7 +144,7 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
 
 /* New columns at the side are empty. */
 void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
-    const ll_images *own = r->own;
+    ll_images *own = r->own;
     const int64_t number = own->chosen ? own->chosen[index] : index;
     const size_t T = (size_t)batch->T, all = numbers_of(r), n = all < T ? all : T;
     const uint8_t *image = own->pixels + (size_t)number * all;
@@ -134,4 +157,5 @@ void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index)
     memset(tokens + n, 0, (T - n) * sizeof *tokens);
     batch->targets[row] = own->labels[number];
     batch->lengths[row] = (int)n;
+    ll_bytes_touch(own->changed.data ? &own->changed : &r->file[0], all, &own->touched);
 }

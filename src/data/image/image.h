@@ -2,14 +2,16 @@
 #ifndef LL_IMAGE_H
 #define LL_IMAGE_H
 
+#include "base/spill.h"
 #include "data/reader.h"
 
 /* r->own of these formats. */
 typedef struct {
     const uint8_t *pixels, *labels; /* of this split */
-    uint8_t *changed;               /* owns what pixels points to, or NULL */
+    ll_bytes changed;               /* owns what pixels points to, or is empty: they are in r->file[0] */
     int64_t *chosen;                /* (size) numbers of the used images, or NULL: all */
     int shift;                      /* shift in pixels to the right */
+    size_t touched;                 /* for ll_bytes_touch */
 } ll_images;
 
 /* `count` images of a file. */

@@ -1,23 +1,9 @@
 /* Music as examples of a language model, from MIDI files or the text of their events; transposition. */
-#include <string.h>
-
 #include "base/memory.h"
 #include "base/random.h"
+#include "base/spill.h"
 #include "data/music/score.h"
 #include "data/text/text_reader.h"
-
-typedef struct {
-    int32_t *token;
-    int64_t count;
-} part;
-
-static ll_status read_file(part *p, const char *path, int fine) {
-    ll_bytes file = {0};
-    ll_status status = ll_file_read(&file, path, LL_MIDI_MOST);
-    if (!status) status = ll_music_tokens(&p->token, &p->count, file.data, file.size, fine, path);
-    ll_bytes_free(&file);
-    return status == LL_EINVAL ? LL_EFORMAT : status;
-}
 
 ll_status ll_music_score(ll_score *score, const char *path) {
     ll_bytes file = {0};
@@ -35,46 +21,53 @@ ll_status ll_music_score(ll_score *score, const char *path) {
     return status;
 }
 
-/* The tokens of all files in one row. Each file begins with the token that begins a piece; the row ends with one
- * more. */
-static ll_status join(int32_t **tokens, int64_t *count, const part *parts, int n) {
-    int64_t all = 0;
-    for (int i = 0; i < n; i++) all += parts[i].count + 1;
-    int32_t *out = ll_alloc((size_t)all + 1, sizeof *out);
-    if (!out) return LL_ENOMEM;
-    *tokens = out;
-    for (int i = 0; i < n; out += parts[i++].count) {
-        if (parts[i].token[0] != LL_MUSIC_PIECE) *out++ = LL_MUSIC_PIECE;
-        memcpy(out, parts[i].token, (size_t)parts[i].count * sizeof *out);
-    }
-    *out++ = LL_MUSIC_PIECE;
-    *count = out - *tokens;
-    return LL_OK;
+/* Adds the tokens of a file, which begin with the token that begins a piece. */
+static ll_status add_file(ll_spill *tokens, const char *path, int fine) {
+    static const int32_t piece = LL_MUSIC_PIECE;
+    ll_bytes file = {0};
+    int32_t *token = NULL;
+    int64_t count = 0;
+    ll_status status = ll_file_read(&file, path, LL_MIDI_MOST);
+    if (!status) status = ll_music_tokens(&token, &count, file.data, file.size, fine, path);
+    if (!status && token[0] != piece) status = ll_spill_add(tokens, &piece, sizeof piece);
+    if (!status) status = ll_spill_add(tokens, token, (size_t)count * sizeof *token);
+    ll_bytes_free(&file);
+    ll_free(token);
+    return status == LL_EINVAL ? LL_EFORMAT : status;
 }
 
-static ll_status read_files(int32_t **tokens, int64_t *count, const char *path, int fine) {
+/* The tokens of all files in one row. The row ends with one more token that begins a piece. */
+static ll_status read_files(ll_bytes *tokens, const char *path, int fine) {
+    static const int32_t piece = LL_MUSIC_PIECE;
+    ll_spill all = {.name = path};
     char **names = NULL;
     int n = 0;
     ll_status status = ll_files_list(&names, &n, path);
     if (status) return status;
-    part *parts = ll_alloc((size_t)n, sizeof *parts);
-    if (!parts) status = LL_ENOMEM;
-    for (int i = 0; !status && i < n; i++) status = read_file(&parts[i], names[i], fine);
-    if (!status) status = join(tokens, count, parts, n);
-    for (int i = 0; parts && i < n; i++) ll_free(parts[i].token);
-    ll_free(parts);
+    for (int i = 0; !status && i < n; i++) status = add_file(&all, names[i], fine);
+    if (!status) status = ll_spill_add(&all, &piece, sizeof piece);
+    if (!status) status = ll_spill_end(&all, tokens);
+    ll_spill_free(&all);
     ll_names_free(names, n);
     return status;
 }
 
 /* A mark at the beginning of each piece, and at the end of the last one. */
-static ll_status find_pieces(ll_marks *pieces, const int32_t *tokens, int64_t count, int T) {
+static ll_status find_pieces(ll_marks *pieces, const ll_bytes *all, int T) {
+    const int32_t *tokens = (const int32_t *)all->data;
+    const int64_t count = (int64_t)(all->size / sizeof *tokens);
     int64_t n = 0;
-    for (int64_t i = 0; i < count; i++) n += tokens[i] == LL_MUSIC_PIECE;
+    size_t left = 0;
+    for (int64_t i = 0; i < count; i++) {
+        n += tokens[i] == LL_MUSIC_PIECE;
+        ll_bytes_pass(all, (size_t)i * sizeof *tokens, &left);
+    }
     const ll_status status = ll_marks_create(pieces, n, 1);
     if (status) return status;
     ll_mark at = {0};
+    left = 0;
     for (int64_t i = 0; i < count; i++) {
+        ll_bytes_pass(all, (size_t)i * sizeof *tokens, &left);
         if (tokens[i] != LL_MUSIC_PIECE) continue;
         if (i) at.row += ll_text_windows_of(at.token, i, T);
         at.token = i;
@@ -92,10 +85,9 @@ typedef struct {
 /* The pieces of the split as one text. */
 static ll_status join_pieces(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
     ll_text_windows *w = r->own;
-    const int64_t begin = ll_text_at(r, LL_BY_TEXT, 0).begin;
-    const int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - begin + 1;
+    w->offset = ll_text_at(r, LL_BY_TEXT, 0).begin;
+    const int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - w->offset + 1;
     r->examples = r->texts = 0;
-    memmove(w->tokens, w->tokens + begin, (size_t)size * sizeof *w->tokens);
     return ll_text_use(r, c, split, name, NULL, size);
 }
 
@@ -103,14 +95,14 @@ static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split)
     music *own = r->own;
     ll_text_windows *w = &own->text;
     ll_source from = {0};
-    int64_t count = 0, first = 0;
+    int64_t first = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
     if (!status) status = ll_text_check_length(c);
     if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->data.fine);
     if (status) return status;
-    status = read_files(&w->tokens, &count, from.path, c->data.fine);
+    status = read_files(&w->tokens, from.path, c->data.fine);
     if (status) return ll_fail_in(status, from.key);
-    status = find_pieces(&w->texts, w->tokens, count, c->length);
+    status = find_pieces(&w->texts, &w->tokens, c->length);
     if (status) return status;
     const int64_t pieces = w->texts.count - 1;
     ll_split_range(&first, &r->size, c, split, pieces);

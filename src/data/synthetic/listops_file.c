@@ -15,45 +15,86 @@ static ll_status wrong(const ll_cells *t, const char *what) {
     return ll_fail(LL_EFORMAT, "%s: line %lld %s", t->name, (long long)t->line, what);
 }
 
-static ll_status take(ll_reader *r, const ll_cells *t, ll_slice field[2]) {
-    ll_examples *own = r->own;
-    const int answer = is_digit(&field[0]) && !is_digit(&field[1]) ? 0 : 1;
-    ll_slice *text = &field[1 - answer];
+/* The tokens of the expression that one of two fields has; *answer: the number of the other field. */
+static ll_slice tokens_of(uint8_t *to, const ll_slice field[2], int *answer) {
+    *answer = is_digit(&field[0]) && !is_digit(&field[1]) ? 0 : 1;
+    const ll_slice *text = &field[1 - *answer];
+    if (text->size) memcpy(to, text->at, text->size);
+    return (ll_slice){.at = to, .size = ll_listops_tokens(to, text->size)};
+}
+
+typedef struct {
+    ll_examples examples;
+    uint8_t *tokens; /* (capacity) of the expression that was read last */
+    size_t capacity;
+} listops;
+
+static ll_status reserve(listops *own, size_t size) {
+    if (own->tokens && size <= own->capacity) return LL_OK;
+    ll_free(own->tokens);
+    own->capacity = 2 * size;
+    own->tokens = ll_alloc(own->capacity, 1);
+    return own->tokens ? LL_OK : LL_ENOMEM;
+}
+
+static ll_status check_row(listops *own) {
+    const ll_cells *t = &own->examples.rows.cells;
+    const ll_slice *field = own->examples.rows.field;
+    int answer = 0;
+    const ll_status status = reserve(own, field[0].size > field[1].size ? field[0].size : field[1].size);
+    if (status) return status;
+    const ll_slice tokens = tokens_of(own->tokens, field, &answer);
     if (!is_digit(&field[answer])) return wrong(t, "has no answer 0..9 in either of its two columns");
-    text->size = ll_listops_tokens(text->at, text->size);
-    const int value = ll_listops_value(text->at, text->size);
+    const int value = ll_listops_value(tokens.at, tokens.size);
     if (value < 0) return wrong(t, "has no expression of MIN, MAX, MED and SM over digits");
     if (value != field[answer].at[0] - '0')
         return ll_fail(LL_EFORMAT, "%s: line %lld has the answer %c, but its expression comes to %d", t->name,
                        (long long)t->line, field[answer].at[0], value);
-    r->file[1].data[r->size] = (uint8_t)value;
-    if (value > own->most) own->most = value;
-    own->text[r->size++] = *text;
+    if (value > own->examples.most) own->examples.most = value;
     return LL_OK;
 }
 
-static ll_status open_listops(ll_reader *r, const ll_reader_options *c, int split) {
-    ll_examples *own = r->own;
-    ll_source from = {0};
-    ll_slice field[2];
+/* A row that is there no more, or is longer than it was, is empty. */
+static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
+    listops *own = r->own;
+    const ll_slice *field = ll_row_read(&own->examples.rows, number);
+    int answer = 0;
+    *text = (ll_slice){.at = own->tokens};
+    if (!field || field[0].size > own->capacity || field[1].size > own->capacity) return 0;
+    *text = tokens_of(own->tokens, field, &answer);
+    return is_digit(&field[answer]) ? field[answer].at[0] - '0' : 0;
+}
+
+static ll_status read_rows(ll_reader *r, const char *path) {
+    listops *own = r->own;
+    ll_rows *rows = &own->examples.rows;
     int found = 1;
+    ll_status status = ll_rows_open(rows, path, 2, 0, 0);
+    const ll_cells *t = &rows->cells;
+    own->examples.read = read_row;
+    if (!status && t->end - t->at >= 7 && !memcmp(t->at, "Source\t", 7)) status = ll_rows_skip(rows, &found);
+    while (!status && found) {
+        status = ll_rows_next(rows, &found);
+        if (status || !found) break;
+        status = check_row(own);
+        r->size++;
+    }
+    return status;
+}
+
+static ll_status open_listops(ll_reader *r, const ll_reader_options *c, int split) {
+    ll_source from = {0};
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    status = ll_file_read(&r->file[0], from.path, SIZE_MAX / 4);
-    if (status) return ll_fail_in(status, from.key);
-    const size_t capacity = ll_count_lines(&r->file[0]);
-    ll_cells t = ll_cells_of(&r->file[0], from.path, 0, 0);
-    own->text = ll_alloc(capacity, sizeof *own->text);
-    r->file[1].data = ll_alloc(capacity, 1);
-    if (!own->text || !r->file[1].data) return LL_ENOMEM;
-    own->labels = r->file[1].data;
-    while (!status && found) {
-        status = ll_cells_next(&t, field, 2, &found);
-        if (status || !found || (t.line == 1 && ll_slice_is(&field[0], "Source"))) continue;
-        status = take(r, &t, field);
-    }
+    status = read_rows(r, from.path);
     r->vocab = LL_LISTOPS_VOCAB;
     return status ? ll_fail_in(status, from.key) : ll_examples_use(r, c, split, from.path);
+}
+
+static void close_listops(const ll_reader *r) {
+    listops *own = r->own;
+    ll_free(own->tokens);
+    ll_examples_close(r);
 }
 
 /* ---- Writing ---- */
@@ -99,5 +140,5 @@ ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t coun
     return status;
 }
 
-const ll_format ll_format_listops = {"listops",        1u << LL_TASK_CLASSIFY, open_listops,
-                                     ll_examples_fill, sizeof(ll_examples),    ll_examples_close};
+const ll_format ll_format_listops = {
+    "listops", 1u << LL_TASK_CLASSIFY, open_listops, ll_examples_fill, sizeof(listops), close_listops};

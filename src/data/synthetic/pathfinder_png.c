@@ -17,45 +17,26 @@ static const size_t FILE_MOST = (size_t)1 << 30;
 
 typedef struct {
     const char *folder;
-    ll_bytes *pixels, *labels;
-    size_t capacity; /* the most images that lists of this size can name */
-    int64_t count;
+    ll_spill pixels, labels;
+    uint8_t *image; /* one of them, (height, width) */
     int width, height;
 } gallery;
-
-static ll_status reserve(gallery *g) {
-    const size_t pixels = (size_t)g->width * (size_t)g->height, old = (size_t)g->count;
-    if (old < g->capacity) return LL_OK;
-    const size_t capacity = g->capacity ? 2 * g->capacity : 256;
-    ll_bytes more[2] = {{ll_alloc(capacity, pixels), 0}, {ll_alloc(capacity, 1), 0}};
-    if (!more[0].data || !more[1].data) {
-        for (int i = 0; i < 2; i++) ll_free(more[i].data);
-        return LL_ENOMEM;
-    }
-    if (old) memcpy(more[0].data, g->pixels->data, old * pixels);
-    if (old) memcpy(more[1].data, g->labels->data, old);
-    ll_bytes_free(g->pixels);
-    ll_bytes_free(g->labels);
-    *g->pixels = more[0];
-    *g->labels = more[1];
-    g->capacity = capacity;
-    return LL_OK;
-}
 
 static ll_status add_image(gallery *g, const char *path, int label) {
     ll_bytes file = {0};
     int width = 0, height = 0;
     ll_status status = ll_file_read(&file, path, FILE_MOST);
     if (!status) status = ll_png_size(&width, &height, file.data, file.size, path);
-    if (!status && g->count == 0) g->width = width, g->height = height;
+    if (!status && !g->image) {
+        g->width = width, g->height = height;
+        if (!(g->image = ll_alloc((size_t)width, (size_t)height))) status = LL_ENOMEM;
+    }
     if (!status && (width != g->width || height != g->height))
         status = ll_fail(LL_EFORMAT, "%s: %d x %d pixels, but the first image has %d x %d", path, width, height,
                          g->width, g->height);
-    if (!status) status = reserve(g);
-    if (!status)
-        status = ll_png_pixels(g->pixels->data + (size_t)g->count * (size_t)width * (size_t)height, 1, file.data,
-                               file.size, path);
-    if (!status) g->labels->data[g->count++] = (uint8_t)label;
+    if (!status) status = ll_png_pixels(g->image, 1, file.data, file.size, path);
+    if (!status) status = ll_spill_add(&g->pixels, g->image, (size_t)width * (size_t)height);
+    if (!status) status = ll_spill_add(&g->labels, &(uint8_t){(uint8_t)label}, 1);
     ll_bytes_free(&file);
     return status;
 }
@@ -113,10 +94,16 @@ static ll_status open_pathfinder(ll_reader *r, const ll_reader_options *c, int s
     if (status) return status;
     char *metadata = ll_path_join(from.path, "metadata");
     if (!metadata) return LL_ENOMEM;
-    gallery g = {.folder = from.path, .pixels = &r->file[0], .labels = &r->file[1]};
+    gallery g = {.folder = from.path, .pixels.name = from.path, .labels.name = from.path};
     status = ll_folder_list(&names, &lists, metadata);
     for (int i = 0; i < lists && !status; i++) status = add_list(&g, names[i]);
-    if (!status && !g.count) status = ll_fail(LL_EFORMAT, "%s: its lists name no image", metadata);
+    const int64_t count = (int64_t)g.labels.bytes.size;
+    if (!status && !count) status = ll_fail(LL_EFORMAT, "%s: its lists name no image", metadata);
+    if (!status) status = ll_spill_end(&g.pixels, &r->file[0]);
+    if (!status) status = ll_spill_end(&g.labels, &r->file[1]);
+    ll_spill_free(&g.pixels);
+    ll_spill_free(&g.labels);
+    ll_free(g.image);
     ll_names_free(names, lists);
     ll_free(metadata);
     if (status) return ll_fail_in(status, from.key);
@@ -124,7 +111,7 @@ static ll_status open_pathfinder(ll_reader *r, const ll_reader_options *c, int s
     if (r->classes < 2)
         return ll_fail(LL_EINVAL, "model.classes is %d, and pathfinder has 2 classes; set model.classes=2",
                        c->classes);
-    const ll_image_set set = {r->file[0].data, r->file[1].data, g.count, g.width, g.height, 1};
+    const ll_image_set set = {r->file[0].data, r->file[1].data, count, g.width, g.height, 1};
     return ll_images_use(r, c, split, from.path, &set);
 }
 

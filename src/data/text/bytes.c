@@ -2,57 +2,7 @@
  *
  * The files of a folder follow each other in the order of their names, with one zero byte between two of them. Text
  * does not contain that byte, so a model can learn that another text begins after it. */
-#include <string.h>
-
-#include "base/memory.h"
-#include "data/text/coder.h"
 #include "data/text/text_reader.h"
-
-/* Memory alone limits the size of a text. */
-static const size_t ANY_SIZE = SIZE_MAX / 2;
-
-/* Joins all files in one block of memory. Each is freed as soon as it is copied. */
-static ll_status join(ll_bytes *bytes, ll_bytes *part, int count) {
-    size_t size = (size_t)count - 1, at = 0;
-    for (int i = 0; i < count; i++) {
-        if (part[i].size > ANY_SIZE - size) return ll_fail(LL_ENOMEM, "the files together are larger than memory");
-        size += part[i].size;
-    }
-    uint8_t *data = ll_alloc(size + 1, 1);
-    if (!data) return LL_ENOMEM;
-    for (int i = 0; i < count; i++) {
-        memcpy(data + at, part[i].data, part[i].size);
-        at += part[i].size + 1; /* after the zero byte, which ll_alloc has written */
-        ll_bytes_free(&part[i]);
-    }
-    *bytes = (ll_bytes){data, size};
-    return LL_OK;
-}
-
-ll_status ll_files_read(ll_bytes *bytes, const char *path) {
-    char **names = NULL;
-    int count = 0;
-    ll_status status = ll_files_list(&names, &count, path);
-    if (status) return status;
-    ll_bytes *part = ll_alloc((size_t)count, sizeof *part);
-    if (!part) status = LL_ENOMEM;
-    for (int i = 0; !status && i < count; i++) status = ll_file_read(&part[i], names[i], ANY_SIZE);
-    if (!status && count == 1) {
-        *bytes = part[0];
-        part[0] = (ll_bytes){0};
-    } else if (!status) {
-        status = join(bytes, part, count);
-    }
-    for (int i = 0; part && i < count; i++) ll_bytes_free(&part[i]);
-    ll_free(part);
-    ll_names_free(names, count);
-    return status;
-}
-
-ll_status ll_text_take(ll_bytes *text, int *mapped, const char *path) {
-    *mapped = 0;
-    return ll_file_plain_size(path) >= 0 ? ll_file_take(text, mapped, path) : ll_files_read(text, path);
-}
 
 /* ---- Several files, one of which is large ---- */
 
@@ -89,51 +39,51 @@ static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next
         *out++ = byte < size ? o->file[k].data[byte] : 0;
         if (byte >= size && k + 1 < o->files) k++;
     }
-    if (ll_pages_due(&own->text.touched, until - from)) ll_corpus_leave(o);
+    ll_corpus_touch(&own->files, (size_t)(until - from));
 }
 
-/* Keeps the files if one of them is mapped. *size is that of the text; 0: there is no such file. */
-static ll_status open_files(ll_reader *r, int64_t *size, const char *path) {
-    texts *own = r->own;
-    ll_corpus *o = &own->files;
-    int mapped = 0;
-    *size = 0;
-    if (ll_file_plain_size(path) >= 0) return LL_OK;
-    const ll_status status = ll_corpus_open(o, path);
-    for (int i = 0; i < o->files && !status; i++) mapped |= o->mapped[i];
-    if (!mapped) ll_corpus_close(o);
-    if (!mapped) return status;
-    *size = begin_of(o, o->files) - 1;
-    own->text.scan = scan;
-    return LL_OK;
+/* Has this list of files a large plain one, which should not be copied? */
+static int has_large(const char *path) {
+    char **names = NULL;
+    int count = 0, large = 0;
+    if (ll_files_list(&names, &count, path)) return 0; /* reading says why */
+    for (int i = 0; i < count && count > 1; i++) large |= ll_file_is_large(names[i]);
+    ll_names_free(names, count);
+    return large;
 }
 
 /* ---- Reader ---- */
 
 static ll_status open_bytes(ll_reader *r, const ll_reader_options *c, int split) {
-    ll_text_windows *own = r->own;
+    texts *own = r->own;
+    ll_text_windows *w = &own->text;
     ll_source from = {0};
     int64_t first = 0, count = 0, size = 0;
     ll_bytes *file = &r->file[0];
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    status = open_files(r, &size, from.path);
-    if (!status && !size) status = ll_text_take(file, &r->mapped, from.path);
+    if (has_large(from.path)) {
+        own->text.scan = scan;
+        status = ll_corpus_open(&own->files, from.path);
+        if (!status) size = begin_of(&own->files, own->files.files) - 1;
+    } else {
+        status = ll_text_take(file, from.path);
+        size = (int64_t)file->size;
+    }
     if (status) return ll_fail_in(status, from.key);
-    if (!size) size = (int64_t)file->size;
     if (!size)
         return ll_fail(LL_EFORMAT, "%s: %s has 0 bytes; name a file that holds some text", from.key, from.path);
     ll_split_range(&first, &count, c, split, size);
-    own->words = -1; /* counted on the first request */
-    own->bytes = count;
+    w->words = -1; /* counted on the first request */
+    w->bytes = count;
     r->vocab = 256;
-    if (own->scan) {
-        own->offset = first;
+    if (w->scan) {
+        w->offset = first;
         return ll_text_use(r, c, split, from.path, NULL, count);
     }
-    if (first > 0 && !r->mapped) status = ll_bytes_keep(file, first, count);
+    if (first > 0 && !file->mapped) status = ll_bytes_keep(file, first, count);
     if (status) return status;
-    return ll_text_use(r, c, split, from.path, file->data + (r->mapped ? first : 0), count);
+    return ll_text_use(r, c, split, from.path, file->data + (file->mapped ? first : 0), count);
 }
 
 static void close_bytes(const ll_reader *r) {

@@ -34,12 +34,12 @@ static ll_status find_tokenizer(ll_bytes *vocabulary, const char *path) {
     return status ? ll_fail_in(status, "data.tokenizer") : LL_OK;
 }
 
-ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const uint8_t *text, size_t size) {
-    if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, size, c->vocab_size);
+ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const ll_bytes *text) {
+    if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, c->vocab_size);
     if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary, c->fine);
     if (c->format == LL_DATA_SUBWORDS) return find_tokenizer(vocabulary, c->tokenizer);
     if (c->format != LL_DATA_WORDS) return LL_OK;
-    return ll_words_list(vocabulary, text, size, 0, c->min_count, c->vocab_size, LL_WORDS_TOGETHER);
+    return ll_words_list(vocabulary, text, c->min_count, c->vocab_size, LL_WORDS_TOGETHER);
 }
 
 /* The events of music are the same in all models with this grid. */

@@ -10,8 +10,7 @@
 typedef struct ll_coder ll_coder;
 
 /* The vocabulary of a text, by the recipe's data.min-count and data.vocab-size; empty for formats without one. */
-LL_MUST_USE ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const uint8_t *text,
-                                          size_t size);
+LL_MUST_USE ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const ll_bytes *text);
 /* Borrows the vocabulary. LL_EFORMAT if it is not one of this format; `name` is how errors call it. */
 LL_MUST_USE ll_status ll_coder_create(ll_coder **coder, const ll_data_options *c, const ll_bytes *vocabulary,
                                       const char *name);
@@ -32,10 +31,8 @@ typedef struct ll_words ll_words;
 /* So many different words are counted in one pass over a text. Their table takes 130 MB. */
 enum { LL_WORDS_TOGETHER = 3 << 20 };
 /* The list of a text's words that occur `least` times, the first `most` of them (0: all). A text with more than
- * `together` different words is read several times, so that memory does not grow with it. mapped: the text
- * is that of a mapped file. */
-LL_MUST_USE ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int mapped, int64_t least,
-                                    int most, size_t together);
+ * `together` different words is read several times, so that memory does not grow with it. */
+LL_MUST_USE ll_status ll_words_list(ll_bytes *list, const ll_bytes *text, int64_t least, int most, size_t together);
 LL_MUST_USE ll_status ll_words_create(ll_words **words, const ll_bytes *list, const char *name);
 void ll_words_free(ll_words *words);
 int ll_words_count(const ll_words *words);
@@ -50,6 +47,6 @@ const char *ll_words_text(const ll_words *words, int token, size_t *size);
  * words are the same from there on. */
 int ll_word_next(const uint8_t **found, size_t *n, const uint8_t *text, size_t size, size_t *at);
 /* The number of words, as published losses count them: what stands between blanks, and one more for each line end. */
-int64_t ll_count_words(const uint8_t *text, size_t size);
+int64_t ll_count_words(const ll_bytes *text);
 
 #endif

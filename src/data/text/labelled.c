@@ -1,27 +1,18 @@
 /* Texts with a class each, read as bytes. They are rows of TSV or CSV, or a folder with a subfolder of files for each
  * class, like the film reviews of Maas et al. (2011). Texts longer than train.length are cut.
  *
- * Rows stay in their file: one pass checks them and leaves marks, and a row is read from there. A folder's files are
- * all read. */
-#include <stdlib.h>
+ * Rows stay in their file (table_rows.h). A folder's files are joined, in a temporary file if they are large
+ * together. */
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/examples.h"
 #include "data/text/class_labels.h"
 
-static const size_t ANY_SIZE = SIZE_MAX / 4;
-
 typedef struct {
     ll_examples examples;
-    char *list; /* the names of the classes, or NULL: labels are numbers */
-    /* Rows: */
-    ll_marks rows;
-    ll_cells cells; /* behind the row that was read last ... */
-    int64_t next;   /* ... and the number of the next one */
-    int64_t touched; /* for ll_pages_due */
-    ll_slice *field;
-    int fields, label, text; /* the columns that are read, from 0 */
+    char *list;      /* the names of the classes, or NULL: labels are numbers */
+    int label, text; /* the columns of a table that are read, from 0 */
 } labelled;
 
 static const char *given(const ll_reader_options *c) {
@@ -30,62 +21,32 @@ static const char *given(const ll_reader_options *c) {
 
 /* ---- Rows ---- */
 
-static ll_status open_rows(ll_reader *r, const ll_reader_options *c, const char *path) {
-    labelled *own = r->own;
-    own->label = c->data.label_column - 1, own->text = c->data.text_column - 1;
-    own->fields = 1 + (own->label > own->text ? own->label : own->text);
-    const ll_status status = ll_file_take(&r->file[0], &r->mapped, path);
-    if (status) return status;
-    own->cells = ll_cells_of(&r->file[0], path, c->data.separator == LL_SEPARATOR_COMMA, own->text + 1 == own->fields);
-    own->field = ll_alloc((size_t)own->fields, sizeof *own->field);
-    return own->field ? ll_marks_create(&own->rows, (int64_t)r->file[0].size, 0) : LL_ENOMEM;
-}
-
-static ll_status pass_rows(ll_reader *r, ll_labels *labels, int header) {
-    labelled *own = r->own;
-    ll_cells t = own->cells;
-    size_t left = 0;
-    int found = 1;
-    ll_status status = header ? ll_cells_next(&t, own->field, own->fields, &found) : LL_OK;
-    for (ll_mark at = {0}; !status && found; r->size = at.text) {
-        at.byte = t.at - r->file[0].data;
-        status = ll_cells_next(&t, own->field, own->fields, &found);
-        if (status || !found) break;
-        ll_marks_pass(&own->rows, &at);
-        if (r->mapped) ll_bytes_pass(r->file[0].data, (size_t)at.byte, &left);
-        status = ll_labels_see(labels, &own->field[own->label]);
-        at.text++;
-    }
-    return status;
-}
-
-/* A file that was changed after it was opened may lack the row. It is empty then. */
+/* A row that is there no more is empty. */
 static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
     labelled *own = r->own;
-    const ll_mark *m = ll_marks_find(&own->rows, LL_BY_TEXT, number);
-    int found = 1;
-    if (r->mapped && ll_pages_due(&own->touched, own->rows.spacing)) ll_bytes_leave(&r->file[0]);
-    if (own->next > number || own->next < m->text) {
-        own->cells.at = r->file[0].data + m->byte;
-        own->next = m->text;
-    }
-    for (; own->next <= number && found; own->next++)
-        if (ll_cells_next(&own->cells, own->field, own->fields, &found)) found = 0;
-    *text = found ? own->field[own->text] : (ll_slice){.at = r->file[0].data};
-    const int label = found ? ll_label_number(own->list, &own->field[own->label]) : 0;
+    const ll_slice *field = ll_row_read(&own->examples.rows, number);
+    *text = field ? field[own->text] : (ll_slice){.at = own->examples.rows.file.data};
+    const int label = field ? ll_label_number(own->list, &field[own->label]) : 0;
     return label < 0 ? 0 : label;
 }
 
 static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels *labels, const char *path) {
     labelled *own = r->own;
-    ll_status status = open_rows(r, c, path);
-    if (!status) status = pass_rows(r, labels, c->data.header);
-    if (status) return status;
-    if (r->mapped) ll_bytes_leave(&r->file[0]);
-    own->next = INT64_MAX;
-    own->cells.name = "the file"; /* the reader may outlive its recipe */
+    ll_rows *rows = &own->examples.rows;
+    own->label = c->data.label_column - 1, own->text = c->data.text_column - 1;
     own->examples.read = read_row;
-    return LL_OK;
+    const int fields = 1 + (own->label > own->text ? own->label : own->text);
+    int found = 1;
+    ll_status status =
+        ll_rows_open(rows, path, fields, c->data.separator == LL_SEPARATOR_COMMA, own->text + 1 == fields);
+    if (!status && c->data.header) status = ll_rows_skip(rows, &found);
+    while (!status && found) {
+        status = ll_rows_next(rows, &found);
+        if (status || !found) break;
+        status = ll_labels_see(labels, &rows->field[own->label]);
+        r->size++;
+    }
+    return status;
 }
 
 /* ---- Folders ---- */
@@ -104,24 +65,18 @@ static int class_of(ll_slice *label, const char *path, const char *file, const c
 static ll_status join_files(ll_reader *r, ll_slice *labels, char **names, int count, const char *list,
                             const char *path) {
     ll_examples *own = r->own;
-    ll_bytes *all = &r->file[0];
-    size_t capacity = 0;
+    ll_spill all = {.name = path};
     ll_status status = LL_OK;
-    ll_bytes *part = ll_alloc((size_t)count, sizeof *part);
-    if (!part) status = LL_ENOMEM;
     for (int i = 0; !status && i < count; i++) {
         if (!class_of(&labels[r->size], path, names[i], list)) continue;
-        status = ll_file_read(&part[r->size], names[i], ANY_SIZE);
-        capacity += part[r->size++].size;
+        const size_t before = all.bytes.size;
+        status = ll_spill_add_file(&all, names[i]);
+        own->text[r->size++].size = all.bytes.size - before;
     }
-    if (!status && !(all->data = ll_alloc(capacity + 1, 1))) status = LL_ENOMEM;
-    for (int64_t i = 0; !status && i < r->size; i++) {
-        own->text[i] = (ll_slice){.at = all->data + all->size, .size = part[i].size};
-        memcpy(own->text[i].at, part[i].data, part[i].size);
-        all->size += part[i].size;
-    }
-    for (int i = 0; part && i < count; i++) ll_bytes_free(&part[i]);
-    ll_free(part);
+    if (!status) status = ll_spill_end(&all, &r->file[0]);
+    ll_spill_free(&all);
+    uint8_t *at = r->file[0].data;
+    for (int64_t i = 0; !status && i < r->size; at += own->text[i++].size) own->text[i].at = at;
     return status;
 }
 
@@ -188,8 +143,6 @@ static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int spl
 static void close_labelled(const ll_reader *r) {
     labelled *own = r->own;
     ll_free(own->list);
-    ll_free(own->field);
-    ll_marks_free(&own->rows);
     ll_examples_close(r);
 }
 

@@ -8,9 +8,6 @@
 #include "base/memory.h"
 #include "data/reader.h"
 
-/* A larger file is not unpacked; no memory could train on it. */
-static const uint64_t FILE_MOST = (uint64_t)1 << 36;
-
 /* Reads the pair of one line, or returns LL_EFORMAT. */
 static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_t end, const char *name, int64_t line,
                             int most) {
@@ -33,40 +30,52 @@ static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_
     return LL_OK;
 }
 
-ll_status ll_pairs_parse(ll_pair **pairs, int64_t *count, const uint8_t *data, size_t size, const char *name,
-                         int most) {
-    size_t lines = 0;
-    for (size_t i = 0; i < size; i++) lines += data[i] == '\n';
-    lines += size > 0 && data[size - 1] != '\n';
-    if (!lines) return ll_fail(LL_EFORMAT, "%s: 0 bytes, expected lines of source TAB target", name);
-    ll_pair *p = ll_alloc(lines, sizeof *p);
-    if (!p) return LL_ENOMEM;
-    ll_status status = LL_OK;
-    size_t at = 0;
-    for (size_t i = 0; i < lines && !status; i++) {
-        const uint8_t *newline = memchr(data + at, '\n', size - at);
-        const size_t next = newline ? (size_t)(newline - data) : size;
-        const size_t end = next > at && data[next - 1] == '\r' ? next - 1 : next; /* line ends of other systems */
-        status = parse_line(&p[i], data, at, end, name, (int64_t)i + 1, most);
-        at = next + 1;
-    }
-    if (status) {
-        ll_free(p);
-        return status;
-    }
-    *pairs = p;
-    *count = (int64_t)lines;
-    return LL_OK;
+/* The beginning of the next line. */
+static size_t end_of_line(const uint8_t *data, size_t size, size_t at) {
+    const uint8_t *newline = memchr(data + at, '\n', size - at);
+    return newline ? (size_t)(newline - data) + 1 : size;
 }
 
+ll_status ll_pair_parse(ll_pair *pair, const uint8_t *data, size_t size, size_t *at, const char *name, int64_t line,
+                        int most) {
+    const size_t begin = *at;
+    size_t end = *at = end_of_line(data, size, begin);
+    if (end > begin && data[end - 1] == '\n') end--;
+    if (end > begin && data[end - 1] == '\r') end--; /* line ends of other systems */
+    return parse_line(pair, data, begin, end, name, line, most);
+}
+
+/* Lines stay in their file: one pass checks them and leaves marks, and a pair is read from there. */
 typedef struct {
-    ll_pair *pair; /* pairs of the whole file */
-    int64_t first; /* number of the first pair of this split */
+    ll_marks lines;
+    int64_t first;  /* number of the first pair of this split */
+    int64_t next;   /* number of the line ... */
+    size_t at;      /* ... that begins here */
+    size_t touched; /* for ll_bytes_touch */
 } pairs;
 
 static void close_pairs(const ll_reader *r) {
-    const pairs *own = r->own;
-    ll_free(own->pair);
+    pairs *own = r->own;
+    ll_marks_free(&own->lines);
+}
+
+static ll_status pass(ll_reader *r, int64_t *count, const char *name, int most) {
+    pairs *own = r->own;
+    const ll_bytes *file = &r->file[0];
+    ll_pair pair;
+    size_t left = 0;
+    ll_mark here = {0};
+    ll_status status = ll_marks_create(&own->lines, (int64_t)file->size, 0);
+    if (!status && !file->size) return ll_fail(LL_EFORMAT, "%s: 0 bytes, expected lines of source TAB target", name);
+    for (size_t at = 0; !status && at < file->size;) {
+        here.byte = (int64_t)at;
+        ll_marks_pass(&own->lines, &here);
+        ll_bytes_pass(file, at, &left);
+        status = ll_pair_parse(&pair, file->data, file->size, &at, name, ++here.text, most);
+    }
+    *count = here.text;
+    ll_bytes_leave(file);
+    return status;
 }
 
 static ll_status open_pairs(ll_reader *r, const ll_reader_options *c, int split) {
@@ -77,9 +86,8 @@ static ll_status open_pairs(ll_reader *r, const ll_reader_options *c, int split)
     if (status) return status;
     if (c->length < 3)
         return ll_fail(LL_EINVAL, "train.length is %d; source and target have at least 3 tokens each", c->length);
-    status = ll_file_read(&r->file[0], from.path, FILE_MOST);
-    if (!status)
-        status = ll_pairs_parse(&own->pair, &count, r->file[0].data, r->file[0].size, from.path, c->length - 2);
+    status = ll_file_take(&r->file[0], from.path);
+    if (!status) status = pass(r, &count, from.path, c->length - 2);
     if (status) return ll_fail_in(status, from.key);
     ll_split_range(&own->first, &r->rows, c, split, count);
     if (r->rows < 1)
@@ -112,10 +120,22 @@ void ll_pair_fill(ll_batch *batch, int row, const uint8_t *source, size_t n, con
 }
 
 static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
-    const pairs *own = r->own;
-    const ll_pair *p = &own->pair[own->first + index];
-    const uint8_t *source = r->file[0].data + p->at;
-    ll_pair_fill(batch, row, source, p->source, source + p->source + 1, p->target);
+    pairs *own = r->own;
+    const ll_bytes *file = &r->file[0];
+    const int64_t number = own->first + index;
+    const ll_mark *m = ll_marks_find(&own->lines, LL_BY_TEXT, number);
+    ll_pair p = {0};
+    ll_bytes_touch(file, (size_t)own->lines.spacing, &own->touched);
+    if (own->next > number || own->next < m->text) {
+        own->next = m->text;
+        own->at = (size_t)m->byte;
+    }
+    for (; own->next < number; own->next++) own->at = end_of_line(file->data, file->size, own->at);
+    own->next++;
+    /* A file that was changed after it was opened may lack the pair. It is empty then. */
+    if (ll_pair_parse(&p, file->data, file->size, &own->at, "the file", number + 1, r->T - 2)) p = (ll_pair){0};
+    const uint8_t *source = file->data + p.at;
+    ll_pair_fill(batch, row, source, p.source, source + p.source + !!p.source, p.target);
 }
 
 const ll_format ll_format_pairs = {"pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair, sizeof(pairs), close_pairs};

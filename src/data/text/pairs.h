@@ -2,6 +2,9 @@
 #ifndef LL_PAIRS_H
 #define LL_PAIRS_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "base/status.h"
 
 typedef struct ll_pair {
@@ -9,8 +12,9 @@ typedef struct ll_pair {
     uint32_t source, target; /* bytes of each */
 } ll_pair;
 
-/* The pairs of a text, in new memory. most: the most bytes of a source or target. LL_EFORMAT names the line. */
-LL_MUST_USE ll_status ll_pairs_parse(ll_pair **pairs, int64_t *count, const uint8_t *data, size_t size,
-                                     const char *name, int most);
+/* The pair of the line that begins at *at, which moves behind the line end. most: the most bytes of a source or target.
+ * LL_EFORMAT names the line. */
+LL_MUST_USE ll_status ll_pair_parse(ll_pair *pair, const uint8_t *data, size_t size, size_t *at, const char *name,
+                                    int64_t line, int most);
 
 #endif

@@ -5,9 +5,10 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/spill.h"
 #include "data/text/pieces_shim.h"
 
-enum { TEXT_MOST = 4096, USUAL = 8000 };
+enum { TEXT_MOST = 4096, USUAL = 8000, TRAIN_MOST = 1 << 28 };
 
 struct ll_pieces {
     void *processor;
@@ -22,10 +23,34 @@ static int take_model(void *arg, const char *data, size_t size) {
     return 1;
 }
 
-ll_status ll_pieces_train(ll_bytes *model, const uint8_t *text, size_t size, int vocab) {
+/* Every line number k * step. */
+static ll_status take_lines(ll_bytes *lines, const ll_bytes *text, size_t step) {
+    ll_spill some = {.name = "the text of pieces"};
+    const uint8_t *const data = text->data;
+    ll_status status = LL_OK;
+    size_t line = 0, left = 0;
+    for (size_t at = 0, next; at < text->size && !status; at = next, line++) {
+        const uint8_t *end = memchr(data + at, '\n', text->size - at);
+        next = end ? (size_t)(end - data) + 1 : text->size;
+        if (line % step == 0) status = ll_spill_add(&some, data + at, next - at);
+        ll_bytes_pass(text, next, &left);
+    }
+    if (!status) status = ll_spill_end(&some, lines);
+    ll_spill_free(&some);
+    return status;
+}
+
+ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab) {
     char why[LL_PIECES_WHY] = "";
-    if (ll_pieces_shim_train((const char *)text, size, vocab ? vocab : USUAL, take_model, model, why)) return LL_OK;
-    return ll_fail(LL_EINVAL, "pieces cannot be made from this text (data.format=pieces): %s", why);
+    ll_bytes lines = {0};
+    const size_t step = text->size / TRAIN_MOST + 1;
+    ll_status status = step > 1 ? take_lines(&lines, text, step) : LL_OK;
+    if (status) return status;
+    const ll_bytes *from = step > 1 ? &lines : text;
+    if (!ll_pieces_shim_train((const char *)from->data, from->size, vocab ? vocab : USUAL, take_model, model, why))
+        status = ll_fail(LL_EINVAL, "pieces cannot be made from this text (data.format=pieces): %s", why);
+    ll_bytes_free(&lines);
+    return status;
 }
 
 ll_status ll_pieces_create(ll_pieces **pieces, const ll_bytes *model, const char *name) {

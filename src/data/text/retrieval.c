@@ -11,6 +11,13 @@ typedef struct {
     ll_slice name, text;
 } doc;
 
+/* Rows stay in their files. Of data.docs, a list says where each text is. */
+typedef struct {
+    ll_examples examples;
+    doc *docs; /* (count) sorted by name; NULL: the rows have the texts. Their file is r->file[0] */
+    size_t count;
+} retrieval;
+
 static int by_name(const void *a, const void *b) {
     const ll_slice *x = &((const doc *)a)->name, *y = &((const doc *)b)->name;
     const int order = memcmp(x->at, y->at, x->size < y->size ? x->size : y->size);
@@ -21,28 +28,34 @@ static int shown(const ll_slice *s) {
     return (int)(s->size < 60 ? s->size : 60);
 }
 
-static ll_status read_docs(doc **docs, size_t *count, ll_bytes *file, const char *path) {
-    ll_status status = ll_file_read(file, path, SIZE_MAX / 4);
+static size_t count_lines(const ll_bytes *bytes) {
+    const uint8_t *const data = bytes->data, *const end = data + bytes->size;
+    size_t n = 1, left = 0;
+    for (const uint8_t *p = data; (p = memchr(p, '\n', (size_t)(end - p))); p++, n++)
+        ll_bytes_pass(bytes, (size_t)(p - data), &left);
+    return n;
+}
+
+static ll_status read_docs(retrieval *own, ll_bytes *file, const char *path) {
+    ll_status status = ll_file_take(file, path);
     if (status) return status;
-    doc *list = ll_alloc(ll_count_lines(file), sizeof *list);
+    doc *list = own->docs = ll_alloc(count_lines(file), sizeof *list);
     if (!list) return LL_ENOMEM;
     ll_cells t = ll_cells_of(file, path, 0, 1);
     ll_slice field[2];
-    size_t n = 0;
-    for (int found = 1; !(status = ll_cells_next(&t, field, 2, &found)) && found;)
+    size_t n = 0, left = 0;
+    for (int found = 1; !(status = ll_cells_next(&t, field, 2, &found)) && found;) {
         list[n++] = (doc){field[0], field[1]};
+        ll_bytes_pass(file, (size_t)(t.at - file->data), &left);
+    }
     if (!status && n) qsort(list, n, sizeof *list, by_name);
     for (size_t i = 1; i < n && !status; i++)
         if (!by_name(&list[i - 1], &list[i]))
             status = ll_fail(LL_EFORMAT, "%s: the name \"%.*s\" occurs twice", path, shown(&list[i].name),
                              (char *)list[i].name.at);
-    if (status) {
-        ll_free(list);
-        return status;
-    }
-    *docs = list;
-    *count = n;
-    return LL_OK;
+    own->count = n;
+    ll_bytes_leave(file);
+    return status;
 }
 
 static int label_of(const ll_slice *s) {
@@ -50,66 +63,78 @@ static int label_of(const ll_slice *s) {
     return ll_slice_is(s, "1") || ll_slice_is(s, "1.0") ? 1 : -1;
 }
 
-/* The texts of a row: fields 4 and 5, or those that fields 2 and 3 name. */
-static ll_status take(ll_reader *r, const ll_cells *t, const ll_slice *field, const doc *docs, size_t count) {
-    ll_examples *own = r->own;
+/* The texts of a row: fields 4 and 5, or those that fields 2 and 3 name. Returns how many were found. */
+static int find_texts(const ll_reader *r, const ll_slice *field, ll_slice text[2]) {
+    retrieval *own = r->own;
+    for (int i = 0; i < 2; i++) {
+        const doc wanted = {.name = field[1 + i]};
+        const doc *found = &(doc){.text = field[own->docs ? 0 : 3 + i]};
+        if (own->docs && !(found = bsearch(&wanted, own->docs, own->count, sizeof wanted, by_name))) return i;
+        text[i] = found->text;
+    }
+    if (own->docs) ll_bytes_touch(&r->file[0], text[0].size + text[1].size, &own->examples.touched);
+    return 2;
+}
+
+/* A row that is there no more is empty. */
+static int read_row(const ll_reader *r, int64_t number, ll_slice text[2]) {
+    retrieval *own = r->own;
+    const ll_slice *field = ll_row_read(&own->examples.rows, number);
+    const int label = field ? label_of(&field[0]) : 0;
+    if (!field || find_texts(r, field, text) < 2) text[0] = text[1] = (ll_slice){.at = own->examples.rows.file.data};
+    return label < 0 ? 0 : label;
+}
+
+static ll_status check_row(const ll_reader *r) {
+    retrieval *own = r->own;
+    const ll_cells *t = &own->examples.rows.cells;
+    const ll_slice *field = own->examples.rows.field;
     const int label = label_of(&field[0]);
+    ll_slice text[2];
     if (label < 0)
         return ll_fail(LL_EFORMAT, "%s: line %lld has the label \"%.*s\", expected 0 or 1", t->name, (long long)t->line,
                        shown(&field[0]), (char *)field[0].at);
-    for (int i = 0; i < 2; i++) {
-        const doc wanted = {.name = field[1 + i]};
-        const doc *found = docs ? bsearch(&wanted, docs, count, sizeof *docs, by_name) : NULL;
-        if (docs && !found)
-            return ll_fail(LL_EFORMAT, "%s: line %lld names \"%.*s\", which is not in data.docs", t->name,
-                           (long long)t->line, shown(&wanted.name), (char *)wanted.name.at);
-        own->text[2 * r->size + i] = docs ? found->text : field[3 + i];
-    }
-    r->file[1].data[r->size++] = (uint8_t)label;
-    if (label > own->most) own->most = label;
+    const int found = find_texts(r, field, text);
+    if (found < 2)
+        return ll_fail(LL_EFORMAT, "%s: line %lld names \"%.*s\", which is not in data.docs", t->name,
+                       (long long)t->line, shown(&field[1 + found]), (char *)field[1 + found].at);
+    if (label > own->examples.most) own->examples.most = label;
     return LL_OK;
 }
 
-static ll_status read_pairs(ll_reader *r, ll_bytes *file, const char *path, const doc *docs, size_t count) {
-    ll_examples *own = r->own;
-    const size_t capacity = ll_count_lines(file);
-    ll_cells t = ll_cells_of(file, path, 0, 1);
-    ll_slice field[5];
+static ll_status read_rows(ll_reader *r, const char *path) {
+    retrieval *own = r->own;
+    ll_rows *rows = &own->examples.rows;
     int found = 1;
-    ll_status status = LL_OK;
-    own->text = ll_alloc(capacity, 2 * sizeof *own->text);
-    r->file[1].data = ll_alloc(capacity, 1);
-    if (!own->text || !r->file[1].data) return LL_ENOMEM;
-    own->labels = r->file[1].data;
+    ll_status status = ll_rows_open(rows, path, own->docs ? 3 : 5, 0, 1);
+    own->examples.read = read_row;
     while (!status && found) {
-        status = ll_cells_next(&t, field, docs ? 3 : 5, &found);
-        if (!status && found) status = take(r, &t, field, docs, count);
+        status = ll_rows_next(rows, &found);
+        if (status || !found) break;
+        status = check_row(r);
+        r->size++;
     }
     return status;
 }
 
 static ll_status open_retrieval(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
-    ll_bytes pairs = {0};
-    doc *docs = NULL;
-    size_t count = 0;
-    const int apart = c->data.docs && c->data.docs[0];
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
-    if (apart) {
-        status = read_docs(&docs, &count, &r->file[0], c->data.docs);
+    if (c->data.docs && c->data.docs[0]) {
+        status = read_docs(r->own, &r->file[0], c->data.docs);
         if (status) return ll_fail_in(status, "data.docs");
     }
-    status = ll_file_read(&pairs, from.path, SIZE_MAX / 4);
-    if (!status) status = read_pairs(r, &pairs, from.path, docs, count);
-    if (apart)
-        ll_bytes_free(&pairs);
-    else
-        r->file[0] = pairs;
-    ll_free(docs);
+    status = read_rows(r, from.path);
     r->vocab = 256;
     return status ? ll_fail_in(status, from.key) : ll_examples_use(r, c, split, from.path);
 }
 
+static void close_retrieval(const ll_reader *r) {
+    retrieval *own = r->own;
+    ll_free(own->docs);
+    ll_examples_close(r);
+}
+
 const ll_format ll_format_retrieval = {"retrieval",      1u << LL_TASK_MATCH, open_retrieval,
-                                       ll_examples_fill, sizeof(ll_examples), ll_examples_close};
+                                       ll_examples_fill, sizeof(retrieval),   close_retrieval};

@@ -7,7 +7,8 @@
  * Where tokens are made from the bytes of a file, a window is found from the last mark before it (marks.h). */
 #include "data/text/text_reader.h"
 
-#include "base/memory.h"
+#include <string.h>
+
 #include "data/text/coder.h"
 
 ll_status ll_text_check_length(const ll_reader_options *c) {
@@ -86,7 +87,7 @@ ll_text ll_text_at(const ll_reader *r, ll_mark_field by, int64_t number) {
 
 void ll_text_close(const ll_reader *r) {
     ll_text_windows *own = r->own;
-    ll_free(own->tokens);
+    ll_bytes_free(&own->tokens);
     ll_marks_free(&own->marks);
     ll_marks_free(&own->texts);
 }
@@ -112,10 +113,12 @@ static void read_tokens(const ll_reader *r, int64_t first, int64_t n, int *out) 
         w->scan(r, &at, first + w->offset, 0, NULL);
         w->scan(r, &at, first + w->offset + n, 0, out);
         w->last = at;
-    } else if (w->tokens) {
-        for (int64_t i = 0; i < n; i++) out[i] = w->tokens[first + i];
+    } else if (w->tokens.data) {
+        memcpy(out, (const int32_t *)w->tokens.data + w->offset + first, (size_t)n * sizeof *out);
+        ll_bytes_touch(&w->tokens, (size_t)n * sizeof *out, &w->touched);
     } else {
         for (int64_t i = 0; i < n; i++) out[i] = w->data[first + i];
+        ll_bytes_touch(&r->file[0], (size_t)n, &w->touched);
     }
 }
 
@@ -152,8 +155,9 @@ static int64_t count_words(const ll_reader *r) {
 }
 
 static int64_t words_of(const ll_reader *r, const ll_text_windows *w) {
+    const ll_bytes text = {(uint8_t *)w->data, (size_t)w->bytes, r->file[0].mapped};
     if (w->words >= 0) return w->words;
-    return w->scan ? count_words(r) : ll_count_words(w->data, (size_t)w->bytes);
+    return w->scan ? count_words(r) : ll_count_words(&text);
 }
 
 void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
@@ -165,7 +169,7 @@ void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
 
 const uint8_t *ll_reader_text(const ll_reader *r, size_t *size) {
     const ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
-    if (!w || r->examples || w->tokens || w->scan || r->vocab != 256) return NULL;
+    if (!w || r->examples || w->tokens.data || w->scan || r->vocab != 256) return NULL;
     *size = (size_t)r->size;
     return w->data;
 }

@@ -21,15 +21,15 @@ typedef struct {
  * when they are read (scan). */
 typedef struct {
     const uint8_t *data;  /* text of this split: a byte for each token ... */
-    int32_t *tokens;      /* ... or tokens that do not fit a byte */
+    ll_bytes tokens;      /* ... or tokens (int32_t) that do not fit a byte, in memory or mapped */
     int64_t words, bytes; /* bytes and words of the split's text; 0: unknown; words -1: not counted yet */
     /* Reads tokens up to number `until`, or up to the beginning of the next text if next_text. Writes them to `out`,
      * unless that is NULL. */
     void (*scan)(const ll_reader *r, ll_text_cursor *at, int64_t until, int next_text, int *out);
     ll_marks marks;      /* for scan: places between tokens */
     ll_text_cursor last; /* ... and where it ended the last time */
-    int64_t touched;     /* ... and for ll_pages_due */
-    int64_t offset;      /* the number of the split's first token */
+    int64_t offset;      /* the number of the split's first token, for scan and tokens */
+    size_t touched;      /* for ll_bytes_touch */
     ll_marks texts;      /* beginnings of texts of their own, and their end */
     ll_text_place found; /* the one that was asked for last */
     int64_t first, row;  /* the split's first text, and the rows before it */

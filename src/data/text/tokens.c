@@ -2,7 +2,8 @@
  * from the train split, or read from data.tokenizer (subwords), unless a model brings its own.
  *
  * Words stay in their file: one pass counts them and leaves marks, and a window is read from there. Pieces are all
- * made when the file is opened, because the pieces of a word are not found by looking at single bytes. */
+ * made when the file is opened, because the pieces of a word are not found by looking at single bytes. A large text is
+ * cut into blocks for that, and its tokens are in a temporary file (base/spill.h). */
 #include <string.h>
 
 #include "base/memory.h"
@@ -14,18 +15,12 @@ static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *
     ll_source from = {0};
     ll_bytes text = {0};
     int64_t first = 0, count = 0;
-    int mapped = 0;
-    if (c->data.format == LL_DATA_SUBWORDS) return ll_coder_vocabulary(vocabulary, &c->data, NULL, 0);
+    if (c->data.format == LL_DATA_SUBWORDS) return ll_coder_vocabulary(vocabulary, &c->data, NULL);
     ll_status status = ll_split_source(&from, c, LL_SPLIT_TRAIN, 0);
-    if (!status) status = ll_text_take(&text, &mapped, from.path);
+    if (!status) status = ll_text_take(&text, from.path);
     if (status) return from.key ? ll_fail_in(status, from.key) : status;
     ll_split_range(&first, &count, c, LL_SPLIT_TRAIN, (int64_t)text.size);
-    if (c->data.format == LL_DATA_WORDS)
-        status = ll_words_list(vocabulary, text.data, (size_t)count, mapped, c->data.min_count, c->data.vocab_size,
-                               LL_WORDS_TOGETHER);
-    else
-        status = ll_coder_vocabulary(vocabulary, &c->data, text.data, (size_t)count);
-    if (mapped) ll_bytes_unmap(&text);
+    status = ll_coder_vocabulary(vocabulary, &c->data, &(ll_bytes){text.data, (size_t)count, text.mapped});
     ll_bytes_free(&text);
     return status;
 }
@@ -39,15 +34,49 @@ static ll_status open_text(ll_bytes *split_text, ll_reader *r, const ll_reader_o
     ll_status status = ll_split_source(&from, c, split, 0);
     if (!status && !r->vocabulary.data) status = make_vocabulary(&r->vocabulary, c);
     if (status) return status;
-    status = ll_text_take(&r->file[0], &r->mapped, from.path);
+    status = ll_text_take(&r->file[0], from.path);
     if (status) return ll_fail_in(status, from.key);
     ll_split_range(&first, &count, c, split, (int64_t)r->file[0].size);
-    *split_text = (ll_bytes){r->file[0].data + first, (size_t)count};
+    *split_text = (ll_bytes){r->file[0].data + first, (size_t)count, r->file[0].mapped};
     *name = from.path;
     return LL_OK;
 }
 
 /* ---- Pieces ---- */
+
+enum { BLOCK = 1 << 22 };
+
+static int is_inside(uint8_t c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
+
+/* A block ends before a line end, if possible one between two words: there the tokens of two blocks are those of both
+ * together, unless a tokenizer puts a blank before each text. A text without line ends is one block. */
+static size_t end_of_block(const ll_bytes *text, size_t at) {
+    const uint8_t *const data = text->data, *const end = data + text->size, *any = NULL;
+    if (text->size - at <= BLOCK) return text->size;
+    for (const uint8_t *p = data + at + BLOCK; (p = memchr(p, '\n', (size_t)(end - p))); p++) {
+        if (!any) any = p;
+        if (p + 1 == end || (size_t)(p - data) - at > 2 * BLOCK) break;
+        if (is_inside(p[-1]) && is_inside(p[1])) return (size_t)(p - data);
+    }
+    return any ? (size_t)(any - data) : text->size;
+}
+
+static ll_status encode(ll_bytes *tokens, const ll_coder *coder, const ll_bytes *text, const char *name) {
+    ll_spill all = {.name = name};
+    ll_status status = LL_OK;
+    for (size_t at = 0, end = 0, left = 0; !status && at < text->size; at = end) {
+        int32_t *some = NULL;
+        int64_t count = 0;
+        end = end_of_block(text, at);
+        status = ll_coder_encode(coder, text->data + at, end - at, &some, &count);
+        if (!status) status = ll_spill_add(&all, some, (size_t)count * sizeof *some);
+        ll_free(some);
+        ll_bytes_pass(text, end, &left);
+    }
+    if (!status) status = ll_spill_end(&all, tokens);
+    ll_spill_free(&all);
+    return status;
+}
 
 static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split) {
     ll_text_windows *own = r->own;
@@ -56,16 +85,14 @@ static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split
     const char *name = NULL;
     ll_status status = open_text(&text, r, c, split, &name);
     if (!status) status = ll_coder_create(&coder, &c->data, &r->vocabulary, "the model");
-    if (!status) status = ll_coder_encode(coder, text.data, text.size, &own->tokens, &r->size);
+    if (!status) status = encode(&own->tokens, coder, &text, name);
     if (!status) r->vocab = ll_coder_vocab(coder);
     ll_coder_free(coder);
     if (status) return status;
-    own->words = ll_count_words(text.data, text.size);
+    own->words = ll_count_words(&text);
     own->bytes = (int64_t)text.size;
-    if (r->mapped) ll_bytes_unmap(&r->file[0]);
     ll_bytes_free(&r->file[0]);
-    r->mapped = 0;
-    return ll_text_use(r, c, split, name, NULL, r->size);
+    return ll_text_use(r, c, split, name, NULL, (int64_t)(own->tokens.size / sizeof(int32_t)));
 }
 
 /* ---- Words ---- */
@@ -76,7 +103,7 @@ typedef struct {
     const uint8_t *data; /* text.bytes of them */
 } words;
 
-static ll_status pass(ll_marks *marks, ll_mark *at, const ll_bytes *text, int mapped) {
+static ll_status pass(ll_marks *marks, ll_mark *at, const ll_bytes *text) {
     const uint8_t *found;
     size_t n, byte = 0, left = 0;
     const ll_status status = ll_marks_create(marks, (int64_t)text->size, 0);
@@ -84,7 +111,7 @@ static ll_status pass(ll_marks *marks, ll_mark *at, const ll_bytes *text, int ma
     do {
         at->byte = (int64_t)byte;
         ll_marks_pass(marks, at);
-        if (mapped) ll_bytes_pass(text->data, byte, &left);
+        ll_bytes_pass(text, byte, &left);
     } while (ll_word_next(&found, &n, text->data, text->size, &byte) && ++at->token);
     return LL_OK;
 }
@@ -94,7 +121,7 @@ static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next
     size_t byte = (size_t)at->byte;
     (void)next_text; /* the words are one text */
     at->token += ll_words_read(own->words, own->data, (size_t)own->text.bytes, &byte, until - at->token, out);
-    if (r->mapped && ll_pages_due(&own->text.touched, (int64_t)byte - at->byte)) ll_bytes_leave(&r->file[0]);
+    ll_bytes_touch(&r->file[0], byte - (size_t)at->byte, &own->text.touched);
     at->byte = (int64_t)byte;
 }
 
@@ -105,9 +132,9 @@ static ll_status open_words(ll_reader *r, const ll_reader_options *c, int split)
     const char *name = NULL;
     ll_status status = open_text(&text, r, c, split, &name);
     if (!status) status = ll_words_create(&own->words, &r->vocabulary, "the model");
-    if (!status) status = pass(&own->text.marks, &end, &text, r->mapped);
+    if (!status) status = pass(&own->text.marks, &end, &text);
     if (status) return status;
-    if (r->mapped) ll_bytes_leave(&r->file[0]);
+    ll_bytes_leave(&r->file[0]);
     r->vocab = ll_words_count(own->words);
     own->text.scan = scan;
     own->data = text.data;

@@ -44,11 +44,11 @@ int ll_word_next(const uint8_t **found, size_t *n, const uint8_t *text, size_t s
     return 1;
 }
 
-int64_t ll_count_words(const uint8_t *text, size_t size) {
+int64_t ll_count_words(const ll_bytes *text) {
     const uint8_t *found;
-    size_t n, at = 0;
+    size_t n, at = 0, left = 0;
     int64_t count = 0;
-    while (ll_word_next(&found, &n, text, size, &at)) count++;
+    for (; ll_word_next(&found, &n, text->data, text->size, &at); count++) ll_bytes_pass(text, at, &left);
     return count;
 }
 
@@ -168,12 +168,12 @@ static ll_status halve(table *t, share *h) {
 }
 
 /* One pass. *h becomes the share that was counted, at most `together` words. */
-static ll_status count_share(table *t, share *h, const uint8_t *text, size_t size, int mapped, size_t together) {
+static ll_status count_share(table *t, share *h, const ll_bytes *text, size_t together) {
     const uint8_t *p;
     size_t n, at = 0, left = 0;
     ll_status status = table_create(t, 1024);
-    while (!status && ll_word_next(&p, &n, text, size, &at)) {
-        if (mapped) ll_bytes_pass(text, at, &left);
+    while (!status && ll_word_next(&p, &n, text->data, text->size, &at)) {
+        ll_bytes_pass(text, at, &left);
         if (is_special(p, n) || !has(h, p, n)) continue;
         status = see(t, p, n);
         while (!status && t->count > together && h->mask < UINT64_MAX) status = halve(t, h);
@@ -206,8 +206,7 @@ static int next_share(share *h) {
     return h->mask != 0;
 }
 
-ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int mapped, int64_t least, int most,
-                        size_t together) {
+ll_status ll_words_list(ll_bytes *list, const ll_bytes *text, int64_t least, int most, size_t together) {
     const size_t capacity = most > FIRST ? (size_t)most - FIRST : 0;
     table best = {0};
     share h = {0};
@@ -215,7 +214,7 @@ ll_status ll_words_list(ll_bytes *list, const uint8_t *text, size_t size, int ma
     int more = 1;
     while (!status && more) {
         table t = {0};
-        status = count_share(&t, &h, text, size, mapped, together);
+        status = count_share(&t, &h, text, together);
         if (!status) status = keep_best(&best, &t, least, most > 0 ? capacity : WORDS_MOST);
         table_free(&t);
         more = next_share(&h);
@@ -296,7 +295,7 @@ int64_t ll_words_read(const ll_words *w, const uint8_t *text, size_t size, size_
 /* Counts first, so that the block gets the right size. */
 ll_status ll_words_encode(const ll_words *w, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     size_t at = 0;
-    int32_t *out = ll_alloc((size_t)ll_count_words(text, size), sizeof *out);
+    int32_t *out = ll_alloc((size_t)ll_count_words(&(ll_bytes){(uint8_t *)text, size}), sizeof *out);
     if (!out) return LL_ENOMEM;
     *tokens = out;
     *count = ll_words_read(w, text, size, &at, INT64_MAX, out);

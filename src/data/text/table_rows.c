@@ -1,0 +1,53 @@
+/* Rows that stay in their file (table_rows.h). */
+#include "data/text/table_rows.h"
+
+#include "base/memory.h"
+
+ll_status ll_rows_open(ll_rows *t, const char *path, int fields, int comma, int rest) {
+    ll_status status = ll_file_take(&t->file, path);
+    if (status) return status;
+    t->cells = ll_cells_of(&t->file, path, comma, rest);
+    t->fields = fields;
+    t->field = ll_alloc((size_t)fields, sizeof *t->field);
+    status = t->field ? ll_marks_create(&t->marks, (int64_t)t->file.size, 0) : LL_ENOMEM;
+    if (status) ll_rows_close(t);
+    return status;
+}
+
+void ll_rows_close(ll_rows *t) {
+    ll_free(t->field);
+    ll_marks_free(&t->marks);
+    ll_bytes_free(&t->file);
+    *t = (ll_rows){0};
+}
+
+ll_status ll_rows_skip(ll_rows *t, int *found) { return ll_cells_next(&t->cells, t->field, t->fields, found); }
+
+ll_status ll_rows_next(ll_rows *t, int *found) {
+    const ll_mark at = {.byte = t->cells.at - t->file.data, .text = t->next};
+    const ll_status status = ll_cells_next(&t->cells, t->field, t->fields, found);
+    if (status) return status;
+    if (*found) {
+        ll_marks_pass(&t->marks, &at);
+        ll_bytes_pass(&t->file, (size_t)at.byte, &t->passed);
+        t->next++;
+    } else {
+        t->next = INT64_MAX;
+        t->cells.name = "the file"; /* the rows may outlive the recipe with its name */
+        ll_bytes_leave(&t->file);
+    }
+    return LL_OK;
+}
+
+const ll_slice *ll_row_read(ll_rows *t, int64_t number) {
+    const ll_mark *m = ll_marks_find(&t->marks, LL_BY_TEXT, number);
+    int found = 1;
+    ll_bytes_touch(&t->file, (size_t)t->marks.spacing, &t->touched);
+    if (t->next > number || t->next < m->text) {
+        t->cells.at = t->file.data + m->byte;
+        t->next = m->text;
+    }
+    for (; t->next <= number && found; t->next++)
+        if (ll_cells_next(&t->cells, t->field, t->fields, &found)) found = 0;
+    return found ? t->field : NULL;
+}
