@@ -57,6 +57,28 @@ for library in openmpi mpich; do
         exec "$0" "$@" --data $data' "$longline" train "$text" $step -o lost
     err 'rank 1: .*cannot open lost.txt'
     check "one message for the file of one rank" messages 1
+    # Ranks that do not begin with the same. each_own COMMAND...: run by the shell, which knows $rank.
+    each_own() {
+        command=$1
+        t 2 ranks $library 3 sh -c "rank=\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}; $command" "$longline" "$text" $step
+        check "one message" messages 1
+        check "nothing is left of the run" [ ! -e unequal ]
+    }
+    each_own 'recipe=$1; shift; exec "$0" train "$recipe" --data text.txt "$@" --set train.seed=$((rank / 2)) -o unequal'
+    err 'rank 2: its recipe is not that of rank 0: "seed = 1", and there "seed = 0"; give all ranks the same'
+    mkdir -p unlike/0 unlike/1 unlike/2
+    for i in 0 2; do cp text.txt unlike/$i; done
+    tr a b <text.txt >unlike/1/text.txt
+    each_own 'cd unlike/$rank; recipe=$1; shift; exec "$0" train "$recipe" --data text.txt "$@" -o unequal'
+    err 'rank 1: a checksum of some rows of data.train is not that of rank 0: .*; give all machines the same files'
+    each_own '[ $rank = 0 ] || export LL_CPU=scalar; recipe=$1; shift
+        exec "$0" train "$recipe" --data text.txt "$@" -o unequal'
+    err 'rank 1: the instruction tier of its processor is not that of rank 0: scalar, and there .*; set LL_CPU'
+    each_own 'cd unlike/$rank; exec "$0" score ../../one/best.safetensors text.txt'
+    err 'rank 1 reads other sequences than rank 0; give all machines the same files'
+    head -n 100 text.txt >unlike/1/text.txt
+    each_own 'cd unlike/$rank; exec "$0" score ../../one/best.safetensors text.txt --window 20'
+    err 'rank 1 reads other sequences than rank 0; give all machines the same files'
     t 2 ranks $library 4 "$longline" train "$text" --data text.txt $step --set dist.shards=3 -o shards
     err '4 ranks cannot share a batch of 3 shards'
 done
