@@ -61,8 +61,9 @@ locale: $(FAST) $(COMMA)
 scalar: $(FAST) $(COMMA)
 	@LL_FAST=1 LL_CPU=scalar WRAP="$(IN_COMMA)" tests/run.sh $(RESULTS) programs $(FAST)
 # Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
-MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9
-VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file
+MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
+    --suppressions=tests/valgrind.supp
+VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file figure
 valgrind: $(TESTS)
 	@LL_FAST=1 LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
 	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
@@ -80,8 +81,9 @@ fuzz:
 	+@$(AGAIN) $(FUZZER) fuzzers
 	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 # Everything compiled for AArch64, and run in an emulator what is quick there; for cairo and libpng it takes no -dev package.
+# Kernels have -O3 as everywhere; the rest has little optimisation, and no debug information.
 AARCH64_TESTS ?= kernels quantize layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
-AARCH64 = B=$(B)/aarch64 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
+AARCH64 = B=$(B)/aarch64 CFLAGS=-O1 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= UNICODE= MICROHTTPD= \
     LIBS="-L/usr/lib/aarch64-linux-gnu $(patsubst -lcairo,-l:libcairo.so.2,$(patsubst -lpng,-l:libpng16.so.16,$(filter-out \
     $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))))"
@@ -190,6 +192,7 @@ uninstall:
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
 # ---- Packages for Debian: the files that git knows, copied, built and packed there; the same bytes each time. ----
+# They choose their own compiler: what is set for this make, such as CC="ccache cc", does not reach them.
 DEB_TO ?= $(B)/deb
 DEB = $(DEB_TO)/longline-$(VERSION)
 # Whoever hands packages out names himself in them.
@@ -201,7 +204,8 @@ deb:
 	cp -r $(DEB)/packaging/debian $(DEB)/debian
 	date=$$(LC_ALL=C date -u -R -d @$(SOURCE_DATE_EPOCH)) && sed -i "s/@VERSION@/$(VERSION)/; s/@DATE@/$$date/; \
 	    s/@MAINTAINER@/$(MAINTAINER)/" $(DEB)/debian/changelog $(DEB)/debian/control
-	cd $(DEB) && SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d $(DEB_OPTIONS)
+	cd $(DEB) && env $(patsubst %,-u %,MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC CXX AR NM CFLAGS LDFLAGS) \
+	    SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d -j$(JOBS) $(DEB_OPTIONS)
 	ls $(DEB_TO)/*.deb
 # For arm64, compiled on this machine and tried in the emulator.
 deb-arm64:

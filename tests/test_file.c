@@ -1,6 +1,7 @@
 /* Files: reading gives what was packed, damage is noticed, and a written file is whole or absent. */
 #include "folder.h"
 
+#include <fcntl.h>
 #include <lzma.h>
 #include <signal.h>
 #include <sys/resource.h>
@@ -319,6 +320,30 @@ static ll_status use_everything(void) {
     return status;
 }
 
+/* Where something else has the name of the unfinished file, even a pipe, it is removed. */
+static void test_a_pipe_in_place_of_the_unfinished_file(void **state) {
+    (void)state;
+    CHECK_OK(ll_folder_create(at("pipe")));
+    assert_int_equal(mkfifo(at("pipe/f.tmp-longline"), 0600), 0);
+    const int reader = open(at("pipe/f.tmp-longline"), O_RDONLY | O_NONBLOCK);
+    assert_true(reader >= 0);
+    CHECK_OK(ll_file_write(at("pipe/f"), "new", 3));
+    close(reader);
+    expect_content(at("pipe/f"), (const uint8_t *)"new", 3);
+    assert_int_equal(files_in(at("pipe")), 1);
+}
+
+static void test_a_descriptor_that_cannot_be_mapped(void **state) {
+    (void)state;
+    ll_bytes b = {0};
+    CHECK_OK(ll_file_write(at("f"), "text", 4));
+    const int fd = open(at("f"), O_WRONLY);
+    assert_true(fd >= 0);
+    CHECK_FAILS(ll_descriptor_map(&b, fd, 4, "name of it"), LL_EIO, "cannot read name of it: Permission denied");
+    assert_null(b.data);
+    close(fd);
+}
+
 static void test_refused_memory_is_survived(void **state) {
     (void)state;
     uint8_t data[2000], packed[3000];
@@ -345,6 +370,8 @@ int main(void) {
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_lists),
         cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_a_pipe_in_place_of_the_unfinished_file),
+        cmocka_unit_test(test_a_descriptor_that_cannot_be_mapped),
         cmocka_unit_test(test_refused_memory_is_survived),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

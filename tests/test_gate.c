@@ -241,6 +241,20 @@ static void test_what_cannot_be(void **state) {
     c.kernel = LL_KERNEL_ELU1, c.causal = 0;
     CHECK_OK(ll_attention_create(&op, &c));
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "both directions");
+    const ll_attention_call offsets = {.B = 1, .offsets = (int64_t[]){3}};
+    CHECK_FAILS(ll_attention_forward(op, &offsets), LL_EINVAL, "give query_offset and key_offset");
+    ll_attention_free(op);
+    c.causal = 1;
+    CHECK_OK(ll_attention_create(&op, &c));
+    const ll_attention_call uneven = {.B = 1, .T = 2, .S = 3}, without = {.B = 1, .dstate_out = &x};
+    CHECK_FAILS(ll_attention_forward(op, &uneven), LL_EINVAL, "as many keys as queries, got 3 and 2");
+    CHECK_FAILS(ll_attention_forward(op, &without), LL_EINVAL, "needs that state, too");
+    ll_attention_free(op);
+    const float decays[H] = {0.5f, 0.5f};
+    c.decay = decays;
+    CHECK_OK(ll_attention_create(&op, &c));
+    const ll_attention_call half = {.B = 1, .gate = {.data = &x}, .ddecay = &x};
+    CHECK_FAILS(ll_attention_forward(op, &half), LL_EINVAL, "needs the gate's; give dgate");
     ll_attention_free(op);
 }
 

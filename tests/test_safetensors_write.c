@@ -132,6 +132,37 @@ static void test_what_cannot_be_written(void **state) {
     ll_st_writer_free(NULL);
 }
 
+/* A reader refuses headers of more than 16 MiB, so none is written. */
+static void test_a_header_that_is_too_long(void **state) {
+    (void)state;
+    enum { LONG = (1 << 24) + 1 };
+    ll_st_writer *w = NULL;
+    char *text = malloc(LONG + 1);
+    assert_non_null(text);
+    memset(text, 'x', LONG);
+    text[LONG] = 0;
+    CHECK_OK(ll_st_writer_create(&w));
+    CHECK_OK(ll_st_meta(w, "long", text));
+    CHECK_FAILS(ll_st_save(w, at("header")), LL_EINVAL, "more than the 16777216 that can be read");
+    assert_int_equal(access(at("header"), F_OK), -1);
+    ll_st_writer_free(w);
+    free(text);
+}
+
+static void test_signed_bytes(void **state) {
+    (void)state;
+    static const int8_t signed_bytes[4] = {-128, -1, 0, 127};
+    ll_st_writer *w = NULL;
+    ll_safetensors *f = NULL;
+    CHECK_OK(ll_st_writer_create(&w));
+    CHECK_OK(ll_st_add(w, "signed", LL_ST_I8, 1, (size_t[]){4}, signed_bytes));
+    CHECK_OK(ll_st_save(w, at("signed")));
+    CHECK_OK(ll_safetensors_open(&f, at("signed")));
+    expect_doubles(f, "signed", 4, (double[]){-128, -1, 0, 127});
+    ll_safetensors_free(f);
+    ll_st_writer_free(w);
+}
+
 /* ---- Damage ---- */
 
 static void test_every_truncation_is_noticed(void **state) {
@@ -237,6 +268,8 @@ int main(void) {
         cmocka_unit_test(test_lines),
         cmocka_unit_test(test_written_is_the_format),
         cmocka_unit_test(test_what_cannot_be_written),
+        cmocka_unit_test(test_a_header_that_is_too_long),
+        cmocka_unit_test(test_signed_bytes),
         cmocka_unit_test(test_every_truncation_is_noticed),
         cmocka_unit_test(test_flipped_bits),
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),

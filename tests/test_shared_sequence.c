@@ -276,12 +276,33 @@ static void test_a_causal_ring_is_balanced(void **state) {
     }
 }
 
+/* What a part cannot know of the others is refused, with the key that is in the way. */
+static void test_what_ranks_cannot_share(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys, *why;
+    } cases[] = {
+        {"model.task=lm attention.kernel=relu model.separator=0", "model.separator"},
+        {"model.task=mlm attention.kernel=relu model.token-types=2", "model.token-types"},
+        {"model.task=lm attention.kernel=relu position.type=learned position.max-length=12", "position.max-length"},
+        {"model.task=lm attention.kernel=relu train.chunk=4", "set train.chunk=0"},
+        {"model.task=classify attention.kernel=relu", "only sequences of tasks lm and mlm"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        job all = run_parts(cases[i].keys, 2);
+        if (all.status != LL_EINVAL || !strstr(all.error, cases[i].why))
+            fail_msg("{%s}: status %d, %s", cases[i].keys, (int)all.status, all.error);
+        free(all.grad);
+    }
+}
+
 int main(void) {
     ll_set_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_pair),
         cmocka_unit_test(test_odd_parts),
         cmocka_unit_test(test_a_causal_ring_is_balanced),
+        cmocka_unit_test(test_what_ranks_cannot_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -117,6 +117,39 @@ static void test_other_models(void **state) {
     ll_model_free(model);
 }
 
+/* Quantized weights are other numbers: their state is refused elsewhere. The message says how to load the model. */
+static void test_quantized_models(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(linear), *int8 = tiny_model(linear);
+    CHECK_OK(ll_model_quantize(int8, LL_INT8));
+    save_fed(int8, 5, path);
+    CHECK_OK(load(int8, path));
+    CHECK_FAILS(load(model, path), LL_EINVAL, "weights int8, and this one has f32; load it with --weights int8");
+    save_fed(model, 5, path);
+    CHECK_FAILS(load(int8, path), LL_EINVAL, "weights f32, and this one has int8; load it with --weights f32");
+    ll_model_free(int8);
+    ll_model_free(model);
+}
+
+/* Weights that bfloat16 holds exactly are the same numbers in both types, so a state fits both. */
+static void test_bf16_is_the_same_numbers(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(linear), *bf16 = tiny_model(linear);
+    for (size_t i = 0; i < model->size; i++) {
+        const float exact_in_both = ll_float16_to_float(LL_ST_BF16, ll_float16_from_float(LL_ST_BF16, model->data[i]));
+        model->data[i] = bf16->data[i] = exact_in_both;
+    }
+    CHECK_OK(ll_model_quantize(bf16, LL_BFLOAT16));
+    save_fed(model, 5, path);
+    CHECK_OK(load(bf16, path));
+    save_fed(bf16, 5, path);
+    CHECK_OK(load(model, path));
+    ll_model_free(bf16);
+    model->data[0] *= 2;
+    CHECK_FAILS(load(model, path), LL_EINVAL, "--weights bf16");
+    ll_model_free(model);
+}
+
 /* Positions count from the beginning of the present document. A copy of a stream, and one from a file, know it. */
 static void test_documents(void **state) {
     (void)state;
@@ -316,7 +349,8 @@ int main(void) {
         cmocka_unit_test(test_other_models),  cmocka_unit_test(test_wrong_metadata),
         cmocka_unit_test(test_wrong_tensors), cmocka_unit_test(test_damage),
         cmocka_unit_test(test_not_saved),     cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_documents),     cmocka_unit_test(test_quantized_models),
+        cmocka_unit_test(test_bf16_is_the_same_numbers),
     };
     return cmocka_run_group_tests(tests, make_paths, remove_paths);
 }

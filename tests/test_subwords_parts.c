@@ -2,6 +2,8 @@
  * tokenizers */
 #include "tokenizers.h"
 
+#include "data/subwords/trie.h"
+
 /* The words of a text with '|' between them. */
 static void expect_words(const char *pre, const char *text, const char *words) {
     json_error_t error;
@@ -245,10 +247,58 @@ static ll_status use_regex_memory(void) {
     return status;
 }
 
+/* More nodes than a trie begins with, so that it grows several times. */
+enum { TEXTS = 3000, LONGEST_TEXT = 6 };
+
+static void name_of(char *text, int i) {
+    snprintf(text, LONGEST_TEXT + 1, "%x", (unsigned)i * 2654435761u >> 8);
+}
+
+static ll_status fill(ll_trie *t) {
+    ll_status status = ll_trie_create(t);
+    for (int i = 0; i < TEXTS && !status; i++) {
+        char text[LONGEST_TEXT + 1];
+        name_of(text, i);
+        status = ll_trie_add(t, (const uint8_t *)text, strlen(text), i);
+    }
+    return status;
+}
+
+static void a_trie_grows(void **state) {
+    (void)state;
+    ll_trie t = {0};
+    char text[LONGEST_TEXT + 1], longer[LONGEST_TEXT + 2];
+    CHECK_OK(fill(&t));
+    assert_true(t.nodes > 4096 && t.nodes <= t.capacity);
+    for (int i = 0; i < TEXTS; i++) {
+        size_t length;
+        name_of(text, i);
+        const size_t n = strlen(text);
+        assert_int_equal(ll_trie_find(&t, (const uint8_t *)text, n), i);
+        snprintf(longer, sizeof longer, "%s!", text);
+        assert_int_equal(ll_trie_find(&t, (const uint8_t *)longer, n + 1), -1);
+        assert_int_equal(ll_trie_longest(&t, 0, (const uint8_t *)longer, n + 1, &length), i);
+        assert_int_equal(length, n);
+    }
+    name_of(text, 7);
+    CHECK_OK(ll_trie_add(&t, (const uint8_t *)text, strlen(text), 9)); /* the first value stays */
+    assert_int_equal(ll_trie_find(&t, (const uint8_t *)text, strlen(text)), 7);
+    assert_int_equal(ll_trie_find(&t, (const uint8_t *)"", 0), -1);
+    ll_trie_free(&t);
+}
+
+static ll_status use_trie(void) {
+    ll_trie t = {0};
+    const ll_status status = fill(&t);
+    ll_trie_free(&t);
+    return status;
+}
+
 static void memory_may_be_refused(void **state) {
     (void)state;
     assert_true(check_refused_memory(use_memory) > 10);
     assert_true(check_refused_memory(use_regex_memory) > 4);
+    assert_true(check_refused_memory(use_trie) > 4);
 }
 
 int main(void) {
@@ -262,6 +312,7 @@ int main(void) {
         cmocka_unit_test(texts_are_normalised),  cmocka_unit_test(added_tokens_are_found),
         cmocka_unit_test(tokens_are_decoded),    cmocka_unit_test(tokens_of_bytes_are_decoded),
         cmocka_unit_test(bad_files_are_refused), cmocka_unit_test(memory_may_be_refused),
+        cmocka_unit_test(a_trie_grows),
     };
     return cmocka_run_group_tests_name("subwords_parts", tests, NULL, NULL);
 }

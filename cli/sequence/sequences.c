@@ -75,10 +75,10 @@ static int progress(void *arg, double share) {
     return 0;
 }
 
-/* All that was read has been answered. */
-static int flush(run *r) {
+/* All that was read has been answered. end: there is no more. */
+static int flush(run *r, int end) {
     int64_t total;
-    const int code = ll_window_flush(&r->w);
+    const int code = end ? ll_window_end(&r->w) : ll_window_flush(&r->w);
     ll_input_progress(r->input, &r->answered, &total);
     return code;
 }
@@ -200,7 +200,7 @@ static int end(run *r) {
     const int added = ll_window_add(&r->w, &r->item);
     if (added >= 0) return added;
     r->item = (ll_item){0};
-    return ll_window_full(&r->w, window) ? flush(r) : -1;
+    return ll_window_full(&r->w, window) ? flush(r, 0) : -1;
 }
 
 /* A piece of a sequence. A long one that a stream can score is not gathered. */
@@ -211,7 +211,7 @@ static int take(run *r, const ll_sequence *s) {
     if (s->ends) return end(r);
     if (!r->stream || (r->by_byte && length && length <= LL_PIECE)) return -1;
     if (!r->streaming) {
-        code = flush(r);
+        code = flush(r, 0);
         ll_stream_reset(r->stream);
         r->streaming = 1;
     }
@@ -228,14 +228,14 @@ static int loop(run *r) {
             /* What was read before an error is answered first; the text of the error is kept meanwhile. */
             char text[1000];
             snprintf(text, sizeof text, "%s", ll_error());
-            const int code = flush(r);
+            const int code = flush(r, 0);
             if (code >= 0) return code;
             ll_print("%s", text);
             return status == LL_EFORMAT || status == LL_EINVAL ? 2 : 1;
         }
         if (!r->headed && r->job->header) r->job->header();
         r->headed = 1;
-        if (!found) return flush(r);
+        if (!found) return flush(r, 1);
         const int code = take(r, &s);
         if (code >= 0) return code;
     }

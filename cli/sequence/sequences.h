@@ -72,6 +72,8 @@ int ll_window_full(const ll_window *w, int64_t most);
 int ll_window_report(int64_t done, int64_t total, void *window);
 /* Runs, shows and removes what is in the window. */
 int ll_window_flush(ll_window *w);
+/* The same at the end of the input, which all ranks must have reached. */
+int ll_window_end(ll_window *w);
 void ll_window_free(ll_window *w);
 /* "cannot do FILE, line N: why" and the exit code of a status. */
 int ll_item_failed(ll_status status, const ll_item *item);

@@ -168,6 +168,29 @@ static int collect_all(ll_window *w) {
     return -1;
 }
 
+static uint64_t sum_of(const ll_window *w) {
+    uint64_t sum = (uint64_t)w->n;
+    for (int i = 0; i < w->n; i++)
+        for (int t = -1; t < w->item[i].n; t++)
+            sum = (sum ^ (uint64_t)(t < 0 ? w->item[i].n : w->item[i].tokens[t])) * 1099511628211u;
+    return sum;
+}
+
+/* Ranks that read other files would mix their answers. Rank 0 compares the tokens of the window. */
+static int compare_ranks(const ll_window *w) {
+    const ll_ranks ranks = ll_dist_ranks();
+    const uint64_t mine = ranks.size > 1 ? sum_of(w) : 0;
+    for (int from = 1; from < ranks.size; from++) {
+        uint64_t sum = mine;
+        const ll_status status = ll_dist_collect(&sum, sizeof sum, from);
+        if (status) return ll_failed(status, NULL);
+        if (sum == mine) continue;
+        ll_print("rank %d reads other sequences than rank 0; give all machines the same files", from);
+        return 2;
+    }
+    return -1;
+}
+
 static int run_all(ll_window *w) {
     size_t capacity = (size_t)w->order_capacity;
     const ll_item *last = &w->item[w->n - 1];
@@ -179,7 +202,8 @@ static int run_all(ll_window *w) {
     sorted = w;
     qsort(w->order, (size_t)w->n, sizeof *w->order, by_length);
     w->done = 0;
-    const int code = run_own(w);
+    int code = compare_ranks(w);
+    if (code < 0) code = run_own(w);
     return code >= 0 ? code : collect_all(w);
 }
 
@@ -204,6 +228,11 @@ int ll_window_flush(ll_window *w) {
     }
     forget(w);
     return code < 0 && fflush(stdout) ? 1 : code; /* main prints why */
+}
+
+int ll_window_end(ll_window *w) {
+    const int code = ll_window_flush(w);
+    return code < 0 ? compare_ranks(w) : code;
 }
 
 void ll_window_free(ll_window *w) {

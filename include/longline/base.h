@@ -126,7 +126,8 @@ typedef struct {
     int causal, whole; /* may see earlier tokens alone (language models), all tokens (classifiers) */
     ll_stream_kind stream;
     ll_length_kind length;
-    int decay; /* kernels: position.decay is possible */
+    int decay;  /* kernels: position.decay is possible, which is so for all with features */
+    double eps; /* kernels: what models add to every feature, unless attention.feature-eps says otherwise */
 } ll_mechanism;
 
 /* Kernel or position number i, in the order of the recipe's choices; NULL past the last. */

@@ -108,11 +108,6 @@ def decays(heads: int, first: float = 2, last: float = 5) -> Array:
     return (1 / (1 + np.exp(-(first + (last - first) * np.arange(heads) / heads)))).astype(np.float32)
 
 
-def default_eps(kernel: str) -> float:
-    """What is added to every feature: 0 where features are positive anyway."""
-    return 0.0 if kernel in ("favor", "elu1", "exp", "sigmoid", "gla") else 1e-3
-
-
 def widths(position: str, key_size: int, realizations: int, scales: int, axes: int) -> int:
     """Size of queries and keys after the position's stage before the feature map."""
     if position in ("sine-spe", "conv-spe"):

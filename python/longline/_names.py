@@ -17,6 +17,8 @@ class Mechanism(NamedTuple):
     causal: bool
     whole: bool
     number: int
+    linear: bool  # kernels: has features, and so may have a projection and decay
+    eps: float    # kernels: what models add to every feature
 
 
 def _table(at: Any) -> Dict[str, Mechanism]:
@@ -27,16 +29,27 @@ def _table(at: Any) -> Dict[str, Mechanism]:
             return rows
         name = text(row.name)
         rows[name] = Mechanism(name, text(row.what), text(row.paper), text(row.cost), bool(row.causal), bool(row.whole),
-                               len(rows))
+                               len(rows), bool(row.decay), row.eps)
 
 
 KERNELS: Dict[str, Mechanism] = _table(lib.ll_kernel_at)
 POSITIONS: Dict[str, Mechanism] = _table(lib.ll_position_at)
-FEATURE_KINDS = {"positive": lib.LL_FEATURES_POSITIVE, "hyperbolic": lib.LL_FEATURES_HYPERBOLIC,
-                 "trigonometric": lib.LL_FEATURES_TRIGONOMETRIC, "gaussian": lib.LL_FEATURES_GAUSSIAN}
-# Kernels whose features are a function of q alone; the rest are exact, approximate, or have no features.
-MAPS = ("relu", "elu1", "exp", "sigmoid", "abs", "gelu", "cos", "tanh", "identity", "square", "gla")
-LINEAR = ("favor", *MAPS)
+# Kernels with features, and those of them whose features are a function of q alone, not random.
+LINEAR = tuple(name for name, row in KERNELS.items() if row.linear)
+MAPS = tuple(name for name in LINEAR if KERNELS[name].number != lib.LL_KERNEL_FAVOR)
+
+
+def choices(key: str) -> Dict[str, int]:
+    """The words of a recipe's key, with their numbers in the library."""
+    i = 0
+    while (row := lib.ll_recipe_key_at(i)) != ffi.NULL:
+        if text(row.name) == key:
+            return {word: number for number, word in enumerate(text(row.choices).split("|"))}
+        i += 1
+    raise KeyError(key)
+
+
+FEATURE_KINDS = choices("attention.features")
 
 
 def lookup(argument: str, name: Any, known: Dict[str, Any]) -> Any:

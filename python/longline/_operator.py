@@ -104,7 +104,7 @@ class Operator:
         c.features = lookup("feature_kind", feature_kind, FEATURE_KINDS)
         c.causal, c.H, c.D, c.E = self.causal, self.heads, self.key_size, self.value_size
         c.query_max, c.key_max = lib.LL_MAX_TOKEN, lib.LL_MAX_PREFIX
-        feature_eps = _draws.default_eps(self.kernel) if feature_eps is None else feature_eps
+        feature_eps = KERNELS[self.kernel].eps if feature_eps is None else feature_eps
         c.feature_eps = check_number("feature_eps", feature_eps, 0)
         if not check_flag("normalise", normalise) or self.kernel == "gla":
             c.den, c.query_max, c.key_max = lib.LL_DEN_NONE, lib.LL_MAX_NONE, lib.LL_MAX_NONE

@@ -7,6 +7,7 @@
 #define PERFORMER "Choromanski et al. 2021"
 #define LINEAR .cost = "T m (D + E)", .causal = 1, .whole = 1, .decay = 1
 #define FAVOR FEATURES, .kind = &ll_operator_linear
+#define EPS .eps = 1e-3 /* for maps that can be 0, so that no divisor is 0 */
 #define MAP(f) FEATURES, .kind = &ll_operator_linear, .map = &ll_map_##f
 enum { KEYS = LL_HAS_VECTORS | LL_HAS_KEYS, FEATURES = KEYS | LL_HAS_FEATURES | LL_HAS_WEIGHTS };
 
@@ -19,17 +20,17 @@ static const ll_mechanism_row kernels[] = {
         .cost = "T^2 (D + E)", .causal = 1, .whole = 1, .stream = LL_STREAM_GROWS},
         KEYS | LL_HAS_LOGITS | LL_HAS_WEIGHTS, .kind = &ll_operator_softmax},
     [LL_KERNEL_FAVOR] = {{"favor", "random features that estimate softmax (FAVOR+)", PERFORMER, LINEAR}, FAVOR},
-    [LL_KERNEL_RELU] = {{"relu", "features max(x, 0)", PERFORMER, LINEAR}, MAP(relu)},
+    [LL_KERNEL_RELU] = {{"relu", "features max(x, 0)", PERFORMER, LINEAR, EPS}, MAP(relu)},
     [LL_KERNEL_ELU1] = {{"elu1", "features elu(x) + 1", "Katharopoulos et al. 2020", LINEAR}, MAP(elu1)},
     [LL_KERNEL_EXP] = {{"exp", "features exp(x)", PERFORMER, LINEAR}, MAP(exp)},
     [LL_KERNEL_SIGMOID] = {{"sigmoid", "features 1 / (1 + exp(-x))", PERFORMER, LINEAR}, MAP(sigmoid)},
-    [LL_KERNEL_ABS] = {{"abs", "features |x|", PERFORMER, LINEAR}, MAP(abs)},
-    [LL_KERNEL_GELU] = {{"gelu", "features gelu(x), weights may be negative", PERFORMER, LINEAR}, MAP(gelu)},
-    [LL_KERNEL_COS] = {{"cos", "features cos(x), weights may be negative", PERFORMER, LINEAR}, MAP(cos)},
-    [LL_KERNEL_TANH] = {{"tanh", "features tanh(x), weights may be negative", PERFORMER, LINEAR}, MAP(tanh)},
-    [LL_KERNEL_IDENTITY] = {{"identity", "features x, weights may be negative", PERFORMER, LINEAR}, MAP(identity)},
-    [LL_KERNEL_SQUARE] = {{"square", "features x^2: a polynomial kernel of degree 4", "none (longline's own)", LINEAR},
-        MAP(square)},
+    [LL_KERNEL_ABS] = {{"abs", "features |x|", PERFORMER, LINEAR, EPS}, MAP(abs)},
+    [LL_KERNEL_GELU] = {{"gelu", "features gelu(x), weights may be negative", PERFORMER, LINEAR, EPS}, MAP(gelu)},
+    [LL_KERNEL_COS] = {{"cos", "features cos(x), weights may be negative", PERFORMER, LINEAR, EPS}, MAP(cos)},
+    [LL_KERNEL_TANH] = {{"tanh", "features tanh(x), weights may be negative", PERFORMER, LINEAR, EPS}, MAP(tanh)},
+    [LL_KERNEL_IDENTITY] = {{"identity", "features x, weights may be negative", PERFORMER, LINEAR, EPS}, MAP(identity)},
+    [LL_KERNEL_SQUARE] = {{"square", "features x^2: a polynomial kernel of degree 4", "none (longline's own)",
+        LINEAR, EPS}, MAP(square)},
     [LL_KERNEL_GLA] = {{"gla", "features x, a state that decays by a gate for each token", "Yang et al. 2024",
         .cost = "T m (D + E)", .causal = 1, .decay = 1}, KEYS | LL_HAS_FEATURES,
         .limit = "weighs earlier tokens by a gate", .limit_other = "use relu or favor", .kind = &ll_operator_gla,

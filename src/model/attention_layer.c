@@ -159,8 +159,8 @@ static ll_status project(const attention *x, int source) {
         const float *a = rows_of(x, source, r, x->run->ws->input);
         for (int i = 0; i < SECTIONS; i++) {
             const section *s = &x->s[i];
-            float *to = s->data + r.first * s->row;
             if (s->source != source || !s->width) continue;
+            float *to = s->data + r.first * s->row;
             make(x, s, r.n, a, to);
             if (i == GATE) ll_gate_forward((size_t)r.n * s->row, to);
         }

@@ -19,12 +19,10 @@ static ll_attention_config describe(const ll_model *m, int op) {
     const ll_model_config *c = m->c;
     const ll_operator_location at = ll_operator_at(m, op);
     ll_attention_config a = ll_config_attention(c);
-    const ll_map *map = ll_map_of(a.kernel); /* other kernels than favor do not scale q and k */
     const ll_rules *rules = ll_config_rules(c);
     const double eps = c->attention.feature_eps >= 0 ? c->attention.feature_eps
                        : rules->eps >= 0             ? rules->eps
-                       : map                         ? map->eps
-                                                     : 0;
+                                                     : ll_kernel_row((int)a.kernel)->about.eps;
     a.causal = at.stack->causal && !at.cross;
     a.M = ll_config_rows(c);
     a.feature_eps = (float)eps;
@@ -34,7 +32,7 @@ static ll_attention_config describe(const ll_model *m, int op) {
     a.den_eps = (float)rules->den_eps;
     ll_operator_params_config(m, op, &a);
     const float root = (float)pow(ll_attention_width(&a), ll_config_linear(c) ? -0.25 : -0.5);
-    a.input_scale = map && !rules->scaled ? 1 : root;
+    a.input_scale = ll_map_of(a.kernel) && !rules->scaled ? 1 : root; /* elementwise maps do not scale q and k */
     return a;
 }
 

@@ -9,7 +9,7 @@
  *   teaching.c   what is learned from a teacher
  *   batch_loss.c loss, gradients and updates on batches from memory
  *   rewind.c     back to a checkpoint when a run diverges
- *   rank_memory.c  the memory that a run takes
+ *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */
@@ -208,6 +208,10 @@ void ll_metrics_close(ll_metrics *metrics);
  * with half the learning rate. The checkpoint on disk is as it was. */
 int ll_rewind_may(const ll_trainer *trainer);
 LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
+
+/* On all ranks: LL_EINVAL, with the number of a rank, if its version, recipe, data, processor's instructions or model
+ * are not those of rank 0. */
+LL_MUST_USE ll_status ll_same_ranks(const ll_trainer *trainer);
 
 /* recipe.ini of the run's folder. */
 LL_MUST_USE ll_status ll_run_recipe_write(const ll_trainer *trainer);

@@ -227,7 +227,8 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
     if (!status) status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
     if (!status && t->valid)
         status = ll_evaluator_of(&t->evaluator, t->engine, t->valid);
-    return ll_group_agree(&all, status);
+    status = ll_group_agree(&all, status);
+    return status ? status : ll_same_ranks(t);
 }
 
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {

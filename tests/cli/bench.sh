@@ -1,5 +1,5 @@
 # bench: the smallest case of each section. What it writes can be read, and wrong options are refused. Times are not
-# checked.
+# checked. Most cases have one thread, where the peak rate is measured once.
 small="--set model.width=16 --set model.layers=1 --set model.heads=2 --set model.ff=16 --set attention.num-features=16"
 t 0 "$longline" bench --ops --lengths 17,64 --repeats 2 --case relu --json ops.json
 out '^attention/relu\+permute/causal/fwdbwd/64 +[0-9]'
@@ -7,20 +7,20 @@ out '^bench\.peak_gflops=[0-9]'
 check "no case that was not asked for" sh -c '! grep -q "favor\|softmax" out'
 check "the JSON has a row for every case" test "$(grep -c '"case"' ops.json)" = "$(grep -c '^attention/' out)"
 if command -v python3 >/dev/null; then check "the JSON is JSON" python3 -m json.tool ops.json json.out; fi
-t 0 "$longline" bench --ops --lengths 32 --repeats 1 --case 'attention/*/causal/fwdbwd/32' --figure time.svg
+t 0 "$longline" bench --threads 1 --ops --lengths 32 --repeats 1 --case 'attention/*/causal/fwdbwd/32' --figure time.svg
 check "there is a picture" grep -q '</svg>' time.svg
-t 0 "$longline" bench --models --repeats 1 --case '*512*' $small
+t 0 "$longline" bench --threads 1 --models --repeats 1 --case '*512*' $small
 out '^train/layer/softmax/512 '
 out '^train/lm-512/favor '
 tiny="--set model.width=8 --set model.layers=1 --set model.heads=2 --set model.ff=8 --set attention.num-features=8"
-t 0 "$longline" bench --models --repeats 1 --case train/text-small $tiny
+t 0 "$longline" bench --threads 1 --models --repeats 1 --case train/text-small $tiny
 out '^train/text-small/relu\+permute '
 check "long models wait until they are named" sh -c '! grep -q "text-small-1048576" out'
-t 0 "$longline" bench --models --repeats 1 --case 'train/lm-131072/identity*' $tiny
+t 0 "$longline" bench --threads 1 --models --repeats 1 --case 'train/lm-131072/identity*' $tiny
 out '^train/lm-131072/identity '
-t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bidir/fwd/64'
+t 0 "$longline" bench --threads 1 --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bidir/fwd/64'
 out '^attention/favor\+conv-spe/bidir/fwd/64 '
-t 0 "$longline" bench --ops --lengths 64 --repeats 1 --case 'attention/*-one-head/causal/fwdbwd/64'
+t 0 "$longline" bench --threads 1 --ops --lengths 64 --repeats 1 --case 'attention/*-one-head/causal/fwdbwd/64'
 out '^attention/relu-one-head/causal/fwdbwd/64 '
 t 0 "$longline" bench --ops --lengths 16,64 --repeats 3 --case 'favor/bidir/fwd/,attention/favor+permute*/bidir/fwd/*'
 out '^bench\.permute_adds\.favor\.bidir/fwd/16=-?[0-9.]+%'
@@ -32,7 +32,7 @@ check "a yardstick is the median of all repeats" grep -q 'sgemm-2048/longline/1"
 check "--case longline leaves out other libraries" sh -c '! grep -q libblas out'
 out '^bench\.copy_gb_per_s=[1-9]'
 out '^bench\.read_gb_per_s=[1-9]'
-t 0 "$longline" bench --generate --position 500 --case small $small
+t 0 "$longline" bench --threads 1 --generate --position 500 --case small $small
 out '^generate/small/favor/500 '
 out '^bench\.late_state\.small\.favor=1\.000$'
 
@@ -71,7 +71,6 @@ awk -v f=$factor '{ if (match(\$0, /"ms": [0-9.e+-]*/)) \$0 = substr(\$0, 1, RST
 END
     chmod +x earlier-$factor
 done
-# On one thread, where the peak rate is measured once.
 one="--threads 1 --ops --lengths 17 --case attention/relu/causal/fwd/17 --repeats 6"
 t 1 "$longline" bench $one --against ./earlier-0.001
 out '^attention/relu/causal/fwd/17 .*  slower$'

@@ -57,6 +57,28 @@ for library in openmpi mpich; do
         exec "$0" "$@" --data $data' "$longline" train "$text" $step -o lost
     err 'rank 1: .*cannot open lost.txt'
     check "one message for the file of one rank" messages 1
+    # Ranks that do not begin with the same. each_own COMMAND...: run by the shell, which knows $rank.
+    each_own() {
+        command=$1
+        t 2 ranks $library 3 sh -c "rank=\${OMPI_COMM_WORLD_RANK:-\$PMI_RANK}; $command" "$longline" "$text" $step
+        check "one message" messages 1
+        check "nothing is left of the run" [ ! -e unequal ]
+    }
+    each_own 'recipe=$1; shift; exec "$0" train "$recipe" --data text.txt "$@" --set train.seed=$((rank / 2)) -o unequal'
+    err 'rank 2: its recipe is not that of rank 0: "seed = 1", and there "seed = 0"; give all ranks the same'
+    mkdir -p unlike/0 unlike/1 unlike/2
+    for i in 0 2; do cp text.txt unlike/$i; done
+    tr a b <text.txt >unlike/1/text.txt
+    each_own 'cd unlike/$rank; recipe=$1; shift; exec "$0" train "$recipe" --data text.txt "$@" -o unequal'
+    err 'rank 1: a checksum of some rows of data.train is not that of rank 0: .*; give all machines the same files'
+    each_own '[ $rank = 0 ] || export LL_CPU=scalar; recipe=$1; shift
+        exec "$0" train "$recipe" --data text.txt "$@" -o unequal'
+    err 'rank 1: the instruction tier of its processor is not that of rank 0: scalar, and there .*; set LL_CPU'
+    each_own 'cd unlike/$rank; exec "$0" score ../../one/best.safetensors text.txt'
+    err 'rank 1 reads other sequences than rank 0; give all machines the same files'
+    head -n 100 text.txt >unlike/1/text.txt
+    each_own 'cd unlike/$rank; exec "$0" score ../../one/best.safetensors text.txt --window 20'
+    err 'rank 1 reads other sequences than rank 0; give all machines the same files'
     t 2 ranks $library 4 "$longline" train "$text" --data text.txt $step --set dist.shards=3 -o shards
     err '4 ranks cannot share a batch of 3 shards'
 done
@@ -225,45 +247,3 @@ t 0 ranks "$found" 3 "$longline" table systems.ini $more -o table-3
 figures() { awk '/^Linear/ {print $2, $5, $6, $8}' "$1"; } # all but the minutes
 check "table: the same figures" [ "$(figures out)" = "$(figures alone)" ]
 check "of the same models" cmp -s table-1/linear-1/last.safetensors table-3/linear-1/last.safetensors
-
-# ---- Files of 270 MB are read in parts, with no more memory than small ones ----
-# enlarge FILE: doubles the file until it is large enough to be mapped.
-enlarge() {
-    while [ "$(wc -c <"$1")" -lt 270000000 ]; do
-        cat "$1" "$1" >double.tmp
-        mv double.tmp "$1"
-    done
-}
-awk 'BEGIN {for (i = 0; i < 9000; i++) printf ">s%d\nMKVLAACDEFGHIKLMNPQRSTVWY\nLLIVE\n", i}' >large.fasta
-awk 'BEGIN {for (i = 0; i < 9000; i++) printf "%d\tthe text of row %d\n", i % 2, i}' >large.labelled
-awk 'BEGIN {for (i = 0; i < 9000; i++) printf "the words of line %d are read\n", i % 90}' >large.words
-for format in fasta labelled words; do
-    task=lm
-    [ $format = labelled ] && task=classify
-    enlarge large.$format
-    t 0 "$longline" train "$text" --data large.$format $step --set data.format=$format --set model.task=$task \
-        --set model.vocab=0 --set position.decay=none --set data.min-count=1 --set data.limit=20000 \
-        --set data.valid-fraction=0.001 -o large-$format
-    rm large.$format
-    used=$(tail -n 1 large-$format/metrics.csv | awk -F, '{print $NF}')
-    check "270 MB of $format: $used MiB" [ "$used" -lt 130 ]
-done
-
-# ---- Files of 100 GB, of which little is read ----
-if truncate -s 100G huge.txt 2>/dev/null; then
-    t 0 "$longline" train "$text" --data huge.txt $step --set data.valid-fraction=0.5 -o huge
-    check "100 GB need no more memory" [ "$(tail -n 1 huge/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
-    rm huge.txt
-    # Ten million images of 100 x 100, all black.
-    printf '\0\0\10\3\0\230\226\200\0\0\0\144\0\0\0\144' >images
-    printf '\0\0\10\1\0\230\226\200' >labels
-    truncate -s 100000000016 images
-    truncate -s 10000008 labels
-    t 0 "$longline" train "$root/recipes/fashion-mnist.ini" --data images --set data.train-labels=labels --set data.test= \
-        --set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=16 --set train.batch=1 \
-        --set train.steps=2 --set train.eval-batches=1 --set train.length=0 --set train.report=off --threads 1 -o black
-    check "nor do 100 GB of images" [ "$(tail -n 1 black/metrics.csv | awk -F, '{print $NF}')" -lt 200 ]
-    rm images
-else
-    echo "    (no sparse files here)"
-fi

@@ -1,4 +1,4 @@
-# The program beside MPICH's plug-in alone, as on a machine whose only MPI is MPICH. This is a short test; make check-mpich
+# The program beside MPICH's plug-in alone, as on a machine whose only MPI is MPICH: one test of each kind. make check-mpich
 # runs all scripts of ranks that way.
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 text=$root/recipes/text-bytes.ini
@@ -33,6 +33,30 @@ t 0 "$longline" score one/best.safetensors text.txt --window 64
 mv out alone.csv
 t 0 ranks 3 "$longline" score one/best.safetensors text.txt --window 64
 check "score: the same bytes" cmp out alone.csv
+t 0 "$longline" eval one/best.safetensors --data text.txt
+mv out alone.eval
+t 0 ranks 3 "$longline" eval one/best.safetensors --data text.txt
+check "eval: the same loss" [ "$(grep loss out)" = "$(grep loss alone.eval)" ]
+t 0 ranks 2 "$longline" train "$text" --data text.txt $step --set dist.reduce=fast -o fast
+t 0 ranks 2 "$longline" bench --dist --rehearse 0.01
+# hurt SIGNAL RUN: sends it to rank 1 of a run that would not end.
+hurt() {
+    timeout 60 mpirun.mpich -n 2 sh -c 'echo $$ >pid.$PMI_RANK; exec "$0" "$@"' "$longline" train "$text" --data text.txt \
+        $step --set train.steps=1000000 -o "$2" >out 2>err </dev/null &
+    pid=$!
+    wait_until [ -e "$2/last.safetensors" ]
+    kill -"$1" "$(cat pid.1)"
+    ended $pid
+    code=$?
+    kill -KILL "$(cat pid.1)" 2>/dev/null
+}
+hurt STOP stopped
+check "a rank that is stopped ends the others" [ $code -ne 0 ]
+err 'rank 1'
+t 0 "$longline" inspect stopped/last.safetensors
+hurt KILL killed
+check "so does one that is killed" [ $code -ne 0 ]
+t 0 "$longline" inspect killed/last.safetensors
 if command -v mpirun.openmpi >/dev/null; then
     t 1 timeout 60 mpirun.openmpi --oversubscribe -n 2 "$longline" train "$text" --data text.txt $step -o other
     err 'the plug-in longline-mpi-openmpi.so cannot be opened'

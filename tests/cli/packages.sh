@@ -29,3 +29,16 @@ err "^longline needs a C compiler: nocompiler cannot be run$"
 err "^make deps installs"
 t 0 make_one cc
 check "with all packages it is compiled" test -s b/src/base/status.o
+
+# A package of Debian chooses its own compiler. Here a program that prints what reaches it stands for the one that builds.
+if git -C "$root" rev-parse HEAD >/dev/null 2>&1; then
+    mkdir fake
+    printf '#!/bin/sh\necho "given: CC=$CC CXX=$CXX MAKEFLAGS=$MAKEFLAGS date=$SOURCE_DATE_EPOCH"\n: >../a.deb\n' \
+        >fake/dpkg-buildpackage
+    chmod +x fake/dpkg-buildpackage
+    t 0 env -u MAKEFLAGS -u MFLAGS PATH="$PWD/fake:$PATH" make --no-print-directory -C "$root" B="$PWD/b" DEB_TO="$PWD/deb" \
+        CC="no compiler" CXX="no compiler either" SOURCE_DATE_EPOCH=7 deb
+    out "^given: CC= CXX= MAKEFLAGS= date=7$"
+else
+    echo "    no checkout of git: make deb is not tried"
+fi

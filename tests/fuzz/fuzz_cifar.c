@@ -4,7 +4,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     int64_t count = -1;
-    if (ll_cifar_check(&count, data, size, "input")) {
+    if (ll_cifar_check(&count, &(ll_bytes){(uint8_t *)data, size}, "input")) {
         check(count == -1);
         return 0;
     }

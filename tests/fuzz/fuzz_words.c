@@ -15,7 +15,7 @@ static void use(const ll_bytes *list, const uint8_t *data, size_t size, int comp
     check(bad == (words == NULL) && !(bad && complete));
     if (bad) return;
     check(!ll_words_encode(words, data, size, &tokens, &n));
-    check(n == ll_count_words(data, size));
+    check(n == ll_count_words(&(ll_bytes){.data = (uint8_t *)(size_t)data, .size = size}));
     for (int64_t i = 0; i < n; i++) {
         size_t length = 0;
         check(tokens[i] >= 0 && tokens[i] < ll_words_count(words));

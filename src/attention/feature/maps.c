@@ -109,14 +109,14 @@ static void identity_back(const ll_kernels *k, size_t n, const float *u, const f
 
 #define LL_MAP(name, ...) const ll_map ll_map_##name = {__VA_ARGS__}
 
-LL_MAP(relu, 0, 1e-3, 1, relu, relu_back);
-LL_MAP(elu1, 0, 0, 0, elu1, elu1_back);
-LL_MAP(exp, 0, 0, 0, exponential, exponential_back);
-LL_MAP(sigmoid, 0, 0, 0, sigmoid, sigmoid_back);
-LL_MAP(abs, 0, 1e-3, 1, magnitude, magnitude_back);
-LL_MAP(gelu, 1, 1e-3, 1, gelu, gelu_back);
-LL_MAP(cos, 1, 1e-3, 1, cosine, cosine_back);
-LL_MAP(tanh, 1, 1e-3, 1, hyperbolic_tangent, hyperbolic_tangent_back);
-LL_MAP(identity, 1, 1e-3, 1, identity, identity_back);
-LL_MAP(gla, 1, 0, 1, identity, identity_back);
-LL_MAP(square, 0, 1e-3, 1, square, square_back);
+LL_MAP(relu, 0, 1, relu, relu_back);
+LL_MAP(elu1, 0, 0, elu1, elu1_back);
+LL_MAP(exp, 0, 0, exponential, exponential_back);
+LL_MAP(sigmoid, 0, 0, sigmoid, sigmoid_back);
+LL_MAP(abs, 0, 1, magnitude, magnitude_back);
+LL_MAP(gelu, 1, 1, gelu, gelu_back);
+LL_MAP(cos, 1, 1, cosine, cosine_back);
+LL_MAP(tanh, 1, 1, hyperbolic_tangent, hyperbolic_tangent_back);
+LL_MAP(identity, 1, 1, identity, identity_back);
+LL_MAP(gla, 1, 1, identity, identity_back);
+LL_MAP(square, 0, 1, square, square_back);

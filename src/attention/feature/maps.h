@@ -7,7 +7,6 @@
 
 typedef struct ll_map {
     int sign;         /* f may be negative */
-    double eps;       /* what models add to the features */
     int flat_or_zero; /* f or its slope is 0 at 0 */
     /* phi = f(u) + eps; in place allowed. */
     void (*forward)(const ll_kernels *k, size_t n, float eps, const float *u, float *phi);

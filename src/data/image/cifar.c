@@ -10,15 +10,20 @@
 
 enum { CLASSES = 10 };
 
-ll_status ll_cifar_check(int64_t *count, const uint8_t *data, size_t size, const char *name) {
+ll_status ll_cifar_check(int64_t *count, const ll_bytes *file, const char *name) {
+    const uint8_t *data = file->data;
+    const size_t size = file->size;
+    size_t left = 0;
     if (!size || size % LL_CIFAR_RECORD)
         return ll_fail(LL_EFORMAT,
                        "%s: %zu bytes; a file of CIFAR-10's binary version has %d for each image; it is truncated, or "
                        "another version",
                        name, size, LL_CIFAR_RECORD);
-    for (size_t at = 0; at < size; at += LL_CIFAR_RECORD)
+    for (size_t at = 0; at < size; at += LL_CIFAR_RECORD) {
+        ll_bytes_pass(file, at, &left);
         if (data[at] >= CLASSES)
             return ll_fail(LL_EFORMAT, "%s: byte %zu has label %d, expected 0..%d", name, at, data[at], CLASSES - 1);
+    }
     *count = (int64_t)(size / LL_CIFAR_RECORD);
     return LL_OK;
 }
@@ -58,7 +63,7 @@ static ll_status add_file(ll_spill set[2], int channels, const char *path) {
     uint8_t image[3 * LL_CIFAR_PIXELS], label;
     size_t left = 0;
     ll_status status = ll_file_take(&file, path);
-    if (!status) status = ll_cifar_check(&count, file.data, file.size, path);
+    if (!status) status = ll_cifar_check(&count, &file, path);
     for (size_t at = 0; !status && at < file.size; at += LL_CIFAR_RECORD) {
         ll_cifar_pixels(image, channels, &label, file.data + at, 1);
         status = ll_spill_add(&set[0], image, LL_CIFAR_PIXELS * (size_t)channels);

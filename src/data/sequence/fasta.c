@@ -38,6 +38,8 @@ typedef struct {
 
 typedef struct {
     proteins *own;
+    const ll_bytes *file;
+    size_t left; /* for ll_bytes_pass */
     const char *name;
     int T;
     ll_mark at;    /* the tokens, texts and rows before the next byte */
@@ -82,6 +84,18 @@ static ll_status pass_letters(pass *p, const uint8_t *from, size_t size, int las
     return LL_OK;
 }
 
+/* The line end, or the end of the file. A line may be as long as a chromosome. */
+static size_t end_of_line(pass *p, size_t at) {
+    const ll_bytes *file = p->file;
+    for (size_t n; at < file->size; at += n) {
+        n = file->size - at < LL_PAGES_MOST ? file->size - at : LL_PAGES_MOST;
+        const uint8_t *stop = memchr(file->data + at, '\n', n);
+        if (stop) return (size_t)(stop - file->data);
+        ll_bytes_pass(file, at + n, &p->left);
+    }
+    return at;
+}
+
 static ll_status pass_line(pass *p, const uint8_t *from, size_t size, int64_t byte) {
     size_t blank = 0;
     while (size && (from[size - 1] == '\r' || from[size - 1] == ' ')) size--;
@@ -97,26 +111,28 @@ static ll_status pass_line(pass *p, const uint8_t *from, size_t size, int64_t by
         n = size - at < LL_MARKS_SPACING ? size - at : LL_MARKS_SPACING;
         p->at.byte = byte + (int64_t)at;
         status = pass_letters(p, from + at, n, at + n == size);
+        ll_bytes_pass(p->file, (size_t)(from - p->file->data) + at, &p->left);
     }
     return status;
 }
 
 static ll_status pass_file(pass *p, const ll_bytes *file, int64_t before) {
     const uint8_t *data = file->data;
-    size_t left = 0;
     const int64_t texts = p->at.text;
     ll_status status = LL_OK;
+    p->file = file;
+    p->left = 0;
     p->header = p->headers = 0;
     p->line = 0;
     for (size_t at = 0, end; at < file->size && !status; at = end + 1) {
-        const uint8_t *stop = memchr(data + at, '\n', file->size - at);
-        end = stop ? (size_t)(stop - data) : file->size;
+        end = end_of_line(p, at);
+        if (p->left > at) p->left = at; /* what was gone over for the line end is read now */
         p->line++;
         if (data[at] == '>')
             p->header = p->headers = 1;
         else if (data[at] != ';')
             status = pass_line(p, data + at, end - at, before + (int64_t)at);
-        ll_bytes_pass(file, end, &left);
+        ll_bytes_pass(file, end, &p->left);
     }
     if (!status && p->at.text == texts)
         status = ll_fail(LL_EFORMAT, "%s: no sequence in %lld lines", p->name, (long long)p->line);
