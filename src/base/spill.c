@@ -10,18 +10,20 @@
 #include "base/memory.h"
 #include "base/unpack.h"
 
-enum { FIRST = 1 << 16 };
+enum {
+    FIRST = 1 << 16,
+#if defined(__EMSCRIPTEN__)
+    HAS_FILES = 0 /* in a browser, files are in memory, too */
+#else
+    HAS_FILES = 1
+#endif
+};
 
 static size_t large = LL_LARGE_FILE;
 
 void ll_large_file_is(size_t size) { large = size ? size : LL_LARGE_FILE; }
 
-int ll_file_is_large(const char *path) {
-#if defined(__EMSCRIPTEN__) /* all files are in memory */
-    return 0;
-#endif
-    return ll_file_plain_size(path) >= (int64_t)large;
-}
+int ll_file_is_large(const char *path) { return HAS_FILES && ll_file_plain_size(path) >= (int64_t)large; }
 
 /* ---- The temporary file ---- */
 
@@ -87,9 +89,7 @@ ll_status ll_spill_add(ll_spill *s, const void *data, size_t size) {
     ll_status status = LL_OK;
     if (!size) return LL_OK;
     if (size > SIZE_MAX / 4 - s->bytes.size) return ll_fail(LL_ENOMEM, "%s is too large", s->name);
-#if !defined(__EMSCRIPTEN__)
-    if (!s->file && s->bytes.size + size > large) status = open_file(s);
-#endif
+    if (HAS_FILES && !s->file && s->bytes.size + size > large) status = open_file(s);
     if (!status && !s->file && s->bytes.size + size > s->capacity) status = grow(s, size);
     if (status) return status;
     if (!s->file)
