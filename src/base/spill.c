@@ -34,10 +34,11 @@ static const char *folder(void) {
 }
 
 static ll_status unwritable(const ll_spill *s) {
+    const int why = errno; /* folder() may change it */
     return ll_fail(LL_EIO,
                    "%s is large, and its temporary file in %s cannot be written: %s; set TMPDIR to a folder with "
                    "enough space",
-                   s->name, folder(), strerror(errno));
+                   s->name, folder(), strerror(why));
 }
 
 /* Not all file systems have files without a name. There the name is removed at once. */
