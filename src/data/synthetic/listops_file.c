@@ -68,17 +68,11 @@ static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
 static ll_status read_rows(ll_reader *r, const char *path) {
     listops *own = r->own;
     ll_rows *rows = &own->examples.rows;
-    int found = 1;
     ll_status status = ll_rows_open(rows, path, 2, 0, 0);
     const ll_cells *t = &rows->cells;
     own->examples.read = read_row;
-    if (!status && t->end - t->at >= 7 && !memcmp(t->at, "Source\t", 7)) status = ll_rows_skip(rows, &found);
-    while (!status && found) {
-        status = ll_rows_next(rows, &found);
-        if (status || !found) break;
-        status = check_row(own);
-        r->size++;
-    }
+    if (!status && t->end - t->at >= 7 && !memcmp(t->at, "Source\t", 7)) status = ll_rows_skip(rows);
+    for (; ll_rows_next(rows, &status); r->size++) status = check_row(own);
     return status;
 }
 

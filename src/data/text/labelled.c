@@ -36,16 +36,10 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
     own->label = c->data.label_column - 1, own->text = c->data.text_column - 1;
     own->examples.read = read_row;
     const int fields = 1 + (own->label > own->text ? own->label : own->text);
-    int found = 1;
     ll_status status =
         ll_rows_open(rows, path, fields, c->data.separator == LL_SEPARATOR_COMMA, own->text + 1 == fields);
-    if (!status && c->data.header) status = ll_rows_skip(rows, &found);
-    while (!status && found) {
-        status = ll_rows_next(rows, &found);
-        if (status || !found) break;
-        status = ll_labels_see(labels, &rows->field[own->label]);
-        r->size++;
-    }
+    if (!status && c->data.header) status = ll_rows_skip(rows);
+    for (; ll_rows_next(rows, &status); r->size++) status = ll_labels_see(labels, &rows->field[own->label]);
     return status;
 }
 

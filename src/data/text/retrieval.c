@@ -105,15 +105,9 @@ static ll_status check_row(const ll_reader *r) {
 static ll_status read_rows(ll_reader *r, const char *path) {
     retrieval *own = r->own;
     ll_rows *rows = &own->examples.rows;
-    int found = 1;
     ll_status status = ll_rows_open(rows, path, own->docs ? 3 : 5, 0, 1);
     own->examples.read = read_row;
-    while (!status && found) {
-        status = ll_rows_next(rows, &found);
-        if (status || !found) break;
-        status = check_row(r);
-        r->size++;
-    }
+    for (; ll_rows_next(rows, &status); r->size++) status = check_row(r);
     return status;
 }
 

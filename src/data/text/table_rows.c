@@ -21,13 +21,18 @@ void ll_rows_close(ll_rows *t) {
     *t = (ll_rows){0};
 }
 
-ll_status ll_rows_skip(ll_rows *t, int *found) { return ll_cells_next(&t->cells, t->field, t->fields, found); }
+ll_status ll_rows_skip(ll_rows *t) {
+    int found;
+    return ll_cells_next(&t->cells, t->field, t->fields, &found);
+}
 
-ll_status ll_rows_next(ll_rows *t, int *found) {
+int ll_rows_next(ll_rows *t, ll_status *status) {
+    int found = 0;
+    if (*status) return 0;
     const ll_mark at = {.byte = t->cells.at - t->file.data, .text = t->next};
-    const ll_status status = ll_cells_next(&t->cells, t->field, t->fields, found);
-    if (status) return status;
-    if (*found) {
+    *status = ll_cells_next(&t->cells, t->field, t->fields, &found);
+    if (*status) return 0;
+    if (found) {
         ll_marks_pass(&t->marks, &at);
         ll_bytes_pass(&t->file, (size_t)at.byte, &t->passed);
         t->next++;
@@ -36,7 +41,7 @@ ll_status ll_rows_next(ll_rows *t, int *found) {
         t->cells.name = "the file"; /* the rows may outlive the recipe with its name */
         ll_bytes_leave(&t->file);
     }
-    return LL_OK;
+    return found;
 }
 
 const ll_slice *ll_row_read(ll_rows *t, int64_t number) {

@@ -20,10 +20,11 @@ typedef struct {
 /* Opens a file for the pass. comma, rest: see ll_cells. */
 LL_MUST_USE ll_status ll_rows_open(ll_rows *t, const char *path, int fields, int comma, int rest);
 void ll_rows_close(ll_rows *t);
-/* The pass: reads the next row into t->field. *found = 0 at the end; from then on ll_row_read is allowed. */
-LL_MUST_USE ll_status ll_rows_next(ll_rows *t, int *found);
-/* Before the pass: the first row does not count. *found = 0: there is none. */
-LL_MUST_USE ll_status ll_rows_skip(ll_rows *t, int *found);
+/* The pass: reads the next row into t->field and returns 1. Returns 0 at the end, from where on ll_row_read is allowed,
+ * and if *status is a failure, which may be one of this call. */
+int ll_rows_next(ll_rows *t, ll_status *status);
+/* Before the pass: the first row, if there is one, does not count. */
+LL_MUST_USE ll_status ll_rows_skip(ll_rows *t);
 /* Reads a row into t->field; NULL if the file lacks it, which can be if it was changed after the pass. */
 const ll_slice *ll_row_read(ll_rows *t, int64_t number);
 
