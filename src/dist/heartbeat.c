@@ -6,7 +6,6 @@
  * the largest one, and all ranks leave. */
 #include "dist/heartbeat.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -80,6 +79,15 @@ void ll_heartbeat_fail(int lost, const char *text) {
     pthread_mutex_unlock(&ll_rank.lock);
 }
 
+/* Wakes the caller of ll_dist_end. */
+static void set_left(int code) {
+    pthread_mutex_lock(&ll_rank.lock);
+    ll_rank.code = code;
+    ll_rank.left = 1;
+    pthread_cond_broadcast(&ll_rank.done);
+    pthread_mutex_unlock(&ll_rank.lock);
+}
+
 static void count_leaver(int code) {
     if (code > monitor.code) monitor.code = code;
     if (++monitor.leavers < ll_rank.size) return;
@@ -88,11 +96,7 @@ static void count_leaver(int code) {
         for (int done = !monitor.busy[i]; !done;)
             if (ll_rank.transport->test(&monitor.send[i], &done)) done = 1;
     memset(monitor.busy, 0, sizeof monitor.busy);
-    pthread_mutex_lock(&ll_rank.lock);
-    ll_rank.code = monitor.code;
-    ll_rank.left = 1;
-    pthread_cond_broadcast(&ll_rank.done);
-    pthread_mutex_unlock(&ll_rank.lock);
+    set_left(monitor.code);
 }
 
 static void handle(const notice *n) {
@@ -108,12 +112,7 @@ static void handle(const notice *n) {
         return;
     case LOSS: ll_heartbeat_fail(n->rank, n->text); return;
     case LEAVE: count_leaver(n->code); return;
-    case LEFT:
-        pthread_mutex_lock(&ll_rank.lock);
-        ll_rank.code = n->code;
-        ll_rank.left = 1;
-        pthread_cond_broadcast(&ll_rank.done);
-        pthread_mutex_unlock(&ll_rank.lock);
+    case LEFT: set_left(n->code);
     }
 }
 
