@@ -12,14 +12,14 @@ typedef struct {
     ll_draft *draft;   /* with another model that drafts; ready: what it made that is not given yet */
     int ready[LL_DRAFT_MOST + 1], readies, given;
     ll_tokenizer *tokenizer;
-    int vocab;     /* tokens of the model, and ... */
-    int text_vocab;    /* ... the number of tokens that stand for text */
-    int bytes;     /* is every byte a token? Then text is fed at once */
+    int vocab;      /* tokens of the model, and ... */
+    int text_vocab; /* ... the number of tokens that stand for text */
+    int bytes;      /* is every byte a token? Then text is fed at once */
     float *logits; /* (vocab): logits of the next token */
     char *text;    /* else: the text so far, until ll_text_output_flush makes tokens of it */
     size_t size, capacity;
     int64_t most, fed; /* most tokens to feed (0: all of them), and the number fed */
-    int reports;         /* reports progress if a text is longer than a block of a file */
+    int reports;       /* reports progress if a text is longer than a block of a file */
     int keeps;         /* keeps the tokens of prompt and output: */
     int *tokens;
     size_t token_count, token_capacity;

@@ -20,6 +20,12 @@ void ll_reader_shift(ll_reader *r, int pixels) {
 
 static size_t numbers_of(const ll_reader *r) { return (size_t)r->width * (size_t)r->height * (size_t)r->channels; }
 
+/* What own->pixels points into. */
+static const ll_bytes *pixels_of(const ll_reader *r) {
+    const ll_images *own = r->own;
+    return own->changed.data ? &own->changed : &r->file[0];
+}
+
 /* All images of the split, changed one by one. They become own->changed. */
 typedef struct {
     const char *name;
@@ -45,7 +51,7 @@ static ll_status change_all(ll_reader *r, const change *to) {
     for (int64_t i = 0; !status && i < r->size; i++) {
         change_one(to, r, image, own->pixels + (size_t)i * from);
         status = ll_spill_add(&all, image, n);
-        ll_bytes_touch(own->changed.data ? &own->changed : &r->file[0], from, &touched);
+        ll_bytes_touch(pixels_of(r), from, &touched);
     }
     if (!status) status = ll_spill_end(&all, &changed);
     ll_spill_free(&all);
@@ -157,5 +163,5 @@ void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index)
     memset(tokens + n, 0, (T - n) * sizeof *tokens);
     batch->targets[row] = own->labels[number];
     batch->lengths[row] = (int)n;
-    ll_bytes_touch(own->changed.data ? &own->changed : &r->file[0], all, &own->touched);
+    ll_bytes_touch(pixels_of(r), all, &own->touched);
 }

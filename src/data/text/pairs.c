@@ -31,7 +31,7 @@ static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_
 }
 
 /* The beginning of the next line. */
-static size_t end_of_line(const uint8_t *data, size_t size, size_t at) {
+static size_t next_line(const uint8_t *data, size_t size, size_t at) {
     const uint8_t *newline = memchr(data + at, '\n', size - at);
     return newline ? (size_t)(newline - data) + 1 : size;
 }
@@ -39,7 +39,7 @@ static size_t end_of_line(const uint8_t *data, size_t size, size_t at) {
 ll_status ll_pair_parse(ll_pair *pair, const uint8_t *data, size_t size, size_t *at, const char *name, int64_t line,
                         int most) {
     const size_t begin = *at;
-    size_t end = *at = end_of_line(data, size, begin);
+    size_t end = *at = next_line(data, size, begin);
     if (end > begin && data[end - 1] == '\n') end--;
     if (end > begin && data[end - 1] == '\r') end--; /* line ends of other systems */
     return parse_line(pair, data, begin, end, name, line, most);
@@ -130,7 +130,7 @@ static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t inde
         own->next = m->text;
         own->at = (size_t)m->byte;
     }
-    for (; own->next < number; own->next++) own->at = end_of_line(file->data, file->size, own->at);
+    for (; own->next < number; own->next++) own->at = next_line(file->data, file->size, own->at);
     own->next++;
     /* A file that was changed after it was opened may lack the pair. It is empty then. */
     if (ll_pair_parse(&p, file->data, file->size, &own->at, "the file", number + 1, r->T - 2)) p = (ll_pair){0};
