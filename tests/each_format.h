@@ -2,22 +2,18 @@
 #ifndef LL_EACH_FORMAT_H
 #define LL_EACH_FORMAT_H
 
-#include "inputs.h"
+#include "guard.h"
+#include "png_file.h"
 
-#include <cairo/cairo.h>
-
-static uint32_t state = 1;
-static inline int below(int n) {
-    state = state * 1664525 + 1013904223;
-    return (int)((uint64_t)state * (uint64_t)n >> 32);
-}
+static uint64_t seed = 1; /* of what is drawn in the files */
 
 static inline void make(const char *sub) { CHECK_OK(ll_folder_create(at(sub))); }
 
 /* Lines of words. */
 static inline size_t write_words(char *text, int words) {
     size_t n = 0;
-    for (int i = 0; i < words; i++) n += (size_t)sprintf(text + n, "w%d%s", below(40), below(7) ? " " : "\n");
+    for (int i = 0; i < words; i++)
+        n += (size_t)sprintf(text + n, "w%d%s", below(&seed, 40), below(&seed, 7) ? " " : "\n");
     return n;
 }
 
@@ -45,7 +41,7 @@ static inline char *put_proteins(void) {
         size_t n = 0;
         for (int i = 0; i < 20; i++) {
             n += (size_t)sprintf(text + n, ">s\n");
-            for (int k = 1 + below(90); k; k--) text[n++] = "ACDEFGHIKL"[below(10)];
+            for (int k = 1 + below(&seed, 90); k; k--) text[n++] = "ACDEFGHIKL"[below(&seed, 10)];
             text[n++] = '\n';
         }
         snprintf(name, sizeof name, "proteins/%d", file);
@@ -60,7 +56,8 @@ static inline char *put_proteins(void) {
 static inline char *put_rows(const char *name, const char *format, int rows, int packed) {
     static char text[1 << 17];
     size_t n = 0;
-    for (int i = 0; i < rows; i++) n += (size_t)sprintf(text + n, format, i % 2, i % 50, i * 7 % 50, below(1000));
+    for (int i = 0; i < rows; i++)
+        n += (size_t)sprintf(text + n, format, i % 2, i % 50, i * 7 % 50, below(&seed, 1000));
     return kept(packed ? put_gz(name, text, n) : put(name, text, n));
 }
 
@@ -70,7 +67,7 @@ static inline char *put_class_texts(void) {
         snprintf(name, sizeof name, "films/%s", i % 2 ? "pos" : "neg");
         make(name);
         snprintf(name, sizeof name, "films/%s/%d", i % 2 ? "pos" : "neg", i);
-        put(name, text, (size_t)sprintf(text, "text number %d, of %d bytes or so", i, below(1000)));
+        put(name, text, (size_t)sprintf(text, "text number %d, of %d bytes or so", i, below(&seed, 1000)));
     }
     return kept(at("films"));
 }
@@ -82,20 +79,11 @@ static inline char *put_music(void) {
     for (int i = 0; i < 6; i++) {
         size_t n = (size_t)sprintf(text, "Piece Bar Meter_4/4 ");
         for (int k = 0; k < 20 + 10 * i; k++)
-            n += (size_t)sprintf(text + n, "Position_%d %s Duration_4 ", 1 + k % 16, notes[below(3)]);
+            n += (size_t)sprintf(text + n, "Position_%d %s Duration_4 ", 1 + k % 16, notes[below(&seed, 3)]);
         snprintf(name, sizeof name, "music/%d.txt", i);
         put(name, text, n);
     }
     return kept(at("music"));
-}
-
-static inline void put_png(const char *name, int width, int height, int value) {
-    cairo_surface_t *s = cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);
-    unsigned char *data = cairo_image_surface_get_data(s);
-    for (int i = 0; i < height * cairo_image_surface_get_stride(s); i++) data[i] = (unsigned char)(value + i * 5);
-    cairo_surface_mark_dirty(s);
-    assert_int_equal(cairo_surface_write_to_png(s, at(name)), CAIRO_STATUS_SUCCESS);
-    cairo_surface_destroy(s);
 }
 
 static inline char *put_pictures(void) {
@@ -126,7 +114,7 @@ static inline char *put_paths(void) {
 static inline char *put_cifar(const char *name) {
     enum { RECORD = 3073, COUNT = 12 };
     static uint8_t records[COUNT * RECORD];
-    for (int i = 0; i < COUNT * RECORD; i++) records[i] = (uint8_t)(i % RECORD ? below(256) : i / RECORD % 10);
+    for (int i = 0; i < COUNT * RECORD; i++) records[i] = (uint8_t)(i % RECORD ? below(&seed, 256) : i / RECORD % 10);
     return kept(put_gz(name, records, sizeof records));
 }
 
@@ -134,7 +122,7 @@ static inline void put_idx(char **images, char **labels) {
     enum { SIDE = 6, COUNT = 30 };
     uint8_t image[16 + COUNT * SIDE * SIDE] = {0, 0, 8, 3, 0, 0, 0, COUNT, 0, 0, 0, SIDE, 0, 0, 0, SIDE};
     uint8_t label[8 + COUNT] = {0, 0, 8, 1, 0, 0, 0, COUNT};
-    for (size_t i = 16; i < sizeof image; i++) image[i] = (uint8_t)below(256);
+    for (size_t i = 16; i < sizeof image; i++) image[i] = (uint8_t)below(&seed, 256);
     for (int i = 0; i < COUNT; i++) label[8 + i] = (uint8_t)(i % 5);
     *images = kept(put_gz("images", image, sizeof image));
     *labels = kept(put("labels", label, sizeof label));

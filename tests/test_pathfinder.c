@@ -1,7 +1,5 @@
 /* Pathfinder: images are generated, written and read again, and read from the original folders of PNG files. */
-#include "inputs.h"
-
-#include <cairo/cairo.h>
+#include "png_file.h"
 
 #include "sets/pathfinder.h"
 #include "data/image/png_read.h"
@@ -131,17 +129,6 @@ static void what_cannot_be_drawn_is_refused(void **state) {
 
 /* ---- Folders of PNG ---- */
 
-static void put_png(const char *name, int side, int value) {
-    cairo_surface_t *s = cairo_image_surface_create(CAIRO_FORMAT_RGB24, side, side);
-    const int stride = cairo_image_surface_get_stride(s);
-    unsigned char *data = cairo_image_surface_get_data(s);
-    for (int y = 0; y < side; y++)
-        for (int x = 0; x < side; x++) memset(data + y * stride + 4 * x, (value + y * side + x) % 256, 3);
-    cairo_surface_mark_dirty(s);
-    assert_int_equal(cairo_surface_write_to_png(s, at(name)), CAIRO_STATUS_SUCCESS);
-    cairo_surface_destroy(s);
-}
-
 /* Colours with opacity. cairo writes the file, so the painted values are known. */
 static void transparent_colours_become_gray(void **state) {
     (void)state;
@@ -196,8 +183,8 @@ static void original_folders_are_read(void **state) {
     char command[300];
     snprintf(command, sizeof command, "mkdir -p '%s' '%s'", at("pf/imgs/0"), at("pf/metadata"));
     assert_int_equal(system(command), 0);
-    put_png("pf/imgs/0/sample_0.png", 4, 10);
-    put_png("pf/imgs/0/sample_1.png", 4, 100);
+    put_png("pf/imgs/0/sample_0.png", 4, 4, 10);
+    put_png("pf/imgs/0/sample_1.png", 4, 4, 100);
     put_list("imgs/0 sample_1.png 1 1 1.8 14 4\nimgs/0 sample_0.png 0 0 1.8 14 4\n\n");
     ll_config c = folder_config();
     ll_reader *r = opened(&c, "test");
@@ -236,7 +223,7 @@ static void wrong_folders_are_refused(void **state) {
         {"imgs/0 huge.png 0 1\n", "sides may be 1..4096", LL_EFORMAT},
     };
     ll_bytes png = {0};
-    put_png("pf/imgs/0/large.png", 5, 0);
+    put_png("pf/imgs/0/large.png", 5, 5, 0);
     put("pf/imgs/0/text.png", "text", 4);
     CHECK_OK(ll_file_read(&png, at("pf/imgs/0/sample_0.png"), 1 << 20));
     put("pf/imgs/0/cut.png", png.data, png.size - 20);
