@@ -91,6 +91,6 @@ done
     done
 } >"$csv"
 build=$tree/build
-${CC:-cc} -I"$tree/include" "$tree/recipes/linearise/draw.c" -o "$runs/draw" \
+${CC:-cc} -I"$tree/include" "$tree/recipes/draw.c" -o "$runs/draw" \
     -L"$build" -llongline-lab -llongline -Wl,-rpath,"$build"
 "$runs/draw" "$csv" "$figure" "Bytes of WikiText-2: steps after the change of the kernel" step bits

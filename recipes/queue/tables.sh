@@ -107,4 +107,3 @@ while IFS= read -r line; do
     esac
 done <"$page" >"$page.part"
 mv "$page.part" "$page"
-sh "$here/recall-figure.sh"

@@ -2,7 +2,7 @@
  *
  *     cc draw.c $(pkg-config --cflags --libs longline-lab) && ./a.out results.csv out.svg "Title" step bits
  *
- * The last two arguments name the columns of x and y. */
+ * The next two arguments name the columns of x and y. A last argument "log" makes the scale of x logarithmic. */
 #include <longline-lab.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,8 +47,8 @@ static void add(rows *r, const char *line, int x, int y) {
 int main(int argc, char **argv) {
     static rows r;
     char line[LINE];
-    if (argc != 6) {
-        fprintf(stderr, "usage: %s ROWS.csv FIGURE.svg TITLE X Y\n", argv[0]);
+    if (argc < 6 || argc > 7 || (argc == 7 && strcmp(argv[6], "log") != 0)) {
+        fprintf(stderr, "usage: %s ROWS.csv FIGURE.svg TITLE X Y [log]\n", argv[0]);
         return 2;
     }
     FILE *file = fopen(argv[1], "r");
@@ -65,7 +65,12 @@ int main(int argc, char **argv) {
     }
     ll_curve curve[CURVES];
     for (int i = 0; i < r.curves; i++) curve[i] = (ll_curve){r.name[i], r.points[i], r.x[i], r.y[i]};
-    const ll_figure figure = {.title = argv[3], .x_label = argv[4], .y_label = argv[5], .n = r.curves, .curves = curve};
+    const ll_figure figure = {.title = argv[3],
+                              .x_label = argv[4],
+                              .y_label = argv[5],
+                              .log_x = argc == 7,
+                              .n = r.curves,
+                              .curves = curve};
     if (!ll_figure_write(&figure, argv[2])) return 0;
     fprintf(stderr, "%s\n", ll_error());
     return 1;
