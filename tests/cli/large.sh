@@ -123,6 +123,17 @@ if truncate -s 100G huge.txt 2>/dev/null; then
     data=huge.txt
     trained 200 "100 GB of text" --set data.format=bytes --set data.valid-fraction=0.5
     rm huge.txt
+    # A FASTA file is read once for each split: 2 GB here, 100 GB and minutes with LL_LARGE=1. Four proteins, and between
+    # them a comment of zeros.
+    size=2G
+    [ -z "${LL_LARGE:-}" ] || size=100G
+    printf '>a\nMKVLAACDEFGHIKLM\n>b\nACDEFGHIKLMNPQRS\n;' >huge.fasta
+    truncate -s $size huge.fasta
+    printf '\n>c\nMKVLAACDEFGHIKLM\n>d\nACDEFGHIKLMNPQRS\n' >>huge.fasta
+    data=huge.fasta
+    trained 200 "$size of FASTA" --set data.format=fasta --set data.valid-fraction=0.5 --set train.batch=1 \
+        --set train.steps=1 --set train.eval-batches=1
+    rm huge.fasta
     # Ten million images of 100 x 100, all black.
     printf '\0\0\10\3\0\230\226\200\0\0\0\144\0\0\0\144' >images
     printf '\0\0\10\1\0\230\226\200' >labels

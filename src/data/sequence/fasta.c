@@ -84,14 +84,13 @@ static ll_status pass_letters(pass *p, const uint8_t *from, size_t size, int las
     return LL_OK;
 }
 
-/* The line end, or the end of the file. A line may be as long as a chromosome. */
-static size_t end_of_line(pass *p, size_t at) {
-    const ll_bytes *file = p->file;
+/* The line end, or the end of the file. A line may be as long as a chromosome. left: for ll_bytes_pass. */
+static size_t end_of_line(const ll_bytes *file, size_t at, size_t *left) {
     for (size_t n; at < file->size; at += n) {
         n = file->size - at < LL_PAGES_MOST ? file->size - at : LL_PAGES_MOST;
         const uint8_t *stop = memchr(file->data + at, '\n', n);
         if (stop) return (size_t)(stop - file->data);
-        ll_bytes_pass(file, at + n, &p->left);
+        ll_bytes_pass(file, at + n, left);
     }
     return at;
 }
@@ -125,7 +124,7 @@ static ll_status pass_file(pass *p, const ll_bytes *file, int64_t before) {
     p->header = p->headers = 0;
     p->line = 0;
     for (size_t at = 0, end; at < file->size && !status; at = end + 1) {
-        end = end_of_line(p, at);
+        end = end_of_line(file, at, &p->left);
         if (p->left > at) p->left = at; /* what was gone over for the line end is read now */
         p->line++;
         if (data[at] == '>')
@@ -160,12 +159,6 @@ static ll_status pass_files(proteins *own, int T) {
 
 /* ---- Reading ---- */
 
-/* The byte after a line that is no sequence. */
-static size_t after_line(const ll_bytes *file, size_t at) {
-    const uint8_t *stop = memchr(file->data + at, '\n', file->size - at);
-    return stop ? (size_t)(stop - file->data) + 1 : file->size;
-}
-
 /* What is read, and where to: see ll_text_windows. */
 typedef struct {
     int64_t until;
@@ -194,12 +187,13 @@ static size_t give_letters(const proteins *own, const uint8_t *letter, size_t mo
 
 /* Reads on in one file, which has `before` bytes before it. Returns 0 at its end. */
 static int scan_file(const proteins *own, const ll_bytes *file, int64_t before, ll_text_cursor *at, reading *w) {
-    size_t i = (size_t)(at->byte - before);
+    size_t i = (size_t)(at->byte - before), left;
     while (i < file->size) {
         const uint8_t byte = file->data[i], token = own->token[byte];
         if (byte == '>') at->begins = w->header = 1;
         if (byte == '>' || byte == ';') {
-            i = after_line(file, i);
+            left = i;
+            i = end_of_line(file, i, &left) + 1;
         } else if (!token) {
             i++;
         } else if (at->token == w->until || (at->begins && w->header && w->next_text)) {
@@ -211,6 +205,7 @@ static int scan_file(const proteins *own, const ll_bytes *file, int64_t before, 
             i += give_letters(own, file->data + i, file->size - i, w, at);
         }
     }
+    if (i > file->size) i = file->size; /* the last line has no end */
     at->byte = before + (int64_t)i;
     return i < file->size;
 }
