@@ -13,7 +13,7 @@
 #include "dist/rank_state.h"
 
 enum { HEARTBEAT, FAILURE, LOSS, LEAVE, LEFT };
-enum { SENDS = 64, TEXT = 480 };
+enum { SENDS = 64, TEXT = 480, REPORT = 5 /* seconds */ };
 
 /* A short message from this thread of one rank to that of another. */
 typedef struct {
@@ -205,8 +205,9 @@ int ll_dist_end(int code) {
     pthread_cond_signal(&ll_rank.work);
     pthread_mutex_unlock(&ll_rank.lock);
     if (!wait_for_all()) {
-        /* MPI cannot end without the lost rank. The rank that prints the loss gets a second to do so. */
-        if (!ll_dist_ranks().reports) nanosleep(&(struct timespec){1, 0}, NULL);
+        /* MPI cannot end without the lost rank. The rank that prints the loss gets time to do so, as it may be slow. It
+         * then ends all others, which do not wait longer. */
+        if (!ll_dist_ranks().reports) nanosleep(&(struct timespec){REPORT, 0}, NULL);
         ll_rank.transport->abort(code ? code : 1);
     }
     pthread_mutex_lock(&ll_rank.lock);

@@ -39,13 +39,14 @@ t 0 ranks 3 "$longline" eval one/best.safetensors --data text.txt
 check "eval: the same loss" [ "$(grep loss out)" = "$(grep loss alone.eval)" ]
 t 0 ranks 2 "$longline" train "$text" --data text.txt $step --set dist.reduce=fast -o fast
 t 0 ranks 2 "$longline" bench --dist --rehearse 0.01
-# hurt SIGNAL RUN: sends it to rank 1 of a run that would not end.
+# hurt SIGNAL RUN [COMMAND]: sends it to rank 1 of three in a run that would not end, then runs a command.
 hurt() {
-    timeout 60 mpirun.mpich -n 2 sh -c 'echo $$ >pid.$PMI_RANK; exec "$0" "$@"' "$longline" train "$text" --data text.txt \
+    timeout 60 mpirun.mpich -n 3 sh -c 'echo $$ >pid.$PMI_RANK; exec "$0" "$@"' "$longline" train "$text" --data text.txt \
         $step --set train.steps=1000000 -o "$2" >out 2>err </dev/null &
     pid=$!
     wait_until [ -e "$2/last.safetensors" ]
     kill -"$1" "$(cat pid.1)"
+    ${3:-}
     ended $pid
     code=$?
     kill -KILL "$(cat pid.1)" 2>/dev/null
@@ -54,6 +55,16 @@ hurt STOP stopped
 check "a rank that is stopped ends the others" [ $code -ne 0 ]
 err 'rank 1'
 t 0 "$longline" inspect stopped/last.safetensors
+# Rank 2 finds that rank 1 is lost while rank 0, which is to print it, is slow.
+slow() {
+    sleep 1.5
+    kill -STOP "$(cat pid.0)"
+    sleep 3
+    kill -CONT "$(cat pid.0)"
+}
+hurt STOP late slow
+check "the loss ends all" [ $code -ne 0 ]
+err 'rank 1 .*is lost: no sign of life for 3 s'
 hurt KILL killed
 check "so does one that is killed" [ $code -ne 0 ]
 t 0 "$longline" inspect killed/last.safetensors
