@@ -148,11 +148,11 @@ int main(int argc, char **argv) {
     if (reserve_stack() >= 0) return 1;
     signal(SIGXFSZ, SIG_IGN); /* a file beyond the user's limit is an error, as on a full disk */
     const char *name = argc > 1 ? argv[1] : "";
-    if (argc < 2) return ll_usage("needs a command");
+    if (argc < 2) return ll_dist_end(ll_usage("needs a command"));
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
     const ll_command *command = find(name);
-    if (!command) return unknown(name);
+    if (!command) return ll_dist_end(unknown(name));
     ll_print_as(command->name);
     int n = 0;
     const char **words = (const char **)argv + 2;

@@ -13,7 +13,7 @@
 #include "dist/rank_state.h"
 
 enum { HEARTBEAT, FAILURE, LOSS, LEAVE, LEFT };
-enum { SENDS = 64, TEXT = 480, REPORT = 5 /* seconds */ };
+enum { SENDS = 64, TEXT = 480 };
 
 /* A short message from this thread of one rank to that of another. */
 typedef struct {
@@ -196,8 +196,17 @@ static int wait_for_all(void) {
     return left;
 }
 
+/* A launcher ends all ranks when one has failed. The rank that reports the failure may be slow, so the others wait five
+ * seconds before they end, or until the launcher ends them. */
+static void wait_for_report(void) {
+    if (!ll_dist_ranks().reports) nanosleep(&(struct timespec){5, 0}, NULL);
+}
+
 int ll_dist_end(int code) {
-    if (!ll_rank.transport) return code;
+    if (!ll_rank.transport) {
+        if (code) wait_for_report();
+        return code;
+    }
     pthread_mutex_lock(&ll_rank.lock);
     if (code && !ll_rank.failed) snprintf(ll_rank.failure, sizeof ll_rank.failure, "%.400s", ll_error());
     ll_rank.code = code;
@@ -205,9 +214,10 @@ int ll_dist_end(int code) {
     pthread_cond_signal(&ll_rank.work);
     pthread_mutex_unlock(&ll_rank.lock);
     if (!wait_for_all()) {
-        /* MPI cannot end without the lost rank. The rank that prints the loss gets time to do so, as it may be slow. It
-         * then ends all others, which do not wait longer. */
-        if (!ll_dist_ranks().reports) nanosleep(&(struct timespec){REPORT, 0}, NULL);
+        /* MPI cannot end without the lost rank. The rank that has reported the loss gives the launcher half a second to
+         * pass the text on, which MPICH's may drop when a rank aborts. Then it ends all. */
+        wait_for_report();
+        if (ll_dist_ranks().reports) nanosleep(&(struct timespec){0, 500000000}, NULL);
         ll_rank.transport->abort(code ? code : 1);
     }
     pthread_mutex_lock(&ll_rank.lock);

@@ -16,6 +16,10 @@ for library in openmpi mpich; do
     t 1 timeout 60 mpirun.$library $more -n 3 alone/longline train "$root/recipes/text-bytes.ini" --data absent.txt -o none
     err "the plug-in longline-mpi-$library.so cannot be opened; build longline where the compiler of this MPI is"
     check "$library: there is one message" [ "$(grep -c '^longline' err)" -eq 1 ]
+    printf '#!/bin/sh\nsleep 1\nexec alone/longline "$@"\n' >late
+    chmod +x late
+    t 2 timeout 60 mpirun.$library $more -n 1 ./late trian : -n 2 alone/longline trian
+    check "$library: the others wait for the message of a slow first rank" [ "$(grep -c "mean 'train'" err)" -eq 1 ]
     t 0 timeout 60 mpirun.$library $more -n 3 alone/longline list
     check "$library: what needs no ranks is done by one" cmp -s out listed
 done
