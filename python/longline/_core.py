@@ -104,10 +104,10 @@ def _on_progress(progress: Any, handle: Any) -> int:
     return 1 if ffi.from_handle(handle).callback(progress) else 0
 
 
-def progress_bar(total: int, what: str) -> Any:
-    """A tqdm bar where tqdm is installed; else None."""
+def progress_bar(total: int, what: str, done: int = 0) -> Any:
+    """A tqdm bar where tqdm is installed, of steps after the first `done`; else None."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
         return None
-    return tqdm(total=total, desc=what, leave=False)
+    return tqdm(total=done + total if total else 0, initial=done, desc=what, leave=False)

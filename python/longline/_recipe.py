@@ -14,6 +14,9 @@ def encoded(name: str, value: Any) -> bytes:
         raw = os.fsencode(value)
     except TypeError:
         raise TypeError(f"{name}: is a {type(value).__name__}; it must be a str or a path") from None
+    except UnicodeEncodeError as error:
+        raise ArgumentError(f"{name}: its character {error.start} is half of a surrogate pair, which UTF-8 does not have"
+                            ) from None
     if b"\0" in raw:
         raise ArgumentError(f"{name}: has a zero byte")
     return raw

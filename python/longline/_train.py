@@ -149,7 +149,8 @@ class Trainer:
         if not isinstance(batches, Iterable):
             raise TypeError(f"batches: is a {type(batches).__name__}; it must be an iterable of batches")
         total = len(batches) if hasattr(batches, "__len__") else 0  # type: ignore[arg-type]
-        bar = progress_bar(total, "train") if progress else None
+        before = self.steps_made
+        bar = progress_bar(total, "train", before) if progress else None
         done = []
         try:
             for batch in batches:

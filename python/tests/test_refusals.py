@@ -76,6 +76,8 @@ WRONG = {
     "key": (lambda: longline.Recipe()["model.widt"], KeyError, "nearest is model.width"),
     "content": (lambda: longline.Model.from_bytes("x"), TypeError, "content: is a str"),
     "surrogate": (lambda: model.score("\ud800"), longline.ArgumentError, "text: its character 0"),
+    "surrogate of a key": (lambda: longline.Recipe({"data.train": "a\ud800"}), longline.ArgumentError,
+                           "value: its character 1"),
     "lengths": (lambda: model.loss(longline.Batch("abc", lengths=[9])), longline.ArgumentError, "lengths: has 9"),
     "many tokens": (lambda: model.logp(np.broadcast_to(np.int32(1), (2**20, 2**20))), longline.ArgumentError,
                     "tokens: its shape"),

@@ -58,6 +58,28 @@ def test_steps_are_adam(small):
     assert len(trainer.fit([TOKENS] * 10)) == 2
 
 
+def test_progress_bar_of_a_second_fit(small, monkeypatch):
+    """The bar goes on where the trainer is, and its end is that of these batches."""
+    import tqdm.auto
+    bars = []
+
+    class Bar(tqdm.auto.tqdm):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options, file=open(os.devnull, "w"))
+            bars.append((self, self.initial, self.total))
+
+        def close(self):
+            self.shown = self.n
+            super().close()
+            self.fp.close()
+
+    monkeypatch.setattr(tqdm.auto, "tqdm", Bar)
+    trainer = Trainer(small)
+    trainer.fit([TOKENS] * 3)
+    trainer.fit([TOKENS] * 2)
+    assert [(bar.shown, initial, total) for bar, initial, total in bars] == [(3, 0, 3), (5, 3, 5)]
+
+
 def test_seq2seq_from_memory():
     model = Model({"model.task": "seq2seq", "model.vocab": 259, "model.width": 32, "model.heads": 2, "model.layers": 1,
                    "model.ff": 32, "attention.kernel": "elu1", "train.learning-rate": 0.01, "train.warmup": 0})

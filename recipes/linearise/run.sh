@@ -74,6 +74,10 @@ systems() {
     echo "gla attention.kernel=gla"
     echo "gla-both attention.kernel=gla $both"
     echo "gla-logits attention.kernel=gla train.distil=logits"
+    for name in relu-permute-both favor-256-both gla-both; do # the same for a fifth of the steps
+        case $name in relu*) keys=$relu ;; favor*) keys="$favor attention.num-features=256" ;; *) keys=attention.kernel=gla ;; esac
+        echo "$name-long $keys $both train.steps=$((4 * five))"
+    done
     echo "exact-more attention.kernel=softmax"
 }
 
@@ -84,7 +88,7 @@ linearise() { # SEED NAME: the loss right after the change, and training on from
     train "$2-$1-0" $common $keys --set train.steps=0
     valid "$2-$1-0/last.safetensors" "$2-$1-0/valid"
     # shellcheck disable=SC2086
-    train "$2-$1" $common $keys --set train.steps=$five --set train.eval-every=$one --set train.checkpoint-every=$one
+    train "$2-$1" $common --set train.steps=$five --set train.eval-every=$one --set train.checkpoint-every=$one $keys
 }
 
 # ---- What came out ----
@@ -135,24 +139,27 @@ means() {
                 k = order[i]
                 mean = bits[k] / n[k]
                 left = n[k] > 1 ? (square[k] - n[k] * mean * mean) / (n[k] - 1) : 0
-                printf "%s,%.4f,%.4f,%d,%.4f\n", k, mean, right[k] / n[k], n[k], left > 0 ? sqrt(left) : 0
+                printf "%s,%.4f,%.4f,%d,%.4f\n", k, mean, right[k] / n[k], n[k], (left > 0 ? sqrt(left) : 0)
             }
         }' "$results/linearise.csv"
 }
 
 table() { # of docs/linearise.md
     awk -F, -v one="$one" -v five="$five" '
+        function cell(step) {
+            if (!((s, step) in bits)) return " |"
+            return sprintf(seeds[s] > 1 && step >= five ? " %.3f ± %.3f |" : " %.3f |", bits[s, step], spread[s, step])
+        }
         NR == 1 { next }
         !($1 in seeds) { order[++count] = $1 }
-        { bits[$1, $2] = $3; right[$1, $2] = $4; seeds[$1] = $5; spread[$1, $2] = $6 }
+        { bits[$1, $2] = $3; right[$1] = $4; seeds[$1] = $5; spread[$1, $2] = $6 }
         END {
-            print "| system | changed | 1 % of the steps | 2 % | 5 % | right after 5 % | seeds |"
-            print "| --- | --- | --- | --- | --- | --- | --- |"
+            print "| system | changed | 1 % of the steps | 2 % | 5 % | 20 % | right at the end | seeds |"
+            print "| --- | --- | --- | --- | --- | --- | --- | --- |"
             for (i = 1; i <= count; i++) {
                 s = order[i]
-                if (s == "exact") { printf "| exact | %.3f | | | | %.1f %% | 1 |\n", bits[s, 0], 100 * right[s, 0]; continue }
-                printf "| %s | %.3f | %.3f | %.3f | %.3f ± %.3f | %.1f %% | %d |\n", s, bits[s, 0], bits[s, one],
-                    bits[s, 2 * one], bits[s, five], spread[s, five], 100 * right[s, five], seeds[s]
+                line = "| " s " |" cell(0) (s == "exact" ? " | | | |" : cell(one) cell(2 * one) cell(five) cell(4 * five))
+                printf "%s %.1f %% | %d |\n", line, 100 * right[s], seeds[s]
             }
         }' mean.csv
 }
@@ -167,7 +174,7 @@ draw() {
         /^<!-- end/ { inside = 0 }
         !inside' "$tree/docs/linearise.md" >page.md
     cat page.md >"$tree/docs/linearise.md"
-    grep -v '^favor-\(128\|512\)\|logits' mean.csv >figure.csv
+    grep -v '^favor-\(128\|512\)\|logits\|long' mean.csv >figure.csv
     ${CC:-cc} -I"$tree/include" "$tree/recipes/draw.c" -o draw -L"$build" -llongline-lab -llongline -Wl,-rpath,"$build"
     ./draw figure.csv "$tree/docs/linearise.svg" "Bytes of WikiText-2: steps after the change of the kernel" step bits
 }
