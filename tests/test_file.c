@@ -317,6 +317,9 @@ static ll_status use_everything(void) {
     if (!status) status = ll_folder_list(&names, &n, at("m"));
     if (!status) ll_names_free(names, n);
     if (!status) status = ll_file_write(at("m/out"), "x", 1);
+    ll_writer *output = NULL;
+    if (!status) status = ll_writer_output(&output);
+    ll_writer_abandon(output);
     return status;
 }
 
