@@ -5,7 +5,7 @@ PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1
     libxxhash-dev libmd-dev
 # The package longline for Python, its tests, types and notebooks.
 PKG_PYTHON := python3-dev python3-venv python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
-    python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
+    python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib python3-pil mypy binutils
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, PCRE2 and
 # utf8proc for tokenizers of other programs, Open MPI and MPICH for many ranks (a plug-in each), iproute2 to test these as
 # machines of their own, libmicrohttpd for `longline serve`.
