@@ -6,6 +6,9 @@
 
 #include <lzma.h>
 #include <zlib.h>
+#ifdef WITH_ZSTD
+#include <zstd.h>
+#endif
 
 #include "base/memory.h"
 #include "data/reader.h"
@@ -46,6 +49,19 @@ static inline char *put_xz(const char *name, const void *data, size_t size) {
     free(packed);
     return path;
 }
+
+#ifdef WITH_ZSTD
+static inline char *put_zst(const char *name, const void *data, size_t size) {
+    const size_t bound = ZSTD_compressBound(size);
+    uint8_t *packed = malloc(bound);
+    assert_non_null(packed);
+    const size_t n = ZSTD_compress(packed, bound, data, size, 1);
+    assert_false(ZSTD_isError(n));
+    char *path = put(name, packed, n);
+    free(packed);
+    return path;
+}
+#endif
 
 static inline ll_reader *opened(const ll_config *c, const char *split) {
     ll_reader *reader = NULL;
