@@ -2,8 +2,8 @@
  * not depend on how much is asked for at a time; what we packed and did not change comes out as it went in.
  *
  * The first byte says what is done: 0 to 15: the rest is the file; else the rest is packed, odd numbers with
- * gzip and even ones with xz, or, from 128 on and where the build has it, zstd; and where the second byte is no zero, the byte at that share of the archive is
- * inverted. */
+ * gzip and even ones with xz, or from 128 on with zstd, where the build has it. Where the second byte is no zero,
+ * the byte at that share of the archive is inverted. */
 #include <lzma.h>
 #include <string.h>
 #include <zlib.h>
