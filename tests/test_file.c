@@ -2,18 +2,14 @@
 #include "folder.h"
 
 #include <fcntl.h>
-#include <lzma.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
-#ifdef WITH_ZSTD
-#include <zstd.h>
-#endif
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "packers.h"
 
 /* Bytes that can be compressed, but not to nothing. */
 static void fill(uint8_t *p, size_t n) {
@@ -23,37 +19,6 @@ static void fill(uint8_t *p, size_t n) {
         p[i] = (uint8_t)(i % 16 < 8 ? x >> 28 : i >> 8);
     }
 }
-
-static size_t pack_gzip(uint8_t *out, size_t most, const uint8_t *data, size_t size) {
-    z_stream z = {0};
-    assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-    z.next_in = (uint8_t *)data;
-    z.avail_in = (uInt)size;
-    z.next_out = out;
-    z.avail_out = (uInt)most;
-    assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
-    deflateEnd(&z);
-    return z.total_out;
-}
-
-static size_t pack_xz(uint8_t *out, size_t most, const uint8_t *data, size_t size) {
-    size_t n = 0;
-    assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, data, size, out, &n, most), LZMA_OK);
-    return n;
-}
-
-#ifdef WITH_ZSTD
-/* With a checksum, as the program zstd does. */
-static size_t pack_zstd(uint8_t *out, size_t most, const uint8_t *data, size_t size) {
-    ZSTD_CCtx *context = ZSTD_createCCtx();
-    assert_non_null(context);
-    assert_false(ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)));
-    const size_t n = ZSTD_compress2(context, out, most, data, size);
-    assert_false(ZSTD_isError(n));
-    ZSTD_freeCCtx(context);
-    return n;
-}
-#endif
 
 typedef size_t pack_fn(uint8_t *out, size_t most, const uint8_t *data, size_t size);
 #ifdef WITH_ZSTD
