@@ -33,8 +33,8 @@ void ll_zstd_free(ll_zstd *z) {
 }
 
 /* Frames may follow each other. What has been taken may come out later, also after the last byte. The first byte of a
- * frame is given alone, because libzstd decodes a frame that it gets as a whole by another way, which refuses damage that
- * this one accepts. So it does not matter how much is asked for at a time. */
+ * frame is given alone, because libzstd decodes a frame that it gets as a whole by another way, which refuses damage
+ * that this one accepts. So it does not matter how much is asked for at a time. */
 enum ll_zstd_found ll_zstd_step(ll_zstd *z, const uint8_t *from, size_t n, size_t *used, uint8_t *to, size_t most,
                                 size_t *got, const char **what) {
     ZSTD_inBuffer in = {from, n && !z->inside ? 1 : n, 0};
