@@ -148,6 +148,9 @@ $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 PYTHON = $(eval PYTHON := $(shell for p in python3 /usr/bin/python3; do $$p -c 'from importlib.util import find_spec as f; \
     raise SystemExit(not all(map(f, ["cffi", "numpy", "pytest", "setuptools"])))' 2>/dev/null && { echo $$p; break; }; done))$(PYTHON)
 PYTHON_FILES := $(wildcard python/*.py python/*.toml python/longline/*.py python/longline/*/*.py)
+# What a program linked with liblongline.a needs besides, for python/setup.py.
+core-libs:
+	@echo $(CORE_LIBS)
 PYTHON_BUILD = cd python && LONGLINE_ARCHIVE=$(abspath $(B))/liblongline.a LONGLINE_LIBS="$(CORE_LIBS)" $(PYTHON) setup.py -q
 $(B)/python/built: $(B)/liblongline.a $(PYTHON_FILES)
 	@[ -n "$(PYTHON)" ] || { echo "no Python with cffi, numpy, pytest and setuptools; make deps installs them" >&2; exit 1; }
@@ -224,4 +227,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: core-libs musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
