@@ -5,12 +5,12 @@ PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1
     libxxhash-dev libmd-dev
 # The package longline for Python, its tests, types and notebooks.
 PKG_PYTHON := python3-dev python3-venv python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
-    python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib mypy binutils
+    python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib python3-pil mypy binutils
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, PCRE2 and
-# utf8proc for tokenizers of other programs, Open MPI and MPICH for many ranks (a plug-in each), iproute2 to test these as
-# machines of their own, libmicrohttpd for `longline serve`.
+# utf8proc for tokenizers of other programs, zstd for files packed by it, Open MPI and MPICH for many ranks (a plug-in each),
+# iproute2 to test these as machines of their own, libmicrohttpd for `longline serve`.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libmicrohttpd-dev midicsv locales openmpi-bin \
+    libarchive-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libzstd-dev libmicrohttpd-dev midicsv locales openmpi-bin \
     libopenmpi-dev mpich libmpich-dev iproute2 $(PKG_PYTHON)
 deps-build:
 	@.ci/deps $(PKG_BUILD)
@@ -32,7 +32,7 @@ deps-aarch64:
 	    $(addsuffix :arm64,libcmocka-dev libjansson-dev zlib1g-dev liblzma-dev libmd-dev libcairo2)
 deps-deb-arm64: deps-aarch64
 	@.ci/deps debhelper lintian $(addsuffix :arm64,libarchive-dev libcairo2-dev libcurl4-openssl-dev libmicrohttpd-dev libpcre2-dev \
-	    libpng-dev libutf8proc-dev)
+	    libpng-dev libutf8proc-dev libzstd-dev)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 # ---- Other builds of the same sources, each in its own folder. ----
@@ -84,7 +84,7 @@ fuzz:
 # Kernels have -O3 as everywhere; the rest has little optimisation, and no debug information.
 AARCH64_TESTS ?= kernels quantize layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CFLAGS=-O1 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
-    CURL= ARCHIVE= SENTENCEPIECE= UNICODE= MICROHTTPD= \
+    CURL= ARCHIVE= SENTENCEPIECE= UNICODE= ZSTD= MICROHTTPD= \
     LIBS="-L/usr/lib/aarch64-linux-gnu $(patsubst -lcairo,-l:libcairo.so.2,$(patsubst -lpng,-l:libpng16.so.16,$(filter-out \
     $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))))"
 AARCH64_LIBS := $(addprefix /usr/lib/aarch64-linux-gnu/,libcmocka.so libcairo.so.2)

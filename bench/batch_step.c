@@ -41,7 +41,7 @@ static double measure(ll_batcher *batcher, int n) {
 }
 
 int main(int argc, char **argv) {
-    static const int counts[] = {1, 2, 4, 8, 12, 16, 64, MOST};
+    static const int counts[] = {1, 2, 4, 8, 12, 16, 32, 64, MOST};
     ll_model *model = NULL;
     ll_batcher *batcher = NULL;
     double one = 0;

@@ -5,6 +5,7 @@
 #define LL_DIST_API_H
 
 #include "longline/base.h"
+#include "longline/model.h"
 
 LL_C_BEGIN
 
@@ -22,6 +23,12 @@ ll_ranks ll_dist_ranks(void);
 /* Rank `from` sends n bytes to rank 0. Other ranks do nothing; nor does rank 0 if it is `from`. All ranks call it in
  * the same order. LL_EDIST if one of the two is lost. */
 LL_MUST_USE ll_status ll_dist_collect(void *data, size_t n, int from);
+/* Do all ranks have the same? Each gives its own value; the first 79 bytes count. LL_EINVAL on all ranks: "rank 2: WHAT
+ * is not that of rank 0: VALUE, and there VALUE; REMEDY". All ranks call it. LL_OK in a single process. */
+LL_MUST_USE ll_status ll_dist_same(const char *what, const char *value, const char *remedy);
+/* The same for the version of longline, the instruction tier and a model: its keys and weights. Machines may have other
+ * files under the same name. */
+LL_MUST_USE ll_status ll_dist_same_model(const ll_model *model);
 /* Leaves with the exit code of this rank: 0, or that of a failure. A failure is sent to the others, whose calls then
  * end with LL_EDIST. Waits until all ranks leave, and returns the largest code of all. */
 int ll_dist_end(int code);

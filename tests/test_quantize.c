@@ -43,20 +43,37 @@ static void free_matrix(quantized *q) {
     free((void *)q->x.bf16), free((void *)q->x.int8), free((void *)q->x.int4), free((void *)q->x.scale), free(q->f);
 }
 
+/* The rows of `linear` have the bits of gemv, and it writes nothing between them. */
+static void check_linear(const ll_kernels *k, int M, int K, int N, const ll_matrix *B, const float *floats,
+                         uint64_t seed) {
+    const size_t ldx = (size_t)K + 1, ldy = (size_t)N + 2;
+    guarded x = guard_random((size_t)M * ldx, N % 4, &seed), y = guard_random((size_t)M * ldy, K % 4, &seed);
+    guarded z = guard_random((size_t)N, 1, &seed), gap = guard_random((size_t)M * 2, 0, &seed);
+    for (int i = 0; i < 2 * M; i++) gap.p[i] = y.p[(size_t)(i / 2) * ldy + (size_t)(N + i % 2)];
+    k->linear(M, N, K, x.p, ldx, B, y.p, ldy);
+    for (int i = 0; i < M; i++) {
+        k->gemv(N, K, x.p + (size_t)i * ldx, floats, B->ld, z.p, 0);
+        assert_memory_equal(y.p + (size_t)i * ldy, z.p, (size_t)N * sizeof(float));
+        assert_memory_equal(y.p + (size_t)i * ldy + N, gap.p + 2 * i, 2 * sizeof(float));
+    }
+    guard_end(x, "x", k->name), guard_end(y, "linear", k->name);
+    guard_end(z, "gemv", k->name), guard_end(gap, "gap", k->name);
+}
+
 static void check_product(const ll_kernels *k, ll_precision kind, int K, int N, uint64_t seed) {
     const size_t ld = (size_t)N + 3;
-    guarded x = guard_random((size_t)K, N % 4, &seed), y = guard_random((size_t)N, K % 4, &seed);
-    guarded z = guard_random((size_t)N, 1, &seed), row = guard_random((size_t)N, 2, &seed);
+    guarded row = guard_random((size_t)N, 2, &seed);
     quantized q = random_matrix(kind, K, N, ld, &seed);
-    k->gemv(N, K, x.p, q.f, ld, z.p, 0);
-    k->gemv_quantized(N, K, x.p, &q.x, y.p);
-    assert_memory_equal(y.p, z.p, (size_t)N * sizeof(float));
+    const ll_matrix floats = {.f = q.f, .ld = ld};
+    const int M = 1 + (int)(seed / 7 % 20);
+    check_linear(k, 1, K, N, &q.x, q.f, seed);
+    check_linear(k, M, K, N, &q.x, q.f, seed);
+    check_linear(k, M, K, N, &floats, q.f, seed);
     for (int r = 0; r < K; r++) { /* from column 1 on, so that no row begins on a cache line */
         k->dequantize(N - 1, &q.x, r, 1, row.p);
         assert_memory_equal(row.p, q.f + (size_t)r * ld + 1, (size_t)(N - 1) * sizeof(float));
     }
-    guard_end(x, "x", k->name), guard_end(y, "gemv_quantized", k->name);
-    guard_end(z, "gemv", k->name), guard_end(row, "dequantize", k->name);
+    guard_end(row, "dequantize", k->name);
     free_matrix(&q);
 }
 

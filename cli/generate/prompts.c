@@ -124,13 +124,33 @@ static int serve(ll_model *model, const ll_question *q, int64_t i, const char *l
     return code;
 }
 
+/* Ranks whose files differ would answer other prompts. -1, or the exit code. */
+static int compare_files(const char *what, const char *path) {
+    char sum[65] = "";
+    int64_t bytes;
+    if (ll_dist_ranks().size == 1) return -1;
+    ll_status status = ll_data_checksum(path, sum, &bytes);
+    if (status) return ll_failed(status, path);
+    status = ll_dist_same(what, sum, "give all machines the same file");
+    return status ? ll_failed(status, NULL) : -1;
+}
+
+/* -1, or the exit code. */
+static int compare_ranks(const ll_model *model, const ll_question *q, const char *path) {
+    const ll_status status = ll_dist_same_model(model);
+    int code = status ? ll_failed(status, NULL) : compare_files("the checksum of --prompts", path);
+    if (code < 0 && q->load_state) code = compare_files("the checksum of --load-state", q->load_state);
+    return code;
+}
+
 int ll_answer_prompts(ll_model *model, const ll_question *q, const char *path) {
     lines l = {.path = path, .code = -1};
     size_t at = 0, n;
     const char *line;
     if (ll_dist_ranks().size > 1 && !strcmp(path, "-"))
         return ll_usage("standard input goes to one rank alone; give --prompts a file");
-    int code = ll_read_blocks(path, NULL, add_block, &l);
+    int code = compare_ranks(model, q, path);
+    if (code < 0) code = ll_read_blocks(path, NULL, add_block, &l);
     if (code < 0) code = l.code;
     for (int64_t i = 0; code < 0 && next_line(&l, &at, &line, &n); i++) code = serve(model, q, i, line, n);
     free(l.text);

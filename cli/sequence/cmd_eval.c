@@ -124,7 +124,8 @@ static int eval(int n, const char **words) {
     if (labels && !data) return ll_usage("--labels needs --data");
     int code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
-    const ll_status status = change_all(model);
+    ll_status status = change_all(model);
+    if (!status) status = ll_dist_same_model(model);
     code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
     if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
     waiting w = {.progress = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};

@@ -387,7 +387,8 @@ int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int
     ll_model *model = NULL;
     int code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
-    code = use(model, n - 1, words + 1);
+    const ll_status status = ll_dist_same_model(model);
+    code = status ? ll_failed(status, NULL) : use(model, n - 1, words + 1);
     ll_model_free(model);
     return code;
 }

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/safetensors.h"
 #include "base/text.h"
 #include "compare/compare_internal.h"
 #include "train/train_internal.h"
@@ -75,6 +76,21 @@ static int left(const session *s) {
     for (int i = 0; i < s->c->systems; i++)
         for (int seed = 1; seed <= s->c->seeds; seed++) n += wanted(s, &s->c->system[i], seed);
     return n;
+}
+
+/* Ranks that know of other runs would make other ones. */
+static ll_status compare_ranks(const session *s) {
+    char sum[LL_CHECKSUM_TEXT] = "";
+    for (int seed = 1; seed <= s->c->seeds; seed++)
+        for (int i = 0; i < s->c->systems; i++) {
+            const ll_contender *x = &s->c->system[i];
+            char text[160];
+            const int n = snprintf(text, sizeof text, "%s %s %d %d %lld", sum, x->name, seed, wanted(s, x, seed),
+                                   (long long)x->result[seed - 1].steps);
+            ll_st_checksum(sum, text, n < (int)sizeof text ? (size_t)n : sizeof text - 1);
+        }
+    return ll_dist_same("a checksum of its systems and finished runs", sum,
+                        "give all ranks the same table, arguments and folder of runs");
 }
 
 /* ---- Progress ---- */
@@ -300,5 +316,6 @@ ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
         snprintf(s.budget, sizeof s.budget, "%lld steps", (long long)how->steps);
     const ll_group all = ll_group_all();
     status = ll_group_agree(&all, read_results(&s)); /* nobody writes before all have looked */
+    if (!status) status = compare_ranks(&s);
     return status ? status : make_all(&s);
 }

@@ -37,6 +37,11 @@ ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const ll_bytes
     const char *type = ll_hf_text(r, "model_type", NULL);
     if (r->status) return r->status;
     r->family = ll_family_of(type);
+    if (!strcmp(type, "deit"))
+        return ll_fail(LL_EINVAL,
+                       "%s: model_type = \"deit\" has a distillation token beside the CLS token, which no model here "
+                       "has; import a DeiT without that token, whose model_type is \"vit\"",
+                       path);
     if (!r->family)
         return ll_fail(LL_EINVAL, "%s: model_type = \"%s\" is not a family that can be imported: %s", path, type,
                        ll_families_text());

@@ -1,10 +1,15 @@
 """Images as arrays: (B, height, width, channels) of 0..255 as the rows of numbers that models of images read."""
 from __future__ import annotations
 
-from typing import Any, Mapping, Tuple
+import os
+import struct
+import tempfile
+from typing import Any, List, Mapping, Tuple
+
+import numpy as np
 
 from ._arrays import Array, as_numpy
-from ._core import ArgumentError
+from ._core import ArgumentError, check, ffi, lib, own
 
 FORMATS = ("idx", "cifar10", "pathfinder", "png")
 
@@ -13,22 +18,84 @@ def reads_images(recipe: Mapping[str, str]) -> bool:
     return recipe["model.patch"] != "0" or recipe["data.format"] in FORMATS
 
 
+def are_images(x: Any) -> bool:
+    """Is this an array of an image or of several, or a list of images, which may differ in size?"""
+    if isinstance(x, (list, tuple)):
+        return bool(x) and all(getattr(image, "ndim", 0) > 1 for image in x)
+    return getattr(x, "ndim", 0) > 2
+
+
 def image_rows(name: str, x: Any, recipe: Mapping[str, str]) -> Tuple[Array, bool]:
-    """The numbers of images, a row each, and whether there was one image without B."""
+    """The numbers of images, a row each, and whether there was one image without B.
+
+    Images of another size than the model's are resized as `longline classify FILE.png` resizes pictures.
+    """
+    size = tuple(int(recipe[key]) for key in ("position.height", "position.width"))
+    if isinstance(x, (list, tuple)):
+        channels = int(recipe["model.channels"])
+        axes = "(height, width, 3)" if channels == 3 else "(height, width) or (height, width, 1)"
+        each = [_integers(f"{name}[{i}]", image) for i, image in enumerate(x)]
+        images = [a[None, ..., None] if channels == 1 and a.ndim == 2 else a[None] for a in each]
+        for i, a in enumerate(images):
+            if a.ndim != 4 or a.shape[3] != channels:
+                raise ArgumentError(f"{name}[{i}]: its shape is {each[i].shape}; the model reads images {axes}")
+        rows = [_resized(f"{name}[{i}]", a, size, recipe) for i, a in enumerate(images)]
+        for i, row in enumerate(rows):
+            if row.shape != rows[0].shape:
+                raise ArgumentError(f"{name}[{i}]: it has {row.shape[1]} numbers and {name}[0] {rows[0].shape[1]}; the "
+                                    "model has no size of its own, so that all images must be as large")
+        return np.concatenate(rows), False
+    a = _integers(name, x)
+    channels = int(recipe["model.channels"])
+    axes = "(B, height, width" + (", 3) or (height, width, 3)" if channels == 3 else ") or (B, height, width, 1)")
+    one = channels == 3 and a.ndim == 3
+    array = a[None] if one else a[..., None] if a.ndim == 3 else a
+    if array.ndim != 4 or array.shape[3] != channels:
+        raise ArgumentError(f"{name}: its shape is {a.shape}; the model reads images {axes}")
+    return _resized(name, array, size, recipe), one
+
+
+def _integers(name: str, x: Any) -> Array:
     a = as_numpy(name, x)
     if a.dtype.kind not in "iu":
         raise TypeError(f"{name}: its dtype is {a.dtype}; images are integers of 0 to 255, as uint8 "
                         f"(({name} * 255).round().astype('uint8') for numbers of 0 to 1)")
-    width, height, channels = (int(recipe[key]) for key in ("position.width", "position.height", "model.channels"))
-    axes = "(B, height, width" + (", 3) or (height, width, 3)" if channels == 3 else ") or (B, height, width, 1)")
-    one = channels == 3 and a.ndim == 3
-    images = a[None] if one else a[..., None] if a.ndim == 3 else a
-    if images.ndim != 4 or images.shape[3] != channels:
-        raise ArgumentError(f"{name}: its shape is {a.shape}; the model reads images {axes}")
-    if width and height and images.shape[1:3] != (height, width):
-        raise ArgumentError(f"{name}: its images are {images.shape[2]} x {images.shape[1]}; the model reads {width} x "
-                            f"{height}: resize them with a bilinear filter, as `longline classify FILE.png` does")
-    return images.reshape(len(images), -1), one
+    return a
+
+
+def _resized(name: str, images: Array, size: Tuple[int, ...], recipe: Mapping[str, str]) -> Array:
+    """Images (B, height, width, channels) as rows. With a size of 0 the model reads images of any size."""
+    if not all(size) or images.shape[1:3] == size or not images.size:
+        return images.reshape(len(images), -1)
+    if images.min() < 0 or images.max() > 255:
+        raise ArgumentError(f"{name}: has {images.min() if images.min() < 0 else images.max()}; an image that is "
+                            "resized has numbers of 0 to 255")
+    handle, path = tempfile.mkstemp(suffix=".idx")
+    try:
+        with os.fdopen(handle, "wb") as file:  # the library resizes what it reads from an idx file
+            axes = images.shape if images.shape[3] == 3 else images.shape[:3]
+            file.write(struct.pack(f">{len(axes) + 1}I", 0x800 + len(axes), *axes))
+            file.write(np.ascontiguousarray(images, np.uint8).tobytes())
+        return _read(path, size, recipe)
+    finally:
+        os.unlink(path)
+
+
+def _read(path: str, size: Tuple[int, ...], recipe: Mapping[str, str]) -> Array:
+    numbers = size[0] * size[1] * int(recipe["model.channels"])
+    name = ffi.new("char[]", os.fsencode(path))
+    options = {"struct_size": ffi.sizeof("ll_input_options"), "format": lib.LL_INPUT_IDX, "piece": numbers,
+               "height": size[0], "width": size[1], "channels": int(recipe["model.channels"]),
+               "side": int(recipe["data.resize-side"]), "bicubic": recipe["data.resize-filter"] == "bicubic"}
+    out, sequence, found = ffi.new("ll_input **"), ffi.new("ll_sequence *"), ffi.new("int *")
+    check(lib.ll_input_open(out, ffi.new("char *[]", [name]), 1, ffi.new("ll_input_options *", options)))
+    source = own(out[0], lib.ll_input_close)
+    rows: List[Array] = []
+    while True:
+        check(lib.ll_input_next(source, sequence, found))
+        if not found[0]:
+            return np.stack(rows)
+        rows.append(np.frombuffer(ffi.buffer(sequence.text, sequence.size), np.uint8).copy())
 
 
 def patch_numbers(recipe: Mapping[str, str]) -> int:

@@ -11,7 +11,7 @@ from ._arrays import Array, integers, pointer
 from ._checks import check_count
 from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
-from ._images import image_rows, patch_numbers, reads_images
+from ._images import are_images, image_rows, patch_numbers, reads_images
 from ._names import lookup
 from ._recipe import Recipe, as_text, encoded
 from ._tokens import TokenStream, Tokenizer, pad
@@ -70,7 +70,8 @@ class Model:
 
     Calls of one model from several threads wait for each other. Tokens are integers (B, T), lists of lists of different
     lengths, or, where the model has a tokenizer, a str or a list of them. Models of images read (B, height, width, 3)
-    or (B, height, width), integers of 0 to 255.
+    or (B, height, width), integers of 0 to 255, or a list of images. Images of another size are resized as
+    `longline classify` resizes pictures.
     """
 
     def __init__(self, recipe: Any, *, _native: Any = None) -> None:
@@ -221,7 +222,7 @@ class Model:
         if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, bytes)):
             tokens = [self.tokenizer.encode(x) for x in tokens]
         one = False
-        if getattr(tokens, "ndim", 0) > 2 and reads_images(self.recipe):
+        if are_images(tokens) and reads_images(self.recipe):
             tokens, one = image_rows(name, tokens, self.recipe)
         rows, n, flat = pad(name, tokens, lengths)
         return rows, n, one or flat

@@ -161,10 +161,52 @@ def test_images(channels):
         assert np.array_equal(model.logp(images[..., 0]), model.logp(images))
     with pytest.raises(TypeError, match="images are integers of 0 to 255"):
         model.classify(images / np.float32(255))
-    with pytest.raises(ValueError, match="images are 8 x 11; the model reads 8 x 12"):
-        model.classify(images[:, :11])
     with pytest.raises(ValueError, match=r"the model reads images \(B, height, width"):
         model.classify(np.zeros((5, 12, 8, 2), np.uint8))
+
+
+@pytest.mark.parametrize("channels, resize, side", [(1, "bilinear", 0), (3, "bilinear", 0), (3, "bicubic", 14)])
+def test_images_are_resized(channels, resize, side):
+    """Images of another size become what Pillow makes of them, byte for byte; a list may mix sizes."""
+    from PIL import Image
+    model = Model({"model.task": "classify", "model.classes": 3, "model.patch": 4, "model.channels": channels,
+                   "position.width": 8, "position.height": 12, "train.length": 96 * channels, "model.width": 16,
+                   "model.heads": 2, "model.layers": 1, "model.ff": 16, "data.format": "idx",
+                   "data.resize-filter": resize, "data.resize-side": side})
+    filters = {"bilinear": Image.BILINEAR, "bicubic": Image.BICUBIC}
+
+    def pillow(image):
+        picture = Image.fromarray(image[..., 0] if channels == 1 else image)
+        small = picture.resize((side, side) if side else (8, 12), filters[resize])
+        top, left = ((side - 12) // 2, (side - 8) // 2) if side else (0, 0)
+        return np.asarray(small).reshape(side or 12, side or 8, channels)[top:top + 12, left:left + 8]
+
+    random = np.random.default_rng(6)
+    images = [random.integers(0, 256, (h, w, channels), dtype=np.uint8) for h, w in ((30, 21), (5, 40), (13, 8))]
+    expected = model.logp(np.stack([pillow(image) for image in images]))
+    assert np.array_equal(model.logp(images), expected)
+    assert np.array_equal(model.logp(images[0][None]), expected[:1])
+    assert np.array_equal(model.logp(images[1].astype(np.int64)[None, :, ::-1][:, :, ::-1]), expected[1:2])
+    same = random.integers(0, 256, (2, 12, 8, channels), dtype=np.uint8)  # as it is
+    assert np.array_equal(model.logp(same), model.logp(same.reshape(2, -1)))
+    assert model.encode(images, pool="all").shape == (3, 6, 16)
+    assert np.isfinite(model.loss(Batch(images, targets=[0, 1, 2]))[0])
+    with pytest.raises(ValueError, match=r"tokens: has 256; an image that is resized has numbers of 0 to 255"):
+        model.logp(np.full((1, 5, 5, channels), 256))
+    with pytest.raises(ValueError, match=r"tokens\[1\]: its shape is \(12, 8, 2\); the model reads images \(height"):
+        model.logp([same[0], same[0][..., :1].repeat(2, 2)])
+    with pytest.raises(TypeError, match=r"tokens\[0\]: its dtype is float64; images are integers"):
+        model.logp([same[0] / 255.0])
+
+
+def test_images_of_no_size_are_not_resized():
+    """A model without a size of its own reads images as they are, and all of a list must be as large."""
+    model = Model({"model.task": "classify", "model.classes": 3, "model.width": 16, "model.heads": 2, "model.layers": 1,
+                   "model.ff": 16, "data.format": "idx", "position.type": "none"})
+    images = np.random.default_rng(7).integers(0, 256, (2, 5, 6), dtype=np.uint8)
+    assert np.array_equal(model.logp(list(images)), model.logp(images.reshape(2, -1)))
+    with pytest.raises(ValueError, match=r"tokens\[1\]: it has 15 numbers and tokens\[0\] 30; the model has no size"):
+        model.logp([images[0], images[1][:3, :5]])
 
 
 def test_errors(small):

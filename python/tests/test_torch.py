@@ -122,6 +122,85 @@ def test_drop_in_for_multihead_attention():
     assert cross.shape == (2, 4, 24)
 
 
+def test_weights_of_other_modules():
+    """load_state_dict takes the names of nn.MultiheadAttention, of performer-pytorch and of fast-transformers."""
+    torch.manual_seed(1)
+    x = torch.randn(2, 7, 24)
+    for more in ({}, {"kdim": 8, "vdim": 8}):
+        theirs = torch.nn.MultiheadAttention(24, 3, batch_first=True, **more)
+        mine = ll.nn.LinearAttention(24, 3, kernel="softmax", **more)
+        mine.load_state_dict(theirs.state_dict())
+        key = torch.randn(2, 9, 8) if more else x
+        assert torch.allclose(mine(x, key, key)[0], theirs(x, key, key)[0], atol=1e-5)
+    state = mine.state_dict()
+    names = {"query": "to_q", "key": "to_k", "value": "to_v", "out_proj": "to_out"}
+    theirs = {f"layers.0.{names[n.split('.')[0]]}.{n.split('.')[1]}": w for n, w in state.items()}
+    theirs["layers.0.fast_attention.projection_matrix"] = torch.zeros(3)
+    whole = torch.nn.ModuleDict({"layers": torch.nn.ModuleList([ll.nn.LinearAttention(24, 3, kdim=8, vdim=8)])})
+    whole.load_state_dict(theirs)
+    assert all(torch.equal(w, state[n]) for n, w in whole["layers"][0].state_dict().items())
+    with pytest.raises(RuntimeError, match="to_r.weight"):
+        mine.load_state_dict({**state, "to_r.weight": torch.zeros(1)})
+
+
+def test_performers_modules():
+    torch.manual_seed(2)
+    x, context = torch.randn(2, 9, 32), torch.randn(2, 5, 32)
+    a = ll.nn.SelfAttention(dim=32, heads=4, dim_head=8, causal=True, nb_features=40, qkv_bias=True)
+    y = a(x)
+    assert y.shape == x.shape and a.operator(True).features == 40
+    q, k, v = (f(x).unflatten(-1, (4, 8)).transpose(1, 2).double() for f in (a.query, a.key, a.value))
+    W = torch.from_numpy(a.operator(True).projection.astype(float))
+    want = definition(q, k, v, "favor", True, W).transpose(1, 2).flatten(2).float()
+    assert torch.allclose(a.out_proj(want), y, atol=1e-5)
+    mask = torch.ones(2, 9, dtype=torch.bool)
+    mask[1, 6:] = False
+    b = ll.nn.SelfAttention(32, heads=4, generalized_attention=True, dropout=0.5).eval()
+    assert (b.kernel, b.head_dim, b.query.bias, b.operator(False).features) == ("relu", 64, None, 266)
+    assert torch.allclose(b(x, mask=mask)[1, :6], b(x[1:, :6])[0], atol=1e-5)
+    assert (b.train()(x) == 0).any()  # what comes out is dropped
+    c = ll.nn.CrossAttention(32, heads=4)
+    few = torch.ones(2, 5, dtype=torch.bool)
+    few[:, 3:] = False
+    assert torch.allclose(c(x, context=context, context_mask=few), c(x, context=context[:, :3]), atol=1e-5)
+    for words, call in [("local_heads: is 2", lambda: ll.nn.SelfAttention(32, heads=4, local_heads=2)),
+                        ("no_projection", lambda: ll.nn.SelfAttention(32, heads=4, no_projection=True)),
+                        ("kernel_fn", lambda: ll.nn.SelfAttention(32, heads=4, kernel_fn=torch.nn.GELU())),
+                        ("pos_emb: must be None", lambda: b(x, pos_emb=x)),
+                        ("self-attention has none", lambda: b(x, context=context)),
+                        ("cross-attention needs one", lambda: c(x))]:
+        with pytest.raises(ValueError, match=words):
+            call()
+
+
+class Mask:
+    """As fast-transformers' masks are read: True is kept."""
+
+    def __init__(self, matrix):
+        self.bool_matrix = matrix
+
+
+def test_fast_transformers_layer():
+    torch.manual_seed(3)
+    x = torch.randn(2, 6, 32)
+    layer = ll.nn.AttentionLayer("elu1", d_model=32, n_heads=4)
+    full, ragged = Mask(torch.ones(6, 6, dtype=torch.bool)), Mask(torch.ones(2, 6, dtype=torch.bool))
+    triangle = Mask(torch.ones(6, 6, dtype=torch.bool).tril())
+    whole = layer(x, x, x, full, ragged, ragged)
+    assert torch.allclose(whole, ll.nn.LinearAttention.forward(layer, x)[0])
+    causal = layer(x, x, x, attn_mask=triangle, query_lengths=ragged, key_lengths=ragged)
+    assert torch.allclose(causal[:, :4], layer(*[x[:, :4]] * 3, Mask(triangle.bool_matrix[:4, :4])), atol=1e-5)
+    ragged.bool_matrix[1, 4:] = False
+    assert torch.allclose(layer(x, x, x, full, ragged, ragged)[1, :4], layer(*[x[1:, :4]] * 3)[0], atol=1e-5)
+    assert ll.nn.AttentionLayer("favor", 32, 4, d_keys=16, d_values=16, features=32).head_dim == 16
+    with pytest.raises(ValueError, match="d_values: is 4; it must be d_keys, 8"):
+        ll.nn.AttentionLayer("elu1", 32, 4, d_values=4)
+    with pytest.raises(TypeError, match="attention: is a Linear; it must be the name of a kernel"):
+        ll.nn.AttentionLayer(torch.nn.Linear(1, 1), 32, 4)
+    with pytest.raises(ValueError, match="attn_mask: it is not the causal one"):
+        layer(x, x, x, Mask(torch.eye(6, dtype=torch.bool)))
+
+
 def test_names_of_other_libraries():
     a = ll.nn.LinearAttention(dim=32, heads=4, nb_features=64, causal=True)  # performer-pytorch
     assert a.operator(True).features == 64 and a(torch.zeros(1, 6, 32))[0].shape == (1, 6, 32)

@@ -97,3 +97,16 @@ ll_status ll_group_agree(const ll_group *g, ll_status status) {
     if (mine.rank == 0) return ll_fail(mine.status, "%s", mine.text);
     return ll_fail(mine.status, "rank %d: %s", mine.rank, mine.text);
 }
+
+ll_status ll_dist_same(const char *what, const char *value, const char *remedy) {
+    enum { VALUE = 80 };
+    const ll_group all = ll_group_all();
+    char mine[VALUE] = "", first[VALUE];
+    if (all.count == 1) return LL_OK;
+    strncpy(mine, value, VALUE - 1);
+    memcpy(first, mine, VALUE);
+    ll_status status = ll_group_broadcast(&all, first, VALUE, 0);
+    if (!status && strcmp(first, mine))
+        status = ll_fail(LL_EINVAL, "%s is not that of rank 0: %s, and there %s; %s", what, mine, first, remedy);
+    return ll_group_agree(&all, status);
+}

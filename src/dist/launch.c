@@ -90,6 +90,7 @@ ll_status ll_launch(const ll_transport **transport) {
     char reason[600] = "";
     *transport = NULL;
     if (!library) return LL_OK;
+    setenv("UCX_LOG_FILE", "stderr", 0); /* UCX, which MPI may use, writes warnings to stdout, where results go */
     void *at = open_plugin(library, reason, sizeof reason);
     if (!at)
         return ll_fail(LL_EDIST,

@@ -143,10 +143,11 @@ static void to_bf16(size_t n, const float *x, float *y) {
     v_store_n(y + i / 2, (rest + 1) / 2, v_to_bf16(a, b));
 }
 
-/* gemv reads B once, so memory is its limit. It takes GEMV_ROWS rows of B at a time, so that y is loaded and stored
- * less often, and prefetches the rows after them. The hardware would not: the next row of a wide matrix is too far
- * away. */
-enum { GEMV_ROWS = 8 };
+/* Products of few rows. They read B once, so memory is their limit. They take GEMV_ROWS rows of B at a time, so that y
+ * is loaded and stored less often, and prefetch the rows after them. The hardware would not: the next row of a wide
+ * matrix is too far away. From GEMV_MANY rows of x on, arithmetic is the limit; GEMV_WIDE vectors of B then share each
+ * number of x that is broadcast. */
+enum { GEMV_ROWS = 8, GEMV_WIDE = 2, GEMV_MANY = 8 };
 
 /* Row k + r of B from column j on. Rows of one call are neighbours from k on, and k is even where they are more than
  * one. unit: their scales, of integers. */
@@ -180,61 +181,100 @@ ALWAYS vf gemv_unit(ll_matrix B, size_t k, size_t j) {
     return B.scale ? v_load_bf16(B.scale + k / LL_GROUP * B.ld + j) : v_set(0);
 }
 
-/* y += x B for `rows` rows of B from row k on, a multiple of `rows`. With `prefetch`, as many rows follow, and are
- * prefetched. */
-ALWAYS void gemv_few(const int rows, int prefetch, int N, const float *x, ll_matrix B, size_t k, float *y) {
-    const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
-    vf factor[GEMV_ROWS];
-    for (int r = 0; r < rows; r++) factor[r] = v_set(x[k + (size_t)r]);
-    for (size_t j = 0; j < whole; j += VW) {
-        const vf unit = gemv_unit(B, k, j);
-        vf s = v_load(y + j);
+/* The rows of x and of y. */
+typedef struct {
+    int M;
+    const float *x;
+    size_t ldx;
+    float *y;
+    size_t ldy;
+} gemv_operands;
+
+/* GEMV_ROWS or fewer rows of B from row k on, in `wide` vectors from column j on. */
+ALWAYS void gemv_tile(const int rows, const int wide, int prefetch, gemv_operands o, ll_matrix B, size_t k, size_t j) {
+    vf b[GEMV_ROWS][GEMV_WIDE];
+#pragma GCC unroll 2
+    for (int v = 0; v < wide; v++) {
+        const size_t at = j + (size_t)v * VW;
+        const vf unit = gemv_unit(B, k, at);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            if (prefetch && (!B.int4 || r % 2 == 0)) __builtin_prefetch(gemv_address(B, k + (size_t)(r + rows), j));
-            s = v_fma(factor[r], gemv_load(B, k, r, j, unit), s);
+            if (prefetch && (!B.int4 || r % 2 == 0)) __builtin_prefetch(gemv_address(B, k + (size_t)(r + rows), at));
+            b[r][v] = gemv_load(B, k, r, at, unit);
         }
-        v_store(y + j, s);
     }
-    if (!left) return;
-    vf s = v_load_n(y + whole, left);
-    for (int r = 0; r < rows; r++) s = v_fma(factor[r], gemv_load_n(B, k + (size_t)r, whole, left), s);
-    v_store_n(y + whole, left, s);
+    for (int i = 0; i < o.M; i++) {
+        const float *x = o.x + (size_t)i * o.ldx + k;
+        float *y = o.y + (size_t)i * o.ldy + j;
+        vf s[GEMV_WIDE];
+#pragma GCC unroll 2
+        for (int v = 0; v < wide; v++) s[v] = v_load(y + v * VW);
+#pragma GCC unroll 8
+        for (int r = 0; r < rows; r++) {
+            const vf a = v_set(x[r]);
+#pragma GCC unroll 2
+            for (int v = 0; v < wide; v++) s[v] = v_fma(a, b[r][v], s[v]);
+        }
+#pragma GCC unroll 2
+        for (int v = 0; v < wide; v++) v_store(y + v * VW, s[v]);
+    }
+}
+
+/* y += x B for `rows` rows of B from row k on, a multiple of `rows`. With `prefetch`, as many rows follow, and are
+ * prefetched. */
+ALWAYS void gemv_few(const int rows, int prefetch, gemv_operands o, int N, ll_matrix B, size_t k) {
+    const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
+    size_t j = 0;
+    for (; o.M >= GEMV_MANY && j + GEMV_WIDE * VW <= whole; j += GEMV_WIDE * VW)
+        gemv_tile(rows, GEMV_WIDE, prefetch, o, B, k, j);
+    for (; j < whole; j += VW) gemv_tile(rows, 1, prefetch, o, B, k, j);
+    for (int i = 0; i < o.M && left; i++) {
+        float *y = o.y + (size_t)i * o.ldy + whole;
+        vf s = v_load_n(y, left);
+        for (size_t r = 0; r < (size_t)rows; r++)
+            s = v_fma(v_set(o.x[(size_t)i * o.ldx + k + r]), gemv_load_n(B, k + r, whole, left), s);
+        v_store_n(y, left, s);
+    }
 }
 
 /* The same for one row of B, of any number: of 4-bit integers an odd row lies in the upper bits. */
-ALWAYS void gemv_one(int N, const float *x, ll_matrix B, size_t k, float *y) {
-    const vf factor = v_set(x[k]);
+ALWAYS void gemv_one(gemv_operands o, int N, ll_matrix B, size_t k) {
     const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
-    for (size_t j = 0; j < whole; j += VW)
-        v_store(y + j, v_fma(factor, gemv_load(B, k - k % 2, (int)(k % 2), j, gemv_unit(B, k, j)), v_load(y + j)));
-    if (left) v_store_n(y + whole, left, v_fma(factor, gemv_load_n(B, k, whole, left), v_load_n(y + whole, left)));
+    for (int i = 0; i < o.M; i++) {
+        const vf factor = v_set(o.x[(size_t)i * o.ldx + k]);
+        float *y = o.y + (size_t)i * o.ldy;
+        for (size_t j = 0; j < whole; j += VW) {
+            const vf b = gemv_load(B, k - k % 2, (int)(k % 2), j, gemv_unit(B, k, j));
+            v_store(y + j, v_fma(factor, b, v_load(y + j)));
+        }
+        if (left) v_store_n(y + whole, left, v_fma(factor, gemv_load_n(B, k, whole, left), v_load_n(y + whole, left)));
+    }
 }
 
 /* y = or += x B for a matrix in one form. */
-ALWAYS void gemv_of(int N, int K, const float *x, ll_matrix B, float *y, int add) {
+ALWAYS void gemv_of(gemv_operands o, int N, int K, ll_matrix B, int add) {
     size_t k = 0;
     const size_t end = (size_t)K;
-    if (!add)
-        for (int j = 0; j < N; j++) y[j] = 0;
-    for (; k + 2 * GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 1, N, x, B, k, y);
-    for (; k + GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 0, N, x, B, k, y);
-    for (; k < end; k++) gemv_one(N, x, B, k, y);
+    for (int i = 0; i < o.M && !add; i++) memset(o.y + (size_t)i * o.ldy, 0, (size_t)N * sizeof *o.y);
+    for (; k + 2 * GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 1, o, N, B, k);
+    for (; k + GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 0, o, N, B, k);
+    for (; k < end; k++) gemv_one(o, N, B, k);
 }
 
 static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add) {
-    gemv_of(N, K, x, (ll_matrix){.f = B, .ld = ldb}, y, add);
+    gemv_of((gemv_operands){1, x, 0, y, 0}, N, K, (ll_matrix){.f = B, .ld = ldb}, add);
 }
 
-static void gemv_quantized(int N, int K, const float *x, const ll_matrix *B, float *y) {
+static void linear(int M, int N, int K, const float *x, size_t ldx, const ll_matrix *B, float *y, size_t ldy) {
+    const gemv_operands o = {M, x, ldx, y, ldy};
     if (B->f) {
-        gemv_of(N, K, x, (ll_matrix){.f = B->f, .ld = B->ld}, y, 0);
+        gemv_of(o, N, K, (ll_matrix){.f = B->f, .ld = B->ld}, 0);
     } else if (B->bf16) {
-        gemv_of(N, K, x, (ll_matrix){.bf16 = B->bf16, .ld = B->ld}, y, 0);
+        gemv_of(o, N, K, (ll_matrix){.bf16 = B->bf16, .ld = B->ld}, 0);
     } else if (B->int8) {
-        gemv_of(N, K, x, (ll_matrix){.int8 = B->int8, .scale = B->scale, .ld = B->ld}, y, 0);
+        gemv_of(o, N, K, (ll_matrix){.int8 = B->int8, .scale = B->scale, .ld = B->ld}, 0);
     } else {
-        gemv_of(N, K, x, (ll_matrix){.int4 = B->int4, .scale = B->scale, .ld = B->ld}, y, 0);
+        gemv_of(o, N, K, (ll_matrix){.int4 = B->int4, .scale = B->scale, .ld = B->ld}, 0);
     }
 }
 

@@ -142,8 +142,9 @@ typedef struct {
     /* y = x B, or y += x B if `add`: one row, as generation needs. x (K), B (K, N), y (N). Without `add`, y has the
      * bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);
-    /* y = x B with B (K, N) in any form. The bits are those of gemv on B as floats. */
-    void (*gemv_quantized)(int N, int K, const float *x, const ll_matrix *B, float *y);
+    /* y = x B with few rows of x (M, K), and B (K, N) in any form, which is read once. y (M, N). A row of y has the
+     * bits of gemv on B as floats. */
+    void (*linear)(int M, int N, int K, const float *x, size_t ldx, const ll_matrix *B, float *y, size_t ldy);
     /* y[i] = B(k, j + i) as a float, for i < n. */
     void (*dequantize)(int n, const ll_matrix *B, int k, int j, float *y);
     /* y = A x, or y += A x if `add`. A (M, K), x (K), y (M). A row of y does not depend on the rows beside it. */

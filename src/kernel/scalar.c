@@ -79,11 +79,12 @@ static void gemv(int N, int K, const float *x, const float *B, size_t ldb, float
     gemm(1, N, K, x, 0, 1, B, ldb, y, 0, add);
 }
 
-static void gemv_quantized(int N, int K, const float *x, const ll_matrix *B, float *y) {
-    for (int j = 0; j < N; j++) {
-        y[j] = 0;
-        for (int k = 0; k < K; k++) y[j] += x[k] * ll_matrix_at(B, (size_t)k, (size_t)j);
-    }
+static void linear(int M, int N, int K, const float *x, size_t ldx, const ll_matrix *B, float *y, size_t ldy) {
+    for (int i = 0; i < M; i++, x += ldx, y += ldy)
+        for (int j = 0; j < N; j++) {
+            y[j] = 0;
+            for (int k = 0; k < K; k++) y[j] += x[k] * ll_matrix_at(B, (size_t)k, (size_t)j);
+        }
 }
 
 static void dequantize(int n, const ll_matrix *B, int k, int j, float *y) {

@@ -8,7 +8,8 @@
 #include "model/network.h"
 
 enum {
-    SLAB = 256,       /* columns of one task of a vector-matrix product */
+    SLAB = 256,       /* columns of one task of a product of few rows */
+    FEW_ROWS = 16,    /* most rows for which packing the weights does not pay */
     SERIAL = 1 << 17, /* smaller products are not worth waking threads */
     COLUMNS = 64,     /* columns of one task of a column sum */
     SUM_ROWS = 256    /* rows summed in float before they are added in double */
@@ -22,7 +23,7 @@ typedef struct {
     const float *x, *y, *gain, *bias, *gate;
     float *out, *extra;
     ll_matrix W;
-    size_t ld;
+    size_t ld, ldo;
     ll_rows rows;
     uint64_t stream;
     unsigned dropped;
@@ -37,26 +38,25 @@ static int piece_rows(const job *j, size_t i) {
 
 /* ---- Linear ---- */
 
-/* Sums as in ll_gemm, so that a single row has the bits of a row among others. */
+/* Sums as in ll_gemm, so that a row has the same bits among few rows and among many. */
 static void slab_task(void *arg, size_t i) {
     const job *j = arg;
     const int first = (int)i * SLAB, left = j->N - first, n = left < SLAB ? left : SLAB;
-    float *out = j->out + first, part[SLAB];
-    if (j->bias) memcpy(out, j->bias + first, (size_t)n * sizeof *out);
+    float *out = j->out + first, part[FEW_ROWS * SLAB];
+    for (int r = 0; r < j->n && j->bias; r++)
+        memcpy(out + (size_t)r * j->ldo, j->bias + first, (size_t)n * sizeof *out);
     for (int k0 = 0; k0 < j->K; k0 += LL_GEMM_DEPTH) {
         const int depth = j->K - k0 < LL_GEMM_DEPTH ? j->K - k0 : LL_GEMM_DEPTH, adds = j->bias || k0;
-        float *to = adds ? part : out;
         const ll_matrix W = ll_matrix_from(j->W, (size_t)k0, (size_t)first);
-        j->k->gemv_quantized(n, depth, j->x + k0, &W, to);
-        if (adds) j->k->add((size_t)n, part, out);
+        j->k->linear(j->n, n, depth, j->x + k0, j->ld, &W, adds ? part : out, adds ? SLAB : j->ldo);
+        for (int r = 0; r < j->n && adds; r++) j->k->add((size_t)n, part + r * SLAB, out + (size_t)r * j->ldo);
     }
 }
 
-/* The product of one row, which generation spends its time in. */
-static void linear_row(const ll_kernels *k, int K, int N, const float *in, ll_matrix W, const float *bias, float *out) {
-    job j = {.k = k, .K = K, .N = N, .x = in, .W = W, .bias = bias, .out = out};
-    const size_t slabs = (size_t)ll_ceil_div(N, SLAB);
-    if ((size_t)K * (size_t)N >= SERIAL) {
+/* The product of few rows, which generation spends its time in. It reads the weights once and packs nothing. */
+static void linear_rows(job j) {
+    const size_t slabs = (size_t)ll_ceil_div(j.N, SLAB);
+    if ((size_t)j.n * (size_t)j.K * (size_t)j.N >= SERIAL) {
         ll_parallel_for(slabs, slab_task, &j);
         return;
     }
@@ -74,8 +74,9 @@ void ll_product(const ll_batch_run *run, int ta, int tb, int M, int N, int K, co
 
 void ll_linear(const ll_batch_run *run, int n, int K, int N, const float *in, size_t ldi, ll_matrix W,
                const float *bias, float *out, size_t ldo) {
-    if (n == 1 && run->ws->mode == LL_STREAM) { /* a single row must have the same bits as a row among others */
-        linear_row(run->k, K, N, in, W, bias, out);
+    if (n <= FEW_ROWS && run->ws->mode == LL_STREAM) {
+        linear_rows((job){
+            .k = run->k, .n = n, .K = K, .N = N, .x = in, .ld = ldi, .W = W, .bias = bias, .out = out, .ldo = ldo});
     } else if (W.f) {
         ll_product(run, 0, 0, n, N, K, in, ldi, W.f, W.ld, out, ldo, 0, bias);
     } else {

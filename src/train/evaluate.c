@@ -146,6 +146,7 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     if (!status && alone) e = ll_evaluator_alone(model, ws, reader, &batch);
     if (!status && !alone) status = ll_evaluator_create(&e, model, ws, reader, &batch);
     if (!alone) status = ll_group_agree(&all, status);
+    if (!alone && !status) status = ll_same_data(model, reader);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
     for (int64_t i = 0; i < n && !status; i++) {
         ll_workspace_part(ws, i, n);

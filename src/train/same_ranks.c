@@ -7,15 +7,7 @@
 #include "longline/base.h"
 #include "train/train_internal.h"
 
-enum { VALUE = 64, ROWS = 8, LENGTH_MOST = 1 << 16 };
-
-/* What a rank has, and what to do if it is not what rank 0 has. */
-typedef struct {
-    char value[VALUE];
-    const char *what, *remedy;
-} fact;
-
-enum { VERSION, CPU, TRAIN, VALID, ROWS_OF_TRAIN, ROWS_OF_VALID, MODEL, FACTS };
+enum { ROWS = 8, LENGTH_MOST = 1 << 16 };
 
 /* LL_EINVAL names the first line that differs. */
 static ll_status compare_lines(const char *mine, const char *first) {
@@ -48,7 +40,7 @@ static ll_status compare_recipes(const ll_group *all, const ll_recipe *recipe) {
 }
 
 /* A checksum of some rows, from all over the data. */
-static ll_status describe_rows(fact *f, const ll_reader *reader, const ll_config *c, int train) {
+static ll_status sum_rows(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, const ll_config *c, int train) {
     ll_config one = *c;
     ll_batch b;
     char sums[ROWS][LL_CHECKSUM_TEXT];
@@ -64,44 +56,58 @@ static ll_status describe_rows(fact *f, const ll_reader *reader, const ll_config
             ll_reader_eval_rows(reader, &b, n / ROWS * i);
         ll_st_checksum(sums[i], b.tokens, (size_t)b.B * (size_t)b.T * sizeof *b.tokens);
     }
-    ll_st_checksum(f->value, sums, sizeof sums);
+    ll_st_checksum(sum, sums, sizeof sums);
     ll_batch_free(&b);
     return LL_OK;
 }
 
-static ll_status describe(fact *f, const ll_trainer *t) {
-    static const char data[] = "give all machines the same files";
-    const ll_config *c = &t->recipe->c;
-    for (int i = 0; i < FACTS; i++) f[i] = (fact){.what = "", .remedy = data};
-    f[VERSION].what = "the version of longline", f[VERSION].remedy = "install the same one on all machines";
-    f[CPU].what = "the instruction tier of its processor", f[CPU].remedy = "set LL_CPU to one that all machines have";
-    f[TRAIN].what = "the size of data.train";
-    f[VALID].what = "the size of the held-out data";
-    f[ROWS_OF_TRAIN].what = "a checksum of some rows of data.train";
-    f[ROWS_OF_VALID].what = "a checksum of some held-out rows";
-    f[MODEL].what = "the model at the beginning", f[MODEL].remedy = "give all ranks the same train.from or --resume";
-    snprintf(f[VERSION].value, VALUE, "%s", ll_version());
-    snprintf(f[CPU].value, VALUE, "%s", ll_cpu());
-    snprintf(f[TRAIN].value, VALUE, "%lld", (long long)ll_reader_size(t->train));
-    if (t->valid) snprintf(f[VALID].value, VALUE, "%lld", (long long)ll_reader_size(t->valid));
-    ll_status status = describe_rows(&f[ROWS_OF_TRAIN], t->train, c, 1);
-    if (!status && t->valid) status = describe_rows(&f[ROWS_OF_VALID], t->valid, c, 0);
-    return status ? status : ll_model_digest(t->model, f[MODEL].value);
+static ll_status compare_data(const char *name, const ll_reader *reader, const ll_config *c, int train) {
+    static const char remedy[] = "give all machines the same files";
+    const ll_group all = ll_group_all();
+    char size[24], sum[LL_CHECKSUM_TEXT] = "", what[80];
+    snprintf(size, sizeof size, "%lld", (long long)ll_reader_size(reader));
+    snprintf(what, sizeof what, "the size of %s", name);
+    ll_status status = ll_dist_same(what, size, remedy);
+    if (!status) status = ll_group_agree(&all, sum_rows(sum, reader, c, train));
+    snprintf(what, sizeof what, "a checksum of some rows of %s", name);
+    return status ? status : ll_dist_same(what, sum, remedy);
+}
+
+static ll_status compare_programs(void) {
+    const ll_status status =
+        ll_dist_same("the version of longline", ll_version(), "install the same one on all machines");
+    if (status) return status;
+    return ll_dist_same("the instruction tier of its processor", ll_cpu(), "set LL_CPU to one that all machines have");
+}
+
+static ll_status compare_models(const ll_model *model, const char *what, const char *remedy) {
+    const ll_group all = ll_group_all();
+    char digest[LL_DIGEST_TEXT] = "";
+    const ll_status status = ll_group_agree(&all, ll_model_digest(model, digest));
+    return status ? status : ll_dist_same(what, digest, remedy);
+}
+
+ll_status ll_dist_same_model(const ll_model *model) {
+    if (ll_group_all().count == 1) return LL_OK;
+    const ll_status status = compare_programs();
+    return status ? status : compare_models(model, "its model", "give all machines the same model file");
+}
+
+ll_status ll_same_data(const ll_model *model, const ll_reader *reader) {
+    const ll_group all = ll_group_all();
+    if (all.count == 1) return LL_OK;
+    const ll_status status = compare_recipes(&all, model->recipe);
+    return status ? status : compare_data("the evaluated data", reader, &model->recipe->c, 0);
 }
 
 ll_status ll_same_ranks(const ll_trainer *t) {
     const ll_group all = ll_group_all();
-    fact mine[FACTS];
-    char first[FACTS][VALUE];
+    const ll_config *c = &t->recipe->c;
     if (all.count == 1) return LL_OK;
-    ll_status status = compare_recipes(&all, t->recipe);
-    if (!status) status = ll_group_agree(&all, describe(mine, t));
+    ll_status status = compare_programs();
+    if (!status) status = compare_recipes(&all, t->recipe);
+    if (!status) status = compare_data("data.train", t->train, c, 1);
+    if (!status && t->valid) status = compare_data("the held-out data", t->valid, c, 0);
     if (status) return status;
-    for (int i = 0; i < FACTS; i++) memcpy(first[i], mine[i].value, VALUE);
-    status = ll_group_broadcast(&all, first, sizeof first, 0);
-    for (int i = 0; i < FACTS && !status; i++)
-        if (strcmp(first[i], mine[i].value))
-            status = ll_fail(LL_EINVAL, "%s is not that of rank 0: %s, and there %s; %s", mine[i].what, mine[i].value,
-                             first[i], mine[i].remedy);
-    return ll_group_agree(&all, status);
+    return compare_models(t->model, "the model at the beginning", "give all ranks the same train.from or --resume");
 }

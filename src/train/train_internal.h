@@ -212,6 +212,8 @@ LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 /* On all ranks: LL_EINVAL, with the number of a rank, if its version, recipe, data, processor's instructions or model
  * are not those of rank 0. */
 LL_MUST_USE ll_status ll_same_ranks(const ll_trainer *trainer);
+/* The same of the recipe of a model and the data that it is evaluated on. */
+LL_MUST_USE ll_status ll_same_data(const ll_model *model, const ll_reader *reader);
 
 /* recipe.ini of the run's folder. */
 LL_MUST_USE ll_status ll_run_recipe_write(const ll_trainer *trainer);

@@ -104,6 +104,10 @@ image "model.patch = 5 does not divide images of 12 x 12" "config['patch_size'] 
 image "qkv_bias = false is not supported" "config['qkv_bias'] = False"
 image "the head of ViTForMaskedImageModeling is not supported; image classifiers are" \
     "config['architectures'] = ['ViTForMaskedImageModeling']"
+image "model_type = .deit. has a distillation token .* import a DeiT without that token, whose model_type is .vit." \
+    "config.update(model_type='deit', architectures=['DeiTForImageClassificationWithTeacher'])
+tensors = {k.replace('vit.', 'deit.'): x for k, x in tensors.items() if 'classifier' not in k}
+tensors['deit.embeddings.distillation_token'] = tensors['deit.embeddings.cls_token']"
 image "preprocessor_config.json: crop_size is 10, and the model reads images of 12 pixels" \
     "processor.update(do_center_crop=True, crop_size=10)"
 image "preprocessor_config.json: size is not a height and a width that are equal" \

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from .._core import ArgumentError
-from .nn import LinearAttention
+from ._linear import LinearAttention
 
 
 def _from_multihead(old: nn.MultiheadAttention, kernel: str, position: str, options: Any) -> LinearAttention:

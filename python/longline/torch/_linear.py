@@ -1,0 +1,178 @@
+"""Attention as a module, in the place of torch.nn.MultiheadAttention."""
+from __future__ import annotations
+
+from typing import Any, Dict, Optional, Tuple
+
+import torch
+from torch import nn
+
+from .._core import ArgumentError
+from .._operator import Operator
+from ._weights import rename
+from .functional import check, linear_attention
+
+
+class LinearAttention(nn.Module):
+    """Projections of queries, keys and values, attention of longline, and the projection of its result.
+
+    embed_dim, num_heads, bias, kdim, vdim, batch_first   as nn.MultiheadAttention
+    kernel, position, causal, **options                   as `longline.Operator`
+
+    Other libraries' names of arguments are taken: dim, heads, dim_head, nb_features, generalized_attention (performer-
+    pytorch), d_model, n_heads (fast-transformers). `load_state_dict` takes the weights of their modules and of
+    nn.MultiheadAttention.
+    """
+
+    def __init__(self, embed_dim: Optional[int] = None, num_heads: Optional[int] = None, dropout: float = 0.0,
+                 bias: bool = True, kdim: Optional[int] = None, vdim: Optional[int] = None, batch_first: bool = True, *,
+                 kernel: str = "favor", position: str = "none", causal: bool = False, device: Any = None,
+                 dtype: Any = None, **options: Any) -> None:
+        super().__init__()
+        embed_dim = _one_of("embed_dim", embed_dim, options, "dim", "d_model")
+        num_heads = _one_of("num_heads", num_heads, options, "heads", "n_heads")
+        head_size = options.pop("dim_head", None) or embed_dim // num_heads
+        if options.pop("generalized_attention", False) and kernel == "favor":
+            kernel = "relu"
+        if "nb_features" in options:
+            options["features"] = options.pop("nb_features") or 256
+        if embed_dim % num_heads and head_size * num_heads != embed_dim:
+            raise ArgumentError(f"num_heads: {num_heads} does not divide embed_dim {embed_dim}")
+        if dropout:
+            raise ArgumentError("dropout: there is no matrix to drop from; it must be 0 (drop what comes out)")
+        self.embed_dim, self.num_heads, self.head_dim, self.batch_first = embed_dim, num_heads, head_size, batch_first
+        self.kernel, self.position, self.causal, self.options = kernel, position, causal, options
+        inner, kind = head_size * num_heads, dict(device=device, dtype=dtype)
+        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        self.dropout = 0.0
+        # nn.TransformerEncoderLayer asks for these before it takes its path in C++, which would pass this module by.
+        self._qkv_same_embed_dim, self.in_proj_weight, self.in_proj_bias = False, None, None
+        self.query = nn.Linear(embed_dim, inner, bias, **kind)
+        self.key = nn.Linear(self.kdim, inner, bias, **kind)
+        self.value = nn.Linear(self.vdim, inner, bias, **kind)
+        self.out_proj = nn.Linear(inner, embed_dim, bias, **kind)
+        for layer in (self.query, self.key, self.value):
+            nn.init.xavier_uniform_(layer.weight)
+        self._operators: dict = {}
+        try:
+            self.operator(causal)
+        except ArgumentError:
+            if causal:
+                raise
+            self.operator(True)  # what is causal alone may be used with a causal mask
+
+    def _load_from_state_dict(self, state_dict: Dict[str, Any], prefix: str, *rest: Any) -> None:
+        rename(state_dict, prefix)
+        super()._load_from_state_dict(state_dict, prefix, *rest)
+
+    def __getstate__(self) -> dict:
+        """Copies and files of the module have no operators in them; these are made again."""
+        return {**self.__dict__, "_operators": {}}
+
+    def operator(self, causal: bool) -> Operator:
+        """The operator of this module: made once, for each direction."""
+        if causal not in self._operators:
+            self._operators[causal] = Operator(self.kernel, self.position, heads=self.num_heads, key_size=self.head_dim,
+                                               causal=causal, **self.options)
+        return self._operators[causal]
+
+    def forward(self, query: torch.Tensor, key: Optional[torch.Tensor] = None, value: Optional[torch.Tensor] = None,
+                key_padding_mask: Optional[torch.Tensor] = None, need_weights: bool = False,
+                attn_mask: Optional[torch.Tensor] = None, average_attn_weights: bool = True,
+                is_causal: bool = False, mask: Optional[torch.Tensor] = None,
+                ) -> Tuple[torch.Tensor, Optional[torch.Tensor]]:
+        """As nn.MultiheadAttention: (B, T, C) with batch_first, else (T, B, C); gives (output, None): there is
+        no matrix of weights to give.
+
+        key and value default to query. key_padding_mask (B, S): True removes a key. `mask` is performer-pytorch's: True
+        keeps one. attn_mask: only the causal one has a linear form; any other is refused.
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        for name, x, size in (("query", query, self.embed_dim), ("key", key, self.kdim), ("value", value, self.vdim)):
+            check(name, x)
+            if x.dim() not in (2, 3) or x.dim() != query.dim() or x.shape[-1] != size:
+                axes = "(B, T, C)" if self.batch_first else "(T, B, C)"
+                raise ArgumentError(f"{name}: its shape is {tuple(x.shape)}; it must be {axes}, or (T, C) for one "
+                                    f"sequence, with C = {size}")
+        single = query.dim() == 2
+        if single:
+            query, key, value = (x.unsqueeze(0) for x in (query, key, value))
+        elif not self.batch_first:
+            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+        causal = self.causal or bool(is_causal)
+        if attn_mask is not None:
+            _check_causal(attn_mask, query.shape[1], key.shape[1])
+            causal = True
+        keep = _keep(key_padding_mask, mask, key.shape[0], key.shape[1])
+        q, k, v = (layer(x).unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
+                   for layer, x in ((self.query, query), (self.key, key), (self.value, value)))
+        options = {}
+        if keep is not None:
+            if self.kernel in ("softmax", "local", "linformer", "nystrom", "reformer", "value"):
+                n = _lengths(keep)
+                if not causal:  # else padding is behind every token that counts
+                    options = {"lengths": n, "query_lengths": torch.full_like(n, q.shape[2])}
+            else:
+                options["key_mask"] = keep
+        y = linear_attention(q, k, v, operator=self.operator(causal), **options)
+        out = self.out_proj(y.transpose(1, 2).flatten(2))
+        if single:
+            out = out[0]
+        elif not self.batch_first:
+            out = out.transpose(0, 1)
+        return out, None
+
+    def extra_repr(self) -> str:
+        return (f"{self.embed_dim}, {self.num_heads}, kernel={self.kernel!r}, position={self.position!r}, "
+                f"causal={self.causal}")
+
+
+def _one_of(name: str, value: Optional[int], options: dict, *others: str) -> int:
+    for other in others:
+        if other in options:
+            given = options.pop(other)
+            if value is not None and value != given:
+                raise ArgumentError(f"{other}: is {given}, but {name} is {value}; they mean the same")
+            value = given
+    if not isinstance(value, int) or value < 1:
+        raise ArgumentError(f"{name}: is {value!r}; it must be an integer from 1")
+    return value
+
+
+def _check_causal(mask: Any, T: int, S: int) -> None:
+    """A mask of nn.Transformer.generate_square_subsequent_mask, or of fast-transformers; else ArgumentError."""
+    mask = getattr(mask, "bool_matrix", mask)
+    if not isinstance(mask, torch.Tensor):
+        raise TypeError(f"attn_mask: is a {type(mask).__name__}; it must be a torch.Tensor")
+    hidden = ~torch.ones(T, S, dtype=torch.bool).tril()
+    removed = mask if mask.dtype == torch.bool else mask != 0
+    if removed.dim() > 2:
+        removed = removed[0]
+    if removed.shape != hidden.shape or not (torch.equal(removed, hidden) or torch.equal(~removed, hidden)):
+        raise ArgumentError("attn_mask: it is not the causal one; linear attention has no other masks of pairs "
+                            "(a key's are key_padding_mask)")
+
+
+def _keep(padding: Optional[torch.Tensor], mask: Optional[torch.Tensor], B: int, S: int) -> Optional[torch.Tensor]:
+    """(B, S) 1 where a key counts."""
+    if padding is not None and mask is not None:
+        raise ArgumentError("mask: key_padding_mask is given, too; give one of them")
+    if padding is None and mask is None:
+        return None
+    given = padding if padding is not None else mask
+    assert given is not None
+    if not isinstance(given, torch.Tensor):
+        raise TypeError(f"key_padding_mask: is a {type(given).__name__}; it must be a torch.Tensor")
+    if tuple(given.shape) != (B, S):
+        raise ArgumentError(f"key_padding_mask: its shape is {tuple(given.shape)}; it must be (B, S) = ({B}, {S})")
+    if given.dtype != torch.bool:
+        given = given != 0
+    return (given if mask is not None else ~given).float()
+
+
+def _lengths(keep: torch.Tensor) -> torch.Tensor:
+    n = keep.sum(1).int()
+    front = torch.arange(keep.shape[1])[None] < n[:, None]
+    if not torch.equal(front.float(), keep):
+        raise ArgumentError("key_padding_mask: with this kernel the keys that count must come first in each row")
+    return n
