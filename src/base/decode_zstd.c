@@ -10,7 +10,7 @@ enum { WINDOW_LOG_MOST = 30 }; /* zstd --long=30 needs 1 GiB to unpack, the usua
 
 struct ll_zstd {
     ZSTD_DCtx *context;
-    int between; /* a frame has ended */
+    int inside; /* has a frame begun that has not ended? */
 };
 
 ll_status ll_zstd_create(ll_zstd **zstd) {
@@ -32,12 +32,14 @@ void ll_zstd_free(ll_zstd *z) {
     ll_free(z);
 }
 
-/* Frames may follow each other. What has been taken may come out later, also after the last byte. */
+/* Frames may follow each other. What has been taken may come out later, also after the last byte. The first byte of a
+ * frame is given alone, because libzstd decodes a frame that it gets as a whole by another way, which refuses damage
+ * that this one accepts. So it does not matter how much is asked for at a time. */
 enum ll_zstd_found ll_zstd_step(ll_zstd *z, const uint8_t *from, size_t n, size_t *used, uint8_t *to, size_t most,
                                 size_t *got, const char **what) {
-    ZSTD_inBuffer in = {from, n, 0};
+    ZSTD_inBuffer in = {from, n && !z->inside ? 1 : n, 0};
     ZSTD_outBuffer out = {to, most, 0};
-    if (!n && z->between) return LL_ZSTD_ENDED;
+    if (!n && !z->inside) return LL_ZSTD_ENDED;
     const size_t left = ZSTD_decompressStream(z->context, &out, &in);
     *used = in.pos;
     *got = out.pos;
@@ -46,6 +48,6 @@ enum ll_zstd_found ll_zstd_step(ll_zstd *z, const uint8_t *from, size_t n, size_
         return ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? LL_ZSTD_NO_MEMORY : LL_ZSTD_DAMAGED;
     }
     if (!n && !out.pos) return LL_ZSTD_TRUNCATED;
-    z->between = !left;
+    z->inside = left != 0;
     return LL_ZSTD_GOES_ON;
 }
