@@ -2,24 +2,31 @@
  * two vectors stays in registers while all tokens of the call update and read it. So causal attention makes only the
  * products that its definition has. A token costs 4 VSCAN multiply-adds, 2 VSCAN broadcasts, 4 loads and 2 stores. */
 
-static void prefetch_lines(ll_prefetch *next, int lines) {
-    const float *line = next->line;
-    int left = next->left;
-    for (; lines > 0 && line; lines--, line += 16, left -= 16) {
-        if (left <= 0) {
-            open_row(next);
-            line = next->line, left = next->left;
-            if (!line) break;
-        }
-        __builtin_prefetch(line, 0, 2);
+enum { SCAN_LINES = 2 };
+
+/* What a panel prefetches for each token: lines of 16 floats. */
+typedef struct {
+    const float *line[SCAN_LINES];
+    size_t ld[SCAN_LINES];
+} scan_prefetch;
+
+/* Takes the next two columns of lines of `next`, which may be NULL, for the coming panel. Lines side by side come from
+ * memory faster than one column after the other. Where nothing is left, S itself is prefetched: a branch within the
+ * loop over tokens would cost more. */
+static scan_prefetch scan_lines(ll_prefetch *next, const ll_scan *x) {
+    scan_prefetch p = {{x->S, x->S}, {0, 0}};
+    for (int i = 0; next && i < SCAN_LINES && next->at < next->parts; i++) {
+        const ll_prefetch_part *part = &next->part[next->at];
+        p.line[i] = part->data + (size_t)16 * (size_t)next->row, p.ld[i] = part->ld;
+        if (++next->row == part->lines) next->row = 0, next->at++;
     }
-    next->line = line, next->left = left;
+    return p;
 }
 
 /* A panel: R rows of NV vectors; if TAIL, only `tail` floats of the last vector exist. With APART, tokens are summed
  * from 0 and then added. Without READ only the state moves. The first five are constants after inlining. */
 ALWAYS void scan_panel(const int R, const int NV, const int TAIL, const int APART, const int READ, size_t tail, int C,
-                       const ll_scan *x, int a, int j) {
+                       const ll_scan *x, int a, int j, scan_prefetch next) {
     vf s[VSCAN][2], old[VSCAN][2];
     const float *k = x->k + a, *q = READ ? x->q + a : k, *v = x->v + j;
     float *y = READ ? x->y + j : NULL;
@@ -35,6 +42,9 @@ ALWAYS void scan_panel(const int R, const int NV, const int TAIL, const int APAR
         }
     for (int t = 0; t < C; t++, k += ldk, q += ldk, v += ldv) {
         vf value[2], sum[2];
+#pragma GCC unroll 2
+        for (int i = 0; i < SCAN_LINES; i++, next.line[i - 1] += next.ld[i - 1])
+            __builtin_prefetch(next.line[i], 0, 2);
 #pragma GCC unroll 2
         for (int c = 0; c < NV; c++) {
             const int part = TAIL && c == NV - 1;
@@ -83,26 +93,25 @@ ALWAYS void scan_panel(const int R, const int NV, const int TAIL, const int APAR
 }
 
 /* R rows of S, or the fewer that are left, and two vectors or what is left of the columns. */
-ALWAYS void scan_part(const int R, const int APART, const int READ, int C, const ll_scan *x, int a, int j) {
+ALWAYS void scan_part(const int R, const int APART, const int READ, int C, const ll_scan *x, int a, int j,
+                      scan_prefetch next) {
     const size_t left = (size_t)(x->n - j);
     if (left >= 2 * VW) {
-        scan_panel(R, 2, 0, APART, READ, 0, C, x, a, j);
+        scan_panel(R, 2, 0, APART, READ, 0, C, x, a, j, next);
     } else if (left > VW) {
-        scan_panel(R, 2, 1, APART, READ, left - VW, C, x, a, j);
+        scan_panel(R, 2, 1, APART, READ, left - VW, C, x, a, j, next);
     } else {
-        scan_panel(R, 1, 1, APART, READ, left, C, x, a, j);
+        scan_panel(R, 1, 1, APART, READ, left, C, x, a, j, next);
     }
 }
 
 /* The inner loop goes along the shorter side of S, so that the rows of tokens which it reads again stay in L1. */
 ALWAYS void scan_all(const int R, const int APART, const int READ, int C, const ll_scan *x, ll_prefetch *next) {
     const int down = x->m < x->n, panels = (x->m + R - 1) / R * ((x->n + 2 * VW - 1) / (2 * VW));
-    const int lines = next && panels ? (next->lines + panels - 1) / panels : 0;
-    if (lines) open_row(next);
     for (int panel = 0, a = 0, j = 0; panel < panels; panel++) {
-        if (lines) prefetch_lines(next, lines);
-        if (a + R <= x->m) scan_part(R, APART, READ, C, x, a, j);
-        for (int row = a; a + R > x->m && row < x->m; row++) scan_part(1, APART, READ, C, x, row, j);
+        const scan_prefetch ahead = scan_lines(next, x);
+        if (a + R <= x->m) scan_part(R, APART, READ, C, x, a, j, ahead);
+        for (int row = a; a + R > x->m && row < x->m; row++) scan_part(1, APART, READ, C, x, row, j, ahead);
         if (down) {
             a += R;
             if (a >= x->m) a = 0, j += 2 * VW;
