@@ -1,5 +1,5 @@
-/* A tokenizer.model of SentencePiece, written here field by field: its map of characters, what it does to blanks, pieces
- * of each kind, unigram and BPE, and what is damaged. */
+/* A tokenizer.model of SentencePiece, written here field by field: its map of characters, what it does to blanks,
+ * pieces of each kind, unigram and BPE, and what is damaged. */
 #include "inputs.h"
 #include "tokenizers.h"
 

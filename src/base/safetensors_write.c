@@ -56,8 +56,8 @@ void ll_st_writer_free(ll_st_writer *w) {
 
 ll_status ll_st_meta(ll_st_writer *w, const char *key, const char *value) {
     if (json_object_set_new(w->meta, key, json_string(value)))
-        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is not UTF-8, or there is no memory", key,
-                       value);
+        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is not UTF-8, or there is no memory",
+                       key, value);
     return LL_OK;
 }
 
