@@ -15,26 +15,29 @@ WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wst
 PIC ?= -fPIC
 BASE := -std=c17 -D_GNU_SOURCE -Iinclude $(PIC) -ffp-contract=off $(WARN) $(WERROR)
 # Libraries that the build uses where they are, for downloads, archives, pieces of words, tokenizers of other programs
-# (PCRE2 and utf8proc) and `longline serve`; CURL=, ARCHIVE=, SENTENCEPIECE=, UNICODE= and MICROHTTPD= leave them out.
+# (PCRE2 and utf8proc), files packed by zstd and `longline serve`; CURL=, ARCHIVE=, SENTENCEPIECE=, UNICODE=, ZSTD= and
+# MICROHTTPD= leave them out.
 PKG_CONFIG ?= pkg-config
 CURL ?= $(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo 1)
 ARCHIVE ?= $(shell $(PKG_CONFIG) --exists libarchive 2>/dev/null && echo 1)
 SENTENCEPIECE ?= $(shell $(PKG_CONFIG) --exists sentencepiece 2>/dev/null && echo 1)
 UNICODE ?= $(shell $(PKG_CONFIG) --exists libpcre2-8 libutf8proc 2>/dev/null && echo 1)
 MICROHTTPD ?= $(shell $(PKG_CONFIG) --exists libmicrohttpd 2>/dev/null && echo 1)
-# Of builds where zlib and liblzma, or libpng, are not to be had: PACKED= reads no .gz and .xz, PNG= no pictures.
+# Of builds where zlib and liblzma, or libpng, are not to be had: PACKED= reads no .gz, .xz and .zst, PNG= no pictures.
 PACKED ?= 1
+ZSTD ?= $(if $(PACKED),$(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo 1))
 PNG ?= 1
 # MPI libraries whose compilers are here, each with a plug-in of its own for many ranks; MPI= leaves them out.
 MPI ?= $(foreach m,openmpi mpich,$(if $(shell command -v mpicc.$(m)),$(m)))
 # What the core needs, and what the laboratory needs besides.
-CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++) $(if $(UNICODE),-lpcre2-8 -lutf8proc)
+CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -lstdc++) $(if $(UNICODE),-lpcre2-8 -lutf8proc) \
+    $(if $(ZSTD),-lzstd)
 LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
 CORE_LIBS := -ljansson $(if $(PACKED),-lz -llzma) $(if $(PNG),-lpng) $(CORE_OPTIONAL) -lm -lpthread
 LAB_LIBS := -lcairo -ljansson -lz -lmd $(LAB_OPTIONAL) -lm
 LIBS = $(LAB_LIBS) $(CORE_LIBS)
 WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) \
-    $(if $(PACKED),%/decode_none.c,%/decode.c) $(if $(PNG),%/png_none.c,%/png_read.c) \
+    $(if $(PACKED),%/decode_none.c,%/decode.c) $(if $(PNG),%/png_none.c,%/png_read.c) $(if $(ZSTD),%/decode_zstd_none.c,%/decode_zstd.c) \
     $(if $(UNICODE),%/unicode_none.c,%/unicode_lib.c) $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
 
 # The tests that take longest begin first: one that began last would run alone while the other cores wait.
@@ -108,7 +111,7 @@ $(B)/src/%.o: VISIBILITY := $(if $(PIC),-fno-semantic-interposition)
 $(B)/src/%.o: INC := -Isrc
 $(B)/lab/%.o: INC := -Isrc -Ilab
 $(B)/cli/%.o: INC := -Icli
-$(B)/tests/%: INC := -Isrc -Ilab -Itests
+$(B)/tests/%: INC := -Isrc -Ilab -Itests $(if $(ZSTD),-DWITH_ZSTD)
 
 # One short line a file; V=1 shows the whole commands. A change of compiler or flags rebuilds everything.
 run = $(if $(V),,@echo '  $(1)  $@';)

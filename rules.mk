@@ -7,10 +7,10 @@ PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1
 PKG_PYTHON := python3-dev python3-venv python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
     python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib python3-pil mypy binutils
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, PCRE2 and
-# utf8proc for tokenizers of other programs, Open MPI and MPICH for many ranks (a plug-in each), iproute2 to test these as
-# machines of their own, libmicrohttpd for `longline serve`.
+# utf8proc for tokenizers of other programs, zstd for files packed by it, Open MPI and MPICH for many ranks (a plug-in each),
+# iproute2 to test these as machines of their own, libmicrohttpd for `longline serve`.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libmicrohttpd-dev midicsv locales openmpi-bin \
+    libarchive-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libzstd-dev libmicrohttpd-dev midicsv locales openmpi-bin \
     libopenmpi-dev mpich libmpich-dev iproute2 $(PKG_PYTHON)
 deps-build:
 	@.ci/deps $(PKG_BUILD)
@@ -32,7 +32,7 @@ deps-aarch64:
 	    $(addsuffix :arm64,libcmocka-dev libjansson-dev zlib1g-dev liblzma-dev libmd-dev libcairo2)
 deps-deb-arm64: deps-aarch64
 	@.ci/deps debhelper lintian $(addsuffix :arm64,libarchive-dev libcairo2-dev libcurl4-openssl-dev libmicrohttpd-dev libpcre2-dev \
-	    libpng-dev libutf8proc-dev)
+	    libpng-dev libutf8proc-dev libzstd-dev)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
 # ---- Other builds of the same sources, each in its own folder. ----
@@ -72,7 +72,8 @@ objects: $(OBJECTS)
 # build is run, so that it is not optimised. `make fuzz` builds those that run, with sanitizers.
 CLANG = B=$(B)/clang CC=clang CXX=clang++ CFLAGS="-O0 -fsanitize=fuzzer-no-link" \
     FUZZ_LINK='-fsanitize=fuzzer -fsanitize-link-c++-runtime'
-FUZZER = B=$(B)/fuzz CC=clang CXX=clang++ CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link" \
+FUZZER = B=$(B)/fuzz CC=clang CXX=clang++ \
+    CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link -fsanitize-coverage-ignorelist=tests/fuzz/not_followed.txt" \
     FUZZ_LINK='-fsanitize=address,undefined,fuzzer -fsanitize-link-c++-runtime'
 clang:
 	+@$(AGAIN) $(CLANG) WERROR=-Werror objects \
@@ -84,7 +85,7 @@ fuzz:
 # Kernels have -O3 as everywhere; the rest has little optimisation, and no debug information.
 AARCH64_TESTS ?= kernels quantize layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CFLAGS=-O1 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
-    CURL= ARCHIVE= SENTENCEPIECE= UNICODE= MICROHTTPD= \
+    CURL= ARCHIVE= SENTENCEPIECE= UNICODE= ZSTD= MICROHTTPD= \
     LIBS="-L/usr/lib/aarch64-linux-gnu $(patsubst -lcairo,-l:libcairo.so.2,$(patsubst -lpng,-l:libpng16.so.16,$(filter-out \
     $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))))"
 AARCH64_LIBS := $(addprefix /usr/lib/aarch64-linux-gnu/,libcmocka.so libcairo.so.2)
@@ -148,6 +149,9 @@ $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 PYTHON = $(eval PYTHON := $(shell for p in python3 /usr/bin/python3; do $$p -c 'from importlib.util import find_spec as f; \
     raise SystemExit(not all(map(f, ["cffi", "numpy", "pytest", "setuptools"])))' 2>/dev/null && { echo $$p; break; }; done))$(PYTHON)
 PYTHON_FILES := $(wildcard python/*.py python/*.toml python/longline/*.py python/longline/*/*.py)
+# What a program linked with liblongline.a needs besides, for python/setup.py.
+core-libs:
+	@echo $(CORE_LIBS)
 PYTHON_BUILD = cd python && LONGLINE_ARCHIVE=$(abspath $(B))/liblongline.a LONGLINE_LIBS="$(CORE_LIBS)" $(PYTHON) setup.py -q
 $(B)/python/built: $(B)/liblongline.a $(PYTHON_FILES)
 	@[ -n "$(PYTHON)" ] || { echo "no Python with cffi, numpy, pytest and setuptools; make deps installs them" >&2; exit 1; }
@@ -224,4 +228,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: core-libs musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean

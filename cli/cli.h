@@ -132,9 +132,9 @@ void ll_stop_on(int signal);             /* one more signal that asks to stop */
 void ll_stop_quietly(void);              /* later signals print nothing */
 int ll_stop_wanted(void);
 
-/* Passes a file ("-": standard input) of any length, plain, .gz or .xz, block by block to `take`, until that returns
- * non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress. Returns -1,
- * or the exit code after printing why the file cannot be read. */
+/* Passes a file ("-": standard input) of any length, plain, .gz, .xz or .zst, block by block to `take`, until that
+ * returns non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress.
+ * Returns -1, or the exit code after printing why the file cannot be read. */
 enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
 int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *arg);

@@ -27,15 +27,24 @@ def version() -> str:
     return ".".join(re.search(rf"LL_VERSION_{part} (\d+)", text).group(1) for part in ("MAJOR", "MINOR", "PATCH"))
 
 
+BUILD = HERE / "build" / "core"
+MAKE = ["make", "-C", str(ROOT), f"B={BUILD}", "SENTENCEPIECE="]
+
+
+def libraries() -> str:
+    """What that library needs: also the optional libraries that are here."""
+    return subprocess.run([*MAKE, "-s", "--no-print-directory", "core-libs"], check=True, capture_output=True,
+                          text=True).stdout
+
+
 def archive() -> str:
     """liblongline.a, built if nobody names one. SentencePiece is left out: a wheel would have to carry it."""
     named = os.environ.get("LONGLINE_ARCHIVE")
     if named:
         return named
-    build = HERE / "build" / "core"
-    subprocess.run(["make", "-C", str(ROOT), "-j", str(os.cpu_count() or 1), f"B={build}", "SENTENCEPIECE=",
-                    f"{build}/liblongline.a"], check=True)
-    return str(build / "liblongline.a")
+    subprocess.run([*MAKE, "-j", str(os.cpu_count() or 1), f"{BUILD}/liblongline.a"], check=True)
+    os.environ.setdefault("LONGLINE_LIBS", libraries())
+    return str(BUILD / "liblongline.a")
 
 
 class Sdist(SDist):

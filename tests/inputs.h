@@ -4,11 +4,9 @@
 
 #include "folder.h"
 
-#include <lzma.h>
-#include <zlib.h>
-
 #include "base/memory.h"
 #include "data/reader.h"
+#include "packers.h"
 #include "recipe/recipe_reader.h"
 
 /* A copy of a name that stays for many more. */
@@ -39,13 +37,21 @@ static inline char *put_gz(const char *name, const void *data, size_t size) {
 static inline char *put_xz(const char *name, const void *data, size_t size) {
     const size_t bound = lzma_stream_buffer_bound(size);
     uint8_t *packed = malloc(bound);
-    size_t n = 0;
     assert_non_null(packed);
-    assert_int_equal(lzma_easy_buffer_encode(1, LZMA_CHECK_CRC32, NULL, data, size, packed, &n, bound), LZMA_OK);
-    char *path = put(name, packed, n);
+    char *path = put(name, packed, pack_xz(packed, bound, data, size));
     free(packed);
     return path;
 }
+
+#ifdef WITH_ZSTD
+static inline char *put_zst(const char *name, const void *data, size_t size) {
+    uint8_t *packed = malloc(ZSTD_compressBound(size));
+    assert_non_null(packed);
+    char *path = put(name, packed, pack_zstd(packed, ZSTD_compressBound(size), data, size));
+    free(packed);
+    return path;
+}
+#endif
 
 static inline ll_reader *opened(const ll_config *c, const char *split) {
     ll_reader *reader = NULL;

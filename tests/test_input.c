@@ -40,8 +40,12 @@ static const ll_input_format AUTO = LL_INPUT_AUTO;
 static void check_listing(ll_input_format format, const char *data, size_t size, const char *expected) {
     static const size_t pieces[] = {0, 1, 2, 3, 7};
     char out[4000];
-    const char *paths[] = {put("x", data, size), put_gz("x.gz", data, size), put_xz("x.xz", data, size)};
-    for (int i = 0; i < 3; i++)
+    const char *paths[] = {put("x", data, size), put_gz("x.gz", data, size), put_xz("x.xz", data, size),
+#ifdef WITH_ZSTD
+                           put_zst("x.zst", data, size)
+#endif
+    };
+    for (size_t i = 0; i < sizeof paths / sizeof *paths && paths[i]; i++)
         for (size_t p = 0; p < sizeof pieces / sizeof *pieces; p++) {
             const ll_input_options how = {.format = format, .piece = pieces[p]};
             CHECK_OK(listing(out, sizeof out, &how, 1, paths + i));

@@ -231,6 +231,35 @@ static void models_keep_the_vocabulary(void **state) {
     ll_reader_free(r);
 }
 
+/* What a model writes as text: a bar begins a line, and a line is empty before each piece. */
+static void tokens_are_text(void **state) {
+    (void)state;
+    const ll_config c = config();
+    ll_bytes list = {0};
+    ll_coder *coder = NULL;
+    int32_t *tokens = NULL;
+    int64_t count = 0;
+    char text[1000] = "", expected[1000] = "";
+    CHECK_OK(ll_coder_vocabulary(&list, &c.data, NULL));
+    CHECK_OK(ll_coder_create(&coder, &c.data, &list, "it"));
+    assert_true(ll_coder_is_music(coder));
+    CHECK_OK(ll_coder_encode(coder, (const uint8_t *)two, strlen(two), &tokens, &count));
+    for (int64_t i = 0; i < count; i++) {
+        size_t size = 0;
+        const char *word = ll_coder_text(coder, tokens[i], &size);
+        assert_int_equal(size, strlen(word));
+        strcat(text, word);
+    }
+    strcpy(expected, "\n\nPiece");
+    size_t n = strlen(expected);
+    for (const char *in = two + strlen("Piece"); *in; in++) expected[n++] = strncmp(in, " Bar", 4) ? *in : '\n';
+    assert_string_equal(text, expected);
+    ll_free(tokens);
+    CHECK_FAILS(ll_coder_encode(coder, (const uint8_t *)"Pitch_128", 9, &tokens, &count), LL_EINVAL, "number 1");
+    ll_coder_free(coder);
+    ll_bytes_free(&list);
+}
+
 /* Files as sequences of text, in pieces of any size. */
 static void files_are_sequences(void **state) {
     (void)state;
@@ -290,6 +319,7 @@ int main(void) {
         cmocka_unit_test(wrong_files_are_named),
         cmocka_unit_test(grids_are_chosen),
         cmocka_unit_test(models_keep_the_vocabulary),
+        cmocka_unit_test(tokens_are_text),
         cmocka_unit_test(files_are_sequences),
         cmocka_unit_test(music_trains_without_a_valid_split),
     };

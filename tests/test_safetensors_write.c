@@ -239,6 +239,37 @@ static void test_refused_memory_is_survived(void **state) {
     assert_true(check_refused_memory(open_in_folder) >= 8);
 }
 
+/* jansson, of which one allocation is refused: each of those that a file takes. */
+static long left;
+
+static void *refusing(size_t size) { return left-- == 0 ? NULL : malloc(size); }
+
+static void test_jansson_without_memory(void **state) {
+    (void)state;
+    json_malloc_t before;
+    json_free_t release;
+    ll_status status = LL_ENOMEM;
+    long n = 0;
+    CHECK_OK(save(at("jansson")));
+    ll_bytes old = {0}, now = {0};
+    CHECK_OK(ll_file_read(&old, at("jansson"), 1 << 20));
+    json_get_alloc_funcs(&before, &release);
+    for (; status && n < 1000; n++) {
+        left = n;
+        json_set_alloc_funcs(refusing, release);
+        status = save(at("jansson"));
+        json_set_alloc_funcs(before, release);
+        if (status && status != LL_ENOMEM) CHECK_FAILS(status, LL_EINVAL, "or there is no memory");
+        CHECK_OK(ll_file_read(&now, at("jansson"), 1 << 20));
+        assert_int_equal(now.size, old.size);
+        assert_memory_equal(now.data, old.data, old.size);
+        ll_bytes_free(&now);
+    }
+    CHECK_OK(status);
+    assert_true(n > 40);
+    ll_bytes_free(&old);
+}
+
 /* Digests are stored in files, so the digest of a content never changes. Different contents have different digests. */
 static void test_digest(void **state) {
     (void)state;
@@ -272,6 +303,7 @@ int main(void) {
         cmocka_unit_test(test_signed_bytes),
         cmocka_unit_test(test_every_truncation_is_noticed),
         cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_jansson_without_memory),
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_refused_memory_is_survived),
         cmocka_unit_test(test_digest),

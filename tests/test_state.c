@@ -1,4 +1,5 @@
-/* The kernel of linear attention's recurrent state: every tier of this machine against the recurrence in double. */
+/* The kernels of linear attention's recurrent state, in double and in float: every tier of this machine against the
+ * recurrence in double. */
 #include "guard.h"
 
 /* Eighteen tokens are added to a state and read from it, with n features and E values, in blocks of any size: the
@@ -88,7 +89,113 @@ static void test_states(void **state) {
             for (size_t shift = 0; shift < 4; shift++) states(k, sizes[i], shift, 1000 * i + shift);
 }
 
+/* ---- scan and scan_weights ---- */
+
+/* Features of keys and queries, values, and what the tokens read, in order or reversed. */
+typedef struct {
+    size_t m, n, ldk, ldv, lds;
+    guarded k, q, v, y, S, sum;
+} scan_case;
+
+/* A scan of all tokens. apart: with `sum`, which is S itself or not. */
+static void run_scan(const ll_kernels *k, const scan_case *c, int back, int apart, int reads, float carry,
+                     float after) {
+    const size_t last = back ? STATES - 1 : 0;
+    const ptrdiff_t sign = back ? -1 : 1;
+    const ll_scan x = {(int)c->m, (int)c->n, c->k.p + last * c->ldk, c->q.p + last * c->ldk, c->v.p + last * c->ldv,
+                       reads ? c->y.p + last * c->ldv : NULL, sign * (ptrdiff_t)c->ldk, sign * (ptrdiff_t)c->ldv,
+                       carry, after, c->S.p, apart == 2 ? c->sum.p : apart ? c->S.p : NULL, c->lds};
+    ll_prefetch next = {0};
+    ll_prefetch_rows(&next, c->v.p, c->ldv, STATES, (int)c->n);
+    k->scan(STATES, &x, &next);
+}
+
+static void check_scan(const ll_kernels *k, const scan_case *c, int back, int apart, uint64_t seed) {
+    const double slack = 1e-6 * (double)(c->m + STATES);
+    const float carry = apart == 2 ? 1 : 0.5f, after = apart == 2 ? 1 : 0.25f;
+    const size_t floats = c->m * c->lds;
+    double *S = calloc(floats + 1, sizeof *S);
+    float *before = calloc(floats + 1, sizeof *before), *moved = calloc(floats + 1, sizeof *moved);
+    memcpy(before, c->S.p, floats * sizeof *before);
+    for (size_t i = 0; i < floats; i++) S[i] = (double)carry * (double)c->S.p[i];
+    memset(c->sum.p, 0, floats * sizeof(float));
+    run_scan(k, c, back, apart, 1, carry, after);
+    const float *result = apart == 2 ? c->sum.p : c->S.p;
+    memcpy(moved, result, floats * sizeof *moved);
+    for (size_t i = 0; i < STATES; i++) {
+        const size_t t = back ? STATES - 1 - i : i;
+        for (size_t e = 0; e < c->n; e++) {
+            double expect = 0;
+            for (size_t a = 0; a < c->m; a++) {
+                double *s = S + a * c->lds + e;
+                *s += (double)c->k.p[t * c->ldk + a] * (double)c->v.p[t * c->ldv + e];
+                expect += (double)c->q.p[t * c->ldk + a] * *s;
+            }
+            near(k->name, "scan", c->m, e, seed, (double)c->y.p[t * c->ldv + e], expect, slack);
+        }
+    }
+    for (size_t a = 0; a < c->m; a++)
+        for (size_t e = 0; e < c->n; e++) {
+            const size_t i = a * c->lds + e;
+            const double expect = apart == 2 ? S[i] - (double)before[i] : (double)after * S[i];
+            near(k->name, "scan state", c->m, i, seed, (double)result[i], expect, slack);
+        }
+    if (apart == 2) assert_memory_equal(before, c->S.p, floats * sizeof *before);
+    memcpy(c->S.p, before, floats * sizeof *before);
+    memset(c->sum.p, 0, floats * sizeof(float));
+    run_scan(k, c, back, apart, 0, carry, after); /* that it is read changes no bit of the state */
+    assert_memory_equal(moved, result, floats * sizeof *moved);
+    memcpy(c->S.p, before, floats * sizeof *before);
+    free(S), free(before), free(moved);
+}
+
+static void check_weights(const ll_kernels *k, const scan_case *c, int apart, uint64_t seed) {
+    float factor[STATES], den[STATES];
+    double R[80] = {0};
+    guarded z = guard_random(c->m, 1, &seed), sum = guard(c->m, 0);
+    for (size_t a = 0; a < c->m; a++) sum.p[a] = 0.5f;
+    for (size_t t = 0; t < STATES; t++) factor[t] = signed_one(&seed);
+    float before[80];
+    memcpy(before, z.p, c->m * sizeof *before);
+    k->scan_weights(STATES, (int)c->m, factor, c->k.p, c->q.p, c->ldk, z.p, apart ? sum.p : z.p, den);
+    for (size_t t = 0; t < STATES; t++) {
+        double expect = 0;
+        for (size_t a = 0; a < c->m; a++) {
+            R[a] += (double)factor[t] * (double)c->k.p[t * c->ldk + a];
+            expect += (double)c->q.p[t * c->ldk + a] * ((double)before[a] + R[a]);
+        }
+        near(k->name, "scan_weights", c->m, t, seed, (double)den[t], expect, 1e-6 * (double)(c->m + STATES));
+    }
+    for (size_t a = 0; a < c->m; a++)
+        near(k->name, "scan_weights sum", c->m, a, seed, (double)(apart ? sum : z).p[a],
+             (apart ? 0.5 : (double)before[a]) + R[a], 1e-5);
+    if (apart) assert_memory_equal(before, z.p, c->m * sizeof *before);
+    guard_end(z, "scan_weights", k->name), guard_end(sum, "scan_weights", k->name);
+}
+
+static void scans(const ll_kernels *k, size_t m, size_t n, size_t shift, uint64_t seed) {
+    uint64_t from = seed;
+    scan_case c = {.m = m, .n = n, .ldk = m + shift, .ldv = n + 3 * shift, .lds = n + shift};
+    c.k = guard_random(STATES * c.ldk, shift, &from), c.q = guard_random(STATES * c.ldk, 1, &from);
+    c.v = guard_random(STATES * c.ldv, 0, &from), c.S = guard_random(m * c.lds, 2, &from);
+    c.y = guard(STATES * c.ldv, shift), c.sum = guard(m * c.lds, 0);
+    for (int way = 0; way < 6; way++) check_scan(k, &c, way % 2, way / 2, seed);
+    for (int apart = 0; apart < 2; apart++) check_weights(k, &c, apart, seed);
+    guarded all[] = {c.k, c.q, c.v, c.y, c.S, c.sum};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) guard_end(all[i], "scan", k->name);
+}
+
+static void test_scans(void **state) {
+    (void)state;
+    static const size_t sizes[] = {1, 2, 4, 5, 8, 11, 16, 17, 33, 64, 65};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    const ll_kernels *k;
+    for (int t = 0; (k = tier_at(t)); t++)
+        for (size_t i = 0; i < SIZES; i++)
+            for (size_t j = 0; j < SIZES; j++) scans(k, sizes[i], sizes[j], (i + j) % 3, 1000 * i + j);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_states), cmocka_unit_test(test_scans)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

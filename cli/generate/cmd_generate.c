@@ -17,7 +17,7 @@ static int echo, only_read;
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "prompt", "TEXT", &prompt, 0, 0, "text to continue; default: a new line"},
     {LL_ARG_TEXT, 0, "prompt-file", "FILE", &prompt_file, 0, 0,
-     "text from a file of any length, plain, .gz or .xz; - is standard input"},
+     "text from a file of any length, plain, .gz, .xz or .zst; - is standard input"},
     {LL_ARG_TEXT, 0, "prompts", "FILE", &prompts, 0, 0,
      "a prompt in each line of a file: writes a line for each, line i (from 0) with seed S + i"},
     {LL_ARG_INTEGER, 0, "prompt-tokens", "N", &prompt_tokens, 0, 9e15,

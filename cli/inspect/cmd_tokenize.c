@@ -179,7 +179,7 @@ const ll_command ll_command_tokenize = {
     .most = 2,
     .summary = "show the tokens that a model makes of a text",
     .text =
-        "Reads a text from FILE (plain, .gz, .xz; else standard input) and prints a line for each of its tokens: its\n"
+        "Reads a text from FILE (plain, .gz, .xz, .zst; else standard input) and prints a line for each token: its\n"
         "number and what it stands for. MODEL may also be a tokenizer by itself: tokenizer.json, or a folder with it\n"
         "or with vocab.txt, or with vocab.json and merges.txt. What --decode writes of the numbers from --ids is the\n"
         "text again, byte for byte, where the tokenizer keeps all of it, as GPT-2's does.\n\n"

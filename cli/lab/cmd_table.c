@@ -204,11 +204,26 @@ static int run(ll_comparison *c, const char *path, ll_comparison_how how) {
     return finish(c, how.folder, status, f.recipe);
 }
 
+/* A table of results that were measured before runs nothing. -1: the table has systems to run. */
+static int print_measured(const char *path) {
+    char *text;
+    const ll_status status = ll_measured_table(&text, path);
+    if (status) return ll_failed(status, path);
+    if (!text) return -1;
+    const int runs = only.n || set.n || out;
+    if (!runs) fputs(text, stdout);
+    ll_text_free(text);
+    return runs ? ll_usage("%s has results that were measured before, and runs nothing; leave out --only, --set and -o",
+                           path)
+                : 0;
+}
+
 static int table(int n, const char **words) {
     ll_comparison *c = NULL;
     ll_comparison_how how = {0};
     (void)n;
     int code = read_budget(&how);
+    if (code < 0) code = print_measured(words[0]);
     if (code >= 0) return code;
     ll_status status = ll_comparison_load(&c, words[0]);
     for (int i = 0; i < set.n && !status; i++) status = ll_comparison_set(c, set.at[i]);
@@ -235,9 +250,11 @@ const ll_command ll_command_table = {
             "tenth, and is saved after every twentieth.\n"
             "It can be interrupted or killed at any time: the same command continues and repeats no finished run.\n"
             "Seeds can be added later. table.csv and table.html are written beside the runs. mpirun -n N shares each\n"
-            "run among N ranks; a batch is then cut into dist.shards, as for train.\n\n"
+            "run among N ranks; a batch is then cut into dist.shards, as for train. A table with `results` prints\n"
+            "what was measured before, and runs nothing.\n\n"
             "  longline table recipes/tables/wikitext2.ini --budget 30m --seeds 3\n"
             "  longline table recipes/tables/lra-listops.ini --list\n"
+            "  longline table recipes/tables/lra.ini\n"
             "  longline table recipes/tables/proteins-masked.ini --only performer-relu --budget 500steps",
     .args = args,
     .run = table,

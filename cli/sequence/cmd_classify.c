@@ -168,7 +168,7 @@ const ll_command ll_command_classify = {
     .summary = "print the classes of sequences or images",
     .text =
         "Prints the most likely class of every sequence and its probability, as TSV in the order of the input. Files\n"
-        "(or standard input) have a text a line, JSONL, FASTA, idx or PNG images; plain, .gz or .xz.\n"
+        "(or standard input) have a text a line, JSONL, FASTA, idx or PNG images; plain, .gz, .xz or .zst.\n"
         "Images are resized to the size of the model's.\n\n"
         "  longline classify runs/mnist-1/best.safetensors t10k-images-idx3-ubyte.gz --top 3\n"
         "  longline classify MODEL images --labels labels\n"

@@ -108,7 +108,7 @@ const ll_command ll_command_encode = {
     .text =
         "Writes an embedding of every sequence, in the order of the input: the mean of its tokens' vectors in the\n"
         "last layer, or what --pool and --layer say. Files (or standard input) have a text a line, JSONL, FASTA, idx\n"
-        "or PNG images; plain, .gz or .xz. The file of -o is written as a whole or not at all.\n\n"
+        "or PNG images; plain, .gz, .xz or .zst. The file of -o is written as a whole or not at all.\n\n"
         "  longline encode runs/text-bytes-1/best.safetensors lines.txt > vectors.csv\n"
         "  longline encode MODEL proteins.fasta.gz -o vectors.safetensors\n"
         "  longline encode MODEL book.txt --whole --pool all --layer 3 -o tokens.npy",

@@ -127,8 +127,8 @@ const ll_command ll_command_score = {
     .text =
         "Prints for every sequence its log-probability (nats), bits a token and perplexity, as TSV in the order of\n"
         "the input. The first token is not scored, because nothing comes before it; --before gives a text that does.\n"
-        "Files (or standard input) have a text a line, JSONL, FASTA or music; plain, .gz or .xz. Memory does not grow\n"
-        "with the input, nor, with linear attention, with the length of a sequence.\n"
+        "Files (or standard input) have a text a line, JSONL, FASTA or music; plain, .gz, .xz or .zst. Memory does\n"
+        "not grow with the input, nor, with linear attention, with the length of a sequence.\n"
         "The file of -o is written as a whole or not at all.\n\n"
         "  longline score runs/text-bytes-1/best.safetensors lines.txt\n"
         "  longline score MODEL proteins.fasta -o scores.csv\n"

@@ -98,6 +98,11 @@ LL_API LL_MUST_USE ll_status ll_comparison_run(ll_comparison *comparison, const 
 /* Writes table.csv and table.html (the table, the curves of the first seeds, the differences) into a folder of runs. */
 LL_API LL_MUST_USE ll_status ll_comparison_write(const ll_comparison *comparison, const char *folder);
 
+/* The text of a table of results that were measured before (docs/format.md), as `longline table` prints it: mean and
+ * deviation over seeds, with the published figures. The caller frees *text with ll_text_free. It is NULL if the file is
+ * a table of systems to run, which ll_comparison_load reads. */
+LL_API LL_MUST_USE ll_status ll_measured_table(char **text, const char *path);
+
 LL_C_END
 
 #endif

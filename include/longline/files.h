@@ -8,8 +8,8 @@ LL_C_BEGIN
 
 /* ---- Sequences, one after the other ---- */
 
-/* Files are read once, from beginning to end, in constant memory. They may be plain, .gz or .xz, which is recognised by
- * their first bytes. The format of what they hold: */
+/* Files are read once, from beginning to end, in constant memory. They may be plain, .gz, .xz or .zst, which is
+ * recognised by their first bytes. The format of what they hold: */
 typedef enum {
     LL_INPUT_AUTO,  /* by the first byte of each file: FASTA if it is '>' or ';', JSONL if '{', idx and PNG by their
                      * magic numbers, else lines */

@@ -86,4 +86,12 @@ def test_sdist_has_what_is_built_from(tmp_path):
     assert done.returncode == 0, done.stderr
     listed = subprocess.run(["make", "-n", "-C", str(root / "core"), f"B={tmp_path}/b", "SENTENCEPIECE=",
                              f"{tmp_path}/b/liblongline.a"], capture_output=True, text=True)
+    # The optional libraries that are here are linked, too.
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
+    told = subprocess.run([sys.executable, "-c", "import sys; sys.argv = ['setup.py', '--version']; import setup; "
+                           "print(setup.libraries())"], cwd=root, env=environment, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    for package, library in (("zlib", "-lz"), ("libzstd", "-lzstd"), ("libpcre2-8", "-lpcre2-8")):
+        here = subprocess.run(["pkg-config", "--exists", package]).returncode == 0
+        assert (library in told.stdout.split()) == here, told.stdout
     assert listed.returncode == 0 and listed.stdout.count(" -c src/") >= len(list((ROOT / "src").rglob("*.c"))) - 5

@@ -9,7 +9,7 @@ tree=$(cd "$(dirname "$0")/../.." && pwd)
 here=$tree/recipes/queue
 
 draw() { # NAME
-    awk -v wanted="$1" -v docs="$tree/docs" '
+    awk -v wanted="$1" -v docs="$tree/docs" -v tables="$tree/recipes/tables" '
     function as(x, how) {
         return how == "percent" ? 100 * x : how == "bits" ? x / log(2) : how == "perplexity" ? exp(x) : x
     }
@@ -30,11 +30,31 @@ draw() { # NAME
         return number(mean, how) " ± " number(sqrt((square - n * mean * mean > 0 ? square - n * mean * mean : 0) / (n - 1)), how) \
             " (" n ")"
     }
+    function read_ini(file,    line, key, text, part, at, who) {
+        while ((getline line < file) > 0) {
+            if (line ~ /^\[/) { who = substr(line, 2, length(line) - 2); continue }
+            at = index(line, " = ")
+            key = substr(line, 1, at - 1)
+            text = substr(line, at + 3)
+            if (key ~ /^column[.]/) {
+                split(text, part, " ")
+                prefix[++c] = part[1]; measures[c] = part[2]; keys[c] = "accuracy"; hows[c] = "percent"
+                heading[c] = substr(key, 8)
+                of[heading[c]] = part[1]
+            } else if (key == "label") {
+                names[++r] = who; label[r] = text
+            } else if (key ~ /^published[.]/) {
+                key = of[substr(key, 11)]
+                published[key, who] = text; has[key] = 1
+            }
+        }
+    }
     FILENAME ~ /measures.csv$/ { split($0, f, ","); value[f[1], f[2], f[3]] = f[4]; ids[FNR] = f[1]; rows = FNR; next }
     FILENAME ~ /runs.csv$/ { split($0, f, ","); steps[f[1]] = f[6]; cpu[f[1]] = f[10]; next }
     /^#/ || !NF { next }
     $1 == "table" { on = $2 == wanted; next }
     !on { next }
+    $1 == "ini" { read_ini(tables "/" $2) }
     $1 == "list" { list = 1; pattern = $2; measure = $3; key = $4; how = $5 }
     $1 == "column" { c++; prefix[c] = $2; measures[c] = $3; keys[c] = $4; hows[c] = $5; heading[c] = rest(6) }
     $1 == "csv" {

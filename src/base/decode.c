@@ -1,10 +1,11 @@
-/* gzip by zlib and xz by liblzma. */
+/* gzip by zlib, xz by liblzma, zstd by decode_zstd.c. */
 #include "base/decode.h"
 
 #include <limits.h>
 #include <lzma.h>
 #include <zlib.h>
 
+#include "base/decode_zstd.h"
 #include "base/memory.h"
 
 static const uint64_t XZ_MEMORY = 1 << 30; /* the strongest preset needs 65 MB to unpack */
@@ -16,6 +17,7 @@ struct ll_decoder {
     int between;   /* gzip: a member has ended */
     z_stream gzip;
     lzma_stream xz;
+    ll_zstd *zstd;
 };
 
 static ll_status no_memory(const char *name) { return ll_fail(LL_ENOMEM, "no memory to unpack %s", name); }
@@ -26,11 +28,22 @@ ll_status ll_decoder_create(ll_decoder **decoder, enum ll_packing packing, const
     d->name = name;
     d->packing = packing;
     d->xz = (lzma_stream)LZMA_STREAM_INIT;
-    const int begun = packing == LL_GZIP ? inflateInit2(&d->gzip, 15 + 16) == Z_OK
-                                         : lzma_stream_decoder(&d->xz, XZ_MEMORY, LZMA_CONCATENATED) == LZMA_OK;
-    if (!begun) {
+    ll_status status = LL_OK;
+    switch (packing) {
+    case LL_GZIP:
+        if (inflateInit2(&d->gzip, 15 + 16) != Z_OK) status = no_memory(name);
+        break;
+    case LL_XZ:
+        if (lzma_stream_decoder(&d->xz, XZ_MEMORY, LZMA_CONCATENATED) != LZMA_OK) status = no_memory(name);
+        break;
+    case LL_ZSTD:
+        status = ll_zstd_create(&d->zstd);
+        if (status) status = ll_fail_in(status, name);
+        break;
+    }
+    if (status) {
         ll_free(d);
-        return no_memory(name);
+        return status;
     }
     *decoder = d;
     return LL_OK;
@@ -40,6 +53,7 @@ void ll_decoder_free(ll_decoder *d) {
     if (!d) return;
     if (d->packing == LL_GZIP) inflateEnd(&d->gzip);
     if (d->packing == LL_XZ) lzma_end(&d->xz);
+    ll_zstd_free(d->zstd);
     ll_free(d);
 }
 
@@ -102,9 +116,25 @@ static ll_status step_xz(ll_decoder *d, const uint8_t *from, size_t n, size_t *u
     return LL_OK;
 }
 
+static ll_status step_zstd(ll_decoder *d, const uint8_t *from, size_t n, size_t *used, uint8_t *to, size_t most,
+                           size_t *got, int *ended) {
+    const char *what = "";
+    const enum ll_zstd_found found = ll_zstd_step(d->zstd, from, n, used, to, most, got, &what);
+    d->given += (int64_t)*got;
+    switch (found) {
+    case LL_ZSTD_NO_MEMORY: return no_memory(d->name);
+    case LL_ZSTD_DAMAGED: return damaged(d, what);
+    case LL_ZSTD_TRUNCATED: return truncated(d);
+    case LL_ZSTD_ENDED: *ended = 1; return LL_OK;
+    case LL_ZSTD_GOES_ON: break;
+    }
+    return LL_OK;
+}
+
 ll_status ll_decoder_step(ll_decoder *d, const uint8_t *from, size_t n, size_t *used, uint8_t *to, size_t most,
                           size_t *got, int *ended) {
     *used = *got = 0;
+    if (d->packing == LL_ZSTD) return step_zstd(d, from, n, used, to, most, got, ended);
     return d->packing == LL_GZIP ? step_gzip(d, from, n, used, to, most, got, ended)
                                  : step_xz(d, from, n, used, to, most, got, ended);
 }

@@ -1,5 +1,5 @@
-/* Unpacks gzip and xz, some bytes at a time. decode.c does it with zlib and liblzma; decode_none.c stands in its place
- * in builds without them, and refuses. */
+/* Unpacks gzip, xz and zstd, some bytes at a time. decode.c does it with zlib and liblzma, and decode_zstd.c with
+ * libzstd; decode_none.c stands in its place in builds without them, and refuses. */
 #ifndef LL_DECODE_H
 #define LL_DECODE_H
 
@@ -9,7 +9,7 @@
 #include "base/status.h"
 
 typedef struct ll_decoder ll_decoder;
-enum ll_packing { LL_GZIP, LL_XZ };
+enum ll_packing { LL_GZIP, LL_XZ, LL_ZSTD };
 
 /* `name` is how messages call the file. It is not copied, and must outlive the decoder. */
 LL_MUST_USE ll_status ll_decoder_create(ll_decoder **decoder, enum ll_packing packing, const char *name);

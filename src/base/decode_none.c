@@ -2,9 +2,10 @@
 #include "base/decode.h"
 
 ll_status ll_decoder_create(ll_decoder **decoder, enum ll_packing packing, const char *name) {
+    static const char *const programs[] = {[LL_GZIP] = "gzip", [LL_XZ] = "xz", [LL_ZSTD] = "zstd"};
     (void)decoder;
-    return ll_fail(LL_EINVAL, "%s is packed, and this build of longline unpacks nothing; unpack it first: %s", name,
-                   packing == LL_GZIP ? "gzip -d" : "xz -d");
+    return ll_fail(LL_EINVAL, "%s is packed, and this build of longline unpacks nothing; unpack it first: %s -d", name,
+                   programs[packing]);
 }
 
 void ll_decoder_free(ll_decoder *decoder) { (void)decoder; }

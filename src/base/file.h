@@ -1,4 +1,4 @@
-/* Files: read whole (plain, .gz and .xz, recognised by their first bytes) and written atomically. */
+/* Files: read whole (plain, .gz, .xz and .zst, recognised by their first bytes) and written atomically. */
 #ifndef LL_FILE_H
 #define LL_FILE_H
 

@@ -56,7 +56,8 @@ void ll_st_writer_free(ll_st_writer *w) {
 
 ll_status ll_st_meta(ll_st_writer *w, const char *key, const char *value) {
     if (json_object_set_new(w->meta, key, json_string(value)))
-        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is not UTF-8", key, value);
+        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is not UTF-8, or there is no memory",
+                       key, value);
     return LL_OK;
 }
 
@@ -122,10 +123,11 @@ static int set_offsets(ll_st_writer *w, json_t *header, size_t size, size_t *at)
     return 1;
 }
 
-/* The metadata, and the checksum of every tensor's current bytes. NULL if there is no memory. */
+/* The metadata, and the checksum of every tensor's current bytes. NULL if there is no memory: then json_copy may also
+ * leave keys out and say nothing. */
 static json_t *make_meta(const ll_st_writer *w) {
     json_t *meta = json_copy(w->meta);
-    int ok = meta != NULL;
+    int ok = json_object_size(meta) == json_object_size(w->meta);
     for (int i = 0; i < w->count && ok; i++) {
         const entry *e = &w->entry[i];
         char hex[LL_CHECKSUM_TEXT], *key = ll_st_checksum_key(e->name);
@@ -168,8 +170,10 @@ static ll_status make_head(ll_bytes *head, ll_st_writer *w, const char *path) {
         head->size = padded + 8;
         memcpy(head->data, &written, 8);
         memset(head->data + 8, ' ', padded);
-        json_dumpb(header, (char *)head->data + 8, n, JSON_COMPACT);
+        if (json_dumpb(header, (char *)head->data + 8, n, JSON_COMPACT) != n)
+            status = ll_fail(LL_ENOMEM, "no memory for the header of %s", path);
     }
+    if (status) ll_bytes_free(head);
     json_decref(header);
     return status;
 }

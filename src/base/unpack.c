@@ -1,5 +1,5 @@
-/* Reads files from front to back. The first bytes tell the format, never the name. gzip and xz are unpacked while
- * reading. Memory holds one chunk of the file, and what the archive's format needs. */
+/* Reads files from front to back. The first bytes tell the format, never the name. gzip, xz and zstd are unpacked
+ * while reading. Memory holds one chunk of the file, and what the archive's format needs. */
 #include "base/unpack.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 enum { CHUNK = 1 << 16, STEP = 1 << 30 };
 
 static const uint8_t GZIP_MAGIC[] = {0x1f, 0x8b, 8}, XZ_MAGIC[] = {0xfd, '7', 'z', 'X', 'Z', 0};
+static const uint8_t ZSTD_MAGIC[] = {0x28, 0xb5, 0x2f, 0xfd};
 
 struct ll_unpack {
     char *name;
@@ -44,11 +45,17 @@ static int begins(const ll_unpack *u, const uint8_t *magic, size_t size) {
     return u->in >= size && !memcmp(u->chunk, magic, size);
 }
 
+/* Have so few bytes been read that more may make them this magic number? */
+static int may_begin(const ll_unpack *u, const uint8_t *magic, size_t size) {
+    return u->in < size && !memcmp(u->chunk, magic, u->in);
+}
+
 /* Reads only as many bytes as tell the format, because a pipe may have no more yet. */
 static ll_status detect_format(ll_unpack *u) {
     ll_status status = refill(u);
-    while (!status && u->in && u->in < sizeof XZ_MAGIC &&
-           (u->chunk[0] == GZIP_MAGIC[0] || u->chunk[0] == XZ_MAGIC[0])) {
+    while (!status && u->in &&
+           (may_begin(u, GZIP_MAGIC, sizeof GZIP_MAGIC) || may_begin(u, XZ_MAGIC, sizeof XZ_MAGIC) ||
+            may_begin(u, ZSTD_MAGIC, sizeof ZSTD_MAGIC))) {
         size_t got = 0;
         status = take(u, &got, u->chunk + u->in, CHUNK - u->in);
         if (!got) break;
@@ -58,20 +65,25 @@ static ll_status detect_format(ll_unpack *u) {
     u->ended = !u->in;
     if (begins(u, GZIP_MAGIC, sizeof GZIP_MAGIC)) return ll_decoder_create(&u->decoder, LL_GZIP, u->name);
     if (begins(u, XZ_MAGIC, sizeof XZ_MAGIC)) return ll_decoder_create(&u->decoder, LL_XZ, u->name);
+    if (begins(u, ZSTD_MAGIC, sizeof ZSTD_MAGIC)) return ll_decoder_create(&u->decoder, LL_ZSTD, u->name);
     return LL_OK;
 }
 
 /* Opens the file of this name. If there is none, opens the first neighbour that is the same file, packed or unpacked;
  * u->name becomes its name. */
 static int open_either(ll_unpack *u, const char *path) {
-    static const char *const packed[] = {"", ".gz", ".xz"};
+    static const char *const packed[] = {"", ".gz", ".xz", ".zst"};
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd >= 0 || errno != ENOENT) return fd;
-    size_t stem = strlen(path);
-    if (stem > 3 && (!strcmp(path + stem - 3, ".gz") || !strcmp(path + stem - 3, ".xz"))) stem -= 3;
-    char *other = ll_alloc(stem + 4, 1);
-    for (int i = 0; other && fd < 0 && i < 3; i++) {
-        snprintf(other, stem + 4, "%.*s%s", (int)stem, path, packed[i]);
+    const size_t all = strlen(path);
+    size_t stem = all;
+    for (int i = 1; i < 4; i++) {
+        const size_t n = strlen(packed[i]);
+        if (all > n && !strcmp(path + all - n, packed[i])) stem = all - n;
+    }
+    char *other = ll_alloc(stem + 5, 1);
+    for (int i = 0; other && fd < 0 && i < 4; i++) {
+        snprintf(other, stem + 5, "%.*s%s", (int)stem, path, packed[i]);
         fd = open(other, O_RDONLY | O_CLOEXEC);
     }
     if (fd >= 0) {

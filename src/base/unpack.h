@@ -9,9 +9,10 @@
 
 typedef struct ll_unpack ll_unpack;
 
-/* path NULL: standard input. The first bytes tell the format: plain, gzip or xz. If there is no file of this name, the
- * same file packed or unpacked is opened: "x.gz" or "x.xz" for "x", "x" or "x.xz" for "x.gz". LL_ESTOPPED, here and
- * below, if a signal arrives during a wait (for a pipe or a terminal) and its handler does not restart calls. */
+/* path NULL: standard input. The first bytes tell the format: plain, gzip, xz or zstd. If there is no file of this
+ * name, the same file packed or unpacked is opened: "x.gz", "x.xz" or "x.zst" for "x", "x" or "x.xz" for "x.gz".
+ * LL_ESTOPPED, here and below, if a signal arrives during a wait (for a pipe or a terminal) and its handler does not
+ * restart calls. */
 LL_MUST_USE ll_status ll_unpack_open(ll_unpack **u, const char *path);
 void ll_unpack_close(ll_unpack *u);
 /* The next bytes, at least one and at most `most`; *got = 0 at the end. A truncated or damaged archive is LL_EFORMAT

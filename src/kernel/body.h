@@ -9,6 +9,7 @@
 #include "kernel/body_rows.h"
 #include "kernel/body_product.h"
 #include "kernel/body_state.h"
+#include "kernel/body_scan.h"
 #include "kernel/body_rotate.h"
 #include "kernel/body_position.h"
 #include "kernel/body_gelu.h"

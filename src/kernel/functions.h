@@ -11,9 +11,10 @@
     .elu1 = elu1, .elu1_back = elu1_back, .exp2_rows = exp2_rows, .exp2_exponent = exp2_exponent,                      \
     .exp_shift = exp_shift, .rotate_cycles = rotate_cycles, .random_words = random_words, .normals = normals,          \
     .sinusoids = sinusoids, .rotate_pairs = rotate_pairs, .scale_blocks = scale_blocks,                                \
-    .scale_blocks_back = scale_blocks_back, .state_tokens = state_tokens, .norm = norm, .norm_back = norm_back,        \
-    .rms_norm = rms_norm, .rms_norm_back = rms_norm_back, .gelu = gelu, .gelu_back = gelu_back, .swish = swish,        \
-    .swish_back = swish_back, .softmax_loss = softmax_loss, .adam = adam, .peak = peak
+    .scale_blocks_back = scale_blocks_back, .state_tokens = state_tokens, .scan = scan, .scan_weights = scan_weights,  \
+    .norm = norm, .norm_back = norm_back, .rms_norm = rms_norm, .rms_norm_back = rms_norm_back, .gelu = gelu,          \
+    .gelu_back = gelu_back, .swish = swish, .swish_back = swish_back, .softmax_loss = softmax_loss, .adam = adam,      \
+    .peak = peak
 // clang-format on
 
 #endif

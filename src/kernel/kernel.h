@@ -51,19 +51,32 @@ typedef struct {
 
 /* Memory that will be used next, and how much of it has been prefetched. Start with {0} and add parts. */
 typedef struct {
-    ll_prefetch_part part[4];
+    ll_prefetch_part part[6];
     int parts, lines;  /* lines: the sum over all parts */
     int at, row;       /* part and row that follow the current row */
     int left;          /* floats of the current row that are not prefetched yet */
     const float *line; /* where those begin; NULL when everything has been prefetched */
 } ll_prefetch;
 
-/* Adds a part of `rows` rows of `cols` floats. At most four parts fit. */
+/* Adds a part of `rows` rows of `cols` floats. At most six parts fit. */
 static inline void ll_prefetch_rows(ll_prefetch *next, const float *data, size_t ld, int rows, int cols) {
     const int lines = (cols + 15) / 16;
     next->part[next->parts++] = (ll_prefetch_part){data, ld, rows, lines};
     next->lines += rows * lines;
 }
+
+/* What a scan reads and moves: keys and queries of m numbers, values and outputs of n, and the state S (m, n). Rows of
+ * tokens are ldk and ldv apart. A negative distance takes the tokens in reverse order. */
+typedef struct {
+    int m, n;
+    const float *k, *q; /* (C, m) */
+    const float *v;     /* (C, n) */
+    float *y;           /* (C, n); NULL: the state is only moved, and q is not read */
+    ptrdiff_t ldk, ldv;
+    float carry, after; /* S is multiplied by them first and last. They are 1 where `sum` is neither NULL nor S */
+    float *S, *sum;
+    size_t lds; /* of the rows of S and of `sum` */
+} ll_scan;
 
 /* A bfloat16 as a float. This is exact. */
 static inline float ll_bf16_to_float(uint16_t bf16) {
@@ -236,6 +249,17 @@ typedef struct {
      * f_t; NULL: all 1. The bits do not depend on how tokens are divided into calls. */
     void (*state_tokens)(int C, int m, int n, const double *factor, const float *k, const float *q, size_t ld,
                          const double *v, size_t ldv, double *S, double *z, double *num, double *den);
+    /* Takes C tokens into a state of floats and reads it after each. For token t:
+     *     S = S + k_t v_t^T,   y_t = q_t S.
+     * Only the state itself is rounded after each token. With `sum`, the tokens' sum R is collected apart, from 0:
+     * y_t = q_t (S + R). At the end R is added to `sum`, (m, n) like S, which may be S; if it is not, S is only read.
+     * `next` is prefetched on the way; NULL: nothing. */
+    void (*scan)(int C, const ll_scan *x, ll_prefetch *next);
+    /* The same for the sum of weights: z = z + factor_t k_t, den_t = q_t z. If `sum` is not z, the tokens' sum R is
+     * collected apart: den_t = q_t (z + R), and at the end R is added to `sum`. k and q (C, m) have rows ld apart.
+     * factor and den are (C), z and sum (m). */
+    void (*scan_weights)(int C, int m, const float *factor, const float *k, const float *q, size_t ld, const float *z,
+                         float *sum, float *den);
 
     /* ---- Layers ---- */
 

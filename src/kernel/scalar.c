@@ -225,6 +225,37 @@ static void state_tokens(int C, int m, int n, const double *factor, const float 
     }
 }
 
+static void scan(int C, const ll_scan *x, ll_prefetch *next) {
+    (void)next;
+    for (int j = 0; j < x->n; j++) {
+        for (ptrdiff_t t = 0; t < C && x->y; t++) x->y[t * x->ldv + j] = 0;
+        for (int a = 0; a < x->m; a++) {
+            float *S = x->S + (size_t)a * x->lds + j, old = x->sum ? x->carry * *S : 0;
+            float now = x->sum ? 0 : x->carry * *S;
+            for (ptrdiff_t t = 0; t < C; t++) {
+                now += x->k[t * x->ldk + a] * x->v[t * x->ldv + j];
+                if (x->y) x->y[t * x->ldv + j] += x->q[t * x->ldk + a] * (old + now);
+            }
+            if (x->sum && x->sum != x->S) old = x->sum[(size_t)a * x->lds + j];
+            (x->sum ? x->sum + (size_t)a * x->lds + j : S)[0] = x->after * (old + now);
+        }
+    }
+}
+
+static void scan_weights(int C, int m, const float *factor, const float *k, const float *q, size_t ld, const float *z,
+                         float *sum, float *den) {
+    for (int t = 0; t < C; t++) den[t] = 0;
+    for (int a = 0; a < m; a++) {
+        const float old = sum == z ? 0 : z[a];
+        float now = sum == z ? z[a] : 0;
+        for (int t = 0; t < C; t++) {
+            now += factor[t] * k[(size_t)t * ld + a];
+            den[t] += q[(size_t)t * ld + a] * (old + now);
+        }
+        sum[a] = sum == z ? now : sum[a] + now;
+    }
+}
+
 /* Phi(x), the distribution function of the standard normal distribution. */
 static double normal_cdf(double x) {
     return 0.5 * erfc(-x * 0.70710678118654752440);

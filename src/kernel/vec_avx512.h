@@ -11,6 +11,7 @@
 #define VW 16     /* floats in a vector */
 #define VROWS 8   /* rows of a product tile in registers */
 #define VTILE 32  /* tokens in a tile of linear attention */
+#define VSCAN 8   /* rows of its state in registers */
 
 typedef __m512 vf;
 typedef __m512i vi;

@@ -98,6 +98,50 @@ for table in "$root"/recipes/tables/*.ini; do
     t 0 "$longline" table "$table" --list
     out "What differs from the paper"
 done
+# Results that were measured before. The figures are worked out by hand.
+cat >measured.ini <<'END'
+[table]
+title = Two tasks
+results = measures.csv
+column.First = one test
+column.Second = two test
+differs.size = small
+[a]
+label = System A
+published.First = 50
+published.Second = 61.5
+[b]
+END
+cat >measures.csv <<'END'
+id,measure,key,value
+one-a-1,test,accuracy,0.5
+one-a-2,test,accuracy,0.6
+one-a-2,test,loss,0.7
+one-a-2,valid,accuracy,0.9
+one-ab-1,test,accuracy,0.9
+two-a-3,test,accuracy,0.25
+two-b-1,test,accuracy,0.125
+END
+t 0 "$longline" table measured.ini
+out '^system +First +Second +average$'
+out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'
+out '^  published +50[.]00 +61[.]50 +55[.]75$'
+out '^b +- +12[.]50 +-$'
+refused "runs nothing; leave out --only" "$longline" table measured.ini --only a
+sed 's/published.First/published.Third/' measured.ini >other.ini
+refused "other.ini:9: there is no key .published.Third" "$longline" table other.ini
+sed 's/one test/one/' measured.ini >other.ini
+refused "other.ini:4: column.First is .one.; it needs the prefix" "$longline" table other.ini
+sed 's/measures.csv/lost.csv/' measured.ini >other.ini
+refused "lost.csv: No such file" "$longline" table other.ini
+grep -v column measured.ini | grep -v published >other.ini
+refused "other.ini has no columns" "$longline" table other.ini
+echo 'one-a-1,test,accuracy,much' >>measures.csv
+refused "measures.csv: the accuracy of one-a-1 is no number" "$longline" table measured.ini
+echo 'one-a-1,test' >measures.csv
+refused "measures.csv: .one-a-1. has not four fields" "$longline" table measured.ini
+t 0 "$longline" table "$root/recipes/tables/lra.ini"
+out '^  published +18[.]01 +65[.]40 +53[.]82 +42[.]77 +77[.]05 +51[.]41$'
 # The data have been moved.
 mv text.txt moved.txt
 t 2 "$longline" table systems.ini --budget 5steps --seeds 1 --out lost

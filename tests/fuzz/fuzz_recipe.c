@@ -2,7 +2,7 @@
  * same. */
 #include <string.h>
 
-#include "recipe/recipe.h"
+#include "recipe/recipe_key.h"
 #include "fuzz/fuzz.h"
 
 static void check_round_trip(const ll_recipe *r) {
@@ -12,9 +12,9 @@ static void check_round_trip(const ll_recipe *r) {
     check(!ll_recipe_parse(&back, first, "printed"));
     check(!ll_recipe_text(back, &second));
     check(!strcmp(first, second));
-    for (int i = 0; ll_recipe_key_at(i); i++) {
-        const char *name = ll_recipe_key_at(i)->name;
-        check(!strcmp(ll_recipe_get(r, name), ll_recipe_get(back, name)));
+    for (int i = 0; i < ll_key_count(); i++) {
+        char one[LL_NUMBER_TEXT], other[LL_NUMBER_TEXT];
+        check(!strcmp(ll_config_text(&r->c, i, one), ll_config_text(&back->c, i, other)));
     }
     (void)!ll_config_check(&r->c);
     ll_text_free(first);
@@ -22,11 +22,15 @@ static void check_round_trip(const ll_recipe *r) {
     ll_recipe_free(back);
 }
 
+/* Up to a few lines that are refused: the name nearest to an unknown one takes long to find. */
 static void set_lines(ll_recipe *r, char *text) {
-    for (char *next; text; text = next) {
+    int refused = 0;
+    for (char *next; text && refused < 8; text = next) {
         next = strchr(text, '\n');
         if (next) *next++ = 0;
-        if (ll_recipe_set(r, text)) check(strlen(ll_error()) > 10);
+        if (!ll_recipe_set(r, text)) continue;
+        check(strlen(ll_error()) > 10);
+        refused++;
     }
 }
 

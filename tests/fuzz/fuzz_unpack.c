@@ -2,11 +2,14 @@
  * not depend on how much is asked for at a time; what we packed and did not change comes out as it went in.
  *
  * The first byte says what is done: 0 to 15: the rest is the file; else the rest is packed, odd numbers with
- * gzip and even ones with xz, and where the second byte is no zero, the byte at that share of the archive is
- * inverted. */
+ * gzip and even ones with xz, or from 128 on with zstd, where the build has it. Where the second byte is no zero,
+ * the byte at that share of the archive is inverted. */
 #include <lzma.h>
 #include <string.h>
 #include <zlib.h>
+#ifdef WITH_ZSTD
+#include <zstd.h>
+#endif
 
 #include "base/file.h"
 #include "base/unpack.h"
@@ -28,6 +31,17 @@ static size_t xz(const uint8_t *data, size_t size) {
     size_t n = 0;
     check(lzma_easy_buffer_encode(0, LZMA_CHECK_CRC32, NULL, data, size, packed, &n, sizeof packed) == LZMA_OK);
     return n;
+}
+
+static size_t pack(int how, const uint8_t *data, size_t size) {
+#ifdef WITH_ZSTD
+    if (how >= 128 && how % 2 == 0) {
+        const size_t n = ZSTD_compress(packed, sizeof packed, data, size, 1);
+        check(!ZSTD_isError(n));
+        return n;
+    }
+#endif
+    return how & 1 ? gzip(data, size) : xz(data, size);
 }
 
 /* As much as fits; -1 where it is refused. */
@@ -52,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     if (how < 16) {
         if (n) memcpy(packed, given, n);
     } else {
-        n = how & 1 ? gzip(given, n) : xz(given, n);
+        n = pack(how, given, n);
         if (flip) packed[n * (size_t)flip / 256] ^= 0xff;
     }
     const char *path = in_memory(packed, n);

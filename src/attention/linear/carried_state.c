@@ -27,39 +27,30 @@ void ll_carried_gradient_passes(const ll_head *j) {
     if (j->dstate_in && !j->dstate_out) memset(j->dstate_in, 0, size);
 }
 
-/* ---- Causal ----
- *
- * In the scan, U is the gradient at the state that the next row reads. That state has decayed once more, and U is in
- * units of 2^-next. */
+/* ---- Causal ---- */
 
-void ll_causal_gradient_take(const ll_head *j, int exponent, float *U, float *W, int *next) {
+void ll_causal_gradient_take(const ll_head *j, float *U, float *W) {
     const int m = j->map->features, E = j->op->c.E;
     const size_t ld = (size_t)j->map->ld, sums = (size_t)m * (size_t)E;
-    const float *d = j->dstate_out, undecayed = 1 / ll_decay_beyond(j);
+    const float *d = j->dstate_out;
     if (!d) return;
-    *next = exponent;
     j->k->transpose(m, E, d, (size_t)E, U, ld);
     memcpy(U + (size_t)E * ld, d + sums, (size_t)m * sizeof *U);
-    for (int e = 0; e <= E && undecayed != 1; e++) j->k->scale((size_t)m, undecayed, U + (size_t)e * ld);
-    for (int e = 0; e < E; e++) W[e] = d[sums + (size_t)m + (size_t)e] * undecayed;
-    W[2 * E] = d[sums + (size_t)(m + E) + LL_SAVED_COUNT] * undecayed;
+    for (int e = 0; e < E; e++) W[e] = d[sums + (size_t)m + (size_t)e];
+    W[2 * E] = d[sums + (size_t)(m + E) + LL_SAVED_COUNT];
 }
 
-void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W, int next) {
-    const int m = j->map->features, E = j->op->c.E, running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
+void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W) {
+    const int m = j->map->features, E = j->op->c.E;
     const size_t ld = (size_t)j->map->ld, sums = (size_t)m * (size_t)E;
     float *d = j->dstate_in;
     if (!d) return;
-    const int exponent = j->state_in ? (int)j->state_in[sums + (size_t)(m + E) + LL_SAVED_EXPONENT] : LL_NO_EXPONENT;
-    const int none = next == LL_NO_EXPONENT || (running && exponent == LL_NO_EXPONENT);
-    const float factor = none ? 0 : ldexpf(ll_decay_first(j), running ? exponent - next : 0);
     memset(d, 0, ll_carried_floats(j->op) * sizeof *d);
     j->k->transpose(E, m, U, ld, d, (size_t)E);
     memcpy(d + sums, U + (size_t)E * ld, (size_t)m * sizeof *d);
-    j->k->scale(sums + (size_t)m, factor, d);
     if (!ll_causal_has_eps(j->op)) return;
-    for (int e = 0; e < E; e++) d[sums + (size_t)(m + e)] = W[e] * j->power[1];
-    d[sums + (size_t)(m + E) + LL_SAVED_COUNT] = W[2 * E] * j->power[1];
+    for (int e = 0; e < E; e++) d[sums + (size_t)(m + e)] = W[e];
+    d[sums + (size_t)(m + E) + LL_SAVED_COUNT] = W[2 * E];
 }
 
 /* ---- In both directions ---- */

@@ -1,14 +1,16 @@
-/* Causal linear attention, forward. Tiles are computed one after the other. A row of a tile is the sum of two parts:
- * the state before the tile, S = sum phi(k) v^T and z = sum phi(k), gives the part of earlier tiles; a masked product
- * gives the part of the tile's own tokens.
+/* Causal linear attention, forward. A scan moves the state S = sum phi(k) v^T, z = sum phi(k) past one token after the
+ * other, and each query reads it. So it makes no more products than the equations have. It goes tile by tile, so that a
+ * part of the state stays in registers for the tokens of a tile (kernel/body_scan.h).
  *
- *   num_i = state_i phi_i S + sum_{j <= i} w_ij v_j        den_i likewise with z and 1
- *   S' = carry S + sum_j add_j phi_j v_j^T                 y_i = num_i / den_i
+ *   S_i = S_(i-1) + add_i phi(k_i) v_i^T     num_i = read_i phi(q_i) S_i     den_i likewise with z and 1
+ *   y_i = num_i / den_i
  *
- * In a long sequence a tile is small beside the sum of all earlier tokens. Its small features would be lost in
- * rounding, always to the same side. The error is 1e-3 of y at a million tokens. So from token LATE on, each
- * LL_SUM_CHUNK tokens are summed on their own, and S is the state before these tokens plus their sum. A state that
- * decays does not grow, so it is summed directly.
+ * tile_scales.c has the factors, and those by which S is multiplied between runs of tokens.
+ *
+ * In a long sequence a token is small beside the sum of all earlier tokens. Its small features would be lost in
+ * rounding, always to the same side. The error is 1e-3 of y at a million tokens. So from token LATE on, each tile is
+ * summed apart, each LL_SUM_CHUNK tokens are summed on their own, and S is the state before these tokens plus their
+ * sum. A state that decays does not grow, so it is summed directly.
  *
  * Softmax features with an eps under a running maximum c_i (PREFIX) have two parts: the exponential part in units of
  * 2^P_i, and eps. Then num_i = kappa_i num'_i + eps' Phi_i V_i, with kappa_i = 2^P_i e^(-c_i) / sqrt(M), Phi_i = sum
@@ -115,9 +117,9 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
     const float one = 1;
     for (int i = 0; i < f->n; i++) {
         if (j->op->c.decay) {
-            j->k->scale(E, j->power[1], s->V);
-            j->k->scale(E, j->power[1], s->low_V);
-            s->count *= j->power[1], s->low_count *= j->power[1];
+            j->k->scale(E, j->decay, s->V);
+            j->k->scale(E, j->decay, s->low_V);
+            s->count *= j->decay, s->low_count *= j->decay;
         }
         if (!j->mask || j->mask[t0 + i] != 0) {
             if (top[i] > s->top) s->top = top[i];
@@ -151,11 +153,11 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
 size_t ll_causal_scratch(const ll_attention *op, int tile, int chunk, int backward) {
     const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
                  m = (size_t)ll_linear_map(op)->features;
-    const size_t lda = C + 16, ldv = (E + 16) / 16 * 16 + 16, R = (size_t)chunk;
-    const size_t forward = 3 * C * ld + m * lda + C * lda + 3 * C * ldv + C * E + 3 * m * (E + 1) + 2 * E + 8 * C;
+    const size_t ldv = (E + 16) / 16 * 16 + 16, R = (size_t)chunk;
+    const size_t forward = 3 * C * ld + 3 * C * ldv + C * E + 3 * m * (E + 1) + 2 * E + 8 * C;
     if (!backward) return forward + 592;
-    return forward + 2 * R * ld + R * lda + 3 * R * ldv + 2 * (E + 2) * ld + 4 * C * ldv + R * (E + 8) + E * lda +
-           2 * E + 1 + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
+    return forward + 2 * R * ld + 2 * R * ldv + 2 * C * ld + 2 * C * ldv + 2 * (E + 2) * ld + m * E + R * 2 + C * E +
+           C + 2 * E + 1 + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
 }
 
 ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
@@ -174,13 +176,7 @@ ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
 }
 
 ll_causal_buffers ll_causal_buffers_take(const ll_head *j, float **pool) {
-    const size_t C = (size_t)j->tile;
-    ll_causal_buffers buffers = {.lda = C + 16};
-    buffers.work = ll_take(pool, C * (size_t)j->map->ld);
-    buffers.kt = ll_take(pool, (size_t)j->map->features * buffers.lda);
-    buffers.A = ll_take(pool, C * buffers.lda);
-    for (int i = 0; i < LL_TILE_MOST; i++) buffers.ones[i] = 1;
-    return buffers;
+    return (ll_causal_buffers){.work = ll_take(pool, (size_t)j->tile * (size_t)j->map->ld)};
 }
 
 void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_causal_tile *w) {
@@ -204,82 +200,99 @@ void ll_causal_tile_scales(ll_head *j, ll_causal_state *st, ll_causal_tile *w) {
     st->reach = w->f.reach;
 }
 
-/* Columns of S, or z, with rows ld apart. late: `all` is the sum of `old` and `new`. */
+int ll_causal_late(const ll_head *j, int t0) {
+    return j->first[LL_KEY] + t0 >= LATE && !j->op->c.decay && !j->at.gate.data;
+}
+
+/* Columns of S, or z, with rows ld apart. Late in a sequence `all` is the sum of `old` and `new`. */
 typedef struct {
     const ll_kernels *k;
-    int rows, cols, late;
+    int rows, cols;
     size_t ld;
     float *all, *old, *new;
+    int first; /* the first of these columns */
 } part;
 
-/* Decays the part, and returns where the tile is to be added: late, `new`, which is cleared when a chunk begins. */
-static float *part_open(const part *p, int begins, float carry) {
-    for (int a = 0; a < p->rows; a++) {
-        float *all = p->all + (size_t)a * p->ld, *old = p->old + (size_t)a * p->ld, *new = p->new + (size_t)a * p->ld;
-        if (begins) memcpy(old, all, (size_t)p->cols * sizeof *all), memset(new, 0, (size_t)p->cols * sizeof *all);
-        if (carry == 1) continue;
-        p->k->scale((size_t)p->cols, carry, p->late ? old : all);
-        if (p->late) p->k->scale((size_t)p->cols, carry, new);
+/* Before a late tile. begins: of a chunk. */
+static void part_open(const part *p, int begins) {
+    for (int a = 0; a < p->rows && begins; a++) {
+        memcpy(p->old + (size_t)a * p->ld, p->all + (size_t)a * p->ld, (size_t)p->cols * sizeof *p->old);
+        memset(p->new + (size_t)a * p->ld, 0, (size_t)p->cols * sizeof *p->new);
     }
-    return p->late ? p->new : p->all;
+}
+
+static void part_carry(const part *p, float carry) {
+    for (int a = 0; a < p->rows && carry != 1; a++) {
+        p->k->scale((size_t)p->cols, carry, p->all + (size_t)a * p->ld);
+        p->k->scale((size_t)p->cols, carry, p->old + (size_t)a * p->ld);
+        p->k->scale((size_t)p->cols, carry, p->new + (size_t)a * p->ld);
+    }
 }
 
 static void part_close(const part *p) {
-    for (int a = 0; a < p->rows && p->late; a++) {
+    for (int a = 0; a < p->rows; a++) {
         float *all = p->all + (size_t)a * p->ld;
         memcpy(all, p->old + (size_t)a * p->ld, (size_t)p->cols * sizeof *all);
         p->k->add((size_t)p->cols, p->new + (size_t)a * p->ld, all);
     }
 }
 
-/* Reads the state before the tile for its queries, then adds its keys to the state. */
-void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal_tile *w, int first, int cols) {
-    const ll_attention *op = j->op;
-    const int m = j->map->features, n = w->n, t0 = w->t0;
-    const int64_t at = j->first[LL_KEY] + t0, before = at - j->tile;
-    const size_t ld = (size_t)j->map->ld, E = (size_t)op->c.E;
-    const int late = at >= LATE && !op->c.decay && !w->f.gated;
-    const int begins = late && (t0 == 0 || before < LATE || at / LL_SUM_CHUNK != before / LL_SUM_CHUNK);
-    const part S = {j->k, m, cols, late, E, st->S + first, st->old_S + first, st->new_S + first};
-    const part z = {j->k, 1, m, late, (size_t)m, st->z, st->old_z, st->new_z};
-    float *num = w->num + first;
-    ll_prefetch next_q = {0}, next_k = {0};
-    if (cols == op->c.E) { /* one thread makes all steps, and reads the next tile soon */
-        ll_prefetch_add(&next_q, j, &j->at.q, t0 + n, j->n, op->D);
-        ll_prefetch_add(&next_q, j, &j->at.y, t0, j->n, op->c.E);
-        ll_prefetch_add(&next_k, j, &j->at.k, t0 + n, j->n, op->D);
-        ll_prefetch_add(&next_k, j, &j->at.v, t0 + n, j->n, op->c.E);
+/* Adds the keys of a run of rows to the state, which their queries read. */
+static void scan_run(const ll_head *j, ll_causal_tile *w, int run, const part *S, const part *z, int late,
+                     ll_prefetch *next) {
+    const int from = run ? w->f.end[run - 1] : 0, to = w->f.end[run];
+    const float carry = w->f.carry[run], after = w->f.after[run];
+    const size_t ld = (size_t)j->map->ld, at = (size_t)from, column = at * w->ldv;
+    const float *k = w->phi_k + at * ld, *q = w->phi_q + at * ld;
+    const float *v = (w->f.plain ? w->v : w->added) + column + S->first;
+    float *num = w->num + column + S->first;
+    ll_scan scan = {S->rows, S->cols, k, q, v, num, (ptrdiff_t)ld, (ptrdiff_t)w->ldv, carry, after,
+                    S->all, NULL, S->ld};
+    if (late) { /* `after` is 1, because nothing decays */
+        part_carry(S, carry);
+        scan.carry = 1, scan.sum = S->new;
     }
-    j->k->gemm_prefetch(n, cols, m, w->phi_q, ld, 1, S.all, E, num, w->ldv, 0, &next_q);
-    for (int i = 0; i < n && !w->f.plain; i++) j->k->scale((size_t)cols, w->f.state[i], num + (size_t)i * w->ldv);
-    const float *v = w->f.plain ? w->v : w->added;
-    j->k->gemm_prefetch(m, cols, n, w->phi_k, 1, ld, v + first, w->ldv, part_open(&S, begins, w->f.carry), E, 1,
-                        &next_k);
-    part_close(&S);
-    if (first) return;
-    j->k->gemv_rows(n, m, w->phi_q, ld, st->z, w->s, 0);
-    for (int i = 0; i < n && !w->f.plain; i++) w->s[i] *= w->f.state[i];
-    j->k->gemv(m, n, w->f.add, w->phi_k, ld, part_open(&z, begins, w->f.carry), 1);
-    part_close(&z);
+    j->k->scan(to - from, &scan, next);
+    if (late) part_close(S);
+    if (!z) return;
+    if (late) part_carry(z, carry);
+    if (!late && carry != 1) j->k->scale((size_t)z->cols, carry, z->all);
+    j->k->scan_weights(to - from, z->cols, w->f.add + from, k, q, ld, z->all, late ? z->new : z->all, w->s + from);
+    if (late) part_close(z);
+    if (!late && after != 1) j->k->scale((size_t)z->cols, after, z->all);
 }
 
-/* Adds the products within the tile, and divides. */
-void ll_causal_tile_finish(const ll_head *j, const ll_causal_buffers *buffers, ll_causal_tile *w) {
-    const int m = j->map->features, n = w->n, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
-    const size_t ld = (size_t)j->map->ld, lda = j->states ? (size_t)j->tile : buffers->lda;
-    float *weights = j->states ? j->within + (size_t)w->t0 * lda : buffers->A;
-    j->k->transpose(n, m, w->phi_k, ld, buffers->kt, buffers->lda);
-    for (int i = 0; i < n; i += LL_BLOCK) {
-        const int rows = n - i < LL_BLOCK ? n - i : LL_BLOCK, width = i + rows;
-        float *A = weights + (size_t)i * lda;
-        j->k->gemm(rows, width, m, w->phi_q + (size_t)i * ld, ld, 1, buffers->kt, buffers->lda, A, lda, 0);
-        for (int a = 0; a < rows; a++) ll_scales_apply(&w->f, j, i + a, width, A + (size_t)a * lda);
-        j->k->gemv_rows(rows, width, A, lda, buffers->ones, w->s + i, 1);
-        j->k->gemm(rows, j->op->c.E, width, A, lda, 1, w->v, w->ldv, w->num + (size_t)i * w->ldv, w->ldv, 1);
+/* Moves the state past the tile, and reads it. */
+void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal_tile *w, int first, int cols) {
+    const ll_attention *op = j->op;
+    const int m = j->map->features, n = w->n, t0 = w->t0, late = ll_causal_late(j, t0);
+    const int64_t at = j->first[LL_KEY] + t0, before = at - j->tile;
+    const int begins = t0 == 0 || before < LATE || at / LL_SUM_CHUNK != before / LL_SUM_CHUNK;
+    const size_t E = (size_t)op->c.E;
+    const part S = {j->k, m, cols, E, st->S + first, st->old_S + first, st->new_S + first, first};
+    const part z = {j->k, 1, m, (size_t)m, st->z, st->old_z, st->new_z, 0};
+    ll_prefetch next = {0};
+    if (cols == op->c.E) { /* one thread makes all steps, and reads the next tile soon */
+        ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
+        ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->n, op->D);
+        ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
+        ll_prefetch_add(&next, j, &j->at.y, t0, j->n, op->c.E);
     }
-    for (int i = 0, keys = w->keys; i < n; i++) {
+    if (late) part_open(&S, begins);
+    if (late && !first) part_open(&z, begins);
+    for (int i = 0; i < w->f.runs; i++) scan_run(j, w, i, &S, first ? NULL : &z, late, i ? NULL : &next);
+}
+
+/* Divides. */
+void ll_causal_tile_finish(const ll_head *j, ll_causal_tile *w) {
+    const int m = j->map->features, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
+    for (int i = 0, keys = w->keys; i < w->n; i++) {
         keys += ll_kept_keys(j, w->t0 + i, w->t0 + i + 1);
-        finish_row(j, w, i, sums ? j->k->sum((size_t)m, w->phi_q + (size_t)i * ld) : 0, keys);
+        if (!w->f.plain) {
+            w->s[i] *= w->f.read[i];
+            j->k->scale((size_t)j->op->c.E, w->f.read[i], w->num + (size_t)i * w->ldv);
+        }
+        finish_row(j, w, i, sums ? j->k->sum((size_t)m, w->phi_q + (size_t)i * (size_t)j->map->ld) : 0, keys);
     }
 }
 
@@ -300,7 +313,7 @@ void ll_causal_forward(ll_head *j) {
         ll_causal_tile_features(j, &buffers, &tile);
         ll_causal_tile_scales(j, &state, &tile);
         ll_causal_tile_state(j, &state, &tile, 0, j->op->c.E);
-        ll_causal_tile_finish(j, &buffers, &tile);
+        ll_causal_tile_finish(j, &tile);
     }
     ll_causal_end(j, &state);
 }

@@ -36,11 +36,12 @@ void ll_causal_state_save_empty(const ll_attention *op, float *to);
 void ll_causal_begin(ll_head *j, ll_causal_state *s);
 void ll_causal_end(const ll_head *j, const ll_causal_state *s);
 
+/* Is the state of the tile at t0 so large that the sum of a tile is collected apart? (causal.c) */
+int ll_causal_late(const ll_head *j, int t0);
 /* take: U (E + 1, ld) and W (2 E + 1) with which the backward scan begins, from the gradient at the state that the call
- * left, which is in units of 2^exponent. give: the gradient at the state that the call took, from U and W at the first
- * row. */
-void ll_causal_gradient_take(const ll_head *j, int exponent, float *U, float *W, int *next);
-void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W, int next);
+ * left. give: the gradient at the state that the call took, from U and W before the first row. */
+void ll_causal_gradient_take(const ll_head *j, float *U, float *W);
+void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W);
 
 /* Has it softmax features under a running maximum whose scale does not cancel? */
 int ll_causal_has_eps(const ll_attention *op);
@@ -50,8 +51,8 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
                     size_t ldv, float *kappa, float *V, float *count);
 
 /* A tile of the forward scan. It goes through four steps. The first and the last step read this tile alone. The second
- * computes a few numbers a token. The third moves the state, in which columns of values are independent. So one thread
- * can make all steps, tile by tile, or threads can share them (causal_parallel.c), to the same bits. */
+ * computes a few numbers a token. The third moves and reads the state, in which columns of values are independent. So
+ * one thread can make all steps, tile by tile, or threads can share them (causal_parallel.c), to the same bits. */
 typedef struct {
     int t0, n, keys;      /* keys: how many count before the tile */
     float *phi_q, *phi_k; /* (n, ld) */
@@ -61,11 +62,10 @@ typedef struct {
     ll_scales f;
     size_t ldv;
 } ll_causal_tile;
-/* Scratch of the worker that makes the first and the last step. */
+/* Scratch of the worker that makes the first step. */
 typedef struct {
-    float *work, *kt, *A, ones[LL_TILE_MOST];
+    float *work;
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
-    size_t lda;
 } ll_causal_buffers;
 ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool);
 ll_causal_buffers ll_causal_buffers_take(const ll_head *j, float **pool);
@@ -73,7 +73,7 @@ void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_ca
 void ll_causal_tile_scales(ll_head *j, ll_causal_state *s, ll_causal_tile *tile);
 /* Columns first .. first + cols - 1 of the values. With column 0 comes the normaliser. */
 void ll_causal_tile_state(const ll_head *j, const ll_causal_state *s, ll_causal_tile *tile, int first, int cols);
-void ll_causal_tile_finish(const ll_head *j, const ll_causal_buffers *buffers, ll_causal_tile *tile);
+void ll_causal_tile_finish(const ll_head *j, ll_causal_tile *tile);
 /* Saves the state before token t0 for backward, if a chunk begins there and backward follows. */
 void ll_causal_keep(const ll_head *j, const ll_causal_state *s, int t0);
 

@@ -1,11 +1,12 @@
 /* Causal linear attention, backward. Chunks are computed from the last to the first. Each starts from the state that
- * forward saved at its beginning. Two scans go over the tiles of a chunk. The forward scan computes dq, and the part of
- * dk and dv that comes from the tile itself. The backward scan computes the rest of dk and dv from the reverse state
+ * forward saved at its beginning. Two scans go over the tiles of a chunk. The forward scan computes dq from the state.
+ * The backward scan computes dk and dv from the reverse state, which is the gradient at the state:
  *
- *   U = sum over later rows i of r^i 2^(-P_i) phi_i [dnum_i, dden_i]^T
+ *   U = U + phi_i [dnum_i, dden_i]^T     dphi(k_i) = U [v_i, 1]     dv_i = U phi(k_i)
  *
- * Both states are transposed, with the normaliser as one more row (E + 1 x features), so that all products read rows.
- * Features are computed once, and stay in cache for the chunk. */
+ * The factors of a tile are in the rows [dnum, dden] and [v, 1]. U is multiplied by the carry of a run before the rows
+ * in front of that run. The state is kept transposed, with the normaliser as one more row (E + 1 x features), and U
+ * both ways, so that all scans read rows. Features are computed once, and stay in cache for the chunk. */
 #include <math.h>
 #include <string.h>
 
@@ -14,19 +15,17 @@
 
 typedef struct {
     float *phi_q, *phi_k; /* (chunk, ld) */
-    float *D;             /* (chunk, lda): gradients of the weights within tiles, times the weights' factors */
-    float *dn, *v;        /* (chunk, ldv): [dnum, dden], [v, 1] */
-    float *kt, *work, *dphi, *vt, *tmp, *dvt, *St, *Ut, *kappa, *V, *count, *phi_sum;
+    float *dn, *v;        /* (chunk, ldv): [dnum, dden], [v, 1], times the factors of the tile */
+    float *work, *dphi, *dv, *St, *Ut, *U, *kappa, *V, *count, *phi_sum;
     ll_scales *f; /* of each tile */
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
-    size_t ld, lda, ldv;
-    int next; /* P of the first row after the current tile */
+    size_t ld, ldv;
+    float carry; /* by which U is multiplied before it is used */
     float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and its rounding error; then the same sum of
                * dden_i */
 } scratch;
 
 static int least(int a, int b) { return a < b ? a : b; }
-static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 
 /* [dnum_i, dden_i] of rows t0..: g/den and -(g.y)/den, in units of the features' part. */
 static void row_gradients(const ll_head *j, const scratch *w, int t0, int n, float *dn) {
@@ -51,33 +50,8 @@ static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const f
     return d;
 }
 
-/* D = dL/d<phi_i, phi_j> within the tile, with the factors that the weights have. */
-static void products_within(const ll_head *j, scratch *w, int at, int n, const ll_scales *f) {
-    const int E1 = j->op->c.E + 1;
-    const float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv;
-    j->k->transpose(n, E1, v, w->ldv, w->vt, w->lda);
-    for (int i = 0; i < n; i += LL_BLOCK) {
-        const int rows = least(LL_BLOCK, n - i), width = i + rows;
-        float *D = w->D + (size_t)(at + i) * w->lda;
-        j->k->gemm(rows, width, E1, dn + (size_t)i * w->ldv, w->ldv, 1, w->vt, w->lda, D, w->lda, 0);
-        for (int a = 0; a < rows; a++) ll_scales_apply(f, j, i + a, width, D + (size_t)a * w->lda);
-    }
-}
-
-/* Rows of in (n x cols), each times its factor: in `out`; where all factors are 1, `in` itself. */
-static const float *scaled_rows(const ll_head *j, const ll_scales *f, const float *in, const float *factor, int n,
-                                int cols, size_t ld, float *out) {
-    if (f->plain) return in;
-    for (int i = 0; i < n; i++) j->k->scaled((size_t)cols, factor[i], in + (size_t)i * ld, out + (size_t)i * ld);
-    return out;
-}
-
-/* state (E+1 x m) = carry state + rows^T phi. */
-static void accumulate(const ll_head *j, const scratch *w, float carry, const float *rows, const float *phi, int n,
-                       float *state, ll_prefetch *next) {
-    const int E1 = j->op->c.E + 1, m = j->map->features;
-    if (carry != 1) j->k->scale((size_t)E1 * w->ld, carry, state);
-    j->k->gemm_prefetch(E1, m, n, rows, 1, w->ldv, phi, w->ld, state, w->ld, 1, next);
+static void scale_rows(const ll_head *j, const float *factor, int n, int cols, float *rows, size_t ld) {
+    for (int i = 0; i < n; i++) j->k->scale((size_t)cols, factor[i], rows + (size_t)i * ld);
 }
 
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
@@ -103,29 +77,28 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         w->phi_sum[at + i] = j->k->sum((size_t)m, phi_q + (size_t)i * w->ld);
         j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
     }
+    if (!f->plain) {
+        scale_rows(j, f->read, n, E + 1, dn, w->ldv);
+        scale_rows(j, f->add, n, E + 1, v, w->ldv);
+    }
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.dq, t0, j->n, op->D);
+    ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
+    ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->n, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->n, op->c.E);
-    const float *rows = scaled_rows(j, f, dn, f->state, n, E + 1, w->ldv, w->tmp);
-    j->k->gemm_prefetch(n, m, E + 1, rows, w->ldv, 1, w->St, w->ld, w->dphi, w->ld, 0, &next);
+    ll_prefetch_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
+    ll_prefetch_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
+    for (int i = 0, from = 0; i < f->runs; from = f->end[i++]) {
+        const size_t row = (size_t)from * w->ldv, feature = (size_t)from * w->ld;
+        const ll_scan scan = {E + 1, m, v + row, dn + row, phi_k + feature, w->dphi + feature, (ptrdiff_t)w->ldv,
+                              (ptrdiff_t)w->ld, f->carry[i], f->after[i], w->St, NULL, w->ld};
+        j->k->scan(f->end[i] - from, &scan, i ? NULL : &next);
+    }
     for (int i = 0; i < n; i++)
         for (int a = 0; a < m && every[i] != 0; a++) w->dphi[(size_t)i * w->ld + (size_t)a] += every[i];
-    products_within(j, w, at, n, f);
-    for (int i = 0; i < n; i += LL_BLOCK) {
-        const int block = least(LL_BLOCK, n - i);
-        j->k->gemm(block, m, i + block, w->D + (size_t)(at + i) * w->lda, w->lda, 1, phi_k, w->ld,
-                   w->dphi + (size_t)i * w->ld, w->ld, 1);
-    }
     ll_gate_rows(j, LL_QUERY, t0, n, phi_q, w->dphi, every);
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features_back(&q, phi_q, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
-    rows = scaled_rows(j, f, v, f->add, n, E + 1, w->ldv, w->tmp);
-    ll_prefetch later = {0};
-    ll_prefetch_add(&later, j, &j->at.q, t0 + n, j->n, op->D);
-    ll_prefetch_add(&later, j, &j->at.k, t0 + n, j->n, op->D);
-    ll_prefetch_add(&later, j, &j->at.g, t0 + n, j->n, op->c.E);
-    ll_prefetch_add(&later, j, &j->at.y, t0 + n, j->n, op->c.E);
-    accumulate(j, w, f->carry, rows, phi_k, n, w->St, &later);
     st->exponent = f->next;
     st->reach = f->reach;
 }
@@ -137,66 +110,51 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
     const float eps = j->op->c.feature_eps * j->map->root;
     for (int i = n - 1; i >= 0; i--) {
         const float *g = ll_at(&j->at.g, t0 + i);
-        if (j->op->c.decay) j->k->scale(2 * E + 1, j->power[1], W);
         if (j->dstate_in && j->op->c.den != LL_DEN_NONE)
             W[2 * E] -=
                 eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]) * j->k->dot(E, g, ll_at(&j->at.y, t0 + i));
         ll_sum_keep(E, eps * w->phi_sum[at + i] * ll_inverse(j->den[t0 + i]), g, W, W + E);
         if (dv && (!j->mask || j->mask[t0 + i] != 0)) j->k->add(E, W, dv + (size_t)i * w->ldv);
+        if (j->op->c.decay) j->k->scale(2 * E + 1, j->decay, W);
     }
 }
 
-/* first: the weight of row i of a tile in U, as the tiles before it read U. Returns the weight of the U of later tiles.
- * next: P of the first row after the tile. */
-static float accumulate_factors(const ll_head *j, const ll_scales *f, int next, float *first) {
-    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask, n = f->n;
-    for (int i = 0; i < n; i++)
-        first[i] = f->P[0] == LL_NO_EXPONENT ? 0 : ll_scales_first(f, j, i) * (running ? power2(f->P[0] - f->P[i]) : 1);
-    if (f->P[0] == LL_NO_EXPONENT) return 0;
-    const float carry = ll_scales_first(f, j, n);
-    return next == LL_NO_EXPONENT || !running ? carry : ldexpf(carry, f->P[0] - next);
+/* Moves columns of U, with rows of features from `column` on, past a run of rows from the last to the first. With dphi,
+ * the rows read it. */
+static void move_back(const ll_head *j, const scratch *w, int late, float carry, size_t from, size_t to, int column,
+                      int cols, float *U, float *dphi, ll_prefetch *next) {
+    const size_t row = (to - 1) * w->ldv, feature = (to - 1) * w->ld + (size_t)column;
+    const ll_scan scan = {j->op->c.E + 1, cols, w->dn + row, w->v + row, w->phi_q + feature, dphi, -(ptrdiff_t)w->ldv,
+                          -(ptrdiff_t)w->ld, carry, 1, U, late ? U : NULL, w->ld};
+    j->k->scan((int)(to - from), &scan, next);
 }
 
 static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
     const ll_attention *op = j->op;
-    const int m = j->map->features, E = op->c.E;
-    float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
-    float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv, *dv = w->tmp;
-    const size_t tile = (size_t)j->tile;
-    const float *A = j->within + (size_t)t0 * tile;
-    float later[LL_TILE_MOST], first[LL_TILE_MOST];
-    const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING || j->mask;
-    for (int i = 0; i < n; i++) { /* the weight of later tiles for key i */
-        const int kept = !f->mask || f->mask[i] != 0;
-        const int up = running ? f->e[i] - w->next : 0;
-        later[i] = !kept || w->next == LL_NO_EXPONENT ? 0 : ldexpf(ll_scales_later(f, j, i), up);
-    }
+    const int m = j->map->features, E = op->c.E, late = ll_causal_late(j, t0);
+    float *phi_k = w->phi_k + (size_t)at * w->ld;
     ll_prefetch out = {0};
     ll_prefetch_add(&out, j, &j->at.dk, t0, j->n, op->D);
     ll_prefetch_add(&out, j, &j->at.dv, t0, j->n, op->c.E);
-    const float *rows = scaled_rows(j, f, v, later, n, E + 1, w->ldv, dv);
-    j->k->gemm_prefetch(n, m, E + 1, rows, w->ldv, 1, w->Ut, w->ld, w->dphi, w->ld, 0, &out);
-    j->k->transpose(n, m, phi_k, w->ld, w->kt, w->lda);
-    j->k->gemm(E, n, m, w->Ut, w->ld, 1, w->kt, w->lda, w->dvt, w->lda, 0);
-    j->k->transpose(E, n, w->dvt, w->lda, dv, w->ldv);
-    for (int i = 0; i < n && !f->plain; i++) j->k->scale((size_t)E, later[i], dv + (size_t)i * w->ldv);
-    for (int i = 0; i < n; i += LL_BLOCK) {
-        const int cols = least(LL_BLOCK, n - i);
-        const size_t corner = (size_t)(at + i) * w->lda + (size_t)i;
-        j->k->gemm(cols, m, n - i, w->D + corner, 1, w->lda, phi_q + (size_t)i * w->ld, w->ld,
-                   w->dphi + (size_t)i * w->ld, w->ld, 1);
-        j->k->gemm(cols, E, n - i, A + (size_t)i * (tile + 1), 1, tile, dn + (size_t)i * w->ldv, w->ldv,
-                   dv + (size_t)i * w->ldv, w->ldv, 1);
+    for (int i = f->runs - 1; i >= 0; i--) {
+        const int from = i ? f->end[i - 1] : 0, to = f->end[i], first = i == f->runs - 1;
+        const size_t last = (size_t)(to - 1), row = (size_t)at + last;
+        const float carry = w->carry * f->after[i];
+        move_back(j, w, late, carry, (size_t)(at + from), (size_t)(at + to), 0, m, w->Ut, w->dphi + last * w->ld,
+                  first ? &out : NULL);
+        const ll_scan scan = {m, E, w->phi_q + row * w->ld, w->phi_k + row * w->ld, w->dn + row * w->ldv,
+                              w->dv + last * w->ldv, -(ptrdiff_t)w->ld, -(ptrdiff_t)w->ldv, carry, 1, w->U,
+                              late ? w->U : NULL, (size_t)E};
+        j->k->scan(to - from, &scan, NULL);
+        w->carry = f->carry[i];
     }
-    if (w->V) eps_values(j, w, t0, at, n, w->W, dv);
-    for (int i = 0; i < n; i++) memcpy(ll_at(&j->at.dv, t0 + i), dv + (size_t)i * w->ldv, (size_t)E * sizeof *dv);
+    if (!f->plain) scale_rows(j, f->add, n, E, w->dv, w->ldv);
+    if (w->V) eps_values(j, w, t0, at, n, w->W, w->dv);
+    for (int i = 0; i < n; i++)
+        memcpy(ll_at(&j->at.dv, t0 + i), w->dv + (size_t)i * w->ldv, (size_t)E * sizeof *w->dv);
     ll_gate_rows(j, LL_KEY, t0, n, phi_k, w->dphi, NULL);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features_back(&k, phi_k, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
-    const float carry = accumulate_factors(j, f, w->next, first);
-    rows = scaled_rows(j, f, dn, first, n, E + 1, w->ldv, w->tmp);
-    accumulate(j, w, carry, rows, phi_q, n, w->Ut, NULL);
-    w->next = f->P[0];
 }
 
 static void load_transposed(const ll_head *j, const scratch *w, const ll_causal_state *st) {
@@ -209,21 +167,17 @@ static void take_all(ll_head *j, scratch *w, float **pool) {
     const ll_attention *op = j->op;
     const size_t C = (size_t)j->tile, R = (size_t)j->chunk, E = (size_t)op->c.E, m = (size_t)j->map->features;
     w->ld = (size_t)j->map->ld;
-    w->lda = C + 16;
     w->ldv = (E + 16) / 16 * 16 + 16;
     w->phi_q = ll_take(pool, R * w->ld);
     w->phi_k = ll_take(pool, R * w->ld);
-    w->D = ll_take(pool, R * w->lda);
     w->dn = ll_take(pool, R * w->ldv);
     w->v = ll_take(pool, R * w->ldv);
-    w->kt = ll_take(pool, m * w->lda);
     w->work = ll_take(pool, C * w->ld);
     w->dphi = ll_take(pool, C * w->ld);
-    w->vt = ll_take(pool, (E + 1) * w->lda);
-    w->tmp = ll_take(pool, C * w->ldv);
-    w->dvt = ll_take(pool, E * w->lda);
+    w->dv = ll_take(pool, C * w->ldv);
     w->St = ll_take(pool, (E + 1) * w->ld);
     w->Ut = ll_take(pool, (E + 1) * w->ld);
+    w->U = ll_take(pool, m * E);
     w->W = ll_take(pool, 2 * E + 1);
     w->f = (ll_scales *)(void *)ll_take(pool, (R / C) * sizeof(ll_scales) / sizeof(float) + 16);
     if (!ll_causal_has_eps(op)) return;
@@ -234,7 +188,7 @@ static void take_all(ll_head *j, scratch *w, float **pool) {
 }
 
 static scratch begin(ll_head *j, float **pool) {
-    scratch w = {.next = LL_NO_EXPONENT};
+    scratch w = {.carry = 1};
     take_all(j, &w, pool);
     memset(w.St, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.St);
     memset(w.Ut, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.Ut);
@@ -260,10 +214,17 @@ static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
         forward_tile(j, w, st, s * j->chunk + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
 }
 
-/* The backward scan of chunk s: dk and dv, from U of later chunks. */
+/* The backward scan of chunk s: dk and dv, from Ut of later chunks. */
 static void walk_back(ll_head *j, scratch *w, int s) {
+    j->k->transpose(j->op->c.E, j->map->features, w->Ut, w->ld, w->U, (size_t)j->op->c.E);
     for (int i = tiles_of(j, s) - 1; i >= 0; i--)
         reverse_tile(j, w, s * j->chunk + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
+}
+
+/* Writes the gradient at the state that the call took, from U before the first row. */
+static void give_gradient(const ll_head *j, float carry, float *Ut, size_t ld, const float *W) {
+    if (j->dstate_in) j->k->scale((size_t)(j->op->c.E + 1) * ld, carry, Ut);
+    ll_causal_gradient_give(j, Ut, W);
 }
 
 void ll_causal_backward(ll_head *j) {
@@ -271,13 +232,13 @@ void ll_causal_backward(ll_head *j) {
     scratch w = begin(j, &pool);
     ll_causal_state st = ll_causal_state_take(j->op, &pool);
     const int chunks = (j->n + j->chunk - 1) / j->chunk;
+    ll_causal_gradient_take(j, w.Ut, w.W);
     for (int s = chunks - 1; s >= 0; s--) {
         walk_forward(j, &w, &st, s);
-        if (s == chunks - 1) ll_causal_gradient_take(j, st.exponent, w.Ut, w.W, &w.next);
         walk_back(j, &w, s);
     }
     if (chunks) {
-        ll_causal_gradient_give(j, w.Ut, w.W, w.next);
+        give_gradient(j, w.carry, w.Ut, w.ld, w.W);
     } else {
         ll_carried_gradient_passes(j);
     }
@@ -295,16 +256,16 @@ typedef struct {
     ll_head *j;
     scratch *w;          /* (threads) one for each chunk */
     ll_causal_state *st; /* (threads) */
-    float *U, *W, *rows; /* U and W after the chunks; rows: (threads, tile, ldv) */
-    int first, count;    /* the chunks that are computed now */
-    int next;            /* P of the first row after them */
+    float *U, *W;     /* U (E + 1, ld) and W after the chunks */
+    int first, count; /* the chunks that are computed now */
+    float carry;      /* of the rows after them */
     int threads;
 } walk;
 
 size_t ll_intra_head_backward_floats(const ll_attention *op, int tile, int chunk, int threads) {
-    const size_t E = (size_t)op->c.E, ldv = (E + 16) / 16 * 16 + 16, n = (size_t)threads;
-    (void)chunk;
-    return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + 1 + n * (size_t)tile * ldv + 5 * LINE +
+    const size_t E = (size_t)op->c.E, n = (size_t)threads;
+    (void)tile, (void)chunk;
+    return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + 1 + 5 * LINE +
            n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
 }
 
@@ -320,23 +281,24 @@ static void back_task(void *arg, size_t i, int worker) {
     walk_back(w->j, &w->w[i], w->first + (int)i);
 }
 
-/* Moves some columns of U through chunk number i. */
-static void accumulate_chunk(const walk *w, int i, int column, int cols, float *tmp, int *next) {
+/* Moves some columns of U through chunk number i. Returns the carry of the chunk's first rows. */
+static float accumulate_chunk(const walk *w, int i, int column, int cols, float carry) {
     const ll_head *j = w->j;
     const scratch *of = &w->w[i];
-    const int E1 = j->op->c.E + 1;
-    float *U = w->U + column, first[LL_TILE_MOST];
+    const int E1 = j->op->c.E + 1, s = w->first + i;
+    float *U = w->U + column;
     for (int e = 0; e < E1; e++)
         memcpy(of->Ut + (size_t)e * of->ld + column, U + (size_t)e * of->ld, (size_t)cols * sizeof *U);
-    for (int t = tiles_of(j, w->first + i) - 1; t >= 0; t--) {
+    for (int t = tiles_of(j, s) - 1; t >= 0; t--) {
         const ll_scales *f = &of->f[t];
-        const size_t at = (size_t)(t * j->tile);
-        const float carry = accumulate_factors(j, f, *next, first);
-        const float *rows = scaled_rows(j, f, of->dn + at * of->ldv, first, f->n, E1, of->ldv, tmp);
-        for (int e = 0; e < E1 && carry != 1; e++) j->k->scale((size_t)cols, carry, U + (size_t)e * of->ld);
-        j->k->gemm(E1, cols, f->n, rows, 1, of->ldv, of->phi_q + at * of->ld + column, of->ld, U, of->ld, 1);
-        *next = f->P[0];
+        const int at = t * j->tile, late = ll_causal_late(j, s * j->chunk + at);
+        for (int r = f->runs - 1; r >= 0; r--) {
+            const int from = at + (r ? f->end[r - 1] : 0), to = at + f->end[r];
+            move_back(j, of, late, carry * f->after[r], (size_t)from, (size_t)to, column, cols, U, NULL, NULL);
+            carry = f->carry[r];
+        }
     }
+    return carry;
 }
 
 static void accumulate_eps(const walk *w, int i) {
@@ -350,29 +312,28 @@ static void accumulate_eps(const walk *w, int i) {
 static void accumulate_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
     const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->map->features - column);
-    float *tmp = w->rows + (size_t)worker * (size_t)w->j->tile * w->w->ldv;
-    int next = w->next;
+    float carry = w->carry;
+    (void)worker;
     for (int s = w->count - 1; s >= 0; s--) {
-        if (cols > 0) accumulate_chunk(w, s, column, cols, tmp, &next);
+        if (cols > 0) carry = accumulate_chunk(w, s, column, cols, carry);
         if (cols <= 0) accumulate_eps(w, s);
     }
 }
 
-static void group_of_chunks(walk *w, int last) {
+static void group_of_chunks(walk *w) {
     const int pieces = (w->j->map->features + COLUMNS - 1) / COLUMNS, eps = ll_causal_has_eps(w->j->op);
     ll_parallel_among(w->threads, (size_t)w->count, forward_task, w);
-    if (last) ll_causal_gradient_take(w->j, w->st[w->count - 1].exponent, w->U, w->W, &w->next);
     ll_parallel_among(w->threads, (size_t)(pieces + eps), accumulate_task, w);
     for (int i = w->count - 1; i >= 0; i--) {
-        w->w[i].next = w->next;
-        w->next = w->w[i].f->P[0];
+        w->w[i].carry = w->carry;
+        w->carry = w->w[i].f->carry[0];
     }
     ll_parallel_among(w->threads, (size_t)w->count, back_task, w);
 }
 
 void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
     const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->map->ld;
-    walk w = {.j = j, .next = LL_NO_EXPONENT, .threads = threads};
+    walk w = {.j = j, .carry = 1, .threads = threads};
     w.w = (scratch *)(void *)ll_take(&shared, most * sizeof *w.w / sizeof(float) + 1);
     w.st = (ll_causal_state *)(void *)ll_take(&shared, most * sizeof *w.st / sizeof(float) + 1);
     w.U = ll_take(&shared, (E + 1) * ld);
@@ -382,13 +343,13 @@ void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool,
         w.w[i] = begin(j, &own);
         w.st[i] = ll_causal_state_take(j->op, &own);
     }
-    w.rows = ll_take(&shared, most * (size_t)j->tile * w.w->ldv);
     memset(w.U, 0, (E + 1) * ld * sizeof *w.U);
     memset(w.W, 0, (2 * E + 1) * sizeof *w.W);
+    ll_causal_gradient_take(j, w.U, w.W);
     for (int end = (j->n + j->chunk - 1) / j->chunk; end > 0; end = w.first) {
         w.first = end > threads ? end - threads : 0;
         w.count = end - w.first;
-        group_of_chunks(&w, end * j->chunk >= j->n);
+        group_of_chunks(&w);
     }
-    ll_causal_gradient_give(j, w.U, w.W, w.next);
+    give_gradient(j, w.carry, w.U, ld, w.W);
 }

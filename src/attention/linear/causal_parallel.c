@@ -24,9 +24,9 @@ static size_t floats_of(size_t bytes) { return (bytes / sizeof(float) + LINE) / 
 size_t ll_intra_head_forward_floats(const ll_attention *op, int tile, int chunk, int threads) {
     const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
                  m = (size_t)ll_linear_map(op)->features;
-    const size_t ldv = (E + 16) / 16 * 16 + 16, lda = C + 16, tiles = (size_t)(chunk / tile);
+    const size_t ldv = (E + 16) / 16 * 16 + 16, tiles = (size_t)(chunk / tile);
     const size_t of_tile = 2 * C * ld + 3 * C * ldv + C * E + 3 * C + 9 * LINE;
-    const size_t of_buffers = C * ld + m * lda + C * lda + 3 * LINE;
+    const size_t of_buffers = C * ld + LINE;
     return tiles * of_tile + (size_t)threads * of_buffers + 3 * m * (E + 1) + 2 * E + 8 * LINE +
            floats_of(tiles * sizeof(ll_causal_tile)) + floats_of((size_t)threads * sizeof(ll_causal_buffers));
 }
@@ -45,7 +45,8 @@ static void state_task(void *arg, size_t i, int worker) {
 
 static void finish_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    ll_causal_tile_finish(w->j, &w->buffers[worker], &w->tile[i]);
+    (void)worker;
+    ll_causal_tile_finish(w->j, &w->tile[i]);
 }
 
 static void chunk(walk *w, int t0) {

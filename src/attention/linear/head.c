@@ -46,7 +46,10 @@ int ll_kept_keys(const ll_head *j, int from, int to) {
     return keys;
 }
 
-float ll_inverse(float den) { return fabsf(den) > 1e-36f ? 1 / den : 0; }
+float ll_inverse(float den) {
+    if (!isfinite(den)) return NAN;
+    return fabsf(den) > 1e-36f ? 1 / den : 0;
+}
 
 void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld) {
     for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(view, t0 + i), (size_t)j->op->c.E * sizeof *out);

@@ -39,8 +39,7 @@ size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments
     (void)S;
     const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
     const size_t states = op->c.causal ? rows * chunks(op, T) : (size_t)segments * H;
-    const size_t within = op->c.causal ? (size_t)ll_attention_tile(op) : 0;
-    return rows * (size_t)T * (1 + within) + states * ll_state_floats(op);
+    return rows * (size_t)T + states * ll_state_floats(op);
 }
 
 static ll_head head_of(linear_call *l, size_t index, int worker) {
@@ -50,6 +49,7 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     ll_head j = {.op = l->op, .map = ll_linear_map(l->op), .k = ll_kernel_table(), .n = s.queries, .s = s.keys};
     j.h = (int)(index % (size_t)H);
     for (int side = 0; side < 2; side++) j.first[side] = ll_sequence_offset(c, side, (int)(index / (size_t)H));
+    j.decay = l->op->c.decay ? l->op->c.decay[j.h] : 1;
     j.tile = l->tile;
     j.chunk = l->chunk;
     j.at = ll_views_at(c, &s, j.h);
@@ -58,10 +58,9 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     if (c->saved) {
         const size_t T = (size_t)c->T, row = (size_t)s.row * (size_t)H + (size_t)j.h;
         const size_t first = row * chunks(l->op, c->T) + (size_t)(s.query / l->chunk);
-        const size_t tokens = (size_t)c->B * (size_t)H * T, within = l->op->c.causal ? (size_t)l->tile : 0;
         j.den = c->saved + row * T + (size_t)s.query;
-        j.within = c->saved + tokens + (row * T + (size_t)s.query) * within;
-        j.states = c->saved + tokens * (1 + within) + (within ? first : index) * ll_state_floats(l->op);
+        j.states = c->saved + (size_t)c->B * (size_t)H * T +
+                   (l->op->c.causal ? first : index) * ll_state_floats(l->op);
     } else {
         j.den = ll_take(&j.pool, (size_t)l->tile);
     }
@@ -76,23 +75,11 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     return j;
 }
 
-/* Powers of this head's decay. Each worker has its own copy, which it computes for each head. */
-static void set_powers(ll_head *j, float *power, float *reverse) {
-    const double r = j->op->c.decay ? (double)j->op->c.decay[j->h] : 1;
-    double p = 1;
-    for (int i = 0; i <= j->tile; i++, p *= r) power[i] = (float)p;
-    for (int i = 0; i < j->tile; i++) reverse[i] = power[j->tile - 1 - i];
-    j->power = power;
-    j->reverse = reverse;
-}
-
 /* intra_head: all threads compute this head. */
 static void do_head(linear_call *l, size_t index, int worker, int intra_head) {
     ll_head j = head_of(l, index, worker);
     const ll_span s = ll_sequence_at(l->c, (int)(index / (size_t)l->op->c.H));
     const int workers = intra_head ? l->threads : 1;
-    float power[LL_TILE_MOST + 1], reverse[LL_TILE_MOST];
-    set_powers(&j, power, reverse);
     if (!l->backward) {
         ll_zero_rows(&j.at.y, j.n, s.query_capacity, l->op->c.E);
         if (l->op->c.causal && intra_head) {

@@ -39,11 +39,9 @@ typedef struct {
     const float *mask;      /* (s) or NULL */
     float shift[2];         /* stabilisers of LL_PHI_FIXED queries and keys that many tokens share */
     double *dtop[2];        /* their gradients, or NULL */
-    const float *power;     /* r^i at power[i], i = 0..tile */
-    const float *reverse;   /* r^(tile-1-i) at reverse[i] */
+    float decay;            /* r, 1 without a decay */
     float *den;             /* (n) divisors: saved, or scratch */
     float *states;          /* saved states, or NULL */
-    float *within;          /* causal: (n, tile) weights within the tiles, saved, or NULL */
     const float *state_in;  /* the call's, of this head, or NULL */
     float *state_out;
     const float *dstate_out;
@@ -74,7 +72,7 @@ ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *p
 /* The divisor of a row. s: the sum of weights; phi: the sum of the query's features; keys: how many there are. */
 float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys);
 /* 1/den. It is 0 for an empty row, and for a row whose weights are all too small for a float: its quotient would be
- * noise, and its inverse would overflow in the gradients. */
+ * noise, and its inverse would overflow in the gradients. It is NaN where den overflowed, so that y shows this. */
 float ll_inverse(float den);
 /* Keys from..to-1 that the mask keeps. */
 int ll_kept_keys(const ll_head *j, int from, int to);
@@ -110,41 +108,29 @@ double ll_gate_gradient(const ll_head *j);
 size_t ll_decay_scratch(const ll_attention *op);
 double ll_decay_gradient(ll_head *j);
 
-/* The factors of the weights of one causal tile (causal.c). P_i is the largest exponent among the state and keys 0..i.
- * Then every factor is at most 1.
- *   w_ij = <phi_i, phi_j> r^(i-j) 2^(e_j - P_i)        within the tile
- *   state_i = r^(i+1) 2^(C - P_i)                      of the state before the tile, for row i
- *   carry = r^n 2^(C - C')                             of the state before the tile, in the state after it
- *   add_j = r^(n-1-j) 2^(e_j - C')                     of key j, in the state after the tile */
+/* The factors of one causal tile (tile_scales.c). P_i is the largest exponent among the state before the run and its
+ * keys up to i, X that of the last row. C and C' are the exponents of the state before and after the run. d_i is the
+ * decay of the rows after the run's first up to row i, and r that of its first.
+ *
+ *   carry  = r 2^(C - X)          of the state before the run
+ *   add_j  = 2^(e_j - X) / d_j    of key j, by which its value is multiplied
+ *   read_i = d_i 2^(X - P_i)      of what row i reads
+ *   after  = d 2^(X - C')         of the state at the end, with d of the last row
+ *
+ * Then a run of rows is a scan without factors. A tile is one run, unless factors would grow too large. */
 typedef struct {
-    int n, exponent, next;  /* tokens; C before and C' after the tile */
-    int plain;              /* no decay, exponents or mask: every factor is 1 */
-    int separable;          /* 2^(e_j - P_i) = low_j high_i without overflow */
+    int n, next; /* tokens; C' of the last run */
+    int plain;   /* no decay, exponents or mask: every factor is 1 */
+    int gated;   /* the decay comes with the call */
+    int runs, end[LL_TILE_MOST];
     int e[LL_TILE_MOST], P[LL_TILE_MOST];
-    float state[LL_TILE_MOST], add[LL_TILE_MOST], low[LL_TILE_MOST], high[LL_TILE_MOST];
-    float carry;
-    float reach;            /* log2 of a bound of the state after the tile; it falls with the decay */
-    const float *mask;      /* of the tile's keys, or NULL */
-    int gated;              /* the decay comes with the call. sum: of log r of tokens 0..i; next_gate: after the tile */
-    double sum[LL_TILE_MOST], next_gate;
-    float rise[LL_TILE_MOST]; /* e^-sum, if it is not too large */
+    float carry[LL_TILE_MOST], after[LL_TILE_MOST]; /* of each run */
+    float add[LL_TILE_MOST], read[LL_TILE_MOST];
+    float reach;       /* log2 of a bound of the state after the tile; it falls with the decay */
+    const float *mask; /* of the tile's keys, or NULL */
+    double constant, sum[LL_TILE_MOST]; /* log2 of decays: of every token; from the run's second row to each row */
 } ll_scales;
-/* exponent: of the state before the tile. reach: log2 of its bound; exponent is reach rounded up. */
+/* exponent: of the state before the tile. reach: log2 of its bound; exponent is reach rounded up. e is set before. */
 void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach);
-/* Products of decays. through: of tokens 0..i. after: of those after i. later: of those after i, and of the next tile's
- * first. first: of tokens 1..i; with i = n, of all but the first, and of the next tile's first. */
-float ll_scales_through(const ll_scales *f, const ll_head *j, int i);
-float ll_scales_after(const ll_scales *f, const ll_head *j, int i);
-float ll_scales_later(const ll_scales *f, const ll_head *j, int i);
-float ll_scales_first(const ll_scales *f, const ll_head *j, int i);
-/* The same at the ends of a call: the decay of its first token; that of the token after its last. */
-float ll_decay_first(const ll_head *j);
-float ll_decay_beyond(const ll_head *j);
-/* Row i of A (n x n): multiplies A_ij by its factor for j <= i, and sets it to 0 for j > i, up to column `width` of its
- * block of rows. */
-void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row);
-
-/* Rows i..i+LL_BLOCK-1 of a causal tile see columns 0..i+LL_BLOCK-1. Products leave out the other columns. */
-enum { LL_BLOCK = 8 };
 
 #endif

@@ -1,146 +1,78 @@
-/* The factors of a causal tile, from the decay and from the exponents of softmax features. All are at most 1. */
+/* The factors of a causal tile, from the decay and from the exponents of softmax features. Within a run the state does
+ * not decay. Instead keys grow, and what is read falls, by at most 2^RISE. So all but exact powers of two depends on no
+ * later token. */
 #include <math.h>
 
 #include "attention/linear/linear.h"
 
-/* Below this sum e^-sum is not used, so that its products with numbers of a tile cannot overflow. */
-static const double FAR = -40;
+enum { RISE = 40 };
 
-/* 2^n for n <= 0. */
-static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
+static const double OCTAVE = 1.4426950408889634;
 
-/* log2 of a bound of the state after the tile: of the state before it, and of every key, after their decay. A large key
- * that has decayed must not make small later keys 0. */
-static float reach_after(const ll_scales *f, const ll_head *j, float reach) {
-    const float fall = j->op->c.decay && j->map->phi[LL_KEY] == LL_PHI_RUNNING ? log2f(j->op->c.decay[j->h]) : 0;
-    const double octave = 1.4426950408889634, all = f->gated ? f->sum[f->n - 1] : 0;
-    float next = reach + (f->gated ? (float)(all * octave) : (float)f->n * fall);
-    for (int i = 0; i < f->n; i++) {
-        const float fell = f->gated ? (float)((all - f->sum[i]) * octave) : (float)(f->n - 1 - i) * fall;
-        if (!f->mask || f->mask[i] != 0) next = fmaxf(next, (float)f->e[i] + fell);
+/* Has the state exponents that change? */
+static int running(const ll_head *j) { return j->map->phi[LL_KEY] == LL_PHI_RUNNING; }
+
+static int keeps(const ll_scales *f, int i) { return !f->mask || f->mask[i] != 0; }
+
+/* log2 of the decay of token i of the tile. */
+static double fall(const ll_scales *f, const ll_head *j, int t0, int i) {
+    return f->constant + (f->gated ? OCTAVE * (double)*ll_at(&j->at.gate, t0 + i) : 0);
+}
+
+/* Where the run that begins at row a ends. sum[i]: log2 of the decay of tokens a + 1 .. i. */
+static int end_of_run(ll_scales *f, const ll_head *j, int t0, int a, int exponent) {
+    int top = exponent, first = LL_NO_EXPONENT;
+    for (int i = a; i < f->n; i++) {
+        f->sum[i] = i == a ? 0 : f->sum[i - 1] + fall(f, j, t0, i);
+        if (running(j) && keeps(f, i) && f->e[i] > top) top = f->e[i];
+        if (first == LL_NO_EXPONENT) first = top;
+        if (i > a && (top != LL_NO_EXPONENT ? top - first : 0) - f->sum[i] > RISE) return i;
+        f->P[i] = top;
     }
+    return f->n;
+}
+
+/* log2 of a bound of the state after rows a .. b - 1: of the state before them, and of every key, after their decay. A
+ * large key that has decayed must not make small later keys 0. */
+static float reach_after(const ll_scales *f, int a, int b, float reach, double all) {
+    float next = reach + (float)all;
+    for (int i = a; i < b; i++)
+        if (keeps(f, i)) next = fmaxf(next, (float)f->e[i] + (float)(f->sum[b - 1] - f->sum[i]));
     return next;
 }
 
-/* ---- Decay: powers of a constant, or sums of a gate's logarithms ---- */
-
-static double log_decay(const ll_head *j) {
-    return j->op->c.decay ? log((double)j->op->c.decay[j->h]) : 0;
-}
-
-static double gate_at(const ll_head *j, int t) {
-    return (double)*ll_at(&j->at.gate, t) + log_decay(j);
-}
-
-static void set_gate(ll_scales *f, const ll_head *j, int t0, int n) {
-    double sum = 0;
-    f->gated = j->at.gate.data != NULL;
-    if (!f->gated) return;
-    for (int i = 0; i < n; i++) {
-        f->sum[i] = sum += gate_at(j, t0 + i);
-        f->rise[i] = sum >= FAR ? (float)exp(-sum) : 0;
+static void set_run(ll_scales *f, const ll_head *j, int t0, int a, int b) {
+    const double all = f->sum[b - 1] + fall(f, j, t0, a);
+    const int before = f->next;
+    if (running(j)) {
+        f->reach = reach_after(f, a, b, f->reach, all);
+        f->next = f->P[b - 1] == LL_NO_EXPONENT ? LL_NO_EXPONENT : (int)ceilf(f->reach);
     }
-    f->next_gate = t0 + n < j->n ? gate_at(j, t0 + n) : 0;
-}
-
-float ll_scales_through(const ll_scales *f, const ll_head *j, int i) {
-    return f->gated ? (float)exp(f->sum[i]) : j->power[i + 1];
-}
-
-float ll_scales_after(const ll_scales *f, const ll_head *j, int i) {
-    return f->gated ? (float)exp(f->sum[f->n - 1] - f->sum[i]) : j->power[f->n - 1 - i];
-}
-
-float ll_scales_later(const ll_scales *f, const ll_head *j, int i) {
-    return f->gated ? (float)exp(f->sum[f->n - 1] - f->sum[i] + f->next_gate) : j->power[f->n - i];
-}
-
-float ll_scales_first(const ll_scales *f, const ll_head *j, int i) {
-    if (!f->gated) return j->power[i];
-    return (float)exp((i < f->n ? f->sum[i] : f->sum[f->n - 1] + f->next_gate) - f->sum[0]);
-}
-
-float ll_decay_first(const ll_head *j) {
-    return j->at.gate.data ? (float)exp(j->n ? gate_at(j, 0) : 0) : j->power[1];
-}
-
-float ll_decay_beyond(const ll_head *j) {
-    return j->at.gate.data ? 1 : j->power[1];
-}
-
-/* ---- A tile ---- */
-
-static void set_plain(ll_scales *f, const ll_head *j, int n) {
-    f->plain = !j->op->c.decay && !f->gated;
-    f->next = f->exponent = 0;
-    for (int i = 0; i < n; i++) {
-        f->P[i] = 0;
-        f->state[i] = ll_scales_through(f, j, i);
-        f->add[i] = ll_scales_after(f, j, i);
+    const int top = f->P[b - 1];
+    for (int i = a; i < b; i++) {
+        const float decay = (float)exp2(f->sum[i]), keep = f->mask ? f->mask[i] : 1;
+        f->add[i] = keep == 0 ? 0 : keep * ldexpf(1 / decay, running(j) ? f->e[i] - top : 0);
+        f->read[i] = f->P[i] == LL_NO_EXPONENT ? 0 : ldexpf(decay, top - f->P[i]);
     }
-    f->carry = ll_scales_through(f, j, n - 1);
+    f->carry[f->runs] = before == LL_NO_EXPONENT ? 0 : (float)ldexp(exp2(all - f->sum[b - 1]), before - top);
+    f->after[f->runs] = (float)ldexp(exp2(f->sum[b - 1]), top - f->next);
+    f->end[f->runs++] = b;
 }
 
 void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach) {
-    const float *mask = j->mask ? j->mask + t0 : NULL;
     f->n = n;
-    f->mask = mask;
-    f->exponent = exponent;
-    f->separable = 1;
-    set_gate(f, j, t0, n);
-    if (j->map->phi[LL_KEY] != LL_PHI_RUNNING && !mask) {
-        set_plain(f, j, n);
-        f->reach = reach;
+    f->mask = j->mask ? j->mask + t0 : NULL;
+    f->gated = j->at.gate.data != NULL;
+    f->constant = j->op->c.decay ? log2((double)j->op->c.decay[j->h]) : 0;
+    f->plain = !running(j) && !f->mask && !j->op->c.decay && !f->gated;
+    f->next = running(j) ? exponent : 0;
+    f->reach = reach;
+    f->runs = 0;
+    if (f->plain) {
+        for (int i = 0; i < n; i++) f->P[i] = 0, f->add[i] = f->read[i] = 1;
+        f->carry[0] = f->after[0] = 1;
+        f->end[f->runs++] = n;
         return;
     }
-    f->plain = 0;
-    int top = exponent;
-    for (int i = 0; i < n; i++) {
-        if ((!mask || mask[i] != 0) && f->e[i] > top) top = f->e[i];
-        f->P[i] = top;
-    }
-    f->reach = reach_after(f, j, reach);
-    f->next = top == LL_NO_EXPONENT ? top : (int)ceilf(f->reach);
-    f->separable = top - f->P[0] <= 60;
-    for (int i = 0; i < n; i++) {
-        const float keep = mask ? mask[i] : 1;
-        f->state[i] = f->P[i] == LL_NO_EXPONENT ? 0 : ll_scales_through(f, j, i) * power2(exponent - f->P[i]);
-        f->low[i] = top == LL_NO_EXPONENT || keep == 0 ? 0 : keep * power2(f->e[i] - top);
-        f->high[i] = f->separable ? ldexpf(1, top - f->P[i]) : 1;
-        f->add[i] = keep == 0 ? 0 : keep * ldexpf(ll_scales_after(f, j, i), f->e[i] - f->next);
-    }
-    f->carry = exponent == LL_NO_EXPONENT ? 1 : ldexpf(ll_scales_through(f, j, n - 1), exponent - f->next);
-}
-
-/* e^(b_i - b_c) = e^(b_i) e^(-b_c), unless a factor could overflow. Only tokens up to i decide which form is used. */
-static void apply_gate(const ll_scales *f, const ll_head *j, int i, float *row) {
-    const size_t n = (size_t)i + 1;
-    float factor[LL_TILE_MOST];
-    if (f->sum[i] >= FAR) {
-        j->k->mul(n, f->rise, row);
-        j->k->scale(n, (float)exp(f->sum[i]), row);
-        return;
-    }
-    for (int c = 0; c <= i; c++) factor[c] = (float)(f->sum[i] - f->sum[c]);
-    j->k->exp_shift(n, 0, 1, 0, factor, factor);
-    j->k->mul(n, factor, row);
-}
-
-void ll_scales_apply(const ll_scales *f, const ll_head *j, int i, int width, float *row) {
-    for (int c = i + 1; c < width; c++) row[c] = 0;
-    if (f->plain) return;
-    const size_t n = (size_t)i + 1;
-    if (f->gated) {
-        apply_gate(f, j, i, row);
-    } else if (j->op->c.decay) {
-        j->k->mul(n, j->reverse + (j->tile - 1 - i), row);
-    }
-    if (j->map->phi[LL_KEY] != LL_PHI_RUNNING && !j->mask) return;
-    if (f->separable) {
-        j->k->mul(n, f->low, row);
-        j->k->scale(n, f->high[i], row);
-        return;
-    }
-    for (int c = 0; c <= i; c++) /* exponents differ by more than 60 inside this tile: term by term */
-        row[c] *= f->mask && f->mask[c] == 0 ? 0 : power2(f->e[c] - f->P[i]);
+    for (int a = 0; a < n; a = f->end[f->runs - 1]) set_run(f, j, t0, a, end_of_run(f, j, t0, a, f->next));
 }

@@ -176,7 +176,9 @@ static ll_status dump(ll_bytes *out, const json_t *json) {
     uint8_t *data = size ? ll_alloc(size + 1, 1) : NULL;
     if (!data) return LL_ENOMEM;
     *out = (ll_bytes){data, json_dumpb(json, (char *)data, size, JSON_COMPACT)};
-    return LL_OK;
+    if (out->size == size) return LL_OK;
+    ll_bytes_free(out);
+    return ll_fail(LL_ENOMEM, "no memory for a tokenizer of %zu bytes", size);
 }
 
 /* From vocab.json and merges.txt, or from vocab.txt. */

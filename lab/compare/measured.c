@@ -1,0 +1,217 @@
+/* A table of results that were measured before: [table] names a CSV file of "id,measure,key,value" lines (results), and
+ * its columns: column.HEADING = PREFIX MEASURE is the accuracy in MEASURE of the runs PREFIX-SYSTEM-SEED. Each other
+ * section is a system, with label and published.HEADING. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/ini.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "compare/compare_internal.h"
+
+enum { COLUMNS_MOST = 12, NAME = 64, SEED_MOST = 9, FILE_MOST = 1 << 26 };
+static const char KEY[] = "accuracy";
+
+typedef struct {
+    char heading[NAME], prefix[NAME], measure[NAME];
+} column;
+
+typedef struct {
+    char name[NAME], label[NAME];
+    double published[COLUMNS_MOST], value[COLUMNS_MOST][SEED_MOST + 1]; /* NaN: none */
+} row;
+
+typedef struct {
+    const char *path;
+    char title[200], paper[200], results[1000];
+    char differs[LL_DIFFERENCES_MOST][400];
+    int columns, rows, differences;
+    column column[COLUMNS_MOST];
+    row row[LL_SYSTEMS_MOST];
+} table;
+
+/* ---- The file ---- */
+
+static int find_column(const table *t, const char *heading) {
+    int i = 0;
+    while (i < t->columns && strcmp(t->column[i].heading, heading)) i++;
+    return i;
+}
+
+static ll_status add_column(table *t, const char *heading, const char *value) {
+    if (t->columns == COLUMNS_MOST) return ll_fail(LL_EINVAL, "a table has at most %d columns", (int)COLUMNS_MOST);
+    column *c = &t->column[t->columns];
+    if (sscanf(value, "%63s %63s", c->prefix, c->measure) != 2)
+        return ll_fail(LL_EINVAL, "column.%.60s is \"%.60s\"; it needs the prefix of runs, and a measure", heading,
+                       value);
+    snprintf(c->heading, NAME, "%s", heading);
+    t->columns++;
+    return LL_OK;
+}
+
+static ll_status table_key(table *t, const char *key, const char *value) {
+    if (!strcmp(key, "title")) snprintf(t->title, sizeof t->title, "%s", value);
+    if (!strcmp(key, "paper")) snprintf(t->paper, sizeof t->paper, "%s", value);
+    if (!strcmp(key, "results")) snprintf(t->results, sizeof t->results, "%s", value);
+    if (!strncmp(key, "differs.", 8) && t->differences < LL_DIFFERENCES_MOST)
+        snprintf(t->differs[t->differences++], sizeof *t->differs, "%-10s %s", key + 8, value);
+    return strncmp(key, "column.", 7) ? LL_OK : add_column(t, key + 7, value);
+}
+
+static ll_status add_row(table *t, const char *name) {
+    if (t->rows == LL_SYSTEMS_MOST) return ll_fail(LL_EINVAL, "a table has at most %d systems", (int)LL_SYSTEMS_MOST);
+    row *r = &t->row[t->rows++];
+    snprintf(r->name, NAME, "%s", name);
+    snprintf(r->label, NAME, "%s", name);
+    for (int i = 0; i < COLUMNS_MOST; i++) {
+        r->published[i] = NAN;
+        for (int k = 0; k <= SEED_MOST; k++) r->value[i][k] = NAN;
+    }
+    return LL_OK;
+}
+
+static ll_status row_key(table *t, const char *key, const char *value) {
+    row *r = &t->row[t->rows - 1];
+    if (!strcmp(key, "label")) {
+        snprintf(r->label, NAME, "%s", value);
+        return LL_OK;
+    }
+    const int i = strncmp(key, "published.", 10) ? t->columns : find_column(t, key + 10);
+    if (i == t->columns)
+        return ll_fail(LL_EINVAL, "there is no key \"%.60s\" here; known are label, and published.HEADING of a column",
+                       key);
+    return ll_parse_number(&r->published[i], value) ? LL_OK : ll_fail(LL_EINVAL, "%.60s is no number", key);
+}
+
+/* Of a table of systems that are to be run, only [table] is looked at. */
+static ll_status read_key(void *arg, const char *section, const char *key, const char *value, int line) {
+    table *t = arg;
+    (void)line;
+    if (!strcmp(section, "table")) return key ? table_key(t, key, value) : LL_OK;
+    if (!*t->results) return LL_OK;
+    return key ? row_key(t, key, value) : add_row(t, section);
+}
+
+/* ---- Results ---- */
+
+/* The seed at the end of PREFIX-SYSTEM-SEED; 0: the id is of another run. */
+static int seed_of(const char *id, const char *prefix, const char *system) {
+    char begin[2 * NAME + 3];
+    const int n = snprintf(begin, sizeof begin, "%s-%s-", prefix, system);
+    if (strncmp(id, begin, (size_t)n)) return 0;
+    return id[n] >= '1' && id[n] <= '0' + SEED_MOST && !id[n + 1] ? id[n] - '0' : 0;
+}
+
+static ll_status take_line(table *t, char *line) {
+    char *field[4], *next = line;
+    int n = 0;
+    while (n < 4 && next) field[n++] = strsep(&next, ",");
+    if (n < 4 || next) return ll_fail(LL_EFORMAT, "\"%.60s\" has not four fields", line);
+    if (strcmp(field[2], KEY)) return LL_OK;
+    for (int i = 0; i < t->columns; i++)
+        for (int k = 0; k < t->rows && !strcmp(field[1], t->column[i].measure); k++) {
+            const int seed = seed_of(field[0], t->column[i].prefix, t->row[k].name);
+            if (seed && !ll_parse_number(&t->row[k].value[i][seed], field[3]))
+                return ll_fail(LL_EFORMAT, "the %s of %.60s is no number", KEY, field[0]);
+        }
+    return LL_OK;
+}
+
+/* The results are named from where the table is. */
+static ll_status read_results(table *t) {
+    char path[4096];
+    const char *slash = strrchr(t->path, '/');
+    ll_bytes bytes = {0};
+    snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash - t->path) + 1 : 0, t->path, t->results);
+    ll_status status = ll_file_read(&bytes, path, FILE_MOST);
+    if (status) return status == LL_EIO ? ll_fail_in(LL_EINVAL, t->path) : status; /* the error is in the table */
+    char *next = (char *)bytes.data;
+    while (next && *next && !status) {
+        char *line = strsep(&next, "\n");
+        if (*line) status = take_line(t, line);
+    }
+    ll_bytes_free(&bytes);
+    return status ? ll_fail_in(status, path) : LL_OK;
+}
+
+/* ---- The text ---- */
+
+static double mean_of(const double *value, double *deviation) {
+    double sum = 0, square = 0;
+    int n = 0;
+    for (int k = 1; k <= SEED_MOST; k++)
+        if (isfinite(value[k])) sum += 100 * value[k], n++;
+    for (int k = 1; k <= SEED_MOST; k++)
+        if (isfinite(value[k])) square += (100 * value[k] - sum / n) * (100 * value[k] - sum / n);
+    *deviation = n > 1 ? sqrt(square / (n - 1)) : NAN;
+    return n ? sum / n : NAN;
+}
+
+static void print_cell(FILE *to, double mean, double deviation) {
+    char text[48] = "-", more[24] = "";
+    if (isfinite(deviation)) ll_format_text(more, sizeof more, " +- %.2f", deviation);
+    if (isfinite(mean)) ll_format_text(text, sizeof text, "%.2f%s", mean, more);
+    fprintf(to, "  %14s", text);
+}
+
+/* The average is NaN unless every column has a figure. */
+static void print_row(FILE *to, const table *t, const row *r, int width) {
+    double average = 0, published = 0, deviation;
+    fprintf(to, "%-*s", width, r->label);
+    for (int i = 0; i < t->columns; i++) {
+        const double mean = mean_of(r->value[i], &deviation);
+        print_cell(to, mean, deviation);
+        average += mean / t->columns;
+        published += r->published[i] / t->columns;
+    }
+    print_cell(to, average, NAN);
+    fprintf(to, "\n%-*s", width, "  published");
+    for (int i = 0; i < t->columns; i++) print_cell(to, r->published[i], NAN);
+    print_cell(to, published, NAN);
+    fputc('\n', to);
+}
+
+static void print_table(FILE *to, const table *t) {
+    int width = 11;
+    for (int i = 0; i < t->rows; i++)
+        if ((int)strlen(t->row[i].label) > width) width = (int)strlen(t->row[i].label);
+    fprintf(to, "%s\n%s\n%-*s", t->title, t->paper, width, "system");
+    for (int i = 0; i < t->columns; i++) fprintf(to, "  %14s", t->column[i].heading);
+    fprintf(to, "  %14s\n", "average");
+    for (int i = 0; i < t->rows; i++) print_row(to, t, &t->row[i], width);
+    fprintf(to,
+            "\nPer cent right, mean and standard deviation over seeds; one seed has no deviation. -: not measured, or\n"
+            "not published. Results are those of %s.\n",
+            t->results);
+    if (t->differences) fputs("\nWhat differs from the paper:\n", to);
+    for (int i = 0; i < t->differences; i++) fprintf(to, "  %s\n", t->differs[i]);
+}
+
+static ll_status write_table(char **text, const table *t) {
+    char *own = NULL;
+    size_t size;
+    FILE *to = open_memstream(&own, &size);
+    if (!to) return LL_ENOMEM;
+    print_table(to, t);
+    if (!fclose(to)) *text = ll_strdup(own);
+    free(own);
+    return *text ? LL_OK : LL_ENOMEM;
+}
+
+ll_status ll_measured_table(char **text, const char *path) {
+    *text = NULL;
+    table *t = ll_alloc(1, sizeof *t);
+    if (!t) return LL_ENOMEM;
+    t->path = path;
+    ll_status status = ll_ini_load(path, read_key, t);
+    if (!status && *t->results) {
+        status = t->columns && t->rows ? read_results(t)
+                                       : ll_fail(LL_EFORMAT, "%s has no columns (column.NAME), or no systems", path);
+        if (!status) status = write_table(text, t);
+    }
+    ll_free(t);
+    return status;
+}

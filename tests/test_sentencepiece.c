@@ -1,0 +1,222 @@
+/* A tokenizer.model of SentencePiece, written here field by field: its map of characters, what it does to blanks,
+ * pieces of each kind, unigram and BPE, and what is damaged. */
+#include "inputs.h"
+#include "tokenizers.h"
+
+#include "data/subwords/tokenizer_files.h"
+
+/* A message of a protocol buffer. */
+typedef struct {
+    uint8_t at[8192];
+    size_t n;
+} message;
+
+static void number(message *m, int field, unsigned value) {
+    m->at[m->n++] = (uint8_t)((field << 3 & 127) | (field > 15 ? 128 : 0));
+    if (field > 15) m->at[m->n++] = (uint8_t)(field >> 4);
+    m->at[m->n++] = (uint8_t)value; /* below 128 */
+}
+
+static void text(message *m, int field, const void *data, size_t n) {
+    m->at[m->n++] = (uint8_t)(field << 3 | 2);
+    m->at[m->n++] = (uint8_t)((n & 127) | 128);
+    m->at[m->n++] = (uint8_t)(n >> 7);
+    memcpy(m->at + m->n, data, n);
+    m->n += n;
+}
+
+enum { USUAL = 1, UNKNOWN, CONTROL, USER, BYTE = 6 };
+
+static void piece(message *m, const char *word, float score, unsigned kind) {
+    message p = {.n = 0};
+    text(&p, 1, word, strlen(word));
+    p.at[p.n++] = 2 << 3 | 5;
+    memcpy(p.at + p.n, &score, sizeof score);
+    p.n += sizeof score;
+    number(&p, 3, kind);
+    text(m, 1, p.at, p.n);
+}
+
+/* The pieces that all models here begin with: <unk> is 0, <s> 1, </s> 2, the blank 3. */
+static message begun(unsigned kind, int fallback) {
+    message m = {.n = 0}, training = {.n = 0};
+    piece(&m, "<unk>", 0, UNKNOWN);
+    piece(&m, "<s>", 0, CONTROL);
+    piece(&m, "</s>", 0, CONTROL);
+    piece(&m, "\u2581", -3, USUAL);
+    number(&training, 3, kind);
+    number(&training, 35, fallback);
+    text(&m, 2, training.at, training.n);
+    return m;
+}
+
+/* The tokenizer of a folder with this file, and with this tokenizer_config.json unless NULL. */
+static ll_subwords *tokenizer_of(const message *m, const char *config) {
+    ll_bytes json = {0};
+    ll_subwords *s = NULL;
+    put("tokenizer.model", m->at, m->n);
+    remove(at("tokenizer_config.json"));
+    if (config) put("tokenizer_config.json", config, strlen(config));
+    CHECK_OK(ll_subwords_find(&json, folder));
+    CHECK_OK(ll_subwords_create(&s, &json, "test"));
+    ll_bytes_free(&json);
+    return s;
+}
+
+/* A map of one character: "A" becomes `to`. Units of the trie lie at their offset XOR the next byte, and the end of a
+ * match has its value at its own offset. */
+static size_t make_map(uint8_t map[600], const char *to) {
+    enum { UNITS = 128, ROOT = 1, LEAF = 2 };
+    uint32_t units[1 + UNITS] = {4 * UNITS};
+    units[1] = ROOT << 10;
+    units[1 + (ROOT ^ 'A')] = 'A' | 1u << 8 | (ROOT ^ 'A' ^ LEAF) << 10;
+    units[1 + LEAF] = 1u << 31; /* the text at 0 */
+    memcpy(map, units, sizeof units);
+    memcpy(map + sizeof units, to, strlen(to) + 1);
+    return sizeof units + strlen(to) + 1;
+}
+
+static void characters_are_mapped(void **state) {
+    (void)state;
+    /* Three lengths, since a base64 text ends in three ways. */
+    static const char *const to[] = {"b", "bb", "bbb"}, *const ids[] = {"3 4", "3 4 4", "3 4 4 4"};
+    for (int i = 0; i < 3; i++) {
+        message m = begun(1, 0), rules = {.n = 0};
+        uint8_t map[600];
+        piece(&m, "b", -1, USUAL);
+        piece(&m, "A", -1, USUAL);
+        text(&rules, 2, map, make_map(map, to[i]));
+        text(&m, 3, rules.at, rules.n);
+        ll_subwords *s = tokenizer_of(&m, NULL);
+        expect(s, "A", ids[i]);
+        ll_subwords_free(s);
+    }
+}
+
+static void blanks_are_kept_or_not(void **state) {
+    (void)state;
+    for (unsigned how = 0; how < 4; how++) {
+        static const char *const ids[] = {"3 4 3 3 5 3", "3 3 4 3 3 5 3", "4 3 5", "3 4 3 5"};
+        message m = begun(1, 0), rules = {.n = 0};
+        piece(&m, "a", -1, USUAL);
+        piece(&m, "b", -1, USUAL);
+        number(&rules, 3, how & 1);
+        number(&rules, 4, how >> 1);
+        text(&m, 3, rules.at, rules.n);
+        ll_subwords *s = tokenizer_of(&m, NULL);
+        expect(s, " a  b ", ids[how]);
+        ll_subwords_free(s);
+    }
+}
+
+static void pieces_have_kinds(void **state) {
+    (void)state;
+    message m = begun(1, 1);
+    piece(&m, "a", -1, USUAL);
+    piece(&m, "<new>", 0, USER);
+    for (unsigned byte = 0; byte < 256; byte++) {
+        char word[8];
+        snprintf(word, sizeof word, "<0x%02X>", byte);
+        piece(&m, word, 0, BYTE);
+    }
+    ll_subwords *s = tokenizer_of(&m, NULL);
+    expect(s, "a<new>a", "3 4 5 3 4");
+    expect(s, "\u00e9", "3 201 175"); /* no piece: bytes 0xc3 and 0xa9 */
+    ll_subwords_free(s);
+    m = begun(1, 0);
+    s = tokenizer_of(&m, NULL);
+    expect(s, "x", "3 0");
+    ll_subwords_free(s);
+}
+
+/* The pair whose piece has the highest score is merged first. */
+static void pairs_are_merged(void **state) {
+    (void)state;
+    for (int later = 0; later < 2; later++) {
+        message m = begun(2, 0);
+        piece(&m, "a", -9, USUAL);
+        piece(&m, "b", -9, USUAL);
+        piece(&m, "c", -9, USUAL);
+        piece(&m, "ab", later ? -2 : -1, USUAL);
+        piece(&m, "bc", later ? -1 : -2, USUAL);
+        ll_subwords *s = tokenizer_of(&m, NULL);
+        expect(s, "abc", later ? "3 4 8" : "3 7 6");
+        ll_subwords_free(s);
+    }
+}
+
+static void tokens_go_around(void **state) {
+    (void)state;
+    static const struct {
+        const char *config;
+        int first, last;
+    } some[] = {{"{\"tokenizer_class\": \"LlamaTokenizer\"}", 1, -1},
+                {"{\"tokenizer_class\": \"LlamaTokenizer\", \"add_eos_token\": true}", 1, 2},
+                {"{\"tokenizer_class\": \"LlamaTokenizer\", \"add_bos_token\": false}", -1, -1},
+                {"{\"add_eos_token\": true}", -1, 2},
+                {NULL, -1, -1}};
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        const message m = begun(1, 0);
+        ll_subwords *s = tokenizer_of(&m, some[i].config);
+        for (int end = 0; end < 2; end++) {
+            size_t n;
+            const int32_t *around = ll_subwords_around(s, end, &n);
+            const int expected = end ? some[i].last : some[i].first;
+            assert_int_equal(n, expected >= 0);
+            if (n) assert_int_equal(around[0], expected);
+        }
+        ll_subwords_free(s);
+    }
+}
+
+static void refuse(const message *m, const char *why) {
+    ll_bytes json = {0};
+    put("tokenizer.model", m->at, m->n);
+    CHECK_FAILS(ll_subwords_find(&json, folder), strstr(why, "damaged") ? LL_EFORMAT : LL_EINVAL, why);
+    assert_null(json.data);
+}
+
+static void bad_models_are_refused(void **state) {
+    (void)state;
+    remove(at("tokenizer_config.json"));
+    const char *const damaged = "tokenizer.model is damaged, or not a model of SentencePiece";
+    const message good = begun(1, 0);
+    message m = good;
+    m.n--; /* the last field is cut short */
+    refuse(&m, damaged);
+    m.n = 0; /* no file of this name would be read as none: a number alone */
+    number(&m, 9, 1);
+    refuse(&m, damaged);
+    m = good;
+    m.at[m.n++] = 3; /* a group, which no such file has */
+    refuse(&m, damaged);
+    m = good;
+    text(&m, 1, "\x15", 1); /* a piece whose score is cut short */
+    refuse(&m, damaged);
+    m = good;
+    piece(&m, "\xff", 0, USUAL); /* no UTF-8 */
+    refuse(&m, damaged);
+    m = good;
+    text(&m, 1, "", 0); /* a piece without text */
+    refuse(&m, damaged);
+    const char *const kind = "only unigram and BPE with U+2581 before words are";
+    m = begun(3, 0);
+    refuse(&m, kind);
+    for (int field = 2; field < 4; field++) {
+        message part = {.n = 0};
+        m = good;
+        if (field == 2) number(&part, 24, 1); /* blanks behind words */
+        if (field == 3) number(&part, 5, 0);  /* blanks as they are */
+        text(&m, field, part.at, part.n);
+        refuse(&m, kind);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(characters_are_mapped), cmocka_unit_test(blanks_are_kept_or_not),
+        cmocka_unit_test(pieces_have_kinds),     cmocka_unit_test(pairs_are_merged),
+        cmocka_unit_test(tokens_go_around),      cmocka_unit_test(bad_models_are_refused),
+    };
+    return cmocka_run_group_tests_name("sentencepiece", tests, make_folder, remove_folder);
+}
