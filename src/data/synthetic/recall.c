@@ -95,7 +95,7 @@ static int first_in_turn(const double *turn, int places) {
 
 static void fill_recall(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const recall *own = r->own;
-    const uint64_t most = (uint64_t)(1 + 2 * own->longest + own->half);
+    const uint64_t most = 1 + 2 * (uint64_t)own->longest + (uint64_t)own->half;
     const uint64_t stream = ll_stream_id(LL_RANDOM_TOY, (uint32_t)own->split, 1);
     const draws d = {own->seed, stream, (uint64_t)(index % r->size) * most};
     const size_t begin = (size_t)row * (size_t)batch->T;
