@@ -190,8 +190,10 @@ typedef struct {
     size_t ldy;
 } gemv_operands;
 
-/* GEMV_ROWS or fewer rows of B from row k on, in `wide` vectors from column j on. */
-ALWAYS void gemv_tile(const int rows, const int wide, int prefetch, gemv_operands o, ll_matrix B, size_t k, size_t j) {
+/* GEMV_ROWS or fewer rows of B from row k on, in `wide` vectors from column j on. factor: the numbers of x by which
+ * they are multiplied, if x has one row alone; then these stay in registers. Else NULL. */
+ALWAYS void gemv_tile(const int rows, const int wide, int prefetch, gemv_operands o, const vf *factor, ll_matrix B,
+                      size_t k, size_t j) {
     vf b[GEMV_ROWS][GEMV_WIDE];
 #pragma GCC unroll 2
     for (int v = 0; v < wide; v++) {
@@ -211,7 +213,7 @@ ALWAYS void gemv_tile(const int rows, const int wide, int prefetch, gemv_operand
         for (int v = 0; v < wide; v++) s[v] = v_load(y + v * VW);
 #pragma GCC unroll 8
         for (int r = 0; r < rows; r++) {
-            const vf a = v_set(x[r]);
+            const vf a = factor ? factor[r] : v_set(x[r]);
 #pragma GCC unroll 2
             for (int v = 0; v < wide; v++) s[v] = v_fma(a, b[r][v], s[v]);
         }
@@ -225,9 +227,12 @@ ALWAYS void gemv_tile(const int rows, const int wide, int prefetch, gemv_operand
 ALWAYS void gemv_few(const int rows, int prefetch, gemv_operands o, int N, ll_matrix B, size_t k) {
     const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
     size_t j = 0;
+    vf factor[GEMV_ROWS];
+    for (int r = 0; r < rows; r++) factor[r] = v_set(o.x[k + (size_t)r]);
     for (; o.M >= GEMV_MANY && j + GEMV_WIDE * VW <= whole; j += GEMV_WIDE * VW)
-        gemv_tile(rows, GEMV_WIDE, prefetch, o, B, k, j);
-    for (; j < whole; j += VW) gemv_tile(rows, 1, prefetch, o, B, k, j);
+        gemv_tile(rows, GEMV_WIDE, prefetch, o, NULL, B, k, j);
+    for (; o.M == 1 && j < whole; j += VW) gemv_tile(rows, 1, prefetch, o, factor, B, k, j);
+    for (; j < whole; j += VW) gemv_tile(rows, 1, prefetch, o, NULL, B, k, j);
     for (int i = 0; i < o.M && left; i++) {
         float *y = o.y + (size_t)i * o.ldy + whole;
         vf s = v_load_n(y, left);
