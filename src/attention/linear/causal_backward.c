@@ -262,9 +262,8 @@ typedef struct {
     int threads;
 } walk;
 
-size_t ll_intra_head_backward_floats(const ll_attention *op, int tile, int chunk, int threads) {
+size_t ll_intra_head_backward_floats(const ll_attention *op, int threads) {
     const size_t E = (size_t)op->c.E, n = (size_t)threads;
-    (void)tile, (void)chunk;
     return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + 1 + 5 * LINE +
            n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
 }

@@ -210,7 +210,7 @@ static linear_call call_of(const ll_attention *op, const ll_attention_call *c, i
     l.scratch = worker_floats(&l);
     l.pool = ll_arena_take(a, (size_t)l.threads * l.scratch);
     if (op->c.causal && l.threads > 1 && c->T >= 2 * l.chunk)
-        l.shared = ll_arena_take(a, backward ? ll_intra_head_backward_floats(op, l.tile, l.chunk, l.threads)
+        l.shared = ll_arena_take(a, backward ? ll_intra_head_backward_floats(op, l.threads)
                                              : ll_intra_head_forward_floats(op, l.tile, l.chunk, l.threads));
     for (int side = 0; side < 2; side++) {
         if (!fixed_rule(op, side)) continue;

@@ -88,7 +88,7 @@ void ll_causal_forward(ll_head *j);
 void ll_causal_backward(ll_head *j);
 /* The same for one head on all threads, to the same bits. shared: so many floats, besides the scratch of workers. */
 size_t ll_intra_head_forward_floats(const ll_attention *op, int tile, int chunk, int threads);
-size_t ll_intra_head_backward_floats(const ll_attention *op, int tile, int chunk, int threads);
+size_t ll_intra_head_backward_floats(const ll_attention *op, int threads);
 void ll_intra_head_forward(ll_head *j, int threads, float *shared);
 /* pool: scratch of the first worker; floats: the distance to the scratch of the next. */
 void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool, size_t floats);
