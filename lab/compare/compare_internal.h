@@ -2,7 +2,7 @@
  *
  *   systems.c     the table's file to recipes      result.c      the result of a run, in a file beside it
  *   compare.c     all runs, one after the other    outcome.c     means, deviations, the order of systems
- *   table_page.c  table.csv and table.html
+ *   table_page.c  table.csv and table.html         measured.c    a table of results that were measured before
  *
  * The folder says what is done: a run whose result.ini says "done" is finished, whoever made it and when. So a
  * comparison can be killed at any time, and processes can divide the systems among them. */
@@ -63,5 +63,7 @@ char *ll_contender_folder(const ll_contender *x, const char *folder, int seed);
 
 /* The metric of a run; NaN if it has none. */
 double ll_result_metric(const ll_comparison *c, const ll_result *result);
+/* Mean and standard deviation of those of n values that are finite. NaN: none has a value, or one alone. */
+void ll_mean_of(const double *value, int n, double *mean, double *deviation);
 
 #endif

@@ -21,7 +21,7 @@ typedef struct {
 
 typedef struct {
     char name[NAME], label[NAME];
-    double published[COLUMNS_MOST], value[COLUMNS_MOST][SEED_MOST + 1]; /* NaN: none */
+    double published[COLUMNS_MOST], value[COLUMNS_MOST][SEED_MOST]; /* per cent; value: of seed k + 1; NaN: none */
 } row;
 
 typedef struct {
@@ -68,7 +68,7 @@ static ll_status add_row(table *t, const char *name) {
     snprintf(r->label, NAME, "%s", name);
     for (int i = 0; i < COLUMNS_MOST; i++) {
         r->published[i] = NAN;
-        for (int k = 0; k <= SEED_MOST; k++) r->value[i][k] = NAN;
+        for (int k = 0; k < SEED_MOST; k++) r->value[i][k] = NAN;
     }
     return LL_OK;
 }
@@ -114,8 +114,11 @@ static ll_status take_line(table *t, char *line) {
     for (int i = 0; i < t->columns; i++)
         for (int k = 0; k < t->rows && !strcmp(field[1], t->column[i].measure); k++) {
             const int seed = seed_of(field[0], t->column[i].prefix, t->row[k].name);
-            if (seed && !ll_parse_number(&t->row[k].value[i][seed], field[3]))
+            double share;
+            if (!seed) continue;
+            if (!ll_parse_number(&share, field[3]))
                 return ll_fail(LL_EFORMAT, "the %s of %.60s is no number", KEY, field[0]);
+            t->row[k].value[i][seed - 1] = 100 * share;
         }
     return LL_OK;
 }
@@ -139,17 +142,6 @@ static ll_status read_results(table *t) {
 
 /* ---- The text ---- */
 
-static double mean_of(const double *value, double *deviation) {
-    double sum = 0, square = 0;
-    int n = 0;
-    for (int k = 1; k <= SEED_MOST; k++)
-        if (isfinite(value[k])) sum += 100 * value[k], n++;
-    for (int k = 1; k <= SEED_MOST; k++)
-        if (isfinite(value[k])) square += (100 * value[k] - sum / n) * (100 * value[k] - sum / n);
-    *deviation = n > 1 ? sqrt(square / (n - 1)) : NAN;
-    return n ? sum / n : NAN;
-}
-
 static void print_cell(FILE *to, double mean, double deviation) {
     char text[48] = "-", more[24] = "";
     if (isfinite(deviation)) ll_format_text(more, sizeof more, " +- %.2f", deviation);
@@ -159,10 +151,10 @@ static void print_cell(FILE *to, double mean, double deviation) {
 
 /* The average is NaN unless every column has a figure. */
 static void print_row(FILE *to, const table *t, const row *r, int width) {
-    double average = 0, published = 0, deviation;
+    double average = 0, published = 0, mean, deviation;
     fprintf(to, "%-*s", width, r->label);
     for (int i = 0; i < t->columns; i++) {
-        const double mean = mean_of(r->value[i], &deviation);
+        ll_mean_of(r->value[i], SEED_MOST, &mean, &deviation);
         print_cell(to, mean, deviation);
         average += mean / t->columns;
         published += r->published[i] / t->columns;

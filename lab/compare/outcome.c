@@ -13,32 +13,34 @@ double ll_result_metric(const ll_comparison *c, const ll_result *r) {
     }
 }
 
+void ll_mean_of(const double *value, int n, double *mean, double *deviation) {
+    double sum = 0, square = 0;
+    int count = 0;
+    for (int k = 0; k < n; k++)
+        if (isfinite(value[k])) sum += value[k], count++;
+    *mean = count ? sum / count : NAN;
+    for (int k = 0; k < n; k++)
+        if (isfinite(value[k])) square += (value[k] - *mean) * (value[k] - *mean);
+    *deviation = count > 1 ? sqrt(square / (count - 1)) : NAN;
+}
+
 int ll_comparison_system(const ll_comparison *c, int i, ll_system *s) {
     if (i < 0 || i >= c->systems) return 0;
     const ll_contender *x = &c->system[i];
-    double sum = 0, square = 0;
-    int n = 0;
-    *s = (ll_system){.name = x->name, .label = x->label, .published = x->published, .mean = NAN, .deviation = NAN};
+    double value[LL_SEEDS_MOST];
+    *s = (ll_system){.name = x->name, .label = x->label, .published = x->published};
     for (int k = 0; k < c->seeds; k++) {
         const ll_result *r = &x->result[k];
-        const double value = ll_result_metric(c, r);
+        value[k] = ll_result_metric(c, r);
         if (r->state < LL_RESULT_DONE) continue;
         s->runs++;
         if (!x->baseline) s->steps += (double)r->steps;
         s->tokens += r->tokens, s->seconds += r->seconds;
         s->parameters = r->parameters, s->count = r->count > s->count ? r->count : s->count;
         s->diverged += r->state == LL_RESULT_DIVERGED;
-        if (!isfinite(value)) continue;
-        n++;
-        sum += value;
     }
     if (s->runs) s->steps /= s->runs, s->tokens /= s->runs, s->seconds /= s->runs;
-    if (n) s->mean = sum / n;
-    for (int k = 0; k < c->seeds; k++) {
-        const double value = ll_result_metric(c, &x->result[k]);
-        if (isfinite(value)) square += (value - s->mean) * (value - s->mean);
-    }
-    if (n > 1) s->deviation = sqrt(square / (n - 1));
+    ll_mean_of(value, c->seeds, &s->mean, &s->deviation);
     return 1;
 }
 
