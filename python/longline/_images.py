@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import struct
 import tempfile
-from typing import Any, List, Mapping, Tuple
+from typing import Any, List, Mapping, Sequence, Tuple
 
 import numpy as np
 
@@ -30,29 +30,31 @@ def image_rows(name: str, x: Any, recipe: Mapping[str, str]) -> Tuple[Array, boo
 
     Images of another size than the model's are resized as `longline classify FILE.png` resizes pictures.
     """
-    size = tuple(int(recipe[key]) for key in ("position.height", "position.width"))
     if isinstance(x, (list, tuple)):
-        channels = int(recipe["model.channels"])
-        axes = "(height, width, 3)" if channels == 3 else "(height, width) or (height, width, 1)"
-        each = [_integers(f"{name}[{i}]", image) for i, image in enumerate(x)]
-        images = [a[None, ..., None] if channels == 1 and a.ndim == 2 else a[None] for a in each]
-        for i, a in enumerate(images):
-            if a.ndim != 4 or a.shape[3] != channels:
-                raise ArgumentError(f"{name}[{i}]: its shape is {each[i].shape}; the model reads images {axes}")
-        rows = [_resized(f"{name}[{i}]", a, size, recipe) for i, a in enumerate(images)]
-        for i, row in enumerate(rows):
-            if row.shape != rows[0].shape:
-                raise ArgumentError(f"{name}[{i}]: it has {row.shape[1]} numbers and {name}[0] {rows[0].shape[1]}; the "
-                                    "model has no size of its own, so that all images must be as large")
-        return np.concatenate(rows), False
-    a = _integers(name, x)
-    channels = int(recipe["model.channels"])
-    axes = "(B, height, width" + (", 3) or (height, width, 3)" if channels == 3 else ") or (B, height, width, 1)")
-    one = channels == 3 and a.ndim == 3
-    array = a[None] if one else a[..., None] if a.ndim == 3 else a
-    if array.ndim != 4 or array.shape[3] != channels:
-        raise ArgumentError(f"{name}: its shape is {a.shape}; the model reads images {axes}")
-    return _resized(name, array, size, recipe), one
+        return _rows_of_list(name, x, recipe), False
+    a, rgb = _integers(name, x), recipe["model.channels"] == "3"
+    one = rgb and a.ndim == 3
+    axes = "(B, height, width, 3) or (height, width, 3)" if rgb else "(B, height, width) or (B, height, width, 1)"
+    return _rows(name, a, a[None] if one else a[..., None] if a.ndim == 3 else a, axes, recipe), one
+
+
+def _rows_of_list(name: str, images: Sequence[Any], recipe: Mapping[str, str]) -> Array:
+    rgb, rows = recipe["model.channels"] == "3", []
+    axes = "(height, width, 3)" if rgb else "(height, width) or (height, width, 1)"
+    for i, x in enumerate(images):
+        a = _integers(f"{name}[{i}]", x)
+        rows.append(_rows(f"{name}[{i}]", a, a[None, ..., None] if not rgb and a.ndim == 2 else a[None], axes, recipe))
+        if rows[i].shape != rows[0].shape:
+            raise ArgumentError(f"{name}[{i}]: it has {rows[i].shape[1]} numbers and {name}[0] {rows[0].shape[1]}; the "
+                                "model has no size of its own, so that all images must be as large")
+    return np.concatenate(rows)
+
+
+def _rows(name: str, given: Array, images: Array, axes: str, recipe: Mapping[str, str]) -> Array:
+    """The rows of what was given, as images (B, height, width, channels)."""
+    if images.ndim != 4 or images.shape[3] != int(recipe["model.channels"]):
+        raise ArgumentError(f"{name}: its shape is {given.shape}; the model reads images {axes}")
+    return _resized(name, images, recipe)
 
 
 def _integers(name: str, x: Any) -> Array:
@@ -63,8 +65,9 @@ def _integers(name: str, x: Any) -> Array:
     return a
 
 
-def _resized(name: str, images: Array, size: Tuple[int, ...], recipe: Mapping[str, str]) -> Array:
+def _resized(name: str, images: Array, recipe: Mapping[str, str]) -> Array:
     """Images (B, height, width, channels) as rows. With a size of 0 the model reads images of any size."""
+    size = tuple(int(recipe[key]) for key in ("position.height", "position.width"))
     if not all(size) or images.shape[1:3] == size or not images.size:
         return images.reshape(len(images), -1)
     if images.min() < 0 or images.max() > 255:
