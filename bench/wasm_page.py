@@ -4,16 +4,13 @@
     python3 bench/wasm_page.py build/wasm MODEL
 
 Prints the best of five turns of 2,000 tokens by the clock of the page."""
-import functools
-import http.server
 import os
 import shutil
 import sys
 import tempfile
-import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../tests/cli"))
-from browser import Browser, Page  # noqa: E402
+from browser import Browser, Page, serve  # noqa: E402
 
 GENERATE = """(async () => {
   const server = wasmServer();
@@ -29,21 +26,13 @@ GENERATE = """(async () => {
 })()"""
 
 
-class Files(http.server.SimpleHTTPRequestHandler):
-    def log_message(self, *_):
-        pass
-
-
 def main(folder, model):
     with tempfile.TemporaryDirectory() as scratch:
         shutil.copytree(folder, scratch + "/page")
         shutil.copy(model, scratch + "/page/measured.safetensors")
-        handler = functools.partial(Files, directory=scratch + "/page")
-        files = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        threading.Thread(target=files.serve_forever, daemon=True).start()
         browser = Browser(scratch)
         page = Page(browser)
-        page.open(f"http://127.0.0.1:{files.server_port}/index.html?threads=1")
+        page.open(serve(scratch + "/page") + "?threads=1")
         print(f"tokens_per_second={page.js(GENERATE):.0f}")
         browser.end()
 

@@ -1,10 +1,13 @@
-"""Headless Chromium, controlled through a pipe by the DevTools protocol, for tests of pages."""
+"""Headless Chromium, controlled through a pipe by the DevTools protocol, for tests of pages, and a server of files."""
 import atexit
 import base64
+import functools
+import http.server
 import json
 import os
 import shutil
 import subprocess
+import threading
 import time
 
 PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("chromium-headless-shell")
@@ -13,6 +16,31 @@ FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-
 KEYS = {"Enter": 13, "Escape": 27, "Tab": 9, "End": 35, "Home": 36, "ArrowLeft": 37, "ArrowRight": 39, "Backspace": 8,
         "ArrowDown": 40, "ArrowUp": 38, " ": 32}
 CONTROL, SHIFT = 2, 8
+
+
+class Files(http.server.SimpleHTTPRequestHandler):
+    """A server of static files; an isolated one sends the two headers that let a page have threads."""
+    isolated = False
+
+    def end_headers(self):
+        if self.isolated:
+            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+            self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
+
+    def log_message(self, *_):
+        pass
+
+
+class Isolated(Files):
+    isolated = True
+
+
+def serve(folder, handler=Files):
+    """Serves a folder until the program ends. Returns the address of its index.html."""
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    return f"http://127.0.0.1:{server.server_port}/index.html"
 
 
 class Browser:

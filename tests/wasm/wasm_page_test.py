@@ -1,15 +1,12 @@
 """The page of `make wasm`: wasm_page_test.py FOLDER MODEL EXPECTED TEXT [AXE]. Prints a line a check. EXPECTED is what the
 model writes after BEGIN; TEXT is a file that is no model. browser.py has Chromium."""
-import functools
-import http.server
 import os
 import shutil
 import signal
 import sys
 import tempfile
-import threading
 
-from browser import CONTROL, Browser, Page
+from browser import CONTROL, Browser, Isolated, Page, serve
 
 FOLDER, MODEL, EXPECTED, TEXT = map(os.path.abspath, sys.argv[1:5])
 AXE = sys.argv[5] if len(sys.argv) > 5 else None
@@ -18,30 +15,6 @@ BEGIN = "line 17 of"
 
 def check(what, holds, seen=""):
     print(f"[ ok ] {what}" if holds else f"[ FAIL ] {what}: {seen}", flush=True)
-
-
-class Files(http.server.SimpleHTTPRequestHandler):
-    """A server of static files; an isolated one sends the two headers that let a page have threads."""
-    isolated = False
-
-    def end_headers(self):
-        if self.isolated:
-            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
-            self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
-        super().end_headers()
-
-    def log_message(self, *_):
-        pass
-
-
-class Isolated(Files):
-    isolated = True
-
-
-def serve(folder, handler):
-    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=folder))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    return f"http://127.0.0.1:{server.server_port}/index.html"
 
 
 def choose(page, path):
@@ -161,7 +134,7 @@ def main():
     shutil.copy(MODEL, os.path.join(folder, "model.safetensors"))
     chromium = Browser(work)
     page = Page(chromium)
-    test_loading(page, serve(folder, Files))
+    test_loading(page, serve(folder))
     page.trouble.clear()
     test_writing(page)
     test_answers(page)
@@ -170,7 +143,7 @@ def main():
         looks_right(page, name)
     test_another(page)
     phone = Page(chromium, width=390, height=844, phone=True)
-    phone.open(serve(folder, Files) + "?model=model.safetensors")
+    phone.open(serve(folder) + "?model=model.safetensors")
     check("a phone", loaded(phone) and write(phone, BEGIN, max_tokens=100), phone.text("error"))
     looks_right(phone, "wasm on a phone", 390)
     test_threads(chromium, folder)
