@@ -219,17 +219,7 @@ t 2 ranks "$found" 2 "$longline" score $model
 err 'only one rank can read standard input'
 
 # ---- A table ----
-cat >systems.ini <<'END'
-[table]
-title = One system
-recipe = base.ini
-metric = perplexity
-[linear]
-label = Linear
-attention.kernel = relu
-END
-t 0 "$longline" recipe
-cp out base.ini
+one_system
 more="--set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32 --set train.length=32
  --set train.report=off --set train.eval-batches=2 --set data.train=text.txt --set data.valid=text.txt
  --set data.test=text.txt --set dist.shards=4 --set train.batch=4 --budget 10steps --seeds 1"

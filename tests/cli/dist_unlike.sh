@@ -68,17 +68,7 @@ for seed in 1 2; do
     t 0 "$longline" train classes.ini --data labelled.tsv --set data.valid=labelled.tsv --set train.seed=$seed \
         -o classes-$seed
 done
-cat >systems.ini <<'END'
-[table]
-title = One system
-recipe = base.ini
-metric = perplexity
-[linear]
-label = Linear
-attention.kernel = relu
-END
-t 0 "$longline" recipe
-cp out base.ini
+one_system
 for i in 0 1 2; do
     mkdir unlike/$i
     cp text.txt lines.txt prompts.txt state systems.ini base.ini unlike/$i
