@@ -96,13 +96,11 @@ static void what_is_known_of_images(void **state) {
     c.model.classes = c.train.length = 0; /* taken from the data */
     ll_reader *r = opened(&c, "train");
     int width = 0, height = 0;
-    size_t size = 0;
     ll_reader_image(r, &width, &height);
     assert_int_equal(width, WIDTH);
     assert_int_equal(height, HEIGHT);
     assert_int_equal(ll_reader_classes(r), 7);
     assert_int_equal(ll_reader_size(r), COUNT);
-    assert_null(ll_reader_text(r, &size));
     ll_reader_free(r);
 }
 

@@ -57,8 +57,6 @@ static void check_lines(char *path) {
     assert_int_equal(ll_reader_size(r), 4);
     assert_int_equal(ll_reader_vocab(r), LL_TOKEN_COUNT);
     assert_int_equal(ll_reader_eval_batches(r), 2);
-    size_t size = 1;
-    assert_null(ll_reader_text(r, &size));
     for (int i = 0; i < 4; i++) {
         ll_reader_eval_batch(r, &b, i / 3);
         read_row(&b, i % 3, source, target);

@@ -202,7 +202,8 @@ static void test_images(void **state) {
     assert_true(fabs(e.loss - o.last.valid_loss) < 1e-6);
     assert_string_equal(ll_recipe_get(ll_model_recipe(model), "position.width"), "4");
     assert_string_equal(ll_recipe_get(ll_model_recipe(model), "train.length"), "16");
-    CHECK_FAILS(ll_bigram_bits(ll_model_recipe(model), "valid", &e.loss), LL_EINVAL, "text");
+    CHECK_FAILS(ll_ngrams(ll_model_recipe(model), 2, "valid", NULL, NULL, &e.loss, &e.count), LL_EINVAL,
+                "model.task=lm");
     ll_model_free(model);
 }
 
@@ -222,24 +223,6 @@ static void test_without_held_out_data(void **state) {
     assert_true(isnan(o.last.valid_loss));
     assert_int_not_equal(access(in("novalid", "best.safetensors"), F_OK), 0);
     assert_int_equal(access(in("novalid", "last.safetensors"), F_OK), 0);
-}
-
-/* Pairs of train: ab 300 times, ba 299 times. Pairs of valid, 100 times "aab": aa 100, ab 100, ba 99. */
-static void test_bigram_bits_by_hand(void **state) {
-    (void)state;
-    char text[600], more[200];
-    double bits = 0;
-    for (int i = 0; i < 600; i++) text[i] = "ab"[i % 2];
-    CHECK_OK(ll_file_write(at("ab.txt"), text, 600));
-    for (int i = 0; i < 300; i++) text[i] = "aab"[i % 3];
-    CHECK_OK(ll_file_write(at("aab.txt"), text, 300));
-    snprintf(more, sizeof more, "data.train=%s data.valid=%s", at("ab.txt"), at("aab.txt"));
-    ll_recipe *recipe = recipe_of(more);
-    CHECK_OK(ll_bigram_bits(recipe, "valid", &bits));
-    const double aa = 1.0 / (300 + 256), ab = 301.0 / (300 + 256), ba = 300.0 / (299 + 256);
-    const double expected = -(100 * log2(aa) + 100 * log2(ab) + 99 * log2(ba)) / 299;
-    assert_true(fabs(bits - expected) < 1e-12);
-    ll_recipe_free(recipe);
 }
 
 static void test_step_time(void **state) {
@@ -263,7 +246,6 @@ int main(void) {
         cmocka_unit_test(test_images),
         cmocka_unit_test(test_no_steps),
         cmocka_unit_test(test_without_held_out_data),
-        cmocka_unit_test(test_bigram_bits_by_hand),
         cmocka_unit_test(test_step_time),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -129,7 +129,6 @@ static void a_reader_makes_its_list_from_train(void **state) {
     CHECK_OK(ll_batch_create(&b, &c));
     assert_int_equal(ll_reader_vocab(r), 8);
     assert_int_equal(ll_reader_size(r), 4);
-    assert_null(ll_reader_text(r, NULL));
     ll_reader_units(r, &words, &bytes);
     assert_true(words == 1 && bytes == 14.0 / 4);
     ll_reader_eval_batch(r, &b, 0);

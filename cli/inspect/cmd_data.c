@@ -1,12 +1,14 @@
 /* longline data: lists, generates, checks and fetches data sets. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli.h"
 
-static const char *out, *from;
-static int64_t count = 10000, seed = 1, size;
+static ll_arg_list assignments;
+static const char *out, *from, *split;
+static int64_t count = 10000, seed = 1, size, order = 5;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "PATH", &out, 0, 0, "folder or file of the data set; default data/NAME"},
@@ -14,6 +16,9 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "size", "S", &size, 0, 1e6, "make: side of images, most tokens, or bars; 0 = the usual"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "make: seed of the examples"},
     {LL_ARG_TEXT, 0, "from", "URL", &from, 0, 0, "get: address of another server's folder with the same files"},
+    {LL_ARG_INTEGER, 0, "order", "N", &order, 1, 16, "ngrams: how many tokens, with the one that is predicted"},
+    {LL_ARG_TEXT, 0, "split", "NAME", &split, 0, 0, "ngrams: valid or test; default: test if the recipe has it"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &assignments, 0, 0, "ngrams: sets a key of the recipe; may be repeated"},
     {.type = LL_ARG_END},
 };
 
@@ -181,8 +186,33 @@ static int measure(const char *path) {
     return 0;
 }
 
+/* ---- Counting ---- */
+
+/* The loss that counts of short sequences reach, which a model is to beat. */
+static int ngrams(const char *path) {
+    ll_recipe *recipe = NULL;
+    double loss = 0;
+    int64_t tokens = 0;
+    ll_status status = ll_recipe_load(&recipe, path);
+    for (int i = 0; i < assignments.n && !status; i++) status = ll_recipe_set(recipe, assignments.at[i]);
+    if (status) {
+        ll_recipe_free(recipe);
+        return ll_failed(status, path);
+    }
+    const char *test = ll_recipe_get(recipe, "data.test"), *of = split ? split : test && *test ? "test" : "valid";
+    ll_progress_line t = ll_progress_of(LL_PROGRESS_COUNT, "n-grams");
+    status = ll_ngrams(recipe, (int)order, of, ll_progress_report, &t, &loss, &tokens);
+    ll_progress_end(&t);
+    ll_recipe_free(recipe);
+    if (status) return ll_failed(status, NULL);
+    printf("ngrams.order=%lld\nngrams.split=%s\nngrams.count=%lld\n", (long long)order, of, (long long)tokens);
+    printf("ngrams.loss=%.6f\nngrams.perplexity=%.4f\n", loss, exp(loss));
+    printf("ngrams.bits_per_token=%.6f\n", loss / log(2));
+    return 0;
+}
+
 static int data(int n, const char **words) {
-    static const char *const actions[] = {"list", "make", "verify", "get", "grid", "compare"};
+    static const char *const actions[] = {"list", "make", "verify", "get", "grid", "ngrams", "compare"};
     const char *action = words[0];
     if (!strcmp(action, "list")) return n == 1 ? list() : ll_usage("list takes no name");
     if (!strcmp(action, "compare"))
@@ -192,17 +222,18 @@ static int data(int n, const char **words) {
         if (!strcmp(action, actions[i]) && n < 2) return ll_usage("%s needs the name of a data set", action);
     if (!strcmp(action, "grid"))
         return n == 2 ? measure(words[1]) : ll_usage("grid needs a file of music, or a folder of them");
+    if (!strcmp(action, "ngrams")) return n == 2 ? ngrams(words[1]) : ll_usage("ngrams needs a recipe");
     if (!strcmp(action, "make")) return make(words[1]);
     if (!strcmp(action, "verify")) return verify(words[1]);
     if (!strcmp(action, "get")) return get(words[1]);
-    const char *near = ll_args_nearest(action, actions, 6);
+    const char *near = ll_args_nearest(action, actions, 7);
     if (near) return ll_usage("there is no action '%s'; did you mean '%s'?", action, near);
-    return ll_usage("there is no action '%s'; there are list, make, verify, get, grid and compare", action);
+    return ll_usage("there is no action '%s'; there are list, make, verify, get, grid, ngrams and compare", action);
 }
 
 const ll_command ll_command_data = {
     .name = "data",
-    .words = "list | make NAME | verify NAME | get NAME | grid MUSIC | compare MUSIC MUSIC",
+    .words = "list | make NAME | verify NAME | get NAME | grid MUSIC | ngrams RECIPE | compare MUSIC MUSIC",
     .least = 1,
     .most = 3,
     .summary = "list, draw, check, fetch and compare data sets",
@@ -213,7 +244,9 @@ const ll_command ll_command_data = {
         "the same for the same seed. compare: how alike the styles of two MIDI files are, or of two folders of\n"
         "them: cosines of their histograms of distances in time and pitch, and of positions in the bar and durations,\n"
         "as in the SPE paper. grid: what share of notes, and of their durations, is off the grids of data.grid=4\n"
-        "and 12, and how far notes are moved, in quarter notes.\n\n"
+        "and 12, and how far notes are moved, in quarter notes. ngrams: the loss that n-grams with Kneser-Ney "
+        "smoothing\n"
+        "reach, counted in the recipe's train split: what a language model is to beat.\n\n"
         "  longline data list\n"
         "  longline data get mnist\n"
         "  longline data verify fashion-mnist --out /somewhere/fashion-mnist\n"
@@ -221,7 +254,8 @@ const ll_command ll_command_data = {
         "  longline data make listops --out data/listops/train.tsv --count 96000 --seed 1\n"
         "  longline data make music --out data/music --count 500 --size 32\n"
         "  longline data compare song.mid continued.mid\n"
-        "  longline data grid folder-of-midi-files",
+        "  longline data grid folder-of-midi-files\n"
+        "  longline data ngrams recipes/text-bytes.ini --order 5 --set data.train=my.txt",
     .args = args,
     .run = data,
 };

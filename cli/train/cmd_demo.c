@@ -98,12 +98,14 @@ static int show(ll_trainer *trainer, const ll_recipe *recipe, double trained) {
     ll_model *model = NULL;
     ll_evaluation e = {0};
     double bigram = 0, rate = 0;
+    int64_t tokens = 0;
     char path[4200], picture[4200];
     ll_run_model(path, sizeof path, ll_trainer_folder(trainer));
     snprintf(picture, sizeof picture, "%s/loss.svg", ll_trainer_folder(trainer));
     ll_status status = ll_model_load(&model, path);
     if (!status) status = ll_evaluate(model, "valid", 0, &e);
-    if (!status) status = ll_bigram_bits(recipe, "valid", &bigram);
+    if (!status) status = ll_ngrams(recipe, 2, "valid", NULL, NULL, &bigram, &tokens);
+    bigram /= log(2); /* of nats, bits */
     if (!status) status = ll_run_picture(ll_trainer_folder(trainer), picture);
     int code = status ? ll_failed(status, NULL) : -1;
     if (code < 0) {

@@ -4,14 +4,16 @@
  * of a head's attention that each of the two letters gets on held-out sequences. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/random.h"
 #include "base/text.h"
 #include "data/sequence/fasta.h"
 #include "study/study.h"
 
-enum { ACIDS = 20, PAIRS = ACIDS * (ACIDS - 1) / 2, EXCERPTS = 8, TOKENS = 128 };
+enum { ACIDS = 20, PAIRS = ACIDS * (ACIDS - 1) / 2, EXCERPTS = 8, TOKENS = 128, DRAWS = 1000 };
 
 /* The order groups similar ones: small, acid and amide, basic, hydrophobic, aromatic. */
 static const char LETTERS[ACIDS + 1] = "CSTPAGNDEQHRKMILVFYW";
@@ -38,9 +40,7 @@ static const signed char BLOSUM62[ACIDS][ACIDS] = {
     {-2, -3, -2, -4, -3, -2, -4, -4, -3, -2, -2, -3, -3, -1, -3, -2, -3, 1, 2, 11},
 };
 
-static int blosum62(int a, int b) {
-    return a > b ? BLOSUM62[a][b] : BLOSUM62[b][a];
-}
+static int blosum62(int a, int b) { return a > b ? BLOSUM62[a][b] : BLOSUM62[b][a]; }
 
 /* Pearson's correlation of n pairs; NaN if one variable is constant. */
 static double correlation(const double *x, const double *y, int n) {
@@ -132,17 +132,53 @@ static ll_status compare_attention(alike *a, const ll_study *s) {
 
 /* ---- On the page ---- */
 
-/* For pairs of different letters: the correlation with BLOSUM62. */
-static double agreement(const float *m) {
+/* For pairs of different letters: the correlation with BLOSUM62. letter[i]: which letter stands at place i. */
+static double agreement(const float *m, const int *letter) {
     double x[PAIRS], y[PAIRS];
     int n = 0;
     for (int i = 0; i < ACIDS; i++)
-        for (int j = 0; j < i; j++) x[n] = (double)m[i * ACIDS + j], y[n++] = blosum62(i, j);
+        for (int j = 0; j < i; j++)
+            if (letter[i] != letter[j])
+                x[n] = (double)m[letter[i] * ACIDS + letter[j]], y[n++] = blosum62(letter[i], letter[j]);
     return correlation(x, y, n);
 }
 
+static int ascending(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct {
+    double r, low, high;
+} interval;
+
+/* The correlation, and where 95 % of it lie when twenty letters are drawn with replacement (bootstrap): pairs that
+ * share a letter are not independent, so that their number says little. */
+static interval agree(const float *m) {
+    double r[DRAWS];
+    int letter[ACIDS], n = 0;
+    for (int i = 0; i < ACIDS; i++) letter[i] = i;
+    const double all = agreement(m, letter);
+    for (uint32_t draw = 0; draw < DRAWS; draw++) {
+        for (uint64_t i = 0; i < ACIDS; i++)
+            letter[i] = (int)ll_below(ACIDS, 1, ll_stream_id(LL_RANDOM_ANALYSE, 64, draw), i);
+        r[n] = agreement(m, letter);
+        n += isfinite(r[n]) != 0;
+    }
+    if (!n) return (interval){all, NAN, NAN};
+    qsort(r, (size_t)n, sizeof *r, ascending);
+    return (interval){all, r[n / 40], r[n - 1 - n / 40]};
+}
+
+/* "r = 0.41, 0.30 to 0.52" */
+static const char *agreement_text(char *out, size_t size, const float *m) {
+    const interval own = agree(m);
+    ll_format_text(out, size, "r = %.2f, %.2f to %.2f", own.r, own.low, own.high);
+    return out;
+}
+
 static void show(const ll_study *s, const alike *a) {
-    char letters[ACIDS][2], caption[700], second[160] = "";
+    char letters[ACIDS][2], caption[700], second[200] = "", r[2][48];
     const char *names[ACIDS];
     for (int i = 0; i < ACIDS; i++) letters[i][0] = LETTERS[i], letters[i][1] = 0, names[i] = letters[i];
     const ll_panel all[3] = {{"BLOSUM62", ACIDS, ACIDS, a->blosum[0]},
@@ -150,16 +186,15 @@ static void show(const ll_study *s, const alike *a) {
                              {"attention received", ACIDS, ACIDS, a->attention[0]}};
     const int more = isfinite(a->attention[0][1]); /* a single head correlates with itself */
     if (more)
-        ll_format_text(
-            second, sizeof second,
-            " and by the correlation over its %d heads of the attention that they get (r = %.2f; %d stretches of "
-            "held-out sequences)",
-            a->heads, agreement(a->attention[0]), a->excerpts);
-    ll_format_text(
-        caption, sizeof caption,
-        "Amino acids that are alike: in related proteins, by BLOSUM62; to the model, by the cosine between their "
-        "embeddings (r = %.2f)%s. r is the correlation with BLOSUM62 over the %d pairs.",
-        agreement(a->cosine[0]), second, (int)PAIRS);
+        ll_format_text(second, sizeof second,
+                       " and by the correlation over its %d heads of the attention that they get (%s; %d stretches of "
+                       "held-out sequences)",
+                       a->heads, agreement_text(r[1], sizeof r[1], a->attention[0]), a->excerpts);
+    ll_format_text(caption, sizeof caption,
+                   "Amino acids that are alike: in related proteins, by BLOSUM62; to the model, by the cosine between "
+                   "their embeddings (%s)%s. r is the correlation with BLOSUM62 over the %d pairs, and 95 %% of it lie "
+                   "in the interval for letters drawn with replacement.",
+                   agreement_text(r[0], sizeof r[0], a->cosine[0]), second, (int)PAIRS);
     const ll_heat_map map = {
         .title = "Amino acids that are alike", .n = 2 + more, .across = 2 + more, .panels = all, .names = names};
     const ll_html_about about = {"amino-acids", caption};

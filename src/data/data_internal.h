@@ -51,9 +51,6 @@ void ll_reader_eval_rows(const ll_reader *reader, ll_batch *batch, int64_t first
 /* Adds to each token of ll_reader_vocab how often it occurs as a target in the whole split. batch is scratch. */
 void ll_reader_count(const ll_reader *reader, ll_batch *batch, int64_t *count);
 
-/* The text of a reader of bytes (the whole split), for baselines; NULL if the data are not one text of bytes. */
-const uint8_t *ll_reader_text(const ll_reader *reader, size_t *size);
-
 /* Allocates a batch of c->batch examples of c->length tokens. */
 LL_MUST_USE ll_status ll_batch_allocate(ll_batch *batch, const ll_reader_options *c);
 void ll_batch_free(ll_batch *batch);

@@ -2,6 +2,10 @@
  * from the one before. If none arrives for too long, the rank reports the loss to all others. A rank that fails sends
  * its error to all others.
  *
+ * A rank that is stopped in the middle of a message can block a queue in shared memory, through which one other rank
+ * hears all. That rank is deaf, and the rank before it may be well. So a rank that misses its heartbeat asks all others
+ * for an answer. If it gets none it tells them so, and leaves it to them to find the lost rank.
+ *
  * A rank leaves in two steps. It sends its exit code to rank 0. When rank 0 has the codes of all ranks, it answers with
  * the largest one, and all ranks leave. */
 #include "dist/heartbeat.h"
@@ -12,7 +16,7 @@
 
 #include "dist/rank_state.h"
 
-enum { HEARTBEAT, FAILURE, LOSS, LEAVE, LEFT };
+enum { HEARTBEAT, QUESTION, ANSWER, DEAF, FAILURE, LOSS, LEAVE, LEFT };
 enum { SENDS = 64, TEXT = 480 };
 
 /* A short message from this thread of one rank to that of another. */
@@ -29,6 +33,7 @@ static struct {
     ll_request send[SENDS];
     int busy[SENDS];
     double last_sent, last_received; /* times of heartbeats */
+    double asked, heard;             /* times of the question to all (0: none) and of the last notice of any rank */
     double last_round, since;        /* times of the last round and of the failure; since 0: no failure */
     int leave_sent;                  /* this rank has told rank 0 that it leaves */
     int leavers, code;               /* rank 0: the number of ranks that leave, and their largest code */
@@ -99,9 +104,23 @@ static void count_leaver(int code) {
     set_left(monitor.code);
 }
 
+/* Does this rank hear no other (code 1), or does it again (0)? */
+static void set_deaf(int rank, int code) {
+    pthread_mutex_lock(&ll_rank.lock);
+    if (code)
+        ll_rank.deaf = rank;
+    else if (ll_rank.deaf == rank)
+        ll_rank.deaf = -1;
+    pthread_mutex_unlock(&ll_rank.lock);
+}
+
 static void handle(const notice *n) {
     char text[TEXT + 32];
+    monitor.heard = monitor.last_round;
     switch (n->kind) {
+    case QUESTION: send_notice(n->rank, &(notice){.kind = ANSWER, .rank = ll_rank.rank}); return;
+    case ANSWER: return;
+    case DEAF: set_deaf(n->rank, n->code); return;
     case HEARTBEAT:
         monitor.last_received = monitor.last_round;
         snprintf(monitor.host, sizeof monitor.host, "%.*s", (int)sizeof monitor.host - 1, n->text);
@@ -123,6 +142,33 @@ void ll_heartbeat_begin(double now) {
     if (ll_rank.size > 1) begin_receive();
 }
 
+/* Is this rank deaf, which has not heard from the rank before it for so long? It knows well before it would report a
+ * loss. Two ranks cannot ask a third one. */
+static int is_deaf(double now, double silence, double timeout) {
+    if (ll_rank.size < 3 || silence < timeout * 0.375) {
+        monitor.asked = 0;
+    } else if (!(monitor.asked > 0)) {
+        monitor.asked = now;
+        send_to_all(&(notice){.kind = QUESTION, .rank = ll_rank.rank});
+    }
+    const int deaf = monitor.asked > 0 && monitor.heard < monitor.asked && silence > timeout * 0.5625;
+    if (deaf != (ll_rank.deaf == ll_rank.rank)) {
+        set_deaf(ll_rank.rank, deaf);
+        send_to_all(&(notice){.kind = DEAF, .rank = ll_rank.rank, .code = deaf});
+    }
+    return deaf;
+}
+
+static void report_loss(int rank, double timeout) {
+    notice n = {.kind = LOSS, .rank = rank};
+    snprintf(n.text, sizeof n.text,
+             "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
+             "cannot be reached; the same command goes on from the last checkpoint",
+             rank, *monitor.host ? " on " : "", monitor.host, (int)timeout);
+    ll_heartbeat_fail(rank, n.text);
+    send_to_all(&n);
+}
+
 static void exchange_heartbeats(double now, double timeout) {
     enum { PER_TIMEOUT = 8 };
     const int size = ll_rank.size, before = (ll_rank.rank + size - 1) % size, next = (ll_rank.rank + 1) % size;
@@ -136,14 +182,13 @@ static void exchange_heartbeats(double now, double timeout) {
         send_notice(next, &n);
         monitor.last_sent = now;
     }
-    if (monitor.since > 0 || now - monitor.last_received < timeout * 0.75) return;
-    notice n = {.kind = LOSS, .rank = before};
-    snprintf(n.text, sizeof n.text,
-             "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
-             "cannot be reached; the same command goes on from the last checkpoint",
-             before, *monitor.host ? " on " : "", monitor.host, (int)timeout);
-    ll_heartbeat_fail(before, n.text);
-    send_to_all(&n);
+    if (monitor.since > 0) return;
+    /* A deaf rank gives the others the time to report and to end it. */
+    const double silence = now - monitor.last_received, limit = timeout * 0.75;
+    const int deaf = is_deaf(now, silence, timeout);
+    if (silence < limit + (!deaf ? 0 : timeout > 12 ? timeout / 4 : 3)) return;
+    if (deaf) set_deaf(ll_rank.rank, 0), send_to_all(&(notice){.kind = DEAF, .rank = ll_rank.rank});
+    report_loss(before, timeout);
 }
 
 /* Reports how this rank ends: a failure to all others, its exit code to rank 0. */

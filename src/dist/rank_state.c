@@ -10,6 +10,7 @@ ll_rank_state ll_rank = {.lock = PTHREAD_MUTEX_INITIALIZER,
                          .size = 1,
                          .posted_end = &ll_rank.posted,
                          .lost = -1,
+                         .deaf = -1,
                          .timeout = 60};
 
 int ll_rank_wait(const int *set, int seconds) {
@@ -27,7 +28,9 @@ ll_ranks ll_dist_ranks(void) {
     /* Before the ranks are joined, or if that failed, one message to the user suffices. */
     if (!ll_rank.transport) return (ll_ranks){0, 1, ll_dist_launch_rank() == 0};
     pthread_mutex_lock(&ll_rank.lock);
-    const ll_ranks ranks = {ll_rank.rank, ll_rank.size, ll_rank.rank == (ll_rank.lost == 0)};
+    int first = 0; /* that can print */
+    while (first == ll_rank.lost || first == ll_rank.deaf) first++;
+    const ll_ranks ranks = {ll_rank.rank, ll_rank.size, ll_rank.rank == first};
     pthread_mutex_unlock(&ll_rank.lock);
     return ranks;
 }

@@ -118,3 +118,20 @@ refused "songs has more than 2 pieces already" "$longline" data make music --out
 t 0 "$longline" data make music --out songs --count 4 --size 1
 mkfifo pipe
 refused "data.train: pipe is a pipe or a device" "$longline" train "$root/recipes/text-bytes.ini" --data pipe --out w
+
+# N-grams: of a text in which each letter decides the next, pairs know all but the first; of one of chance, nothing does.
+for i in $(seq 400); do printf abcdefgh; done >letters
+t 0 "$longline" data ngrams "$root/recipes/text-bytes.ini" --order 2 --set data.train=letters --set data.valid-fraction=0.3 \
+    --set train.length=64
+out "^ngrams.order=2$"
+out "^ngrams.split=valid$"
+out "^ngrams.count=9[0-9][0-9]$"
+out "^ngrams.perplexity=1.0"
+t 0 "$longline" data ngrams "$root/recipes/text-bytes.ini" --order 1 --set data.train=letters --set data.valid-fraction=0.3 \
+    --set train.length=64
+out "^ngrams.perplexity=8.0"
+refused "ngrams needs a recipe" "$longline" data ngrams
+refused "nothing.ini" "$longline" data ngrams nothing.ini
+refused "they need a recipe with model.task=lm" "$longline" data ngrams "$root/recipes/lra/text.ini"
+refused "order" "$longline" data ngrams "$root/recipes/text-bytes.ini" --order 17
+refused "did you mean 'ngrams'" "$longline" data ngram "$root/recipes/text-bytes.ini"

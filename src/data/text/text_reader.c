@@ -166,10 +166,3 @@ void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
     *words = w ? count / (double)r->size : 0;
     *bytes = w ? (double)w->bytes / (double)r->size : 0;
 }
-
-const uint8_t *ll_reader_text(const ll_reader *r, size_t *size) {
-    const ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
-    if (!w || r->examples || w->tokens.data || w->scan || r->vocab != 256) return NULL;
-    *size = (size_t)r->size;
-    return w->data;
-}

@@ -1,0 +1,229 @@
+/* N-grams with interpolated, modified Kneser-Ney smoothing (Chen and Goodman 1999, section 3): how far the counts of
+ * short sequences get, beside what a model has learned.
+ *
+ * A row of the table is either a context, with the sum of its counts and the number of different tokens that follow, or
+ * a context with one token, and how often the two occur. The longest n-grams are counted as they occur. Shorter ones
+ * count in how many longer ones they occur, as Kneser-Ney smoothing has it. Counts of 1, 2 and more have discounts of
+ * their own. They make chance repetitions worth little, of which sequences of amino acids have many. */
+#include <math.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "train/train_internal.h"
+#include "longline-lab.h"
+
+enum { ORDER_MOST = 16, ROWS_FIRST = 1 << 16 };
+
+/* A file with more tokens would take minutes, and gigabytes. */
+#define COUNTED_MOST 1000000000
+
+typedef struct {
+    uint64_t key; /* 0: not used */
+    uint32_t count;
+    uint32_t followers[3]; /* of a context: different tokens behind it that occur once, twice, more often */
+} row;
+
+typedef struct {
+    row *row;
+    uint64_t rows, used; /* rows is a power of 2 */
+    int order, V;
+    int64_t counts[ORDER_MOST][5];  /* by tokens of the context: how many n-grams were counted 1 to 4 times */
+    double discount[ORDER_MOST][4]; /* of counts of 0 (none), 1, 2, more */
+} ngrams;
+
+/* ---- The table ---- */
+
+/* The finalizer of MurmurHash3: among 10^9 keys of 64 bits two are equal with a probability of 3 %. */
+static uint64_t mixed(uint64_t x) {
+    x = (x ^ (x >> 33)) * 0xff51afd7ed558ccd;
+    x = (x ^ (x >> 33)) * 0xc4ceb9fe1a85ec53;
+    return x ^ (x >> 33);
+}
+
+/* The key of a context that has one more token, further back. */
+static uint64_t longer(uint64_t context, int token) { return mixed(context + (uint64_t)token + 1); }
+
+static uint64_t with_token(uint64_t context, int token) {
+    return mixed(~context + 0x9e3779b97f4a7c15 * ((uint64_t)token + 1)) | 1;
+}
+
+/* The row of a key, or the free row where it belongs. */
+static row *find(const ngrams *g, uint64_t key) {
+    uint64_t at = mixed(key) & (g->rows - 1);
+    while (g->row[at].key && g->row[at].key != key) at = (at + 1) & (g->rows - 1);
+    return &g->row[at];
+}
+
+static ll_status make_room(ngrams *g, uint64_t more) {
+    if (2 * (g->used + more) <= g->rows) return LL_OK;
+    ngrams large = *g;
+    large.rows = g->rows ? 2 * g->rows : ROWS_FIRST;
+    if (!(large.row = ll_alloc(large.rows, sizeof *large.row))) return LL_ENOMEM;
+    memset(large.row, 0, large.rows * sizeof *large.row);
+    for (uint64_t i = 0; i < g->rows; i++)
+        if (g->row[i].key) *find(&large, g->row[i].key) = g->row[i];
+    ll_free(g->row);
+    *g = large;
+    return LL_OK;
+}
+
+static row *row_of(ngrams *g, uint64_t key) {
+    row *r = find(g, key);
+    if (!r->key) r->key = key, g->used++;
+    return r;
+}
+
+/* ---- Counting ---- */
+
+/* key[n]: of the n tokens before place t of a window. Returns the number of tokens of the longest one. */
+static int contexts(uint64_t *key, const ngrams *g, const int *tokens, int t) {
+    const int most = t + 1 < g->order - 1 ? t + 1 : g->order - 1;
+    key[0] = 1;
+    for (int n = 1; n <= most; n++) key[n] = longer(key[n - 1], tokens[t + 1 - n]) | 1;
+    return most;
+}
+
+/* One more occurrence of n-grams that occurred `before` times: in the counts of counts, and those of their context. */
+static void recount(int64_t *counts, uint32_t *followers, uint32_t before) {
+    if (before && before < 5) counts[before]--;
+    if (before < 4) counts[before + 1]++;
+    if (before && before < 3) followers[before - 1]--;
+    if (before < 3) followers[before]++;
+}
+
+/* A token behind a context of n tokens; where it is new there, also behind the shorter one. */
+static void count(ngrams *g, const uint64_t *key, int n, int token) {
+    for (int is_new = 1; is_new && n >= 0; n--) {
+        row *context = row_of(g, key[n]), *pair = row_of(g, with_token(key[n], token));
+        is_new = !pair->count;
+        recount(g->counts[n], context->followers, pair->count);
+        pair->count++;
+        context->count++;
+    }
+}
+
+static ll_status count_row(ngrams *g, const int *tokens, const int *targets, int length) {
+    uint64_t key[ORDER_MOST];
+    ll_status status = LL_OK;
+    for (int t = 0; t < length && !status; t++) {
+        if (targets[t] < 0) continue;
+        status = make_room(g, 2 * ORDER_MOST);
+        if (!status) count(g, key, contexts(key, g, tokens, t), targets[t]);
+    }
+    return status;
+}
+
+/* ---- Probabilities ---- */
+
+/* What is taken from counts of 1, 2 and more, and given to the shorter n-grams (Chen and Goodman 1999, equation 26).
+ * Where so few n-grams are rare that nothing would be taken, it is that of the next smaller count: no token is
+ * impossible. */
+static void find_discounts(ngrams *g) {
+    for (int n = 0; n < g->order; n++) {
+        const int64_t *of = g->counts[n];
+        const double Y = of[1] ? (double)of[1] / (double)(of[1] + 2 * of[2]) : 0.5;
+        double last = Y;
+        for (int k = 1; k <= 3; k++) {
+            const double D = of[k] ? k - (k + 1) * Y * (double)of[k + 1] / (double)of[k] : 0;
+            g->discount[n][k] = last = D > 0 ? D : last;
+        }
+    }
+}
+
+static double probability(const ngrams *g, const uint64_t *key, int most, int token) {
+    double p = 1.0 / g->V;
+    for (int n = 0; n <= most; n++) {
+        const row *context = find(g, key[n]);
+        if (!context->count) break; /* nor has a longer one occurred */
+        const uint32_t count = find(g, with_token(key[n], token))->count;
+        const double *D = g->discount[n], own = (double)count - D[count < 3 ? count : 3];
+        double given = 0;
+        for (int k = 1; k <= 3; k++) given += D[k] * context->followers[k - 1];
+        p = (own + given * p) / context->count;
+    }
+    return p;
+}
+
+static void add_losses(const ngrams *g, const int *tokens, const int *targets, int length, double *loss, int64_t *n) {
+    uint64_t key[ORDER_MOST];
+    for (int t = 0; t < length; t++) {
+        if (targets[t] < 0) continue;
+        *loss -= log(probability(g, key, contexts(key, g, tokens, t), targets[t]));
+        ++*n;
+    }
+}
+
+/* ---- Both splits ---- */
+
+typedef struct {
+    ll_reader *train, *test;
+    ll_batch batch;
+    ll_done_fn *progress;
+    void *arg;
+} work;
+
+static ll_status look(const work *w, int64_t done) {
+    const int64_t all = ll_reader_eval_batches(w->train) + ll_reader_eval_batches(w->test);
+    return w->progress && w->progress(done, all, w->arg) ? LL_ESTOPPED : LL_OK;
+}
+
+static ll_status count_all(ngrams *g, work *w) {
+    const int64_t batches = ll_reader_eval_batches(w->train);
+    ll_status status = LL_OK;
+    for (int64_t i = 0; i < batches && !status; i++) {
+        ll_reader_eval_batch(w->train, &w->batch, i);
+        for (int b = 0; b < w->batch.B && !status; b++) {
+            const size_t at = (size_t)b * (size_t)w->batch.T;
+            status = count_row(g, w->batch.tokens + at, w->batch.targets + at, w->batch.lengths[b]);
+        }
+        if (!status) status = look(w, i + 1);
+    }
+    return status;
+}
+
+static ll_status measure(const ngrams *g, work *w, double *loss, int64_t *n) {
+    const int64_t batches = ll_reader_eval_batches(w->test), before = ll_reader_eval_batches(w->train);
+    ll_status status = LL_OK;
+    *loss = 0, *n = 0;
+    for (int64_t i = 0; i < batches && !status; i++) {
+        ll_reader_eval_batch(w->test, &w->batch, i);
+        for (int b = 0; b < w->batch.B; b++) {
+            const size_t at = (size_t)b * (size_t)w->batch.T;
+            add_losses(g, w->batch.tokens + at, w->batch.targets + at, w->batch.lengths[b], loss, n);
+        }
+        status = look(w, before + i + 1);
+    }
+    *loss /= (double)*n;
+    return status;
+}
+
+static ll_status check(const ll_recipe *recipe, int order) {
+    if (order < 1 || order > ORDER_MOST)
+        return ll_fail(LL_EINVAL, "n-grams of %d tokens; 1 to %d are possible", order, (int)ORDER_MOST);
+    if (recipe->c.model.task != LL_TASK_LM)
+        return ll_fail(LL_EINVAL, "n-grams predict text from left to right; they need a recipe with model.task=lm");
+    return LL_OK;
+}
+
+ll_status ll_ngrams(const ll_recipe *recipe, int order, const char *split, ll_done_fn *progress, void *arg,
+                    double *loss, int64_t *tokens) {
+    work w = {.progress = progress, .arg = arg};
+    ngrams g = {.order = order};
+    const ll_config *c = &recipe->c;
+    ll_status status = check(recipe, order);
+    if (!status) status = ll_reader_open(&w.train, c, "train");
+    if (!status) status = ll_reader_open_as(&w.test, c, split, ll_reader_vocabulary(w.train));
+    if (!status && ll_reader_size(w.train) > COUNTED_MOST)
+        status = ll_fail(LL_EINVAL, "the train split has %lld tokens; n-grams are counted in 10^9 at most",
+                         (long long)ll_reader_size(w.train));
+    if (!status) status = ll_batch_create(&w.batch, c);
+    if (!status) g.V = ll_reader_vocab(w.train), status = make_room(&g, 1);
+    if (!status) status = count_all(&g, &w);
+    if (!status) find_discounts(&g);
+    if (!status) status = measure(&g, &w, loss, tokens);
+    ll_batch_free(&w.batch);
+    ll_reader_free(w.train);
+    ll_reader_free(w.test);
+    ll_free(g.row);
+    return status;
+}
