@@ -91,7 +91,7 @@ help:
 #: make coverage       what of the sources the tests reach, by file (make deps-trust)
 #: make mutants        random changes of the sources, which the tests should notice (COUNT=300 takes hours)
 #: make analyze        static checks of gcc and clang, and that each finding has its reason
-#: make fuzz           build the fuzz targets with clang's libFuzzer
+#: make fuzz           build the fuzz targets with clang's libFuzzer; fuzz-coverage: what each reaches of its reader
 
 # Only the compute is worth -O3, and only these three files may use instructions the machine may lack.
 $(B)/src/kernel/%.o: EXTRA := -O3

@@ -109,6 +109,10 @@ coverage:
 	    RESULTS=$(RESULTS) $(COVER)
 	@$(GCOVR) --print-summary --txt
 	@$(GCOVR) --branches --txt | awk 'NR > 6 {print "branches: " $$0}'
+# How much of each reader its fuzz target alone reaches.
+fuzz-coverage:
+	+@$(AGAIN) B=$(B)/coverage WERROR= CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage fuzz-replays
+	@tests/fuzz/reached.sh $(B)/coverage
 deps-trust:
 	@.ci/deps gcovr clang-tidy clang-tools lintian mmdebstrap musl-tools
 # ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
@@ -141,6 +145,7 @@ SEED ?= 1
 mutants: $(TESTS)
 	@LIBS="$(LIBS)" CC="$(CC)" tests/trust/mutants $(B) $(COUNT) $(SEED)
 fuzzers: $(FUZZ:%=%-live)
+fuzz-replays: $(FUZZ)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)
 	$(call run,ld)$(CC) $(CFLAGS) $(FUZZ_LINK) $(filter %.o,$^) $(filter %.a,$^) $(LIBS) -o $@
 
@@ -228,4 +233,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: core-libs musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzzers install uninstall lint check clean
+.PHONY: core-libs musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzz-coverage fuzz-replays fuzzers install uninstall lint check clean

@@ -18,7 +18,7 @@ static int make_text(void **state) {
 
 /* Returns 0 if this build has no SentencePiece, whose error says so. */
 static int trained(ll_bytes *model) {
-    const ll_status status = ll_pieces_train(model, &(ll_bytes){(uint8_t *)text, size}, 300);
+    const ll_status status = ll_pieces_train(model, &(ll_bytes){(uint8_t *)text, size}, 300, LL_PIECES_MOST);
     if (!status) return 1;
     assert_int_equal(status, LL_EINVAL);
     if (!strstr(ll_error(), "without SentencePiece")) fail_msg("%s", ll_error());
@@ -81,7 +81,8 @@ static void damaged_models_are_refused(void **state) {
     CHECK_FAILS(ll_pieces_create(&p, &model, "NAME"), LL_EFORMAT, "NAME");
     assert_null(p);
     ll_bytes_free(&model);
-    CHECK_FAILS(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)"", 0}, 100), LL_EINVAL, "data.format=pieces");
+    CHECK_FAILS(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)"", 0}, 100, LL_PIECES_MOST), LL_EINVAL,
+                "data.format=pieces");
 }
 
 static void a_reader_makes_its_pieces(void **state) {

@@ -149,6 +149,8 @@ def four(name: str, x: Any, meaning: str, finite: bool) -> Tuple[Array, int]:
     axes = a.ndim
     while a.ndim < 4:
         a = a[None]
+    if 0 in (a.shape[1], a.shape[3]):
+        raise ArgumentError(f"{name}: its shape is {a.shape}; it must be {meaning}, of at least one head and number")
     return floats(name, a, (None, None, None, None), meaning, finite), axes
 
 

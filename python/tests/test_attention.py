@@ -252,3 +252,10 @@ def test_errors_name_the_argument(qkv):
             with pytest.raises(ValueError, match=rf"{name}: is .* at \[1, 2, 3, 4\]; it must be finite"):
                 attention(*arrays, kernel="relu")
     assert issubclass(longline.ArgumentError, longline.LonglineError)
+
+
+@pytest.mark.parametrize("shape", [(1, 0, 16, 8), (1, 2, 16, 0)])
+def test_no_heads_or_no_width_names_the_array(shape):
+    x = np.zeros(shape, np.float32)
+    with pytest.raises(longline.ArgumentError, match=r"^q: its shape is .*at least one head"):
+        attention(x, x, x, kernel="relu")

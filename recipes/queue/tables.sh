@@ -72,10 +72,13 @@ draw() { # NAME
         }
         exit
     }
+    $1 == "matrix" { matrix = 1; pattern = $2; measure = $3; key = $4; how = $5 }
+    $1 == "across" { for (wide = 0; wide < NF - 1; wide++) across[wide + 1] = $(wide + 2) }
+    $1 == "down" { for (high = 0; high < NF - 1; high++) down[high + 1] = $(high + 2) }
     $1 == "row" { r++; names[r] = $2; label[r] = rest(3) }
     $1 == "published" { published[$2, $3] = $4; has[$2] = 1 }
     END {
-        if (!list && !c) exit
+        if (!list && !c && !matrix) exit
         if (list) {
             sub(/[*]$/, "", pattern)
             print "| run | steps | seconds | " measure ", " key " |\n| --- | --- | --- | --- |"
@@ -85,6 +88,21 @@ draw() { # NAME
                     print "| `" ids[i] "` | " steps[ids[i]] " | " cpu[ids[i]] " | " \
                         number(as(value[ids[i], measure, key], how), how) " |"
                 }
+            exit
+        }
+        if (matrix) {
+            line = "| |"; rule = "| --- |"
+            for (k = 1; k <= wide; k++) { line = line " " across[k] " |"; rule = rule " --- |" }
+            print line "\n" rule
+            for (i = 1; i <= high; i++) {
+                line = "| " down[i] " |"
+                for (k = 1; k <= wide; k++) {
+                    text = cell(pattern, measure, key, how, down[i] "+" across[k])
+                    sub(/ ±.*/, "", text)
+                    line = line " " text " |"
+                }
+                print line
+            }
             exit
         }
         line = "| system |"; rule = "| --- |"

@@ -4,7 +4,8 @@
  *
  * A rank that is stopped in the middle of a message can block a queue in shared memory, through which one other rank
  * hears all. That rank is deaf, and the rank before it may be well. So a rank that misses its heartbeat asks all others
- * for an answer. If it gets none it tells them so, and leaves it to them to find the lost rank.
+ * for an answer. If it gets none, rank 0 reports the loss, which then asks the silent rank, too. If all answer but rank
+ * 0, which prints what is reported, the next rank prints it.
  *
  * A rank leaves in two steps. It sends its exit code to rank 0. When rank 0 has the codes of all ranks, it answers with
  * the largest one, and all ranks leave. */
@@ -16,12 +17,12 @@
 
 #include "dist/rank_state.h"
 
-enum { HEARTBEAT, QUESTION, ANSWER, DEAF, FAILURE, LOSS, LEAVE, LEFT };
+enum { HEARTBEAT, QUESTION, ANSWER, FAILURE, LOSS, LEAVE, LEFT };
 enum { SENDS = 64, TEXT = 480 };
 
 /* A short message from this thread of one rank to that of another. */
 typedef struct {
-    int kind, rank, code;
+    int kind, from, rank, code; /* rank: that fails or is lost */
     char text[TEXT];
 } notice;
 
@@ -33,7 +34,11 @@ static struct {
     ll_request send[SENDS];
     int busy[SENDS];
     double last_sent, last_received; /* times of heartbeats */
-    double asked, heard;             /* times of the question to all (0: none) and of the last notice of any rank */
+    double asked;                    /* time of the question to all; 0: none */
+    double heard, first_heard;       /* times of the last notice of any rank, and of the last answer of rank 0 */
+    int suspect;                     /* rank 0: the rank that another one misses, ... */
+    double suspected;                /* ... since when it owes an answer (0: there is none), ... */
+    char suspect_host[LL_HOST];      /* ... and its machine */
     double last_round, since;        /* times of the last round and of the failure; since 0: no failure */
     int leave_sent;                  /* this rank has told rank 0 that it leaves */
     int leavers, code;               /* rank 0: the number of ranks that leave, and their largest code */
@@ -64,6 +69,7 @@ static void send_notice(int to, const notice *n) {
     while ((i = free_slot()) < 0)
         if (n->kind == HEARTBEAT) return;
     monitor.sending[i] = *n;
+    monitor.sending[i].from = ll_rank.rank;
     monitor.busy[i] = !ll_rank.transport->send(&monitor.sending[i], sizeof *n, to, LL_TAG_CONTROL, &monitor.send[i]);
 }
 
@@ -72,17 +78,20 @@ static void send_to_all(const notice *n) {
         if (i != ll_rank.rank && i != ll_rank.lost) send_notice(i, n);
 }
 
-void ll_heartbeat_fail(int lost, const char *text) {
+/* deaf: the rank that cannot be told what to print, or -1. */
+static void fail(int lost, int deaf, const char *text) {
     pthread_mutex_lock(&ll_rank.lock);
     if (!ll_rank.failed) {
         snprintf(ll_rank.failure, sizeof ll_rank.failure, "%.479s", text);
         monitor.since = monitor.last_round;
     }
     ll_rank.failed = 1;
-    if (lost >= 0) ll_rank.lost = lost;
+    if (lost >= 0) ll_rank.lost = lost, ll_rank.deaf = deaf;
     pthread_cond_broadcast(&ll_rank.done);
     pthread_mutex_unlock(&ll_rank.lock);
 }
+
+void ll_heartbeat_fail(int lost, const char *text) { fail(lost, -1, text); }
 
 /* Wakes the caller of ll_dist_end. */
 static void set_left(int code) {
@@ -104,23 +113,28 @@ static void count_leaver(int code) {
     set_left(monitor.code);
 }
 
-/* Does this rank hear no other (code 1), or does it again (0)? */
-static void set_deaf(int rank, int code) {
-    pthread_mutex_lock(&ll_rank.lock);
-    if (code)
-        ll_rank.deaf = rank;
-    else if (ll_rank.deaf == rank)
-        ll_rank.deaf = -1;
-    pthread_mutex_unlock(&ll_rank.lock);
+static int rank_before(int rank) { return (rank + ll_rank.size - 1) % ll_rank.size; }
+
+/* A rank misses the heartbeats of the one before it, on the machine `text`. Rank 0 asks that one, too. */
+static void answer(const notice *question) {
+    const int before = rank_before(question->from);
+    send_notice(question->from, &(notice){.kind = ANSWER});
+    if (ll_rank.rank || !before || monitor.suspected > 0) return;
+    monitor.suspect = before;
+    monitor.suspected = monitor.last_round;
+    snprintf(monitor.suspect_host, LL_HOST, "%.*s", LL_HOST - 1, question->text);
+    send_notice(before, &(notice){.kind = QUESTION});
 }
 
 static void handle(const notice *n) {
     char text[TEXT + 32];
     monitor.heard = monitor.last_round;
     switch (n->kind) {
-    case QUESTION: send_notice(n->rank, &(notice){.kind = ANSWER, .rank = ll_rank.rank}); return;
-    case ANSWER: return;
-    case DEAF: set_deaf(n->rank, n->code); return;
+    case QUESTION: answer(n); return;
+    case ANSWER:
+        if (n->from == 0) monitor.first_heard = monitor.last_round;
+        if (n->from == monitor.suspect) monitor.suspected = 0;
+        return;
     case HEARTBEAT:
         monitor.last_received = monitor.last_round;
         snprintf(monitor.host, sizeof monitor.host, "%.*s", (int)sizeof monitor.host - 1, n->text);
@@ -129,7 +143,7 @@ static void handle(const notice *n) {
         snprintf(text, sizeof text, "rank %d: %.*s", n->rank, TEXT - 1, n->text);
         ll_heartbeat_fail(-1, text);
         return;
-    case LOSS: ll_heartbeat_fail(n->rank, n->text); return;
+    case LOSS: fail(n->rank, n->code, n->text); return;
     case LEAVE: count_leaver(n->code); return;
     case LEFT: set_left(n->code);
     }
@@ -142,53 +156,58 @@ void ll_heartbeat_begin(double now) {
     if (ll_rank.size > 1) begin_receive();
 }
 
-/* Is this rank deaf, which has not heard from the rank before it for so long? It knows well before it would report a
- * loss. Two ranks cannot ask a third one. */
-static int is_deaf(double now, double silence, double timeout) {
-    if (ll_rank.size < 3 || silence < timeout * 0.375) {
-        monitor.asked = 0;
-    } else if (!(monitor.asked > 0)) {
-        monitor.asked = now;
-        send_to_all(&(notice){.kind = QUESTION, .rank = ll_rank.rank});
-    }
-    const int deaf = monitor.asked > 0 && monitor.heard < monitor.asked && silence > timeout * 0.5625;
-    if (deaf != (ll_rank.deaf == ll_rank.rank)) {
-        set_deaf(ll_rank.rank, deaf);
-        send_to_all(&(notice){.kind = DEAF, .rank = ll_rank.rank, .code = deaf});
-    }
-    return deaf;
+/* Ranks have this share of the timeout to answer a question. A loss is reported after twice that silence. */
+#define ANSWERS_IN 0.375
+
+/* Asks all others where the rank before this one is silent, again and again: a rank that cannot answer may still hear.
+ * Two ranks cannot ask a third one. */
+static void ask_others(double now, double silence, double timeout, int again) {
+    const int asks = ll_rank.size > 2 && silence >= ANSWERS_IN * timeout, first = !(monitor.asked > 0);
+    if (asks && first) monitor.asked = now;
+    if (!asks) monitor.asked = 0;
+    notice n = {.kind = QUESTION};
+    snprintf(n.text, sizeof n.text, "%s", monitor.host);
+    if (asks && (first || again)) send_to_all(&n);
 }
 
-static void report_loss(int rank, double timeout) {
-    notice n = {.kind = LOSS, .rank = rank};
+static void report_loss(int rank, const char *host, int deaf, double timeout) {
+    notice n = {.kind = LOSS, .rank = rank, .code = deaf};
     snprintf(n.text, sizeof n.text,
              "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
              "cannot be reached; the same command goes on from the last checkpoint",
-             rank, *monitor.host ? " on " : "", monitor.host, (int)timeout);
-    ll_heartbeat_fail(rank, n.text);
+             rank, *host ? " on " : "", host, (int)timeout);
+    fail(rank, deaf, n.text);
     send_to_all(&n);
 }
 
 static void exchange_heartbeats(double now, double timeout) {
     enum { PER_TIMEOUT = 8 };
-    const int size = ll_rank.size, before = (ll_rank.rank + size - 1) % size, next = (ll_rank.rank + 1) % size;
+    const int before = rank_before(ll_rank.rank), next = (ll_rank.rank + 1) % ll_rank.size;
     const double every = timeout / PER_TIMEOUT < 0.5 ? timeout / PER_TIMEOUT : 0.5;
     /* This process may have been stopped itself. The time that it was stopped does not count as silence. */
-    if (now - monitor.last_round > every) monitor.last_received += now - monitor.last_round;
+    const double gap = now - monitor.last_round > every ? now - monitor.last_round : 0;
+    monitor.last_received += gap;
+    if (monitor.suspected > 0) monitor.suspected += gap;
     monitor.last_round = now;
-    if (now - monitor.last_sent > every) {
-        notice n = {.kind = HEARTBEAT, .rank = ll_rank.rank};
+    const int again = now - monitor.last_sent > every;
+    if (again) {
+        notice n = {.kind = HEARTBEAT};
         snprintf(n.text, sizeof n.text, "%s", ll_rank.host);
         send_notice(next, &n);
         monitor.last_sent = now;
     }
+    const double silence = now - monitor.last_received, limit = 2 * ANSWERS_IN * timeout;
     if (monitor.since > 0) return;
+    ask_others(now, silence, timeout, again);
+    if (monitor.suspected > 0 && now - monitor.suspected > ANSWERS_IN * timeout) {
+        report_loss(monitor.suspect, monitor.suspect_host, -1, timeout);
+        return;
+    }
     /* A deaf rank gives the others the time to report and to end it. */
-    const double silence = now - monitor.last_received, limit = timeout * 0.75;
-    const int deaf = is_deaf(now, silence, timeout);
-    if (silence < limit + (!deaf ? 0 : timeout > 12 ? timeout / 4 : 3)) return;
-    if (deaf) set_deaf(ll_rank.rank, 0), send_to_all(&(notice){.kind = DEAF, .rank = ll_rank.rank});
-    report_loss(before, timeout);
+    const int asked = monitor.asked > 0, deaf = asked && monitor.heard < monitor.asked;
+    const int first_is_deaf = asked && monitor.first_heard < monitor.asked && ll_rank.rank && before;
+    if (silence < limit + (!deaf ? 0 : timeout > 20 ? timeout / 4 : 5)) return;
+    report_loss(before, monitor.host, first_is_deaf ? 0 : -1, timeout);
 }
 
 /* Reports how this rank ends: a failure to all others, its exit code to rank 0. */

@@ -23,7 +23,7 @@ typedef struct {
     ll_message **posted_end; /* where the next one goes */
     ll_traffic traffic;
     int failed, lost;  /* whether something has failed; the rank that is lost, or -1 */
-    int deaf;          /* a rank that lives but hears no other, or -1 */
+    int deaf;          /* a rank that lives, and that nobody could tell of the loss; or -1 */
     char failure[480]; /* the text of the failure */
     int agreed;              /* all ranks know why they end */
     int leaving, code, left; /* ll_dist_end was called, with this exit code; all ranks have left */

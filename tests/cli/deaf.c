@@ -1,6 +1,6 @@
-/* A plug-in that makes a rank deaf, as a queue in shared memory does that a stopped rank blocks: LL_DEAF_RANK receives
- * no notice of any rank while the file LL_DEAF_FILE exists, and sends as before. All else is done by the plug-in
- * LL_DEAF_PLUGIN. */
+/* A plug-in with two faults while the file LL_DEAF_FILE exists. LL_DEAF_RANK receives no notice of any rank, and sends
+ * as before: so does a queue in shared memory that a stopped rank blocks. LL_MUTE_RANK makes no call of MPI any more,
+ * as one that is stopped, but between two messages. All else is done by the plug-in LL_DEAF_PLUGIN. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -24,8 +24,10 @@ static int receive(void *data, int n, int from, int tag, ll_request *request) {
 }
 
 static int test(ll_request *request, int *done) {
+    const int faults = !access(getenv("LL_DEAF_FILE"), F_OK);
+    while (faults && rank == atoi(getenv("LL_MUTE_RANK"))) pause();
     *done = 0;
-    if (request == from_any && rank == atoi(getenv("LL_DEAF_RANK")) && !access(getenv("LL_DEAF_FILE"), F_OK)) return 0;
+    if (faults && request == from_any && rank == atoi(getenv("LL_DEAF_RANK"))) return 0;
     return real->test(request, done);
 }
 

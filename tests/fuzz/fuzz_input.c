@@ -6,8 +6,9 @@
 #include "longline.h"
 
 /* A hash of all that the input returns, in order. */
-static uint64_t digest(const char *path, ll_input_format format, size_t piece) {
-    const ll_input_options how = {.format = format, .piece = piece};
+static uint64_t digest(const char *path, ll_input_format format, size_t piece, int keys) {
+    ll_input_options how = {.format = format, .piece = piece};
+    if (keys) how.text_key = "text", how.id_key = "name", how.label_key = "label";
     ll_input *in = NULL;
     ll_sequence s;
     uint64_t sum = 1469598103934665603u;
@@ -27,6 +28,7 @@ static uint64_t digest(const char *path, ll_input_format format, size_t piece) {
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *path = in_memory(data, size);
     for (int format = LL_INPUT_AUTO; format <= LL_INPUT_IDX; format++)
-        check(digest(path, (ll_input_format)format, 0) == digest(path, (ll_input_format)format, 3));
+        check(digest(path, (ll_input_format)format, 0, 0) == digest(path, (ll_input_format)format, 3, 0));
+    check(digest(path, LL_INPUT_JSONL, 0, 1) == digest(path, LL_INPUT_JSONL, 3, 1));
     return 0;
 }

@@ -45,6 +45,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     else
         check_round_trip(r);
     ll_recipe_free(r);
+    r = NULL;
+    if (ll_recipe_load(&r, in_memory(data, size)))
+        check(!r && strlen(ll_error()) > 10);
+    else
+        ll_recipe_free(r);
     check(!ll_recipe_create(&r));
     set_lines(r, text);
     check_round_trip(r);

@@ -27,11 +27,20 @@ static void visit(const ll_safetensors *f, size_t most) {
     }
     check(!ll_safetensors_at(f, ll_safetensors_count(f)));
     (void)ll_safetensors_meta(f, "recipe");
+    size_t header = 0;
+    check(ll_safetensors_header(f, &header)[0] == '{' && header > 1 && *ll_safetensors_path(f));
+    check(ll_safetensors_checked(f) >= 0 && ll_safetensors_checked(f) <= ll_safetensors_count(f));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     ll_safetensors *f = NULL;
     if (ll_safetensors_open(&f, in_memory(data, size)))
+        check(!f && strlen(ll_error()) > 10);
+    else
+        visit(f, (size_t)1 << 30);
+    ll_safetensors_free(f);
+    f = NULL;
+    if (ll_safetensors_parse(&f, data, size, "input"))
         check(!f && strlen(ll_error()) > 10);
     else
         visit(f, (size_t)1 << 30);

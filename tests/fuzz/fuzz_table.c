@@ -5,6 +5,18 @@
 #include "data/synthetic/listops.h"
 #include "fuzz/fuzz.h"
 
+/* An expression that is drawn, as text and read again. */
+static void draw(uint64_t seed) {
+    static const ll_listops how = {.depth = 5, .arguments = 4, .least = 3, .most = 60};
+    uint8_t tokens[64];
+    char text[1024];
+    const size_t n = (size_t)ll_listops_draw(tokens, &how, seed, 0), size = ll_listops_text(NULL, tokens, n);
+    check(n < 60 && size < sizeof text && ll_listops_text(text, tokens, n) == size);
+    const int value = ll_listops_value(tokens, n);
+    check(value >= 0 && value <= 9);
+    check(ll_listops_tokens((uint8_t *)text, size) == n && !memcmp(tokens, text, n)); /* in place */
+}
+
 static void walk(const uint8_t *data, size_t size, int comma, int rest) {
     uint8_t *copy = malloc(size + 1);
     check(copy != NULL);
@@ -18,6 +30,9 @@ static void walk(const uint8_t *data, size_t size, int comma, int rest) {
         for (int i = 0; i < 2; i++) {
             check(field[i].at >= last && field[i].at + field[i].size <= copy + size);
             last = field[i].at + field[i].size;
+            uint8_t some[16];
+            check(ll_slice_copy(some, sizeof some, &field[i]) <= sizeof some);
+            check(ll_slice_is(&field[i], "value") == (field[i].size == 5 && !memcmp(field[i].at, "value", 5)));
             const size_t n = ll_listops_tokens(field[i].at, field[i].size);
             check(n <= field[i].size);
             const int value = ll_listops_value(field[i].at, n);
@@ -27,6 +42,7 @@ static void walk(const uint8_t *data, size_t size, int comma, int rest) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    draw(size + (size ? data[size / 2] : 0));
     walk(data, size, 0, 0);
     walk(data, size, 0, 1);
     walk(data, size, 1, 0);

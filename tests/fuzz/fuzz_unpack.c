@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "base/unpack.h"
-#include "fuzz/fuzz.h"
+#include "fuzz/read_all.h"
 
 enum { ROOM = 1 << 20 };
 static uint8_t packed[ROOM + 4096], whole[ROOM], again[ROOM];
@@ -54,8 +54,21 @@ static long read_by(const char *path, uint8_t *to, size_t piece) {
         if (!status) n += got;
     }
     if (status) check(strlen(ll_error()) > 10);
+    if (u) check(*ll_unpack_name(u) && ll_unpack_taken(u) <= ll_unpack_size(u));
+    if (!status && !ll_unpack_is_packed(u) && n < ROOM) check((int64_t)n == ll_unpack_size(u));
     ll_unpack_close(u);
     return status ? -1 : (long)n;
+}
+
+/* A name with another ending, of which only the neighbour exists, gives the same; one without one is refused. */
+static void by_neighbour(const uint8_t *data, size_t size, long expected) {
+    ll_unpack *u = NULL;
+    char path[128];
+    snprintf(path, sizeof path, "%s", file_of("file.xz", data, size));
+    strcpy(strrchr(path, '.'), ".gz");
+    check(read_by(path, again, 1 << 16) == expected);
+    check(!unlink(file_of("file.xz", data, size)));
+    check(ll_unpack_open(&u, path) && !u && strlen(ll_error()) > 10);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
@@ -73,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const long a = read_by(path, whole, 1 << 16), b = read_by(path, again, 7);
     check(a == b && (a < 0 || !memcmp(whole, again, (size_t)a)));
     if (how >= 16 && !flip) check(a == (long)size - 2 && !memcmp(whole, given, (size_t)a));
+    by_neighbour(packed, n, a);
     ll_bytes bytes = {0};
     if (!ll_file_read(&bytes, path, 1000)) check(bytes.size <= 1000);
     ll_bytes_free(&bytes);

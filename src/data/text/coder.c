@@ -35,7 +35,7 @@ static ll_status find_tokenizer(ll_bytes *vocabulary, const char *path) {
 }
 
 ll_status ll_coder_vocabulary(ll_bytes *vocabulary, const ll_data_options *c, const ll_bytes *text) {
-    if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, c->vocab_size);
+    if (c->format == LL_DATA_PIECES) return ll_pieces_train(vocabulary, text, c->vocab_size, LL_PIECES_MOST);
     if (c->format == LL_DATA_MIDI) return ll_music_vocabulary(vocabulary, c->fine);
     if (c->format == LL_DATA_SUBWORDS) return find_tokenizer(vocabulary, c->tokenizer);
     if (c->format != LL_DATA_WORDS) return LL_OK;

@@ -8,7 +8,7 @@
 #include "base/spill.h"
 #include "data/text/pieces_shim.h"
 
-enum { TEXT_MOST = 4096, USUAL = 8000, TRAIN_MOST = 1 << 28 };
+enum { TEXT_MOST = 4096, USUAL = 8000 };
 
 struct ll_pieces {
     void *processor;
@@ -40,10 +40,10 @@ static ll_status take_lines(ll_bytes *lines, const ll_bytes *text, size_t step) 
     return status;
 }
 
-ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab) {
+ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab, size_t most) {
     char why[LL_PIECES_WHY] = "";
     ll_bytes lines = {0};
-    const size_t step = text->size / TRAIN_MOST + 1;
+    const size_t step = text->size / most + 1;
     ll_status status = step > 1 ? take_lines(&lines, text, step) : LL_OK;
     if (status) return status;
     const ll_bytes *from = step > 1 ? &lines : text;

@@ -6,9 +6,10 @@
 
 typedef struct ll_pieces ll_pieces;
 
-/* Trains a unigram model of about `vocab` pieces (0: 8000). Training keeps its text in memory. Of more than 256 MB it
- * gets every second line, every third, and so on. */
-LL_MUST_USE ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab);
+/* Trains a unigram model of about `vocab` pieces (0: 8000). Training keeps its text in memory: of more than `most`
+ * bytes it gets every second line, every third, and so on. */
+enum { LL_PIECES_MOST = 1 << 28 };
+LL_MUST_USE ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab, size_t most);
 LL_MUST_USE ll_status ll_pieces_create(ll_pieces **pieces, const ll_bytes *model, const char *name);
 void ll_pieces_free(ll_pieces *pieces);
 int ll_pieces_count(const ll_pieces *pieces);
