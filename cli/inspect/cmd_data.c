@@ -233,7 +233,7 @@ static int data(int n, const char **words) {
 
 const ll_command ll_command_data = {
     .name = "data",
-    .words = "list | make NAME | verify NAME | get NAME | grid MUSIC | ngrams RECIPE | compare MUSIC MUSIC",
+    .words = "list | make NAME | verify NAME | get NAME | grid MUSIC | ngrams RECIPE | compare A B",
     .least = 1,
     .most = 3,
     .summary = "list, draw, check, fetch and compare data sets",
