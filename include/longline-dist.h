@@ -11,7 +11,7 @@ LL_C_BEGIN
 
 typedef struct {
     int rank, size; /* 0 and 1 for a single process */
-    int reports;    /* does this rank print? true for the first rank that is not lost, and hears others */
+    int reports;    /* does this rank print? true for the first that is not lost, and that answers */
 } ll_ranks;
 
 /* Joins the other ranks if the process was started by mpirun or srun, through a plug-in for the MPI library of that

@@ -5,7 +5,8 @@
 #
 #     LL_RUNS=/somewhere recipes/queue/continuations.sh >docs/results/continuations.csv
 #
-# LL_RUNS is the folder that run.sh works in; its runs music-* are measured.
+# LL_RUNS is the folder that run.sh works in; its runs music-* are measured. LL_PROMPT, else 256: events of a piece that are the
+# prompt; LL_TOKENS, else 768: events that follow.
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 cd "${LL_RUNS:?"LL_RUNS is to name the folder that run.sh works in"}"

@@ -4,8 +4,8 @@
  *
  * A rank that is stopped in the middle of a message can block a queue in shared memory, through which one other rank
  * hears all. That rank is deaf, and the rank before it may be well. So a rank that misses its heartbeat asks all others
- * for an answer. If it gets none, rank 0 reports the loss, which then asks the silent rank, too. If all answer but rank
- * 0, which prints what is reported, the next rank prints it.
+ * for an answer. Rank 0, which is asked, asks the silent rank, too, and reports the loss if a deaf rank cannot. Rank 0
+ * prints what is reported. If it does not answer, the next rank prints it.
  *
  * A rank leaves in two steps. It sends its exit code to rank 0. When rank 0 has the codes of all ranks, it answers with
  * the largest one, and all ranks leave. */
@@ -22,7 +22,9 @@ enum { SENDS = 64, TEXT = 480 };
 
 /* A short message from this thread of one rank to that of another. */
 typedef struct {
-    int kind, from, rank, code; /* rank: that fails or is lost */
+    int kind, from;
+    int rank; /* LOSS: the lost one */
+    int code; /* LEAVE, LEFT: the exit code; LOSS: the rank that cannot be told of it, or -1 */
     char text[TEXT];
 } notice;
 
@@ -140,7 +142,7 @@ static void handle(const notice *n) {
         snprintf(monitor.host, sizeof monitor.host, "%.*s", (int)sizeof monitor.host - 1, n->text);
         return;
     case FAILURE:
-        snprintf(text, sizeof text, "rank %d: %.*s", n->rank, TEXT - 1, n->text);
+        snprintf(text, sizeof text, "rank %d: %.*s", n->from, TEXT - 1, n->text);
         ll_heartbeat_fail(-1, text);
         return;
     case LOSS: fail(n->rank, n->code, n->text); return;
@@ -165,9 +167,10 @@ static void ask_others(double now, double silence, double timeout, int again) {
     const int asks = ll_rank.size > 2 && silence >= ANSWERS_IN * timeout, first = !(monitor.asked > 0);
     if (asks && first) monitor.asked = now;
     if (!asks) monitor.asked = 0;
+    if (!asks || !(first || again)) return;
     notice n = {.kind = QUESTION};
     snprintf(n.text, sizeof n.text, "%s", monitor.host);
-    if (asks && (first || again)) send_to_all(&n);
+    send_to_all(&n);
 }
 
 static void report_loss(int rank, const char *host, int deaf, double timeout) {
@@ -180,9 +183,24 @@ static void report_loss(int rank, const char *host, int deaf, double timeout) {
     send_to_all(&n);
 }
 
+/* Reports the rank before this one if it is silent for too long, or the one that owes rank 0 an answer. */
+static void look_for_loss(double now, double timeout, int again) {
+    const int before = rank_before(ll_rank.rank);
+    const double silence = now - monitor.last_received;
+    ask_others(now, silence, timeout, again);
+    if (monitor.suspected > 0 && now - monitor.suspected > ANSWERS_IN * timeout) {
+        report_loss(monitor.suspect, monitor.suspect_host, -1, timeout);
+        return;
+    }
+    /* A deaf rank gives the others the time to report and to end it. */
+    const int asked = monitor.asked > 0, deaf = asked && monitor.heard < monitor.asked;
+    const int first_is_deaf = asked && monitor.first_heard < monitor.asked && ll_rank.rank && before;
+    const double more = !deaf ? 0 : timeout > 20 ? timeout / 4 : 5;
+    if (silence >= 2 * ANSWERS_IN * timeout + more) report_loss(before, monitor.host, first_is_deaf ? 0 : -1, timeout);
+}
+
 static void exchange_heartbeats(double now, double timeout) {
     enum { PER_TIMEOUT = 8 };
-    const int before = rank_before(ll_rank.rank), next = (ll_rank.rank + 1) % ll_rank.size;
     const double every = timeout / PER_TIMEOUT < 0.5 ? timeout / PER_TIMEOUT : 0.5;
     /* This process may have been stopped itself. The time that it was stopped does not count as silence. */
     const double gap = now - monitor.last_round > every ? now - monitor.last_round : 0;
@@ -193,26 +211,15 @@ static void exchange_heartbeats(double now, double timeout) {
     if (again) {
         notice n = {.kind = HEARTBEAT};
         snprintf(n.text, sizeof n.text, "%s", ll_rank.host);
-        send_notice(next, &n);
+        send_notice((ll_rank.rank + 1) % ll_rank.size, &n);
         monitor.last_sent = now;
     }
-    const double silence = now - monitor.last_received, limit = 2 * ANSWERS_IN * timeout;
-    if (monitor.since > 0) return;
-    ask_others(now, silence, timeout, again);
-    if (monitor.suspected > 0 && now - monitor.suspected > ANSWERS_IN * timeout) {
-        report_loss(monitor.suspect, monitor.suspect_host, -1, timeout);
-        return;
-    }
-    /* A deaf rank gives the others the time to report and to end it. */
-    const int asked = monitor.asked > 0, deaf = asked && monitor.heard < monitor.asked;
-    const int first_is_deaf = asked && monitor.first_heard < monitor.asked && ll_rank.rank && before;
-    if (silence < limit + (!deaf ? 0 : timeout > 20 ? timeout / 4 : 5)) return;
-    report_loss(before, monitor.host, first_is_deaf ? 0 : -1, timeout);
+    if (!(monitor.since > 0)) look_for_loss(now, timeout, again);
 }
 
 /* Reports how this rank ends: a failure to all others, its exit code to rank 0. */
 static void leave(int code) {
-    notice n = {.kind = FAILURE, .rank = ll_rank.rank, .code = code};
+    notice n = {.kind = FAILURE, .code = code};
     if (code && !(monitor.since > 0) && !ll_rank.agreed) {
         snprintf(n.text, sizeof n.text, "%s", ll_rank.failure);
         send_to_all(&n);

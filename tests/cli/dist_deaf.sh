@@ -10,19 +10,17 @@ export LL_DEAF_FILE="$PWD/deaf" LL_DEAF_RANK LL_MUTE_RANK LL_DEAF_PLUGIN
 # deafen RANK LIBRARY RANKS MUTE: rank RANK hears nobody from when rank MUTE falls silent; -1: none does.
 deafen() {
     LL_DEAF_RANK=$1 LL_MUTE_RANK=$4 LL_DEAF_PLUGIN=$build/longline-mpi-$2.so
-    rm -rf run pid.* deaf
+    rm -rf run deaf
     more=
     [ "$2" = openmpi ] && more="--oversubscribe"
-    # shellcheck disable=SC2086,SC2016
-    LL_MPI=$PWD/deaf.so timeout 60 mpirun."$2" $more -n "$3" \
-        sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' "$longline" train "$text" --data text.txt $step \
-        -o run >out 2>err </dev/null &
+    # shellcheck disable=SC2086
+    LL_MPI=$PWD/deaf.so timeout 60 mpirun."$2" $more -n "$3" "$longline" train "$text" --data text.txt $step -o run \
+        >out 2>err </dev/null &
     pid=$!
     wait_until [ -e run/last.safetensors ]
     touch deaf
     ended $pid
     code=$?
-    for p in $(cat pid.*); do kill -KILL "$p" 2>/dev/null; done
 }
 for library in openmpi mpich; do
     [ -e "$build/longline-mpi-$library.so" ] && command -v mpirun.$library >/dev/null || {

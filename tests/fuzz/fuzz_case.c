@@ -25,10 +25,9 @@ static void visit(const char *path) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const char *in = in_memory(data, size);
-    const int memory = !access("/dev/shm", W_OK); /* in memory, so that results need not wait for a disk */
     for (int streaming = 0; streaming < 2; streaming++) {
         char folder[32], out[40];
-        snprintf(folder, sizeof folder, "%s/ll-fuzz-XXXXXX", memory ? "/dev/shm" : "/tmp");
+        snprintf(folder, sizeof folder, "%s/ll-fuzz-XXXXXX", scratch());
         check(mkdtemp(folder) != NULL);
         snprintf(out, sizeof out, "%s/out", folder);
         if (ll_attend_file(in, out, streaming, 2)) {

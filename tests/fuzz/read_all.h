@@ -49,7 +49,7 @@ static inline void read_all(const ll_reader_options *given, const char *split) {
 }
 
 /* A folder that exists until the program ends. */
-static char own_folder[] = "/dev/shm/ll-fuzz-XXXXXX"; /* in memory */
+static char own_folder[32];
 
 static inline void remove_folder(void) {
     char command[64];
@@ -61,7 +61,10 @@ static inline void remove_folder(void) {
 static inline const char *file_of(const char *name, const uint8_t *data, size_t size) {
     static char path[128];
     static int made;
-    if (!made++) check(mkdtemp(own_folder) && !atexit(remove_folder));
+    if (!made++) {
+        snprintf(own_folder, sizeof own_folder, "%s/ll-fuzz-XXXXXX", scratch());
+        check(mkdtemp(own_folder) && !atexit(remove_folder));
+    }
     snprintf(path, sizeof path, "%s/%s", own_folder, name);
     (void)unlink(path);
     FILE *file = fopen(path, "wb");
