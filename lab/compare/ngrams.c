@@ -156,44 +156,33 @@ static void add_losses(const ngrams *g, const int *tokens, const int *targets, i
 /* ---- Both splits ---- */
 
 typedef struct {
+    ngrams g;
     ll_reader *train, *test;
     ll_batch batch;
     ll_done_fn *progress;
     void *arg;
+    double loss; /* sum over the tokens of test */
+    int64_t tokens;
 } work;
 
-static ll_status look(const work *w, int64_t done) {
+/* Counts the rows of train, or adds the losses of those of test. before: batches of the other split that are done. */
+static ll_status pass(work *w, const ll_reader *reader, int64_t before) {
+    const int64_t batches = ll_reader_eval_batches(reader);
     const int64_t all = ll_reader_eval_batches(w->train) + ll_reader_eval_batches(w->test);
-    return w->progress && w->progress(done, all, w->arg) ? LL_ESTOPPED : LL_OK;
-}
-
-static ll_status count_all(ngrams *g, work *w) {
-    const int64_t batches = ll_reader_eval_batches(w->train);
     ll_status status = LL_OK;
     for (int64_t i = 0; i < batches && !status; i++) {
-        ll_reader_eval_batch(w->train, &w->batch, i);
+        ll_reader_eval_batch(reader, &w->batch, i);
         for (int b = 0; b < w->batch.B && !status; b++) {
             const size_t at = (size_t)b * (size_t)w->batch.T;
-            status = count_row(g, w->batch.tokens + at, w->batch.targets + at, w->batch.lengths[b]);
+            const int *tokens = w->batch.tokens + at, *targets = w->batch.targets + at;
+            const int n = w->batch.lengths[b];
+            if (reader == w->train)
+                status = count_row(&w->g, tokens, targets, n);
+            else
+                add_losses(&w->g, tokens, targets, n, &w->loss, &w->tokens);
         }
-        if (!status) status = look(w, i + 1);
+        if (!status && w->progress && w->progress(before + i + 1, all, w->arg)) status = LL_ESTOPPED;
     }
-    return status;
-}
-
-static ll_status measure(const ngrams *g, work *w, double *loss, int64_t *n) {
-    const int64_t batches = ll_reader_eval_batches(w->test), before = ll_reader_eval_batches(w->train);
-    ll_status status = LL_OK;
-    *loss = 0, *n = 0;
-    for (int64_t i = 0; i < batches && !status; i++) {
-        ll_reader_eval_batch(w->test, &w->batch, i);
-        for (int b = 0; b < w->batch.B; b++) {
-            const size_t at = (size_t)b * (size_t)w->batch.T;
-            add_losses(g, w->batch.tokens + at, w->batch.targets + at, w->batch.lengths[b], loss, n);
-        }
-        status = look(w, before + i + 1);
-    }
-    *loss /= (double)*n;
     return status;
 }
 
@@ -207,8 +196,7 @@ static ll_status check(const ll_recipe *recipe, int order) {
 
 ll_status ll_ngrams(const ll_recipe *recipe, int order, const char *split, ll_done_fn *progress, void *arg,
                     double *loss, int64_t *tokens) {
-    work w = {.progress = progress, .arg = arg};
-    ngrams g = {.order = order};
+    work w = {.g.order = order, .progress = progress, .arg = arg};
     const ll_config *c = &recipe->c;
     ll_status status = check(recipe, order);
     if (!status) status = ll_reader_open(&w.train, c, "train");
@@ -217,13 +205,14 @@ ll_status ll_ngrams(const ll_recipe *recipe, int order, const char *split, ll_do
         status = ll_fail(LL_EINVAL, "the train split has %lld tokens; n-grams are counted in 10^9 at most",
                          (long long)ll_reader_size(w.train));
     if (!status) status = ll_batch_create(&w.batch, c);
-    if (!status) g.V = ll_reader_vocab(w.train), status = make_room(&g, 1);
-    if (!status) status = count_all(&g, &w);
-    if (!status) find_discounts(&g);
-    if (!status) status = measure(&g, &w, loss, tokens);
+    if (!status) w.g.V = ll_reader_vocab(w.train), status = make_room(&w.g, 1);
+    if (!status) status = pass(&w, w.train, 0);
+    if (!status) find_discounts(&w.g);
+    if (!status) status = pass(&w, w.test, ll_reader_eval_batches(w.train));
+    if (!status) *loss = w.loss / (double)w.tokens, *tokens = w.tokens;
     ll_batch_free(&w.batch);
     ll_reader_free(w.train);
     ll_reader_free(w.test);
-    ll_free(g.row);
+    ll_free(w.g.row);
     return status;
 }
