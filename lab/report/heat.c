@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/text.h"
 #include "report/pen.h"
 #include "report/report_internal.h"
 
@@ -219,7 +220,7 @@ static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
     const ll_shade_range range = ll_shade_range_of(m, 0, 0);
     char low[32], high[32];
     if (m->n == 1 && m->shades == LL_SHADES_RANGE && isfinite(range.low)) {
-        snprintf(low, sizeof low, "%.4g", range.low), snprintf(high, sizeof high, "%.4g", range.high);
+        ll_format_text(low, sizeof low, "%.4g", range.low), ll_format_text(high, sizeof high, "%.4g", range.high);
         left = low, most = high;
     }
     double x = SIDE;
