@@ -209,11 +209,6 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         const double v = fmax(x.p[i], 0) + exp(fmin(x.p[i], 0)) + (double)1e-3f;
         near(k->name, "elu1", n, i, seed, y.p[i], v, 3 * EPS * v);
     }
-    k->elu1_back(n, x.p, d.p, y.p);
-    for (size_t i = 0; i < n; i++) {
-        const double slope = exp(fmin(x.p[i], 0));
-        near(k->name, "elu1_back", n, i, seed, y.p[i], d.p[i] * slope, fabs(d.p[i]) * slope * 3 * EPS);
-    }
     k->gelu(n, x.p, y.p);
     for (size_t i = 0; i < n; i++) {
         const double exact = gelu_exact(x.p[i]);
@@ -224,6 +219,16 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         const double v = x.p[i], slope = 0.5 * erfc(-v / sqrt(2)) + v * exp(-v * v / 2) / sqrt(2 * acos(-1));
         near(k->name, "gelu_back", n, i, seed, y.p[i], d.p[i] * slope, fabs(d.p[i]) * 2e-7);
     }
+    k->elu1(n, eps, x.p, y.p);
+    guarded du = guard(n, shift);
+    k->elu1_back(n, eps, y.p, d.p, du.p);
+    for (size_t i = 0; i < n; i++) {
+        const double slope = exp(fmin(x.p[i], 0)), slack = fabs(d.p[i]) * (slope + eps) * 3 * EPS;
+        near(k->name, "elu1_back", n, i, seed, du.p[i], d.p[i] * slope, slack);
+    }
+    k->elu1_back(n, eps, y.p, d.p, d.p);
+    if (n) assert_memory_equal(d.p, du.p, n * sizeof(float));
+    guard_end(du, "maps", k->name);
     if (n) {
         x.p[n - 1] = NAN;
         k->relu(n, 0, x.p, y.p);

@@ -131,10 +131,10 @@ static void elu1(size_t n, float eps, const float *x, float *y) {
     }
 }
 
-static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
-    const vf zero = v_set(0);
+static void elu1_back(size_t n, float eps, const float *y, const float *dy, float *dx) {
+    const vf one = v_set(1), ve = v_set(eps);
     for (size_t i = 0; i < n; i += VW)
-        store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), exp_vector(v_min(zero, load_upto(x + i, n - i)))));
+        store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), v_min(one, v_sub(load_upto(y + i, n - i), ve))));
 }
 
 /* 12 independent chains of multiply-adds. Twelve vectors fit the registers of every tier. */

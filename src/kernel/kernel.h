@@ -190,8 +190,8 @@ typedef struct {
     void (*relu_back)(size_t n, float eps, const float *x, const float *dy, float *dx);
     /* y = max(x, 0) + e^min(x, 0) + eps. */
     void (*elu1)(size_t n, float eps, const float *x, float *y);
-    /* dx = dy e^min(x, 0). */
-    void (*elu1_back)(size_t n, const float *x, const float *dy, float *dx);
+    /* dx = dy min(y - eps, 1), the gradient from what elu1 gave. In place on dy. */
+    void (*elu1_back)(size_t n, float eps, const float *y, const float *dy, float *dx);
     /* y = e^(x - shift) / 2^e, in place. e is the smallest integer for which no y exceeds 1; it is returned. If all x
      * are -inf, then e = 0 and y = 0. Scaling by 2^-e is exact, so that the digits of y do not depend on e. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);

@@ -153,8 +153,8 @@ static void elu1(size_t n, float eps, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] + eps + 1 : (float)exp((double)x[i]) + eps;
 }
 
-static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
-    for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : dy[i] * (float)exp((double)x[i]);
+static void elu1_back(size_t n, float eps, const float *y, const float *dy, float *dx) {
+    for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (y[i] - eps > 1 ? 1 : y[i] - eps);
 }
 
 /* e^t / 2^e. With k = rint(t / ln 2), e^t = 2^k p. p depends on t alone and is rounded once, so that another e changes
