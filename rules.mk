@@ -45,7 +45,7 @@ asan:
 	    CFLAGS="-O1 -g1 $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
 # Programs that use threads, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
-TSAN_TESTS ?= threads host_threads attention stream batch_loss train resume shared_sequence post
+TSAN_TESTS ?= threads host_threads attention stream model_stream batch_loss train resume shared_sequence post
 tsan:
 	+@TSAN_OPTIONS=halt_on_error=1 $(AGAIN) B=$(B)/tsan WERROR= CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread \
 	    RESULTS=$(RESULTS) TESTS="$(TSAN_TESTS:%=$(B)/tsan/tests/test_%)" tests
