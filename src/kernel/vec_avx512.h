@@ -69,7 +69,8 @@ static inline void v_add_sums4(float *p, vf a, vf b, vf c, vf d) {
     const vf ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)); /* a b a b in each quarter */
     const vf cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
     const __m512d x = _mm512_castps_pd(ab), y = _mm512_castps_pd(cd);
-    const vf all = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), _mm512_castpd_ps(_mm512_unpackhi_pd(x, y)));
+    const vf low = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), high = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+    const vf all = _mm512_add_ps(low, high);
     const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
     const __m128 sums = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
     _mm_storeu_ps(p, _mm_add_ps(_mm_loadu_ps(p), sums));

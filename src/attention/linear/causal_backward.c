@@ -126,7 +126,7 @@ typedef struct {
     int e, rows, column, cols;
 } part;
 
-/* Moves a part of Ut, which begins at `U`, past a run of rows from the last to the first. With dphi, the rows read it. */
+/* Moves a part of Ut, which begins at `U`, past a run of rows, the last first. With dphi, the rows read it. */
 static void move_back(const ll_head *j, const scratch *w, int late, float carry, size_t from, size_t to, part of,
                       float *U, float *dphi, ll_prefetch *next) {
     const size_t row = (to - 1) * w->ldv + (size_t)of.e, feature = (to - 1) * w->ld + (size_t)of.column;
