@@ -78,6 +78,8 @@ typedef struct {
     size_t lds; /* of the rows of S and of `sum` */
 } ll_scan;
 
+enum { LL_GRADIENT_COLUMNS = 64 }; /* of scan_gradients: panels of four vectors of 16 */
+
 /* A bfloat16 as a float. This is exact. */
 static inline float ll_bf16_to_float(uint16_t bf16) {
     const uint32_t bits = (uint32_t)bf16 << 16;
@@ -255,6 +257,11 @@ typedef struct {
      * y_t = q_t (S + R). At the end R is added to `sum`, (m, n) like S, which may be S; if it is not, S is only read.
      * `next` is prefetched on the way; NULL: nothing. */
     void (*scan)(int C, const ll_scan *x, ll_prefetch *next);
+    /* The scan of a backward pass: what S = S + k_t v_t^T, y_t = q_t S of `scan` says, and in the same pass
+     *     dk_t = dk_t + S w_t,
+     * with w (C, n) and dk (C, m) in rows ldv and ldk apart. n is a multiple of LL_GRADIENT_COLUMNS, x->y is not NULL,
+     * and x->sum is NULL or S. NULL where a tier has too few registers: two scans are faster there. */
+    void (*scan_gradients)(int C, const ll_scan *x, const float *w, float *dk, ll_prefetch *next);
     /* The same for the sum of weights: z = z + factor_t k_t, den_t = q_t z. If `sum` is not z, the tokens' sum R is
      * collected apart: den_t = q_t (z + R), and at the end R is added to `sum`. k and q (C, m) have rows ld apart.
      * factor and den are (C), z and sum (m). */

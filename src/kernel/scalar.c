@@ -242,6 +242,24 @@ static void scan(int C, const ll_scan *x, ll_prefetch *next) {
     }
 }
 
+static void scan_gradients(int C, const ll_scan *x, const float *w, float *dk, ll_prefetch *next) {
+    (void)next;
+    for (ptrdiff_t t = 0; t < C; t++)
+        for (int j = 0; j < x->n; j++) x->y[t * x->ldv + j] = 0;
+    for (int a = 0; a < x->m; a++)
+        for (int j = 0; j < x->n; j++) {
+            float *S = x->S + (size_t)a * x->lds + j;
+            const float old = x->sum ? x->carry * *S : 0;
+            float now = x->sum ? 0 : x->carry * *S;
+            for (ptrdiff_t t = 0; t < C; t++) {
+                now += x->k[t * x->ldk + a] * x->v[t * x->ldv + j];
+                x->y[t * x->ldv + j] += x->q[t * x->ldk + a] * (old + now);
+                dk[t * x->ldk + a] += (old + now) * w[t * x->ldv + j];
+            }
+            *S = x->after * (old + now);
+        }
+}
+
 static void scan_weights(int C, int m, const float *factor, const float *k, const float *q, size_t ld, const float *z,
                          float *sum, float *den) {
     for (int t = 0; t < C; t++) den[t] = 0;
@@ -312,4 +330,5 @@ const ll_kernels ll_scalar = {
     .rows = 8,
     LL_KERNEL_FUNCTIONS,
     .tile = 64,
+    .scan_gradients = scan_gradients,
 };
