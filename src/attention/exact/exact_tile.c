@@ -55,6 +55,21 @@ void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float
     ll_exact_pack(j, view, token - j->past.n, rows, n, 1, out, ld);
 }
 
+void ll_exact_transpose_keys(const ll_exact_tile *j, int token, int rows) {
+    const ll_exact *x = j->x;
+    const int own = token - j->past.n;
+    if (own < 0) ll_exact_pack_keys(j, &j->at.k, j->past.keys, token, rows, x->op->D, j->k, x->ldd);
+    const float *keys = own < 0 ? j->k : ll_at(&j->at.k, own);
+    x->k->transpose(rows, x->op->D, keys, own < 0 ? x->ldd : j->at.k.token, j->kt, x->lds);
+}
+
+void ll_exact_prefetch_keys(const ll_exact_tile *j, ll_prefetch *next, int token, int rows) {
+    const int own = token - j->past.n;
+    if (own < 0 || rows <= 0) return;
+    ll_prefetch_rows(next, ll_at(&j->at.k, own), j->at.k.token, rows, j->x->op->D);
+    ll_prefetch_rows(next, ll_at(&j->at.v, own), j->at.v.token, rows, j->x->op->c.E);
+}
+
 int ll_exact_first(const ll_exact_tile *j, int i) {
     const int n = i + j->past.n - j->x->window + 1;
     return j->x->window && n > 0 ? n : 0;
