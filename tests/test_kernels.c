@@ -56,6 +56,10 @@ static void updates(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) 
     k->mul(n, x.p, y.p);
     for (size_t i = 0; i < n; i++) near(k->name, "mul", n, i, seed, y.p[i], was.p[i] * x.p[i], 0);
     memcpy(y.p, was.p, n * sizeof(float));
+    k->softmax_back(n, a, x.p, y.p);
+    for (size_t i = 0; i < n; i++)
+        near(k->name, "softmax_back", n, i, seed, y.p[i], x.p[i] * (was.p[i] - a), 2 * EPS * 4 * fabs(x.p[i]));
+    memcpy(y.p, was.p, n * sizeof(float));
     k->scale(n, a, y.p);
     for (size_t i = 0; i < n; i++) near(k->name, "scale", n, i, seed, y.p[i], a * was.p[i], 0);
     k->scaled(n, a, x.p, y.p);

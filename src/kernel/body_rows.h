@@ -52,6 +52,12 @@ static void mul(size_t n, const float *x, float *y) {
         store_upto(y + i, n - i, v_mul(load_upto(x + i, n - i), load_upto(y + i, n - i)));
 }
 
+static void softmax_back(size_t n, float delta, const float *p, float *dp) {
+    const vf d = v_set(delta);
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(dp + i, n - i, v_mul(load_upto(p + i, n - i), v_sub(load_upto(dp + i, n - i), d)));
+}
+
 static float max(size_t n, const float *x) {
     vf a = v_set(-INFINITY);
     size_t i = 0;

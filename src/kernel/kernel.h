@@ -180,6 +180,8 @@ typedef struct {
     void (*scaled)(size_t n, float a, const float *x, float *y); /* y = a x, in place */
     void (*add)(size_t n, const float *x, float *y);             /* y += x */
     void (*mul)(size_t n, const float *x, float *y);             /* y *= x */
+    /* dp = p (dp - delta): from the gradient at softmax's weights p to that at its logits, where delta = p dp. */
+    void (*softmax_back)(size_t n, float delta, const float *p, float *dp);
     float (*max)(size_t n, const float *x);                      /* the largest; -inf for n = 0 */
     /* y = e^x, in place, within 2 ulp. Results below FLT_MIN may be 0. */
     void (*exp)(size_t n, const float *x, float *y);

@@ -126,6 +126,10 @@ static void mul(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] *= x[i];
 }
 
+static void softmax_back(size_t n, float delta, const float *p, float *dp) {
+    for (size_t i = 0; i < n; i++) dp[i] = p[i] * (dp[i] - delta);
+}
+
 static void add(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] += x[i];
 }

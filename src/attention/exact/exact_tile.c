@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-/* Sizes of a tile. Its weights and the packed rows of both sides fit L2. PAD puts rows into different sets of L1. */
-enum { QUERIES = 128, KEYS = 256, PAD = 16 };
+/* Most queries and keys of a tile. Its weights and packed rows are about as large as L2. Where a query does not see all
+ * keys, tiles are smaller, because they compute more than is seen. PAD puts rows into different sets of L1. */
+enum { QUERIES = 256, QUERIES_OF_PART = 128, KEYS = 512, KEYS_OF_WINDOW = 256, PAD = 16 };
 
 /* Divides the memory of a worker. Without memory it only counts floats. */
 static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
@@ -107,9 +108,11 @@ void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
 
 /* Sizes of a call whose longest sequence has so many queries and keys. */
 static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int queries, int keys) {
-    const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
+    const int window = op->c.kernel == LL_KERNEL_LOCAL;
+    const int most_queries = op->tile ? op->tile : op->c.causal || window ? QUERIES_OF_PART : QUERIES;
+    const int most_keys = op->tile ? op->tile : window ? KEYS_OF_WINDOW : KEYS;
     ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
-    if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.approximate.window;
+    if (window) x.window = op->c.approximate.window;
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) x.offset = c->query_offset - c->key_offset;
     x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
