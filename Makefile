@@ -87,6 +87,7 @@ help:
 #: make python         the package for Python, and its tests; then PYTHONPATH=build/python serves
 #: make lint           the house rules that a script can check
 #: make deb            packages for Debian, into $(B)/deb; deb-arm64: for arm64, into $(B)/deb-arm64 (deps-deb-arm64)
+#: make deb-again      builds them twice, in different surroundings: have both the same bytes?
 #: make trust          memory, calls of the system, kills, power that fail: all of it, in hours (trust-short: samples)
 #: make coverage       what of the sources the tests reach, by file (make deps-trust)
 #: make mutants        random changes of the sources, which the tests should notice (COUNT=300 takes hours)

@@ -45,10 +45,10 @@ asan:
 	    CFLAGS="-O1 -g1 $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
 # Programs that use threads, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
-TSAN_TESTS ?= threads host_threads attention causal stream batch_loss train resume shared_sequence post
+TSAN_TESTS ?= threads host_threads attention stream model_stream batch_loss train resume shared_sequence post
 tsan:
 	+@TSAN_OPTIONS=halt_on_error=1 $(AGAIN) B=$(B)/tsan WERROR= CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread \
-	    RESULTS=$(RESULTS) TESTS="$(patsubst tests/%.c,$(B)/tsan/tests/%,$(wildcard $(TSAN_TESTS:%=tests/test_%.c)))" tests
+	    RESULTS=$(RESULTS) TESTS="$(TSAN_TESTS:%=$(B)/tsan/tests/test_%)" tests
 # A locale that writes 0.5 as 0,5, which numbers of the library must not follow; tests take it as their own.
 COMMA := $(B)/locale/de_DE.UTF-8
 $(COMMA):
@@ -216,6 +216,9 @@ deb:
 	cd $(DEB) && env $(patsubst %,-u %,MAKEFLAGS MFLAGS MAKEOVERRIDES MAKELEVEL CC CXX AR NM CFLAGS LDFLAGS) \
 	    SOURCE_DATE_EPOCH=$(SOURCE_DATE_EPOCH) dpkg-buildpackage -b -us -uc -d -j$(JOBS) $(DEB_OPTIONS)
 	ls $(DEB_TO)/*.deb
+# Two builds of one state, in different surroundings, have to be the same packages to the byte.
+deb-again:
+	MAKE="$(MAKE)" tests/trust/deb_again $(B)/deb-again
 # For arm64, compiled on this machine and tried in the emulator.
 deb-arm64:
 	@$(MAKE) --no-print-directory deb DEB_TO=$(B)/deb-arm64 DEB_OPTIONS="-aarm64 -Pcross,nocheck"
@@ -233,4 +236,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: core-libs musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzz-coverage fuzz-replays fuzzers install uninstall lint check clean
+.PHONY: core-libs musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-again deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzz-coverage fuzz-replays fuzzers install uninstall lint check clean

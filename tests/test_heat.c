@@ -75,6 +75,24 @@ static void test_strange_numbers(void **state) {
     assert_true(find_colour(at("strange.png"), 0x08306b).count > 1000);
 }
 
+/* Names stand to the left of their rows and below their columns, which may be fewer. Missing numbers are gray. */
+static void test_names(void **state) {
+    (void)state;
+    float value[] = {0, 1, 0, 0, NAN, 0};
+    const char *const rows[] = {"first row", "second row", "third row"};
+    const char *const columns[] = {"first column", "second column"};
+    const ll_panel panel = {"p", 3, 2, value};
+    ll_heat_map m = {.n = 1, .shades = LL_SHADES_RANGE, .panels = &panel, .names = rows, .columns = columns};
+    CHECK_OK(ll_heat_map_write(&m, at("names.png")));
+    const area most = find_colour(at("names.png"), 0x08306b), missing = find_colour(at("names.png"), 0xdddddd);
+    assert_true(most.count > 10000 && missing.count > 10000);
+    assert_true(missing.x < most.x - 100 && missing.y > most.y + 200); /* row 2 of column 0, row 0 of column 1 */
+    m.names = m.columns = NULL;
+    CHECK_OK(ll_heat_map_write(&m, at("plain.png")));
+    const area plain = find_colour(at("plain.png"), 0x08306b);
+    assert_true(most.x > plain.x + 30 && most.count < plain.count); /* names take room */
+}
+
 static void test_refusals(void **state) {
     (void)state;
     float one = 1;
@@ -117,6 +135,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_colours),
         cmocka_unit_test(test_strange_numbers),
+        cmocka_unit_test(test_names),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_bands),
     };

@@ -56,6 +56,10 @@ static void updates(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) 
     k->mul(n, x.p, y.p);
     for (size_t i = 0; i < n; i++) near(k->name, "mul", n, i, seed, y.p[i], was.p[i] * x.p[i], 0);
     memcpy(y.p, was.p, n * sizeof(float));
+    k->softmax_back(n, a, x.p, y.p);
+    for (size_t i = 0; i < n; i++)
+        near(k->name, "softmax_back", n, i, seed, y.p[i], x.p[i] * (was.p[i] - a), 2 * EPS * 4 * fabs(x.p[i]));
+    memcpy(y.p, was.p, n * sizeof(float));
     k->scale(n, a, y.p);
     for (size_t i = 0; i < n; i++) near(k->name, "scale", n, i, seed, y.p[i], a * was.p[i], 0);
     k->scaled(n, a, x.p, y.p);
@@ -209,11 +213,6 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         const double v = fmax(x.p[i], 0) + exp(fmin(x.p[i], 0)) + (double)1e-3f;
         near(k->name, "elu1", n, i, seed, y.p[i], v, 3 * EPS * v);
     }
-    k->elu1_back(n, x.p, d.p, y.p);
-    for (size_t i = 0; i < n; i++) {
-        const double slope = exp(fmin(x.p[i], 0));
-        near(k->name, "elu1_back", n, i, seed, y.p[i], d.p[i] * slope, fabs(d.p[i]) * slope * 3 * EPS);
-    }
     k->gelu(n, x.p, y.p);
     for (size_t i = 0; i < n; i++) {
         const double exact = gelu_exact(x.p[i]);
@@ -224,6 +223,16 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         const double v = x.p[i], slope = 0.5 * erfc(-v / sqrt(2)) + v * exp(-v * v / 2) / sqrt(2 * acos(-1));
         near(k->name, "gelu_back", n, i, seed, y.p[i], d.p[i] * slope, fabs(d.p[i]) * 2e-7);
     }
+    k->elu1(n, eps, x.p, y.p);
+    guarded du = guard(n, shift);
+    k->elu1_back(n, eps, y.p, d.p, du.p);
+    for (size_t i = 0; i < n; i++) {
+        const double slope = exp(fmin(x.p[i], 0)), slack = fabs(d.p[i]) * (slope + eps) * 3 * EPS;
+        near(k->name, "elu1_back", n, i, seed, du.p[i], d.p[i] * slope, slack);
+    }
+    k->elu1_back(n, eps, y.p, d.p, d.p);
+    if (n) assert_memory_equal(d.p, du.p, n * sizeof(float));
+    guard_end(du, "maps", k->name);
     if (n) {
         x.p[n - 1] = NAN;
         k->relu(n, 0, x.p, y.p);

@@ -149,13 +149,56 @@ static void check_scan(const ll_kernels *k, const scan_case *c, int back, int ap
     free(S), free(before), free(moved);
 }
 
+/* Two scans in one: y and the state are those of `scan`, and dk reads the state along its other side. */
+static void check_gradients(const ll_kernels *k, const scan_case *c, int back, int apart, uint64_t seed) {
+    const double slack = 1e-6 * (double)(c->m + c->n + STATES);
+    const size_t last = back ? STATES - 1 : 0, floats = c->m * c->lds;
+    const ptrdiff_t sign = back ? -1 : 1;
+    uint64_t from = seed;
+    guarded w = guard_random(STATES * c->ldv, 1, &from), dk = guard_random(STATES * c->ldk, 2, &from);
+    guarded S = guard(floats, 1);
+    double *state = calloc(floats, sizeof *state), *expect = calloc(STATES * c->ldk, sizeof *expect);
+    memcpy(S.p, c->S.p, floats * sizeof(float));
+    for (size_t i = 0; i < floats; i++) state[i] = 0.5 * (double)c->S.p[i];
+    for (size_t i = 0; i < STATES * c->ldk; i++) expect[i] = (double)dk.p[i];
+    const ll_scan x = {(int)c->m, (int)c->n, c->k.p + last * c->ldk, c->q.p + last * c->ldk, c->v.p + last * c->ldv,
+                       c->y.p + last * c->ldv, sign * (ptrdiff_t)c->ldk, sign * (ptrdiff_t)c->ldv, 0.5f, 0.25f, S.p,
+                       apart ? S.p : NULL, c->lds};
+    ll_prefetch next = {0};
+    ll_prefetch_rows(&next, c->v.p, c->ldv, STATES, (int)c->n);
+    k->scan_gradients(STATES, &x, w.p + last * c->ldv, dk.p + last * c->ldk, &next);
+    for (size_t i = 0; i < STATES; i++) {
+        const size_t t = back ? STATES - 1 - i : i;
+        for (size_t e = 0; e < c->n; e++) {
+            double read = 0;
+            for (size_t a = 0; a < c->m; a++) {
+                double *s = state + a * c->lds + e;
+                *s += (double)c->k.p[t * c->ldk + a] * (double)c->v.p[t * c->ldv + e];
+                read += (double)c->q.p[t * c->ldk + a] * *s;
+                expect[t * c->ldk + a] += *s * (double)w.p[t * c->ldv + e];
+            }
+            near(k->name, "scan_gradients y", c->m, e, seed, (double)c->y.p[t * c->ldv + e], read, slack);
+        }
+    }
+    for (size_t i = 0; i < STATES * c->ldk; i++)
+        near(k->name, "scan_gradients dk", c->m, i, seed, (double)dk.p[i], expect[i], slack);
+    for (size_t a = 0; a < c->m; a++)
+        for (size_t e = 0; e < c->n; e++) {
+            const size_t i = a * c->lds + e;
+            near(k->name, "scan_gradients state", c->m, i, seed, (double)S.p[i], 0.25 * state[i], slack);
+        }
+    guard_end(w, "scan_gradients", k->name), guard_end(dk, "scan_gradients", k->name);
+    guard_end(S, "scan_gradients", k->name);
+    free(state), free(expect);
+}
+
 static void check_weights(const ll_kernels *k, const scan_case *c, int apart, uint64_t seed) {
     float factor[STATES], den[STATES];
-    double R[80] = {0};
+    double R[128] = {0};
     guarded z = guard_random(c->m, 1, &seed), sum = guard(c->m, 0);
     for (size_t a = 0; a < c->m; a++) sum.p[a] = 0.5f;
     for (size_t t = 0; t < STATES; t++) factor[t] = signed_one(&seed);
-    float before[80];
+    float before[128];
     memcpy(before, z.p, c->m * sizeof *before);
     k->scan_weights(STATES, (int)c->m, factor, c->k.p, c->q.p, c->ldk, z.p, apart ? sum.p : z.p, den);
     for (size_t t = 0; t < STATES; t++) {
@@ -181,13 +224,15 @@ static void scans(const ll_kernels *k, size_t m, size_t n, size_t shift, uint64_
     c.y = guard(STATES * c.ldv, shift), c.sum = guard(m * c.lds, 0);
     for (int way = 0; way < 6; way++) check_scan(k, &c, way % 2, way / 2, seed);
     for (int apart = 0; apart < 2; apart++) check_weights(k, &c, apart, seed);
+    for (int way = 0; way < 4 && k->scan_gradients && n % LL_GRADIENT_COLUMNS == 0; way++)
+        check_gradients(k, &c, way % 2, way / 2, seed);
     guarded all[] = {c.k, c.q, c.v, c.y, c.S, c.sum};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) guard_end(all[i], "scan", k->name);
 }
 
 static void test_scans(void **state) {
     (void)state;
-    static const size_t sizes[] = {1, 2, 4, 5, 8, 11, 16, 17, 33, 64, 65};
+    static const size_t sizes[] = {1, 2, 4, 5, 8, 11, 16, 17, 33, 64, 65, 128};
     enum { SIZES = sizeof sizes / sizeof *sizes };
     const ll_kernels *k;
     for (int t = 0; (k = tier_at(t)); t++)

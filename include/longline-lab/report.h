@@ -29,7 +29,7 @@ typedef struct {
 /* Draws curves into a .svg or .png file (by its ending). */
 LL_API LL_MUST_USE ll_status ll_figure_write(const ll_figure *figure, const char *path);
 /* Matrices as colours: one panel, or many in a grid. The shade follows the square root of a value's size, so that small
- * weights are visible. Positive values are blue, negative ones orange, NaN is blank. */
+ * weights are visible. Positive values are blue, negative ones orange. NaN is blank, or gray with LL_SHADES_RANGE. */
 typedef struct {
     const char *label;
     int rows, cols;
@@ -47,7 +47,8 @@ typedef struct {
     ll_shades shades;
     int n;
     const ll_panel *panels;
-    const char *const *names; /* names of rows, and of columns if they are short, the same for all panels; or NULL */
+    const char *const *names;   /* names of rows, the same for all panels; or NULL */
+    const char *const *columns; /* names of columns; NULL: those of rows, which are as many */
 } ll_heat_map;
 
 /* Draws a heat map into a .svg or .png file (by its ending). */

@@ -90,9 +90,9 @@ ll_status ll_csv_figure(const char *path, const ll_figure *figure) {
     return finish(&f);
 }
 
-static void label(file *f, const ll_heat_map *m, int number) {
-    if (m->names)
-        name(f, m->names[number]);
+static void label(file *f, const char *const *names, int number) {
+    if (names)
+        name(f, names[number]);
     else
         count(f, number);
 }
@@ -105,14 +105,14 @@ ll_status ll_csv_heat_map(const char *path, const ll_heat_map *m) {
     if (status) return status;
     for (int i = 0; i < m->n; i++) widest = m->panels[i].cols > widest ? m->panels[i].cols : widest;
     put(&f, "panel,row");
-    for (int c = 0; c < widest; c++) put(&f, ","), label(&f, m, c);
+    for (int c = 0; c < widest; c++) put(&f, ","), label(&f, ll_heat_map_columns(m), c);
     put(&f, "\n");
     for (int i = 0; i < m->n; i++)
         for (int r = 0; r < m->panels[i].rows; r++) {
             const ll_panel *p = &m->panels[i];
             name(&f, p->label);
             put(&f, ",");
-            label(&f, m, r);
+            label(&f, m->names, r);
             for (int c = 0; c < widest; c++) {
                 put(&f, ",");
                 if (c < p->cols) number(&f, p->value[(size_t)r * (size_t)p->cols + (size_t)c]);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/text.h"
 #include "report/pen.h"
 #include "report/report_internal.h"
 
@@ -65,9 +66,13 @@ double ll_shade_of(const ll_shade_range *r, double v) {
     return r->strongest > 0 ? copysign(sqrt(fabs(v) / r->strongest), v) : 0;
 }
 
+const char *const *ll_heat_map_columns(const ll_heat_map *m) {
+    return m->columns ? m->columns : m->names;
+}
+
 int ll_heat_map_short_names(const ll_heat_map *m) {
-    for (int i = 0; i < m->panels->rows; i++)
-        if (strlen(m->names[i]) > 2) return 0;
+    for (int i = 0; i < m->panels->cols; i++)
+        if (strlen(ll_heat_map_columns(m)[i]) > 2) return 0;
     return 1;
 }
 
@@ -98,7 +103,8 @@ static grid lay_out(const ll_heat_map *m) {
     g.down = ll_ceil_div(m->n, g.across);
     const double space = WIDTH - 2 * SIDE - (g.across - 1) * GAP;
     double shape = 0;
-    for (int i = 0; i < m->n; i++) shape = fmax(shape, fmin(shape_of(&m->panels[i]), 1));
+    /* Names of columns need room below, so a panel with names has a square. */
+    for (int i = 0; i < m->n; i++) shape = fmax(shape, m->names ? 1 : fmin(shape_of(&m->panels[i]), 1));
     g.cell = fmin(space / g.across, 520 + 300 * (1 - shape)), g.tall = g.cell * shape;
     g.top = 24 + (m->title && *m->title ? 28 : 0) + (m->y_label && *m->y_label ? 20 : 0);
     g.height = g.top + g.down * (g.tall + LABEL + GAP) + (m->x_label && *m->x_label ? 22 : 0) + 50;
@@ -106,6 +112,19 @@ static grid lay_out(const ll_heat_map *m) {
 }
 
 /* ---- Drawing ---- */
+
+/* A number that is missing has a colour of its own where the least value has that of paper. */
+static int colour_of(const ll_shade_range *r, double v) {
+    enum { MISSING = 0xdddddd };
+    return r->full_range && !isfinite(v) ? MISSING : shade(ll_shade_of(r, v));
+}
+
+/* The part of a square that a panel fills. */
+static void extent_of(const ll_panel *p, double side, double *width, double *height) {
+    const double shape = shape_of(p);
+    *width = shape > 1 ? side / shape : side;
+    *height = *width * shape;
+}
 
 static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, double y, double side) {
     const ll_panel *p = &m->panels[panel];
@@ -122,12 +141,13 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, d
         if (m->shades == LL_SHADES_ROW && i % k == 0) r = ll_shade_range_of(m, panel, i / k);
         for (int c = 0; c < cols; c++) {
             const double v = (double)p->value[(size_t)(i / k) * (size_t)p->cols + (size_t)(c / k)];
-            const uint32_t rgb = (uint32_t)shade(ll_shade_of(&r, v));
+            const uint32_t rgb = (uint32_t)colour_of(&r, v);
             memcpy(data + (size_t)i * (size_t)cairo_image_surface_get_stride(image) + 4 * (size_t)c, &rgb, sizeof rgb);
         }
     }
     cairo_surface_mark_dirty(image);
-    const double shape = shape_of(p), width = shape > 1 ? side / shape : side, height = width * shape;
+    double width, height;
+    extent_of(p, side, &width, &height);
     cairo_save(cr);
     cairo_translate(cr, x, y);
     cairo_scale(cr, width / cols, height / rows);
@@ -143,33 +163,51 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, d
     return 0;
 }
 
-/* Names of rows, to the right of which a matrix fits into the remaining width; names of columns below it, long ones
- * vertical. */
-static double draw_names(cairo_t *cr, const ll_heat_map *m, int n, double x, double y, double side) {
+static double widest_name(cairo_t *cr, const char *const *names, int n, double most) {
     char text[64];
-    double widest = 0;
-    font(cr, SMALL_SIZE, 0);
-    colour(cr, QUIET, 1);
-    for (int i = 0; i < n; i++) widest = fmax(widest, ll_label_fit(cr, text, sizeof text, m->names[i], 0.25 * side));
-    const double left = fmax(widest + 6, SMALL_SIZE + 4), step = (side - left) / n;
+    double widest = SMALL_SIZE - 2;
+    for (int i = 0; i < n; i++) widest = fmax(widest, ll_label_fit(cr, text, sizeof text, names[i], most));
+    return widest + 6;
+}
+
+static void draw_row_names(cairo_t *cr, const ll_heat_map *m, int n, double x, double y, double step, double most) {
+    char text[64];
     for (int i = 0; i < n && step >= SMALL_SIZE; i++) {
-        ll_label_fit(cr, text, sizeof text, m->names[i], 0.25 * side);
-        write_text(cr, x + left - 6, y + (i + 0.5) * step + 0.36 * SMALL_SIZE, 1, text);
-        const double column = x + left + (i + 0.5) * step;
-        if (ll_heat_map_short_names(m)) {
-            write_text(cr, column, y + side - 4, 0.5, text);
-            continue;
-        }
+        ll_label_fit(cr, text, sizeof text, m->names[i], most);
+        write_text(cr, x - 6, y + (i + 0.5) * step + 0.36 * SMALL_SIZE, 1, text);
+    }
+}
+
+/* Long names are vertical. */
+static void draw_column_names(cairo_t *cr, const ll_heat_map *m, int n, double x, double y, double step, double most) {
+    char text[64];
+    const int across = ll_heat_map_short_names(m);
+    for (int i = 0; i < n && step >= SMALL_SIZE; i++) {
+        const double at = x + (i + 0.5) * step;
+        ll_label_fit(cr, text, sizeof text, ll_heat_map_columns(m)[i], most);
         cairo_save(cr);
-        cairo_translate(cr, column + 0.36 * SMALL_SIZE, y + side - left + 6);
-        cairo_rotate(cr, -M_PI / 2);
-        write_text(cr, 0, 0, 1, text);
+        cairo_translate(cr, across ? at : at + 0.36 * SMALL_SIZE, across ? y + SMALL_SIZE : y + 6);
+        if (!across) cairo_rotate(cr, -M_PI / 2);
+        write_text(cr, 0, 0, across ? 0.5 : 1, text);
         cairo_restore(cr);
     }
+}
+
+/* Names of rows, to the right of which a matrix fits into the remaining width, and names of columns below it. */
+static double draw_names(cairo_t *cr, const ll_heat_map *m, const ll_panel *p, double x, double y, double side) {
+    const double most = 0.25 * side;
+    font(cr, SMALL_SIZE, 0);
+    colour(cr, QUIET, 1);
+    const double left =
+        fmax(widest_name(cr, m->names, p->rows, most), widest_name(cr, ll_heat_map_columns(m), p->cols, most));
+    double width, height;
+    extent_of(p, side - left, &width, &height);
+    draw_row_names(cr, m, p->rows, x + left, y, height / p->rows, most);
+    draw_column_names(cr, m, p->cols, x + left, y + height, width / p->cols, most);
     return left;
 }
 
-/* The scale: a strip of all colours, and the meaning of its ends. */
+/* The scale: a strip of all colours, and the meaning of its ends: numbers where one panel has a range. */
 static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
     static const char *const right[] = {
         [LL_SHADES_PANEL] = "largest of its panel; colours go with the square root",
@@ -178,7 +216,13 @@ static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
         [LL_SHADES_RANGE] = "largest of its panel",
     };
     const int from = ll_shades_signed(m) ? -1 : 0;
-    const char *left = m->shades == LL_SHADES_RANGE ? "least" : from ? "-largest" : "0";
+    const char *left = m->shades == LL_SHADES_RANGE ? "least" : from ? "-largest" : "0", *most = right[m->shades];
+    const ll_shade_range range = ll_shade_range_of(m, 0, 0);
+    char low[32], high[32];
+    if (m->n == 1 && m->shades == LL_SHADES_RANGE && isfinite(range.low)) {
+        ll_format_text(low, sizeof low, "%.4g", range.low), ll_format_text(high, sizeof high, "%.4g", range.high);
+        left = low, most = high;
+    }
     double x = SIDE;
     font(cr, TEXT_SIZE, 0);
     colour(cr, QUIET, 1);
@@ -196,7 +240,7 @@ static void draw_scale(cairo_t *cr, const ll_heat_map *m, double y) {
     cairo_rectangle(cr, x, y, BAR, 13);
     cairo_stroke(cr);
     colour(cr, QUIET, 1);
-    write_text(cr, x + BAR + 8, y + 11, 0, right[m->shades]);
+    write_text(cr, x + BAR + 8, y + 11, 0, most);
 }
 
 static void draw_words(cairo_t *cr, const ll_heat_map *m, const grid *g) {
@@ -239,7 +283,7 @@ static int paint(cairo_surface_t *surface, const void *what, int width, int heig
         colour(cr, INK, 1);
         ll_label_fit(cr, text, sizeof text, m->panels[i].label ? m->panels[i].label : "", g.cell);
         write_text(cr, x, y + 14, 0, text);
-        const double left = m->names ? draw_names(cr, m, m->panels[i].rows, x, y + LABEL, g.cell) : 0;
+        const double left = m->names ? draw_names(cr, m, &m->panels[i], x, y + LABEL, g.cell) : 0;
         failed = draw_matrix(cr, m, i, x + left, y + LABEL, g.cell - left);
     }
     draw_scale(cr, m, g.height - 34);

@@ -81,7 +81,9 @@ ll_shade_range ll_shade_range_of(const ll_heat_map *map, int panel, int row);
 double ll_shade_of(const ll_shade_range *range, double v);
 /* Are there colours for negative values? */
 int ll_shades_signed(const ll_heat_map *map);
-/* Are the names so short that those of columns can be horizontal? */
+/* The names of columns. */
+const char *const *ll_heat_map_columns(const ll_heat_map *map);
+/* Are they so short that they can be horizontal? */
 int ll_heat_map_short_names(const ll_heat_map *map);
 
 /* ---- Columns ---- */

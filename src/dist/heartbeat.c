@@ -17,7 +17,7 @@
 
 #include "dist/rank_state.h"
 
-enum { HEARTBEAT, QUESTION, ANSWER, FAILURE, LOSS, LEAVE, LEFT };
+enum { HEARTBEAT, QUESTION, ANSWER, FAILURE, LOSS, LEAVE, LEFT }; /* the first three are repeated */
 enum { SENDS = 64, TEXT = 480 };
 
 /* A short message from this thread of one rank to that of another. */
@@ -55,21 +55,24 @@ static void begin_receive(void) {
         ll_heartbeat_fail(-1, "MPI cannot receive");
 }
 
-/* A free slot for a notice, or -1. Slots of notices that have been sent are free again. */
+/* A free slot for a notice, or -1. Slots of notices that have been sent, or that MPI gave up, are free again. */
 static int free_slot(void) {
     for (int i = 0; i < SENDS; i++) {
-        int done = 1;
-        if (monitor.busy[i] && !ll_rank.transport->test(&monitor.send[i], &done)) monitor.busy[i] = !done;
+        int done = 0;
+        if (monitor.busy[i] && (ll_rank.transport->test(&monitor.send[i], &done) || done)) monitor.busy[i] = 0;
         if (!monitor.busy[i]) return i;
     }
     return -1;
 }
 
-/* Waits for a free slot, but drops a heartbeat if there is none. */
+/* Waits for a free slot, but drops what is repeated if there is none. Slots stay taken where a rank receives nothing
+ * any more, so the wait ends after a second. */
 static void send_notice(int to, const notice *n) {
-    int i;
-    while ((i = free_slot()) < 0)
-        if (n->kind == HEARTBEAT) return;
+    int i, waited = 0;
+    while ((i = free_slot()) < 0) {
+        if (n->kind < FAILURE || ++waited > 1000) return;
+        nanosleep(&(struct timespec){0, 1000000}, NULL);
+    }
     monitor.sending[i] = *n;
     monitor.sending[i].from = ll_rank.rank;
     monitor.busy[i] = !ll_rank.transport->send(&monitor.sending[i], sizeof *n, to, LL_TAG_CONTROL, &monitor.send[i]);
@@ -214,7 +217,8 @@ static void exchange_heartbeats(double now, double timeout) {
         send_notice((ll_rank.rank + 1) % ll_rank.size, &n);
         monitor.last_sent = now;
     }
-    if (!(monitor.since > 0)) look_for_loss(now, timeout, again);
+    /* A rank that has failed looks on: nobody may be there to let it leave. */
+    if (ll_rank.lost < 0) look_for_loss(now, timeout, again);
 }
 
 /* Reports how this rank ends: a failure to all others, its exit code to rank 0. */

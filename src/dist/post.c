@@ -61,8 +61,11 @@ static int move_messages(void) {
     for (ll_message *m = active; m; m = m->next) {
         const int change = progress(m);
         if (change < 0) {
-            char text[160];
-            snprintf(text, sizeof text, "MPI cannot %s rank %d", m->sends ? "send to" : "receive from", m->peer);
+            char text[200];
+            snprintf(text, sizeof text,
+                     "MPI cannot %s rank %d: its machine cannot be reached, or it has ended; the same command goes on "
+                     "from the last checkpoint",
+                     m->sends ? "send to" : "receive from", m->peer);
             ll_heartbeat_fail(-1, text);
             return 0;
         }

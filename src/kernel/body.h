@@ -10,6 +10,9 @@
 #include "kernel/body_product.h"
 #include "kernel/body_state.h"
 #include "kernel/body_scan.h"
+#ifdef VGRADIENT
+#include "kernel/body_gradient_scan.h"
+#endif
 #include "kernel/body_rotate.h"
 #include "kernel/body_position.h"
 #include "kernel/body_gelu.h"
@@ -22,4 +25,7 @@ const ll_kernels LL_TIER = {
     .rows = VROWS,
     LL_KERNEL_FUNCTIONS,
     .tile = VTILE,
+#ifdef VGRADIENT
+    .scan_gradients = scan_gradients,
+#endif
 };

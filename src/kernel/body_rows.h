@@ -52,6 +52,12 @@ static void mul(size_t n, const float *x, float *y) {
         store_upto(y + i, n - i, v_mul(load_upto(x + i, n - i), load_upto(y + i, n - i)));
 }
 
+static void softmax_back(size_t n, float delta, const float *p, float *dp) {
+    const vf d = v_set(delta);
+    for (size_t i = 0; i < n; i += VW)
+        store_upto(dp + i, n - i, v_mul(load_upto(p + i, n - i), v_sub(load_upto(dp + i, n - i), d)));
+}
+
 static float max(size_t n, const float *x) {
     vf a = v_set(-INFINITY);
     size_t i = 0;
@@ -131,10 +137,10 @@ static void elu1(size_t n, float eps, const float *x, float *y) {
     }
 }
 
-static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
-    const vf zero = v_set(0);
+static void elu1_back(size_t n, float eps, const float *y, const float *dy, float *dx) {
+    const vf one = v_set(1), ve = v_set(eps);
     for (size_t i = 0; i < n; i += VW)
-        store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), exp_vector(v_min(zero, load_upto(x + i, n - i)))));
+        store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), v_min(one, v_sub(load_upto(y + i, n - i), ve))));
 }
 
 /* 12 independent chains of multiply-adds. Twelve vectors fit the registers of every tier. */

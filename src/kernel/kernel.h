@@ -78,6 +78,8 @@ typedef struct {
     size_t lds; /* of the rows of S and of `sum` */
 } ll_scan;
 
+enum { LL_GRADIENT_COLUMNS = 64 }; /* of scan_gradients: panels of four vectors of 16 */
+
 /* A bfloat16 as a float. This is exact. */
 static inline float ll_bf16_to_float(uint16_t bf16) {
     const uint32_t bits = (uint32_t)bf16 << 16;
@@ -178,6 +180,8 @@ typedef struct {
     void (*scaled)(size_t n, float a, const float *x, float *y); /* y = a x, in place */
     void (*add)(size_t n, const float *x, float *y);             /* y += x */
     void (*mul)(size_t n, const float *x, float *y);             /* y *= x */
+    /* dp = p (dp - delta): from the gradient at softmax's weights p to that at its logits, where delta = p dp. */
+    void (*softmax_back)(size_t n, float delta, const float *p, float *dp);
     float (*max)(size_t n, const float *x);                      /* the largest; -inf for n = 0 */
     /* y = e^x, in place, within 2 ulp. Results below FLT_MIN may be 0. */
     void (*exp)(size_t n, const float *x, float *y);
@@ -190,8 +194,8 @@ typedef struct {
     void (*relu_back)(size_t n, float eps, const float *x, const float *dy, float *dx);
     /* y = max(x, 0) + e^min(x, 0) + eps. */
     void (*elu1)(size_t n, float eps, const float *x, float *y);
-    /* dx = dy e^min(x, 0). */
-    void (*elu1_back)(size_t n, const float *x, const float *dy, float *dx);
+    /* dx = dy min(y - eps, 1), the gradient from what elu1 gave. In place on dy. */
+    void (*elu1_back)(size_t n, float eps, const float *y, const float *dy, float *dx);
     /* y = e^(x - shift) / 2^e, in place. e is the smallest integer for which no y exceeds 1; it is returned. If all x
      * are -inf, then e = 0 and y = 0. Scaling by 2^-e is exact, so that the digits of y do not depend on e. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);
@@ -255,6 +259,11 @@ typedef struct {
      * y_t = q_t (S + R). At the end R is added to `sum`, (m, n) like S, which may be S; if it is not, S is only read.
      * `next` is prefetched on the way; NULL: nothing. */
     void (*scan)(int C, const ll_scan *x, ll_prefetch *next);
+    /* The scan of a backward pass: what S = S + k_t v_t^T, y_t = q_t S of `scan` says, and in the same pass
+     *     dk_t = dk_t + S w_t,
+     * with w (C, n) and dk (C, m) in rows ldv and ldk apart. n is a multiple of LL_GRADIENT_COLUMNS, x->y is not NULL,
+     * and x->sum is NULL or S. NULL where a tier has too few registers: two scans are faster there. */
+    void (*scan_gradients)(int C, const ll_scan *x, const float *w, float *dk, ll_prefetch *next);
     /* The same for the sum of weights: z = z + factor_t k_t, den_t = q_t z. If `sum` is not z, the tokens' sum R is
      * collected apart: den_t = q_t (z + R), and at the end R is added to `sum`. k and q (C, m) have rows ld apart.
      * factor and den are (C), z and sum (m). */

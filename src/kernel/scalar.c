@@ -126,6 +126,10 @@ static void mul(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] *= x[i];
 }
 
+static void softmax_back(size_t n, float delta, const float *p, float *dp) {
+    for (size_t i = 0; i < n; i++) dp[i] = p[i] * (dp[i] - delta);
+}
+
 static void add(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] += x[i];
 }
@@ -153,8 +157,8 @@ static void elu1(size_t n, float eps, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] + eps + 1 : (float)exp((double)x[i]) + eps;
 }
 
-static void elu1_back(size_t n, const float *x, const float *dy, float *dx) {
-    for (size_t i = 0; i < n; i++) dx[i] = x[i] > 0 ? dy[i] : dy[i] * (float)exp((double)x[i]);
+static void elu1_back(size_t n, float eps, const float *y, const float *dy, float *dx) {
+    for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (y[i] - eps > 1 ? 1 : y[i] - eps);
 }
 
 /* e^t / 2^e. With k = rint(t / ln 2), e^t = 2^k p. p depends on t alone and is rounded once, so that another e changes
@@ -242,6 +246,24 @@ static void scan(int C, const ll_scan *x, ll_prefetch *next) {
     }
 }
 
+static void scan_gradients(int C, const ll_scan *x, const float *w, float *dk, ll_prefetch *next) {
+    (void)next;
+    for (ptrdiff_t t = 0; t < C; t++)
+        for (int j = 0; j < x->n; j++) x->y[t * x->ldv + j] = 0;
+    for (int a = 0; a < x->m; a++)
+        for (int j = 0; j < x->n; j++) {
+            float *S = x->S + (size_t)a * x->lds + j;
+            const float old = x->sum ? x->carry * *S : 0;
+            float now = x->sum ? 0 : x->carry * *S;
+            for (ptrdiff_t t = 0; t < C; t++) {
+                now += x->k[t * x->ldk + a] * x->v[t * x->ldv + j];
+                x->y[t * x->ldv + j] += x->q[t * x->ldk + a] * (old + now);
+                dk[t * x->ldk + a] += (old + now) * w[t * x->ldv + j];
+            }
+            *S = x->after * (old + now);
+        }
+}
+
 static void scan_weights(int C, int m, const float *factor, const float *k, const float *q, size_t ld, const float *z,
                          float *sum, float *den) {
     for (int t = 0; t < C; t++) den[t] = 0;
@@ -312,4 +334,5 @@ const ll_kernels ll_scalar = {
     .rows = 8,
     LL_KERNEL_FUNCTIONS,
     .tile = 64,
+    .scan_gradients = scan_gradients,
 };

@@ -12,6 +12,7 @@
 #define VROWS 8   /* rows of a product tile in registers */
 #define VTILE 32  /* tokens in a tile of linear attention */
 #define VSCAN 8   /* rows of its state in registers */
+#define VGRADIENT 4 /* the same in the scan of a backward pass */
 
 typedef __m512 vf;
 typedef __m512i vi;
@@ -63,6 +64,17 @@ static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NE
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 /* The sum and the largest of all lanes. */
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
+/* Adds the sums of four vectors to p[0..3]. */
+static inline void v_add_sums4(float *p, vf a, vf b, vf c, vf d) {
+    const vf ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)); /* a b a b in each quarter */
+    const vf cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+    const __m512d x = _mm512_castps_pd(ab), y = _mm512_castps_pd(cd);
+    const vf low = _mm512_castpd_ps(_mm512_unpacklo_pd(x, y)), high = _mm512_castpd_ps(_mm512_unpackhi_pd(x, y));
+    const vf all = _mm512_add_ps(low, high);
+    const __m256 half = _mm256_add_ps(_mm512_castps512_ps256(all), _mm512_extractf32x8_ps(all, 1));
+    const __m128 sums = _mm_add_ps(_mm256_castps256_ps128(half), _mm256_extractf128_ps(half, 1));
+    _mm_storeu_ps(p, _mm_add_ps(_mm_loadu_ps(p), sums));
+}
 static inline float v_hmax(vf a) { return _mm512_reduce_max_ps(a); }
 /* Vectors of VD doubles. vd_load_n and vd_store_n take the first n <= VD. */
 #define VD 8

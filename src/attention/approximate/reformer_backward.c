@@ -65,15 +65,17 @@ static void backward_run(const ll_reformer_tile *j, const ll_reformer_run *r) {
     x->k->transpose(keys, E, j->v, x->lde, j->vt, x->lds);
     for (int i = 0; i < r->rows; i++) {
         const int t = j->order[r->from + i];
-        float *row = j->P + (size_t)i * x->lds, *drow = j->dP + (size_t)i * x->lds, *g = j->g + (size_t)i * x->lde;
+        float *row = j->P + (size_t)i * x->lds, *g = j->g + (size_t)i * x->lde;
         memcpy(g, ll_reformer_at(j, &x->c->g, t), (size_t)E * sizeof *g);
-        const float delta = x->k->dot((size_t)E, g, ll_reformer_at(j, &x->c->y, t));
         ll_reformer_exponentials(j, r, i, j->lse[t], row);
-        for (int e = 0; e < keys; e++) drow[e] = -delta;
     }
-    x->k->gemm(r->rows, keys, E, j->g, x->lde, 1, j->vt, x->lds, j->dP, x->lds, 1);
+    x->k->gemm(r->rows, keys, E, j->g, x->lde, 1, j->vt, x->lds, j->dP, x->lds, 0);
     x->k->gemm(keys, E, r->rows, j->P, 1, x->lds, j->g, x->lde, j->dv, x->lde, 0);
-    for (int i = 0; i < r->rows; i++) x->k->mul((size_t)keys, j->P + (size_t)i * x->lds, j->dP + (size_t)i * x->lds);
+    for (int i = 0; i < r->rows; i++) {
+        const float *y = ll_reformer_at(j, &x->c->y, j->order[r->from + i]);
+        const float delta = x->k->dot((size_t)E, j->g + (size_t)i * x->lde, y);
+        x->k->softmax_back((size_t)keys, delta, j->P + (size_t)i * x->lds, j->dP + (size_t)i * x->lds);
+    }
     x->k->gemm(keys, D, r->rows, j->dP, 1, x->lds, j->q, x->ldd, j->dk, x->ldd, 0);
     x->k->gemm(r->rows, D, keys, j->dP, x->lds, 1, j->k, x->ldd, j->q, x->ldd, 0); /* now dq */
     for (int i = 0; i < r->rows; i++)

@@ -46,8 +46,7 @@ static void forward_block(void *arg, size_t index, int worker) {
     memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
     for (int i = 0; i < rows; i++) m[i] = -INFINITY, l[i] = 0;
     for (int j0 = ll_exact_first(&j, i0), width; (width = ll_exact_seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
-        ll_exact_pack_keys(&j, &j.at.k, j.past.keys, j0, width, x->op->D, j.k, x->ldd);
-        x->k->transpose(width, x->op->D, j.k, x->ldd, j.kt, x->lds);
+        ll_exact_transpose_keys(&j, j0, width);
         ll_exact_pack_keys(&j, &j.at.v, j.past.values, j0, width, o->E, j.v, x->lde);
         ll_exact_logits(&j, rows, 0, width);
         const ll_distance_tile near = ll_exact_distances(&j, i0, rows, j0);
@@ -56,7 +55,9 @@ static void forward_block(void *arg, size_t index, int worker) {
         for (int i = 0; i < rows; i++)
             ll_exact_soften(x->k, ll_exact_unseen(&j, i0 + i, j0), ll_exact_seen(&j, i0 + i, j0), width,
                             j.P + (size_t)i * x->lds, m + i, l + i, sums, j.sum + (size_t)i * x->ldsum);
-        x->k->gemm(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->ldsum, 1);
+        ll_prefetch next = {0};
+        ll_exact_prefetch_keys(&j, &next, j0 + x->keys, ll_exact_seen(&j, i0 + rows - 1, j0 + x->keys));
+        x->k->gemm_prefetch(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->ldsum, 1, &next);
         ll_distances_weights(&near, j.P, j.sum + x->lde, x->ldsum);
     }
     finish(&j, i0, rows, m, l);

@@ -37,17 +37,17 @@ static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int 
     ll_distances_queries(&near);
     ll_distances_logits(&near, j->P);
     for (int i = 0; i < rows; i++) {
-        float *row = j->P + (size_t)i * lds, *drow = j->dP + (size_t)i * lds;
+        float *row = j->P + (size_t)i * lds;
         const int from = ll_exact_unseen(j, i0 + i, j0), to = ll_exact_seen(j, i0 + i, j0);
         x->k->exp_shift((size_t)(to - from), j->lse[i], 1, 0, row + from, row + from);
         memset(row + skip, 0, (size_t)(from - skip) * sizeof *row);
         memset(row + to, 0, (size_t)(width - to) * sizeof *row);
-        for (int e = skip; e < width; e++) drow[e] = -j->delta[i];
     }
-    x->k->gemm(rows, n, E, j->g, x->lde, 1, vt, lds, dP, lds, 1);
+    x->k->gemm(rows, n, E, j->g, x->lde, 1, vt, lds, dP, lds, 0);
     ll_distances_values_back(&near, j->P, j->dP);
     if (j->want_kv) x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, ll_at(&j->dv, skip), j->dv.token, 1);
-    for (int i = 0; i < rows; i++) x->k->mul((size_t)n, P + (size_t)i * lds, dP + (size_t)i * lds);
+    for (int i = 0; i < rows; i++)
+        x->k->softmax_back((size_t)n, j->delta[i], P + (size_t)i * lds, dP + (size_t)i * lds);
     if (j->want_kv) x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, ll_at(&j->dk, skip), j->dk.token, 1);
     if (x->want_q) x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, ll_at(&j->at.dq, i0), j->at.dq.token, 1);
     ll_distances_logits_back(&near, j->dP, x->want_q ? ll_at(&j->at.dq, i0) : NULL, j->at.dq.token);

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-/* Sizes of a tile. Its weights and the packed rows of both sides fit L2. PAD puts rows into different sets of L1. */
-enum { QUERIES = 128, KEYS = 256, PAD = 16 };
+/* Most queries and keys of a tile. Its weights and packed rows are about as large as L2. Where a query does not see all
+ * keys, tiles are smaller, because they compute more than is seen. PAD puts rows into different sets of L1. */
+enum { QUERIES = 256, QUERIES_OF_PART = 128, KEYS = 512, KEYS_OF_WINDOW = 256, PAD = 16 };
 
 /* Divides the memory of a worker. Without memory it only counts floats. */
 static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
@@ -54,6 +55,21 @@ void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float
     ll_exact_pack(j, view, token - j->past.n, rows, n, 1, out, ld);
 }
 
+void ll_exact_transpose_keys(const ll_exact_tile *j, int token, int rows) {
+    const ll_exact *x = j->x;
+    const int own = token - j->past.n;
+    if (own < 0) ll_exact_pack_keys(j, &j->at.k, j->past.keys, token, rows, x->op->D, j->k, x->ldd);
+    const float *keys = own < 0 ? j->k : ll_at(&j->at.k, own);
+    x->k->transpose(rows, x->op->D, keys, own < 0 ? x->ldd : j->at.k.token, j->kt, x->lds);
+}
+
+void ll_exact_prefetch_keys(const ll_exact_tile *j, ll_prefetch *next, int token, int rows) {
+    const int own = token - j->past.n;
+    if (own < 0 || rows <= 0) return;
+    ll_prefetch_rows(next, ll_at(&j->at.k, own), j->at.k.token, rows, j->x->op->D);
+    ll_prefetch_rows(next, ll_at(&j->at.v, own), j->at.v.token, rows, j->x->op->c.E);
+}
+
 int ll_exact_first(const ll_exact_tile *j, int i) {
     const int n = i + j->past.n - j->x->window + 1;
     return j->x->window && n > 0 ? n : 0;
@@ -92,9 +108,11 @@ void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
 
 /* Sizes of a call whose longest sequence has so many queries and keys. */
 static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int queries, int keys) {
-    const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
+    const int window = op->c.kernel == LL_KERNEL_LOCAL;
+    const int most_queries = op->tile ? op->tile : op->c.causal || window ? QUERIES_OF_PART : QUERIES;
+    const int most_keys = op->tile ? op->tile : window ? KEYS_OF_WINDOW : KEYS;
     ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
-    if (op->c.kernel == LL_KERNEL_LOCAL) x.window = op->c.approximate.window;
+    if (window) x.window = op->c.approximate.window;
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) x.offset = c->query_offset - c->key_offset;
     x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);

@@ -54,6 +54,10 @@ void ll_exact_pack(const ll_exact_tile *j, const ll_view *view, int token, int r
                    size_t ld);
 void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float *past, int token, int rows, int n,
                         float *out, size_t ld);
+/* The transposed keys, and prefetches of keys and values of the call: rows of other heads lie between, so that the
+ * hardware prefetches none. */
+void ll_exact_transpose_keys(const ll_exact_tile *j, int token, int rows);
+void ll_exact_prefetch_keys(const ll_exact_tile *j, ll_prefetch *next, int token, int rows);
 /* Query i, which is key past.n + i + offset, sees keys first .. last - 1. Both grow with i. */
 int ll_exact_first(const ll_exact_tile *j, int i);
 int ll_exact_last(const ll_exact_tile *j, int i);

@@ -173,8 +173,8 @@ static float favor_back(const ll_feature_tile *t, const float *phi, float *dphi,
     return map->c.max_of_u ? total : 0;
 }
 
-/* From the gradient at f(u), with rows l apart, to that at u. u is computed again, because most maps have no inverse.
- * If `to` is not du itself, its rows are lt apart. buffer: (C, ld), scratch. */
+/* From the gradient at f(u), with rows l apart, to that at u, which is computed again, and f(u) where the slope follows
+ * from it. If `to` is not du itself, its rows are lt apart. buffer: (C, ld), scratch. */
 static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t l, float *to, size_t lt, float *sum,
                      double *dtop) {
     const ll_feature_map *map = t->map;
@@ -193,9 +193,16 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
             const float unit = map->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
             for (size_t a = 0; a < m; a++) out[a] = d[a] * power[a] * unit;
         } else {
-            map->f->back(t->k, m, u, d, row(to, i, lt));
+            float *f = row(buffer, i, (size_t)map->ld);
+            if (map->f->invertible) map->f->forward(t->k, m, map->c.feature_eps, u, f);
+            map->f->back(t->k, m, map->c.feature_eps, map->f->invertible ? f : u, d, row(to, i, lt));
         }
     }
+}
+
+/* Does the slope follow from the features? Not from those of e^u in units whose eps differs from row to row. */
+static int slope_of_features(const ll_feature_map *map) {
+    return map->f && map->f->invertible && (!running_exp(map) || map->c.feature_eps == 0);
 }
 
 /* dx = input_scale du, in the caller's order of features. */
@@ -238,10 +245,11 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const int exponents = favor && !ll_is_trigonometric(&map->c); /* their gradient needs the features alone */
     const size_t ld = (size_t)map->ld;
     const int direct = !map->weight && !map->permute.reorder && map->c.input_scale == 1;
-    /* A stage that fuses also multiplies by the derivative of the map, where the features give it. relu takes its sign
-     * from the features, so queries and keys are not read, or projected, again. */
+    /* Where the features give the slope of the map, queries and keys are not read, or projected, again. A stage that
+     * fuses multiplies by the slopes of relu and of favor while it moves the gradients. */
     const int fuses = map->stage && map->stage->fuses, undone = map->stage && !fuses;
-    const int masks = map->c.kernel == LL_KERNEL_RELU && !undone, times = fuses && running_favor(map, t->side);
+    const int inverts = !undone && slope_of_features(map), masks = fuses && map->c.kernel == LL_KERNEL_RELU;
+    const int times = fuses && running_favor(map, t->side);
     const ll_epilogue epilogue = {
         .kind = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};
     float sum[LL_TILE_MOST];
@@ -250,16 +258,17 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
         sum[i] = times ? t->k->dot((size_t)m, row(dphi, i, ld), phi + (size_t)i * ld)
                        : favor_back(t, phi + (size_t)i * ld, dphi + (size_t)i * ld, dtop);
     float *du = dphi;
+    if (inverts && !masks) {
+        du = direct && !fuses ? dx : dphi;
+        for (int i = 0; i < t->C; i++)
+            map->f->back(t->k, (size_t)m, map->c.feature_eps, phi + (size_t)i * ld, row(dphi, i, ld),
+                         row(du, i, du == dx ? dtoken : ld));
+    }
     if (fuses) {
         du = direct ? dx : t->work;
         move_back(t, masks || times ? &epilogue : NULL, dphi, du, direct ? dtoken : ld);
-    } else if (masks) {
-        du = direct ? dx : dphi;
-        for (int i = 0; i < t->C; i++)
-            t->k->relu_back((size_t)m, map->c.feature_eps, phi + (size_t)i * ld, row(dphi, i, ld),
-                            row(du, i, direct ? dtoken : ld));
     }
-    if (!exponents && !masks) /* rows of dphi are free after du has been written elsewhere */
+    if (!exponents && !inverts) /* rows of dphi are free after du has been written elsewhere */
         map_back(t, du == dphi ? t->work : dphi, du, du == dx ? dtoken : ld, direct ? dx : du, direct ? dtoken : ld,
                  sum, dtop);
     if (direct) return;

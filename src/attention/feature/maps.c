@@ -12,8 +12,8 @@ enum { PIECE = 64 };
 static void relu(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
     k->relu(n, eps, u, phi);
 }
-static void relu_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
-    k->relu_back(n, 0, u, dphi, du);
+static void relu_back(const ll_kernels *k, size_t n, float eps, const float *phi, const float *dphi, float *du) {
+    k->relu_back(n, eps, phi, dphi, du);
 }
 
 /* low = e^-|u|, of at most PIECE numbers. */
@@ -24,21 +24,12 @@ static void exp_below(const ll_kernels *k, size_t n, const float *u, float *low)
 
 static void elu1(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) { k->elu1(n, eps, u, phi); }
 
-static void elu1_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
-    k->elu1_back(n, u, dphi, du);
+static void elu1_back(const ll_kernels *k, size_t n, float eps, const float *phi, const float *dphi, float *du) {
+    k->elu1_back(n, eps, phi, dphi, du);
 }
 
 static void exponential(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
     k->exp_shift(n, 0, 1, eps, u, phi);
-}
-
-static void exponential_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
-    float f[PIECE];
-    for (size_t from = 0; from < n; from += PIECE, u += PIECE, dphi += PIECE, du += PIECE) {
-        const size_t part = n - from < PIECE ? n - from : PIECE;
-        k->exp(part, u, f);
-        for (size_t a = 0; a < part; a++) du[a] = dphi[a] * f[a];
-    }
 }
 
 /* With x = e^-|u| nothing overflows: 1 / (1 + x) for u >= 0, else x / (1 + x). */
@@ -51,72 +42,65 @@ static void sigmoid(const ll_kernels *k, size_t n, float eps, const float *u, fl
     }
 }
 
-static void sigmoid_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
-    float x[PIECE];
-    for (size_t from = 0; from < n; from += PIECE, u += PIECE, dphi += PIECE, du += PIECE) {
-        const size_t part = n - from < PIECE ? n - from : PIECE;
-        exp_below(k, part, u, x);
-        for (size_t a = 0; a < part; a++) du[a] = dphi[a] * x[a] / ((1 + x[a]) * (1 + x[a]));
-    }
-}
-
 static void gelu(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
     k->gelu(n, u, phi);
     for (size_t a = 0; a < n; a++) phi[a] += eps;
 }
 
-static void gelu_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
+static void gelu_back(const ll_kernels *k, size_t n, float eps, const float *u, const float *dphi, float *du) {
+    (void)eps;
     k->gelu_back(n, u, dphi, du);
 }
 
-/* The rest are one formula each. */
-#define MAP(name, f, slope)                                                                                            \
+/* The rest are one formula each: of x and d, which is dphi. x is f(u) in the slope of an invertible map, else u. */
+#define VALUE(name, f)                                                                                                 \
     static void name(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {                           \
         (void)k;                                                                                                       \
         for (size_t a = 0; a < n; a++) {                                                                               \
             const float x = u[a];                                                                                      \
             phi[a] = (f) + eps;                                                                                        \
         }                                                                                                              \
-    }                                                                                                                  \
-    static void name##_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {             \
-        (void)k;                                                                                                       \
+    }
+#define SLOPE(name, invertible, slope)                                                                                 \
+    static void name##_back(const ll_kernels *k, size_t n, float eps, const float *in, const float *dphi, float *du) { \
+        (void)k, (void)eps;                                                                                            \
         for (size_t a = 0; a < n; a++) {                                                                               \
-            const float x = u[a], d = dphi[a];                                                                         \
+            const float x = (invertible) ? in[a] - eps : in[a], d = dphi[a];                                           \
             du[a] = (slope);                                                                                           \
         }                                                                                                              \
     }
 
-static float tanh_slope(float x) {
-    const float t = tanhf(x);
-    return (1 - t) * (1 + t);
-}
-
-MAP(magnitude, fabsf(x), x > 0 ? d : x < 0 ? -d : 0)
-MAP(cosine, cosf(x), -d *sinf(x))
-MAP(hyperbolic_tangent, tanhf(x), d *tanh_slope(x))
-MAP(square, x *x, 2 * d * x)
+VALUE(magnitude, fabsf(x))
+VALUE(cosine, cosf(x))
+VALUE(hyperbolic_tangent, tanhf(x))
+VALUE(square, x *x)
+SLOPE(exponential, 1, d *x)
+SLOPE(sigmoid, 1, d *x *(1 - x))
+SLOPE(magnitude, 0, x > 0 ? d : x < 0 ? -d : 0)
+SLOPE(cosine, 0, -d *sinf(x))
+SLOPE(hyperbolic_tangent, 1, d *(1 - x) * (1 + x))
+SLOPE(square, 0, 2 * d * x)
 
 static void identity(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
     (void)k;
     for (size_t a = 0; a < n; a++) phi[a] = u[a] + eps;
 }
 
-static void identity_back(const ll_kernels *k, size_t n, const float *u, const float *dphi, float *du) {
-    (void)k;
-    (void)u;
+static void identity_back(const ll_kernels *k, size_t n, float eps, const float *phi, const float *dphi, float *du) {
+    (void)k, (void)eps, (void)phi;
     if (du != dphi) memcpy(du, dphi, n * sizeof *du);
 }
 
 #define LL_MAP(name, ...) const ll_map ll_map_##name = {__VA_ARGS__}
 
-LL_MAP(relu, 0, 1, relu, relu_back);
-LL_MAP(elu1, 0, 0, elu1, elu1_back);
-LL_MAP(exp, 0, 0, exponential, exponential_back);
-LL_MAP(sigmoid, 0, 0, sigmoid, sigmoid_back);
-LL_MAP(abs, 0, 1, magnitude, magnitude_back);
-LL_MAP(gelu, 1, 1, gelu, gelu_back);
-LL_MAP(cos, 1, 1, cosine, cosine_back);
-LL_MAP(tanh, 1, 1, hyperbolic_tangent, hyperbolic_tangent_back);
-LL_MAP(identity, 1, 1, identity, identity_back);
-LL_MAP(gla, 1, 1, identity, identity_back);
-LL_MAP(square, 0, 1, square, square_back);
+LL_MAP(relu, 0, 1, 1, relu, relu_back);
+LL_MAP(elu1, 0, 0, 1, elu1, elu1_back);
+LL_MAP(exp, 0, 0, 1, exponential, exponential_back);
+LL_MAP(sigmoid, 0, 0, 1, sigmoid, sigmoid_back);
+LL_MAP(abs, 0, 1, 0, magnitude, magnitude_back);
+LL_MAP(gelu, 1, 1, 0, gelu, gelu_back);
+LL_MAP(cos, 1, 1, 0, cosine, cosine_back);
+LL_MAP(tanh, 1, 1, 1, hyperbolic_tangent, hyperbolic_tangent_back);
+LL_MAP(identity, 1, 1, 1, identity, identity_back);
+LL_MAP(gla, 1, 1, 1, identity, identity_back);
+LL_MAP(square, 0, 1, 0, square, square_back);

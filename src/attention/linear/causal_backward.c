@@ -5,8 +5,10 @@
  *   U = U + phi_i [dnum_i, dden_i]^T     dphi(k_i) = U [v_i, 1]     dv_i = U phi(k_i)
  *
  * The factors of a tile are in the rows [dnum, dden] and [v, 1]. U is multiplied by the carry of a run before the rows
- * in front of that run. The state is kept transposed, with the normaliser as one more row (E + 1 x features), and U
- * both ways, so that all scans read rows. Features are computed once, and stay in cache for the chunk. */
+ * in front of that run. The state is kept transposed, with the normaliser as one more row (E + 1 x features). Between
+ * chunks U is kept like that, too. Within a chunk one scan reads U along both sides, where the kernels have it, and the
+ * last row of Ut has the normaliser; else two scans keep U both ways. Features are computed once, and stay in cache for
+ * the chunk. */
 #include <math.h>
 #include <string.h>
 
@@ -119,14 +121,22 @@ static void eps_values(const ll_head *j, const scratch *w, int t0, int at, int n
     }
 }
 
-/* Moves columns of U, with rows of features from `column` on, past a run of rows from the last to the first. With dphi,
- * the rows read it. */
-static void move_back(const ll_head *j, const scratch *w, int late, float carry, size_t from, size_t to, int column,
-                      int cols, float *U, float *dphi, ll_prefetch *next) {
-    const size_t row = (to - 1) * w->ldv, feature = (to - 1) * w->ld + (size_t)column;
-    const ll_scan scan = {j->op->c.E + 1, cols, w->dn + row, w->v + row, w->phi_q + feature, dphi, -(ptrdiff_t)w->ldv,
+/* Rows of values from e on, and columns of features from `column` on. */
+typedef struct {
+    int e, rows, column, cols;
+} part;
+
+/* Moves a part of Ut, which begins at `U`, past a run of rows, the last first. With dphi, the rows read it. */
+static void move_back(const ll_head *j, const scratch *w, int late, float carry, size_t from, size_t to, part of,
+                      float *U, float *dphi, ll_prefetch *next) {
+    const size_t row = (to - 1) * w->ldv + (size_t)of.e, feature = (to - 1) * w->ld + (size_t)of.column;
+    const ll_scan scan = {of.rows, of.cols, w->dn + row, w->v + row, w->phi_q + feature, dphi, -(ptrdiff_t)w->ldv,
                           -(ptrdiff_t)w->ld, carry, 1, U, late ? U : NULL, w->ld};
     j->k->scan((int)(to - from), &scan, next);
+}
+
+static int one_scan(const ll_head *j) {
+    return j->k->scan_gradients && j->op->c.E % LL_GRADIENT_COLUMNS == 0;
 }
 
 static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
@@ -140,12 +150,17 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
         const int from = i ? f->end[i - 1] : 0, to = f->end[i], first = i == f->runs - 1;
         const size_t last = (size_t)(to - 1), row = (size_t)at + last;
         const float carry = w->carry * f->after[i];
-        move_back(j, w, late, carry, (size_t)(at + from), (size_t)(at + to), 0, m, w->Ut, w->dphi + last * w->ld,
-                  first ? &out : NULL);
+        const int at_once = one_scan(j), begin = at_once ? E : 0;
+        ll_prefetch *next = first ? &out : NULL;
+        move_back(j, w, late, carry, (size_t)(at + from), (size_t)(at + to), (part){begin, E + 1 - begin, 0, m},
+                  w->Ut + (size_t)begin * w->ld, w->dphi + last * w->ld, at_once ? NULL : next);
         const ll_scan scan = {m, E, w->phi_q + row * w->ld, w->phi_k + row * w->ld, w->dn + row * w->ldv,
                               w->dv + last * w->ldv, -(ptrdiff_t)w->ld, -(ptrdiff_t)w->ldv, carry, 1, w->U,
                               late ? w->U : NULL, (size_t)E};
-        j->k->scan(to - from, &scan, NULL);
+        if (at_once)
+            j->k->scan_gradients(to - from, &scan, w->v + row * w->ldv, w->dphi + last * w->ld, next);
+        else
+            j->k->scan(to - from, &scan, NULL);
         w->carry = f->carry[i];
     }
     if (!f->plain) scale_rows(j, f->add, n, E, w->dv, w->ldv);
@@ -219,6 +234,8 @@ static void walk_back(ll_head *j, scratch *w, int s) {
     j->k->transpose(j->op->c.E, j->map->features, w->Ut, w->ld, w->U, (size_t)j->op->c.E);
     for (int i = tiles_of(j, s) - 1; i >= 0; i--)
         reverse_tile(j, w, s * j->chunk + i * j->tile, i * j->tile, rows_of(j, s, i), &w->f[i]);
+    if (one_scan(j))
+        j->k->transpose(j->map->features, j->op->c.E, w->U, (size_t)j->op->c.E, w->Ut, w->ld);
 }
 
 /* Writes the gradient at the state that the call took, from U before the first row. */
@@ -293,7 +310,8 @@ static float accumulate_chunk(const walk *w, int i, int column, int cols, float 
         const int at = t * j->tile, late = ll_causal_late(j, s * j->chunk + at);
         for (int r = f->runs - 1; r >= 0; r--) {
             const int from = at + (r ? f->end[r - 1] : 0), to = at + f->end[r];
-            move_back(j, of, late, carry * f->after[r], (size_t)from, (size_t)to, column, cols, U, NULL, NULL);
+            move_back(j, of, late, carry * f->after[r], (size_t)from, (size_t)to, (part){0, E1, column, cols}, U, NULL,
+                      NULL);
             carry = f->carry[r];
         }
     }
