@@ -69,9 +69,38 @@ static void test_packed_rows_hand_on(void **state) {
     assert_true(check_pairs(1, check_packed_rows, NULL) > 70);
 }
 
+/* The second sequence of a row begins behind chunks of the first, whose states the backward pass needs, too. */
+static void test_long_rows(void **state) {
+    enum { ROW = 1400, N = 2 };
+    static const ll_segment segment[N] = {{0, 0, 600, 0, 600}, {0, 600, 800, 600, 800}};
+    ll_attention_config config = ll_attention_default();
+    ll_attention *op;
+    (void)state;
+    config.kernel = LL_KERNEL_RELU, config.causal = 1, config.H = H, config.D = D, config.E = E;
+    CHECK_OK(ll_attention_create(&op, &config));
+    tensors t = tensors_create(ROW, 9), one = tensors_create(ROW, 9);
+    ll_attention_call c = call_of(op, &t, 0, ROW, ROW);
+    c.segment = segment, c.segments = N, c.saved = saved_for(op, &c);
+    CHECK_OK(ll_attention_forward(op, &c));
+    CHECK_OK(ll_attention_backward(op, &c));
+    free(c.saved);
+    for (int i = 0; i < N; i++) {
+        c = call_of(op, &one, segment[i].query, segment[i].queries, segment[i].queries);
+        c.saved = saved_for(op, &c);
+        CHECK_OK(ll_attention_forward(op, &c));
+        CHECK_OK(ll_attention_backward(op, &c));
+        free(c.saved);
+    }
+    for (int i = 4; i < TENSORS; i++)
+        close_to("relu", "output or gradient of a long row", one.x[i], t.x[i], (size_t)(H * ROW * width(i)));
+    tensors_free(&t), tensors_free(&one);
+    ll_attention_free(op);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_packed_rows_hand_on),
+        cmocka_unit_test(test_long_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

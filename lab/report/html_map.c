@@ -61,9 +61,10 @@ static void panels(ll_html *h, const ll_html_maps *m, int g, int sign) {
             names(h, "rows", p->rows, map->names);
         }
         ll_html_png(h, sign ? LL_PNG_SIGNED : LL_PNG_SHADES, p->rows, p->cols, index, alt);
-        if (map->names) names(h, ll_heat_map_short_names(map) ? "cols" : "cols long", p->cols,
-                              ll_heat_map_columns(map));
-        if (map->names) ll_html_put(h, "</div>\n");
+        if (map->names) {
+            names(h, ll_heat_map_short_names(map) ? "cols" : "cols long", p->cols, ll_heat_map_columns(map));
+            ll_html_put(h, "</div>\n");
+        }
         ll_html_put(h, "<figcaption>");
         ll_html_text(h, p->label);
         ll_html_put(h, "</figcaption></figure>\n");
