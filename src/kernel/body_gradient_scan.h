@@ -1,6 +1,7 @@
-/* The scan of a backward pass, for tiers with 32 registers. A panel of VGRADIENT rows of S and four vectors stays in
- * registers. Each token updates it and reads it along both sides, so that of the four products of two scans three are
- * made. A token costs 12 VGRADIENT multiply-adds, 2 VGRADIENT broadcasts, 12 loads, 4 stores, and sums across lanes. */
+/* The scan of a backward pass, for tiers with 32 registers that define VGRADIENT. A panel of VGRADIENT rows of S and
+ * four vectors stays in registers. Each token updates it and reads it along both sides, so that of the four products of
+ * two scans three are made. A token costs 12 VGRADIENT multiply-adds, 2 VGRADIENT broadcasts, 12 loads, 4 stores, and
+ * sums across lanes. */
 
 enum { GRADIENT_VECTORS = 4 };
 _Static_assert(LL_GRADIENT_COLUMNS % (GRADIENT_VECTORS * VW) == 0, "panels fill the columns");

@@ -262,7 +262,7 @@ typedef struct {
     /* The scan of a backward pass: what S = S + k_t v_t^T, y_t = q_t S of `scan` says, and in the same pass
      *     dk_t = dk_t + S w_t,
      * with w (C, n) and dk (C, m) in rows ldv and ldk apart. n is a multiple of LL_GRADIENT_COLUMNS, x->y is not NULL,
-     * and x->sum is NULL or S. NULL where a tier has too few registers: two scans are faster there. */
+     * and x->sum is NULL or S. A tier without this function has NULL: two calls of `scan` do the same. */
     void (*scan_gradients)(int C, const ll_scan *x, const float *w, float *dk, ll_prefetch *next);
     /* The same for the sum of weights: z = z + factor_t k_t, den_t = q_t z. If `sum` is not z, the tokens' sum R is
      * collected apart: den_t = q_t (z + R), and at the end R is added to `sum`. k and q (C, m) have rows ld apart.

@@ -193,16 +193,16 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
             const float unit = map->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
             for (size_t a = 0; a < m; a++) out[a] = d[a] * power[a] * unit;
         } else {
-            float *f = row(buffer, i, (size_t)map->ld);
-            if (map->f->invertible) map->f->forward(t->k, m, map->c.feature_eps, u, f);
-            map->f->back(t->k, m, map->c.feature_eps, map->f->invertible ? f : u, d, row(to, i, lt));
+            float *const f = row(buffer, i, (size_t)map->ld);
+            if (map->f->slope_of_phi) map->f->forward(t->k, m, 0, u, f);
+            map->f->back(t->k, m, 0, map->f->slope_of_phi ? f : u, d, row(to, i, lt));
         }
     }
 }
 
 /* Does the slope follow from the features? Not from those of e^u in units whose eps differs from row to row. */
 static int slope_of_features(const ll_feature_map *map) {
-    return map->f && map->f->invertible && (!running_exp(map) || map->c.feature_eps == 0);
+    return map->f && map->f->slope_of_phi && (!running_exp(map) || map->c.feature_eps == 0);
 }
 
 /* dx = input_scale du, in the caller's order of features. */

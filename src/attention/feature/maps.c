@@ -52,7 +52,7 @@ static void gelu_back(const ll_kernels *k, size_t n, float eps, const float *u, 
     k->gelu_back(n, u, dphi, du);
 }
 
-/* The rest are one formula each: of x and d, which is dphi. x is f(u) in the slope of an invertible map, else u. */
+/* The rest are one formula each: of x and d, which is dphi. In a slope x is f(u) if the slope follows from it, or u. */
 #define VALUE(name, f)                                                                                                 \
     static void name(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {                           \
         (void)k;                                                                                                       \
@@ -61,11 +61,11 @@ static void gelu_back(const ll_kernels *k, size_t n, float eps, const float *u, 
             phi[a] = (f) + eps;                                                                                        \
         }                                                                                                              \
     }
-#define SLOPE(name, invertible, slope)                                                                                 \
+#define SLOPE(name, slope)                                                                                             \
     static void name##_back(const ll_kernels *k, size_t n, float eps, const float *in, const float *dphi, float *du) { \
-        (void)k, (void)eps;                                                                                            \
+        (void)k;                                                                                                       \
         for (size_t a = 0; a < n; a++) {                                                                               \
-            const float x = (invertible) ? in[a] - eps : in[a], d = dphi[a];                                           \
+            const float x = in[a] - eps, d = dphi[a];                                                                  \
             du[a] = (slope);                                                                                           \
         }                                                                                                              \
     }
@@ -74,12 +74,12 @@ VALUE(magnitude, fabsf(x))
 VALUE(cosine, cosf(x))
 VALUE(hyperbolic_tangent, tanhf(x))
 VALUE(square, x *x)
-SLOPE(exponential, 1, d *x)
-SLOPE(sigmoid, 1, d *x *(1 - x))
-SLOPE(magnitude, 0, x > 0 ? d : x < 0 ? -d : 0)
-SLOPE(cosine, 0, -d *sinf(x))
-SLOPE(hyperbolic_tangent, 1, d *(1 - x) * (1 + x))
-SLOPE(square, 0, 2 * d * x)
+SLOPE(exponential, d *x)
+SLOPE(sigmoid, d *x *(1 - x))
+SLOPE(magnitude, x > 0 ? d : x < 0 ? -d : 0)
+SLOPE(cosine, -d *sinf(x))
+SLOPE(hyperbolic_tangent, d *(1 - x) * (1 + x))
+SLOPE(square, 2 * d * x)
 
 static void identity(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
     (void)k;

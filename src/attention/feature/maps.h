@@ -8,10 +8,11 @@
 typedef struct ll_map {
     int sign;         /* f may be negative */
     int flat_or_zero; /* f or its slope is 0 at 0 */
-    int invertible;   /* the slope follows from the feature */
+    int slope_of_phi; /* the slope follows from the feature */
     /* phi = f(u) + eps; in place allowed. */
     void (*forward)(const ll_kernels *k, size_t n, float eps, const float *u, float *phi);
-    /* du = dphi f'(u); in place on dphi allowed. x is phi if `invertible`, else u. */
+    /* du = dphi f'(u); in place on dphi allowed. x is phi, and eps what it has, if `slope_of_phi`; else x is u, and
+     * eps 0. */
     void (*back)(const ll_kernels *k, size_t n, float eps, const float *x, const float *dphi, float *du);
 } ll_map;
 
