@@ -12,6 +12,13 @@ static void close_to(const char *name, const char *what, const float *a, const f
     if (!(worst <= 1e-5 * largest)) fail_msg("%s, packed: %s is off by %.3g of %.3g", name, what, worst, largest);
 }
 
+static void run(const ll_attention *op, ll_attention_call *c) {
+    c->saved = saved_for(op, c);
+    CHECK_OK(ll_attention_forward(op, c));
+    CHECK_OK(ll_attention_backward(op, c));
+    free(c->saved);
+}
+
 /* Compares rows whose first sequence continues earlier calls, and whose last sequence is continued, with one call for
  * each sequence. */
 static void check_packed_rows(const ll_attention_config *config, const char *name) {
@@ -38,10 +45,8 @@ static void check_packed_rows(const ll_attention_config *config, const char *nam
     ll_view *const views[] = {&c.q, &c.k, &c.v, &c.g, &c.y, &c.dq, &c.dk, &c.dv, &c.gate, &c.dgate};
     for (int i = 0; i < TENSORS; i++) views[i]->batch = ROW * (size_t)width(i);
     c.B = BATCH, c.segment = segment, c.segments = N, c.offsets = offset, c.states_of_rows = 1;
-    c.state_in = in, c.state_out = out, c.dstate_in = d, c.saved = saved_for(op, &c);
-    CHECK_OK(ll_attention_forward(op, &c));
-    CHECK_OK(ll_attention_backward(op, &c));
-    free(c.saved);
+    c.state_in = in, c.state_out = out, c.dstate_in = d;
+    run(op, &c);
     for (int i = 0; i < N; i++) {
         const ll_segment *s = &segment[i];
         const size_t at = (size_t)s->row * floats;
@@ -49,10 +54,7 @@ static void check_packed_rows(const ll_attention_config *config, const char *nam
         c.query_offset = c.key_offset = offset[i];
         if (!s->query) c.state_in = in + at, c.dstate_in = d1 + at;
         if (s->query + s->queries == ROW) c.state_out = out1 + at;
-        c.saved = saved_for(op, &c);
-        CHECK_OK(ll_attention_forward(op, &c));
-        CHECK_OK(ll_attention_backward(op, &c));
-        free(c.saved);
+        run(op, &c);
     }
     for (int i = 4; i < TENSORS; i++)
         close_to(name, "output or gradient", one.x[i], t.x[i], (size_t)(H * BATCH * ROW * width(i)));
@@ -80,16 +82,11 @@ static void test_long_rows(void **state) {
     CHECK_OK(ll_attention_create(&op, &config));
     tensors t = tensors_create(ROW, 9), one = tensors_create(ROW, 9);
     ll_attention_call c = call_of(op, &t, 0, ROW, ROW);
-    c.segment = segment, c.segments = N, c.saved = saved_for(op, &c);
-    CHECK_OK(ll_attention_forward(op, &c));
-    CHECK_OK(ll_attention_backward(op, &c));
-    free(c.saved);
+    c.segment = segment, c.segments = N;
+    run(op, &c);
     for (int i = 0; i < N; i++) {
         c = call_of(op, &one, segment[i].query, segment[i].queries, segment[i].queries);
-        c.saved = saved_for(op, &c);
-        CHECK_OK(ll_attention_forward(op, &c));
-        CHECK_OK(ll_attention_backward(op, &c));
-        free(c.saved);
+        run(op, &c);
     }
     for (int i = 4; i < TENSORS; i++)
         close_to("relu", "output or gradient of a long row", one.x[i], t.x[i], (size_t)(H * ROW * width(i)));

@@ -110,6 +110,17 @@ static void run_scan(const ll_kernels *k, const scan_case *c, int back, int apar
     k->scan(STATES, &x, &next);
 }
 
+/* Takes column e of token t into S, and returns what the token reads there. */
+static double take_column(const scan_case *c, double *S, size_t t, size_t e) {
+    double read = 0;
+    for (size_t a = 0; a < c->m; a++) {
+        double *s = S + a * c->lds + e;
+        *s += (double)c->k.p[t * c->ldk + a] * (double)c->v.p[t * c->ldv + e];
+        read += (double)c->q.p[t * c->ldk + a] * *s;
+    }
+    return read;
+}
+
 static void check_scan(const ll_kernels *k, const scan_case *c, int back, int apart, uint64_t seed) {
     const double slack = 1e-6 * (double)(c->m + STATES);
     const float carry = apart == 2 ? 1 : 0.5f, after = apart == 2 ? 1 : 0.25f;
@@ -124,15 +135,8 @@ static void check_scan(const ll_kernels *k, const scan_case *c, int back, int ap
     memcpy(moved, result, floats * sizeof *moved);
     for (size_t i = 0; i < STATES; i++) {
         const size_t t = back ? STATES - 1 - i : i;
-        for (size_t e = 0; e < c->n; e++) {
-            double expect = 0;
-            for (size_t a = 0; a < c->m; a++) {
-                double *s = S + a * c->lds + e;
-                *s += (double)c->k.p[t * c->ldk + a] * (double)c->v.p[t * c->ldv + e];
-                expect += (double)c->q.p[t * c->ldk + a] * *s;
-            }
-            near(k->name, "scan", c->m, e, seed, (double)c->y.p[t * c->ldv + e], expect, slack);
-        }
+        for (size_t e = 0; e < c->n; e++)
+            near(k->name, "scan", c->m, e, seed, (double)c->y.p[t * c->ldv + e], take_column(c, S, t, e), slack);
     }
     for (size_t a = 0; a < c->m; a++)
         for (size_t e = 0; e < c->n; e++) {
@@ -170,13 +174,9 @@ static void check_gradients(const ll_kernels *k, const scan_case *c, int back, i
     for (size_t i = 0; i < STATES; i++) {
         const size_t t = back ? STATES - 1 - i : i;
         for (size_t e = 0; e < c->n; e++) {
-            double read = 0;
-            for (size_t a = 0; a < c->m; a++) {
-                double *s = state + a * c->lds + e;
-                *s += (double)c->k.p[t * c->ldk + a] * (double)c->v.p[t * c->ldv + e];
-                read += (double)c->q.p[t * c->ldk + a] * *s;
-                expect[t * c->ldk + a] += *s * (double)w.p[t * c->ldv + e];
-            }
+            const double read = take_column(c, state, t, e);
+            for (size_t a = 0; a < c->m; a++)
+                expect[t * c->ldk + a] += state[a * c->lds + e] * (double)w.p[t * c->ldv + e];
             near(k->name, "scan_gradients y", c->m, e, seed, (double)c->y.p[t * c->ldv + e], read, slack);
         }
     }
