@@ -152,17 +152,25 @@ static void make_back(const attention *x, const section *s, int n, const float *
     ll_linear_input_back(run, n, C, width, own, row, ll_weight(run, x->layer, s->which), da, (size_t)C, add);
 }
 
+/* Of the rows r, the next ones that section i is needed of. */
+static int next_rows(const attention *x, int i, ll_rows r, ll_rows *part) {
+    const size_t end = r.first + (size_t)r.n;
+    if (!part->n) part->first = r.first;
+    return i ? ll_next_chunk(part, end) : ll_next_read(x->run, x->layer, end, part);
+}
+
 /* Projects this run's rows, or those of the source. */
 static ll_status project(const attention *x, int source) {
+    const size_t width = (size_t)x->run->c->model.width;
     ll_status status = LL_OK;
     for (ll_rows r = {0}; !status && ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
         const float *a = rows_of(x, source, r, x->run->ws->input);
         for (int i = 0; i < SECTIONS; i++) {
             const section *s = &x->s[i];
             if (s->source != source || !s->width) continue;
-            float *to = s->data + r.first * s->row;
-            make(x, s, r.n, a, to);
-            if (i == GATE) ll_gate_forward((size_t)r.n * s->row, to);
+            for (ll_rows p = {0}; next_rows(x, i, r, &p);)
+                make(x, s, p.n, a + (p.first - r.first) * width, s->data + p.first * s->row);
+            if (i == GATE) ll_gate_forward((size_t)r.n * s->row, s->data + r.first * s->row);
         }
         if (!source) status = ll_sublayer_report(x->run, x->j, r, 0, 0.4);
     }
@@ -176,12 +184,18 @@ static void project_back(const attention *x) {
         int add;
         float *d = run->ws->d + r.first * width, *da = ll_sublayer_gradient(run, d, &add);
         const float *a = rows_of(x, 0, r, run->ws->input);
+        if (!add && ll_reads_first(run, x->layer)) {
+            memset(da, 0, (size_t)r.n * width * sizeof *da);
+            add = 1;
+        }
         for (int i = 0; i < SECTIONS; i++) {
             const section *s = &x->s[i];
-            float *dp = s->d + r.first * s->row;
             if (s->source || !s->width) continue;
-            if (i == GATE) ll_gate_back((size_t)r.n * s->row, s->data + r.first * s->row, dp);
-            make_back(x, s, r.n, a, dp, da, add);
+            if (i == GATE) ll_gate_back((size_t)r.n * s->row, s->data + r.first * s->row, s->d + r.first * s->row);
+            for (ll_rows p = {0}; next_rows(x, i, r, &p);) {
+                const size_t at = (p.first - r.first) * width;
+                make_back(x, s, p.n, a + at, s->d + p.first * s->row, da + at, add);
+            }
             add = 1;
         }
         ll_sublayer_through(run, x->j, r, da, d);
@@ -215,6 +229,7 @@ static ll_attention_call call_of(const attention *x) {
     const ll_batch_run *run = x->run;
     ll_attention_call call = {.B = run->B, .T = run->T, .S = x->from.T, .lengths = x->from.lengths};
     if (x->cross) call.query_lengths = run->lengths;
+    if (ll_reads_first(run, x->layer)) call.T = 1;
     if (run->ws->segment) {
         call.lengths = NULL;
         call.segment = run->ws->segment, call.segments = run->segments;
@@ -255,7 +270,7 @@ static ll_status finish(const attention *x) {
     const ll_batch_run *run = x->run;
     const int C = run->c->model.width, values = run->model->values;
     ll_status status = LL_OK;
-    for (ll_rows r = {0}; !status && ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; !status && ll_next_read(run, x->layer, run->rows, &r);) {
         const float *y = ll_head_norm(run, r.n, x->mixed + r.first * (size_t)values);
         ll_linear(run, r.n, values, C, y, (size_t)values, ll_weight_matrix(run, x->layer, x->output),
                   x->cross ? NULL : ll_weight(run, x->layer, LL_OUTPUT_BIAS), run->ws->output, (size_t)C);
@@ -271,7 +286,7 @@ static void finish_back(const attention *x) {
     const int C = run->c->model.width, values = run->model->values;
     const size_t width = (size_t)C, row = (size_t)values;
     float *dbias = x->cross ? NULL : ll_weight_gradient(run, x->layer, LL_OUTPUT_BIAS);
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_read(run, x->layer, run->rows, &r);) {
         const float *df = run->attended ? run->attended + r.first * width
                                         : ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width);
         const float *y = x->mixed + r.first * row;

@@ -5,6 +5,7 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "model/head_layers.h"
 #include "model/model_stream.h"
 
 /* Scratch that is enough for the streams of all layers, for the present number of threads. */

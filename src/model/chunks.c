@@ -13,6 +13,7 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "model/chunks.h"
+#include "model/head_layers.h"
 #include "model/soft_loss.h"
 
 /* One sequence of a batch on its way through the network. */

@@ -6,6 +6,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
+#include "model/head_layers.h"
 #include "model/soft_loss.h"
 
 struct ll_teacher {
@@ -151,7 +152,8 @@ ll_status ll_distil_attention(const ll_model *m, ll_workspace *ws, ll_teacher *t
 
 ll_status ll_distil_logits(const ll_model *m, ll_workspace *ws, ll_teacher *t, const ll_distil_options *how,
                            const ll_batch *batch, float *grad, float scale, int64_t draw, ll_tally *tally) {
-    const ll_batch_run theirs = ll_network_begin(t->model, t->ws, batch);
+    ll_batch_run theirs = ll_network_begin(t->model, t->ws, batch);
+    ll_network_first_only(&theirs);
     ll_status status = ll_network_forward(&theirs);
     if (status) return status;
     const ll_soft soft = {&theirs, how->weight, how->temperature};

@@ -1,8 +1,24 @@
-/* Layers between the stack and the logits that only some models have. */
+/* From the output of a stack to logits and losses, and the layers between that only some models have. */
 #ifndef LL_HEAD_LAYERS_H
 #define LL_HEAD_LAYERS_H
 
 #include "model/network.h"
+
+/* ---- output_head.c ---- */
+
+/* Numbers in a row of logits: V or classes. */
+int ll_head_width(const ll_model *model);
+/* The input of the output layer for some rows, (n, C). */
+const float *ll_head_input(const ll_batch_run *run, ll_rows rows);
+/* After ll_head_input of the same rows: their ws->d, from the gradient at that input. */
+void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx);
+/* Logits (n, V or classes) of n such rows. */
+void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits);
+/* Means over sequences, or their first rows, as sums in ws->pool; then rows of them as such input. */
+void ll_head_pool(const ll_batch_run *run);
+const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
+/* Adds losses to tally; with run->grad computes the gradients of the output layer, and ws->d. */
+void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
 
 /* ---- head_transform.c ---- */
 

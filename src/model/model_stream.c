@@ -9,6 +9,7 @@
 #include "base/finite.h"
 #include "base/float_mode.h"
 #include "base/memory.h"
+#include "model/head_layers.h"
 
 enum { PIECE = 256 };
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attention/operator.h"
 #include "base/finite.h"
 #include "base/float_mode.h"
 #include "model/head_layers.h"
@@ -49,6 +50,13 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     assert(x->source && run.B <= source->B && x->S <= source->T);
     for (int b = 0; b < run.B; b++) source->lengths[b] = x->source_lengths ? x->source_lengths[b] : x->S;
     return run;
+}
+
+void ll_network_first_only(ll_batch_run *run) {
+    const ll_model *m = run->model;
+    const ll_attention *last = m->attention[ll_operator_of(run->stack, run->stack->layers - 1, 0)];
+    run->first_only = m->cls_tokens && last->kind->cross && run->c->model.norm != LL_NORM_PARALLEL &&
+                      !run->ws->shared;
 }
 
 ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
@@ -129,6 +137,7 @@ ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch 
     run.grad = grad;
     run.soft = soft;
     run.draw = draw;
+    ll_network_first_only(&run);
     ll_status status = ll_network_forward(&run);
     if (status) return status;
     ll_head_loss(&run, batch->targets, scale, tally);
@@ -225,7 +234,8 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
     if ((status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, S, LL_EVALUATE))) return status;
     const ll_batch in = {.B = B, .T = T, .tokens = (int *)tokens, .lengths = (int *)lengths,
                          .S = S, .source = (int *)source, .source_lengths = (int *)source_lengths};
-    const ll_batch_run run = ll_network_begin(m, ws, &in);
+    ll_batch_run run = ll_network_begin(m, ws, &in);
+    ll_network_first_only(&run);
     status = ll_network_forward(&run);
     if (!status) {
         switch (m->c->model.task) {

@@ -152,6 +152,7 @@ typedef struct {
     int64_t draw;     /* number of the dropout masks; used if grad is not NULL */
     int again;        /* a block is computed a second time */
     int states_only;  /* of the last block, only the state of attention is wanted */
+    int first_only;   /* of the last block, only the first token of each sequence will be read */
     int first;        /* number of the first sequence in the whole batch */
     float *attended; /* distillation: what the last attention sublayer gave (rows, C), its gradient; or NULL */
     const struct ll_soft *soft; /* soft_loss.h; or NULL */
@@ -308,6 +309,10 @@ void ll_embed_back(const ll_batch_run *run);
 
 /* Sublayers of a stack, and the indices of a layer's attention, cross attention (parts = 3) and feed-forward. */
 int ll_sublayers(const ll_stack *stack);
+/* The next rows up to `end` that are read of what a block makes of them: all, chunk by chunk, or in the last block with
+ * first_only the first of each sequence, one by one. Returns their number; 0: there are none. Begin with n = 0. */
+int ll_next_read(const ll_batch_run *run, int layer, size_t end, ll_rows *rows);
+int ll_reads_first(const ll_batch_run *run, int layer); /* is it the last block of such a run? */
 /* a_j of some rows: in place, or computed into `out`. */
 const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out);
 int ll_pre_norm(const ll_batch_run *run);
@@ -342,22 +347,6 @@ LL_MUST_USE ll_status ll_attend_back(const ll_batch_run *run, int layer, int cro
 LL_MUST_USE ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
                                          ll_cross_cache *memory);
 
-/* ---- output_head.c ---- */
-
-/* Numbers in a row of logits: V or classes. */
-int ll_head_width(const ll_model *model);
-/* The input of the output layer for some rows, (n, C). */
-const float *ll_head_input(const ll_batch_run *run, ll_rows rows);
-/* After ll_head_input of the same rows: their ws->d, from the gradient at that input. */
-void ll_head_input_back(const ll_batch_run *run, ll_rows rows, const float *dx);
-/* Logits (n, V or classes) of n such rows. */
-void ll_head_logits(const ll_batch_run *run, int n, const float *x, float *logits);
-/* Means over sequences, or their first rows, as sums in ws->pool; then rows of them as such input. */
-void ll_head_pool(const ll_batch_run *run);
-const float *ll_head_pooled(const ll_batch_run *run, ll_rows sequences);
-/* Adds losses to tally; with run->grad computes the gradients of the output layer, and ws->d. */
-void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_tally *tally);
-
 /* ---- infer.c ---- */
 
 /* After ll_network_forward: the log-probability of every token except the first of each row; logp (B, T). The first and
@@ -374,6 +363,9 @@ LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model
 
 /* A batch, with CLS tokens added to T and lengths, that fits ws. */
 ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_batch *batch);
+/* Says that of the network's output only the first token of each sequence will be read. Then the last block computes
+ * queries, and what is above attention, for these tokens alone, where its attention computes each query by itself. */
+void ll_network_first_only(ll_batch_run *run);
 /* LL_EINVAL for a batch with a token or a length out of range. */
 LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* LL_EDIVERGED if one of the numbers x (B, T, width), which a model computed, is not finite. */

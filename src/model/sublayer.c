@@ -1,6 +1,7 @@
 /* What the sublayers of a block share: residual stream, norm, dropout (formulas in network.h), weights. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "model/network.h"
 
 int ll_next_chunk(ll_rows *rows, size_t total) {
@@ -8,6 +9,18 @@ int ll_next_chunk(ll_rows *rows, size_t total) {
     const size_t left = total - rows->first;
     rows->n = left < LL_CHUNK ? (int)left : LL_CHUNK;
     return rows->n > 0;
+}
+
+int ll_reads_first(const ll_batch_run *run, int layer) {
+    return run->first_only && layer + 1 == run->stack->layers;
+}
+
+int ll_next_read(const ll_batch_run *run, int layer, size_t end, ll_rows *rows) {
+    const size_t T = (size_t)run->T, next = rows->first + (size_t)rows->n;
+    if (!ll_reads_first(run, layer)) return ll_next_chunk(rows, end);
+    rows->first = ll_ceil_div_size(next, T) * T;
+    rows->n = rows->first < end;
+    return rows->n;
 }
 
 /* ---- Around a sublayer ---- */

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "model/chunks.h"
 #include "model/embedding.h"
+#include "model/head_layers.h"
 #include "model/mechanism.h"
 #include "model/shared_sequence.h"
 
@@ -73,8 +74,9 @@ static size_t scratch_floats(const ll_workspace *ws) {
             ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .saved = keep ? &saved : NULL};
             if (cross) call.S = ws->source ? ws->source->T : 0;
             if (!cross) call.segments = most_sequences(ws);
-            for (int backward = 0; backward <= keep; backward++) {
-                const size_t floats = ll_attention_scratch(op, &call, backward);
+            for (int i = 0; i < 2 * (keep + 1); i++) {
+                if (i == keep + 1) call.T = 1; /* of the first tokens alone */
+                const size_t floats = ll_attention_scratch(op, &call, i & keep);
                 if (floats > most) most = floats;
             }
         }
