@@ -156,7 +156,8 @@ static void make_back(const attention *x, const section *s, int n, const float *
 static int next_rows(const attention *x, int i, ll_rows r, ll_rows *part) {
     const size_t end = r.first + (size_t)r.n;
     if (!part->n) part->first = r.first;
-    return i ? ll_next_chunk(part, end) : ll_next_read(x->run, x->layer, end, part);
+    const int all = i || !ll_reads_first(x->run, x->layer);
+    return all ? ll_next_chunk(part, end) : ll_next_read(x->run, x->layer, end, part);
 }
 
 /* Projects this run's rows, or those of the source. */
@@ -307,7 +308,7 @@ ll_status ll_attend(const ll_batch_run *run, int layer, int cross) {
         reverse(&x, 0);
     }
     if (!status) status = mix(&x);
-    return status || (run->states_only && layer + 1 == run->stack->layers) ? status : finish(&x);
+    return status ? status : finish(&x);
 }
 
 ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {

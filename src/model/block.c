@@ -90,7 +90,7 @@ static ll_status attend(const ll_batch_run *run, int layer) {
 
 ll_status ll_block_forward(const ll_batch_run *run, int layer) {
     const ll_status status = attend(run, layer);
-    return status || (run->states_only && layer + 1 == run->stack->layers) ? status : ll_feed_forward(run, layer);
+    return status ? status : ll_feed_forward(run, layer);
 }
 
 /* The last block is as forward left it, and feed_back makes its own part. */

@@ -52,11 +52,11 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     return run;
 }
 
-void ll_network_first_only(ll_batch_run *run) {
+void ll_network_pooled(ll_batch_run *run) {
     const ll_model *m = run->model;
     const ll_attention *last = m->attention[ll_operator_of(run->stack, run->stack->layers - 1, 0)];
-    run->first_only = m->cls_tokens && last->kind->cross && run->c->model.norm != LL_NORM_PARALLEL &&
-                      !run->ws->shared;
+    if (m->cls_tokens && last->kind->cross && run->c->model.norm != LL_NORM_PARALLEL && !run->ws->shared)
+        run->reads = LL_READS_FIRST;
 }
 
 ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
@@ -137,7 +137,7 @@ ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch 
     run.grad = grad;
     run.soft = soft;
     run.draw = draw;
-    ll_network_first_only(&run);
+    ll_network_pooled(&run);
     ll_status status = ll_network_forward(&run);
     if (status) return status;
     ll_head_loss(&run, batch->targets, scale, tally);
@@ -235,7 +235,7 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
     const ll_batch in = {.B = B, .T = T, .tokens = (int *)tokens, .lengths = (int *)lengths,
                          .S = S, .source = (int *)source, .source_lengths = (int *)source_lengths};
     ll_batch_run run = ll_network_begin(m, ws, &in);
-    ll_network_first_only(&run);
+    ll_network_pooled(&run);
     status = ll_network_forward(&run);
     if (!status) {
         switch (m->c->model.task) {

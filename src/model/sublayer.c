@@ -12,14 +12,15 @@ int ll_next_chunk(ll_rows *rows, size_t total) {
 }
 
 int ll_reads_first(const ll_batch_run *run, int layer) {
-    return run->first_only && layer + 1 == run->stack->layers;
+    return run->reads == LL_READS_FIRST && layer + 1 == run->stack->layers;
 }
 
 int ll_next_read(const ll_batch_run *run, int layer, size_t end, ll_rows *rows) {
-    const size_t T = (size_t)run->T, next = rows->first + (size_t)rows->n;
-    if (!ll_reads_first(run, layer)) return ll_next_chunk(rows, end);
-    rows->first = ll_ceil_div_size(next, T) * T;
-    rows->n = rows->first < end;
+    const size_t T = (size_t)run->T, from = rows->first + (size_t)rows->n;
+    const size_t at = run->reads == LL_READS_LAST ? T - 1 : 0; /* in its sequence */
+    if (run->reads == LL_READS_ALL || layer + 1 < run->stack->layers) return ll_next_chunk(rows, end);
+    rows->first = from < at ? at : ll_round_up(from - at, T) + at;
+    rows->n = run->reads != LL_READS_NONE && rows->first < end;
     return rows->n;
 }
 
