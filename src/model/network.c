@@ -96,7 +96,7 @@ static ll_status stack_backward(const ll_batch_run *run) {
 ll_status ll_encoder_forward(const ll_batch_run *source) {
     const size_t C = (size_t)source->c->model.width;
     ll_status status = ll_stack_forward(source, source->stack->layers);
-    for (ll_rows r = {0}; !status && ll_next_chunk(&r, source->rows);)
+    for (ll_rows r = {0}; !status && ll_next_rows(source, &r);)
         ll_copy_rows(source, r.n, ll_head_input(source, r), source->ws->top + r.first * C);
     return status;
 }
@@ -104,7 +104,7 @@ ll_status ll_encoder_forward(const ll_batch_run *source) {
 /* At the beginning ws->d is the gradient of the stack's output. */
 static ll_status encoder_backward(const ll_batch_run *source) {
     const size_t C = (size_t)source->c->model.width;
-    for (ll_rows r = {0}; ll_next_chunk(&r, source->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(source, &r);) {
         ll_head_input(source, r); /* for the statistics of its norm */
         ll_copy_rows(source, r.n, source->ws->d + r.first * C, source->ws->gradient);
         ll_head_input_back(source, r, source->ws->gradient);
@@ -158,14 +158,13 @@ static void log_softmax(const ll_kernels *k, int n, float *x) {
 
 static void logp_lm(const ll_batch_run *run, float *logp) {
     const size_t V = (size_t)run->c->model.vocab, T = (size_t)run->T;
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);)
         ll_head_logits(run, r.n, ll_head_input(run, r), logp + r.first * V);
-        for (size_t i = r.first; i < r.first + (size_t)r.n; i++) {
-            if (i % T < (size_t)run->lengths[i / T]) {
-                log_softmax(run->k, (int)V, logp + i * V);
-            } else {
-                memset(logp + i * V, 0, V * sizeof *logp);
-            }
+    for (size_t i = 0; i < run->rows; i++) {
+        if (i % T < (size_t)run->lengths[i / T]) {
+            log_softmax(run->k, (int)V, logp + i * V);
+        } else {
+            memset(logp + i * V, 0, V * sizeof *logp);
         }
     }
 }

@@ -15,7 +15,7 @@
  * of rows, so that scratch does not grow with the length. With train.recompute training stores only the input of
  * each block, r_j of its first sublayer; backward computes its attention again as a whole, and feed-forward chunk by
  * chunk. Rows are tokens, (sequence, position) in that order. Rows past a sequence's length are zero at the bottom
- * of the network, count nowhere, and get zero gradients. */
+ * of the network, count nowhere, and get zero gradients; where there are many, they are left out (ll_next_rows). */
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 
@@ -311,9 +311,12 @@ void ll_embed_back(const ll_batch_run *run);
 
 /* Sublayers of a stack, and the indices of a layer's attention, cross attention (parts = 3) and feed-forward. */
 int ll_sublayers(const ll_stack *stack);
-/* The next rows up to `end` that are read of what a block makes of them: all, chunk by chunk, or in the last block
- * those that run->reads names, one by one. Returns their number; 0: there are none. Begin with n = 0. */
-int ll_next_read(const ll_batch_run *run, int layer, size_t end, ll_rows *rows);
+/* The next rows, at most LL_CHUNK, of those with tokens: for (ll_rows r = {0}; ll_next_rows(run, &r);). Padding is
+ * among them only where little of it lies between tokens. */
+int ll_next_rows(const ll_batch_run *run, ll_rows *rows);
+/* The same of the rows that are read of what a block makes: in the last block those that run->reads names, one by
+ * one. */
+int ll_next_read(const ll_batch_run *run, int layer, ll_rows *rows);
 /* Is it the last block of a run that reads the first tokens? Then attention needs no other queries. */
 int ll_reads_first(const ll_batch_run *run, int layer);
 /* a_j of some rows: in place, or computed into `out`. */
@@ -339,7 +342,7 @@ LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
 /* What backward needs of a block, from what entered it: the same bits as forward left. */
 LL_MUST_USE ll_status ll_block_again(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
-/* The next rows, at most LL_CHUNK, of all: for (r = {0}; ll_next_chunk(&r, total);) */
+/* The next ones, at most LL_CHUNK, of `total` rows. */
 int ll_next_chunk(ll_rows *rows, size_t total);
 
 /* ---- attention_layer.c ---- */
