@@ -52,8 +52,8 @@ static outcome step(const setup *x, int all) {
     CHECK_OK(ll_workspace_create(&ws, x->model, B, T, 1));
     ll_batch_run run = ll_network_begin(x->model, ws, &x->in);
     run.grad = o.grad, run.draw = 9;
-    if (!all) ll_network_first_only(&run);
-    o.first_only = run.first_only;
+    if (!all) ll_network_pooled(&run);
+    o.first_only = run.reads == LL_READS_FIRST;
     CHECK_OK(ll_network_forward(&run));
     ll_head_loss(&run, x->targets, 0.5f, &tally);
     CHECK_OK(ll_network_backward(&run));
@@ -113,7 +113,7 @@ static void test_other_rows_are_not_computed(void **state) {
     ll_workspace *ws = NULL;
     CHECK_OK(ll_workspace_create(&ws, x->model, B, T, 1));
     ll_batch_run run = ll_network_begin(x->model, ws, &x->in);
-    ll_network_first_only(&run);
+    ll_network_pooled(&run);
     const size_t C = (size_t)x->model->c->model.width;
     float *top = ll_residual(&run, ll_sublayers(run.stack), (ll_rows){0});
     for (size_t i = 0; i < run.rows * C; i++) top[i] = 77;

@@ -1,4 +1,4 @@
-/* Generation: one token after the other, early and late in a stream, and the bytes of its state.
+/* Generation: a prompt, then one token after the other, early and late in a stream, and the bytes of its state.
  *
  * The longest streams have a small model, because a million tokens are fed before the late measurement. Whether time
  * and state depend on the position does not depend on the size of the model. */
@@ -9,7 +9,7 @@
 
 #include "bench/bench.h"
 
-enum { EARLY = 100, LATE = 1000000, LATE_SOFTMAX = 8192, LATE_LARGE = 4096, TIMED = 300, BLOCK = 4096 };
+enum { EARLY = 100, LATE = 1000000, LATE_SOFTMAX = 8192, LATE_LARGE = 4096, TIMED = 300, BLOCK = 4096, PROMPTS = 5 };
 
 static ll_status create(ll_model **model, const ll_bench *b, const ll_bench_model *m, const ll_bench_system *s) {
     ll_recipe *recipe = NULL;
@@ -24,6 +24,25 @@ static ll_status feed(ll_stream *stream, int n, float *logits) {
     int tokens[BLOCK];
     for (int i = 0; i < n; i++) tokens[i] = (int)((ll_stream_position(stream) + i) * 31 % 97) + 32;
     return ll_stream_feed(stream, tokens, n, logits);
+}
+
+/* The median time of a prompt of BLOCK tokens, read by an empty stream. */
+static ll_status time_prompts(ll_bench *b, ll_bench_row row, const ll_model *model, ll_stream *stream, float *logits) {
+    double time[PROMPTS];
+    for (int i = -1; i < PROMPTS; i++) { /* the first one warms up */
+        ll_stream_reset(stream);
+        const double start = ll_now();
+        const ll_status status = feed(stream, BLOCK, logits);
+        if (status) return status;
+        if (i >= 0) time[i] = ll_now() - start;
+    }
+    row.seconds = ll_bench_median(time, PROMPTS);
+    row.flops = 2 * ll_model_cost(model, (BLOCK + 1) / 2).multiply_adds * BLOCK;
+    row.bytes = (double)ll_stream_bytes(stream);
+    row.tokens = BLOCK, row.repeats = PROMPTS;
+    ll_bench_add(b, &row);
+    ll_stream_reset(stream);
+    return LL_OK;
 }
 
 /* The median time of a token from here on. */
@@ -56,10 +75,10 @@ static ll_status feed_to(ll_stream *stream, int64_t position, double seconds, fl
     return LL_OK;
 }
 
-static ll_status measure(ll_bench *b, const ll_bench_model *m, const ll_bench_system *s, ll_stream *stream,
-                         float *logits) {
+/* Tokens one by one, early and late. */
+static ll_status time_stream(ll_bench *b, ll_bench_row row, const ll_bench_model *m, const ll_bench_system *s,
+                             ll_stream *stream, float *logits) {
     const int softmax = !strcmp(s->name, "softmax"), large = !strcmp(m->name, "lm");
-    ll_bench_row row = {0};
     char what[96];
     snprintf(what, sizeof what, "generation, %s/%s", m->name, s->name);
     ll_status status = feed_to(stream, EARLY, INFINITY, logits, what);
@@ -75,31 +94,55 @@ static ll_status measure(ll_bench *b, const ll_bench_model *m, const ll_bench_sy
     return status;
 }
 
-static ll_status generate(ll_bench *b, const ll_bench_model *m, const ll_bench_system *s) {
+/* What is to be measured of a model with a system. */
+typedef struct {
+    const ll_bench_model *model;
+    const ll_bench_system *system;
+    int prompt, tokens;
+} wanted;
+
+static ll_status measure(ll_bench *b, const wanted *w, const ll_model *model, ll_stream *stream, float *logits) {
+    ll_bench_row row = {0};
+    snprintf(row.name, sizeof row.name, "prompt/%s/%s/%d", w->model->name, w->system->name, BLOCK);
+    const ll_status status = w->prompt ? time_prompts(b, row, model, stream, logits) : LL_OK;
+    return status || !w->tokens ? status : time_stream(b, (ll_bench_row){0}, w->model, w->system, stream, logits);
+}
+
+static ll_status generate(ll_bench *b, const wanted *w) {
     ll_model *model = NULL;
     ll_stream *stream = NULL;
-    ll_status status = create(&model, b, m, s);
+    ll_status status = create(&model, b, w->model, w->system);
     if (!status) status = ll_stream_create(&stream, model);
     const char *vocab = status ? NULL : ll_recipe_get(ll_model_recipe(model), "model.vocab");
     float *logits = vocab ? calloc((size_t)atoi(vocab) + 1, sizeof *logits) : NULL;
-    if (!status) status = logits ? measure(b, m, s, stream, logits) : LL_ENOMEM;
+    if (!status) status = logits ? measure(b, w, model, stream, logits) : LL_ENOMEM;
     free(logits);
     ll_stream_free(stream);
     ll_model_free(model);
     return status;
 }
 
+/* The models of generation: lm and small. */
+static ll_status of_model(ll_bench *b, const ll_bench_model *m) {
+    const int large = !strcmp(m->name, "lm");
+    ll_status status = LL_OK;
+    for (const ll_bench_system *s = ll_bench_system_list; s->name && !status; s++) {
+        char name[96];
+        const int favor = !strcmp(s->name, "favor"), rare = !strcmp(s->name, "elu1") || !strcmp(s->name, "identity") ||
+                                                            !strcmp(s->name, "relu+permute");
+        wanted w = {.model = m, .system = s};
+        snprintf(name, sizeof name, "prompt/%s/%s/%d", m->name, s->name, BLOCK);
+        w.prompt = ll_bench_wanted(b, name, large && favor);
+        snprintf(name, sizeof name, "generate/%s/%s/", m->name, s->name);
+        w.tokens = ll_bench_wanted(b, name, favor || (!large && !rare));
+        if (w.prompt || w.tokens) status = generate(b, &w);
+    }
+    return status;
+}
+
 ll_status ll_bench_generate(ll_bench *b) {
     ll_status status = LL_OK;
     for (const ll_bench_model *m = ll_bench_model_list; m->name && !status; m++)
-        for (const ll_bench_system *s = ll_bench_system_list; s->name && !status; s++) {
-            char name[96];
-            const int large = !strcmp(m->name, "lm");
-            const int usual =
-                !strcmp(s->name, "favor") || (!large && strcmp(s->name, "elu1") != 0 &&
-                                              strcmp(s->name, "identity") != 0 && strcmp(s->name, "relu+permute") != 0);
-            snprintf(name, sizeof name, "generate/%s/%s/", m->name, s->name);
-            if ((large || !strcmp(m->name, "small")) && ll_bench_wanted(b, name, usual)) status = generate(b, m, s);
-        }
+        if (!strcmp(m->name, "lm") || !strcmp(m->name, "small")) status = of_model(b, m);
     return status;
 }

@@ -16,7 +16,7 @@ static const ll_arg args[] = {
     {LL_ARG_FLAG, 0, "yardsticks", NULL, &yardsticks, 0, 0, "matrix products and copies of memory"},
     {LL_ARG_FLAG, 0, "ops", NULL, &ops, 0, 0, "attention alone, forward and backward"},
     {LL_ARG_FLAG, 0, "models", NULL, &models, 0, 0, "training steps of whole models"},
-    {LL_ARG_FLAG, 0, "generate", NULL, &generation, 0, 0, "generated tokens, early and late in a stream"},
+    {LL_ARG_FLAG, 0, "generate", NULL, &generation, 0, 0, "a prompt; tokens generated, early and late in a stream"},
     {LL_ARG_FLAG, 0, "dist", NULL, &dist, 0, 0, "ranks under mpirun: the link, training steps, bytes sent"},
     {LL_ARG_NUMBER, 0, "rehearse", "S", &compute_seconds, 0, 1e6,
      "for --dist: steps that sleep S seconds in place of computing; messages are real"},

@@ -152,18 +152,21 @@ static void make_back(const attention *x, const section *s, int n, const float *
     ll_linear_input_back(run, n, C, width, own, row, ll_weight(run, x->layer, s->which), da, (size_t)C, add);
 }
 
-/* Of the rows r, the next ones that section i is needed of. */
+/* Of the rows r, the next ones that section i is needed of: of queries, those that are read. */
 static int next_rows(const attention *x, int i, ll_rows r, ll_rows *part) {
-    const size_t end = r.first + (size_t)r.n;
-    if (!part->n) part->first = r.first;
-    return i ? ll_next_chunk(part, end) : ll_next_read(x->run, x->layer, end, part);
+    const int begins = !part->n;
+    if (begins) part->first = r.first;
+    if (!i && ll_reads_first(x->run, x->layer))
+        return ll_next_read(x->run, x->layer, part) && part->first < r.first + (size_t)r.n;
+    *part = r;
+    return begins;
 }
 
 /* Projects this run's rows, or those of the source. */
 static ll_status project(const attention *x, int source) {
     const size_t width = (size_t)x->run->c->model.width;
     ll_status status = LL_OK;
-    for (ll_rows r = {0}; !status && ll_next_chunk(&r, source ? x->from.rows : x->run->rows);) {
+    for (ll_rows r = {0}; !status && ll_next_rows(source ? &x->from : x->run, &r);) {
         const float *a = rows_of(x, source, r, x->run->ws->input);
         for (int i = 0; i < SECTIONS; i++) {
             const section *s = &x->s[i];
@@ -180,7 +183,7 @@ static ll_status project(const attention *x, int source) {
 static void project_back(const attention *x) {
     const ll_batch_run *run = x->run;
     const size_t width = (size_t)run->c->model.width;
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         int add;
         float *d = run->ws->d + r.first * width, *da = ll_sublayer_gradient(run, d, &add);
         const float *a = rows_of(x, 0, r, run->ws->input);
@@ -206,7 +209,7 @@ static void project_back(const attention *x) {
 static void source_back(const attention *x) {
     const ll_batch_run *run = x->run;
     const size_t width = (size_t)run->c->model.width;
-    for (ll_rows r = {0}; ll_next_chunk(&r, x->from.rows);) {
+    for (ll_rows r = {0}; ll_next_rows(&x->from, &r);) {
         const float *a = rows_of(x, 1, r, NULL);
         for (int i = 1; i < 3; i++) {
             const section *s = &x->s[i];
@@ -270,7 +273,7 @@ static ll_status finish(const attention *x) {
     const ll_batch_run *run = x->run;
     const int C = run->c->model.width, values = run->model->values;
     ll_status status = LL_OK;
-    for (ll_rows r = {0}; !status && ll_next_read(run, x->layer, run->rows, &r);) {
+    for (ll_rows r = {0}; !status && ll_next_read(run, x->layer, &r);) {
         const float *y = ll_head_norm(run, r.n, x->mixed + r.first * (size_t)values);
         ll_linear(run, r.n, values, C, y, (size_t)values, ll_weight_matrix(run, x->layer, x->output),
                   x->cross ? NULL : ll_weight(run, x->layer, LL_OUTPUT_BIAS), run->ws->output, (size_t)C);
@@ -286,7 +289,7 @@ static void finish_back(const attention *x) {
     const int C = run->c->model.width, values = run->model->values;
     const size_t width = (size_t)C, row = (size_t)values;
     float *dbias = x->cross ? NULL : ll_weight_gradient(run, x->layer, LL_OUTPUT_BIAS);
-    for (ll_rows r = {0}; ll_next_read(run, x->layer, run->rows, &r);) {
+    for (ll_rows r = {0}; ll_next_read(run, x->layer, &r);) {
         const float *df = run->attended ? run->attended + r.first * width
                                         : ll_sublayer_back(run, x->j, r, run->ws->d + r.first * width);
         const float *y = x->mixed + r.first * row;
@@ -307,7 +310,7 @@ ll_status ll_attend(const ll_batch_run *run, int layer, int cross) {
         reverse(&x, 0);
     }
     if (!status) status = mix(&x);
-    return status || (run->states_only && layer + 1 == run->stack->layers) ? status : finish(&x);
+    return status ? status : finish(&x);
 }
 
 ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {

@@ -114,6 +114,12 @@ static int wanted(const ll_batcher *b, const ll_batch_item *items, int span) {
     return item->every && item->logits ? n : b->done[b->item[span]] + n == item->n;
 }
 
+static int any_wanted(const ll_batcher *b, const ll_batch_item *items) {
+    int rows = 0;
+    for (int i = 0; i < b->set.count; i++) rows += wanted(b, items, i);
+    return rows > 0;
+}
+
 /* Collects the rows that need logits, and computes these. */
 static void make_logits(ll_batcher *b, const ll_batch_run *run, const ll_batch_item *items) {
     const size_t C = (size_t)run->c->model.width;
@@ -145,9 +151,10 @@ static void pass(ll_batcher *b, ll_batch_item *items, int n) {
     const size_t V = (size_t)b->model->c->model.vocab;
     ll_batch_run run = ll_network_begin(b->model, b->ws, &(ll_batch){.B = 1, .T = n, .tokens = b->tokens});
     run.streams = &b->set;
+    if (!any_wanted(b, items) && run.stack->parts == 2) run.reads = LL_READS_NONE;
     const ll_status status = ll_network_forward(&run);
     const float *logits = b->logits;
-    if (!status) make_logits(b, &run, items);
+    if (!status && run.reads == LL_READS_ALL) make_logits(b, &run, items);
     for (int i = 0; i < b->set.count; i++) {
         ll_batch_item *item = &items[b->item[i]];
         const int rows = wanted(b, items, i), fed = b->set.span[i].n;

@@ -33,7 +33,7 @@ ll_status ll_feed_forward(const ll_batch_run *run, int layer) {
     const int C = run->c->model.width, ff = run->c->model.ff, j = feed_of(run, layer);
     ll_workspace *ws = run->ws;
     ll_status status = LL_OK;
-    for (ll_rows r = {0}; !status && ll_next_read(run, layer, run->rows, &r);) {
+    for (ll_rows r = {0}; !status && ll_next_read(run, layer, &r);) {
         float *u = of_rows(run, ws->hidden[layer], r), *gate = of_rows(run, ws->gates[layer], r);
         hide(run, layer, r, u, gate);
         ll_activate(run, r.n, ff, u, gate, ws->wide);
@@ -61,7 +61,7 @@ static void feed_back(const ll_batch_run *run, int layer) {
     const size_t width = (size_t)C, wide = (size_t)ff;
     float *dbias = ll_weight_gradient(run, layer, LL_OUT_BIAS);
     ll_workspace *ws = run->ws;
-    for (ll_rows r = {0}; ll_next_read(run, layer, run->rows, &r);) {
+    for (ll_rows r = {0}; ll_next_read(run, layer, &r);) {
         float *d = ws->d + r.first * width;
         float *u = of_rows(run, ws->hidden[layer], r), *gate = of_rows(run, ws->gates[layer], r);
         if (!ws->keeps) hide(run, layer, r, u, gate);
@@ -90,7 +90,7 @@ static ll_status attend(const ll_batch_run *run, int layer) {
 
 ll_status ll_block_forward(const ll_batch_run *run, int layer) {
     const ll_status status = attend(run, layer);
-    return status || (run->states_only && layer + 1 == run->stack->layers) ? status : ll_feed_forward(run, layer);
+    return status ? status : ll_feed_forward(run, layer);
 }
 
 /* The last block is as forward left it, and feed_back makes its own part. */

@@ -83,9 +83,9 @@ static ll_status run_chunk(const sequence *s, int i, int back) {
     run.position = first_of(s, i);
     run.grad = s->grad;
     run.draw = s->draw;
-    run.states_only = s->grad && !back;
+    if (s->grad && !back) run.reads = LL_READS_NONE; /* but for its states */
     ll_status status = ll_network_forward(&run);
-    if (status || run.states_only) return status;
+    if (status || run.reads == LL_READS_NONE) return status;
     float *const each = s->tally->each;
     if (each) s->tally->each = each + (size_t)s->row * (size_t)s->batch->T + (size_t)first_of(s, i);
     ll_head_loss(&run, x.targets, s->scale, s->tally);

@@ -153,7 +153,7 @@ ll_status ll_distil_attention(const ll_model *m, ll_workspace *ws, ll_teacher *t
 ll_status ll_distil_logits(const ll_model *m, ll_workspace *ws, ll_teacher *t, const ll_distil_options *how,
                            const ll_batch *batch, float *grad, float scale, int64_t draw, ll_tally *tally) {
     ll_batch_run theirs = ll_network_begin(t->model, t->ws, batch);
-    ll_network_first_only(&theirs);
+    ll_network_pooled(&theirs);
     ll_status status = ll_network_forward(&theirs);
     if (status) return status;
     const ll_soft soft = {&theirs, how->weight, how->temperature};

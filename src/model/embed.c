@@ -115,7 +115,7 @@ void ll_embed(const ll_batch_run *run) {
         ll_sinus(run->ws->sinus + (size_t)s->first * (size_t)run->c->model.width, s->n, run->c->model.width,
                  s->position, ll_config_init_std(run->c));
     }
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         float *x = ll_residual(run, 0, r);
         if (norm >= 0) {
             embed_rows(run, r, run->ws->input);
@@ -149,7 +149,7 @@ void ll_embed_back(const ll_batch_run *run) {
     ll_workspace *ws = run->ws;
     const int norm = run->stack->at.embedding_norm;
     const size_t C = (size_t)run->c->model.width;
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         float *d = ws->d + r.first * C;
         ll_dropout(run, r, 0, LL_SITE_EMBEDDING, d, d, 0);
         if (norm < 0) continue;

@@ -90,7 +90,7 @@ static void clear_cls_tokens(const ll_batch_run *run, ll_rows rows) {
 static void back(const ll_batch_run *run) {
     const ll_model *m = run->model;
     const int K = numbers(run->c), C = run->c->model.width;
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         const float *d = run->ws->d + r.first * (size_t)C;
         clear_cls_tokens(run, r);
         read_patches(run, r);

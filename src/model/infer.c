@@ -61,7 +61,7 @@ void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp) {
     const size_t C = (size_t)run->c->model.width;
     int most;
     scores s = {.run = run, .tokens = tokens, .logp = logp, .logits = logits_buffer(run, &most)};
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         const float *x = ll_head_input(run, r);
         for (int done = 0; done < r.n; done += s.n) {
             s.n = r.n - done < most ? r.n - done : most;
@@ -138,7 +138,7 @@ static ll_status embed(const embedding *e, int layer) {
     memset(e->out, 0, (e->kind == LL_EMBED_ALL ? B * (size_t)(run->T - cls_tokens) : B) * C * sizeof *e->out);
     const ll_status status = ll_stack_forward(run, layer);
     if (status) return status;
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         const float *x = hidden(run, layer, r);
         for (size_t i = 0; i < (size_t)r.n; i++) take_row(e, r.first + i, x + i * C);
     }

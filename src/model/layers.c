@@ -8,7 +8,7 @@
 #include "model/network.h"
 
 enum {
-    SLAB = 256,       /* columns of one task of a product of few rows */
+    SLAB = 256,       /* columns of a task of a product of few rows are a multiple of this */
     FEW_ROWS = 16,    /* most rows for which packing the weights does not pay */
     SERIAL = 1 << 17, /* smaller products are not worth waking threads */
     COLUMNS = 64,     /* columns of one task of a column sum */
@@ -19,7 +19,7 @@ enum {
 typedef struct {
     const ll_batch_run *run;
     const ll_kernels *k;
-    int n, K, N;
+    int n, K, N, slab;
     const float *x, *y, *gain, *bias, *gate;
     float *out, *extra;
     ll_matrix W;
@@ -41,21 +41,25 @@ static int piece_rows(const job *j, size_t i) {
 /* Sums as in ll_gemm, so that a row has the same bits among few rows and among many. */
 static void slab_task(void *arg, size_t i) {
     const job *j = arg;
-    const int first = (int)i * SLAB, left = j->N - first, n = left < SLAB ? left : SLAB;
+    const int first = (int)i * j->slab, left = j->N - first, n = left < j->slab ? left : j->slab;
     float *out = j->out + first, part[FEW_ROWS * SLAB];
     for (int r = 0; r < j->n && j->bias; r++)
         memcpy(out + (size_t)r * j->ldo, j->bias + first, (size_t)n * sizeof *out);
     for (int k0 = 0; k0 < j->K; k0 += LL_GEMM_DEPTH) {
         const int depth = j->K - k0 < LL_GEMM_DEPTH ? j->K - k0 : LL_GEMM_DEPTH, adds = j->bias || k0;
         const ll_matrix W = ll_matrix_from(j->W, (size_t)k0, (size_t)first);
-        j->k->linear(j->n, n, depth, j->x + k0, j->ld, &W, adds ? part : out, adds ? SLAB : j->ldo);
-        for (int r = 0; r < j->n && adds; r++) j->k->add((size_t)n, part + r * SLAB, out + (size_t)r * j->ldo);
+        j->k->linear(j->n, n, depth, j->x + k0, j->ld, &W, adds ? part : out, adds ? (size_t)n : j->ldo);
+        for (int r = 0; r < j->n && adds; r++) j->k->add((size_t)n, part + r * n, out + (size_t)r * j->ldo);
     }
 }
 
-/* The product of few rows, which generation spends its time in. It reads the weights once and packs nothing. */
+/* The product of few rows, which generation spends its time in. It reads the weights once and packs nothing. Columns do
+ * not depend on each other, so tasks have as many as threads and slab_task leave: memory gives whole rows of W faster
+ * than parts of them. */
 static void linear_rows(job j) {
-    const size_t slabs = (size_t)ll_ceil_div(j.N, SLAB);
+    const int most = FEW_ROWS / j.n, each = ll_ceil_div(ll_ceil_div(j.N, SLAB), ll_threads());
+    j.slab = SLAB * (each < most ? each : most);
+    const size_t slabs = (size_t)ll_ceil_div(j.N, j.slab);
     if ((size_t)j.n * (size_t)j.K * (size_t)j.N >= SERIAL) {
         ll_parallel_for(slabs, slab_task, &j);
         return;

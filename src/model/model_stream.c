@@ -224,6 +224,7 @@ static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp,
     if (s->batcher) set.scratch = s->batcher->set.scratch, set.workers = s->batcher->set.workers;
     ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
     run.streams = &set;
+    if (!logp && !s->memory) run.reads = last ? LL_READS_LAST : LL_READS_NONE;
     if (logp && s->position)
         logp[0] = (float)((double)s->logits[tokens[0]] - ll_log_sum_exp(run.k, s->model->c->model.vocab, s->logits));
     const ll_status status = ll_network_forward(&run);

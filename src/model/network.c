@@ -52,11 +52,11 @@ ll_batch_run ll_network_begin(const ll_model *m, ll_workspace *ws, const ll_batc
     return run;
 }
 
-void ll_network_first_only(ll_batch_run *run) {
+void ll_network_pooled(ll_batch_run *run) {
     const ll_model *m = run->model;
     const ll_attention *last = m->attention[ll_operator_of(run->stack, run->stack->layers - 1, 0)];
-    run->first_only = m->cls_tokens && last->kind->cross && run->c->model.norm != LL_NORM_PARALLEL &&
-                      !run->ws->shared;
+    if (m->cls_tokens && last->kind->cross && run->c->model.norm != LL_NORM_PARALLEL && !run->ws->shared)
+        run->reads = LL_READS_FIRST;
 }
 
 ll_status ll_stack_forward(const ll_batch_run *run, int blocks) {
@@ -96,7 +96,7 @@ static ll_status stack_backward(const ll_batch_run *run) {
 ll_status ll_encoder_forward(const ll_batch_run *source) {
     const size_t C = (size_t)source->c->model.width;
     ll_status status = ll_stack_forward(source, source->stack->layers);
-    for (ll_rows r = {0}; !status && ll_next_chunk(&r, source->rows);)
+    for (ll_rows r = {0}; !status && ll_next_rows(source, &r);)
         ll_copy_rows(source, r.n, ll_head_input(source, r), source->ws->top + r.first * C);
     return status;
 }
@@ -104,7 +104,7 @@ ll_status ll_encoder_forward(const ll_batch_run *source) {
 /* At the beginning ws->d is the gradient of the stack's output. */
 static ll_status encoder_backward(const ll_batch_run *source) {
     const size_t C = (size_t)source->c->model.width;
-    for (ll_rows r = {0}; ll_next_chunk(&r, source->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(source, &r);) {
         ll_head_input(source, r); /* for the statistics of its norm */
         ll_copy_rows(source, r.n, source->ws->d + r.first * C, source->ws->gradient);
         ll_head_input_back(source, r, source->ws->gradient);
@@ -137,7 +137,7 @@ ll_status ll_model_run_soft(const ll_model *m, ll_workspace *ws, const ll_batch 
     run.grad = grad;
     run.soft = soft;
     run.draw = draw;
-    ll_network_first_only(&run);
+    ll_network_pooled(&run);
     ll_status status = ll_network_forward(&run);
     if (status) return status;
     ll_head_loss(&run, batch->targets, scale, tally);
@@ -158,14 +158,13 @@ static void log_softmax(const ll_kernels *k, int n, float *x) {
 
 static void logp_lm(const ll_batch_run *run, float *logp) {
     const size_t V = (size_t)run->c->model.vocab, T = (size_t)run->T;
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);)
         ll_head_logits(run, r.n, ll_head_input(run, r), logp + r.first * V);
-        for (size_t i = r.first; i < r.first + (size_t)r.n; i++) {
-            if (i % T < (size_t)run->lengths[i / T]) {
-                log_softmax(run->k, (int)V, logp + i * V);
-            } else {
-                memset(logp + i * V, 0, V * sizeof *logp);
-            }
+    for (size_t i = 0; i < run->rows; i++) {
+        if (i % T < (size_t)run->lengths[i / T]) {
+            log_softmax(run->k, (int)V, logp + i * V);
+        } else {
+            memset(logp + i * V, 0, V * sizeof *logp);
         }
     }
 }
@@ -235,7 +234,7 @@ static ll_status logp_of(ll_model *m, float *logp, const int *source, const int 
     const ll_batch in = {.B = B, .T = T, .tokens = (int *)tokens, .lengths = (int *)lengths,
                          .S = S, .source = (int *)source, .source_lengths = (int *)source_lengths};
     ll_batch_run run = ll_network_begin(m, ws, &in);
-    ll_network_first_only(&run);
+    ll_network_pooled(&run);
     status = ll_network_forward(&run);
     if (!status) {
         switch (m->c->model.task) {

@@ -15,7 +15,7 @@
  * of rows, so that scratch does not grow with the length. With train.recompute training stores only the input of
  * each block, r_j of its first sublayer; backward computes its attention again as a whole, and feed-forward chunk by
  * chunk. Rows are tokens, (sequence, position) in that order. Rows past a sequence's length are zero at the bottom
- * of the network, count nowhere, and get zero gradients. */
+ * of the network, count nowhere, and get zero gradients; where there are many, they are left out (ll_next_rows). */
 #ifndef LL_NETWORK_H
 #define LL_NETWORK_H
 
@@ -132,6 +132,9 @@ struct ll_workspace {
     int *wrong;                   /* (B) seq2seq: number of wrong targets */
 };
 
+/* Tokens of each sequence whose output is read. */
+enum { LL_READS_ALL, LL_READS_FIRST, LL_READS_LAST, LL_READS_NONE };
+
 /* The run of one batch. */
 typedef struct {
     const ll_model *model;
@@ -151,8 +154,7 @@ typedef struct {
     float *grad;      /* NULL: only forward */
     int64_t draw;     /* number of the dropout masks; used if grad is not NULL */
     int again;        /* a block is computed a second time */
-    int states_only;  /* of the last block, only the state of attention is wanted */
-    int first_only;   /* of the last block, only the first token of each sequence will be read */
+    int reads;        /* what will be read of the output, one of the above; the last block computes no more */
     int first;        /* number of the first sequence in the whole batch */
     float *attended; /* distillation: what the last attention sublayer gave (rows, C), its gradient; or NULL */
     const struct ll_soft *soft; /* soft_loss.h; or NULL */
@@ -309,10 +311,14 @@ void ll_embed_back(const ll_batch_run *run);
 
 /* Sublayers of a stack, and the indices of a layer's attention, cross attention (parts = 3) and feed-forward. */
 int ll_sublayers(const ll_stack *stack);
-/* The next rows up to `end` that are read of what a block makes of them: all, chunk by chunk, or in the last block with
- * first_only the first of each sequence, one by one. Returns their number; 0: there are none. Begin with n = 0. */
-int ll_next_read(const ll_batch_run *run, int layer, size_t end, ll_rows *rows);
-int ll_reads_first(const ll_batch_run *run, int layer); /* is it the last block of such a run? */
+/* The next rows, at most LL_CHUNK, of those with tokens: for (ll_rows r = {0}; ll_next_rows(run, &r);). Padding is
+ * among them only where little of it lies between tokens. */
+int ll_next_rows(const ll_batch_run *run, ll_rows *rows);
+/* The same of the rows that are read of what a block makes: in the last block those that run->reads names, one by
+ * one. */
+int ll_next_read(const ll_batch_run *run, int layer, ll_rows *rows);
+/* Is it the last block of a run that reads the first tokens? Then attention needs no other queries. */
+int ll_reads_first(const ll_batch_run *run, int layer);
 /* a_j of some rows: in place, or computed into `out`. */
 const float *ll_sublayer_input(const ll_batch_run *run, int j, ll_rows rows, float *out);
 int ll_pre_norm(const ll_batch_run *run);
@@ -336,7 +342,7 @@ LL_MUST_USE ll_status ll_block_forward(const ll_batch_run *run, int layer);
 /* What backward needs of a block, from what entered it: the same bits as forward left. */
 LL_MUST_USE ll_status ll_block_again(const ll_batch_run *run, int layer);
 LL_MUST_USE ll_status ll_block_backward(const ll_batch_run *run, int layer);
-/* The next rows, at most LL_CHUNK, of all: for (r = {0}; ll_next_chunk(&r, total);) */
+/* The next ones, at most LL_CHUNK, of `total` rows. */
 int ll_next_chunk(ll_rows *rows, size_t total);
 
 /* ---- attention_layer.c ---- */
@@ -363,9 +369,9 @@ LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model
 
 /* A batch, with CLS tokens added to T and lengths, that fits ws. */
 ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_batch *batch);
-/* Says that of the network's output only the first token of each sequence will be read. Then the last block computes
- * queries, and what is above attention, for these tokens alone, where its attention computes each query by itself. */
-void ll_network_first_only(ll_batch_run *run);
+/* Of a run whose output will be pooled: reads the first tokens alone if these are what is pooled, and the last
+ * attention computes each query by itself. */
+void ll_network_pooled(ll_batch_run *run);
 /* LL_EINVAL for a batch with a token or a length out of range. */
 LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* LL_EDIVERGED if one of the numbers x (B, T, width), which a model computed, is not finite. */

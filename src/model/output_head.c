@@ -240,7 +240,7 @@ static void pool_task(void *arg, size_t i) {
 void ll_head_pool(const ll_batch_run *run) {
     const size_t C = (size_t)run->c->model.width;
     memset(run->ws->pool, 0, (size_t)run->B * C * sizeof(double));
-    for (ll_rows r = {0}; ll_next_read(run, run->stack->layers - 1, run->rows, &r);) {
+    for (ll_rows r = {0}; ll_next_read(run, run->stack->layers - 1, &r);) {
         pooling p = {.run = run, .rows = r, .x = ll_head_input(run, r)};
         ll_parallel_for(ll_ceil_div_size(C, COLUMNS), pool_task, &p);
     }
@@ -270,7 +270,7 @@ static void unpool_task(void *arg, size_t i) {
 static void pool_back(const ll_batch_run *run) {
     const int last = run->stack->layers - 1;
     if (ll_reads_first(run, last)) memset(run->ws->d, 0, run->rows * (size_t)run->c->model.width * sizeof(float));
-    for (ll_rows r = {0}; ll_next_read(run, last, run->rows, &r);) {
+    for (ll_rows r = {0}; ll_next_read(run, last, &r);) {
         ll_head_input(run, r); /* recomputed for its statistics */
         pooling p = {.run = run, .rows = r, .dx = run->ws->gradient};
         ll_parallel_for(ll_ceil_div_size((size_t)r.n, LL_PIECE), unpool_task, &p);
@@ -334,7 +334,7 @@ void ll_head_loss(const ll_batch_run *run, const int *targets, float scale, ll_t
         return;
     }
     if (run->ws->wrong) memset(run->ws->wrong, 0, (size_t)run->B * sizeof *run->ws->wrong);
-    for (ll_rows r = {0}; ll_next_chunk(&r, run->rows);) {
+    for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         const float *x = ll_head_input(run, r);
         l.first = r.first;
         if (run->soft) l.taught = ll_head_input(run->soft->teacher, r);

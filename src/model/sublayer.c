@@ -4,6 +4,8 @@
 #include "base/integer.h"
 #include "model/network.h"
 
+enum { PADDING = LL_PIECE /* rows of it between tokens that are computed rather than left out */ };
+
 int ll_next_chunk(ll_rows *rows, size_t total) {
     rows->first += (size_t)rows->n;
     const size_t left = total - rows->first;
@@ -11,15 +13,36 @@ int ll_next_chunk(ll_rows *rows, size_t total) {
     return rows->n > 0;
 }
 
-int ll_reads_first(const ll_batch_run *run, int layer) {
-    return run->first_only && layer + 1 == run->stack->layers;
+/* The row behind the tokens of the sequence that a row belongs to. */
+static size_t end_of_tokens(const ll_batch_run *run, size_t row) {
+    const size_t T = (size_t)run->T;
+    return row / T * T + (size_t)run->lengths[row / T];
 }
 
-int ll_next_read(const ll_batch_run *run, int layer, size_t end, ll_rows *rows) {
-    const size_t T = (size_t)run->T, next = rows->first + (size_t)rows->n;
-    if (!ll_reads_first(run, layer)) return ll_next_chunk(rows, end);
-    rows->first = ll_ceil_div_size(next, T) * T;
-    rows->n = rows->first < end;
+int ll_next_rows(const ll_batch_run *run, ll_rows *rows) {
+    const size_t T = (size_t)run->T;
+    size_t first = rows->first + (size_t)rows->n;
+    while (first < run->rows && end_of_tokens(run, first) <= first) first = ll_round_up(first + 1, T);
+    const size_t most = ll_min_size(first + LL_CHUNK, run->rows);
+    size_t end = first;
+    for (size_t next = first; next < most && next <= end + PADDING; next = ll_round_up(next + 1, T)) {
+        const size_t behind = end_of_tokens(run, next);
+        if (behind > next) end = ll_min_size(behind, most);
+    }
+    *rows = (ll_rows){first, (int)(end - first)};
+    return rows->n;
+}
+
+int ll_reads_first(const ll_batch_run *run, int layer) {
+    return run->reads == LL_READS_FIRST && layer + 1 == run->stack->layers;
+}
+
+int ll_next_read(const ll_batch_run *run, int layer, ll_rows *rows) {
+    const size_t T = (size_t)run->T, from = rows->first + (size_t)rows->n;
+    const size_t at = run->reads == LL_READS_LAST ? T - 1 : 0; /* in its sequence */
+    if (run->reads == LL_READS_ALL || layer + 1 < run->stack->layers) return ll_next_rows(run, rows);
+    rows->first = from < at ? at : ll_round_up(from - at, T) + at;
+    rows->n = run->reads != LL_READS_NONE && rows->first < run->rows;
     return rows->n;
 }
 
