@@ -84,7 +84,7 @@ static void rotate_once(const ll_kernels *k, int m, int round, uint64_t seed) {
 
 static void test_rotate(void **state) {
     (void)state;
-    static const int sizes[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 31, 64, 97, 128, 256, 300};
+    static const int sizes[] = {0, 1, 2, 7, 8, 9, 15, 16, 17, 24, 31, 32, 33, 48, 64, 97, 128, 256, 300};
     uint64_t seed = 3;
     const ll_kernels *k;
     for (int t = 0; (k = tier_at(t)); t++)

@@ -1,8 +1,8 @@
 /* Powers of permutations in cycle order. Each cycle is rotated by two contiguous copies of runs of columns. Copies use
  * whole vectors. A vector that begins before its run overwrites columns of the cycles before it, so cycles are copied
  * from the last to the first, and the right numbers are written later. Cycles that together fit one vector are moved by
- * one permutation of its lanes. The epilogue is applied during the copy, because a pass of its own over the tile would
- * cost as much as the rotation. */
+ * one permutation of its lanes; the last cycles that fit two, by permutations of both, where the tier has such. The
+ * epilogue is applied during the copy, because a pass of its own over the tile would cost as much as the rotation. */
 
 enum { NO_EPILOGUE = -1 };
 
@@ -84,6 +84,15 @@ ALWAYS void rotate_long(const int kind, const ll_epilogue *epilogue, int C, cons
     }
 }
 
+/* Indices of columns from `start` on, for the position p: the column that each is copied from. */
+ALWAYS void cycle_indices(const ll_cycle *cycle, int cycles, int start, int back, int64_t p, int *index) {
+    for (int c = 0; c < cycles; c++) {
+        const int length = cycle[c].length, at = cycle[c].start - start, shift = (int)(p % length);
+        for (int a = 0, from = back && shift ? length - shift : shift; a < length; a++, from++)
+            index[at + a] = at + (from < length ? from : from - length);
+    }
+}
+
 /* Cycles that fit one vector. If enough columns lie before them, a whole vector that ends with them is loaded and
  * stored; its first lanes stay in place. */
 ALWAYS void rotate_short(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position,
@@ -93,9 +102,7 @@ ALWAYS void rotate_short(const int kind, const ll_epilogue *epilogue, int C, con
     const int start = whole ? cycle->start + n - VW : cycle->start;
     int index[VW], next[VW]; /* lanes for the current token; one step of the permutation */
     for (int a = 0; a < VW; a++) index[a] = next[a] = a;
-    for (int c = 0; c < cycles; c++)
-        for (int a = 0, at = cycle[c].start - start, last = cycle[c].length - 1; a <= last; a++)
-            next[at + a] = at + (back ? (a ? a - 1 : last) : a < last ? a + 1 : 0);
+    cycle_indices(cycle, cycles, start, back, 1, next);
     const vi step = vi_load(next);
     vi at = step;
     for (int i = 0; i < C; i++, in += ldi, out += ldo) {
@@ -103,11 +110,7 @@ ALWAYS void rotate_short(const int kind, const ll_epilogue *epilogue, int C, con
         if (moved == 1) {
             at = vi_permute(at, step);
         } else if (moved != 0) {
-            for (int c = 0; c < cycles; c++) {
-                const int length = cycle[c].length, shift = (int)(position[i] % length);
-                for (int a = 0, from = back && shift ? length - shift : shift; a < length; a++, from++)
-                    index[cycle[c].start - start + a] = cycle[c].start - start + (from < length ? from : from - length);
-            }
+            cycle_indices(cycle, cycles, start, back, position[i], index);
             at = vi_load(index);
         }
         const epilogue_row r = epilogue_at(kind, epilogue, i);
@@ -119,16 +122,22 @@ ALWAYS void rotate_short(const int kind, const ll_epilogue *epilogue, int C, con
     }
 }
 
+/* The first of the last cycles that `width` columns have room for. */
+ALWAYS int first_within(const ll_cycle *cycle, int cycles, int width) {
+    const int end = cycle[cycles - 1].start + cycle[cycles - 1].length;
+    int first = cycles;
+    while (first > 0 && end - cycle[first - 1].start <= width) first--;
+    return first;
+}
+
 /* All cycles, from the last to the first. */
 ALWAYS void rotate_all(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, int cycles,
                        const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
     while (cycles > 0) {
-        const int end = cycle[cycles - 1].start + cycle[cycles - 1].length;
         int first = cycles - 1;
         while (first > 0 && cycle[first].length == 1) first--;
         const int alone = cycle[first].length > VW; /* apart from the cycles of length 1 after it */
-        if (!alone)
-            for (first = cycles; first > 0 && end - cycle[first - 1].start <= VW;) first--;
+        if (!alone) first = first_within(cycle, cycles, VW);
         const int before = cycle[first].start - cycle[0].start, n = cycles - first;
         if (alone) {
             rotate_long(kind, epilogue, C, position, cycle[first], n - 1, before, back, in, ldi, out, ldo);
@@ -139,9 +148,74 @@ ALWAYS void rotate_all(const int kind, const ll_epilogue *epilogue, int C, const
     }
 }
 
+#ifdef HAS_PERMUTE_PAIR
+/* Cycles of more columns than one vector has, and at most two. */
+ALWAYS void rotate_pair(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position,
+                        const ll_cycle *cycle, int cycles, int back, const float *in, size_t ldi, float *out,
+                        size_t ldo) {
+    const int start = cycle->start;
+    const size_t upper = (size_t)start + VW;
+    const size_t left = (size_t)(cycle[cycles - 1].start + cycle[cycles - 1].length) - upper;
+    int index[2 * VW], next[2 * VW];
+    for (int a = 0; a < 2 * VW; a++) index[a] = next[a] = a;
+    cycle_indices(cycle, cycles, start, back, 1, next);
+    const vi step0 = vi_load(next), step1 = vi_load(next + VW);
+    vi at0 = step0, at1 = step1;
+    for (int i = 0; i < C; i++, in += ldi, out += ldo) {
+        const int64_t moved = i > 0 ? position[i] - position[i - 1] : -1;
+        if (moved == 1) {
+            const vi first = vi_permute_pair(at0, at1, step0);
+            at1 = vi_permute_pair(at0, at1, step1);
+            at0 = first;
+        } else if (moved != 0) {
+            cycle_indices(cycle, cycles, start, back, position[i], index);
+            at0 = vi_load(index), at1 = vi_load(index + VW);
+        }
+        const epilogue_row r = epilogue_at(kind, epilogue, i);
+        const vf a = epilogue_load(kind, &r, in, (size_t)start);
+        if (left == VW) {
+            const vf b = epilogue_load(kind, &r, in, upper);
+            v_store(out + start, v_permute_pair(a, b, at0));
+            v_store(out + upper, v_permute_pair(a, b, at1));
+        } else {
+            const vf b = epilogue_load_n(kind, &r, in, upper, left);
+            v_store(out + start, v_permute_pair(a, b, at0));
+            v_store_n(out + upper, left, v_permute_pair(a, b, at1));
+        }
+    }
+}
+
+/* The last cycles, if they take more than one vector and at most two. Returns how many cycles are left. */
+static int rotate_last(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
+                       const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
+    const int first = first_within(cycle, cycles, 2 * VW), n = cycles - first;
+    if (!n || cycle[cycles - 1].start + cycle[cycles - 1].length - cycle[first].start <= VW) return cycles;
+    switch (epilogue ? (int)epilogue->kind : NO_EPILOGUE) {
+    case LL_EPILOGUE_RELU:
+        rotate_pair(LL_EPILOGUE_RELU, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
+        break;
+    case LL_EPILOGUE_EXP:
+        rotate_pair(LL_EPILOGUE_EXP, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
+        break;
+    case LL_EPILOGUE_TIMES:
+        rotate_pair(LL_EPILOGUE_TIMES, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
+        break;
+    case LL_EPILOGUE_WHERE:
+        rotate_pair(LL_EPILOGUE_WHERE, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
+        break;
+    default: rotate_pair(NO_EPILOGUE, NULL, C, position, cycle + first, n, back, in, ldi, out, ldo); break;
+    }
+    return first;
+}
+#endif
+
 static void rotate_cycles(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
                           const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
     if (C <= 0) return;
+#ifdef HAS_PERMUTE_PAIR
+    if (cycles && cycle->length <= 2 * VW)
+        cycles = rotate_last(C, position, cycles, cycle, back, epilogue, in, ldi, out, ldo);
+#endif
     switch (epilogue ? (int)epilogue->kind : NO_EPILOGUE) {
     case LL_EPILOGUE_RELU:
         rotate_all(LL_EPILOGUE_RELU, epilogue, C, position, cycles, cycle, back, in, ldi, out, ldo);

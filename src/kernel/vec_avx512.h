@@ -144,6 +144,10 @@ static inline vf v_permute(vf a, vi index) { return _mm512_permutexvar_ps(index,
 /* table[index mod 8], of a table of 8 numbers written twice. */
 static inline vf v_lookup(const float table[16], vi index) { return v_permute(v_load(table), index); }
 static inline vi vi_permute(vi a, vi index) { return _mm512_permutexvar_epi32(index, a); }
+/* The same of two vectors: an index of VW or more is a lane of b. */
+#define HAS_PERMUTE_PAIR 1
+static inline vf v_permute_pair(vf a, vf b, vi index) { return _mm512_permutex2var_ps(a, index, b); }
+static inline vi vi_permute_pair(vi a, vi b, vi index) { return _mm512_permutex2var_epi32(a, index, b); }
 
 /* Pairs of bfloat16, each in the bits of one float. v_interleave_bf16: pair i is (low[i], high[i]). v_to_bf16: the 2 VW
  * numbers of both vectors in their order. v_fma_bf16: adds the products of both halves to c, the upper half first. */

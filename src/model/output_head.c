@@ -263,7 +263,12 @@ static void unpool_task(void *arg, size_t i) {
     for (size_t r = i * LL_PIECE; r < (i + 1) * LL_PIECE && r < n; r++) {
         const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;
         const int count = pooled(p->run, b), used = t < (size_t)count;
-        for (size_t c = 0; c < C; c++) p->dx[r * C + c] = used ? (float)(p->run->ws->dpool[b * C + c] / count) : 0;
+        float *dx = p->dx + r * C;
+        if (used && t > 0 && r > i * LL_PIECE) { /* all tokens of a sequence have the same gradient */
+            memcpy(dx, dx - C, C * sizeof *dx);
+            continue;
+        }
+        for (size_t c = 0; c < C; c++) dx[c] = used ? (float)(p->run->ws->dpool[b * C + c] / count) : 0;
     }
 }
 

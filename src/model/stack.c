@@ -49,6 +49,7 @@ ll_batch_run ll_source_run(const ll_batch_run *run) {
     source.rows = (size_t)run->B * (size_t)run->S;
     source.lengths = ws->lengths;
     source.position = 0;
+    source.reads = LL_READS_ALL;
     return source;
 }
 
