@@ -290,6 +290,22 @@ static void test_permutation(void **state) {
     assert_true(fabs(fixed / DRAWS - 1) < 0.06);
 }
 
+/* The rotations of a hash are those of the file, not those that the seed would draw. */
+static void test_rotations(void **state) {
+    (void)state;
+    ll_model *model =
+        tiny_model("attention.kernel=reformer attention.buckets=4 attention.chunk=2 attention.rounds=2"), *back = NULL;
+    float *rotations;
+    memcpy(&rotations, &model->attention[1]->c.approximate.rotations, sizeof rotations);
+    rotations[0] = 0.625f;
+    CHECK_OK(ll_model_save(model, at("model")));
+    CHECK_OK(ll_model_load(&back, at("model")));
+    assert_true(back->attention[1]->c.approximate.rotations[0] == 0.625f);
+    assert_true(back->attention[1]->c.approximate.rotations[1] == rotations[1]);
+    ll_model_free(model);
+    ll_model_free(back);
+}
+
 /* Redraws change favor's projections by (seed, layer, count), and change no other model. */
 static void test_redraw(void **state) {
     (void)state;
@@ -342,6 +358,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_mapped),    cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_repeated_entry), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_projection),
         cmocka_unit_test(test_permutation),    cmocka_unit_test(test_redraw),    cmocka_unit_test(test_init),
+        cmocka_unit_test(test_rotations),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
