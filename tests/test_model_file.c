@@ -131,8 +131,8 @@ static ll_status load_changed(change c, const char *format, const char *redraws,
         const int hit = c.tensor && !strcmp(t->name, c.tensor);
         const size_t flat[1] = {t->count};
         if (hit && c.how == OMIT) continue;
-        int32_t *data = copies[used++] = malloc(t->count * sizeof *data + 1);
-        memcpy(data, t->data, t->count * sizeof *data);
+        int32_t *data = copies[used++] = calloc(t->count + 1, sizeof *data);
+        memcpy(data, t->data, t->count * (t->dtype == LL_U8 ? 1 : sizeof *data));
         if (hit && c.how == PATCH) data[1] = c.bits;
         const enum ll_dtype type = hit && c.how == RETYPE ? (t->dtype == LL_F32 ? LL_I32 : LL_F32) : t->dtype;
         const int reshape = hit && c.how == RESHAPE;
@@ -158,9 +158,11 @@ static void test_wrong_files(void **state) {
     static const char query[] = "blocks.1.attention.query.weight", decay[] = "blocks.1.attention.decay";
     const int32_t nan = 0x7fc00000, two = 0x40000000;
     ll_model *model = tiny_model(kinds[0]);
+    CHECK_OK(ll_model_keep(model, &(ll_bytes){(uint8_t[]){'a', 'b', 'c'}, 3}));
     CHECK_OK(ll_model_save(model, at("model")));
     ll_model_free(model);
     CHECK_OK(load_changed((change){0}, NULL, NULL, NULL));
+    CHECK_FAILS(load_changed((change){"vocabulary", RETYPE, 0}, NULL, NULL, NULL), LL_EFORMAT, "not a row of bytes");
     CHECK_FAILS(load_changed((change){0}, "other", NULL, NULL), LL_EFORMAT, "not a longline model");
     CHECK_FAILS(load_changed((change){0}, NULL, "-3", NULL), LL_EFORMAT, "redraws");
     CHECK_FAILS(load_changed((change){0}, NULL, "3x", NULL), LL_EFORMAT, "redraws");
