@@ -44,11 +44,12 @@ asan:
 	+@LL_FAST=1 LSAN_OPTIONS=suppressions=tests/lsan.supp:print_suppressions=0 $(AGAIN) B=$(B)/asan WERROR= \
 	    CFLAGS="-O1 -g1 $(SAN) -fno-omit-frame-pointer" LDFLAGS="$(SAN)" RESULTS=$(RESULTS) fast-tests
 ubsan: asan
-# Programs that use threads, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
+# Programs that use threads, and the server, under ThreadSanitizer. It understands the parallel loop: threads of POSIX, atomics of C11.
 TSAN_TESTS ?= threads host_threads attention stream model_stream batch_loss train resume shared_sequence post
 tsan:
 	+@TSAN_OPTIONS=halt_on_error=1 $(AGAIN) B=$(B)/tsan WERROR= CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread \
-	    RESULTS=$(RESULTS) TESTS="$(TSAN_TESTS:%=$(B)/tsan/tests/test_%)" tests
+	    RESULTS=$(RESULTS) TESTS="$(TSAN_TESTS:%=$(B)/tsan/tests/test_%)" tests $(B)/tsan/longline
+	@TSAN_OPTIONS=halt_on_error=1 tests/run.sh $(RESULTS) scripts $(B)/tsan tests/cli/serve.sh
 # A locale that writes 0.5 as 0,5, which numbers of the library must not follow; tests take it as their own.
 COMMA := $(B)/locale/de_DE.UTF-8
 $(COMMA):

@@ -167,6 +167,26 @@ static void test_long_vectors(void **state) {
     }
 }
 
+/* Late in a sequence the sums of some tokens are apart from those of all before them. Both are scaled when a key comes
+ * that is larger than all before it. */
+static void test_late_tokens(void **state) {
+    (void)state;
+    uint64_t seed = 21;
+    for (int kind = 0; kind < 4; kind++) {
+        ll_attention_config c = {.H = kind < 2 ? 1 : 2, .D = 16, .E = 9, .causal = 1, .input_scale = 0.5f};
+        c.kernel = kind % 2 ? LL_KERNEL_RELU : LL_KERNEL_FAVOR;
+        c.M = kind % 2 ? 0 : 48;
+        c.feature_eps = kind % 2 ? 1e-3f : 0;
+        draw_parts(&c, 0, &seed);
+        drawn *d = drawn_create(c, 1, 150, 150, 3, 0, &seed);
+        drawn_solve(d, 1);
+        d->call.query_offset = d->call.key_offset = 1 << 20;
+        drawn_run(d, 32, 1);
+        drawn_check(d, "late tokens", 1, 3e-5, 2e-4);
+        drawn_free(d);
+    }
+}
+
 /* The first key has e^140 times the weight of later ones. Once it has decayed it must not hide them. */
 static void test_faded_key(void **state) {
     (void)state;
@@ -339,6 +359,7 @@ int main(void) {
         cmocka_unit_test(test_later_tokens_change_nothing),
         cmocka_unit_test(test_long_vectors),
         cmocka_unit_test(test_long_decay),
+        cmocka_unit_test(test_late_tokens),
         cmocka_unit_test(test_faded_key),
         cmocka_unit_test(test_absurd_vectors),
         cmocka_unit_test(test_nothing_to_see),

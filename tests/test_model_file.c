@@ -131,8 +131,8 @@ static ll_status load_changed(change c, const char *format, const char *redraws,
         const int hit = c.tensor && !strcmp(t->name, c.tensor);
         const size_t flat[1] = {t->count};
         if (hit && c.how == OMIT) continue;
-        int32_t *data = copies[used++] = malloc(t->count * sizeof *data + 1);
-        memcpy(data, t->data, t->count * sizeof *data);
+        int32_t *data = copies[used++] = calloc(t->count + 1, sizeof *data);
+        memcpy(data, t->data, t->count * (t->dtype == LL_U8 ? 1 : sizeof *data));
         if (hit && c.how == PATCH) data[1] = c.bits;
         const enum ll_dtype type = hit && c.how == RETYPE ? (t->dtype == LL_F32 ? LL_I32 : LL_F32) : t->dtype;
         const int reshape = hit && c.how == RESHAPE;
@@ -158,9 +158,11 @@ static void test_wrong_files(void **state) {
     static const char query[] = "blocks.1.attention.query.weight", decay[] = "blocks.1.attention.decay";
     const int32_t nan = 0x7fc00000, two = 0x40000000;
     ll_model *model = tiny_model(kinds[0]);
+    CHECK_OK(ll_model_keep(model, &(ll_bytes){(uint8_t[]){'a', 'b', 'c'}, 3}));
     CHECK_OK(ll_model_save(model, at("model")));
     ll_model_free(model);
     CHECK_OK(load_changed((change){0}, NULL, NULL, NULL));
+    CHECK_FAILS(load_changed((change){"vocabulary", RETYPE, 0}, NULL, NULL, NULL), LL_EFORMAT, "not a row of bytes");
     CHECK_FAILS(load_changed((change){0}, "other", NULL, NULL), LL_EFORMAT, "not a longline model");
     CHECK_FAILS(load_changed((change){0}, NULL, "-3", NULL), LL_EFORMAT, "redraws");
     CHECK_FAILS(load_changed((change){0}, NULL, "3x", NULL), LL_EFORMAT, "redraws");
@@ -290,6 +292,22 @@ static void test_permutation(void **state) {
     assert_true(fabs(fixed / DRAWS - 1) < 0.06);
 }
 
+/* The rotations of a hash are those of the file, not those that the seed would draw. */
+static void test_rotations(void **state) {
+    (void)state;
+    ll_model *model =
+        tiny_model("attention.kernel=reformer attention.buckets=4 attention.chunk=2 attention.rounds=2"), *back = NULL;
+    float *rotations;
+    memcpy(&rotations, &model->attention[1]->c.approximate.rotations, sizeof rotations);
+    rotations[0] = 0.625f;
+    CHECK_OK(ll_model_save(model, at("model")));
+    CHECK_OK(ll_model_load(&back, at("model")));
+    assert_true(back->attention[1]->c.approximate.rotations[0] == 0.625f);
+    assert_true(back->attention[1]->c.approximate.rotations[1] == rotations[1]);
+    ll_model_free(model);
+    ll_model_free(back);
+}
+
 /* Redraws change favor's projections by (seed, layer, count), and change no other model. */
 static void test_redraw(void **state) {
     (void)state;
@@ -342,6 +360,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_mapped),    cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_repeated_entry), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_projection),
         cmocka_unit_test(test_permutation),    cmocka_unit_test(test_redraw),    cmocka_unit_test(test_init),
+        cmocka_unit_test(test_rotations),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -118,6 +118,38 @@ static void test_a_finished_run_can_be_made_longer(void **state) {
     assert_int_equal(o.last.step, 23);
 }
 
+/* The estimate of the time left is that of the steps since the run went on: elapsed / done * left. What had elapsed
+ * before is the same at every step. */
+typedef struct {
+    int64_t begun, count;
+    double before;
+} estimate;
+
+static int follow_estimate(const ll_progress *p, void *arg) {
+    estimate *e = arg;
+    const double done = (double)(p->step - e->begun), left = (double)(p->steps - p->step);
+    if (p->event || !(left > 0)) return 0;
+    if (done < 2) {
+        assert_true(isnan(p->eta));
+        return 0;
+    }
+    const double before = p->seconds - p->eta / left * done;
+    if (e->count++) assert_true(fabs(before - e->before) < 1e-6);
+    e->before = before;
+    return 0;
+}
+
+static void test_time_left(void **state) {
+    (void)state;
+    ll_trainer *trainer = NULL;
+    estimate e = {.begun = 6};
+    run(NULL, at("estimated"), NULL, 6, LL_ESTOPPED);
+    CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("estimated")));
+    CHECK_OK(ll_trainer_run(trainer, follow_estimate, &e));
+    ll_trainer_free(trainer);
+    assert_true(e.count > 8 && e.before >= 0);
+}
+
 /* Resumes a run with the recipe in its folder, and returns the step at which it ends. */
 static int64_t end_of(const char *folder) {
     observer o = {0};
@@ -323,6 +355,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stop_and_resume_give_the_same_bits),
         cmocka_unit_test(test_stop_in_an_evaluation),
+        cmocka_unit_test(test_time_left),
         cmocka_unit_test(test_stop_again_at_the_same_step),
         cmocka_unit_test(test_a_killed_run_loses_only_what_came_after_its_checkpoint),
         cmocka_unit_test(test_a_run_can_move_to_another_folder),

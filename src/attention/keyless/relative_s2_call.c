@@ -87,7 +87,7 @@ static int next(head *j, size_t index, int *i) {
     const int row = (int)(index / (size_t)x->op->c.encoding.keyless), count = ll_sequence_count(c);
     ll_span s = {.row = -1};
     for (++*i; *i < count && (s = ll_sequence_at(c, *i)).row < row;) ++*i;
-    if (s.row != row || *i >= count) return 0;
+    if (s.row != row) return 0; /* behind the last sequence it is less */
     j->at = ll_views_at(c, &s, (int)j->h);
     j->n = s.queries, j->s = s.keys, j->queries = s.query_capacity, j->keys = s.key_capacity;
     j->sequence = *i, j->query = ll_sequence_offset(c, LL_QUERY, *i), j->key = ll_sequence_offset(c, LL_KEY, *i);
