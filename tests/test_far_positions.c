@@ -1,6 +1,8 @@
 /* Positions beyond 2^31: attention that depends on distances gives the same wherever a sequence begins, in calls and in
- * streams. Also extreme lengths: sequences of 0 and 1 tokens, rows whose keys are all masked, decay over a gap. */
+ * streams. Also extreme lengths: sequences of 0 and 1 tokens, rows whose keys are all masked, decay over a gap; parts
+ * of a head's noise. */
 #include "attention/attention_stream.h"
+#include "attention/position/spe.h"
 #include "drawn.h"
 #include "test.h"
 
@@ -145,8 +147,24 @@ static void test_decay_over_a_gap(void **state) {
     }
 }
 
+/* Any part of a head's noise is what the whole has there. */
+static void test_parts_of_noise(void **state) {
+    (void)state;
+    enum { ALL = 1500 };
+    static const int parts[][2] = {{0, 1}, {1, 2}, {3, 700}, {4, 256}, {255, 2}, {257, 1000}, {600, 900}};
+    ll_premap b = {.c = {.encoding = {.seed = 9, .layer = 2}}};
+    float whole[ALL], part[ALL];
+    ll_spe_noise(&b, 1, 0, whole, ALL, 0);
+    for (int i = 1; i < ALL; i++) assert_true(whole[i] != whole[i - 1]);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        ll_spe_noise(&b, 1, 0, part, (size_t)parts[i][1], (uint64_t)parts[i][0]);
+        assert_memory_equal(part, whole + parts[i][0], (size_t)parts[i][1] * sizeof *part);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts_of_noise),
         cmocka_unit_test(test_only_distances_count),
         cmocka_unit_test(test_lengths_0_and_1),
         cmocka_unit_test(test_decay_over_a_gap),

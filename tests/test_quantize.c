@@ -242,6 +242,26 @@ static void test_file(void **state) {
     }
 }
 
+/* A weight that is no number is refused where it is read. */
+static void test_not_finite(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("train.seed=1"), *back = NULL;
+    uint16_t *weights = NULL;
+    CHECK_OK(ll_model_quantize(model, LL_BFLOAT16));
+    for (int i = 0; i < model->count && !weights; i++) {
+        const ll_matrix m = ll_param_matrix(model, i);
+        if (!model->param[i].value) memcpy(&weights, &m.bf16, sizeof weights);
+    }
+    assert_non_null(weights);
+    weights[13] = 0x7fc0;
+    CHECK_OK(ll_model_save(model, at("wrong.safetensors")));
+    CHECK_FAILS(ll_model_load(&back, at("wrong.safetensors")), LL_EFORMAT, "is not finite at element 13");
+    weights[13] = 0x7f7f; /* the largest number */
+    CHECK_OK(ll_model_save(model, at("wrong.safetensors")));
+    CHECK_OK(ll_model_load(&back, at("wrong.safetensors")));
+    ll_model_free(model), ll_model_free(back);
+}
+
 /* What cannot be done with quantized weights is refused. */
 static void test_refused(void **state) {
     (void)state;
@@ -292,9 +312,9 @@ static void test_same_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),  cmocka_unit_test(test_gemm), cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_smallest),  cmocka_unit_test(test_file), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_products),  cmocka_unit_test(test_gemm),       cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_smallest),  cmocka_unit_test(test_file),       cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

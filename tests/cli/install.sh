@@ -57,15 +57,15 @@ out "liblongline-lab\.so"
 out "libcairo\.so"
 
 export PKG_CONFIG_SYSROOT_DIR=
-# A static program: pkg-config names all that the library needs.
+# A static program: pkg-config names all that the library needs. What the build adds (make coverage) is in LDFLAGS.
 flags=$(pkg-config --cflags --static --libs longline | sed "s|/opt/longline|$to|g; s|-llongline|-l:liblongline.a|")
 # shellcheck disable=SC2086
-t 0 cc "$root/examples/attention_call.c" $flags -o attention-static
+t 0 cc "$root/examples/attention_call.c" $flags ${LDFLAGS:-} -o attention-static
 LD_LIBRARY_PATH= t 0 ./attention-static
 flags=$(pkg-config --cflags --static --libs longline-lab |
     sed "s|/opt/longline|$to|g; s|-llongline |-l:liblongline.a |; s|-llongline-lab|-l:liblongline-lab.a|")
 # shellcheck disable=SC2086
-t 0 cc lab.c $flags -o lab-static
+t 0 cc lab.c $flags ${LDFLAGS:-} -o lab-static
 LD_LIBRARY_PATH= t 0 ./lab-static
 
 # Debian's package depends on the packages of these files. If a required .pc is missing, pkg-config gives no flags at
