@@ -106,7 +106,7 @@ static void test_every_pair(void **state) {
     assert_true(alone > 100);
 }
 
-/* What is read of the network is a token of its own block alone: every other row of the last block stays unwritten. */
+/* Of the last block's output only the first token of each sequence is written. */
 static void test_other_rows_are_not_computed(void **state) {
     (void)state;
     setup *x = setup_of("attention.kernel=relu");
