@@ -130,24 +130,6 @@ ALWAYS int first_within(const ll_cycle *cycle, int cycles, int width) {
     return first;
 }
 
-/* All cycles, from the last to the first. */
-ALWAYS void rotate_all(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, int cycles,
-                       const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
-    while (cycles > 0) {
-        int first = cycles - 1;
-        while (first > 0 && cycle[first].length == 1) first--;
-        const int alone = cycle[first].length > VW; /* apart from the cycles of length 1 after it */
-        if (!alone) first = first_within(cycle, cycles, VW);
-        const int before = cycle[first].start - cycle[0].start, n = cycles - first;
-        if (alone) {
-            rotate_long(kind, epilogue, C, position, cycle[first], n - 1, before, back, in, ldi, out, ldo);
-        } else {
-            rotate_short(kind, epilogue, C, position, cycle + first, n, before, back, in, ldi, out, ldo);
-        }
-        cycles = first;
-    }
-}
-
 #ifdef HAS_PERMUTE_PAIR
 /* Cycles of more columns than one vector has, and at most two. */
 ALWAYS void rotate_pair(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position,
@@ -186,36 +168,45 @@ ALWAYS void rotate_pair(const int kind, const ll_epilogue *epilogue, int C, cons
 }
 
 /* The last cycles, if they take more than one vector and at most two. Returns how many cycles are left. */
-static int rotate_last(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
-                       const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
+ALWAYS int rotate_last(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, int cycles,
+                       const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
+    if (!cycles || cycle->length > 2 * VW) return cycles;
     const int first = first_within(cycle, cycles, 2 * VW), n = cycles - first;
     if (!n || cycle[cycles - 1].start + cycle[cycles - 1].length - cycle[first].start <= VW) return cycles;
-    switch (epilogue ? (int)epilogue->kind : NO_EPILOGUE) {
-    case LL_EPILOGUE_RELU:
-        rotate_pair(LL_EPILOGUE_RELU, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
-        break;
-    case LL_EPILOGUE_EXP:
-        rotate_pair(LL_EPILOGUE_EXP, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
-        break;
-    case LL_EPILOGUE_TIMES:
-        rotate_pair(LL_EPILOGUE_TIMES, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
-        break;
-    case LL_EPILOGUE_WHERE:
-        rotate_pair(LL_EPILOGUE_WHERE, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
-        break;
-    default: rotate_pair(NO_EPILOGUE, NULL, C, position, cycle + first, n, back, in, ldi, out, ldo); break;
-    }
+    rotate_pair(kind, epilogue, C, position, cycle + first, n, back, in, ldi, out, ldo);
     return first;
 }
+#else
+ALWAYS int rotate_last(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, int cycles,
+                       const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
+    (void)kind, (void)epilogue, (void)C, (void)position, (void)cycle, (void)back;
+    (void)in, (void)ldi, (void)out, (void)ldo;
+    return cycles;
+}
 #endif
+
+/* All cycles, from the last to the first. */
+ALWAYS void rotate_all(const int kind, const ll_epilogue *epilogue, int C, const int64_t *position, int cycles,
+                       const ll_cycle *cycle, int back, const float *in, size_t ldi, float *out, size_t ldo) {
+    cycles = rotate_last(kind, epilogue, C, position, cycles, cycle, back, in, ldi, out, ldo);
+    while (cycles > 0) {
+        int first = cycles - 1;
+        while (first > 0 && cycle[first].length == 1) first--;
+        const int alone = cycle[first].length > VW; /* apart from the cycles of length 1 after it */
+        if (!alone) first = first_within(cycle, cycles, VW);
+        const int before = cycle[first].start - cycle[0].start, n = cycles - first;
+        if (alone) {
+            rotate_long(kind, epilogue, C, position, cycle[first], n - 1, before, back, in, ldi, out, ldo);
+        } else {
+            rotate_short(kind, epilogue, C, position, cycle + first, n, before, back, in, ldi, out, ldo);
+        }
+        cycles = first;
+    }
+}
 
 static void rotate_cycles(int C, const int64_t *position, int cycles, const ll_cycle *cycle, int back,
                           const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
     if (C <= 0) return;
-#ifdef HAS_PERMUTE_PAIR
-    if (cycles && cycle->length <= 2 * VW)
-        cycles = rotate_last(C, position, cycles, cycle, back, epilogue, in, ldi, out, ldo);
-#endif
     switch (epilogue ? (int)epilogue->kind : NO_EPILOGUE) {
     case LL_EPILOGUE_RELU:
         rotate_all(LL_EPILOGUE_RELU, epilogue, C, position, cycles, cycle, back, in, ldi, out, ldo);
