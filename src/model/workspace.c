@@ -74,11 +74,9 @@ static size_t scratch_floats(const ll_workspace *ws) {
             ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .saved = keep ? &saved : NULL};
             if (cross) call.S = ws->source ? ws->source->T : 0;
             if (!cross) call.segments = most_sequences(ws);
-            for (int i = 0; i < 2 * (keep + 1); i++) {
-                if (i == keep + 1) call.T = 1; /* of the first tokens alone */
-                const size_t floats = ll_attention_scratch(op, &call, i & keep);
-                if (floats > most) most = floats;
-            }
+            for (int firsts = 0; firsts < 2; firsts++, call.T = 1) /* with queries of the first tokens alone, too */
+                for (int backward = 0; backward <= keep; backward++)
+                    most = ll_max_size(most, ll_attention_scratch(op, &call, backward));
         }
     return most;
 }
