@@ -76,8 +76,9 @@ static ll_status feed_to(ll_stream *stream, int64_t position, double seconds, fl
 }
 
 /* Tokens one by one, early and late. */
-static ll_status time_stream(ll_bench *b, ll_bench_row row, const ll_bench_model *m, const ll_bench_system *s,
-                             ll_stream *stream, float *logits) {
+static ll_status time_stream(ll_bench *b, const ll_bench_model *m, const ll_bench_system *s, ll_stream *stream,
+                             float *logits) {
+    ll_bench_row row = {0};
     const int softmax = !strcmp(s->name, "softmax"), large = !strcmp(m->name, "lm");
     char what[96];
     snprintf(what, sizeof what, "generation, %s/%s", m->name, s->name);
@@ -105,7 +106,7 @@ static ll_status measure(ll_bench *b, const wanted *w, const ll_model *model, ll
     ll_bench_row row = {0};
     snprintf(row.name, sizeof row.name, "prompt/%s/%s/%d", w->model->name, w->system->name, BLOCK);
     const ll_status status = w->prompt ? time_prompts(b, row, model, stream, logits) : LL_OK;
-    return status || !w->tokens ? status : time_stream(b, (ll_bench_row){0}, w->model, w->system, stream, logits);
+    return status || !w->tokens ? status : time_stream(b, w->model, w->system, stream, logits);
 }
 
 static ll_status generate(ll_bench *b, const wanted *w) {
