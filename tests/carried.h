@@ -15,6 +15,7 @@ typedef struct {
     int T;
     float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv, gate, dgate */
     float ddecay[H];
+    float *mask; /* (T) of keys, or NULL */
 } tensors;
 
 static inline int width(int i) {
@@ -34,6 +35,14 @@ static inline tensors tensors_create(int T, uint64_t seed) {
 
 static inline void tensors_free(tensors *t) {
     for (int i = 0; i < TENSORS; i++) free(t->x[i]);
+    free(t->mask);
+}
+
+/* Two keys in five do not count, and none of a stretch of 30. */
+static inline void tensors_mask(tensors *t) {
+    t->mask = calloc((size_t)t->T, sizeof *t->mask);
+    assert_non_null(t->mask);
+    for (int i = 0; i < t->T; i++) t->mask[i] = i % 5 < 3 && (i < 90 || i >= 120);
 }
 
 static inline ll_view view(const tensors *t, int i, int from) {
@@ -46,6 +55,7 @@ static inline ll_attention_call call_of(const ll_attention *op, tensors *t, int 
     c.q = view(t, 0, from), c.k = view(t, 1, from), c.v = view(t, 2, from), c.g = view(t, 3, from);
     c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
     c.ddecay = t->ddecay;
+    c.key_mask = t->mask ? t->mask + from : NULL;
     if (ll_operator_of_kernel(op->c.kernel)->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
     return c;
 }

@@ -173,6 +173,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *giv
     op->postmap = position_of(config)->postmap;
     op->logits = position_of(config)->logits;
     op->usual_tile = ll_kernel_table()->tile;
+    op->scan_tile = ll_kernel_table()->scan_tile;
     status = build(op, config);
     if (status) {
         ll_attention_free(op);

@@ -88,7 +88,7 @@ struct ll_attention {
     int features;             /* its kernel has some */
     int D;                    /* query size after the premap stage */
     int tile;                 /* tokens of a tile; 0: usual_tile */
-    int usual_tile;           /* of the kernel table at creation; sizes of buffers depend on it */
+    int usual_tile, scan_tile; /* of the kernel table at creation; sizes of buffers depend on them */
     struct ll_premap *premap; /* a position before the feature map, or NULL */
     const struct ll_map *map;              /* of the kernel: elementwise features, or NULL */
     const struct ll_postmap_kind *postmap; /* a position after the map, or NULL */

@@ -1,5 +1,5 @@
-/* The parallel loop, on a small pool of threads. A thread that is free takes the next piece. The result of a piece does
- * not depend on the thread.
+/* The parallel loop, on a small pool of threads. Each thread has a share of the pieces, and one that is free takes
+ * from the others'. The result of a piece does not depend on the thread.
  *
  * Why not OpenMP: its threads spin for milliseconds between loops. If two programs share the cores, each takes time
  * from the other; a training step then used 16 times the processor time. Threads of this pool spin for some ten
@@ -45,7 +45,7 @@ static struct {
     int wanted;              /* workers the current loop may use */
     atomic_uint loop;        /* increases by one with every loop */
     atomic_int inside;       /* number of workers in the loop; plus CLOSED if no more may enter */
-    atomic_size_t next;      /* the next piece */
+    int threads;             /* workers of the current loop, with the caller */
     unsigned first_seen[MOST + 1]; /* value of `loop` when a worker was made */
     size_t n;
     ll_task *task;
@@ -56,11 +56,24 @@ static struct {
           .done = PTHREAD_COND_INITIALIZER,
           .inside = CLOSED};
 
+/* The next piece of each worker's share, on a cache line of its own. */
+static struct {
+    _Alignas(64) atomic_size_t next;
+} share[MOST];
+
+static size_t share_begin(int worker) { return pool.n * (size_t)worker / (size_t)pool.threads; }
+
 static _Thread_local int within; /* this thread runs a piece; loops inside it are serial */
 
+/* A worker takes its own share first, and then what is left of the others'. So from loop to loop it meets the rows that
+ * it has in its cache. */
 static void take_pieces(int worker) {
     within = 1;
-    for (size_t i; (i = atomic_fetch_add(&pool.next, 1)) < pool.n;) pool.task(pool.arg, i, worker);
+    for (int i = 0; i < pool.threads; i++) {
+        const int whose = (worker + i) % pool.threads;
+        const size_t end = share_begin(whose + 1);
+        for (size_t p; (p = atomic_fetch_add(&share[whose].next, 1)) < end;) pool.task(pool.arg, p, worker);
+    }
     within = 0;
 }
 
@@ -153,10 +166,11 @@ void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
         return;
     }
     pool.wanted = start_workers(threads - 1);
+    pool.threads = pool.wanted + 1;
     pool.n = n;
     pool.task = task;
     pool.arg = arg;
-    atomic_store(&pool.next, 0);
+    for (int i = 0; i < pool.threads; i++) atomic_store(&share[i].next, share_begin(i));
     atomic_store(&pool.inside, 0);
     pthread_mutex_lock(&pool.lock);
     atomic_fetch_add(&pool.loop, 1);

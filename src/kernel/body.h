@@ -25,6 +25,7 @@ const ll_kernels LL_TIER = {
     .rows = VROWS,
     LL_KERNEL_FUNCTIONS,
     .tile = VTILE,
+    .scan_tile = VSCAN_TILE,
 #ifdef VGRADIENT
     .scan_gradients = scan_gradients,
 #endif

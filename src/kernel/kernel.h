@@ -309,6 +309,7 @@ typedef struct {
     float (*peak)(size_t n);
 
     int tile; /* tokens in a tile of linear attention; its data fit this tier's caches */
+    int scan_tile; /* the same of a causal forward pass, which has fewer buffers; divides 256 */
 } ll_kernels;
 
 /* The table in use, never NULL. */

@@ -334,5 +334,6 @@ const ll_kernels ll_scalar = {
     .rows = 8,
     LL_KERNEL_FUNCTIONS,
     .tile = 64,
+    .scan_tile = 64,
     .scan_gradients = scan_gradients,
 };

@@ -12,6 +12,7 @@
 #define VW 8
 #define VROWS 6
 #define VTILE 32
+#define VSCAN_TILE 32
 #define VSCAN 4
 
 typedef __m256 vf;

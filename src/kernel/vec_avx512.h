@@ -11,6 +11,7 @@
 #define VW 16     /* floats in a vector */
 #define VROWS 8   /* rows of a product tile in registers */
 #define VTILE 32  /* tokens in a tile of linear attention */
+#define VSCAN_TILE 64 /* of its causal forward pass */
 #define VSCAN 8   /* rows of its state in registers */
 #define VGRADIENT 4 /* the same in the scan of a backward pass */
 

@@ -16,6 +16,7 @@
 #define VW 4
 #define VROWS 4
 #define VTILE 32
+#define VSCAN_TILE 32
 #define VSCAN 4
 
 typedef __f32x4 vf;

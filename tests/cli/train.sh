@@ -100,6 +100,8 @@ mkdir -p no-run
 refused "no-run.*folder" "$longline" inspect no-run
 t 0 run --memory --set train.length=100000
 all=$(value memory.activations)
+parts=$(($(value memory.weights) + $(value memory.gradients) + $(value memory.received) + $(value memory.moments) + all))
+check "the total of its parts" [ "$(value memory.total)" -eq $parts ]
 t 0 run --memory --set train.length=100000 --set train.chunk=1000
 check "a hundredth of the activations, and states" [ "$(value memory.activations)" -lt $((all / 10)) ]
 refused "train.chunk = 13 needs a state of constant size.*set it to 0" run --out w --set train.chunk=13 \

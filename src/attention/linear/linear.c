@@ -30,6 +30,12 @@ typedef struct {
  * sum. */
 static int chunk_tokens(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
 
+/* Backward finds the exponents of running features again, tile by tile. Both passes then have the same tiles. */
+static int tile_tokens(const ll_attention *op, int backward) {
+    const int wide = op->c.causal && !backward && !op->tile && ll_linear_map(op)->phi[LL_KEY] != LL_PHI_RUNNING;
+    return wide ? op->scan_tile : ll_attention_tile(op);
+}
+
 static size_t chunks(const ll_attention *op, int T) {
     const int chunk = chunk_tokens(ll_attention_tile(op));
     return ((size_t)T + (size_t)chunk - 1) / (size_t)chunk;
@@ -205,8 +211,9 @@ static size_t worker_floats(const linear_call *l) {
 /* A call of so many heads. It takes shared memory for a head on all threads wherever a head could be shared. */
 static linear_call call_of(const ll_attention *op, const ll_attention_call *c, int backward, size_t heads,
                            ll_arena *a) {
-    linear_call l = {.op = op, .c = c, .backward = backward, .tile = ll_attention_tile(op), .threads = c->threads};
-    l.chunk = chunk_tokens(l.tile);
+    linear_call l = {.op = op, .c = c, .backward = backward, .threads = c->threads};
+    l.tile = tile_tokens(op, backward);
+    l.chunk = chunk_tokens(ll_attention_tile(op));
     l.scratch = worker_floats(&l);
     l.pool = ll_arena_take(a, (size_t)l.threads * l.scratch);
     if (op->c.causal && l.threads > 1 && c->T >= 2 * l.chunk)
