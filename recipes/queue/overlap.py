@@ -1,0 +1,58 @@
+#!/usr/bin/env python3
+"""How far the words that two papers share tell whether one cites the other: a yardstick for Retrieval.
+
+    recipes/queue/overlap.py ../shared/data/acl-retrieval >docs/results/overlap.csv
+
+Each paper is what a model sees of it, its first 4,000 bytes. Words are weighted by tf-idf over all papers, two papers are compared
+by the cosine, and a pair counts as cited above the threshold that is best on the train split.
+"""
+
+import collections
+import lzma
+import math
+import re
+import sys
+
+SPLITS = ("train", "val", "test")
+
+
+def papers(folder):
+    with lzma.open(f"{folder}/docs.tsv.xz", "rb") as lines:
+        for line in lines:
+            name, text = line.rstrip(b"\n").split(b"\t", 1)
+            yield name.decode(), re.findall("[a-z]+", text[:4000].decode(errors="replace").lower())
+
+
+def weighted(words):
+    """A vector of length 1 for each paper."""
+    counts = {name: collections.Counter(w) for name, w in words.items()}
+    papers_with = collections.Counter(w for c in counts.values() for w in c)
+    for name, count in counts.items():
+        vector = {w: (1 + math.log(n)) * math.log(len(counts) / papers_with[w]) for w, n in count.items()}
+        length = math.sqrt(sum(x * x for x in vector.values())) or 1
+        counts[name] = {w: x / length for w, x in vector.items()}
+    return counts
+
+
+def scored(folder, split, vectors):
+    """(cosine, cited) of each pair."""
+    with open(f"{folder}/pairs-{split}.tsv") as lines:
+        for line in lines:
+            label, a, b = line.split()
+            yield sum(x * vectors[b].get(w, 0) for w, x in vectors[a].items()), label == "1"
+
+
+def accuracy(pairs, threshold):
+    return sum((cosine > threshold) == cited for cosine, cited in pairs) / len(pairs)
+
+
+def main(folder):
+    vectors = weighted(dict(papers(folder)))
+    pairs = {split: list(scored(folder, split, vectors)) for split in SPLITS}
+    threshold = max(sorted({cosine for cosine, _ in pairs["train"]})[::20], key=lambda t: accuracy(pairs["train"], t))
+    print("data,threshold,train,valid,test")
+    print(f"citations,{threshold:.4f}," + ",".join(f"{100 * accuracy(pairs[s], threshold):.2f}" for s in SPLITS))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
