@@ -2,6 +2,8 @@
 #include "runs.h"
 
 #include "base/text.h"
+#include "models.h"
+#include "train/shards.h"
 
 static void test_a_run_reports_what_it_does(void **state) {
     (void)state;
@@ -87,6 +89,47 @@ static void test_accumulation_is_a_larger_batch(void **state) {
     const double d = distance(in("batch8", "last.safetensors"), in("batch4", "last.safetensors"), &size);
     const double half = distance(in("batch8", "last.safetensors"), in("half", "last.safetensors"), &size);
     if (!(d < 1e-5 * size && half > 100 * d)) fail_msg("distance %g, with half the batch %g of %g", d, half, size);
+}
+
+/* One process cuts a batch into shards by its tokens. */
+static void test_default_shards(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys;
+        int launched, shards, most;
+    } cases[] = {
+        {"train.batch=8 train.length=512", 0, 2, 4},
+        {"train.batch=8 train.length=511", 0, 1, 8},
+        {"train.batch=22 train.length=1024", 0, 11, 2},
+        {"train.batch=4 train.length=8192", 0, 4, 1},
+        {"train.batch=4 train.length=8192 dist.shards=1", 0, 1, 4},
+        {"train.batch=4 train.length=8192 train.carry-state=on", 0, 1, 4},
+        {"train.batch=4 train.length=8192 model.width=256 model.ff=8", 0, 4, 1},
+        {"train.batch=4 train.length=8192 model.width=258 model.ff=8", 0, 1, 4},
+        {"train.batch=8 train.length=16", 1, 8, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ll_recipe *recipe = tiny_recipe(cases[i].keys);
+        ll_shards s;
+        CHECK_OK(ll_shards_plan_for(&s, &recipe->c, 0, 1, cases[i].launched));
+        if (s.shards != cases[i].shards || s.most != cases[i].most || s.count != s.shards)
+            fail_msg("%s: %d shards of %d", cases[i].keys, s.shards, s.most);
+        ll_recipe_free(recipe);
+    }
+}
+
+/* Shards change the order of sums and nothing else, so the losses of a step agree to rounding. */
+static void test_shards_are_one_batch(void **state) {
+    (void)state;
+    const char *same = "model.dropout=0.1 train.steps=6 train.eps=0.001 train.batch=8 ";
+    char more[200];
+    double size;
+    for (int shards = 0; shards < 2; shards++) {
+        snprintf(more, sizeof more, "%strain.length=512 dist.shards=%d", same, shards);
+        run(more, at(shards ? "whole" : "cut"), NULL, 0, LL_OK);
+    }
+    const double d = distance(in("whole", "last.safetensors"), in("cut", "last.safetensors"), &size);
+    if (!(d < 1e-5 * size && d > 0)) fail_msg("distance %g of %g", d, size);
 }
 
 static void test_threads_change_no_bit(void **state) {
@@ -240,6 +283,8 @@ int main(void) {
         cmocka_unit_test(test_a_run_reports_what_it_does),
         cmocka_unit_test(test_late_draws_are_left_out),
         cmocka_unit_test(test_accumulation_is_a_larger_batch),
+        cmocka_unit_test(test_default_shards),
+        cmocka_unit_test(test_shards_are_one_batch),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_evaluation_against_log_probabilities),
         cmocka_unit_test(test_training_learns),

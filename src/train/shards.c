@@ -2,6 +2,19 @@
  * N. Leaves are numbered part by part of the sequence, so that the leaves of a rank are neighbours. */
 #include "train/shards.h"
 
+enum { NARROW = 256, SHARD_TOKENS = 2048 };
+
+/* The number of shards where the recipe leaves it open. In one process, what a narrow model computes of a shard of some
+ * SHARD_TOKENS tokens stays in the cache until backward reads it. A wide model waits for its products, and the sums of
+ * its gradients are large. The number is the same on every machine, because the bits of a sum depend on it. */
+static int default_shards(const ll_config *c, int launched) {
+    const int64_t tokens = (int64_t)c->train.batch * ll_task_sequences(c->model.task) * c->train.length;
+    const int64_t shards = tokens / SHARD_TOKENS;
+    if (launched) return c->train.batch;
+    if (c->model.width > NARROW || c->train.carry_state || shards < 1) return 1;
+    return shards < c->train.batch ? (int)shards : c->train.batch;
+}
+
 int ll_shard_begin(const ll_shards *s, int shard) {
     return (int)((int64_t)s->batch * shard / s->shards);
 }
@@ -22,7 +35,7 @@ ll_status ll_shards_plan(ll_shards *out, const ll_config *c) {
 ll_status ll_shards_plan_for(ll_shards *out, const ll_config *c, int rank, int ranks, int launched) {
     const int width = c->dist.sequence;
     ll_shards s = {.batch = c->train.batch, .shards = c->dist.shards};
-    if (!s.shards) s.shards = launched ? s.batch : 1;
+    if (!s.shards) s.shards = default_shards(c, launched);
     if (s.shards > s.batch)
         return ll_fail(LL_EINVAL, "dist.shards is %d, but a batch has %d examples (train.batch)", s.shards, s.batch);
     if (ranks % width)

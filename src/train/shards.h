@@ -19,7 +19,7 @@ typedef struct {
 
 /* LL_EINVAL if this number of ranks cannot share the batch. */
 LL_MUST_USE ll_status ll_shards_plan(ll_shards *shards, const ll_config *c);
-/* The same for a rank of so many. launched: by a launcher, so that each example is a shard unless the recipe says. */
+/* The same for a rank of so many. launched: by a launcher. */
 LL_MUST_USE ll_status ll_shards_plan_for(ll_shards *shards, const ll_config *c, int rank, int ranks, int launched);
 /* First example of a shard in each batch. */
 int ll_shard_begin(const ll_shards *s, int shard);

@@ -104,17 +104,20 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
     (void)in, (void)token;
     for (int i = 0; i < n; i++, dout += ldd, din += dtoken) {
         memcpy(din, dout, D * sizeof *din);
-        for (size_t p = 0; p < pairs; p++, cs += 2) {
-            const double c = cs[0], s = cs[1], first = (double)dout[D + 2 * p], second = (double)dout[D + 2 * p + 1];
-            const double A = (double)alpha[p], B = (double)beta[p];
-            const double ds = side == LL_QUERY ? A * first + B * second : first;
-            const double dc = side == LL_QUERY ? A * second - B * first : second;
-            if (side == LL_QUERY) {
-                sum[p] += first * s + second * c;
-                sum[pairs + p] += second * s - first * c;
+        for (size_t p = 0, axis = 0; p < pairs; axis++) {
+            const double at = (double)coordinate(b, t->t0 + i, (int)axis);
+            for (size_t w = 0; w < scales; w++, p++, cs += 2) {
+                const double first = (double)dout[D + 2 * p], second = (double)dout[D + 2 * p + 1];
+                const double c = cs[0], s = cs[1];
+                const double A = (double)alpha[p], B = (double)beta[p];
+                const double ds = side == LL_QUERY ? A * first + B * second : first;
+                const double dc = side == LL_QUERY ? A * second - B * first : second;
+                if (side == LL_QUERY) {
+                    sum[p] += first * s + second * c;
+                    sum[pairs + p] += second * s - first * c;
+                }
+                sum[2 * pairs + w] += at * (ds * c - dc * s);
             }
-            const int64_t at = coordinate(b, t->t0 + i, (int)(p / scales));
-            sum[2 * pairs + p % scales] += (double)at * (ds * c - dc * s);
         }
     }
 }
