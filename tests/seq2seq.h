@@ -54,7 +54,7 @@ static inline batch *batch_of(const char *keys) {
     random_ints(x->tokens, B * T, V, 0, 1);
     random_ints(x->targets, B * T, V, 1, 2);
     random_ints(x->source, B * S, V, 0, 3);
-    for (int b = 0; b < B; b++) x->lengths[b] = T - 2 * b, x->source_lengths[b] = S - 4 + 2 * b;
+    for (int b = 0; b < B; b++) x->lengths[b] = T - 2 * b, x->source_lengths[b] = S - 4 + 2 * b - b % 2;
     CHECK_OK(ll_workspace_create(&x->ws, x->model, B, S, 1));
     x->in = (ll_batch){B, T, x->tokens, x->targets, x->lengths, S, x->source, x->source_lengths, 0};
     x->grad = calloc(x->model->size, sizeof *x->grad);

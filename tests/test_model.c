@@ -116,6 +116,8 @@ static batch *batch_of(const char *keys) {
     x->classify = !ll_task_per_token(c->model.task);
     x->answers = c->model.task == LL_TASK_MATCH ? B / 2 : x->classify ? B : B * T;
     random_ints(x->tokens, B * T, c->model.vocab, 0, 1);
+    const int mask = c->model.mask_token;
+    if (mask >= 0) x->tokens[0] = x->tokens[T + 2] = mask; /* the first of a row counts, too */
     random_ints(x->targets, x->answers, x->classify ? c->model.classes : c->model.vocab, !x->classify, 2);
     for (int b = 0; b < B; b++) x->lengths[b] = T - 2 * b;
     CHECK_OK(ll_workspace_create(&x->ws, x->model, B, T, 1));

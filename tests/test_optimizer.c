@@ -3,12 +3,12 @@
 
 #include "train/train_internal.h"
 
-/* Three tensors with gaps between them. The middle one is longer than one task of the parallel loop. */
-enum { TENSORS = 3, SIZE = 40000, BIG = 33333 };
+/* Three tensors with gaps between them. The last two are longer than one task of the parallel loop. */
+enum { TENSORS = 3, SIZE = 73500, BIG = 33333 };
 static const ll_param table[TENSORS] = {
     {.name = "a", .offset = 0, .rows = 7, .cols = 3, .decay = 1},
     {.name = "b", .offset = 64, .rows = BIG, .cols = 1, .decay = 0},
-    {.name = "c", .offset = 33408, .rows = 50, .cols = 100, .decay = 1},
+    {.name = "c", .offset = 33408, .rows = 400, .cols = 100, .decay = 1},
 };
 
 static float start[SIZE], params[SIZE], grad[SIZE];

@@ -56,14 +56,21 @@ static void test_prompts(void **state) {
     assert_true(check_pairs(1, check_pair, check_pair) > 70);
 }
 
-/* Two sequences, two prompts. The distance between the caller's states does not matter. */
-static void test_state_row_does_not_count(void **state) {
-    (void)state;
+/* Two sequences, two prompts give what each sequence gives by itself. The distance between the caller's states does not
+ * matter. */
+static void check_two(int position) {
     ll_attention_config c;
     ll_attention *op;
     make_numbers();
-    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1, 0));
+    assert_true(describe(&c, LL_KERNEL_RELU, position, 1, 0));
     CHECK_OK(ll_attention_create(&op, &c));
+    tensors alone = tensors_create(2 * PROMPT, 7);
+    for (int b = 0; b < 2; b++) {
+        ll_attention_stream *s;
+        CHECK_OK(ll_attention_stream_create(&s, op, 1));
+        feed(s, op, &alone, b * PROMPT, PROMPT);
+        ll_attention_stream_free(s);
+    }
     tensors t[2] = {tensors_create(2 * PROMPT, 7), tensors_create(2 * PROMPT, 7)};
     for (int i = 0; i < 2; i++) {
         ll_attention_stream *s;
@@ -77,8 +84,15 @@ static void test_state_row_does_not_count(void **state) {
         ll_attention_stream_free(s);
     }
     assert_memory_equal(t[0].x[4], t[1].x[4], (size_t)(H * 2 * PROMPT * E) * sizeof(float));
-    tensors_free(&t[0]), tensors_free(&t[1]);
+    compare("two sequences", &alone, &t[0]);
+    tensors_free(&t[0]), tensors_free(&t[1]), tensors_free(&alone);
     ll_attention_free(op);
+}
+
+static void test_two_sequences(void **state) {
+    (void)state;
+    check_two(LL_POSITION_NONE);
+    check_two(LL_POSITION_RELATIVE_S2);
 }
 
 static void test_refused(void **state) {
@@ -101,7 +115,7 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_state_row_does_not_count),
+        cmocka_unit_test(test_two_sequences),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

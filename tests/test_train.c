@@ -116,6 +116,14 @@ static void test_default_shards(void **state) {
             fail_msg("%s: %d shards of %d", cases[i].keys, s.shards, s.most);
         ll_recipe_free(recipe);
     }
+    /* The second of two ranks, with the last three of five shards. */
+    ll_recipe *recipe = tiny_recipe("train.batch=5 train.length=16");
+    ll_shards s;
+    int first, count;
+    CHECK_OK(ll_shards_plan_for(&s, &recipe->c, 1, 2, 1));
+    ll_shards_leaves(&s, 1, &first, &count);
+    assert_true(s.first == 2 && s.count == 3 && first == 2 && count == 3);
+    ll_recipe_free(recipe);
 }
 
 /* Shards change the order of sums and nothing else, so the losses of a step agree to rounding. */

@@ -14,6 +14,7 @@ go_on_once() { # WHAT
     [ $bad -gt $before ] || echo "$left" >>gone
 }
 trial() { # NAME SAMPLES "KINDS" COMMAND...
+    chosen "$1" || return 0
     name=$1 samples=$2 kinds=$3
     shift 3
     for kind in $kinds; do

@@ -6,6 +6,7 @@ make_run
 drawing='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng'
 theirs=0
 trial() { # NAME SAMPLES COMMAND...
+    chosen "$1" || return 0
     name=$1 samples=$2
     shift 2
     fresh

@@ -35,8 +35,23 @@ static ll_status create_vectors(ll_keyless_stream *s) {
     return LL_OK;
 }
 
+/* Scratch of a head: CHUNK queries, their weights, a row of sums, the runs of near tokens. */
+typedef struct {
+    float *phi, *work, *a, *num;
+    ll_near *run;
+} scratch;
+
+static scratch take_all(const ll_keyless_stream *s, ll_arena *pool) {
+    scratch w = {.phi = ll_arena_take(pool, CHUNK * s->w.ld)};
+    w.work = ll_arena_take(pool, CHUNK * s->w.ld);
+    w.a = ll_arena_take(pool, CHUNK * s->w.ldt);
+    w.num = ll_arena_take(pool, (size_t)s->op->c.E);
+    w.run = ll_arena_bytes(pool, (size_t)ll_near_most(s->op), sizeof *w.run);
+    return w;
+}
+
 ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attention *op, int B) {
-    const size_t E = (size_t)op->c.E, runs = (size_t)ll_near_most(op) * sizeof(ll_near) / sizeof(float);
+    const size_t E = (size_t)op->c.E;
     ll_keyless_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->op = op;
@@ -44,7 +59,9 @@ ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attentio
     s->keep = ll_keyless_keep(op);
     ll_status status = create_vectors(s);
     if (!status) {
-        s->scratch = (CHUNK * (2 * s->w.ld + s->w.ldt) + E + runs + 5 * 16) / 16 * 16;
+        ll_arena counted = {0};
+        (void)take_all(s, &counted);
+        s->scratch = counted.used;
         s->V = ll_alloc(heads(s) * E, sizeof *s->V);
         s->values = ll_alloc(heads(s) * (size_t)s->keep, E * sizeof *s->values);
         s->pool = ll_alloc(heads(s) * s->scratch, sizeof *s->pool);
@@ -101,27 +118,27 @@ static void feed_head(void *arg, size_t index, int worker) {
     const ll_attention *op = s->op;
     const size_t keyless = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E;
     const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
-    float *pool = s->pool + index * s->scratch, *ring = s->values + index * (size_t)s->keep * E;
-    float *phi = ll_take(&pool, CHUNK * s->w.ld), *work = ll_take(&pool, CHUNK * s->w.ld);
-    float *a = ll_take(&pool, CHUNK * s->w.ldt), *num = ll_take(&pool, E);
-    ll_near *run = (ll_near *)(void *)pool;
+    ll_arena pool = {.base = s->pool + index * s->scratch};
+    const scratch w = take_all(s, &pool);
+    float *ring = s->values + index * (size_t)s->keep * E;
     double *V = s->V + index * E;
     const ll_value_rows values = {.data = ring, .token = E, .ring = s->keep};
     (void)worker;
     for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
         const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
-        ll_keyless_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, phi, work, a, s->w.ldt);
+        ll_keyless_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, w.phi, w.work, w.a,
+                           s->w.ldt);
         for (int i = 0; i < C; i++) {
             const int64_t t = s->position + t0 + i;
             const float *v = ll_element(&f->v, b, h, t0 + i);
             float far, *y = ll_element(&f->y, b, h, t0 + i);
             memcpy(ring + (size_t)(t % s->keep) * E, v, E * sizeof *ring);
             for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
-            const int runs = ll_near_keys(op, t, 0, t + 1, run);
+            const int runs = ll_near_keys(op, t, 0, t + 1, w.run);
             const double count = (double)(t + 1);
             const float sum =
-                ll_keyless_row(op, f->k, a + (size_t)i * s->w.ldt, run, runs, &values, V, count, num, &far);
-            f->k->scaled(E, ll_inverse(ll_keyless_divisor(op, sum, phi + (size_t)i * s->w.ld, count)), num, y);
+                ll_keyless_row(op, f->k, w.a + (size_t)i * s->w.ldt, w.run, runs, &values, V, count, w.num, &far);
+            f->k->scaled(E, ll_inverse(ll_keyless_divisor(op, sum, w.phi + (size_t)i * s->w.ld, count)), w.num, y);
         }
     }
 }

@@ -29,7 +29,7 @@ typedef struct {
     ll_head *j;
     int workers, backward;
     size_t floats;      /* from one worker's scratch to the next one's */
-    float *pool;        /* scratch of the first */
+    ll_arena pool;      /* scratch of the first, behind what the walk has taken */
     int first;          /* the chunk of the first worker */
     float *sum;         /* of all chunks: the state, or U (E + 1, ld) */
     const float *state; /* of all keys */
@@ -44,26 +44,39 @@ static size_t sum_floats(const ll_attention *op, int backward) {
     return backward ? (size_t)(op->c.E + 1) * (size_t)ll_linear_map(op)->ld : ll_state_floats(op);
 }
 
-size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward) {
-    const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
-                 m = (size_t)ll_linear_map(op)->features;
-    const size_t ldv = (E + 16) / 16 * 16 + 16, sum = sum_floats(op, backward);
-    return 3 * C * ld + 2 * C * ldv + C + (backward ? 3 * sum + m * E : 2 * sum) + 512;
+static scratch take_all(const ll_head *j, int backward, ll_arena *pool) {
+    const size_t C = (size_t)j->tile, E = (size_t)j->op->c.E;
+    scratch w = {.ld = (size_t)j->map->ld, .ldv = (E + 16) / 16 * 16 + 16};
+    w.phi = ll_arena_take(pool, C * w.ld);
+    w.work = ll_arena_take(pool, C * w.ld);
+    w.dphi = ll_arena_take(pool, C * w.ld);
+    w.v = ll_arena_take(pool, C * w.ldv);
+    w.rows = ll_arena_take(pool, C * w.ldv);
+    w.s = ll_arena_take(pool, C);
+    w.sum = ll_arena_take(pool, sum_floats(j->op, backward));
+    return w;
 }
 
 static scratch scratch_of(const walk *a, int worker) {
-    const ll_attention *op = a->j->op;
-    const size_t C = (size_t)a->j->tile, E = (size_t)op->c.E;
-    scratch w = {.ld = (size_t)ll_linear_map(op)->ld, .ldv = (E + 16) / 16 * 16 + 16};
-    float *pool = a->pool + (size_t)worker * a->floats;
-    w.phi = ll_take(&pool, C * w.ld);
-    w.work = ll_take(&pool, C * w.ld);
-    w.dphi = ll_take(&pool, C * w.ld);
-    w.v = ll_take(&pool, C * w.ldv);
-    w.rows = ll_take(&pool, C * w.ldv);
-    w.s = ll_take(&pool, C);
-    w.sum = ll_take(&pool, sum_floats(op, a->backward));
-    return w;
+    ll_arena pool = {a->pool.base + (size_t)worker * a->floats, a->pool.used};
+    return take_all(a->j, a->backward, &pool);
+}
+
+/* Takes the sums of a head from the scratch of its first worker. */
+static void take_sums(walk *a) {
+    const size_t sum = sum_floats(a->j->op, a->backward);
+    a->sum = ll_arena_take(&a->pool, sum);
+    if (!a->backward) return;
+    a->St = ll_arena_take(&a->pool, sum);
+    a->U = ll_arena_take(&a->pool, (size_t)a->j->map->features * (size_t)a->j->op->c.E);
+}
+
+size_t ll_bidirectional_floats(const ll_head *j, int backward) {
+    ll_head copy = *j;
+    walk a = {.j = &copy, .backward = backward};
+    take_sums(&a);
+    (void)take_all(j, backward, &a.pool);
+    return a.pool.used;
 }
 
 /* Where a worker sums its chunk. The first chunk of the sequence is summed in the memory of the whole sum. */
@@ -197,8 +210,9 @@ static void queries_task(void *arg, size_t i, int worker) {
 
 void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
     walk a = {.j = j, .workers = workers, .floats = floats, .pool = j->pool};
-    float *own = ll_take(&a.pool, ll_state_floats(j->op));
-    a.state = a.sum = j->states ? j->states : own;
+    take_sums(&a);
+    if (j->states) a.sum = j->states;
+    a.state = a.sum;
     const size_t floats_kept = ll_state_floats(j->op);
     j->keys = ll_kept_keys(j, 0, j->s);
     if (j->state_in) {
@@ -299,9 +313,7 @@ void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {
     const int m = j->map->features, E = j->op->c.E;
     const size_t ld = (size_t)j->map->ld, sum = sum_floats(j->op, 1);
     walk a = {.j = j, .workers = workers, .backward = 1, .floats = floats, .pool = j->pool};
-    a.St = ll_take(&a.pool, sum);
-    a.sum = ll_take(&a.pool, sum);
-    a.U = ll_take(&a.pool, (size_t)m * (size_t)E);
+    take_sums(&a);
     j->k->transpose(m, E, j->states, (size_t)E, a.St, ld);
     memcpy(a.St + (size_t)E * ld, j->states + (size_t)m * (size_t)E, (size_t)m * sizeof *a.St);
     memset(a.sum, 0, sum * sizeof *a.sum);

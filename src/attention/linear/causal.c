@@ -24,13 +24,12 @@ enum { LATE = 8192 };
 
 /* ---- The state between tiles ---- */
 
-ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool) {
+ll_causal_state ll_causal_state_take(const ll_attention *op, ll_arena *pool) {
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
-    ll_causal_state s = {.S = ll_take(pool, m * E), .z = ll_take(pool, m), .V = ll_take(pool, E)};
-    s.low_V = ll_take(pool, E);
-    s.old_S = ll_take(pool, m * E), s.old_z = ll_take(pool, m);
-    s.new_S = ll_take(pool, m * E), s.new_z = ll_take(pool, m);
-    ll_causal_state_clear(op, &s);
+    ll_causal_state s = {.S = ll_arena_take(pool, m * E), .z = ll_arena_take(pool, m), .V = ll_arena_take(pool, E)};
+    s.low_V = ll_arena_take(pool, E);
+    s.old_S = ll_arena_take(pool, m * E), s.old_z = ll_arena_take(pool, m);
+    s.new_S = ll_arena_take(pool, m * E), s.new_z = ll_arena_take(pool, m);
     return s;
 }
 
@@ -150,33 +149,23 @@ static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float p
 
 /* ---- A tile ---- */
 
-size_t ll_causal_scratch(const ll_attention *op, int tile, int chunk, int backward) {
-    const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
-                 m = (size_t)ll_linear_map(op)->features;
-    const size_t ldv = (E + 16) / 16 * 16 + 16, R = (size_t)chunk;
-    const size_t forward = 3 * C * ld + 3 * C * ldv + C * E + 3 * m * (E + 1) + 2 * E + 8 * C;
-    if (!backward) return forward + 592;
-    return forward + 2 * R * ld + 2 * R * ldv + 2 * C * ld + 2 * C * ldv + 2 * (E + 2) * ld + m * E + R * 2 + C * E +
-           C + 2 * E + 1 + (sizeof(ll_scales) * (R / C + 1)) / sizeof(float) + 1104;
-}
-
-ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool) {
+ll_causal_tile ll_causal_tile_take(const ll_head *j, ll_arena *pool) {
     const size_t C = (size_t)j->tile, ld = (size_t)j->map->ld, E = (size_t)j->op->c.E;
     ll_causal_tile w = {.ldv = (E + 16) / 16 * 16 + 16};
-    w.phi_q = ll_take(pool, C * ld);
-    w.phi_k = ll_take(pool, C * ld);
-    w.num = ll_take(pool, C * w.ldv);
-    w.v = ll_take(pool, C * w.ldv);
-    w.added = ll_take(pool, C * w.ldv);
-    w.V = ll_take(pool, C * E);
-    w.s = ll_take(pool, C);
-    w.kappa = ll_take(pool, C);
-    w.count = ll_take(pool, C);
+    w.phi_q = ll_arena_take(pool, C * ld);
+    w.phi_k = ll_arena_take(pool, C * ld);
+    w.num = ll_arena_take(pool, C * w.ldv);
+    w.v = ll_arena_take(pool, C * w.ldv);
+    w.added = ll_arena_take(pool, C * w.ldv);
+    w.V = ll_arena_take(pool, C * E);
+    w.s = ll_arena_take(pool, C);
+    w.kappa = ll_arena_take(pool, C);
+    w.count = ll_arena_take(pool, C);
     return w;
 }
 
-ll_causal_buffers ll_causal_buffers_take(const ll_head *j, float **pool) {
-    return (ll_causal_buffers){.work = ll_take(pool, (size_t)j->tile * (size_t)j->map->ld)};
+ll_causal_buffers ll_causal_buffers_take(const ll_head *j, ll_arena *pool) {
+    return (ll_causal_buffers){.work = ll_arena_take(pool, (size_t)j->tile * (size_t)j->map->ld)};
 }
 
 void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_causal_tile *w) {
@@ -301,19 +290,38 @@ void ll_causal_keep(const ll_head *j, const ll_causal_state *s, int t0) {
     ll_causal_state_save(j->op, s, j->states + (size_t)(t0 / j->chunk) * ll_state_floats(j->op));
 }
 
+/* What the forward scan of one thread takes. */
+typedef struct {
+    ll_causal_tile tile;
+    ll_causal_buffers buffers;
+    ll_causal_state state;
+} scratch;
+
+static scratch take_all(const ll_head *j, ll_arena *pool) {
+    scratch w = {.tile = ll_causal_tile_take(j, pool)};
+    w.buffers = ll_causal_buffers_take(j, pool);
+    w.state = ll_causal_state_take(j->op, pool);
+    return w;
+}
+
+size_t ll_causal_forward_floats(const ll_head *j) {
+    ll_arena pool = {0};
+    (void)take_all(j, &pool);
+    return pool.used;
+}
+
 void ll_causal_forward(ll_head *j) {
-    float *pool = j->pool;
-    ll_causal_tile tile = ll_causal_tile_take(j, &pool);
-    ll_causal_buffers buffers = ll_causal_buffers_take(j, &pool);
-    ll_causal_state state = ll_causal_state_take(j->op, &pool);
-    ll_causal_begin(j, &state);
-    for (tile.t0 = 0; tile.t0 < j->n; tile.t0 += j->tile) {
-        tile.n = j->n - tile.t0 < j->tile ? j->n - tile.t0 : j->tile;
-        ll_causal_keep(j, &state, tile.t0);
-        ll_causal_tile_features(j, &buffers, &tile);
-        ll_causal_tile_scales(j, &state, &tile);
-        ll_causal_tile_state(j, &state, &tile, 0, j->op->c.E);
-        ll_causal_tile_finish(j, &tile);
+    ll_arena pool = j->pool;
+    scratch w = take_all(j, &pool);
+    ll_causal_tile *tile = &w.tile;
+    ll_causal_begin(j, &w.state);
+    for (tile->t0 = 0; tile->t0 < j->n; tile->t0 += j->tile) {
+        tile->n = j->n - tile->t0 < j->tile ? j->n - tile->t0 : j->tile;
+        ll_causal_keep(j, &w.state, tile->t0);
+        ll_causal_tile_features(j, &w.buffers, tile);
+        ll_causal_tile_scales(j, &w.state, tile);
+        ll_causal_tile_state(j, &w.state, tile, 0, j->op->c.E);
+        ll_causal_tile_finish(j, tile);
     }
-    ll_causal_end(j, &state);
+    ll_causal_end(j, &w.state);
 }

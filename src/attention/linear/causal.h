@@ -17,7 +17,7 @@ typedef struct {
  * be off by 1e-2. */
 void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low);
 
-ll_causal_state ll_causal_state_take(const ll_attention *op, float **pool); /* empty */
+ll_causal_state ll_causal_state_take(const ll_attention *op, ll_arena *pool); /* to be cleared or loaded */
 void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s);
 /* A saved state is S, z, V, then these numbers. The last two, of which low_V has E numbers, are there only with eps. */
 enum {
@@ -67,8 +67,8 @@ typedef struct {
     float *work;
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
 } ll_causal_buffers;
-ll_causal_tile ll_causal_tile_take(const ll_head *j, float **pool);
-ll_causal_buffers ll_causal_buffers_take(const ll_head *j, float **pool);
+ll_causal_tile ll_causal_tile_take(const ll_head *j, ll_arena *pool);
+ll_causal_buffers ll_causal_buffers_take(const ll_head *j, ll_arena *pool);
 void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_causal_tile *tile);
 void ll_causal_tile_scales(ll_head *j, ll_causal_state *s, ll_causal_tile *tile);
 /* Columns first .. first + cols - 1 of the values. With column 0 comes the normaliser. */

@@ -178,31 +178,31 @@ static void load_transposed(const ll_head *j, const scratch *w, const ll_causal_
     memcpy(w->St + (size_t)E * w->ld, st->z, (size_t)m * sizeof *st->z);
 }
 
-static void take_all(ll_head *j, scratch *w, float **pool) {
+static void take_all(const ll_head *j, scratch *w, ll_arena *pool) {
     const ll_attention *op = j->op;
     const size_t C = (size_t)j->tile, R = (size_t)j->chunk, E = (size_t)op->c.E, m = (size_t)j->map->features;
     w->ld = (size_t)j->map->ld;
     w->ldv = (E + 16) / 16 * 16 + 16;
-    w->phi_q = ll_take(pool, R * w->ld);
-    w->phi_k = ll_take(pool, R * w->ld);
-    w->dn = ll_take(pool, R * w->ldv);
-    w->v = ll_take(pool, R * w->ldv);
-    w->work = ll_take(pool, C * w->ld);
-    w->dphi = ll_take(pool, C * w->ld);
-    w->dv = ll_take(pool, C * w->ldv);
-    w->St = ll_take(pool, (E + 1) * w->ld);
-    w->Ut = ll_take(pool, (E + 1) * w->ld);
-    w->U = ll_take(pool, m * E);
-    w->W = ll_take(pool, 2 * E + 1);
-    w->f = (ll_scales *)(void *)ll_take(pool, (R / C) * sizeof(ll_scales) / sizeof(float) + 16);
+    w->phi_q = ll_arena_take(pool, R * w->ld);
+    w->phi_k = ll_arena_take(pool, R * w->ld);
+    w->dn = ll_arena_take(pool, R * w->ldv);
+    w->v = ll_arena_take(pool, R * w->ldv);
+    w->work = ll_arena_take(pool, C * w->ld);
+    w->dphi = ll_arena_take(pool, C * w->ld);
+    w->dv = ll_arena_take(pool, C * w->ldv);
+    w->St = ll_arena_take(pool, (E + 1) * w->ld);
+    w->Ut = ll_arena_take(pool, (E + 1) * w->ld);
+    w->U = ll_arena_take(pool, m * E);
+    w->W = ll_arena_take(pool, 2 * E + 1);
+    w->f = ll_arena_bytes(pool, R / C, sizeof *w->f);
     if (!ll_causal_has_eps(op)) return;
-    w->kappa = ll_take(pool, R);
-    w->phi_sum = ll_take(pool, R);
-    w->V = ll_take(pool, C * E);
-    w->count = ll_take(pool, C);
+    w->kappa = ll_arena_take(pool, R);
+    w->phi_sum = ll_arena_take(pool, R);
+    w->V = ll_arena_take(pool, C * E);
+    w->count = ll_arena_take(pool, C);
 }
 
-static scratch begin(ll_head *j, float **pool) {
+static scratch begin(ll_head *j, ll_arena *pool) {
     scratch w = {.carry = 1};
     take_all(j, &w, pool);
     memset(w.St, 0, (size_t)(j->op->c.E + 1) * w.ld * sizeof *w.St);
@@ -244,8 +244,16 @@ static void give_gradient(const ll_head *j, float carry, float *Ut, size_t ld, c
     ll_causal_gradient_give(j, Ut, W);
 }
 
+size_t ll_causal_backward_floats(const ll_head *j) {
+    ll_arena pool = {0};
+    scratch w;
+    take_all(j, &w, &pool);
+    (void)ll_causal_state_take(j->op, &pool);
+    return pool.used;
+}
+
 void ll_causal_backward(ll_head *j) {
-    float *pool = j->pool;
+    ll_arena pool = j->pool;
     scratch w = begin(j, &pool);
     ll_causal_state st = ll_causal_state_take(j->op, &pool);
     const int chunks = (j->n + j->chunk - 1) / j->chunk;
@@ -267,7 +275,7 @@ void ll_causal_backward(ll_head *j) {
  * share the columns of features, and accumulate U over all these chunks in order. So each chunk gets its U. Then the
  * chunks make their backward scans side by side. Only the accumulation of U is computed twice. */
 
-enum { COLUMNS = 64, LINE = 16 };
+enum { COLUMNS = 64 };
 
 typedef struct {
     ll_head *j;
@@ -279,10 +287,21 @@ typedef struct {
     int threads;
 } walk;
 
-size_t ll_intra_head_backward_floats(const ll_attention *op, int threads) {
-    const size_t E = (size_t)op->c.E, n = (size_t)threads;
-    return (E + 1) * (size_t)ll_linear_map(op)->ld + 2 * E + 1 + 5 * LINE +
-           n * (sizeof(scratch) + sizeof(ll_causal_state)) / sizeof(float) + 2 * LINE;
+static walk walk_of(ll_head *j, int threads, ll_arena *shared) {
+    const size_t most = (size_t)threads, E = (size_t)j->op->c.E;
+    walk w = {.j = j, .carry = 1, .threads = threads};
+    w.w = ll_arena_bytes(shared, most, sizeof *w.w);
+    w.st = ll_arena_bytes(shared, most, sizeof *w.st);
+    w.U = ll_arena_take(shared, (E + 1) * (size_t)j->map->ld);
+    w.W = ll_arena_take(shared, 2 * E + 1);
+    return w;
+}
+
+size_t ll_intra_head_backward_floats(const ll_head *j, int threads) {
+    ll_arena shared = {0};
+    ll_head copy = *j;
+    (void)walk_of(&copy, threads, &shared);
+    return shared.used;
 }
 
 static void forward_task(void *arg, size_t i, int worker) {
@@ -349,14 +368,11 @@ static void group_of_chunks(walk *w) {
 }
 
 void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool, size_t floats) {
-    const size_t most = (size_t)threads, E = (size_t)j->op->c.E, ld = (size_t)j->map->ld;
-    walk w = {.j = j, .carry = 1, .threads = threads};
-    w.w = (scratch *)(void *)ll_take(&shared, most * sizeof *w.w / sizeof(float) + 1);
-    w.st = (ll_causal_state *)(void *)ll_take(&shared, most * sizeof *w.st / sizeof(float) + 1);
-    w.U = ll_take(&shared, (E + 1) * ld);
-    w.W = ll_take(&shared, 2 * E + 1);
-    for (size_t i = 0; i < most; i++) {
-        float *own = pool + i * floats;
+    const size_t E = (size_t)j->op->c.E, ld = (size_t)j->map->ld;
+    ll_arena a = {.base = shared};
+    walk w = walk_of(j, threads, &a);
+    for (size_t i = 0; i < (size_t)threads; i++) {
+        ll_arena own = {.base = pool + i * floats};
         w.w[i] = begin(j, &own);
         w.st[i] = ll_causal_state_take(j->op, &own);
     }

@@ -5,8 +5,6 @@
 #include "attention/linear/causal.h"
 #include "base/parallel.h"
 
-enum { LINE = 16 };
-
 typedef struct {
     ll_head *j;
     ll_causal_tile *tile;
@@ -17,19 +15,6 @@ typedef struct {
 } walk;
 
 static int least(int a, int b) { return a < b ? a : b; }
-
-/* Takes memory for a struct from a block of floats. */
-static size_t floats_of(size_t bytes) { return (bytes / sizeof(float) + LINE) / LINE * LINE; }
-
-size_t ll_intra_head_forward_floats(const ll_attention *op, int tile, int chunk, int threads) {
-    const size_t C = (size_t)tile, ld = (size_t)ll_linear_map(op)->ld, E = (size_t)op->c.E,
-                 m = (size_t)ll_linear_map(op)->features;
-    const size_t ldv = (E + 16) / 16 * 16 + 16, tiles = (size_t)(chunk / tile);
-    const size_t of_tile = 2 * C * ld + 3 * C * ldv + C * E + 3 * C + 9 * LINE;
-    const size_t of_buffers = C * ld + LINE;
-    return tiles * of_tile + (size_t)threads * of_buffers + 3 * m * (E + 1) + 2 * E + 8 * LINE +
-           floats_of(tiles * sizeof(ll_causal_tile)) + floats_of((size_t)threads * sizeof(ll_causal_buffers));
-}
 
 static void features_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
@@ -62,14 +47,34 @@ static void chunk(walk *w, int t0) {
     ll_parallel_among(w->threads, (size_t)w->tiles, finish_task, w);
 }
 
-void ll_intra_head_forward(ll_head *j, int threads, float *shared) {
+/* Takes what the threads share. An arena without memory counts it. */
+static walk walk_of(ll_head *j, int threads, ll_arena *shared) {
     const int tiles = j->chunk / j->tile;
     walk w = {.j = j, .width = j->op->c.E % (32 * threads) ? 16 : 32, .threads = threads};
-    w.tile = (ll_causal_tile *)(void *)ll_take(&shared, floats_of((size_t)tiles * sizeof *w.tile));
-    w.buffers = (ll_causal_buffers *)(void *)ll_take(&shared, floats_of((size_t)threads * sizeof *w.buffers));
-    for (int t = 0; t < tiles; t++) w.tile[t] = ll_causal_tile_take(j, &shared);
-    for (int i = 0; i < threads; i++) w.buffers[i] = ll_causal_buffers_take(j, &shared);
-    w.state = ll_causal_state_take(j->op, &shared);
+    w.tile = ll_arena_bytes(shared, (size_t)tiles, sizeof *w.tile);
+    w.buffers = ll_arena_bytes(shared, (size_t)threads, sizeof *w.buffers);
+    for (int t = 0; t < tiles; t++) {
+        const ll_causal_tile tile = ll_causal_tile_take(j, shared);
+        if (w.tile) w.tile[t] = tile;
+    }
+    for (int i = 0; i < threads; i++) {
+        const ll_causal_buffers buffers = ll_causal_buffers_take(j, shared);
+        if (w.buffers) w.buffers[i] = buffers;
+    }
+    w.state = ll_causal_state_take(j->op, shared);
+    return w;
+}
+
+size_t ll_intra_head_forward_floats(const ll_head *j, int threads) {
+    ll_arena shared = {0};
+    ll_head copy = *j;
+    (void)walk_of(&copy, threads, &shared);
+    return shared.used;
+}
+
+void ll_intra_head_forward(ll_head *j, int threads, float *shared) {
+    ll_arena a = {.base = shared};
+    walk w = walk_of(j, threads, &a);
     ll_causal_begin(j, &w.state);
     for (int t0 = 0; t0 < j->n; t0 += j->chunk) {
         ll_causal_keep(j, &w.state, t0);

@@ -25,12 +25,6 @@ static size_t numbers_of(const ll_head *j) {
     return m * E + m + E;
 }
 
-size_t ll_decay_scratch(const ll_attention *op) {
-    const size_t tile = 2 * (size_t)ll_attention_tile(op) * (size_t)ll_linear_map(op)->ld;
-    return 4 * ((size_t)ll_linear_map(op)->features + 1) * ((size_t)op->c.E + 1) + 4 * (size_t)ll_linear_map(op)->ld +
-           3 * (size_t)op->c.E + 544 + (is_undivided(op) ? tile : 0);
-}
-
 /* ---- Units of the rows that forward wrote ---- */
 
 typedef struct {
@@ -40,12 +34,10 @@ typedef struct {
     float *phi, *work; /* (tile, ld) */
 } row_units;
 
-static void begin_units(const ll_head *j, row_units *u, float **pool) {
+static void begin_units(const ll_head *j, row_units *u) {
     const float *number = j->state_in ? j->state_in + numbers_of(j) : NULL;
     u->exponent = number ? (int)number[LL_SAVED_EXPONENT] : LL_NO_EXPONENT;
     u->reach = number ? number[LL_SAVED_REACH] : -INFINITY;
-    u->phi = ll_take(pool, (size_t)j->tile * (size_t)j->map->ld);
-    u->work = ll_take(pool, (size_t)j->tile * (size_t)j->map->ld);
 }
 
 /* Row t of the sums is in units of 2^exponent. */
@@ -124,25 +116,47 @@ static double end(const ll_head *j, const tangent *s, const tangent *ones) {
     return (running ? ldexp(sum, s->exponent - left) : sum) + eps;
 }
 
+/* What the scan takes. */
+typedef struct {
+    double *S, *ones, *dn; /* (2, features, E + 1), (2, E + 1), (E + 1) */
+    float *phi_q, *phi_k, *work; /* (ld) */
+    row_units units;
+} scratch;
+
+static void take_all(const ll_head *j, scratch *w, ll_arena *pool) {
+    const size_t E1 = (size_t)j->op->c.E + 1, ld = (size_t)j->map->ld;
+    w->S = ll_arena_bytes(pool, 2 * (size_t)j->map->features * E1, sizeof *w->S);
+    w->ones = ll_arena_bytes(pool, 2 * E1, sizeof *w->ones);
+    w->dn = ll_arena_bytes(pool, E1, sizeof *w->dn);
+    w->phi_q = ll_arena_take(pool, ld), w->phi_k = ll_arena_take(pool, ld), w->work = ll_arena_take(pool, ld);
+    if (!is_undivided(j->op)) return;
+    w->units.phi = ll_arena_take(pool, (size_t)j->tile * ld);
+    w->units.work = ll_arena_take(pool, (size_t)j->tile * ld);
+}
+
+size_t ll_decay_floats(const ll_head *j) {
+    ll_arena pool = {0};
+    scratch w;
+    take_all(j, &w, &pool);
+    return pool.used;
+}
+
 double ll_decay_gradient(ll_head *j) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E, state = (size_t)j->map->features * (E + 1);
     const int eps = ll_causal_has_eps(op);
-    float *pool = j->pool;
-    tangent s = {.exponent = LL_NO_EXPONENT}, ones = {.exponent = 0};
-    s.S = (double *)(void *)ll_take(&pool, 4 * state);
-    s.dS = s.S + state;
+    ll_arena pool = j->pool;
+    scratch w;
+    take_all(j, &w, &pool);
+    tangent s = {.S = w.S, .dS = w.S + state, .exponent = LL_NO_EXPONENT};
+    tangent ones = {.S = w.ones, .dS = w.ones + E + 1, .exponent = 0};
     memset(s.S, 0, 2 * state * sizeof *s.S);
-    ones.S = (double *)(void *)ll_take(&pool, 4 * (E + 1));
-    ones.dS = ones.S + E + 1;
     memset(ones.S, 0, 2 * (E + 1) * sizeof *ones.S);
-    float *phi_q = ll_take(&pool, (size_t)j->map->ld), *phi_k = ll_take(&pool, (size_t)j->map->ld);
-    float *work = ll_take(&pool, (size_t)j->map->ld);
-    double *dn = (double *)(void *)ll_take(&pool, 2 * (E + 1));
+    float *phi_q = w.phi_q, *phi_k = w.phi_k, *work = w.work;
+    double *dn = w.dn;
     const double r = (double)op->c.decay[j->h], root = eps ? (double)j->map->root : 1;
     float top = begin(j, &s, &ones);
-    row_units units;
-    if (is_undivided(op)) begin_units(j, &units, &pool);
+    if (is_undivided(op)) begin_units(j, &w.units);
     double dr = 0;
     for (int t = 0; t < j->n; t++) {
         int64_t x, y;
@@ -156,7 +170,7 @@ double ll_decay_gradient(ll_head *j) {
         if (keep != 0 && e > s.exponent) rescale(op, &s, e);
         if (eps && keep != 0 && own > top) top = own;
         double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
-        if (is_undivided(op)) unit = ldexp(1, s.exponent - exponent_of_row(j, &units, t));
+        if (is_undivided(op)) unit = ldexp(1, s.exponent - exponent_of_row(j, &w.units, t));
         const float *g = ll_at(&j->at.g, t), *out = ll_at(&j->at.y, t);
         dn[E] = 0;
         for (size_t i = 0; i < E; i++) {

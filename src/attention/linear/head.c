@@ -15,12 +15,6 @@ size_t ll_state_floats(const ll_attention *op) {
     return (size_t)ll_linear_map(op)->features * (E + 1) + E + LL_SAVED_LOW_COUNT + kept;
 }
 
-float *ll_take(float **pool, size_t floats) {
-    float *p = *pool;
-    *pool += ll_round_up(floats, LL_LINE);
-    return p;
-}
-
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
     const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
     ll_positions(j->map, j->first[side] + t0, C, px, py);

@@ -60,7 +60,7 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     j.chunk = l->chunk;
     j.at = ll_views_at(c, &s, j.h);
     j.mask = c->key_mask ? c->key_mask + (size_t)s.row * (size_t)c->S + (size_t)s.key : NULL;
-    j.pool = l->pool + (size_t)worker * l->scratch;
+    j.pool.base = l->pool + (size_t)worker * l->scratch;
     if (c->saved) {
         const size_t T = (size_t)c->T, row = (size_t)s.row * (size_t)H + (size_t)j.h;
         const size_t first = row * chunks(l->op, c->T) + (size_t)(s.query / l->chunk);
@@ -68,7 +68,7 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
         j.states = c->saved + (size_t)c->B * (size_t)H * T +
                    (l->op->c.causal ? first : index) * ll_state_floats(l->op);
     } else {
-        j.den = ll_take(&j.pool, (size_t)l->tile);
+        j.den = ll_arena_take(&j.pool, (size_t)l->tile);
     }
     const size_t floats = ll_carried_floats(l->op);
     const ll_carried carried =
@@ -134,7 +134,7 @@ static void top_of_head(void *arg, size_t index, int worker) {
     linear_call *l = arg;
     ll_head j = head_of(l, index, worker);
     const int keys = l->side == LL_KEY, n = keys ? j.s : j.n;
-    float *work = ll_take(&j.pool, (size_t)l->tile * (size_t)ll_linear_map(l->op)->ld);
+    float *work = ll_arena_take(&j.pool, (size_t)l->tile * (size_t)ll_linear_map(l->op)->ld);
     int64_t px[LL_TILE_MOST], py[LL_TILE_MOST];
     ll_top best = {-INFINITY, 0, 0};
     for (int t0 = 0; t0 < n; t0 += j.tile) {
@@ -199,13 +199,13 @@ static void run(linear_call *l, size_t heads) {
         if (l->dtop[side]) push_tops(l, side, side == LL_KEY ? own : l->top[side], heads);
 }
 
-/* Floats of a worker. */
-static size_t worker_floats(const linear_call *l) {
-    const ll_attention *op = l->op;
-    size_t floats = op->c.causal ? ll_causal_scratch(op, l->tile, l->chunk, l->backward)
-                                 : ll_bidirectional_scratch(op, l->tile, l->backward);
-    if (l->backward && l->c->ddecay && ll_decay_scratch(op) > floats) floats = ll_decay_scratch(op);
-    return ll_round_up(floats + (size_t)l->tile + LL_LINE, LL_LINE);
+/* Floats of a worker: divisors, and what the scan of a head takes. */
+static size_t worker_floats(const linear_call *l, const ll_head *j) {
+    size_t floats = !l->op->c.causal ? ll_bidirectional_floats(j, l->backward)
+                    : l->backward    ? ll_causal_backward_floats(j)
+                                     : ll_causal_forward_floats(j);
+    if (l->backward && l->c->ddecay) floats = ll_max_size(floats, ll_decay_floats(j));
+    return ll_round_up((size_t)l->tile, LL_LINE) + floats;
 }
 
 /* A call of so many heads. It takes shared memory for a head on all threads wherever a head could be shared. */
@@ -214,11 +214,12 @@ static linear_call call_of(const ll_attention *op, const ll_attention_call *c, i
     linear_call l = {.op = op, .c = c, .backward = backward, .threads = c->threads};
     l.tile = tile_tokens(op, backward);
     l.chunk = chunk_tokens(ll_attention_tile(op));
-    l.scratch = worker_floats(&l);
+    const ll_head one = {.op = op, .map = ll_linear_map(op), .tile = l.tile, .chunk = l.chunk};
+    l.scratch = worker_floats(&l, &one);
     l.pool = ll_arena_take(a, (size_t)l.threads * l.scratch);
     if (op->c.causal && l.threads > 1 && c->T >= 2 * l.chunk)
-        l.shared = ll_arena_take(a, backward ? ll_intra_head_backward_floats(op, l.threads)
-                                             : ll_intra_head_forward_floats(op, l.tile, l.chunk, l.threads));
+        l.shared = ll_arena_take(a, backward ? ll_intra_head_backward_floats(&one, l.threads)
+                                             : ll_intra_head_forward_floats(&one, l.threads));
     for (int side = 0; side < 2; side++) {
         if (!fixed_rule(op, side)) continue;
         l.top[side] = ll_arena_bytes(a, heads, sizeof *l.top[side]);

@@ -46,7 +46,7 @@ typedef struct {
     float *state_out;
     const float *dstate_out;
     float *dstate_in;
-    float *pool;            /* scratch of this worker */
+    ll_arena pool;          /* scratch of this worker */
 } ll_head;
 
 /* The feature map of an operator of this kind. */
@@ -64,8 +64,6 @@ void ll_carried_clear(const ll_attention *op, float *state);
  * that the call left. give: in both directions, from U (E + 1, ld), the gradient at the state of all keys. */
 void ll_carried_gradient_passes(const ll_head *j);
 void ll_bidirectional_gradient_give(const ll_head *j, const float *U);
-/* Takes the next piece of a worker's scratch. Pieces are multiples of 16 floats, so that all are aligned. */
-float *ll_take(float **pool, size_t floats);
 
 /* The tile of tokens t0..t0+C-1 on one side. Fills px, py (C) with their positions. */
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work);
@@ -83,18 +81,20 @@ void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float 
  * does not prefetch. */
 void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
 
-size_t ll_causal_scratch(const ll_attention *op, int tile, int chunk, int backward);
+/* What the functions below take from a worker's scratch, by what they take of an arena without memory. */
+size_t ll_causal_forward_floats(const ll_head *j);
+size_t ll_causal_backward_floats(const ll_head *j);
 void ll_causal_forward(ll_head *j);
 void ll_causal_backward(ll_head *j);
 /* The same for one head on all threads, to the same bits. shared: so many floats, besides the scratch of workers. */
-size_t ll_intra_head_forward_floats(const ll_attention *op, int tile, int chunk, int threads);
-size_t ll_intra_head_backward_floats(const ll_attention *op, int threads);
+size_t ll_intra_head_forward_floats(const ll_head *j, int threads);
+size_t ll_intra_head_backward_floats(const ll_head *j, int threads);
 void ll_intra_head_forward(ll_head *j, int threads, float *shared);
 /* pool: scratch of the first worker; floats: the distance to the scratch of the next. */
 void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool, size_t floats);
 /* Tokens of a chunk in both directions, which is summed on its own and is the task of a thread. */
 enum { LL_SUM_CHUNK = 1024 };
-size_t ll_bidirectional_scratch(const ll_attention *op, int tile, int backward);
+size_t ll_bidirectional_floats(const ll_head *j, int backward);
 /* By so many workers, to the same bits. floats: the distance from one worker's scratch to the next. */
 void ll_bidirectional_forward(ll_head *j, int workers, size_t floats);
 void ll_bidirectional_backward(ll_head *j, int workers, size_t floats);
@@ -105,7 +105,7 @@ void ll_bidirectional_read(ll_head *j, const float *state);
 void ll_gate_rows(const ll_head *j, int side, int t0, int n, const float *phi, const float *dphi, const float *every);
 double ll_gate_gradient(const ll_head *j);
 /* decay_gradient.c. dr, computed token by token in double, if a call asks for it. */
-size_t ll_decay_scratch(const ll_attention *op);
+size_t ll_decay_floats(const ll_head *j);
 double ll_decay_gradient(ll_head *j);
 
 /* The factors of one causal tile (tile_scales.c). P_i is the largest exponent among the state before the run and its

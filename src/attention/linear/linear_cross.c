@@ -28,7 +28,8 @@ static void destroy(ll_cross_cache *m) {
 }
 
 static size_t scratch(const ll_cross_cache *m) {
-    return ll_bidirectional_scratch(m->op, ll_attention_tile(m->op), 0);
+    const ll_head j = {.op = m->op, .map = ll_linear_map(m->op), .tile = ll_attention_tile(m->op)};
+    return ll_bidirectional_floats(&j, 0);
 }
 
 static size_t bytes(const ll_cross_cache *m) {
@@ -67,7 +68,7 @@ static void read_head(void *arg, size_t h, int worker) {
     j.first[LL_QUERY] = r->first;
     j.keys = r->m->S;
     j.tile = ll_attention_tile(op);
-    j.pool = r->m->pool + (size_t)worker * r->m->scratch;
+    j.pool.base = r->m->pool + (size_t)worker * r->m->scratch;
     ll_bidirectional_read(&j, own->state + h * ll_state_floats(op));
 }
 
