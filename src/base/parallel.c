@@ -42,10 +42,9 @@ static struct {
     pthread_mutex_t lock;    /* guards sleep and wake-up */
     pthread_cond_t work, done;
     int started;             /* number of workers, without the caller */
-    int wanted;              /* workers the current loop may use */
     atomic_uint loop;        /* increases by one with every loop */
     atomic_int inside;       /* number of workers in the loop; plus CLOSED if no more may enter */
-    int threads;             /* workers of the current loop, with the caller */
+    int threads;             /* the caller and the workers that the current loop may use */
     unsigned first_seen[MOST + 1]; /* value of `loop` when a worker was made */
     size_t n;
     ll_task *task;
@@ -107,7 +106,7 @@ static void *work(void *arg) {
     for (unsigned seen = pool.first_seen[worker];;) {
         seen = wait_for_loop(seen);
         if (!enter()) continue;
-        if (worker <= pool.wanted) take_pieces(worker);
+        if (worker < pool.threads) take_pieces(worker);
         if (atomic_fetch_sub(&pool.inside, 1) == CLOSED + 1) {
             pthread_mutex_lock(&pool.lock);
             pthread_cond_signal(&pool.done);
@@ -165,8 +164,7 @@ void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
         for (size_t i = 0; i < n; i++) task(arg, i, 0);
         return;
     }
-    pool.wanted = start_workers(threads - 1);
-    pool.threads = pool.wanted + 1;
+    pool.threads = 1 + start_workers(threads - 1);
     pool.n = n;
     pool.task = task;
     pool.arg = arg;
