@@ -71,9 +71,8 @@ static void take_sums(walk *a) {
     a->U = ll_arena_take(&a->pool, (size_t)a->j->map->features * (size_t)a->j->op->c.E);
 }
 
-size_t ll_bidirectional_floats(const ll_head *j, int backward) {
-    ll_head copy = *j;
-    walk a = {.j = &copy, .backward = backward};
+size_t ll_bidirectional_floats(ll_head *j, int backward) {
+    walk a = {.j = j, .backward = backward};
     take_sums(&a);
     (void)take_all(j, backward, &a.pool);
     return a.pool.used;

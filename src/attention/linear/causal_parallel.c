@@ -65,10 +65,9 @@ static walk walk_of(ll_head *j, int threads, ll_arena *shared) {
     return w;
 }
 
-size_t ll_intra_head_forward_floats(const ll_head *j, int threads) {
+size_t ll_intra_head_forward_floats(ll_head *j, int threads) {
     ll_arena shared = {0};
-    ll_head copy = *j;
-    (void)walk_of(&copy, threads, &shared);
+    (void)walk_of(j, threads, &shared);
     return shared.used;
 }
 

@@ -30,7 +30,8 @@ typedef struct {
  * sum. */
 static int chunk_tokens(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
 
-/* Backward finds the exponents of running features again, tile by tile. Both passes then have the same tiles. */
+/* Tokens of a tile. A causal forward pass takes more of them. Not with running features, whose exponents backward finds
+ * again, tile by tile: there both passes have the same tiles. */
 static int tile_tokens(const ll_attention *op, int backward) {
     const int wide = op->c.causal && !backward && !op->tile && ll_linear_map(op)->phi[LL_KEY] != LL_PHI_RUNNING;
     return wide ? op->scan_tile : ll_attention_tile(op);
@@ -200,7 +201,7 @@ static void run(linear_call *l, size_t heads) {
 }
 
 /* Floats of a worker: divisors, and what the scan of a head takes. */
-static size_t worker_floats(const linear_call *l, const ll_head *j) {
+static size_t worker_floats(const linear_call *l, ll_head *j) {
     size_t floats = !l->op->c.causal ? ll_bidirectional_floats(j, l->backward)
                     : l->backward    ? ll_causal_backward_floats(j)
                                      : ll_causal_forward_floats(j);
@@ -214,7 +215,7 @@ static linear_call call_of(const ll_attention *op, const ll_attention_call *c, i
     linear_call l = {.op = op, .c = c, .backward = backward, .threads = c->threads};
     l.tile = tile_tokens(op, backward);
     l.chunk = chunk_tokens(ll_attention_tile(op));
-    const ll_head one = {.op = op, .map = ll_linear_map(op), .tile = l.tile, .chunk = l.chunk};
+    ll_head one = {.op = op, .map = ll_linear_map(op), .tile = l.tile, .chunk = l.chunk};
     l.scratch = worker_floats(&l, &one);
     l.pool = ll_arena_take(a, (size_t)l.threads * l.scratch);
     if (op->c.causal && l.threads > 1 && c->T >= 2 * l.chunk)

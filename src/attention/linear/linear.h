@@ -81,20 +81,21 @@ void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float 
  * does not prefetch. */
 void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols);
 
-/* What the functions below take from a worker's scratch, by what they take of an arena without memory. */
+/* ..._floats: the scratch of a worker, or what threads share. They take the pieces from an arena without memory, by the
+ * function that the scan itself uses. */
 size_t ll_causal_forward_floats(const ll_head *j);
 size_t ll_causal_backward_floats(const ll_head *j);
 void ll_causal_forward(ll_head *j);
 void ll_causal_backward(ll_head *j);
 /* The same for one head on all threads, to the same bits. shared: so many floats, besides the scratch of workers. */
-size_t ll_intra_head_forward_floats(const ll_head *j, int threads);
-size_t ll_intra_head_backward_floats(const ll_head *j, int threads);
+size_t ll_intra_head_forward_floats(ll_head *j, int threads);
+size_t ll_intra_head_backward_floats(ll_head *j, int threads);
 void ll_intra_head_forward(ll_head *j, int threads, float *shared);
 /* pool: scratch of the first worker; floats: the distance to the scratch of the next. */
 void ll_intra_head_backward(ll_head *j, int threads, float *shared, float *pool, size_t floats);
 /* Tokens of a chunk in both directions, which is summed on its own and is the task of a thread. */
 enum { LL_SUM_CHUNK = 1024 };
-size_t ll_bidirectional_floats(const ll_head *j, int backward);
+size_t ll_bidirectional_floats(ll_head *j, int backward);
 /* By so many workers, to the same bits. floats: the distance from one worker's scratch to the next. */
 void ll_bidirectional_forward(ll_head *j, int workers, size_t floats);
 void ll_bidirectional_backward(ll_head *j, int workers, size_t floats);

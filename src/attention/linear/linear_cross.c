@@ -28,7 +28,7 @@ static void destroy(ll_cross_cache *m) {
 }
 
 static size_t scratch(const ll_cross_cache *m) {
-    const ll_head j = {.op = m->op, .map = ll_linear_map(m->op), .tile = ll_attention_tile(m->op)};
+    ll_head j = {.op = m->op, .map = ll_linear_map(m->op), .tile = ll_attention_tile(m->op)};
     return ll_bidirectional_floats(&j, 0);
 }
 
