@@ -126,7 +126,7 @@ static void test_default_shards(void **state) {
     ll_recipe_free(recipe);
 }
 
-/* Shards change the order of sums and nothing else, so the losses of a step agree to rounding. */
+/* Shards change the order of sums and nothing else, so the models agree to rounding. */
 static void test_shards_are_one_batch(void **state) {
     (void)state;
     const char *same = "model.dropout=0.1 train.steps=6 train.eps=0.001 train.batch=8 ";

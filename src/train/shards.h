@@ -19,7 +19,8 @@ typedef struct {
 
 /* LL_EINVAL if this number of ranks cannot share the batch. */
 LL_MUST_USE ll_status ll_shards_plan(ll_shards *shards, const ll_config *c);
-/* The same for a rank of so many. launched: by a launcher. */
+/* The same for a rank of so many. launched: by a launcher. Without dist.shards each example is a shard then. In a
+ * process of its own a narrow model has a shard for every 2,048 tokens, and a wide one has one. */
 LL_MUST_USE ll_status ll_shards_plan_for(ll_shards *shards, const ll_config *c, int rank, int ranks, int launched);
 /* First example of a shard in each batch. */
 int ll_shard_begin(const ll_shards *s, int shard);
