@@ -56,3 +56,4 @@ if long; then
     trial score 0 "$all" "$longline" score "$model" text.txt -o here/scores.tsv --threads 1
     trial analyse 0 "$all" "$longline" analyse moments --quick --json here/table --threads 1
 fi
+all_chosen

@@ -65,3 +65,4 @@ if long; then
     [ ! -e theirs ] || sed 's/.*: crash in /    /' theirs | sort | uniq -c
 fi
 [ $theirs -eq 0 ] || echo "    crashes inside libraries: $theirs"
+all_chosen
