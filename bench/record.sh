@@ -14,23 +14,21 @@ part() {
 }
 part attention --ops --repeats 9 --figure "$folder/time.svg"
 part permute --ops --repeats 13 --case favor/,relu/,favor+permute/,relu+permute/,permute-random
-part in-cache --ops --repeats 25 --threads 1 --lengths 256 --case attention/relu/causal
-part one-thread --ops --repeats 9 --threads 1 --lengths 1024,4096 --case relu
-for case in elu1 favor+rope favor+sine-spe favor+conv-spe; do part "$case" --ops --repeats 5 --lengths 4096 --case "$case"; done
+four=attention/favor/,attention/relu/,attention/elu1/,attention/softmax/
+part one-thread --ops --repeats 9 --threads 1 --lengths 4096 --case "$four"
 for tier in avx2 avx512; do
     if grep -q "$tier" /proc/cpuinfo; then
-        for kernel in favor relu; do
-            part "$kernel-$tier" --ops --repeats 9 --lengths 4096 --case "attention/$kernel/*/4096" --cpu "$tier"
-        done
+        part "$tier" --ops --repeats 9 --threads 1 --lengths 4096 --case "$four" --cpu "$tier"
     fi
 done
-for n in 1 2; do part "one-head-$n" --ops --repeats 9 --threads $n --lengths 16384 --case one-head/causal; done
+for case in favor+rope favor+sine-spe favor+conv-spe; do part "$case" --ops --repeats 5 --lengths 4096 --case "$case"; done
 part training --models --repeats 5
+part training-one-thread --models --repeats 3 --threads 1 --case train/lm-4096,train/text-permuteformer/relu+permute,train/text-small
 part text --models --repeats 3 --case text-small
 part text-permuteformer --models --repeats 3 --case text-permuteformer/relu+permute
 part text-small-long --models --repeats 1 --case train/text-small-1048576/favor
 part lm-long --models --repeats 1 --case train/lm-131072/favor
 part yardsticks --yardsticks
-part generation --generate --case lm --position 4096
+part generation --generate --threads 1 --case lm --position 4096
 part generation-long --generate --case generate/lm/favor --position 1000000
 cat "$folder"/*.txt | grep '^bench\.' | sort -u
