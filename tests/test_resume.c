@@ -147,7 +147,7 @@ static void test_time_left(void **state) {
     CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("estimated")));
     CHECK_OK(ll_trainer_run(trainer, follow_estimate, &e));
     ll_trainer_free(trainer);
-    assert_true(e.count > 8 && e.before >= 0);
+    assert_true(e.count > 8 && e.before > -1e-6); /* nothing, to rounding: a quick run has 0.000 seconds in its rows */
 }
 
 /* Resumes a run with the recipe in its folder, and returns the step at which it ends. */
