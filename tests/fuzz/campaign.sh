@@ -5,7 +5,7 @@
 #     tests/fuzz/campaign.sh total                  how often they have run, by target and in all
 #
 # LL_CORPORA   folder for inputs that reach something new, kept from run to run; else build/fuzz/corpora
-# A crash, a leak or a run of more than 60 seconds ends the campaign; its input lies in build/fuzz/found.
+# A crash, a leak or a run of more than ten minutes ends the campaign; its input lies in build/fuzz/found.
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 programs=$tree/build/fuzz/tests/fuzz
@@ -38,7 +38,7 @@ for target; do
     mkdir -p "$corpora/$target"
     code=0
     # All output of the program but that of the fuzzer is dropped.
-    "$programs/fuzz_$target-live" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=4096 -close_fd_mask=3 \
+    "$programs/fuzz_$target-live" -max_total_time="$seconds" -timeout=600 -rss_limit_mb=4096 -close_fd_mask=3 \
         -print_final_stats=1 -artifact_prefix="$found/$target-" "$corpora/$target" "$tree/tests/fuzz/corpus/$target" \
         >"$log" 2>&1 || code=$?
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
