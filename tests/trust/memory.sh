@@ -1,6 +1,6 @@
 # Allocation n is refused, once or with all that follow. The command gives an error and exit code 1, or works without
 # it. Files are the old or the new ones. Allocations of libraries count, too: a crash or endless wait within a library
-# is counted as the library's, one in our code fails.
+# is counted as the library's, one in our code fails. LL_MANNERS=once or all chooses one of the two.
 . "$root/tests/trust/lib"
 make_run
 drawing='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng'
@@ -38,10 +38,10 @@ trial() { # NAME SAMPLES COMMAND...
 {
     # Without any memory fontconfig may not end, which takes the whole time limit.
     manners=once
-    ! long || manners="once all"
+    ! long || manners=${LL_MANNERS:-once all}
     trial train 8 "$longline" train --resume here/run --set train.steps=6 $one
     trial report 3 "$longline" report here/run $one
-    manners="once all"
+    manners=${LL_MANNERS:-once all}
     trial generate 5 "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state $one
     trial score 4 "$longline" score "$model" begun/recipe.ini $one
     trial inspect 30 "$longline" inspect "$model" $one
