@@ -27,7 +27,12 @@ case ${1-} in
 esac
 seconds=$1
 shift
-[ $# -gt 0 ] || set -- $(ls "$programs" | sed -n 's/^fuzz_\(.*\)-live$/\1/p')
+if [ $# -eq 0 ]; then
+    for program in "$programs"/fuzz_*-live; do
+        target=${program##*/fuzz_}
+        set -- "$@" "${target%-live}"
+    done
+fi
 mkdir -p "$found" "$(dirname "$results")"
 [ -s "$results" ] || echo 'target,runs,seconds,crashes,commit,machine,date' >"$results"
 commit=$(git -C "$tree" log -1 --format=%h)
