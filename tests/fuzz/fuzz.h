@@ -5,7 +5,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -13,23 +12,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static inline void check(int holds) {
     if (!holds) abort();
-}
-
-/* Does a packed file begin so? A fuzzer (which compiles with this name) leaves them to a target of their own, since it
- * would spend its time unpacking. */
-#ifdef FUZZING_BUILD_MODE_UNSAFE_FOR_PRODUCTION
-enum { LEAVES_PACKED = 1 };
-#else
-enum { LEAVES_PACKED = 0 };
-#endif
-static inline int is_packed(const uint8_t *data, size_t size) {
-    static const struct {
-        const char *bytes;
-        size_t size;
-    } magic[] = {{"\x1f\x8b", 2}, {"\xfd" "7zXZ", 5}, {"\x28\xb5\x2f\xfd", 4}};
-    for (int i = 0; i < 3 && LEAVES_PACKED; i++)
-        if (size >= magic[i].size && !memcmp(data, magic[i].bytes, magic[i].size)) return 1;
-    return 0;
 }
 
 /* Where folders of a moment are made: in memory, so that results need not wait for a disk. */

@@ -24,7 +24,6 @@ static void write_files(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    if (is_packed(data, size)) return 0;
     ll_bytes json = {0};
     ll_subwords *s = NULL;
     int number = -2;

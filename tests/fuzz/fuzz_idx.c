@@ -56,7 +56,6 @@ static void as_data(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    if (is_packed(data, size)) return 0;
     as_data(data, size);
     as_images(data, size);
     as_labels(data, size, 3, 10);

@@ -15,7 +15,6 @@ static void as_data(const uint8_t *data, size_t size) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    if (is_packed(data, size)) return 0;
     enum { MOST = 20 };
     ll_pair p;
     int64_t line = 0;
