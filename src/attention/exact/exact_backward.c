@@ -114,7 +114,7 @@ static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
             for (int i = 0; i < rows; i += step) {
                 const ll_exact_tile part = ll_exact_rows(j, i);
                 const int some = ll_min(step, rows - i), seen = ll_exact_seen(j, i0 + i + some - 1, j0);
-                if (seen > skip) backward_tile(&part, i0 + i, some, j0, skip > 0 ? skip : 0, seen);
+                if (seen > 0) backward_tile(&part, i0 + i, some, j0, skip > 0 ? skip : 0, seen);
             }
         }
     }
