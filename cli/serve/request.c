@@ -267,7 +267,7 @@ static int check_request(const ll_request *r, ll_refusal *why) {
 }
 
 int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll_refusal *why) {
-    json_error_t at;
+    json_error_t at = {0};
     const char *name;
     json_t *value;
     *r = (ll_request){.ask = ask, .max_tokens = -1, .temperature = 1, .top_p = 1, .n = 1, .top = 1,

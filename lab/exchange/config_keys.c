@@ -86,7 +86,7 @@ void ll_hf_set(ll_reading *r, const char *key, const char *format, ...) {
     va_end(list);
     if (r->status) return;
     r->status = ll_recipe_set(r->recipe, text);
-    if (r->status) r->status = ll_fail_in(LL_EFORMAT, r->path);
+    if (r->status) r->status = ll_fail_in(r->status == LL_EINVAL ? LL_EFORMAT : r->status, r->path);
 }
 
 int ll_hf_has(const ll_reading *r, const char *theirs) {
