@@ -106,10 +106,9 @@ COVERAGE_OF ?= src
 GCOVR = gcovr --root . --object-directory $(B)/coverage $(COVERAGE_OF:%=--filter '%/') --exclude '.*avx512' \
     --exclude-unreachable-branches --exclude-throw-branches
 coverage:
-	+@$(AGAIN) B=$(B)/coverage WERROR= CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage \
-	    RESULTS=$(RESULTS) $(COVER)
-	@$(GCOVR) --print-summary --txt
-	@$(GCOVR) --branches --txt | awk 'NR > 6 {print "branches: " $$0}'
+	+@code=0; $(AGAIN) B=$(B)/coverage WERROR= CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage \
+	    RESULTS=$(RESULTS) $(COVER) || code=$$?; \
+	$(GCOVR) --print-summary --txt && $(GCOVR) --branches --txt | awk 'NR > 6 {print "branches: " $$0}' && exit $$code
 # How much of each reader its fuzz target alone reaches.
 fuzz-coverage:
 	+@$(AGAIN) B=$(B)/coverage WERROR= CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage fuzz-replays

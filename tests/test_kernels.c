@@ -138,6 +138,17 @@ static void exponentials(const ll_kernels *k, size_t n, size_t shift, uint64_t s
     memcpy(z.p, x.p, n * sizeof(float));
     k->exp_shift(n, c, scale, eps, z.p, z.p);
     if (n) assert_memory_equal(z.p, y.p, n * sizeof(float));
+    const float top = n ? k->max(n, x.p) : 0, whole = k->exp_sum(n, top, x.p, y.p);
+    double all = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double e = exp((double)(x.p[i] - top));
+        near(k->name, "exp_sum", n, i, seed, y.p[i], e, two_ulp(e));
+        all += (double)y.p[i];
+    }
+    near(k->name, "sum of exp_sum", n, 0, seed, whole, all, 4 * EPS * all);
+    memcpy(z.p, x.p, n * sizeof(float));
+    assert_true(k->exp_sum(n, top, z.p, z.p) == whole);
+    if (n) assert_memory_equal(z.p, y.p, n * sizeof(float));
     guard_end(z, "exp_shift", k->name);
     k->exp(n, x.p, y.p);
     k->exp(n, x.p, x.p);

@@ -85,6 +85,34 @@ static void damaged_models_are_refused(void **state) {
                 "data.format=pieces");
 }
 
+/* Texts at which SentencePiece would end the program. */
+static void texts_without_characters_are_refused(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        size_t size;
+    } none[] = {{"\t\t\n\t\n", 5}, {"\0\0\n", 3}, {"<0x0A>\n</s><0xFF>", 18}, {"\xe2\x96\x85words\n\t", 10}};
+    ll_bytes model = {0};
+    if (!trained(&model)) return;
+    ll_bytes_free(&model);
+    for (int i = 0; i < 4; i++)
+        CHECK_FAILS(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)none[i].text, none[i].size}, 300, LL_PIECES_MOST),
+                    LL_EINVAL, "data.format=bytes");
+    /* Small letters are no name of a byte. */
+    CHECK_OK(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)"<0x0a>\n", 7}, 300, LL_PIECES_MOST));
+    ll_bytes_free(&model);
+    /* One letter among 20,000 tabs, and three among them. */
+    char *tabs = malloc(20000);
+    memset(tabs, '\t', 20000);
+    tabs[100] = 'a';
+    CHECK_FAILS(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)tabs, 20000}, 300, LL_PIECES_MOST), LL_EINVAL,
+                "data.format=bytes");
+    tabs[200] = tabs[300] = 'a';
+    CHECK_OK(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)tabs, 20000}, 300, LL_PIECES_MOST));
+    ll_bytes_free(&model);
+    free(tabs);
+}
+
 static void a_reader_makes_its_pieces(void **state) {
     (void)state;
     ll_bytes model = {0};
@@ -114,6 +142,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_there_and_back),
         cmocka_unit_test(damaged_models_are_refused),
+        cmocka_unit_test(texts_without_characters_are_refused),
         cmocka_unit_test(a_reader_makes_its_pieces),
     };
     return cmocka_run_group_tests_name("pieces", tests, make_text, remove_folder);

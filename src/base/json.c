@@ -20,13 +20,24 @@ static void watch(void) {
     json_set_alloc_funcs(watched, release);
 }
 
-json_t *ll_json_load(const uint8_t *text, size_t size, size_t flags, json_error_t *error, int *refused) {
+static void begin_watch(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch);
     was_refused = 0;
+}
+
+json_t *ll_json_load(const uint8_t *text, size_t size, size_t flags, json_error_t *error, int *refused) {
+    begin_watch();
     json_t *json = json_loadb((const char *)text, size, flags, error);
     *refused = was_refused;
     if (!was_refused) return json;
     json_decref(json);
     return NULL;
+}
+
+json_t *ll_json_string(const char *text, size_t size, int *refused) {
+    begin_watch();
+    json_t *json = json_stringn(text, size);
+    *refused = was_refused;
+    return json;
 }

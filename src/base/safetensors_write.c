@@ -2,13 +2,13 @@
  * begin at a multiple of 64. First come the tensors whose size is a multiple of 64, so that each begins on a cache
  * line, which makes a mapped model faster. The others follow by the size of their elements, largest first, so that each
  * is aligned to its element. */
-#include <jansson.h>
 #include <stdio.h>
 #include <string.h>
 #define XXH_INLINE_ALL /* nothing to link; the function is fixed since xxHash 0.8 */
 #include <xxhash.h>
 
 #include "base/integer.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
 
@@ -55,9 +55,11 @@ void ll_st_writer_free(ll_st_writer *w) {
 }
 
 ll_status ll_st_meta(ll_st_writer *w, const char *key, const char *value) {
-    if (json_object_set_new(w->meta, key, json_string(value)))
-        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is not UTF-8, or there is no memory",
-                       key, value);
+    int refused;
+    json_t *text = ll_json_string(value, strlen(value), &refused);
+    if (!text && !refused)
+        return ll_fail(LL_EINVAL, "metadata %s = \"%.100s\" cannot be written: it is not UTF-8", key, value);
+    if (!text || json_object_set_new(w->meta, key, text)) return ll_fail(LL_ENOMEM, "no memory for metadata %s", key);
     return LL_OK;
 }
 

@@ -59,10 +59,14 @@ static void softmax_back(size_t n, float delta, const float *p, float *dp) {
 }
 
 static float max(size_t n, const float *x) {
-    vf a = v_set(-INFINITY);
+    vf a = v_set(-INFINITY), b = a, c = a, d = a; /* four, because each comparison waits for the one before it */
     size_t i = 0;
+    for (; i + 4 * VW <= n; i += 4 * VW) {
+        a = v_max(a, v_load(x + i)), b = v_max(b, v_load(x + i + VW));
+        c = v_max(c, v_load(x + i + 2 * VW)), d = v_max(d, v_load(x + i + 3 * VW));
+    }
     for (; i + VW <= n; i += VW) a = v_max(a, v_load(x + i));
-    float m = v_hmax(a);
+    float m = v_hmax(v_max(v_max(a, b), v_max(c, d)));
     for (; i < n; i++) m = x[i] > m ? x[i] : m;
     return m;
 }
@@ -89,8 +93,9 @@ static inline vf exp_scaled(vf t, vf e) {
     return v_scale2(v_fma(v_mul(p, r), r, v_add(r, v_set(1.0f))), v_sub(k, e));
 }
 
-/* e^x. Below -104 the result is 0, and above 89 it is infinity. */
-static inline vf exp_vector(vf x) { return exp_scaled(v_min(v_set(89.0f), v_max(v_set(-104.0f), x)), v_set(0)); }
+/* e^x. Below -104 the result is 0, and above 89 it is infinity; the first takes no x above 89. */
+static inline vf exp_below_89(vf x) { return exp_scaled(v_max(v_set(-104.0f), x), v_set(0)); }
+static inline vf exp_vector(vf x) { return exp_below_89(v_min(v_set(89.0f), x)); }
 
 static void exp_all(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, exp_vector(load_upto(x + i, n - i)));
@@ -118,6 +123,22 @@ static void exp_shift(size_t n, float shift, float factor, float eps, const floa
         store_upto(y + i, n - i, v_mul(f, v_add(exp_vector(v_sub(load_upto(x + i, n - i), s)), ve)));
 }
 
+static float exp_sum(size_t n, float top, const float *x, float *y) {
+    const vf t = v_set(top);
+    vf a = v_set(0), b = v_set(0);
+    size_t i = 0;
+    for (; i + 2 * VW <= n; i += 2 * VW) {
+        const vf p = exp_below_89(v_sub(v_load(x + i), t)), q = exp_below_89(v_sub(v_load(x + i + VW), t));
+        v_store(y + i, p), v_store(y + i + VW, q);
+        a = v_add(a, p), b = v_add(b, q);
+    }
+    for (; i < n; i += VW) {
+        store_upto(y + i, n - i, exp_below_89(v_sub(load_upto(x + i, n - i), t)));
+        a = v_add(a, load_upto(y + i, n - i)); /* loaded, because a vector may have more lanes than numbers are left */
+    }
+    return v_sum(v_add(a, b));
+}
+
 static void relu(size_t n, float eps, const float *x, float *y) {
     const vf zero = v_set(0), ve = v_set(eps);
     for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, v_add(v_max(zero, load_upto(x + i, n - i)), ve));
@@ -133,7 +154,7 @@ static void elu1(size_t n, float eps, const float *x, float *y) {
     const vf zero = v_set(0), ve = v_set(eps);
     for (size_t i = 0; i < n; i += VW) {
         const vf u = load_upto(x + i, n - i);
-        store_upto(y + i, n - i, v_add(v_add(v_max(zero, u), ve), exp_vector(v_min(zero, u))));
+        store_upto(y + i, n - i, v_add(v_add(v_max(zero, u), ve), exp_below_89(v_min(zero, u))));
     }
 }
 

@@ -203,6 +203,8 @@ typedef struct {
     int (*exp2_exponent)(size_t n, float shift, const float *x);
     /* y = scale (e^(x - shift) + eps), in place. */
     void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
+    /* y = e^(x - top), in place, for a top that no x exceeds but by rounding. Returns the sum of y. */
+    float (*exp_sum)(size_t n, float top, const float *x, float *y);
 
     /* ---- Positions, and the random numbers of their codes ---- */
 

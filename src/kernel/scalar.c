@@ -184,6 +184,11 @@ static void exp_shift(size_t n, float shift, float factor, float eps, const floa
     for (size_t i = 0; i < n; i++) y[i] = factor * (expf(x[i] - shift) + eps);
 }
 
+static float exp_sum(size_t n, float top, const float *x, float *y) {
+    exp_shift(n, top, 1, 0, x, y);
+    return sum(n, y);
+}
+
 /* f(x) for the number x in row i and column `at` of the input. */
 static float epilogue_one(const ll_epilogue *epilogue, int i, size_t at, float x) {
     if (!epilogue) return x;

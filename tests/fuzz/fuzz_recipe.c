@@ -25,7 +25,7 @@ static void check_round_trip(const ll_recipe *r) {
 /* Up to a few lines that are refused: the name nearest to an unknown one takes long to find. */
 static void set_lines(ll_recipe *r, char *text) {
     int refused = 0;
-    for (char *next; text && refused < 8; text = next) {
+    for (char *next; text && refused < 2; text = next) {
         next = strchr(text, '\n');
         if (next) *next++ = 0;
         if (!ll_recipe_set(r, text)) continue;

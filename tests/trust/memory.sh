@@ -1,6 +1,6 @@
 # Allocation n is refused, once or with all that follow. The command gives an error and exit code 1, or works without
 # it. Files are the old or the new ones. Allocations of libraries count, too: a crash or endless wait within a library
-# is counted as the library's, one in our code fails.
+# is counted as the library's, one in our code fails. LL_MANNERS=once or all chooses one of the two.
 . "$root/tests/trust/lib"
 make_run
 drawing='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng'
@@ -38,21 +38,35 @@ trial() { # NAME SAMPLES COMMAND...
 {
     # Without any memory fontconfig may not end, which takes the whole time limit.
     manners=once
-    ! long || manners="once all"
+    ! long || manners=${LL_MANNERS:-once all}
     trial train 8 "$longline" train --resume here/run --set train.steps=6 $one
     trial report 3 "$longline" report here/run $one
-    manners="once all"
+    manners=${LL_MANNERS:-once all}
     trial generate 5 "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state $one
     trial score 4 "$longline" score "$model" begun/recipe.ini $one
     trial inspect 30 "$longline" inspect "$model" $one
 }
 if long; then
     printf 'one line\nand another\n' >lines.txt
+    small_images
+    t 0 "$longline" train images.ini --set train.report=off --out pictures
+    one_system
+    table_keys='--set model.layers=1 --set model.width=16 --set model.heads=2 --set train.length=32 --set train.batch=4
+        --set data.train=text.txt --set data.valid=text.txt --set data.test=text.txt'
+    if /usr/bin/python3 "$root/tests/python/write_models.py" models; then
+        t 0 "$longline" import models/gpt2 -o gpt2.safetensors
+        trial import 0 "$longline" import models/gpt2 -o here/gpt2.safetensors
+        trial export 0 "$longline" export gpt2.safetensors here/gpt2 --to hf
+    fi
     # shellcheck disable=SC2086
     {
         trial new-run 0 "$longline" train here/run/recipe.ini --out here/new $one
         trial eval 0 "$longline" eval "$model" $one
         trial encode 0 "$longline" encode "$model" lines.txt -o here/vectors.npy $one
+        trial classify 0 "$longline" classify pictures/best.safetensors images $one
+        trial tokenize 0 "$longline" tokenize "$model" lines.txt
+        trial quantize 0 "$longline" quantize "$model" -o here/small.safetensors --weights int8 $one
+        trial table 0 "$longline" table systems.ini --budget 2steps --seeds 1 --out here/table $table_keys $one
         trial verify 0 "$longline" inspect "$model" --verify $one
         trial list 0 "$longline" list
         trial recipe 0 "$longline" recipe

@@ -154,8 +154,7 @@ static float *invert(middle *a, const sequence *x, const float *q, const float *
     for (size_t i = 0; i < m; i++) {
         float *row = a->A + i * m;
         a->k->scale(m, x->op->c.input_scale, row);
-        a->k->exp_shift(m, a->k->max(m, row), 1, 0, row, row);
-        a->k->scale(m, 1 / a->k->sum(m, row), row);
+        a->k->scale(m, 1 / a->k->exp_sum(m, a->k->max(m, row), row, row), row);
         a->k->add(m, row, sums);
     }
     a->column = 0;

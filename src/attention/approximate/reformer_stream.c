@@ -111,8 +111,7 @@ static void token(lane *j, int head, const float *q, const float *v, float *y) {
     for (int i = 0; i < count; n += pieces[i++].n)
         j->k->gemv_rows((int)pieces[i].n, (int)D, j->keys + pieces[i].first * D, D, j->q, j->weight + n, 0);
     if (n) {
-        j->k->exp_shift(n, j->k->max(n, j->weight), 1, 0, j->weight, j->weight);
-        const float sum = j->k->sum(n, j->weight);
+        const float sum = j->k->exp_sum(n, j->k->max(n, j->weight), j->weight, j->weight);
         const float *weight = j->weight;
         for (int i = 0; i < count; weight += pieces[i++].n)
             j->k->gemv((int)E, (int)pieces[i].n, weight, j->values + pieces[i].first * E, E, y, i > 0);

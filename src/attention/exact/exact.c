@@ -31,6 +31,21 @@ static void finish(const ll_exact_tile *j, int i0, int rows, const float *m, con
     }
 }
 
+/* One tile: its weights, and the sums with it. */
+static void forward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int width, ll_prefetch *next) {
+    const ll_exact *x = j->x;
+    const int E = x->op->c.E, sums = x->d.values ? (int)x->ldsum : E;
+    ll_exact_logits(j, rows, 0, width);
+    const ll_distance_tile near = ll_exact_distances(j, i0, rows, j0);
+    if (j0 == 0) ll_distances_queries(&near);
+    ll_distances_logits(&near, j->P);
+    for (int i = 0; i < rows; i++)
+        ll_exact_soften(x->k, ll_exact_unseen(j, i0 + i, j0), ll_exact_seen(j, i0 + i, j0), width,
+                        j->P + (size_t)i * x->lds, j->lse + i, j->delta + i, sums, j->sum + (size_t)i * x->ldsum);
+    x->k->gemm_prefetch(rows, E, width, j->P, x->lds, 1, j->v, x->lde, j->sum, x->ldsum, 1, next);
+    ll_distances_weights(&near, j->P, j->sum + x->lde, x->ldsum);
+}
+
 static void forward_block(void *arg, size_t index, int worker) {
     const ll_exact *x = arg;
     const ll_attention_config *o = &x->op->c;
@@ -38,8 +53,7 @@ static void forward_block(void *arg, size_t index, int worker) {
     ll_exact_tile j = ll_exact_head(x, index / blocks, worker);
     const int i0 = (int)(blocks - 1 - index % blocks) * x->queries; /* causal: the longest first */
     const int rows = ll_min(x->queries, j.n - i0);
-    const int sums = x->d.values ? (int)x->ldsum : o->E;
-    float *m = j.lse, *l = j.delta;
+    float *m = j.lse, *l = j.delta; /* of this pass: maximum and sum of a row */
     ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, ll_min(i0 + x->queries, j.query_capacity), o->E);
     if (rows <= 0) return;
     ll_exact_pack(&j, &j.at.q, i0, rows, x->op->D, o->input_scale, j.q, x->ldd);
@@ -48,17 +62,14 @@ static void forward_block(void *arg, size_t index, int worker) {
     for (int j0 = ll_exact_first(&j, i0), width; (width = ll_exact_seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
         ll_exact_transpose_keys(&j, j0, width);
         ll_exact_pack_keys(&j, &j.at.v, j.past.values, j0, width, o->E, j.v, x->lde);
-        ll_exact_logits(&j, rows, 0, width);
-        const ll_distance_tile near = ll_exact_distances(&j, i0, rows, j0);
-        if (j0 == 0) ll_distances_queries(&near);
-        ll_distances_logits(&near, j.P);
-        for (int i = 0; i < rows; i++)
-            ll_exact_soften(x->k, ll_exact_unseen(&j, i0 + i, j0), ll_exact_seen(&j, i0 + i, j0), width,
-                            j.P + (size_t)i * x->lds, m + i, l + i, sums, j.sum + (size_t)i * x->ldsum);
         ll_prefetch next = {0};
         ll_exact_prefetch_keys(&j, &next, j0 + x->keys, ll_exact_seen(&j, i0 + rows - 1, j0 + x->keys));
-        x->k->gemm_prefetch(rows, o->E, width, j.P, x->lds, 1, j.v, x->lde, j.sum, x->ldsum, 1, &next);
-        ll_distances_weights(&near, j.P, j.sum + x->lde, x->ldsum);
+        const int step = ll_exact_step(&j, i0, rows, j0);
+        for (int i = 0; i < rows; i += step) {
+            const ll_exact_tile part = ll_exact_rows(&j, i);
+            const int some = ll_min(step, rows - i), seen = ll_exact_seen(&j, i0 + i + some - 1, j0);
+            forward_tile(&part, i0 + i, some, j0, seen, &next);
+        }
     }
     finish(&j, i0, rows, m, l);
 }

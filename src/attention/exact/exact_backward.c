@@ -39,7 +39,7 @@ static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int 
     for (int i = 0; i < rows; i++) {
         float *row = j->P + (size_t)i * lds;
         const int from = ll_exact_unseen(j, i0 + i, j0), to = ll_exact_seen(j, i0 + i, j0);
-        x->k->exp_shift((size_t)(to - from), j->lse[i], 1, 0, row + from, row + from);
+        (void)x->k->exp_sum((size_t)(to - from), j->lse[i], row + from, row + from);
         memset(row + skip, 0, (size_t)(from - skip) * sizeof *row);
         memset(row + to, 0, (size_t)(width - to) * sizeof *row);
     }
@@ -110,7 +110,12 @@ static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
             if (!packed) pack_keys(j, j0, ll_min(j->width, j->s - j0));
             packed = 1;
             pack_queries(j, i0, rows);
-            backward_tile(j, i0, rows, j0, skip > 0 ? skip : 0, width);
+            const int step = ll_exact_step(j, i0, rows, j0);
+            for (int i = 0; i < rows; i += step) {
+                const ll_exact_tile part = ll_exact_rows(j, i);
+                const int some = ll_min(step, rows - i), seen = ll_exact_seen(j, i0 + i + some - 1, j0);
+                if (seen > 0) backward_tile(&part, i0 + i, some, j0, skip > 0 ? skip : 0, seen);
+            }
         }
     }
 }

@@ -4,9 +4,10 @@
 
 #include <string.h>
 
-/* Most queries and keys of a tile. Its weights and packed rows are about as large as L2. Where a query does not see all
- * keys, tiles are smaller, because they compute more than is seen. PAD puts rows into different sets of L1. */
-enum { QUERIES = 256, QUERIES_OF_PART = 128, KEYS = 512, KEYS_OF_WINDOW = 256, PAD = 16 };
+/* Most queries and keys of a tile. Its weights and packed rows are about as large as L2. Tiles of a window are smaller,
+ * because they compute more than is seen. Where a tile meets the diagonal, a quarter of its queries are computed at a
+ * time. PAD puts rows into different sets of L1. */
+enum { QUERIES = 256, QUERIES_OF_WINDOW = 128, KEYS = 512, KEYS_OF_WINDOW = 256, PAD = 16 };
 
 /* Divides the memory of a worker. Without memory it only counts floats. */
 static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
@@ -88,6 +89,21 @@ int ll_exact_unseen(const ll_exact_tile *j, int i, int j0) {
     return n < 0 ? 0 : ll_min(n, ll_exact_seen(j, i, j0));
 }
 
+int ll_exact_step(const ll_exact_tile *j, int i0, int rows, int j0) {
+    const int even = j->x->window || ll_exact_seen(j, i0, j0) == ll_exact_seen(j, i0 + rows - 1, j0);
+    return even ? rows : ll_min(rows, j->x->step);
+}
+
+ll_exact_tile ll_exact_rows(const ll_exact_tile *j, int i) {
+    const ll_exact *x = j->x;
+    const size_t n = (size_t)i;
+    ll_exact_tile part = *j;
+    part.q += n * x->ldd, part.g += n * x->lde, part.sum += n * x->ldsum;
+    part.lse += i, part.delta += i;
+    part.R += n * x->d.ld; /* W and sees are of one tile alone */
+    return part;
+}
+
 ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, int j0) {
     const ll_exact *x = j->x;
     if (!x->d.n) return (ll_distance_tile){0};
@@ -109,12 +125,13 @@ void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
 /* Sizes of a call whose longest sequence has so many queries and keys. */
 static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int queries, int keys) {
     const int window = op->c.kernel == LL_KERNEL_LOCAL;
-    const int most_queries = op->tile ? op->tile : op->c.causal || window ? QUERIES_OF_PART : QUERIES;
+    const int most_queries = op->tile ? op->tile : window ? QUERIES_OF_WINDOW : QUERIES;
     const int most_keys = op->tile ? op->tile : window ? KEYS_OF_WINDOW : KEYS;
     ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
     if (window) x.window = op->c.approximate.window;
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) x.offset = c->query_offset - c->key_offset;
+    x.step = 4 * ll_ceil_div(most_queries, 16); /* not of the call's size: padding changes no bit */
     x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
     const int most = op->c.causal && x.window ? keys + ll_min(x.window - 1, most_keys) : keys; /* with a state's */
     x.keys = most < 1 ? 1 : ll_min(most, most_keys);

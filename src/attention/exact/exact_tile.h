@@ -12,6 +12,7 @@ typedef struct {
     const ll_attention_call *c;
     const ll_kernels *k;
     int queries, keys, query_blocks, key_blocks; /* of a tile; of the whole call */
+    int step;                                    /* queries computed at a time where a tile meets the diagonal */
     int want_q, want_kv;                         /* what this pass of backward computes */
     size_t state;                                /* floats of a sequence's state; 0: the call has none */
     int64_t offset;                              /* the first query's position less the first key's, without a state */
@@ -64,6 +65,10 @@ int ll_exact_last(const ll_exact_tile *j, int i);
 /* In the tile of keys from j0 on: where the keys that query i sees end, and where they begin. */
 int ll_exact_seen(const ll_exact_tile *j, int i, int j0);
 int ll_exact_unseen(const ll_exact_tile *j, int i, int j0);
+/* How many of the tile's rows from query i0 on are computed at a time: all, or few where they see different keys, so
+ * that little beyond what they see is computed. The second is the tile from row i on. */
+int ll_exact_step(const ll_exact_tile *j, int i0, int rows, int j0);
+ll_exact_tile ll_exact_rows(const ll_exact_tile *j, int i);
 /* The tile in the form that positions in the logits need. */
 ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, int j0);
 /* Computes columns skip .. width - 1 of P (rows, width) from the packed queries and the transposed keys. */

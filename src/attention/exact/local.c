@@ -60,8 +60,7 @@ static void feed_head(void *arg, size_t index, int worker) {
         memcpy(values + token % w * E, ll_feed_at(&f->v, b, h, t), E * sizeof *values);
         f->k->scaled(D, c->input_scale, ll_feed_at(&f->q, b, h, t), q);
         f->k->gemv_rows((int)n, (int)D, keys, D, q, weight, 0);
-        f->k->exp_shift(n, f->k->max(n, weight), 1, 0, weight, weight);
-        const float sum = f->k->sum(n, weight);
+        const float sum = f->k->exp_sum(n, f->k->max(n, weight), weight, weight);
         f->k->gemv((int)E, (int)n, weight, values, E, y, 0);
         f->k->scale(E, 1 / sum, y);
     }

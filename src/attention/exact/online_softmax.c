@@ -18,6 +18,5 @@ void ll_exact_soften(const ll_kernels *k, int from, int to, int width, float *ro
         k->scale((size_t)E, factor, sum);
     }
     *m = top;
-    k->exp_shift((size_t)n, top, 1, 0, row, row);
-    *l += k->sum((size_t)n, row);
+    *l += k->exp_sum((size_t)n, top, row, row);
 }

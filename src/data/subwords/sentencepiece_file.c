@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json.h"
 #include "base/memory.h"
 #include "data/subwords/parts.h"
 #include "data/subwords/tokenizer_files.h"
@@ -104,7 +105,9 @@ static ll_status add_piece(sentencepiece *s, message m, const char *folder) {
         if (f.number == 2) p.score = (double)score;
         if (f.number == 3) p.kind = (int)(f.value & 15);
         if (f.number != 1 || p.text) continue;
-        p.text = json_stringn((const char *)f.bytes.at, (size_t)(f.bytes.end - f.bytes.at));
+        int refused;
+        p.text = ll_json_string((const char *)f.bytes.at, (size_t)(f.bytes.end - f.bytes.at), &refused);
+        if (refused) return ll_fail(LL_ENOMEM, "no memory for the pieces of %s", folder);
         if (!p.text) return damaged(folder);
     }
     if (m.damaged || !p.text) {

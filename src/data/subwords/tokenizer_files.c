@@ -53,8 +53,9 @@ static int next_line(const ll_bytes *text, size_t *at, const char **line, size_t
     return 1;
 }
 
-static ll_status not_text(const char *folder, const char *name, size_t line) {
-    return ll_fail(LL_EFORMAT, "%s/%s: line %zu is no UTF-8, or there is no memory for it", folder, name, line);
+static ll_status not_stored(int refused, const char *folder, const char *name, size_t line) {
+    return refused ? ll_fail(LL_ENOMEM, "no memory for line %zu of %s/%s", line, folder, name)
+                   : ll_fail(LL_EFORMAT, "%s/%s: line %zu is no UTF-8", folder, name, line);
 }
 
 /* vocab.txt: token i is line i. */
@@ -62,11 +63,12 @@ static ll_status read_lines(json_t *vocab, const ll_bytes *text, const char *fol
     const char *line;
     size_t at = 0, n, i = 0;
     for (; next_line(text, &at, &line, &n); i++) {
-        json_t *key = json_stringn(line, n);
-        const int failed = !key || strlen(json_string_value(key)) != n ||
-                           json_object_set_new(vocab, json_string_value(key), json_integer((json_int_t)i));
+        int refused;
+        json_t *key = ll_json_string(line, n, &refused);
+        const int whole = key && strlen(json_string_value(key)) == n;
+        if (whole) refused = json_object_set_new(vocab, json_string_value(key), json_integer((json_int_t)i));
         json_decref(key);
-        if (failed) return not_text(folder, "vocab.txt", i + 1);
+        if (!whole || refused) return not_stored(refused, folder, "vocab.txt", i + 1);
     }
     return LL_OK;
 }
@@ -75,10 +77,13 @@ static ll_status read_lines(json_t *vocab, const ll_bytes *text, const char *fol
 static ll_status read_merges(json_t *merges, const ll_bytes *text, const char *folder) {
     const char *line;
     size_t at = 0, n;
-    for (size_t i = 1; next_line(text, &at, &line, &n); i++)
-        if (n && !(i == 1 && n > 8 && !memcmp(line, "#version", 8)) &&
-            json_array_append_new(merges, json_stringn(line, n)))
-            return not_text(folder, "merges.txt", i);
+    for (size_t i = 1; next_line(text, &at, &line, &n); i++) {
+        if (!n || (i == 1 && n > 8 && !memcmp(line, "#version", 8))) continue;
+        int refused;
+        json_t *merge = ll_json_string(line, n, &refused);
+        if (!merge || (refused = json_array_append_new(merges, merge)))
+            return not_stored(refused, folder, "merges.txt", i);
+    }
     return LL_OK;
 }
 

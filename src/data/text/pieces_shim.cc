@@ -40,6 +40,39 @@ class Lines : public sentencepiece::SentenceIterator {
     bool done_ = false;
 };
 
+constexpr size_t LONGEST = 65536;  // lines of more bytes are left out
+
+// The size of the name of a token that every model has, at the beginning of n bytes; 0: there is none.
+size_t reserved(const char *s, size_t n) {
+    unsigned byte = 0;
+    char name[8];
+    for (const char *known : {"<unk>", "</s>"})
+        if (n >= std::strlen(known) && !std::memcmp(s, known, std::strlen(known))) return std::strlen(known);
+    if (n < 6 || *s != '<') return 0;
+    std::snprintf(name, sizeof name, "%.6s", s);
+    if (std::sscanf(name, "<0x%2X>", &byte) != 1) return 0;
+    std::snprintf(name, sizeof name, "<0x%02X>", byte);
+    return std::memcmp(name, s, 6) ? 0 : 6;
+}
+
+// SentencePiece ends the program where a text has no character for a piece. Tabs and the names of tokens, which count as
+// tabs, are none, and zero bytes are not counted. It takes the most frequent characters, to 99.99 % of the text.
+bool has_characters(const char *text, size_t size) {
+    size_t tabs = 0, others = 0;
+    for (Lines lines(text, size); !lines.done(); lines.Next()) {
+        const std::string &s = lines.value();
+        if (s.size() > LONGEST || s.find("\xe2\x96\x85") != std::string::npos) continue;  // its sign for unknown ones
+        for (size_t i = 0, n; i < s.size(); i += n ? n : 1) {
+            n = s[i] == '\t' ? 1 : reserved(s.data() + i, s.size() - i);
+            if (n)
+                tabs++;
+            else
+                others += s[i] && (s[i] & 0xc0) != 0x80;  // the first byte of a character
+        }
+    }
+    return others > tabs / 9000;
+}
+
 }  // namespace
 
 extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll_pieces_take *take, void *arg, char *why) {
@@ -50,7 +83,10 @@ extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll
             {"model_type", "unigram"}, {"vocab_size", std::to_string(vocab)}, {"hard_vocab_limit", "false"},
             {"normalization_rule_name", "identity"}, {"remove_extra_whitespaces", "false"}, {"add_dummy_prefix", "false"},
             {"byte_fallback", "true"}, {"character_coverage", "0.9999"}, {"unk_id", "0"}, {"eos_id", "1"}, {"bos_id", "-1"},
-            {"pad_id", "-1"}, {"num_threads", "4"}, {"max_sentence_length", "65536"}, {"minloglevel", "3"}};
+            {"pad_id", "-1"}, {"num_threads", "4"}, {"max_sentence_length", std::to_string(LONGEST)}, {"minloglevel", "3"}};
+        if (!has_characters(text, size))
+            return fail(why, "it has nothing but tabs, zero bytes and names of tokens, such as <0x0A>; "
+                             "data.format=bytes takes it");
         Lines lines(text, size);
         std::string model;
         const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
