@@ -7,8 +7,8 @@
 
 /* The family, and the keys of the recipe that it sets. */
 static ll_status read_config(void) {
-    static char text[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 29, \"n_embd\": 16, \"n_layer\": 2, \"n_head\": 2, "
-                         "\"n_positions\": 24}";
+    static char text[] = "{\"model_type\": \"gpt2\", \"vocab_size\": 29, \"n_embd\": 16, \"n_layer\": 2, "
+                         "\"n_head\": 2, \"n_positions\": 24}";
     const ll_bytes config = {(uint8_t *)text, sizeof text - 1};
     json_t *names = json_object();
     ll_reading r = {0};
