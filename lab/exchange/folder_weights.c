@@ -1,4 +1,5 @@
 /* The weights of a folder: model.safetensors, or the files that model.safetensors.index.json names. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,12 +11,12 @@
 #include "base/text.h"
 #include "exchange/family.h"
 
-enum { INDEX_MOST = 1 << 24, INDEX_DEPTH = 4, FILES_MOST = 1000, PATH_MOST = 4096 + 64 };
+enum { INDEX_MOST = 1 << 24, INDEX_DEPTH = 4, FILES_MOST = 1000 };
 static const char single[] = "model.safetensors", shards[] = "model.safetensors.index.json";
 
 static int is_there(const char *folder, const char *name) {
-    char path[PATH_MOST]; /* not allocated: without memory a file would not be there */
-    return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MOST && !access(path, F_OK);
+    char path[PATH_MAX]; /* not allocated: without memory a file would not be there */
+    return snprintf(path, sizeof path, "%s/%s", folder, name) < PATH_MAX && !access(path, F_OK);
 }
 
 static ll_status open_file(ll_weights *w, const char *name) {

@@ -81,8 +81,8 @@ static ll_status read_merges(json_t *merges, const ll_bytes *text, const char *f
         if (!n || (i == 1 && n > 8 && !memcmp(line, "#version", 8))) continue;
         int refused;
         json_t *merge = ll_json_string(line, n, &refused);
-        if (!merge || (refused = json_array_append_new(merges, merge)))
-            return not_stored(refused, folder, "merges.txt", i);
+        if (merge) refused = json_array_append_new(merges, merge);
+        if (!merge || refused) return not_stored(refused, folder, "merges.txt", i);
     }
     return LL_OK;
 }
