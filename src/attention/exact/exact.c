@@ -31,7 +31,7 @@ static void finish(const ll_exact_tile *j, int i0, int rows, const float *m, con
     }
 }
 
-/* One tile: its weights, and the sums with it. */
+/* One tile: its weights, and the sums with it. In this pass lse and delta are the maximum and the sum of each row. */
 static void forward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int width, ll_prefetch *next) {
     const ll_exact *x = j->x;
     const int E = x->op->c.E, sums = x->d.values ? (int)x->ldsum : E;
@@ -53,7 +53,7 @@ static void forward_block(void *arg, size_t index, int worker) {
     ll_exact_tile j = ll_exact_head(x, index / blocks, worker);
     const int i0 = (int)(blocks - 1 - index % blocks) * x->queries; /* causal: the longest first */
     const int rows = ll_min(x->queries, j.n - i0);
-    float *m = j.lse, *l = j.delta; /* of this pass: maximum and sum of a row */
+    float *m = j.lse, *l = j.delta;
     ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, ll_min(i0 + x->queries, j.query_capacity), o->E);
     if (rows <= 0) return;
     ll_exact_pack(&j, &j.at.q, i0, rows, x->op->D, o->input_scale, j.q, x->ldd);

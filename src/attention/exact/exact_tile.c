@@ -131,7 +131,7 @@ static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int
     if (window) x.window = op->c.approximate.window;
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) x.offset = c->query_offset - c->key_offset;
-    x.step = 4 * ll_ceil_div(most_queries, 16); /* not of the call's size: padding changes no bit */
+    x.step = 4 * ll_ceil_div(most_queries, 16); /* not of the call's size, so that padding changes no bit */
     x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
     const int most = op->c.causal && x.window ? keys + ll_min(x.window - 1, most_keys) : keys; /* with a state's */
     x.keys = most < 1 ? 1 : ll_min(most, most_keys);
