@@ -1,6 +1,7 @@
 #!/bin/sh
 # Static checks: tests/analyze.sh or `make analyze`. gcc's -fanalyzer looks at src, lab and cli (ROOMS), and so does clang-tidy
-# (TIDY), with its checks bugprone and cert and with those of scan-build (clang-analyzer). Empty: at nothing. A finding is an error unless tests/analyze.txt has it, with the reason; so is a line of that file for which
+# (TIDY), with its checks bugprone and cert and with those of scan-build (clang-analyzer). Empty: at nothing. A finding is an
+# error unless tests/analyze.txt has it, with the reason; so is a line of that file for which
 # nothing is found; a check that ends by itself is one, too. With RESULTS, what was counted is added there.
 set -u
 known=tests/analyze.txt

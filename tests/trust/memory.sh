@@ -57,6 +57,8 @@ if long; then
         t 0 "$longline" import models/gpt2 -o gpt2.safetensors
         trial import 0 "$longline" import models/gpt2 -o here/gpt2.safetensors
         trial export 0 "$longline" export gpt2.safetensors here/gpt2 --to hf
+    else
+        fail "a model to import (python3-numpy writes it; make deps installs that)"
     fi
     # shellcheck disable=SC2086
     {
