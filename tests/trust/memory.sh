@@ -8,7 +8,11 @@ make_run
 cat >fonts.conf <<END
 <fontconfig><dir>/usr/share/fonts/truetype/dejavu</dir><cachedir>$PWD/fonts</cachedir></fontconfig>
 END
-! long || export FONTCONFIG_FILE="$PWD/fonts.conf"
+if long; then
+    export FONTCONFIG_FILE="$PWD/fonts.conf"
+    fresh
+    "$longline" report here/run >out 2>err || fail "the fonts are read once"
+fi
 drawing='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng'
 theirs=0
 trial() { # NAME SAMPLES COMMAND...
