@@ -43,8 +43,9 @@ for target; do
     mkdir -p "$corpora/$target"
     code=0
     # Memory that was freed is kept back for 16 MB, not 256, which would not fit into caches.
-    # All output of the program but that of the fuzzer is dropped.
-    ASAN_OPTIONS=quarantine_size_mb=16 "$programs/fuzz_$target-live" -max_total_time="$seconds" -timeout=600 \
+    # All output of the program but that of the fuzzer is dropped. Weighing inputs by how rare what they reach is (-entropic)
+    # takes half of the time where a corpus is large.
+    ASAN_OPTIONS=quarantine_size_mb=16 "$programs/fuzz_$target-live" -max_total_time="$seconds" -timeout=600 -entropic=0 \
         -rss_limit_mb=4096 -close_fd_mask=3 -print_final_stats=1 -artifact_prefix="$found/$target-" \
         "$corpora/$target" "$tree/tests/fuzz/corpus/$target" \
         >"$log" 2>&1 || code=$?
