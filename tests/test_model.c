@@ -372,6 +372,16 @@ static void test_refusals(void **state) {
     model = tiny_model("model.task=match");
     CHECK_FAILS(ll_model_logp(model, logp, (const int[]){1, 1, 1}, NULL, 3, 1), LL_EINVAL, "two and two");
     ll_model_free(model);
+    /* Without the layer of pairs they would not be too large. */
+    static const char *const huge[] = {
+        "model.task=match model.classes=1000000 model.ff=1048576",
+        "model.task=match model.width=65536 model.heads=64 model.ff=1048576 model.layers=4",
+    };
+    for (int i = 0; i < 2; i++) {
+        ll_recipe *recipe = tiny_recipe(huge[i]);
+        CHECK_FAILS(ll_model_create(&model, recipe), LL_EINVAL, "10^12");
+        ll_recipe_free(recipe);
+    }
 }
 
 int main(void) {
