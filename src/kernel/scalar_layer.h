@@ -1,6 +1,7 @@
 /* The plain LayerNorm, RMSNorm, SiLU and its kin, and dropout of scalar.c, which includes this. */
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 
 static void norm(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
                  float *mean, float *rstd) {
