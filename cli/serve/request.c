@@ -273,6 +273,8 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     *r = (ll_request){.ask = ask, .max_tokens = -1, .temperature = 1, .top_p = 1, .n = 1, .top = 1,
                       .seed = LL_SEED_DRAWN, .logprobs = -1, .layer = -1, .query = -1};
     r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &at) : json_object();
+    if (!r->body && (!size || json_error_code(&at) == json_error_out_of_memory))
+        return ll_refuse(why, 503, "", "no memory for the request");
     if (!r->body)
         return ll_refuse(why, 400, "", "the body is not JSON: line %d, column %d: %s", at.line, at.column, at.text);
     if (!json_is_object(r->body)) return ll_refuse(why, 400, "", "the body is JSON, but not an object");
