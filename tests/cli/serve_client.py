@@ -5,6 +5,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -276,7 +277,21 @@ def main():
     test_learned(sys.argv[4])
     test_broken(sys.argv[5])
     test_classes(sys.argv[6])
+def test_names():
+    """A model has the name of its file without the ending, whatever else is in it."""
+    names = ["a-3.1", "a-3.2", "b.safetensors.old"]
+    models = os.path.join(folder, "models.d")
+    os.mkdir(models)
+    for name in names:
+        shutil.copy(model, os.path.join(models, name + ".safetensors"))
+    s = Server("--models", models, served=os.path.dirname(model) + "/")
+    check("names with points, and of a folder", [m["id"] for m in s.ask("GET", "/v1/models")[2]["data"]] ==
+          [os.path.basename(os.path.dirname(model)), *names], s.said())
+    check("it ends", s.end() == 0)
+
+
 
 
 signal.alarm(150)  # ends the test if something hangs
 main()
+    test_names()
