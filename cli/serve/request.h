@@ -75,7 +75,7 @@ typedef struct {
     struct {
         const char *text;
         size_t size;
-    } stop[LL_STOPS];
+    } stop[2 * LL_STOPS]; /* those of the request, then those of the chat template */
     int stops;
 } ll_request;
 

@@ -56,6 +56,13 @@ static int chat_failed(const char *path, const char *message) {
     return 2;
 }
 
+static int is_list_of_texts(json_t *v) {
+    if (!json_is_array(v) || json_array_size(v) > LL_STOPS) return 0;
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (!json_is_string(json_array_get(v, i))) return 0;
+    return 1;
+}
+
 static int is_pair(json_t *v) {
     return json_is_array(v) && json_array_size(v) == 2 && json_is_string(json_array_get(v, 0)) &&
            json_is_string(json_array_get(v, 1));
@@ -83,6 +90,8 @@ static int load_chat(ll_served *m, const char *model) {
     if (!json_is_object(m->chat->roles) || !m->chat->begin) return chat_failed(path, "no roles or no begin");
     json_object_foreach(m->chat->roles, name, value)
         if (!is_pair(value)) return chat_failed(path, "a role is not a pair of texts");
+    if (m->chat->stop && !is_list_of_texts(m->chat->stop))
+        return chat_failed(path, "stop is not a list of at most 16 texts");
     return -1;
 }
 
@@ -104,7 +113,7 @@ char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal
     ll_buffer_text(&text, m->chat->begin);
     *size = text.size;
     ll_buffer_add(&text, "", 1);
-    for (size_t i = 0; i < json_array_size(m->chat->stop) && r->stops < LL_STOPS; i++) {
+    for (size_t i = 0; i < json_array_size(m->chat->stop); i++) {
         json_t *stop = json_array_get(m->chat->stop, i);
         if (!json_string_length(stop)) continue;
         r->stop[r->stops].text = json_string_value(stop);

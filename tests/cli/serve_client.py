@@ -69,6 +69,11 @@ def test_answers(s):
     _, _, same = s.post("/v1/completions", {"prompt": "line 17 of", "max_tokens": 9, "seed": 1})
     check("a chat by its template", chat["choices"][0]["message"] == {"role": "assistant", "content": same["choices"][0]["text"]},
           (chat, same))
+    asked = {"messages": [{"role": "user", "content": "17"}], "max_tokens": 400, "seed": 1}
+    _, _, ended = s.post("/v1/chat/completions", asked)
+    _, _, more = s.post("/v1/chat/completions", {**asked, "stop": [f"never in it {i}" for i in range(16)]})
+    check("the template's stop texts are beside all those of the request", ended["choices"][0]["finish_reason"] == "stop" and
+          more["choices"] == ended["choices"], (ended, more))
     _, _, e = s.post("/v1/embeddings", {"input": ["a b", "c"]})
     check("embeddings", len(e["data"]) == 2 and len(e["data"][0]["embedding"]) == 32, e)
     test_attention(s)
