@@ -95,7 +95,8 @@ static int find_model(ll_serve_job *job, ll_refusal *why) {
     if (job->model) return *job->session ? 0 : check_model(job->model, job->request.ask, why);
     if (*job->session) return ll_refuse(why, 404, "session", "there is no such session");
     why->code = "model_not_found";
-    return ll_refuse(why, 404, "model", "there is no model '%.60s'; /v1/models has the list", name);
+    return ll_refuse(why, 404, "model", "there is no model '%.*s'; /v1/models has the list", ll_shown(name, 60),
+                     name);
 }
 
 int64_t ll_most_tokens(const ll_serve_job *job) {

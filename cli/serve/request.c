@@ -7,10 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+int ll_shown(const char *text, int most) {
+    int n = (int)strnlen(text, (size_t)most + 1);
+    if (n <= most) return n;
+    for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--;
+    return n;
+}
+
 int ll_refuse(ll_refusal *why, int status, const char *param, const char *format, ...) {
     va_list values;
     why->status = status;
-    snprintf(why->param, sizeof why->param, "%s", param);
+    snprintf(why->param, sizeof why->param, "%.*s", ll_shown(param, sizeof why->param - 1), param);
     va_start(values, format);
     vsnprintf(why->message, sizeof why->message, format, values);
     va_end(values);
@@ -245,7 +252,7 @@ static int read_field(ll_request *r, const char *name, json_t *value, ll_refusal
     for (int i = 0; i < FIELDS; i++)
         if ((fields[i].asks & (unsigned)r->ask) && !strcmp(fields[i].name, name))
             return json_is_null(value) ? 0 : fields[i].read(r, &fields[i], value, why);
-    return ll_refuse(why, 400, name, "there is no field '%.60s' here", name);
+    return ll_refuse(why, 400, name, "there is no field '%.*s' here", ll_shown(name, 60), name);
 }
 
 /* Checks that concern several fields. */

@@ -102,7 +102,8 @@ char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal
         if (!role) {
             char param[64];
             snprintf(param, sizeof param, "messages.%d.role", i);
-            ll_refuse(why, 400, param, "the model's chat template has no role '%.40s'", r->message[i].role);
+            ll_refuse(why, 400, param, "the model's chat template has no role '%.*s'",
+                      ll_shown(r->message[i].role, 40), r->message[i].role);
             ll_buffer_free(&text);
             return NULL;
         }

@@ -139,6 +139,19 @@ def test_refusals(s):
         error = answer.get("error", {}) if isinstance(answer, dict) else {}
         check(f"{status} {param}: {path} {str(body)[:60]}", got == status and error.get("param") == param and
               error.get("message") and error.get("type") == "invalid_request_error", (got, answer))
+    for name in ("é" * 80, "a" + "é" * 80):  # it is shortened, but not within a character
+        error = s.post("/v1/completions", {**ok, name: 1})[2]["error"]
+        check("a long name of a field", "there is no field 'a" in error["message"].replace("é", "a") and
+              name.startswith(error["param"]) and error["param"], error)
+        error = s.post("/v1/completions", {**ok, "model": name})[2]["error"]
+        check("a long name of a model", "there is no model" in error["message"] and error["param"] == "model", error)
+    foreign = {"Origin": "http://evil.example"}
+    check("a page of another site makes no session", s.ask("POST", "/v1/sessions", None, foreign)[0] == 415 and
+          s.ask("POST", "/v1/completions", "", foreign)[0] == 415)
+    check("a program may, without a body", s.ask("DELETE", "/v1/sessions/" + s.ask("POST", "/v1/sessions", None, {})[2]["id"])[0] == 200)
+    untyped = s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+    check("415 of a body in chunks, without a type", b" 415 " in untyped.recv(100))
+    untyped.close()
     check("405", s.ask("PUT", "/v1/completions", "{}")[0] == 405)
     check("415", s.post("/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415)
     check("413 by its length", s.post("/v1/completions", {"prompt": "a" * 70000})[0] == 413)
@@ -264,6 +277,19 @@ def test_queue():
     check("it ends all the same", s.end() == 0)
 
 
+def test_names():
+    """A model has the name of its file without the ending, whatever else is in it."""
+    names = ["a-3.1", "a-3.2", "b.safetensors.old"]
+    models = os.path.join(folder, "models.d")
+    os.mkdir(models)
+    for name in names:
+        shutil.copy(model, os.path.join(models, name + ".safetensors"))
+    s = Server("--models", models, served=os.path.dirname(model) + "/")
+    check("names with points, and of a folder", [m["id"] for m in s.ask("GET", "/v1/models")[2]["data"]] ==
+          [os.path.basename(os.path.dirname(model)), *names], s.said())
+    check("it ends", s.end() == 0)
+
+
 def test_log(s):
     lines = s.said().split("\n")
     check("the log is lines of JSON", all(json.loads(line) for line in lines if line and not line.startswith("longline serve: ")))
@@ -280,26 +306,13 @@ def main():
     test_log(s)
     check("it ends at SIGTERM", s.end() == 0)
     test_queue()
+    test_names()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()
     test_learned(sys.argv[4])
     test_broken(sys.argv[5])
     test_classes(sys.argv[6])
-def test_names():
-    """A model has the name of its file without the ending, whatever else is in it."""
-    names = ["a-3.1", "a-3.2", "b.safetensors.old"]
-    models = os.path.join(folder, "models.d")
-    os.mkdir(models)
-    for name in names:
-        shutil.copy(model, os.path.join(models, name + ".safetensors"))
-    s = Server("--models", models, served=os.path.dirname(model) + "/")
-    check("names with points, and of a folder", [m["id"] for m in s.ask("GET", "/v1/models")[2]["data"]] ==
-          [os.path.basename(os.path.dirname(model)), *names], s.said())
-    check("it ends", s.end() == 0)
-
-
 
 
 signal.alarm(150)  # ends the test if something hangs
 main()
-    test_names()
