@@ -254,7 +254,9 @@ def test_bad_clients(s):
 
 
 def test_queue():
-    s = Server("--batch", "1", "--queue", "1")
+    s = Server("--batch", "1", "--queue", "1", "--session-memory", "65536")
+    made = [s.ask("POST", "/v1/sessions", None, {})[0] for _ in range(6)]
+    check("429 where no more sessions fit into memory", made[0] == 200 and made[-1] == 429, made)
     long = request({"prompt": "a", "max_tokens": 60000, "stream": True})
     first = s.raw(long)
     first.recv(100)
