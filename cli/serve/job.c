@@ -27,7 +27,8 @@ static void write_tokens(ll_input_tokens *in, const ll_served *m) {
     ll_buffer all = {0};
     for (int i = 0; i < in->n; i++) {
         size_t size = 0;
-        const char *text = in->token[i] < m->text_vocab ? ll_tokenizer_text(m->http_tokenizer, in->token[i], &size) : "";
+        if (in->token[i] >= m->text_vocab) continue;
+        const char *text = ll_tokenizer_text(m->http_tokenizer, in->token[i], &size);
         ll_buffer_add(&all, text, size);
     }
     in->text = in->written = all.data, in->size = all.size;
