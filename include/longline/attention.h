@@ -209,7 +209,7 @@ typedef struct {
     float *dstate_in;        /* and at state_in, overwritten; NULL: not wanted. Backward reads both states again */
     size_t state_row;        /* floats from one sequence's state to the next one's; 0: no gaps */
     int states_of_rows;      /* packed rows: a state for each row. Its first sequence takes it, its last one leaves it,
-                              * and those between begin from nothing */
+                              * and those between begin from nothing. A row without sequences passes it on */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
