@@ -283,6 +283,30 @@ static void test_large_masked_keys(void **state) {
     }
 }
 
+/* Reformer with a position reads no keys and writes no gradient of keys that the call does not have. */
+static void test_reformer_without_dk(void **state) {
+    (void)state;
+    enum { N = 9, SIZE = 4 };
+    float x[7][N * SIZE] = {{0}};
+    ll_attention_config c = ll_attention_default();
+    c.kernel = LL_KERNEL_REFORMER, c.position = LL_POSITION_ROPE, c.D = c.E = SIZE;
+    c.approximate.buckets = 4, c.approximate.chunk = 4, c.approximate.rounds = 1;
+    ll_attention *op;
+    CHECK_OK(ll_attention_create(&op, &c));
+    for (int i = 0; i < N * SIZE; i++) x[0][i] = x[1][i] = x[2][i] = x[3][i] = (float)(i % 5) - 2;
+    ll_attention_call call = {.B = 1, .T = N, .S = N};
+    ll_view *const views[] = {&call.q, &call.k, &call.v, &call.g, &call.y, &call.dq, &call.dv};
+    for (int i = 0; i < 7; i++) *views[i] = (ll_view){x[i], N * SIZE, N * SIZE, SIZE};
+    call.saved = calloc(ll_attention_saved(op, &call) + 1, sizeof(float));
+    for (int keys = 1; keys >= 0; keys--) {
+        if (!keys) call.k.data = NULL;
+        CHECK_OK(ll_attention_forward(op, &call));
+        CHECK_OK(ll_attention_backward(op, &call));
+    }
+    free(call.saved);
+    ll_attention_free(op);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_oracle_against_differences),
@@ -294,6 +318,7 @@ int main(void) {
         cmocka_unit_test(test_threads_share_a_head),
         cmocka_unit_test(test_threads_share_a_head_both_ways),
         cmocka_unit_test(test_large_masked_keys),
+        cmocka_unit_test(test_reformer_without_dk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,7 +24,7 @@ typedef enum {
     LL_KERNEL_LOCAL,     /* softmax over the keys j with |i - j| < window; causal: the last `window` tokens */
     LL_KERNEL_LINFORMER, /* softmax over `rank` sums of keys and of values; not causal, at most `length` keys */
     LL_KERNEL_NYSTROM,   /* softmax through `landmarks` means of queries and keys; not causal */
-    LL_KERNEL_REFORMER   /* softmax over tokens with the same hash; queries are the keys, k is not read */
+    LL_KERNEL_REFORMER   /* softmax over tokens with the same hash; queries are the keys: k and dk may be NULL */
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
