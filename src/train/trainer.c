@@ -178,19 +178,25 @@ static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char 
     return status;
 }
 
-/* A resumed run that moves to another folder copies its best model there. */
-static ll_status copy_best(const ll_trainer *t, const char *resume) {
+static ll_status copy_file(const char *to, const char *folder, const char *name) {
     ll_bytes bytes = {0};
-    char *from = ll_path_join(resume, "best.safetensors");
+    char *from = ll_path_join(folder, name);
     if (!from) return LL_ENOMEM;
     ll_status status = LL_OK;
     if (!access(from, F_OK)) {
         status = ll_file_map(&bytes, from);
-        if (!status) status = ll_file_write(t->best, bytes.data, bytes.size);
+        if (!status) status = ll_file_write(to, bytes.data, bytes.size);
         ll_bytes_free(&bytes);
     }
     ll_free(from);
     return status;
+}
+
+/* A resumed run that moves to another folder copies its checkpoint there, then its best model. So it can be resumed
+ * there, too, if it is killed before the next checkpoint. */
+static ll_status copy_models(const ll_trainer *t, const char *resume) {
+    const ll_status status = copy_file(t->last, resume, "last.safetensors");
+    return status ? status : copy_file(t->best, resume, "best.safetensors");
 }
 
 static ll_status name_files(ll_trainer *t, const char *out) {
@@ -217,7 +223,7 @@ static ll_status open_folder(ll_trainer *t, const char *resume) {
     ll_status status = resume && !moves ? LL_OK : take_new_folder(t);
     if (!status) status = ll_metrics_open(&t->metrics, t->folder, resume, t->state.row);
     if (!status) status = ll_run_recipe_write(t);
-    return status || !moves ? status : copy_best(t, resume);
+    return status || !moves ? status : copy_models(t, resume);
 }
 
 /* All but the folder. If this fails, all ranks fail together, before anything is written. */
@@ -243,10 +249,10 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     const ll_group all = ll_group_all();
     ll_status status = prepare(t, recipe, out, resume);
     if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : open_folder(t, resume));
-    if (!status && resume && same_folder(t->folder, resume)) {
+    if (!status && resume) {
         t->saved = t->state.step;
         t->saved_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
-        t->unsaved = 0;
+        t->unsaved = !same_folder(t->folder, resume); /* what was copied has the recipe of before */
     }
     if (status) {
         ll_trainer_free(t);
