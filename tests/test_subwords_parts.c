@@ -37,7 +37,8 @@ static void words_are_cut(void **state) {
     /* Word characters are those of Unicode: with marks, connectors and joiners, without raised digits. */
     expect_words("{\"type\":\"Whitespace\"}", "\u0939\u093f\u0928\u094d\u0926\u0940 a\u203fb m\u00b2 \u24d0x",
                  "\u0939\u093f\u0928\u094d\u0926\u0940|a\u203fb|m|\u00b2|\u24d0x");
-    expect_words("{\"type\":\"Whitespace\"}", "\u0645\u06cc\u200c\u062e e\u0301t\u0301", "\u0645\u06cc\u200c\u062e|e\u0301t\u0301");
+    expect_words("{\"type\":\"Whitespace\"}", "\u0645\u06cc\u200c\u062e e\u0301t\u0301",
+                 "\u0645\u06cc\u200c\u062e|e\u0301t\u0301");
     expect_words("{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"\\\\W\"}}", "e\u0301\u00b2x",
                  "e\u0301|\u00b2|x");
     expect_words("{\"type\":\"WhitespaceSplit\"}", " it's\u3000so ", "it's|so");
