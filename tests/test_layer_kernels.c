@@ -1,4 +1,4 @@
-/* RMSNorm, SiLU and GELU by tanh in every tier against double precision. */
+/* RMSNorm, SiLU, GELU by tanh and dropout in every tier against double precision. */
 #include "everywhere.h"
 
 #include <float.h>
@@ -72,6 +72,31 @@ static void swishes(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) 
     guard_end(y, "swish", k->name);
 }
 
+static void dropouts(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    uint64_t from = seed;
+    guarded x = guard_random(n, shift, &from), y = guard_random(n, 3 - shift, &from), y0 = guard(n, 0);
+    uint32_t word[160];
+    const unsigned dropped[] = {0, 1, 0x8000, 65535};
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++) word[i] = (uint32_t)next64(&from);
+    word[0] = 0x7fff8000; /* on both sides of a limit */
+    for (size_t d = 0; d < sizeof dropped / sizeof *dropped; d++)
+        for (int add = 0; add < 2; add++) {
+            memcpy(y0.p, y.p, n * sizeof(float));
+            k->dropout(n, word, dropped[d], 1.25f, add, x.p, y.p);
+            for (size_t i = 0; i < n; i++) {
+                const unsigned half = word[i / 2] >> (i % 2 ? 16 : 0) & 0xffff;
+                const float kept = half < dropped[d] ? 0 : 1.25f * x.p[i];
+                near(k->name, "dropout", n, i, seed, y.p[i], add ? y0.p[i] + kept : kept, 0);
+            }
+        }
+    memcpy(y0.p, x.p, n * sizeof(float));
+    k->dropout(n, word, 0x8000, 2, 0, y0.p, y.p);
+    k->dropout(n, word, 0x8000, 2, 0, x.p, x.p);
+    if (n) assert_memory_equal(x.p, y.p, n * sizeof(float));
+    guarded all[] = {x, y, y0};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) guard_end(all[i], "dropout", k->name);
+}
+
 static void test_rms_norm(void **state) {
     (void)state;
     everywhere(rms_norms);
@@ -82,7 +107,13 @@ static void test_swish(void **state) {
     everywhere(swishes);
 }
 
+static void test_dropout(void **state) {
+    (void)state;
+    everywhere(dropouts);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rms_norm), cmocka_unit_test(test_swish)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rms_norm), cmocka_unit_test(test_swish),
+                                       cmocka_unit_test(test_dropout)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

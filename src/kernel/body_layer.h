@@ -113,6 +113,15 @@ static void swish_back(size_t n, float a, float b, const float *x, const float *
     }
 }
 
+static void dropout(size_t n, const uint32_t *words, unsigned dropped, float scale, int add, const float *x, float *y) {
+    const vf limit = v_set((float)dropped - 0.5f), by = v_set(scale);
+    for (size_t i = 0; i < n; i += VW) {
+        const vf above = v_sub(v_from(vi_load_halves(words + i / 2)), limit);
+        const vf kept = v_positive(above, v_mul(by, load_upto(x + i, n - i)));
+        store_upto(y + i, n - i, add ? v_add(load_upto(y + i, n - i), kept) : kept);
+    }
+}
+
 static float softmax_loss(int n, float *logits, int target, float weight) {
     const size_t N = (size_t)n;
     const float top = max(N, logits), chosen = logits[target];

@@ -14,8 +14,8 @@
     .sinusoids = sinusoids, .rotate_pairs = rotate_pairs, .scale_blocks = scale_blocks,                                \
     .scale_blocks_back = scale_blocks_back, .state_tokens = state_tokens, .scan = scan, .scan_weights = scan_weights,  \
     .norm = norm, .norm_back = norm_back, .rms_norm = rms_norm, .rms_norm_back = rms_norm_back, .gelu = gelu,          \
-    .gelu_back = gelu_back, .swish = swish, .swish_back = swish_back, .softmax_loss = softmax_loss, .adam = adam,      \
-    .peak = peak
+    .gelu_back = gelu_back, .swish = swish, .swish_back = swish_back, .dropout = dropout, .softmax_loss = softmax_loss,\
+    .adam = adam, .peak = peak
 // clang-format on
 
 #endif

@@ -297,6 +297,10 @@ typedef struct {
     void (*swish)(size_t n, float a, float b, const float *x, float *y);
     /* dx = dy times the derivative of swish at x. In place on dy. */
     void (*swish_back)(size_t n, float a, float b, const float *x, const float *dy, float *dx);
+    /* y = kept, or y += kept if `add`. kept_i is 0 where half i of the words is below `dropped`, else `scale` x_i.
+     * Halves are of 16 bits, the lower one of a word first. Words are read to the end of their cache line. In place
+     * unless `add`. */
+    void (*dropout)(size_t n, const uint32_t *words, unsigned dropped, float scale, int add, const float *x, float *y);
     /* Softmax cross-entropy of one row. Returns -log softmax(logits)[target]. In place, logits (n) become their
      * gradient: weight (softmax(logits) - onehot(target)). */
     float (*softmax_loss)(int n, float *logits, int target, float weight);

@@ -1,6 +1,7 @@
-/* The plain LayerNorm, RMSNorm, SiLU and its kin of scalar.c, which includes this. */
+/* The plain LayerNorm, RMSNorm, SiLU and its kin, and dropout of scalar.c, which includes this. */
 #include <math.h>
 #include <stddef.h>
+#include <stdint.h>
 
 static void norm(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
                  float *mean, float *rstd) {
@@ -76,5 +77,12 @@ static void swish_back(size_t n, float a, float b, const float *x, const float *
     for (size_t i = 0; i < n; i++) {
         const double u = swish_input(x[i]), s = swish_gate(a, b, u);
         dx[i] = (float)(dy[i] * (s + u * s * (1 - s) * (a + 3 * b * u * u)));
+    }
+}
+
+static void dropout(size_t n, const uint32_t *words, unsigned dropped, float scale, int add, const float *x, float *y) {
+    for (size_t i = 0; i < n; i++) {
+        const float kept = (words[i / 2] >> (i % 2 * 16) & 0xffff) < dropped ? 0 : scale * x[i];
+        y[i] = add ? y[i] + kept : kept;
     }
 }

@@ -118,6 +118,10 @@ static inline vi vi_even(vi a) { return _mm256_shuffle_epi32(a, 0xa0); }
 static inline vi vi_odd(vi a) { return _mm256_shuffle_epi32(a, 0xf5); }
 static inline vi vi_high(vi a) { return _mm256_srli_epi32(a, 16); }
 static inline vi vi_low(vi a) { return _mm256_and_si256(a, _mm256_set1_epi32(0xffff)); }
+/* Numbers of 16 bits, one for each lane. */
+static inline vi vi_load_halves(const uint32_t *p) {
+    return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
+}
 static inline vf v_from(vi a) { return _mm256_cvtepi32_ps(a); }
 static inline vi vi_set(int a) { return _mm256_set1_epi32(a); }
 static inline vi vi_add(vi a, vi b) { return _mm256_add_epi32(a, b); }

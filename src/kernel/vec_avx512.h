@@ -111,6 +111,10 @@ static inline vi vi_even(vi a) { return _mm512_shuffle_epi32(a, 0xa0); }
 static inline vi vi_odd(vi a) { return _mm512_shuffle_epi32(a, 0xf5); }
 static inline vi vi_high(vi a) { return _mm512_srli_epi32(a, 16); }
 static inline vi vi_low(vi a) { return _mm512_and_si512(a, _mm512_set1_epi32(0xffff)); }
+/* Numbers of 16 bits, one for each lane. */
+static inline vi vi_load_halves(const uint32_t *p) {
+    return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)(const void *)p));
+}
 static inline vf v_from(vi a) { return _mm512_cvtepi32_ps(a); }
 static inline vi vi_set(int a) { return _mm512_set1_epi32(a); }
 static inline vi vi_add(vi a, vi b) { return _mm512_add_epi32(a, b); }

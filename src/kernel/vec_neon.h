@@ -159,6 +159,12 @@ static inline vi vi_low(vi x) {
     const int32x4_t mask = vdupq_n_s32(0xffff);
     return (vi){vandq_s32(x.a, mask), vandq_s32(x.b, mask)};
 }
+/* Numbers of 16 bits, one for each lane. */
+static inline vi vi_load_halves(const uint32_t *p) {
+    const uint16x8_t halves = vreinterpretq_u16_u32(vld1q_u32(p));
+    return (vi){vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(halves))),
+                vreinterpretq_s32_u32(vmovl_u16(vget_high_u16(halves)))};
+}
 static inline vf v_from(vi x) { return (vf){vcvtq_f32_s32(x.a), vcvtq_f32_s32(x.b)}; }
 static inline vi vi_set(int x) { return (vi){vdupq_n_s32(x), vdupq_n_s32(x)}; }
 static inline vi vi_add(vi x, vi y) { return (vi){vaddq_s32(x.a, y.a), vaddq_s32(x.b, y.b)}; }

@@ -138,6 +138,8 @@ static inline vi vi_even(vi a) { return (vi)wasm_i32x4_shuffle((v128_t)a, (v128_
 static inline vi vi_odd(vi a) { return (vi)wasm_i32x4_shuffle((v128_t)a, (v128_t)a, 1, 1, 3, 3); }
 static inline vi vi_high(vi a) { return (vi)wasm_u32x4_shr((v128_t)a, 16); }
 static inline vi vi_low(vi a) { return (vi)wasm_v128_and((v128_t)a, wasm_i32x4_splat(0xffff)); }
+/* Numbers of 16 bits, one for each lane. */
+static inline vi vi_load_halves(const uint32_t *p) { return (vi)wasm_u32x4_load16x4(p); }
 static inline vf v_from(vi a) { return v_of_words((v128_t)a); }
 static inline vi vi_set(int a) { return (vi)wasm_i32x4_splat(a); }
 static inline vi vi_add(vi a, vi b) { return (vi)wasm_i32x4_add((v128_t)a, (v128_t)b); }

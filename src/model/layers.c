@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "model/network.h"
@@ -237,19 +238,17 @@ void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x,
 /* Eight columns share one draw of four words, 16 bits each. Column 8 g + l of token t in sequence b of the whole batch
  * is dropped if lane l of draw b 2^44 + t ceil(C / 8) + g is below 2^16 p. Masks are never stored. */
 static void drop_row(const job *j, size_t row, const float *x, float *y) {
+    enum { MOST = 128 }; /* draws at a time */
+    uint32_t word[4 * MOST];
     const size_t T = (size_t)j->run->T, C = (size_t)j->N;
     const uint64_t b = (uint64_t)j->run->first + row / T, t = (uint64_t)j->run->position + row % T;
     const uint64_t base = b << 44 | t * ((C + 7) / 8);
     const float scale = 65536.0f / (float)(65536 - j->dropped);
-    for (size_t g = 0; g * 8 < C; g++) {
-        uint32_t word[4];
-        ll_random4(word, (uint64_t)j->run->c->seed, j->stream, base + g);
-        for (size_t l = 0; l < 8 && g * 8 + l < C; l++) {
-            const size_t c = g * 8 + l;
-            const unsigned lane = word[l / 2] >> (l % 2 * 16) & 0xffff;
-            const float kept = lane < j->dropped ? 0 : x[c] * scale;
-            y[c] = j->add ? y[c] + kept : kept;
-        }
+    for (size_t c = 0, n; c < C; c += n) {
+        n = C - c < 8 * MOST ? C - c : 8 * MOST;
+        const size_t draws = ll_round_up((n + 7) / 8, LL_LINE / 4); /* whole cache lines */
+        j->k->random_words(draws, (uint64_t)j->run->c->seed, j->stream, base + c / 8, word);
+        j->k->dropout(n, word, j->dropped, scale, j->add, x + c, y + c);
     }
 }
 

@@ -49,7 +49,7 @@ static int width(const ll_attention_config *c) {
     return c->D + 2 * c->encoding.scales * c->encoding.axes;
 }
 static size_t scratch(const ll_premap *b) {
-    return 4 * LL_PREMAP_TILE * pairs_of(b);
+    return 4 * (LL_PREMAP_TILE + 1) * pairs_of(b);
 }
 static size_t sums(const ll_premap *b) {
     return 2 * pairs_of(b) + (size_t)b->c.encoding.scales;
@@ -61,20 +61,43 @@ static int64_t coordinate(const ll_premap *b, int64_t token, int axis) {
     return b->c.encoding.axes == 1 ? p : axis ? p % W : p / W;
 }
 
-/* work: (C, pairs) of cos and sin; zeros for tokens without position. */
+/* cos and sin of all angles of an axis at a coordinate. */
+static void angles_at(const ll_premap *b, int64_t at, double *to) {
+    for (int w = 0; w < b->c.encoding.scales; w++, to += 2) {
+        const double angle = (double)b->c.encoding.inv_freq[w] * (double)at;
+        to[0] = cos(angle), to[1] = sin(angle);
+    }
+}
+
+/* The same for the coordinate after that of `last`; step: those of coordinate 1. */
+static void angles_after(size_t n, const double *step, const double *last, double *to) {
+    for (size_t i = 0; i < 2 * n; i += 2) {
+        to[i] = last[i] * step[i] - last[i + 1] * step[i + 1];
+        to[i + 1] = last[i + 1] * step[i] + last[i] * step[i + 1];
+    }
+}
+
+/* work: (C, pairs) of cos and sin, zeros for tokens without position. Then what a step is. The first token of a tile is
+ * computed from its coordinates, others from the token before where they can be. */
 static void prepare(const ll_premap_tile *t) {
     const ll_premap *b = t->b;
-    const int scales = b->c.encoding.scales;
-    const size_t pairs = pairs_of(b);
-    double *cs = (double *)(void *)t->work;
+    const size_t scales = (size_t)b->c.encoding.scales, pairs = pairs_of(b);
+    double *cs = (double *)(void *)t->work, *step = cs + 2 * LL_PREMAP_TILE * pairs;
+    angles_at(b, 1, step);
     for (int i = 0; i < t->C; i++)
-        for (size_t p = 0; p < pairs; p++) {
-            double *to = cs + 2 * ((size_t)i * pairs + p);
-            to[0] = to[1] = 0;
-            if (t->t0 + i < b->c.before) continue;
-            const double w = (double)b->c.encoding.inv_freq[p % (size_t)scales];
-            const double angle = w * (double)coordinate(b, t->t0 + i, (int)p / scales);
-            to[0] = cos(angle), to[1] = sin(angle);
+        for (int axis = 0; axis < b->c.encoding.axes; axis++) {
+            double *to = cs + 2 * ((size_t)i * pairs + (size_t)axis * scales);
+            const double *last = to - 2 * pairs;
+            const int64_t token = t->t0 + i, at = coordinate(b, token, axis), before = coordinate(b, token - 1, axis);
+            if (token < b->c.before) {
+                memset(to, 0, 2 * scales * sizeof *to);
+            } else if (!i || token == b->c.before || (at != before && at != before + 1)) {
+                angles_at(b, at, to);
+            } else if (at == before) {
+                memcpy(to, last, 2 * scales * sizeof *to);
+            } else {
+                angles_after(scales, step, last, to);
+            }
         }
 }
 
