@@ -236,6 +236,77 @@ static void test_threads_share_a_head_both_ways(void **state) {
     }
 }
 
+/* A key of mask 0 may be of any size, also where its features are too large for a float. */
+static void test_large_masked_keys(void **state) {
+    (void)state;
+    static const struct {
+        ll_kernel kernel;
+        ll_feature_kind features;
+        ll_max key_max;
+    } of[] = {{LL_KERNEL_FAVOR, LL_FEATURES_TRIGONOMETRIC, LL_MAX_SEQUENCE},
+              {LL_KERNEL_FAVOR, LL_FEATURES_TRIGONOMETRIC, LL_MAX_NONE},
+              {LL_KERNEL_FAVOR, LL_FEATURES_POSITIVE, LL_MAX_SEQUENCE},
+              {LL_KERNEL_EXP, LL_FEATURES_POSITIVE, LL_MAX_PREFIX}};
+    enum { N = 20, SIZE = 4, ALL = N * SIZE, ROWS = 6 };
+    for (int n = 0; n < 16; n++) {
+        uint64_t seed = 9;
+        float x[8 * ALL], projection[ROWS * SIZE], mask[N], before[4 * ALL], ddecay[2] = {0}, decay = 0.9f;
+        for (int i = 0; i < 8 * ALL; i++) x[i] = (float)(0.3 * draw_normal(&seed));
+        for (int i = 0; i < ROWS * SIZE; i++) projection[i] = (float)draw_normal(&seed);
+        for (int i = 0; i < N; i++) mask[i] = i % 3 != 0;
+        ll_attention_config c = ll_attention_default();
+        c.kernel = of[n % 4].kernel, c.features = of[n % 4].features, c.key_max = of[n % 4].key_max;
+        c.D = c.E = SIZE, c.input_scale = 1, c.query_max = LL_MAX_TOKEN, c.den = LL_DEN_EPS, c.den_eps = 1e-3f;
+        if (c.kernel == LL_KERNEL_FAVOR) c.M = ROWS, c.projection = projection;
+        c.causal = n & 4 ? 1 : 0, c.max_gradient = n & 8 ? 1 : 0;
+        if (c.causal) c.decay = &decay;
+        ll_attention *op;
+        CHECK_OK(ll_attention_create(&op, &c));
+        ll_attention_call call = {.B = 1, .T = N, .S = N, .key_mask = mask};
+        ll_view *const views[] = {&call.y, &call.dq, &call.dk, &call.dv, &call.q, &call.k, &call.v, &call.g};
+        for (int i = 0; i < 8; i++) *views[i] = (ll_view){x + i * ALL, ALL, ALL, SIZE};
+        call.saved = calloc(ll_attention_saved(op, &call) + 1, sizeof(float));
+        for (int large = 0; large < 2; large++) {
+            for (int i = 0; i < ALL && large; i++)
+                if (mask[i / SIZE] == 0) x[5 * ALL + i] = 100;
+            call.ddecay = ddecay + large;
+            CHECK_OK(ll_attention_forward(op, &call));
+            CHECK_OK(ll_attention_backward(op, &call));
+            if (!large) memcpy(before, x, sizeof before);
+        }
+        for (int i = 0; i < 4 * ALL; i++)
+            if (!(before[i] == x[i])) /* not NaN either */
+                fail_msg("case %d: number %d is %g, and %g with small keys", n, i, (double)x[i], (double)before[i]);
+        assert_true(ddecay[0] == ddecay[1]);
+        free(call.saved);
+        ll_attention_free(op);
+    }
+}
+
+/* Reformer with a position reads no keys and writes no gradient of keys that the call does not have. */
+static void test_reformer_without_dk(void **state) {
+    (void)state;
+    enum { N = 9, SIZE = 4 };
+    float x[7][N * SIZE] = {{0}};
+    ll_attention_config c = ll_attention_default();
+    c.kernel = LL_KERNEL_REFORMER, c.position = LL_POSITION_ROPE, c.D = c.E = SIZE;
+    c.approximate.buckets = 4, c.approximate.chunk = 4, c.approximate.rounds = 1;
+    ll_attention *op;
+    CHECK_OK(ll_attention_create(&op, &c));
+    for (int i = 0; i < N * SIZE; i++) x[0][i] = x[1][i] = x[2][i] = x[3][i] = (float)(i % 5) - 2;
+    ll_attention_call call = {.B = 1, .T = N, .S = N};
+    ll_view *const views[] = {&call.q, &call.k, &call.v, &call.g, &call.y, &call.dq, &call.dv};
+    for (int i = 0; i < 7; i++) *views[i] = (ll_view){x[i], N * SIZE, N * SIZE, SIZE};
+    call.saved = calloc(ll_attention_saved(op, &call) + 1, sizeof(float));
+    for (int keys = 1; keys >= 0; keys--) {
+        if (!keys) call.k.data = NULL;
+        CHECK_OK(ll_attention_forward(op, &call));
+        CHECK_OK(ll_attention_backward(op, &call));
+    }
+    free(call.saved);
+    ll_attention_free(op);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_oracle_against_differences),
@@ -246,6 +317,8 @@ int main(void) {
         cmocka_unit_test(test_threads_give_the_same_bits),
         cmocka_unit_test(test_threads_share_a_head),
         cmocka_unit_test(test_threads_share_a_head_both_ways),
+        cmocka_unit_test(test_large_masked_keys),
+        cmocka_unit_test(test_reformer_without_dk),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

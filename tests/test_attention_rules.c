@@ -308,6 +308,33 @@ static void test_memory_refused(void **state) {
     }
 }
 
+/* Positions of pixels need an image that has some width and some height. */
+static void test_images_without_a_side(void **state) {
+    (void)state;
+    static const ll_position positions[] = {LL_POSITION_PERMUTE2D, LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1,
+                                            LL_POSITION_RELATIVE_S2};
+    static const int sizes[][3] = {{2, 1, 0}, {1, 2, 0}, {2, 0, 0}, {0, 2, 0}, {2, 2, -1}}; /* and tokens before */
+    static const float w[8];
+    static const int32_t order[2];
+    for (int p = 0; p < 4; p++) {
+        ll_attention_config c = {.kernel = LL_KERNEL_RELU, .H = 2, .D = 2, .E = 2, .input_scale = 1};
+        ll_attention *op;
+        ll_position_config *x = &c.encoding;
+        x->realizations = x->taps = x->taps2 = x->scales = x->clip = x->keyless = 1, x->axes = 2;
+        x->filter_q = x->filter_k = x->inv_freq = x->alpha = x->beta = x->rpe = w;
+        c.position = positions[p], c.permutation = p ? NULL : order;
+        for (int i = 0; i < 5; i++) {
+            c.width = sizes[i][0], c.height = sizes[i][1], c.before = sizes[i][2];
+            if (i >= 2) {
+                CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, i < 4 ? "image size" : "");
+                continue;
+            }
+            CHECK_OK(ll_attention_create(&op, &c));
+            ll_attention_free(op);
+        }
+    }
+}
+
 static void test_what_cannot_be(void **state) {
     (void)state;
     const float w[8] = {1, 1, 1, 1, 1, 1, 1, 1}, one[2] = {1, 1}, big[2] = {1, 1.5f};
@@ -365,6 +392,7 @@ int main(void) {
         cmocka_unit_test(test_nothing_to_see),
         cmocka_unit_test(test_no_sequences),
         cmocka_unit_test(test_memory_refused),
+        cmocka_unit_test(test_images_without_a_side),
         cmocka_unit_test(test_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -298,6 +298,8 @@ static void test_same_bits(void **state) {
     ll_set_threads(0);
 }
 
+#define PIXELS "model.task=classify model.vocab=256 position.width=4 position.height=4 train.length=16"
+
 static void test_what_does_not_fit(void **state) {
     (void)state;
     static const struct {
@@ -308,6 +310,10 @@ static void test_what_does_not_fit(void **state) {
         {"model.width=8", "", "set model.width=8", 1},
         {"model.vocab=12", "", "gives 12 logits, a model of the recipe 11", 0},
         {"model.task=mlm", "", "another task", 0},
+        {"model.task=classify model.vocab=5", "model.task=classify", "knows 5 tokens, a model of the recipe 11", 0},
+        {"model.task=match model.vocab=5", "model.task=match", "knows 5 tokens, a model of the recipe 11", 0},
+        {PIXELS, PIXELS " model.patch=2", "set model.patch=0", 1},
+        {PIXELS " model.patch=2", PIXELS, "set model.patch=2", 1},
         {"model.task=classify model.pool=first", "model.task=classify", "token in front", 1},
         {"model.task=seq2seq", "model.task=seq2seq", "train.distil=logits", 1},
     };

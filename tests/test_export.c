@@ -51,8 +51,48 @@ static void memory_may_be_refused(void **state) {
     ll_model_free(model);
 }
 
+/* Model files may come from anybody: this one has lost the tensor that its header says is kept. */
+static void a_lost_tensor_is_noticed(void **state) {
+    (void)state;
+    static const char lost[] = "{\"h.0.attn.bias\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}";
+    ll_model *model = imported();
+    CHECK_OK(ll_model_keep_origin(model, "lost.safetensors", lost, sizeof lost - 1));
+    CHECK_FAILS(ll_model_export(model, at("lost")), LL_EFORMAT, "h.0.attn.bias");
+    ll_model_free(model);
+}
+
+/* Reads the configuration of a GPT-NeoX with heads of 8 channels. */
+static ll_status neox(ll_reading *r, const char *more) {
+    char text[400];
+    snprintf(text, sizeof text,
+             "{\"model_type\":\"gpt_neox\",\"hidden_size\":16,\"num_attention_heads\":2,\"num_hidden_layers\":1,"
+             "\"intermediate_size\":16,\"vocab_size\":5%s}",
+             more);
+    return ll_reading_begin(r, &(ll_bytes){(uint8_t *)text, strlen(text)}, NULL, "config.json", NULL);
+}
+
+static void expect_rotary(const char *more, const char *channels, const char *base) {
+    ll_reading r;
+    CHECK_OK(neox(&r, more));
+    assert_string_equal(ll_recipe_get(r.recipe, "position.rotary"), channels);
+    assert_string_equal(ll_recipe_get(r.recipe, "position.base"), base);
+    ll_reading_free(&r);
+}
+
+/* Newer files have the share of rotated channels where they have the base. */
+static void rotated_channels(void **state) {
+    (void)state;
+    ll_reading r;
+    expect_rotary("", "2", "10000");
+    expect_rotary(",\"rotary_pct\":0.5,\"rotary_emb_base\":500", "4", "500");
+    expect_rotary(",\"rope_parameters\":{\"rope_theta\":700,\"partial_rotary_factor\":1.0}", "8", "700");
+    CHECK_FAILS(neox(&r, ",\"rotary_pct\":0"), LL_EINVAL, "rotates no channel"); /* 0 would mean all */
+    ll_reading_free(&r);
+}
+
 int main(void) {
     json_set_alloc_funcs(allocate, free);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_may_be_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_may_be_refused),
+                                       cmocka_unit_test(a_lost_tensor_is_noticed), cmocka_unit_test(rotated_channels)};
     return cmocka_run_group_tests_name("export", tests, make_folder, remove_folder);
 }

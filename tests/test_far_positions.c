@@ -112,6 +112,33 @@ static void test_lengths_0_and_1(void **state) {
     }
 }
 
+/* More keys than an int counts: a prompt that is read behind them is divided as tokens of a stream are. */
+static void test_many_keys(void **state) {
+    (void)state;
+    static const ll_position positions[] = {LL_POSITION_NONE, LL_POSITION_ROPE_LINEAR};
+    for (int i = 0; i < 2; i++) {
+        placed *p = place(LL_KERNEL_ELU1, positions[i], 0);
+        ll_attention_stream *s;
+        float y[H * T * E];
+        ll_attention_free(p->op);
+        p->c.den = LL_DEN_EPS_L, p->c.den_eps = 1;
+        CHECK_OK(ll_attention_create(&p->op, &p->c));
+        for (int prompt = 0; prompt < 2; prompt++) {
+            CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
+            CHECK_OK(ll_attention_stream_seek(s, INT64_C(3000000000)));
+            if (prompt) CHECK_OK(ll_attention_stream_prefill(s, &p->call));
+            if (!prompt) CHECK_OK(ll_attention_stream_feed(s, T, p->call.q, p->call.k, p->call.v, p->call.y));
+            if (!prompt) memcpy(y, p->y, sizeof y);
+            ll_attention_stream_free(s);
+        }
+        for (int n = 0; n < H * T * E; n++)
+            if (!(fabsf(y[n] - p->y[n]) <= 1e-4f * fabsf(y[n]) + 1e-13f))
+                fail_msg("position %d: output %d is %g, and %g token by token", positions[i], n, (double)p->y[n],
+                         (double)y[n]);
+        drop(p);
+    }
+}
+
 /* One key, followed by thousands of masked ones. It is the only key, however far it has decayed. With favor the
  * exponent of the state falls with it. With other kernels the state falls below the range of float, and rows become
  * 0. */
@@ -167,6 +194,7 @@ int main(void) {
         cmocka_unit_test(test_parts_of_noise),
         cmocka_unit_test(test_only_distances_count),
         cmocka_unit_test(test_lengths_0_and_1),
+        cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_decay_over_a_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

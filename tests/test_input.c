@@ -82,6 +82,8 @@ static void test_json(void **state) {
     check_text(LL_INPUT_JSONL,
                "\xef\xbb\xbf{\"id\": -3, \"sequence\": \"no\", \"text\": \"yes\"}\n{\"id\": null, \"text\": \"2\"}",
                "-3|1|-1|yes\n2|2|-1|2\n");
+    check_text(AUTO, "\xef\xbb\xbf{\"text\": \"yes\"}\n", "1|1|-1|yes\n");
+    check_text(AUTO, "\xef\xbb\xbf", "1|1|-1|\xef\xbb\xbf\n");
     check_wrong(AUTO, "{\"text\": \"a\"}\n{\"text\": \"b\"", "line 2: not JSON at byte");
     check_wrong(AUTO, "{\"text\": \"a\"}\n[1]\n", "line 2: not a JSON object");
     check_wrong(AUTO, "{\"txt\": \"a\"}\n", "line 1: the object has neither");

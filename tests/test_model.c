@@ -184,6 +184,40 @@ static void test_tally(void **state) {
     }
 }
 
+/* Pairs of one token each, up to more than a chunk of them: in training and in evaluation. */
+static void test_short_pairs(void **state) {
+    (void)state;
+    enum { MANY = 1030 };
+    static const char keys[] = "model.task=match attention.kernel=value model.layers=1 model.ff=8";
+    static const int counts[] = {2, 4, 10, MANY};
+    ll_model *m = tiny_model(keys);
+    float *grad = calloc(m->size, sizeof *grad);
+    int tokens[MANY], targets[MANY / 2], lengths[MANY];
+    random_ints(tokens, MANY, m->c->model.vocab, 0, 1);
+    random_ints(targets, MANY / 2, m->c->model.classes, 0, 2);
+    for (int b = 0; b < MANY; b++) lengths[b] = 1;
+    for (int i = 0; i < 4; i++) {
+        oracle_model o = oracle_model_of(m, counts[i], 1);
+        const ll_batch in = {counts[i], 1, tokens, targets, lengths, 0, NULL, NULL};
+        o.tokens = tokens, o.targets = targets, o.lengths = lengths;
+        for (size_t j = 0; j < m->size; j++) grad[j] = 1;
+        for (int training = 0; training < 2; training++) {
+            ll_workspace *ws = NULL;
+            ll_tally tally = {0};
+            CHECK_OK(ll_workspace_create(&ws, m, counts[i], 1, training));
+            CHECK_OK(ll_model_run(m, ws, &in, training ? grad : NULL, 0.5f, 0, &tally));
+            const float loss = (float)tally.loss;
+            const double expected = oracle_model_loss(&o);
+            check_close(keys, 1, &loss, &expected, 1e-5);
+            if (training) check_loss(&o, keys, m, tally.loss, grad, counts[i] == MANY ? 1 : 4);
+            ll_workspace_free(ws);
+        }
+        free(o.params);
+    }
+    free(grad);
+    ll_model_free(m);
+}
+
 /* Log-probabilities of all rows in use, in one array. */
 static float *logp_of(batch *x, int length, const int *lengths, size_t *size) {
     const int V = x->classify ? x->model->c->model.classes : x->model->c->model.vocab;
@@ -338,14 +372,24 @@ static void test_refusals(void **state) {
     model = tiny_model("model.task=match");
     CHECK_FAILS(ll_model_logp(model, logp, (const int[]){1, 1, 1}, NULL, 3, 1), LL_EINVAL, "two and two");
     ll_model_free(model);
+    /* Without the layer of pairs they would not be too large. */
+    static const char *const huge[] = {
+        "model.task=match model.classes=1000000 model.ff=1048576",
+        "model.task=match model.width=65536 model.heads=64 model.ff=1048576 model.layers=4",
+    };
+    for (int i = 0; i < 2; i++) {
+        ll_recipe *recipe = tiny_recipe(huge[i]);
+        CHECK_FAILS(ll_model_create(&model, recipe), LL_EINVAL, "10^12");
+        ll_recipe_free(recipe);
+    }
 }
 
 int main(void) {
     ll_set_threads(1); /* except in test_threads: models this small are slower with threads */
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradients), cmocka_unit_test(test_tally),    cmocka_unit_test(test_padding),
-        cmocka_unit_test(test_causality), cmocka_unit_test(test_logp),     cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_overfit),   cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_gradients), cmocka_unit_test(test_tally),     cmocka_unit_test(test_short_pairs),
+        cmocka_unit_test(test_padding),   cmocka_unit_test(test_causality), cmocka_unit_test(test_logp),
+        cmocka_unit_test(test_threads),   cmocka_unit_test(test_overfit),   cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -16,6 +16,7 @@ static const char *const kinds[] = {
     "attention.kernel=favor position.type=relative-s1 position.scales=3",
     "attention.kernel=relu position.type=conv-spe position.realizations=6",
     "attention.kernel=favor position.type=rope-linear position.decay=fixed",
+    "attention.kernel=elu1 position.type=orthogonal",
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 

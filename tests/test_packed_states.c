@@ -71,6 +71,54 @@ static void test_packed_rows_hand_on(void **state) {
     assert_true(check_pairs(1, check_packed_rows, NULL) > 70);
 }
 
+/* Rows in which no sequence lies leave the state that they take, or that before the first token. */
+static void check_empty_rows(const ll_attention_config *config, const char *name) {
+    enum { ROW = 20, BATCH = 3 };
+    static const ll_segment segment = {1, 2, 10, 2, 10};
+    ll_attention *op;
+    size_t floats;
+    CHECK_OK(ll_attention_create(&op, config));
+    if (ll_attention_state_floats(op, &floats)) {
+        ll_attention_free(op);
+        return;
+    }
+    tensors t = tensors_create(BATCH * ROW, 5);
+    float *x[4]; /* states and their gradients, before and after */
+    for (int i = 0; i < 4; i++) {
+        x[i] = calloc(BATCH * floats + 1, sizeof *x[i]);
+        for (size_t n = 0; n < BATCH * floats; n++) x[i][n] = i % 2 ? NAN : 0;
+    }
+    for (int b = 0; b < BATCH; b++) {
+        ll_attention_call before = call_of(op, &t, 0, 7, 7);
+        before.state_out = x[0] + (size_t)b * floats;
+        CHECK_OK(ll_attention_forward(op, &before));
+    }
+    for (size_t n = 0; n < BATCH * floats; n++) x[2][n] = (float)(n % 7);
+    ll_attention_call c = call_of(op, &t, 0, ROW, ROW);
+    ll_view *const views[] = {&c.q, &c.k, &c.v, &c.g, &c.y, &c.dq, &c.dk, &c.dv, &c.gate, &c.dgate};
+    for (int i = 0; i < TENSORS; i++) views[i]->batch = ROW * (size_t)width(i);
+    c.B = BATCH, c.segment = &segment, c.segments = 1, c.states_of_rows = 1;
+    c.state_in = x[0], c.state_out = x[1], c.dstate_out = x[2], c.dstate_in = x[3];
+    run(op, &c);
+    for (size_t b = 0; b < BATCH; b += 2) {
+        const size_t at = b * floats, size = floats * sizeof(float);
+        if (memcmp(x[0] + at, x[1] + at, size)) fail_msg("%s: row %zu does not pass its state on", name, b);
+        if (memcmp(x[2] + at, x[3] + at, size)) fail_msg("%s: nor the gradient of row %zu", name, b);
+    }
+    c.state_in = NULL, c.saved = NULL;
+    CHECK_OK(ll_attention_forward(op, &c));
+    ll_attention_state_clear(op, x[0]);
+    if (memcmp(x[0], x[1], floats * sizeof(float))) fail_msg("%s: an empty row leaves a state", name);
+    for (int i = 0; i < 4; i++) free(x[i]);
+    tensors_free(&t);
+    ll_attention_free(op);
+}
+
+static void test_empty_rows(void **state) {
+    (void)state;
+    assert_true(check_pairs(1, check_empty_rows, NULL) > 70);
+}
+
 /* The second sequence of a row begins behind chunks of the first, whose states the backward pass needs, too. */
 static void test_long_rows(void **state) {
     enum { ROW = 1400, N = 2 };
@@ -97,6 +145,7 @@ static void test_long_rows(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_packed_rows_hand_on),
+        cmocka_unit_test(test_empty_rows),
         cmocka_unit_test(test_long_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,16 +40,16 @@ static ll_attention_config configure(ll_position position, int kernel, int causa
     set_kernel(&c, kernel);
     if (draw_int(seed, 0, 1) && c.kernel != LL_KERNEL_SOFTMAX) c.den = LL_DEN_EPS_L, c.den_eps = 0.01f;
     w->realizations = 8;
-    w->sines = 2;
-    w->taps = 3;
-    w->noise_rows = T + 2;
+    w->sines = 2, w->taps = 3;
+    w->noise_rows = T + 2, w->noise_cols = 1;
     w->scales = 2;
     w->axes = 1 + image;
     if (image) c.width = 5, c.height = T / 5 + 1, c.before = draw_int(seed, 0, 2);
     if (position == LL_POSITION_RELATIVE_S1 && !image) c.before = draw_int(seed, 0, 1);
-    if (position == LL_POSITION_CONV_SPE && image) w->taps2 = 2, w->noise_rows = c.height + 2, w->noise_cols = 6;
+    if (position == LL_POSITION_CONV_SPE && image) /* filters of one column are images, too */
+        w->taps2 = draw_int(seed, 1, 2), w->noise_rows = c.height + 2, w->noise_cols = 4 + w->taps2;
     if (position == LL_POSITION_SINE_SPE) w->noise = drawn_normals(HD * 4 * 8, 1, seed);
-    if (position == LL_POSITION_CONV_SPE) w->noise = drawn_normals(HD * w->noise_rows * (image ? 6 : 1) * 8, 1, seed);
+    if (position == LL_POSITION_CONV_SPE) w->noise = drawn_normals(HD * w->noise_rows * w->noise_cols * 8, 1, seed);
     if (draw_int(seed, 0, 1))
         w->gate = w->gate_noise = drawn_normals(HD * 8, 1, seed); /* set_parameters sets w->gate */
     c.projection = c.M ? drawn_normals(c.M * oracle_width(&c), 1, seed) : NULL;

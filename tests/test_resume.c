@@ -104,6 +104,16 @@ static void test_a_run_can_move_to_another_folder(void **state) {
     run(NULL, at("new"), at("old"), 0, LL_OK);
     same_run("straight", "new");
     CHECK_FAILS(refused(NULL, at("straight"), at("old")), LL_EINVAL, "holds a run");
+    /* Killed there before its next checkpoint, it goes on there. */
+    ll_recipe *recipe = recipe_of(NULL);
+    ll_trainer *trainer = NULL;
+    observer o = {.stop_at = 10, .copy_at = 9, .from = at("newer"), .to = at("cut")};
+    CHECK_OK(ll_trainer_create(&trainer, recipe, o.from, at("old")));
+    CHECK_FAILS(ll_trainer_run(trainer, observe, &o), LL_ESTOPPED, "resume");
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    run(NULL, at("cut"), at("cut"), 0, LL_OK);
+    same_run("straight", "cut");
 }
 
 static void test_a_finished_run_can_be_made_longer(void **state) {

@@ -54,6 +54,31 @@ static void test_a_run_that_diverges_goes_back(void **state) {
     ll_bytes_free(&rows);
 }
 
+static int stop_at(const ll_progress *p, void *arg) { return !p->event && p->step == *(const int64_t *)arg; }
+
+/* A run that is stopped, not killed, saves where it is. It still goes back to the checkpoint before that. */
+static void test_a_run_that_was_stopped_goes_back_as_far(void **state) {
+    (void)state;
+    static const char keys[] = "train.on-divergence=rewind train.learning-rate=9 train.clip=0 train.warmup=0 "
+                               "train.schedule=constant train.checkpoint-every=4";
+    run_wild("train.on-divergence=rewind train.learning-rate=9", at("unstopped"), NULL, 0, LL_OK);
+    for (int64_t stop = 1; stop <= 9; stop++) {
+        char name[32], moved[32];
+        ll_recipe *recipe = recipe_of(keys);
+        ll_trainer *trainer = NULL;
+        snprintf(name, sizeof name, "stopped%d", (int)stop), snprintf(moved, sizeof moved, "moved%d", (int)stop);
+        CHECK_OK(ll_trainer_create(&trainer, recipe, at(name), NULL));
+        assert_int_equal(ll_trainer_run(trainer, stop_at, &stop), LL_ESTOPPED);
+        ll_trainer_free(trainer);
+        ll_recipe_free(recipe);
+        run_wild("train.on-divergence=rewind train.learning-rate=9", at(moved), at(name), 0, LL_OK);
+        run_wild("train.on-divergence=rewind train.learning-rate=9", at(name), at(name), 0, LL_OK);
+        same_run("unstopped", name);
+        same_run("unstopped", moved);
+        assert_int_not_equal(access(in(name, "back.safetensors"), F_OK), 0);
+    }
+}
+
 static void test_a_run_goes_back_three_times_at_most(void **state) {
     (void)state;
     static const char absurd[] = "train.on-divergence=rewind train.learning-rate=100 train.weight-decay=10 "
@@ -68,6 +93,7 @@ static void test_a_run_goes_back_three_times_at_most(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_that_diverges_goes_back),
+        cmocka_unit_test(test_a_run_that_was_stopped_goes_back_as_far),
         cmocka_unit_test(test_a_run_goes_back_three_times_at_most),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -165,6 +165,33 @@ static void test_signed_bytes(void **state) {
 
 /* ---- Damage ---- */
 
+/* Every type of element is written and found again, also where the tensor is not a multiple of a cache line. */
+static void test_every_type_is_written(void **state) {
+    (void)state;
+    static const uint8_t data[24] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    ll_st_writer *w = NULL;
+    ll_safetensors *f = NULL;
+    char name[8];
+    CHECK_OK(ll_st_writer_create(&w));
+    for (int dtype = 0; dtype < (int)LL_OTHER; dtype++) {
+        snprintf(name, sizeof name, "t%d", dtype);
+        CHECK_OK(ll_st_add(w, name, (enum ll_dtype)dtype, 1, (size_t[]){3}, data));
+    }
+    CHECK_OK(ll_st_save(w, at("types")));
+    ll_st_writer_free(w);
+    CHECK_OK(ll_safetensors_open(&f, at("types")));
+    assert_int_equal(ll_safetensors_count(f), LL_OTHER);
+    for (int dtype = 0; dtype < (int)LL_OTHER; dtype++) {
+        snprintf(name, sizeof name, "t%d", dtype);
+        const ll_st_tensor *t = ll_safetensors_find(f, name);
+        assert_non_null(t);
+        assert_int_equal(t->dtype, dtype);
+        assert_memory_equal(t->data, data, t->bytes);
+        assert_int_equal((uintptr_t)t->data % (t->bytes / 3), 0);
+    }
+    ll_safetensors_free(f);
+}
+
 static void test_every_truncation_is_noticed(void **state) {
     (void)state;
     ll_bytes b = {0};
@@ -305,6 +332,7 @@ int main(void) {
         cmocka_unit_test(test_what_cannot_be_written),
         cmocka_unit_test(test_a_header_that_is_too_long),
         cmocka_unit_test(test_signed_bytes),
+        cmocka_unit_test(test_every_type_is_written),
         cmocka_unit_test(test_every_truncation_is_noticed),
         cmocka_unit_test(test_flipped_bits),
         cmocka_unit_test(test_jansson_without_memory),

@@ -100,6 +100,20 @@ static void test_every_pair(void **state) {
     assert_true(ran > 150);
 }
 
+/* Filters that are long beside all else that a position has in scratch. */
+static void test_long_filters(void **state) {
+    (void)state;
+    ll_attention_config c;
+    ll_attention *op;
+    make_numbers();
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_CONV_SPE, 1, 0));
+    c.encoding.taps = 80, c.encoding.filter_k = numbers + 1000;
+    CHECK_OK(ll_attention_create(&op, &c));
+    for (int packed = 0; packed < 2; packed++) check(op, 3, packed, 1);
+    ll_set_threads(0);
+    ll_attention_free(op);
+}
+
 /* Long heads that all threads share, in tiles of the default size: small tiles leave so much room between arrays that
  * a size may be far too small. */
 static void check_shared_heads(ll_kernel kernel, int backward) {
@@ -193,10 +207,8 @@ static void test_sizes_grow(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_pair),
-        cmocka_unit_test(test_shared_heads),
-        cmocka_unit_test(test_threads_fit),
-        cmocka_unit_test(test_sizes_grow),
+        cmocka_unit_test(test_every_pair),  cmocka_unit_test(test_long_filters), cmocka_unit_test(test_shared_heads),
+        cmocka_unit_test(test_threads_fit), cmocka_unit_test(test_sizes_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,6 +19,8 @@ static void test_gradients(void **state) {
     for (int v = 0; v < VARIANTS; v++) {
         batch *x = batch_of(variants[v]);
         oracle_model o = oracle_of(x);
+        const ll_model_options *k = &x->model->c->model;
+        assert_int_equal(x->model->operators, (k->encoder_layers ? k->encoder_layers : k->layers) + 2 * k->layers);
         o.dropout = 1, o.draw = 41;
         for (size_t i = 0; i < x->model->size; i++) x->grad[i] = 1;
         batch_run(x, x->grad, 0.5f);

@@ -124,9 +124,11 @@ static void test_quantized_models(void **state) {
     CHECK_OK(ll_model_quantize(int8, LL_INT8));
     save_fed(int8, 5, path);
     CHECK_OK(load(int8, path));
-    CHECK_FAILS(load(model, path), LL_EINVAL, "weights int8, and this one has f32; load it with --weights int8");
+    CHECK_FAILS(load(model, path), LL_EINVAL,
+                "weights int8, and this one has f32; if it is of this model, load it with --weights int8");
     save_fed(model, 5, path);
-    CHECK_FAILS(load(int8, path), LL_EINVAL, "weights f32, and this one has int8; load it with --weights f32");
+    CHECK_FAILS(load(int8, path), LL_EINVAL,
+                "weights f32, and this one has int8; if it is of this model, load it with --weights f32");
     ll_model_free(int8);
     ll_model_free(model);
 }

@@ -247,6 +247,16 @@ static void unigram_is_the_best_way(void **state) {
     ll_subwords_free(s);
 }
 
+/* With ByteLevel, what has no token is a byte, not a character. */
+static void unigram_of_bytes(void **state) {
+    (void)state;
+    ll_subwords *s = subwords_of("{\"pre_tokenizer\":" GPT2 ",\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":"
+                                 "[[\"?\",0],[\"\u00c3\",-1],[\"\u00a9\",-2],[\"a\",-3]]}}");
+    expect(s, "\u00e9a", "1 2 3");
+    expect(s, "a\u00e8", "3 1 0");
+    ll_subwords_free(s);
+}
+
 int main(void) {
     if (ll_unicode_check()) {
         printf("built without PCRE2 and utf8proc: tokenizers of other programs are not tested\n");
@@ -255,7 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bert_examples),           cmocka_unit_test(merges_are_the_definition),
         cmocka_unit_test(long_words_end),          cmocka_unit_test(all_text_comes_back),
-        cmocka_unit_test(unigram_is_the_best_way),
+        cmocka_unit_test(unigram_is_the_best_way), cmocka_unit_test(unigram_of_bytes),
     };
     return cmocka_run_group_tests_name("subwords", tests, NULL, NULL);
 }

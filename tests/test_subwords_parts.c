@@ -34,6 +34,13 @@ static void words_are_cut(void **state) {
     expect_words("{\"type\":\"Metaspace\"}", "a  bc d", "\u2581a|\u2581|\u2581bc|\u2581d");
     expect_words("{\"type\":\"Metaspace\",\"prepend_scheme\":\"never\",\"split\":false}", "a b", "a\u2581b");
     expect_words("{\"type\":\"Whitespace\"}", "it's 1.5 ok_a", "it|'|s|1|.|5|ok_a");
+    /* Word characters are those of Unicode: with marks, connectors and joiners, without raised digits. */
+    expect_words("{\"type\":\"Whitespace\"}", "\u0939\u093f\u0928\u094d\u0926\u0940 a\u203fb m\u00b2 \u24d0x",
+                 "\u0939\u093f\u0928\u094d\u0926\u0940|a\u203fb|m|\u00b2|\u24d0x");
+    expect_words("{\"type\":\"Whitespace\"}", "\u0645\u06cc\u200c\u062e e\u0301t\u0301",
+                 "\u0645\u06cc\u200c\u062e|e\u0301t\u0301");
+    expect_words("{\"type\":\"Split\",\"behavior\":\"Isolated\",\"pattern\":{\"Regex\":\"\\\\W\"}}", "e\u0301\u00b2x",
+                 "e\u0301|\u00b2|x");
     expect_words("{\"type\":\"WhitespaceSplit\"}", " it's\u3000so ", "it's|so");
     expect_words("{\"type\":\"Digits\",\"individual_digits\":true}", "ab12c", "ab|1|2|c");
     expect_words("{\"type\":\"Digits\",\"individual_digits\":false}", "ab12c", "ab|12|c");
@@ -193,6 +200,7 @@ static void bad_files_are_refused(void **state) {
     refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"merges\":[\"a a\"]}}", "that is no token");
     refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0},\"end_of_word_suffix\":\"</w>\"}}", "end_of_word_suffix");
     refuse("{\"model\":{\"type\":\"Unigram\",\"vocab\":[[\"a\"]]}}", "token 0 of its tokenizer has no score");
+    refuse("{\"model\":{\"type\":\"Unigram\",\"vocab\":{\"a\":0,\"b\":3000000}}}", "is no list of tokens and scores");
     refuse("{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",0]]}}",
            "unk_id of its tokenizer is no token");
     refuse("{\"normalizer\":{\"type\":\"Rot13\"}}", "the normalizer \"Rot13\"");

@@ -59,6 +59,23 @@ static void text_to_tokens_and_back(void **state) {
     ll_bytes_free(&list);
 }
 
+/* A zero byte stands between the files of a folder. It parts words, as a blank does. */
+static void files_do_not_share_a_word(void **state) {
+    (void)state;
+    static const char joined[] = "the cat\0dog\n\0the end";
+    ll_bytes list = list_of("the cat dog end", 1, 0);
+    ll_words *words = NULL;
+    int32_t *tokens = NULL;
+    int64_t n = 0;
+    CHECK_OK(ll_words_create(&words, &list, "list"));
+    CHECK_OK(ll_words_encode(words, (const uint8_t *)joined, sizeof joined - 1, &tokens, &n));
+    assert_int_equal(n, 6);
+    for (int i = 0; i < 6; i++) assert_int_equal(tokens[i], ((const int[]){5, 2, 3, 1, 5, 4})[i]);
+    ll_free(tokens);
+    ll_words_free(words);
+    ll_bytes_free(&list);
+}
+
 /* So many words that the table grows. Each is found again. */
 static void large_lists(void **state) {
     (void)state;
@@ -232,6 +249,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lists_are_by_frequency),
         cmocka_unit_test(text_to_tokens_and_back),
+        cmocka_unit_test(files_do_not_share_a_word),
         cmocka_unit_test(large_lists),
         cmocka_unit_test(damaged_lists_are_refused),
         cmocka_unit_test(a_reader_makes_its_list_from_train),

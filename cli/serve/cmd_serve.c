@@ -87,7 +87,7 @@ const ll_command ll_command_serve = {
         "depend on what runs beside it, to the last bit.\n"
         "A session is a text that goes on: it costs the model's state, however long it is. It can be copied, saved,\n"
         "and gone back to; with --state-dir it outlives the server.\n"
-        "Messages are lines of JSON on standard error, without anybody's texts. SIGTERM ends what runs and saves\n"
+        "Each request is a line of JSON on standard error, without anybody's texts. SIGTERM ends what runs and saves\n"
         "sessions.\n\n"
         "  longline serve runs/text-bytes-1/best.safetensors\n"
         "  curl localhost:8080/v1/completions -H 'Content-Type: application/json' -d '{\"prompt\":\"It was\"}'\n"

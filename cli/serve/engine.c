@@ -96,7 +96,12 @@ static void remove_finished(void) {
 static void fail_job(ll_serve_job *job, const ll_refusal *why) {
     for (int i = 0; i < job->choices; i++) {
         ll_choice *c = &job->choice[i];
-        if (!c->done) release_stream(c);
+        if (c->done) continue;
+        release_stream(c);
+        if (job->request.ask == LL_ASK_CREATE) { /* nobody knows its name */
+            ll_session_delete(c->session);
+            c->session = NULL;
+        }
     }
     ll_job_refuse(job, why);
 }

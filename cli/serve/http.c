@@ -204,8 +204,9 @@ static int check_headers(struct MHD_Connection *c, exchange *x) {
     if (length && strtoull(length, NULL, 10) > (unsigned long long)ll_serve.body)
         return ll_refuse(&x->why, 413, "", "the body has %.20s bytes; this server takes at most %lld", length,
                          (long long)ll_serve.body);
+    /* A page of another site can send no such type unasked. Its browser names it in Origin. */
     if (!strcmp(x->method, "POST") && (!type || strncasecmp(type, "application/json", 16)) &&
-        (type || (length && strcmp(length, "0"))))
+        (type || (length && strcmp(length, "0")) || header(c, "Transfer-Encoding") || header(c, "Origin")))
         return ll_refuse(&x->why, 415, "", "the body must be JSON, with 'Content-Type: application/json'");
     return 0;
 }

@@ -22,6 +22,18 @@ static int take_tokens(ll_input_tokens *in, const ll_served *m, json_t *list, co
     return 0;
 }
 
+/* The text of tokens that are echoed. */
+static void write_tokens(ll_input_tokens *in, const ll_served *m) {
+    ll_buffer all = {0};
+    for (int i = 0; i < in->n; i++) {
+        size_t size = 0;
+        if (in->token[i] >= m->text_vocab) continue;
+        const char *text = ll_tokenizer_text(m->http_tokenizer, in->token[i], &size);
+        ll_buffer_add(&all, text, size);
+    }
+    in->text = in->written = all.data, in->size = all.size;
+}
+
 static int take_text(ll_input_tokens *in, const ll_served *m, const char *text, size_t size, const char *field,
                      ll_refusal *why) {
     size_t count = 0;
@@ -56,6 +68,7 @@ static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *w
     if (p->tokens ? take_tokens(in, job->model, p->tokens, field, why)
                   : take_text(in, job->model, p->text, p->size, field, why))
         return -1;
+    if (p->tokens && job->request.echo) write_tokens(in, job->model);
     if (!in->n && (job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))) return take_empty(in, job->model, why);
     if (in->n > ll_serve.prompt)
         return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a request", field,
@@ -83,7 +96,8 @@ static int find_model(ll_serve_job *job, ll_refusal *why) {
     if (job->model) return *job->session ? 0 : check_model(job->model, job->request.ask, why);
     if (*job->session) return ll_refuse(why, 404, "session", "there is no such session");
     why->code = "model_not_found";
-    return ll_refuse(why, 404, "model", "there is no model '%.60s'; /v1/models has the list", name);
+    return ll_refuse(why, 404, "model", "there is no model '%.*s'; /v1/models has the list", ll_shown(name, 60),
+                     name);
 }
 
 int64_t ll_most_tokens(const ll_serve_job *job) {
@@ -145,7 +159,10 @@ static void free_choice(ll_choice *s) {
 
 void ll_job_drop(ll_serve_job *job) {
     if (!job || atomic_fetch_sub(&job->references, 1) > 1) return;
-    for (int i = 0; i < job->inputs; i++) free(job->input[i].token);
+    for (int i = 0; i < job->inputs; i++) {
+        free(job->input[i].token);
+        free(job->input[i].written);
+    }
     for (int i = 0; i < job->choices; i++) free_choice(&job->choice[i]);
     free(job->choice);
     free(job->chat_prompt);

@@ -210,7 +210,7 @@ json_t *ll_reply_models(const char *name, ll_refusal *why) {
         const ll_served *m = ll_served_find(name);
         if (m) return model_of(m);
         why->code = "model_not_found";
-        ll_refuse(why, 404, "model", "there is no model '%.60s'", name);
+        ll_refuse(why, 404, "model", "there is no model '%.*s'", ll_shown(name, 60), name);
         return NULL;
     }
     json_t *data = json_array();

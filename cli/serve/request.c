@@ -7,10 +7,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+int ll_shown(const char *text, int most) {
+    int n = (int)strnlen(text, (size_t)most + 1);
+    if (n <= most) return n;
+    for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--;
+    return n;
+}
+
 int ll_refuse(ll_refusal *why, int status, const char *param, const char *format, ...) {
     va_list values;
     why->status = status;
-    snprintf(why->param, sizeof why->param, "%s", param);
+    snprintf(why->param, sizeof why->param, "%.*s", ll_shown(param, sizeof why->param - 1), param);
     va_start(values, format);
     vsnprintf(why->message, sizeof why->message, format, values);
     va_end(values);
@@ -245,7 +252,7 @@ static int read_field(ll_request *r, const char *name, json_t *value, ll_refusal
     for (int i = 0; i < FIELDS; i++)
         if ((fields[i].asks & (unsigned)r->ask) && !strcmp(fields[i].name, name))
             return json_is_null(value) ? 0 : fields[i].read(r, &fields[i], value, why);
-    return ll_refuse(why, 400, name, "there is no field '%.60s' here", name);
+    return ll_refuse(why, 400, name, "there is no field '%.*s' here", ll_shown(name, 60), name);
 }
 
 /* Checks that concern several fields. */
@@ -273,6 +280,8 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     *r = (ll_request){.ask = ask, .max_tokens = -1, .temperature = 1, .top_p = 1, .n = 1, .top = 1,
                       .seed = LL_SEED_DRAWN, .logprobs = -1, .layer = -1, .query = -1};
     r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &at) : json_object();
+    if (!r->body && (!size || json_error_code(&at) == json_error_out_of_memory))
+        return ll_refuse(why, 503, "", "no memory for the request");
     if (!r->body)
         return ll_refuse(why, 400, "", "the body is not JSON: line %d, column %d: %s", at.line, at.column, at.text);
     if (!json_is_object(r->body)) return ll_refuse(why, 400, "", "the body is JSON, but not an object");

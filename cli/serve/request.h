@@ -40,6 +40,8 @@ typedef struct {
 /* Sets the error and returns -1. param "": it concerns no single field. */
 int ll_refuse(ll_refusal *why, int status, const char *param, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* How much of a text is shown: all of it, or at most so many bytes, without a part of a UTF-8 character. */
+int ll_shown(const char *text, int most);
 /* The error as {"error": {"message", "type", "param", "code"}}, to be freed. */
 char *ll_refusal_text(const ll_refusal *why);
 
@@ -75,7 +77,7 @@ typedef struct {
     struct {
         const char *text;
         size_t size;
-    } stop[LL_STOPS];
+    } stop[2 * LL_STOPS]; /* those of the request, then those of the chat template */
     int stops;
 } ll_request;
 

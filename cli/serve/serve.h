@@ -89,6 +89,7 @@ typedef struct {
     int n;
     const char *text; /* the input as it was sent, for echo; or NULL */
     size_t size;
+    char *written; /* the text of tokens, where `text` is that */
 } ll_input_tokens;
 
 struct ll_choice;

@@ -1,9 +1,11 @@
 /* The models that are served: one or more files, or those of a folder. Each is loaded twice, because the side thread
  * has models of its own. Files are mapped, so that the second copy needs little memory. */
 #include <dirent.h>
+#include <limits.h>
 #include <sha2.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include "serve/serve.h"
@@ -18,14 +20,28 @@ void ll_digest(char *hex, size_t digits, const char *text) {
     hex[digits] = 0;
 }
 
+/* The last part of a path of `size` bytes, without slashes behind it. */
+static const char *last_part(const char *path, size_t size, size_t *n) {
+    while (size && path[size - 1] == '/') size--;
+    size_t begin = size;
+    while (begin && path[begin - 1] != '/') begin--;
+    *n = size - begin;
+    return path + begin;
+}
+
 /* The name of a model: that of its file without the ending, or that of its folder if the file is "best" or "last". */
 static void name_of(char name[LL_MODEL_NAME], const char *path) {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    size_t n = strcspn(base, ".");
-    if (slash && slash > path && ((n == 4 && !strncmp(base, "best", 4)) || (n == 4 && !strncmp(base, "last", 4)))) {
-        const char *folder = slash;
-        while (folder > path && folder[-1] != '/') folder--;
-        base = folder, n = (size_t)(slash - folder);
+    struct stat info;
+    char absolute[PATH_MAX];
+    const int folder = !stat(path, &info) && S_ISDIR(info.st_mode);
+    size_t n;
+    const char *base = last_part(path, strlen(path), &n), *ending = folder ? NULL : strrchr(base, '.');
+    if (ending && ending > base) n = (size_t)(ending - base);
+    if (!folder && base > path && n == 4 && (!strncmp(base, "best", 4) || !strncmp(base, "last", 4)))
+        base = last_part(path, (size_t)(base - path), &n);
+    if ((!n || (n <= 2 && *base == '.')) && realpath(path, absolute)) { /* "." and ".." are no names */
+        base = last_part(absolute, strlen(absolute), &n);
+        if (!folder) base = last_part(absolute, (size_t)(base - absolute), &n);
     }
     if (n >= LL_MODEL_NAME) n = LL_MODEL_NAME - 1;
     memcpy(name, base, n);
@@ -38,6 +54,13 @@ static int chat_failed(const char *path, const char *message) {
     ll_print("%s: %s; it is {\"roles\": {\"user\": [\"before\", \"after\"], ..}, \"begin\": \"..\", "
              "\"stop\": [\"..\"]}", path, message);
     return 2;
+}
+
+static int is_list_of_texts(json_t *v) {
+    if (!json_is_array(v) || json_array_size(v) > LL_STOPS) return 0;
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (!json_is_string(json_array_get(v, i))) return 0;
+    return 1;
 }
 
 static int is_pair(json_t *v) {
@@ -67,6 +90,8 @@ static int load_chat(ll_served *m, const char *model) {
     if (!json_is_object(m->chat->roles) || !m->chat->begin) return chat_failed(path, "no roles or no begin");
     json_object_foreach(m->chat->roles, name, value)
         if (!is_pair(value)) return chat_failed(path, "a role is not a pair of texts");
+    if (m->chat->stop && !is_list_of_texts(m->chat->stop))
+        return chat_failed(path, "stop is not a list of at most 16 texts");
     return -1;
 }
 
@@ -77,7 +102,8 @@ char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal
         if (!role) {
             char param[64];
             snprintf(param, sizeof param, "messages.%d.role", i);
-            ll_refuse(why, 400, param, "the model's chat template has no role '%.40s'", r->message[i].role);
+            ll_refuse(why, 400, param, "the model's chat template has no role '%.*s'",
+                      ll_shown(r->message[i].role, 40), r->message[i].role);
             ll_buffer_free(&text);
             return NULL;
         }
@@ -88,7 +114,7 @@ char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal
     ll_buffer_text(&text, m->chat->begin);
     *size = text.size;
     ll_buffer_add(&text, "", 1);
-    for (size_t i = 0; i < json_array_size(m->chat->stop) && r->stops < LL_STOPS; i++) {
+    for (size_t i = 0; i < json_array_size(m->chat->stop); i++) {
         json_t *stop = json_array_get(m->chat->stop, i);
         if (!json_string_length(stop)) continue;
         r->stop[r->stops].text = json_string_value(stop);
@@ -146,8 +172,8 @@ static int load(const char *path) {
 static int by_name(const struct dirent **a, const struct dirent **b) { return strcmp((*a)->d_name, (*b)->d_name); }
 
 static int is_model(const struct dirent *entry) {
-    const char *end = strstr(entry->d_name, ".safetensors");
-    return entry->d_name[0] != '.' && end && !end[12];
+    const char *ending = strrchr(entry->d_name, '.');
+    return entry->d_name[0] != '.' && ending && !strcmp(ending, ".safetensors");
 }
 
 static int load_folder(const char *folder) {

@@ -24,7 +24,7 @@ typedef enum {
     LL_KERNEL_LOCAL,     /* softmax over the keys j with |i - j| < window; causal: the last `window` tokens */
     LL_KERNEL_LINFORMER, /* softmax over `rank` sums of keys and of values; not causal, at most `length` keys */
     LL_KERNEL_NYSTROM,   /* softmax through `landmarks` means of queries and keys; not causal */
-    LL_KERNEL_REFORMER   /* softmax over tokens with the same hash; queries are the keys, k is not read */
+    LL_KERNEL_REFORMER   /* softmax over tokens with the same hash; queries are the keys: k and dk may be NULL */
 } ll_kernel;
 /* Features of favor, u = W x and n = |x|^2 / 2, over sqrt(features): */
 typedef enum {
@@ -209,7 +209,7 @@ typedef struct {
     float *dstate_in;        /* and at state_in, overwritten; NULL: not wanted. Backward reads both states again */
     size_t state_row;        /* floats from one sequence's state to the next one's; 0: no gaps */
     int states_of_rows;      /* packed rows: a state for each row. Its first sequence takes it, its last one leaves it,
-                              * and those between begin from nothing */
+                              * and those between begin from nothing. A row without sequences passes it on */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
                              * NULL: forward alone */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and

@@ -28,6 +28,8 @@ typedef struct {
     const char *path;
     char title[200], paper[200], results[1000];
     char differs[LL_DIFFERENCES_MOST][400];
+    char unknown[NAME]; /* the first key of [table] that is not one of a table of results */
+    int unknown_line;
     int columns, rows, differences;
     column column[COLUMNS_MOST];
     row row[LL_SYSTEMS_MOST];
@@ -52,13 +54,21 @@ static ll_status add_column(table *t, const char *heading, const char *value) {
     return LL_OK;
 }
 
-static ll_status table_key(table *t, const char *key, const char *value) {
-    if (!strcmp(key, "title")) snprintf(t->title, sizeof t->title, "%s", value);
-    if (!strcmp(key, "paper")) snprintf(t->paper, sizeof t->paper, "%s", value);
-    if (!strcmp(key, "results")) snprintf(t->results, sizeof t->results, "%s", value);
-    if (!strncmp(key, "differs.", 8) && t->differences < LL_DIFFERENCES_MOST)
-        snprintf(t->differs[t->differences++], sizeof *t->differs, "%-10s %s", key + 8, value);
-    return strncmp(key, "column.", 7) ? LL_OK : add_column(t, key + 7, value);
+static ll_status add_difference(table *t, const char *what, const char *value) {
+    if (t->differences == LL_DIFFERENCES_MOST)
+        return ll_fail(LL_EINVAL, "a table has at most %d differences", (int)LL_DIFFERENCES_MOST);
+    snprintf(t->differs[t->differences++], sizeof *t->differs, "%-10s %s", what, value);
+    return LL_OK;
+}
+
+static ll_status table_key(table *t, const char *key, const char *value, int line) {
+    if (!strcmp(key, "title")) return snprintf(t->title, sizeof t->title, "%s", value), LL_OK;
+    if (!strcmp(key, "paper")) return snprintf(t->paper, sizeof t->paper, "%s", value), LL_OK;
+    if (!strcmp(key, "results")) return snprintf(t->results, sizeof t->results, "%s", value), LL_OK;
+    if (!strncmp(key, "differs.", 8)) return add_difference(t, key + 8, value);
+    if (!strncmp(key, "column.", 7)) return add_column(t, key + 7, value);
+    if (!*t->unknown) snprintf(t->unknown, NAME, "%s", key), t->unknown_line = line;
+    return LL_OK;
 }
 
 static ll_status add_row(table *t, const char *name) {
@@ -89,8 +99,7 @@ static ll_status row_key(table *t, const char *key, const char *value) {
 /* Of a table of systems that are to be run, only [table] is looked at. */
 static ll_status read_key(void *arg, const char *section, const char *key, const char *value, int line) {
     table *t = arg;
-    (void)line;
-    if (!strcmp(section, "table")) return key ? table_key(t, key, value) : LL_OK;
+    if (!strcmp(section, "table")) return key ? table_key(t, key, value, line) : LL_OK;
     if (!*t->results) return LL_OK;
     return key ? row_key(t, key, value) : add_row(t, section);
 }
@@ -200,8 +209,12 @@ ll_status ll_measured_table(char **text, const char *path) {
     t->path = path;
     ll_status status = ll_ini_load(path, read_key, t);
     if (!status && *t->results) {
-        status = t->columns && t->rows ? read_results(t)
-                                       : ll_fail(LL_EFORMAT, "%s has no columns (column.NAME), or no systems", path);
+        if (*t->unknown)
+            status = ll_fail(LL_EINVAL, "%s:%d: there is no key \"%s\" here; known are title, paper, results, "
+                             "column.HEADING and differs.WHAT", path, t->unknown_line, t->unknown);
+        else if (!t->columns || !t->rows)
+            status = ll_fail(LL_EFORMAT, "%s has no columns (column.NAME), or no systems", path);
+        if (!status) status = read_results(t);
         if (!status) status = write_table(text, t);
     }
     ll_free(t);

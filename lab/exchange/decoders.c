@@ -1,4 +1,5 @@
 /* Families of language models: GPT-2, GPT-NeoX, and those like LLaMA. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -90,7 +91,7 @@ static const ll_tensor_rule neox_rules[] = {
 static void read_neox(ll_reading *r) {
     const int64_t width = ll_hf_integer(r, "hidden_size", LL_NEEDED);
     const int64_t heads = ll_hf_integer(r, "num_attention_heads", LL_NEEDED);
-    const double share = ll_hf_number(r, "rotary_pct", 0.25);
+    const double share = ll_family_rotary(r, ll_hf_number(r, "rotary_pct", 0.25));
     ll_family_sizes(r, (ll_family_size){
                            .layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED),
                            .heads = heads,
@@ -104,8 +105,10 @@ static void read_neox(ll_reading *r) {
     ll_hf_set(r, "model.bias", "all");
     ll_hf_set(r, "model.norm", ll_hf_flag(r, "use_parallel_residual", 1) ? "parallel" : "pre");
     ll_hf_set(r, "model.tied-embedding", ll_hf_flag(r, "tie_word_embeddings", 0) ? "on" : "off");
-    const int rotary = heads ? (int)((double)(width / heads) * share) : 0;
+    const int rotary = heads && fabs(share) <= 1 ? (int)((double)(width / heads) * share) : -1;
     ll_family_rope(r, ll_hf_number(r, "rotary_emb_base", 10000));
+    if (!rotary && !r->status)
+        r->status = ll_fail(LL_EINVAL, "%s: it rotates no channel of a head, which is not supported", r->path);
     ll_hf_set(r, "position.rotary", "%d", rotary);
 }
 

@@ -41,6 +41,11 @@ void ll_family_head(ll_reading *r, const char *const *fine, const char *what) {
                         r->path, name, what);
 }
 
+double ll_family_rotary(const ll_reading *r, double share) {
+    const json_t *own = json_object_get(json_object_get(r->json, "rope_parameters"), "partial_rotary_factor");
+    return json_is_number(own) ? json_number_value(own) : share;
+}
+
 void ll_family_rope(ll_reading *r, double base) {
     json_t *given = json_object_get(r->json, "rope_parameters"); /* newer files */
     const json_t *theta = json_object_get(given, "rope_theta");

@@ -115,6 +115,26 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
     return ll_attention_state_floats(op, &floats);
 }
 
+/* Rows of a packed batch in which no sequence lies pass their states on, and the gradients of these. */
+static void pass_states(const ll_attention *op, const ll_attention_call *c, int backward) {
+    size_t floats = 0;
+    if (!c->segment || !c->states_of_rows || !ll_call_has_state(c) || ll_attention_state_floats(op, &floats)) return;
+    const float *from = backward ? c->dstate_out : c->state_in;
+    float *to = backward ? c->dstate_in : c->state_out;
+    for (int row = 0, i = 0; to && row < c->B; row++) {
+        const size_t at = (size_t)row * (c->state_row ? c->state_row : floats);
+        const int empty = i == c->segments || c->segment[i].row != row;
+        while (i < c->segments && c->segment[i].row == row) i++;
+        if (empty && from) {
+            memmove(to + at, from + at, floats * sizeof *to);
+        } else if (empty && backward) {
+            memset(to + at, 0, floats * sizeof *to);
+        } else if (empty) {
+            ll_attention_state_clear(op, to + at);
+        }
+    }
+}
+
 /* Floats that the kind saves of a call. A kind that is called for each segment saves a constant for a sequence, numbers
  * for its tokens, and less than 16 floats for each array that is rounded up. So all sequences save no more than
  * sequences of one token and the tokens in whole rows. */
@@ -282,6 +302,7 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
     status = with_scratch(op, call, 0, &c, &own);
     if (call->segment && !status) ll_segments_clear(call, 0, &call->y, op->c.H, op->c.E);
     if (!status) status = forward(op, &c);
+    if (!status) pass_states(op, call, 0);
     ll_free(own);
     return status;
 }
@@ -303,6 +324,7 @@ ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call 
         if (call->dgate.data) ll_segments_clear(call, 0, &call->dgate, op->c.H, 1);
     }
     if (!status) status = backward(op, &c);
+    if (!status) pass_states(op, call, 1);
     ll_free(own);
     return status;
 }

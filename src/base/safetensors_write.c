@@ -110,7 +110,7 @@ static json_t *describe(const entry *e) {
 /* The unit of a tensor: a cache line, or its element. */
 static size_t unit(const entry *e) { return e->bytes % ALIGN ? dtypes[e->dtype].size : ALIGN; }
 
-static const size_t units[] = {ALIGN, 8, 4, 1}; /* in this order */
+static const size_t units[] = {ALIGN, 8, 4, 2, 1}; /* in this order; every size of `dtypes` is among them */
 enum { UNITS = sizeof units / sizeof *units };
 
 /* Sets the offset of every tensor of this unit, and adds its header entry. */

@@ -196,3 +196,11 @@ ll_status ll_file_write(const char *path, const void *data, size_t size) {
     ll_writer_abandon(w);
     return status;
 }
+
+ll_status ll_file_copy(const char *to, const char *from) {
+    ll_bytes bytes = {0};
+    ll_status status = ll_file_map(&bytes, from);
+    if (!status) status = ll_file_write(to, bytes.data, bytes.size);
+    ll_bytes_free(&bytes);
+    return status;
+}

@@ -55,17 +55,17 @@ static const ll_input_kind lines = {begin_line, more_line, 1}, whole = {begin_wh
 
 /* ---- Files ---- */
 
-/* 0, 0, 8 and the number of axes: 3, or with colours 4. */
-static int is_idx(ll_input *in) {
-    static const uint8_t magic[] = {0, 0, 8};
-    while (in->size <= sizeof magic && !memcmp(in->block, magic, in->size) && !in->status) {
+enum { MAGIC = 4 };
+
+/* Are these the first bytes of the file? */
+static int begins(ll_input *in, const uint8_t magic[MAGIC]) {
+    while (in->size < MAGIC && !memcmp(in->block, magic, in->size) && !in->status) {
         size_t got = 0;
         in->status = ll_unpack_read(in->source, &got, in->block + in->size, sizeof in->block - in->size);
         if (!got) break;
         in->size += got;
     }
-    return in->size > sizeof magic && !memcmp(in->block, magic, sizeof magic) &&
-           (in->block[sizeof magic] == 3 || in->block[sizeof magic] == 4);
+    return in->size >= MAGIC && !memcmp(in->block, magic, MAGIC);
 }
 
 static const ll_input_kind *kind_of(ll_input *in) {
@@ -79,11 +79,14 @@ static const ll_input_kind *kind_of(ll_input *in) {
     case LL_INPUT_PNG: return &ll_input_png;
     case LL_INPUT_AUTO: break;
     }
+    /* 0, 0, 8 and the number of axes, with colours one more; UTF-8's byte order mark before JSON. */
+    static const uint8_t gray[] = {0, 0, 8, 3}, colours[] = {0, 0, 8, 4}, marked[] = {0xef, 0xbb, 0xbf, '{'};
     const int c = ll_input_peek(in);
     if (c == '>' || c == ';') return &ll_input_fasta;
     if (c == '{') return &ll_input_json;
     if (c == 0x89) return &ll_input_png;
-    return c == 0 && is_idx(in) ? &ll_input_idx : &lines;
+    if (begins(in, marked)) return &ll_input_json;
+    return begins(in, gray) || begins(in, colours) ? &ll_input_idx : &lines;
 }
 
 static void close_file(ll_input *in) {

@@ -34,6 +34,10 @@ static ll_status check_attention(const ll_model *t, const ll_model *s) {
                        "train.distil=logits", same, t->c->model.width, s->c->model.width, t->c->model.width);
     if (t->cls_tokens != s->cls_tokens)
         return ll_fail(LL_EINVAL, "%s, and one of the models puts a token in front (model.pool)", same);
+    if (t->c->model.patch != s->c->model.patch)
+        return ll_fail(LL_EINVAL, "%s, and the teacher's tokens are of model.patch = %d, the recipe's of %d; set "
+                       "model.patch=%d, or train.distil=logits", same, t->c->model.patch, s->c->model.patch,
+                       t->c->model.patch);
     return LL_OK;
 }
 
@@ -44,6 +48,9 @@ static ll_status check_logits(const ll_model *t, const ll_model *s) {
         return ll_fail(LL_EINVAL, "the teacher gives %d logits, a model of the recipe %d; take one of the same %s",
                        ll_head_width(t), ll_head_width(s),
                        ll_task_per_token(s->c->model.task) ? "model.vocab" : "model.classes");
+    if (t->c->model.vocab < s->c->model.vocab) /* of classifiers, whose logits do not say */
+        return ll_fail(LL_EINVAL, "the teacher knows %d tokens, a model of the recipe %d; take one of the same "
+                       "model.vocab", t->c->model.vocab, s->c->model.vocab);
     return LL_OK;
 }
 

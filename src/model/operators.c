@@ -276,16 +276,16 @@ static ll_status add(ll_st_writer *writer, const ll_model *m, int op, const char
     return ll_st_add(writer, name, dtype, cols ? 2 : 1, shape, data);
 }
 
+/* What a kind of operator does not have is NULL. */
 static ll_status write(const ll_model *m, ll_st_writer *writer, int op) {
     const ll_attention_config *a = &m->attention[op]->c;
-    const int H = a->H, whole = ll_rotated_features(a);
+    const int H = a->H, whole = ll_rotated_features(a), hashes = ll_hash_rows(a);
     ll_status status = add(writer, m, op, "projection", LL_F32, a->M, ll_attention_width(a), a->projection);
     if (!status) status = add(writer, m, op, "permutation", LL_I32, H, ll_permuted_features(a), a->permutation);
     if (!status) status = add(writer, m, op, "decay", LL_F32, H, 0, a->decay);
-    if (!status && whole) status = add(writer, m, op, "basis", LL_F32, H * whole, whole, a->encoding.basis);
-    if (!status && whole) status = add(writer, m, op, "angles", LL_F32, H, whole / 2, a->encoding.theta);
-    if (!status && ll_hash_rows(a))
-        status = add(writer, m, op, "rotations", LL_F32, ll_hash_rows(a), rotation_angles(a), a->approximate.rotations);
+    if (!status) status = add(writer, m, op, "basis", LL_F32, H * whole, whole, a->encoding.basis);
+    if (!status) status = add(writer, m, op, "angles", LL_F32, H, whole / 2, a->encoding.theta);
+    if (!status) status = add(writer, m, op, "rotations", LL_F32, hashes, rotation_angles(a), a->approximate.rotations);
     return status;
 }
 

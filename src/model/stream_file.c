@@ -191,8 +191,8 @@ static ll_status of_another(const ll_model *m, const ll_safetensors *file, const
     const char *path = ll_safetensors_path(file), *model = ll_safetensors_meta(file, "model");
     const char *weights = ll_safetensors_meta(file, "weights"), *now = ll_quantized_name(m);
     if (weights && strcmp(weights, now))
-        return ll_fail(LL_EINVAL, "%s: the state of a model with weights %.10s, and this one has %s; load it with "
-                       "--weights %.10s", path, weights, now, weights);
+        return ll_fail(LL_EINVAL, "%s: the state of a model with weights %.10s, and this one has %s; if it is of this "
+                       "model, load it with --weights %.10s", path, weights, now, weights);
     return ll_fail(LL_EINVAL, "%s: the state of another model (%.32s)%s; this one is %s", path,
                    model ? model : "unnamed", weights ? "" : ", or of this one with other --weights", hex);
 }

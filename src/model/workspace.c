@@ -81,8 +81,9 @@ static size_t scratch_floats(const ll_workspace *ws) {
     return most;
 }
 
+/* chunk: the sequences of a batch, at most LL_CHUNK, or more. */
 static void plan_match(ll_workspace *ws, ll_arena *p, size_t chunk) {
-    const size_t C = (size_t)ws->model->c->model.width, ff = (size_t)ws->model->c->model.ff, pairs = chunk / 2 + 1;
+    const size_t C = (size_t)ws->model->c->model.width, ff = (size_t)ws->model->c->model.ff, pairs = chunk / 2;
     const int training = ws->mode == LL_TRAIN;
     ws->match.x = take(p, pairs, 4 * C);
     ws->match.u = take(p, pairs, ff);

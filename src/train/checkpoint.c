@@ -6,6 +6,7 @@
  *   train.carry                float32: states that windows pass on, with train.carry-state
  *   train.carry-offset         int64: tokens of its document before each row, where model.separator begins documents
  *   train.rewinds              int64: how often the run went back because it diverged; only if it did
+ *   train.back                 float64: step and loss of the checkpoint it would go back to, if that is another one
  *   train.measures             float64: valid_loss, valid_accuracy, best_loss, norm, then the losses and
  *                              counts of the last steps
  *
@@ -21,7 +22,7 @@
 enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 
 static const char CARRY[] = "train.carry", CARRY_OFFSET[] = "train.carry-offset", TEACHER[] = "train.teacher";
-static const char REWINDS[] = "train.rewinds";
+static const char REWINDS[] = "train.rewinds", BACK[] = "train.back";
 static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
 
 /* Copies between the struct and the two arrays of the file; `load` gives the direction. */
@@ -81,6 +82,8 @@ ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_
         status = ll_st_add(writer, TEACHER, LL_U8, 1, (size_t[]){LL_DIGEST_TEXT - 1}, e->taught_by);
     if (!status) status = ll_st_add(writer, "train.counters", LL_I64, 1, (size_t[]){COUNTERS}, whole);
     if (!status && copy.rewinds) status = ll_st_add(writer, REWINDS, LL_I64, 1, (size_t[]){1}, &copy.rewinds);
+    const double back[2] = {(double)copy.back, copy.back_loss};
+    if (!status && copy.kept) status = ll_st_add(writer, BACK, LL_F64, 1, (size_t[]){2}, back);
     if (!status) status = ll_st_add(writer, "train.measures", LL_F64, 1, (size_t[]){MEASURES}, real);
     if (!status) status = ll_st_save(writer, path);
     ll_st_writer_free(writer);
@@ -113,6 +116,25 @@ static ll_status read_rewinds(ll_run_state *state, const ll_safetensors *file) {
                    (long long)state->rewinds);
 }
 
+static ll_status read_back(ll_run_state *state, const ll_safetensors *file) {
+    const ll_st_tensor *tensor = NULL;
+    double back[2];
+    state->kept = 0;
+    state->back = state->step;
+    state->back_loss = ll_recent_loss(state, LL_ROW_EVERY);
+    if (!ll_safetensors_find(file, BACK)) return LL_OK;
+    const ll_status status = find(&tensor, file, BACK, LL_F64, 2);
+    if (status) return status;
+    ll_st_doubles(back, tensor);
+    if (!(back[0] >= 0 && back[0] < (double)state->step))
+        return ll_fail(LL_EFORMAT, "%s: %s holds step %g; the file is damaged", ll_safetensors_path(file), BACK,
+                       back[0]);
+    state->kept = 1;
+    state->back = (int64_t)back[0];
+    state->back_loss = back[1];
+    return LL_OK;
+}
+
 ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
     const ll_st_tensor *whole = NULL, *real = NULL;
     int64_t x[COUNTERS];
@@ -128,7 +150,8 @@ ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
                            (long long)x[i]);
     counters(state, x, 1);
     measures(state, y, 1);
-    return read_rewinds(state, file);
+    status = read_rewinds(state, file);
+    return status ? status : read_back(state, file);
 }
 
 static ll_status read_carry(ll_carry *carry, const ll_safetensors *file) {

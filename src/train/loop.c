@@ -1,11 +1,13 @@
 /* The training loop. After every update the run settles: evaluation, row of metrics and checkpoint, each if it is due
  * and not done yet. A run that was stopped before that does it when it is resumed. So its files are equal to those of
  * an uninterrupted run. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/finite.h"
 #include "train/train_internal.h"
 
@@ -64,7 +66,7 @@ static ll_status advance(ll_trainer *t, int stop) {
     s->norm = g.norm;
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
-    if (step == 1) t->saved_loss = ll_recent_loss(s, 1);
+    if (step == 1) s->back_loss = ll_recent_loss(s, 1);
     t->unsaved = 1;
     measure(t, ll_now() - start, g.tokens);
     return LL_OK;
@@ -126,10 +128,20 @@ static ll_status try_model(ll_trainer *t) {
     return isfinite(tally.loss) ? LL_OK : diverged(t, "the loss", tally.loss, t->state.step + 1);
 }
 
+/* The checkpoint that the run would go back to gets a second name before another one replaces it. */
+static ll_status keep_back(const ll_trainer *t) {
+    if (unlink(t->back) && errno != ENOENT) return ll_fail(LL_EIO, "%s: %s", t->back, strerror(errno));
+    return link(t->last, t->back) ? ll_file_copy(t->back, t->last) : LL_OK;
+}
+
 /* A checkpoint replaces a good one, so the model is checked first: it must be finite, and its loss on the next batch
- * too. Rank 0 writes for all. */
-static ll_status save(ll_trainer *t) {
+ * too. Rank 0 writes for all. aside: the run stops between two checkpoints. If it diverges later, it goes back to the
+ * one before, as it would without the stop. */
+static ll_status save(ll_trainer *t, int aside) {
     const ll_group all = ll_group_all();
+    ll_run_state state = t->state;
+    state.kept = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && state.back >= 0 &&
+                 state.back < state.step;
     const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
     if (!isfinite(norm)) return diverged(t, "the norm of the parameters", norm, t->state.step);
     ll_status status = ll_group_agree(&all, try_model(t));
@@ -137,13 +149,18 @@ static ll_status save(ll_trainer *t) {
     if (status) return status;
     if (!t->ranks.rank) {
         status = ll_metrics_sync(&t->metrics);
-        if (!status) status = ll_checkpoint_save(t->last, t->engine, &t->state);
+        if (!status && state.kept && !t->state.kept) status = keep_back(t);
+        if (!status) status = ll_checkpoint_save(t->last, t->engine, &state);
+        if (!status && !state.kept) unlink(t->back);
     }
     status = ll_group_agree(&all, status);
     if (status) return status;
+    t->state.kept = state.kept;
     t->saved = t->state.step;
-    t->saved_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
     t->unsaved = 0;
+    if (state.kept) return LL_OK;
+    t->state.back = t->state.step;
+    t->state.back_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
     return LL_OK;
 }
 
@@ -165,7 +182,7 @@ static ll_status keep_folder(ll_trainer *t, watcher *w) {
     if (status || whole) return status;
     if (access(t->best, F_OK)) s->best_loss = NAN;
     if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
-    if (is_alone(t)) status = save(t);
+    if (is_alone(t)) status = save(t, 0);
     if (!status && ll_fail(LL_EIO, "%s or a file of it was removed; it is made again, with recipe, metrics, step %lld",
                            t->folder, (long long)s->step))
         report(t, w, "no folder");
@@ -185,10 +202,10 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
 /* Where the run may go back, a loss far above chance counts as divergence, unless that of the checkpoint was, too. */
 static ll_status check_spike(const ll_trainer *t) {
     const ll_config *c = &t->model->recipe->c;
-    const double loss = ll_recent_loss(&t->state, t->state.step - t->saved);
-    if (!ll_rewind_may(t) || t->state.step <= t->saved) return LL_OK;
+    const double loss = ll_recent_loss(&t->state, t->state.step - t->state.back);
+    if (!ll_rewind_may(t) || t->state.step <= t->state.back) return LL_OK;
     if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
-    if (ll_fit_is_above_chance(c, t->saved_loss)) return LL_OK;
+    if (ll_fit_is_above_chance(c, t->state.back_loss)) return LL_OK;
     return ll_fit_above_chance(c, loss);
 }
 
@@ -210,7 +227,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     if (status) return status;
     if (must_evaluate(t)) {
         /* Never a best model without a checkpoint: a run that is killed in between could not go on. */
-        if (t->saved < 0) status = save(t);
+        if (t->saved < 0) status = save(t, 0);
         if (!status) status = evaluate(t, w);
         if (status || must_evaluate(t)) return status;
         evaluated = 1;
@@ -225,7 +242,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     }
     if (evaluated) report(t, w, "eval");
     if (due(t, c->train.checkpoint_every) && t->unsaved) {
-        status = save(t);
+        status = save(t, 0);
         if (!status) report(t, w, "checkpoint");
         saved = 1;
     }
@@ -235,11 +252,16 @@ static ll_status settle(ll_trainer *t, watcher *w) {
 
 static ll_status save_rest(ll_trainer *t, watcher *w) {
     (void)w;
-    return t->unsaved ? save(t) : LL_OK;
+    return t->unsaved ? save(t, 0) : LL_OK;
+}
+
+static ll_status save_aside(ll_trainer *t, watcher *w) {
+    (void)w;
+    return t->unsaved ? save(t, 1) : LL_OK;
 }
 
 static ll_status stopped(ll_trainer *t, watcher *w) {
-    ll_status status = in_folder(t, w, save_rest);
+    ll_status status = in_folder(t, w, save_aside);
     if (status) return status;
     report(t, w, "checkpoint");
     report_page(t, w, 0);
@@ -259,7 +281,7 @@ static void report_lock(ll_trainer *t, watcher *w) {
 static ll_status rewind_run(ll_trainer *t, watcher *w) {
     (void)w;
     const ll_status status = ll_rewind_load(t);
-    return status ? status : save(t);
+    return status ? status : save(t, 0);
 }
 
 /* What becomes of a step that failed. */

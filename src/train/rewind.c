@@ -1,17 +1,18 @@
 /* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint and on with half the learning
  * rate, at most LL_REWINDS times. How often it did is part of the checkpoint that the loop then writes. A run that is
- * killed before that begins at the old checkpoint, diverges at the same step, and goes back to the same bits. */
+ * killed before that begins at the old checkpoint, diverges at the same step, and goes back to the same bits. So does
+ * one that is stopped: what it saves where it stops does not replace the checkpoint before (back.safetensors). */
 #include "train/train_internal.h"
 
 int ll_rewind_may(const ll_trainer *t) {
-    return t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && t->saved >= 0 &&
+    return t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && t->state.back >= 0 &&
            t->state.rewinds < LL_REWINDS;
 }
 
 static ll_status load(ll_trainer *t) {
     ll_run_state before = t->state;
     ll_safetensors *file = NULL;
-    ll_status status = ll_safetensors_open(&file, t->last);
+    ll_status status = ll_safetensors_open(&file, before.kept ? t->back : t->last);
     if (!status) status = ll_checkpoint_state(&t->state, file);
     if (!status) status = ll_model_restore(t->model, file);
     if (!status) status = ll_checkpoint_moments(t->engine, file);

@@ -178,19 +178,20 @@ static ll_status resume_from(ll_trainer *t, const ll_recipe *recipe, const char 
     return status;
 }
 
-/* A resumed run that moves to another folder copies its best model there. */
-static ll_status copy_best(const ll_trainer *t, const char *resume) {
-    ll_bytes bytes = {0};
-    char *from = ll_path_join(resume, "best.safetensors");
+static ll_status copy_from(const char *to, const char *folder, const char *name) {
+    char *from = ll_path_join(folder, name);
     if (!from) return LL_ENOMEM;
-    ll_status status = LL_OK;
-    if (!access(from, F_OK)) {
-        status = ll_file_map(&bytes, from);
-        if (!status) status = ll_file_write(t->best, bytes.data, bytes.size);
-        ll_bytes_free(&bytes);
-    }
+    const ll_status status = access(from, F_OK) ? LL_OK : ll_file_copy(to, from);
     ll_free(from);
     return status;
+}
+
+/* A resumed run that moves to another folder copies its checkpoint there, then its best model. So it can be resumed
+ * there, too, if it is killed before the next checkpoint. */
+static ll_status copy_models(const ll_trainer *t, const char *resume) {
+    ll_status status = t->state.kept ? copy_from(t->back, resume, "back.safetensors") : LL_OK;
+    if (!status) status = copy_from(t->last, resume, "last.safetensors");
+    return status ? status : copy_from(t->best, resume, "best.safetensors");
 }
 
 static ll_status name_files(ll_trainer *t, const char *out) {
@@ -198,9 +199,10 @@ static ll_status name_files(ll_trainer *t, const char *out) {
     t->folder = ll_strdup(out);
     t->last = ll_path_join(out, "last.safetensors");
     t->best = ll_path_join(out, "best.safetensors");
+    t->back = ll_path_join(out, "back.safetensors");
     t->ini = ll_path_join(out, "recipe.ini");
     t->lock_file = ll_path_join(out, LL_LOCK_FILE);
-    return t->folder && t->last && t->best && t->ini && t->lock_file ? LL_OK : LL_ENOMEM;
+    return t->folder && t->last && t->best && t->back && t->ini && t->lock_file ? LL_OK : LL_ENOMEM;
 }
 
 /* Another run may have begun and ended there while the data were opened. */
@@ -217,7 +219,7 @@ static ll_status open_folder(ll_trainer *t, const char *resume) {
     ll_status status = resume && !moves ? LL_OK : take_new_folder(t);
     if (!status) status = ll_metrics_open(&t->metrics, t->folder, resume, t->state.row);
     if (!status) status = ll_run_recipe_write(t);
-    return status || !moves ? status : copy_best(t, resume);
+    return status || !moves ? status : copy_models(t, resume);
 }
 
 /* All but the folder. If this fails, all ranks fail together, before anything is written. */
@@ -231,10 +233,18 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
     return status ? status : ll_same_ranks(t);
 }
 
+/* Where back.safetensors was not copied along, the run would go back to the checkpoint that it has. */
+static void find_back(ll_trainer *t) {
+    if (!t->state.kept || !access(t->back, F_OK)) return;
+    t->state.kept = 0;
+    t->state.back = t->state.step;
+    t->state.back_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
+}
+
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
     ll_trainer *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
-    t->saved = -1;
+    t->saved = t->state.back = -1;
     t->lock = -1;
     t->unsaved = 1;
     t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
@@ -243,10 +253,10 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     const ll_group all = ll_group_all();
     ll_status status = prepare(t, recipe, out, resume);
     if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : open_folder(t, resume));
-    if (!status && resume && same_folder(t->folder, resume)) {
+    if (!status && resume) {
+        find_back(t);
         t->saved = t->state.step;
-        t->saved_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
-        t->unsaved = 0;
+        t->unsaved = t->state.kept || !same_folder(t->folder, resume); /* what was copied has the recipe of before */
     }
     if (status) {
         ll_trainer_free(t);
@@ -271,6 +281,7 @@ void ll_trainer_free(ll_trainer *t) {
     ll_free(t->folder);
     ll_free(t->last);
     ll_free(t->best);
+    ll_free(t->back);
     ll_free(t->ini);
     ll_free(t->lock_file);
     ll_free(t);

@@ -31,6 +31,8 @@ refused "can be guessed" "$longline" serve $model --api-keys keys
 refused "cannot be (made|opened)" "$longline" serve $model --state-dir text.txt
 echo '{"roles": 1}' >bad.json
 refused "no roles" "$longline" serve $model --chat-template bad.json
+echo '{"roles": {"user": ["", ""]}, "begin": "", "stop": "x"}' >bad.json
+refused "stop is not a list" timeout 60 "$longline" serve $model --listen 127.0.0.1:0 --chat-template bad.json
 if command -v python3 >/dev/null; then
     mkdir work
     i=0

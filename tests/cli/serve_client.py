@@ -5,6 +5,7 @@ import json
 import os
 import re
 import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -57,6 +58,9 @@ def test_answers(s):
     check("score as the command", abs(json.loads(scored)["logp"] - score["data"][0]["logprob"]) < 1e-3, (scored, score))
     _, _, tokens = s.post("/v1/completions", {**body, "prompt": list(SECRET.encode())})
     check("a prompt of tokens", tokens["choices"][0] == choice, tokens)
+    _, _, said = s.post("/v1/completions", {**body, "prompt": list(SECRET.encode()), "echo": True})
+    _, _, same = s.post("/v1/completions", {**body, "echo": True})
+    check("echo gives a prompt of tokens as text", said["choices"] == same["choices"], (said, same))
     _, _, zero = s.post("/v1/completions", {**body, "prompt": "a\0b", "echo": True, "max_tokens": 0})
     check("a prompt with the byte 0", zero["choices"][0]["text"] == "a\0b" and zero["usage"]["prompt_tokens"] == 3, zero)
     _, _, both = s.post("/v1/completions", {**body, "prompt": ["x", SECRET]})
@@ -65,6 +69,11 @@ def test_answers(s):
     _, _, same = s.post("/v1/completions", {"prompt": "line 17 of", "max_tokens": 9, "seed": 1})
     check("a chat by its template", chat["choices"][0]["message"] == {"role": "assistant", "content": same["choices"][0]["text"]},
           (chat, same))
+    asked = {"messages": [{"role": "user", "content": "17"}], "max_tokens": 400, "seed": 1}
+    _, _, ended = s.post("/v1/chat/completions", asked)
+    _, _, more = s.post("/v1/chat/completions", {**asked, "stop": [f"never in it {i}" for i in range(16)]})
+    check("the template's stop texts are beside all those of the request", ended["choices"][0]["finish_reason"] == "stop" and
+          more["choices"] == ended["choices"], (ended, more))
     _, _, e = s.post("/v1/embeddings", {"input": ["a b", "c"]})
     check("embeddings", len(e["data"]) == 2 and len(e["data"][0]["embedding"]) == 32, e)
     test_attention(s)
@@ -130,6 +139,19 @@ def test_refusals(s):
         error = answer.get("error", {}) if isinstance(answer, dict) else {}
         check(f"{status} {param}: {path} {str(body)[:60]}", got == status and error.get("param") == param and
               error.get("message") and error.get("type") == "invalid_request_error", (got, answer))
+    for name in ("é" * 80, "a" + "é" * 80):  # it is shortened, but not within a character
+        error = s.post("/v1/completions", {**ok, name: 1})[2]["error"]
+        check("a long name of a field", "there is no field 'a" in error["message"].replace("é", "a") and
+              name.startswith(error["param"]) and error["param"], error)
+        error = s.post("/v1/completions", {**ok, "model": name})[2]["error"]
+        check("a long name of a model", "there is no model" in error["message"] and error["param"] == "model", error)
+    foreign = {"Origin": "http://evil.example"}
+    check("a page of another site makes no session", s.ask("POST", "/v1/sessions", None, foreign)[0] == 415 and
+          s.ask("POST", "/v1/completions", "", foreign)[0] == 415)
+    check("a program may, without a body", s.ask("DELETE", "/v1/sessions/" + s.ask("POST", "/v1/sessions", None, {})[2]["id"])[0] == 200)
+    untyped = s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
+    check("415 of a body in chunks, without a type", b" 415 " in untyped.recv(100))
+    untyped.close()
     check("405", s.ask("PUT", "/v1/completions", "{}")[0] == 405)
     check("415", s.post("/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415)
     check("413 by its length", s.post("/v1/completions", {"prompt": "a" * 70000})[0] == 413)
@@ -232,7 +254,9 @@ def test_bad_clients(s):
 
 
 def test_queue():
-    s = Server("--batch", "1", "--queue", "1")
+    s = Server("--batch", "1", "--queue", "1", "--session-memory", "65536")
+    made = [s.ask("POST", "/v1/sessions", None, {})[0] for _ in range(6)]
+    check("429 where no more sessions fit into memory", made[0] == 200 and made[-1] == 429, made)
     long = request({"prompt": "a", "max_tokens": 60000, "stream": True})
     first = s.raw(long)
     first.recv(100)
@@ -255,6 +279,19 @@ def test_queue():
     check("it ends all the same", s.end() == 0)
 
 
+def test_names():
+    """A model has the name of its file without the ending, whatever else is in it."""
+    names = ["a-3.1", "a-3.2", "b.safetensors.old"]
+    models = os.path.join(folder, "models.d")
+    os.mkdir(models)
+    for name in names:
+        shutil.copy(model, os.path.join(models, name + ".safetensors"))
+    s = Server("--models", models, served=os.path.dirname(model) + "/")
+    check("names with points, and of a folder", [m["id"] for m in s.ask("GET", "/v1/models")[2]["data"]] ==
+          [os.path.basename(os.path.dirname(model)), *names], s.said())
+    check("it ends", s.end() == 0)
+
+
 def test_log(s):
     lines = s.said().split("\n")
     check("the log is lines of JSON", all(json.loads(line) for line in lines if line and not line.startswith("longline serve: ")))
@@ -271,6 +308,7 @@ def main():
     test_log(s)
     check("it ends at SIGTERM", s.end() == 0)
     test_queue()
+    test_names()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()
     test_learned(sys.argv[4])

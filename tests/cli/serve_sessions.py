@@ -117,4 +117,6 @@ def test_learned(path):
     check("400 for all choices that come there in one step", status == 400 and "positions end" in answer["error"]["message"],
           answer)
     check("others go on", s.post("/v1/completions", {"prompt": "a", "max_tokens": 3})[0] == 200)
+    check("a session that cannot read its prompt is not made", s.post("/v1/sessions", {"prompt": "a" * 200})[0] == 400 and
+          len(s.ask("GET", "/v1/sessions")[2]["data"]) == 1)
     s.end()

@@ -130,6 +130,8 @@ out '^b +- +12[.]50 +-$'
 refused "runs nothing; leave out --only" "$longline" table measured.ini --only a
 sed 's/published.First/published.Third/' measured.ini >other.ini
 refused "other.ini:9: there is no key .published.Third" "$longline" table other.ini
+sed 's/differs.size/differ.size/' measured.ini >other.ini
+refused "other.ini:6: there is no key .differ.size" "$longline" table other.ini
 sed 's/one test/one/' measured.ini >other.ini
 refused "other.ini:4: column.First is .one.; it needs the prefix" "$longline" table other.ini
 sed 's/measures.csv/lost.csv/' measured.ini >other.ini

@@ -144,7 +144,7 @@ refused "must be a number" run --out w --set train.learning-rate=nan
 refused "without control characters.*rename" run --out w --data "a$(printf '\001')b"
 for kind in bf16 int8; do
     t 0 "$longline" generate $m --weights $kind --tokens 3 --save-state $kind.state
-    refused "the state of a model with weights $kind, and this one has f32; load it with --weights $kind" \
+    refused "the state of a model with weights $kind, and this one has f32; if it is of this model, load it with --weights $kind" \
         "$longline" generate $m --load-state $kind.state
     t 0 "$longline" generate $m --weights $kind --tokens 3 --load-state $kind.state
 done

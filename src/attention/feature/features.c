@@ -118,7 +118,7 @@ static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, flo
     }
 }
 
-void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
+static void all_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
     const ll_feature_map *map = t->map;
     const ll_postmap_kind *stage = map->stage;
     const int fuses = stage && stage->fuses, apart = stage && !stage->in_place;
@@ -143,6 +143,18 @@ void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top
         favor(t, u, ld, mapped, exponent, top);
     }
     if (stage) move(t, NULL, mapped, (size_t)map->ld, phi);
+}
+
+/* Rows of n numbers, of keys that the mask removes. A large key can have features that overflow, and infinity times a
+ * mask of 0 is no number. */
+static void clear_masked(const ll_feature_tile *t, float *rows, size_t ld, int n) {
+    for (int i = 0; t->mask && i < t->C; i++)
+        if (t->mask[i] == 0) memset(row(rows, i, ld), 0, (size_t)n * sizeof *rows);
+}
+
+void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
+    all_features(t, phi, exponent, top);
+    clear_masked(t, phi, (size_t)t->map->ld, t->map->features);
 }
 
 /* dphi becomes the gradient at the exponents. Returns their sum, without the part that the stabiliser cancels. With the
@@ -239,7 +251,7 @@ static const float *unmove(const ll_feature_tile *t, const float *phi, float *dp
     return t->work;
 }
 
-void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
+static void all_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
     const ll_feature_map *map = t->map;
     const int D = map->c.D, m = map->features, favor = map->c.kernel == LL_KERNEL_FAVOR;
     const int exponents = favor && !ll_is_trigonometric(&map->c); /* their gradient needs the features alone */
@@ -281,6 +293,11 @@ void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     const float s = map->c.input_scale;
     for (int i = 0; i < t->C && favor; i++)
         t->k->axpy((size_t)D, -s * s * sum[i], t->in + (size_t)i * t->token, row(dx, i, dtoken));
+}
+
+void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
+    all_back(t, phi, dphi, dx, dtoken, dtop);
+    clear_masked(t, dx, dtoken, t->map->c.D);
 }
 
 ll_top ll_features_top(const ll_feature_tile *t, const float *mask) {

@@ -14,6 +14,7 @@ typedef struct {
     size_t token;
     float shift;           /* the stabiliser of LL_PHI_FIXED keys, and of queries if it is that of the sequence */
     float *work;           /* (C, map->ld) scratch */
+    const float *mask;     /* (C), or NULL: keys of mask 0 have features of 0, whatever they are, and no gradient */
 } ll_feature_tile;
 
 /* Computes phi (C, features), rows map->ld apart. exponent (C): the features are phi * 2^exponent; 0 unless

@@ -216,7 +216,7 @@ void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
     j->keys = ll_kept_keys(j, 0, j->s);
     if (j->state_in) {
         memcpy(a.sum, j->state_in, floats_kept * sizeof *a.sum);
-        j->keys += (int)j->state_in[floats_kept];
+        j->keys += (int64_t)j->state_in[floats_kept];
     } else {
         clear_state(j->op, a.sum);
     }

@@ -84,7 +84,7 @@ void ll_causal_state_save_empty(const ll_attention *op, float *to) {
 }
 
 void ll_causal_begin(ll_head *j, ll_causal_state *s) {
-    j->keys = j->state_in ? (int)j->state_in[ll_state_floats(j->op)] : 0;
+    j->keys = j->state_in ? (int64_t)j->state_in[ll_state_floats(j->op)] : 0;
     if (j->state_in) {
         ll_causal_state_load(j->op, s, j->state_in);
     } else {
@@ -132,7 +132,7 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
 }
 
 /* Computes y of row i of the tile from its weighted sums. keys: how many count up to this row. */
-static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float phi, int keys) {
+static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float phi, int64_t keys) {
     const ll_attention *op = j->op;
     const size_t E = (size_t)op->c.E;
     float s = w->s[i], *num = w->num + (size_t)i * w->ldv;
@@ -275,7 +275,8 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
 /* Divides. */
 void ll_causal_tile_finish(const ll_head *j, ll_causal_tile *w) {
     const int m = j->map->features, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
-    for (int i = 0, keys = w->keys; i < w->n; i++) {
+    int64_t keys = w->keys;
+    for (int i = 0; i < w->n; i++) {
         keys += ll_kept_keys(j, w->t0 + i, w->t0 + i + 1);
         if (!w->f.plain) {
             w->s[i] *= w->f.read[i];

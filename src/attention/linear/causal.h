@@ -54,7 +54,8 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
  * computes a few numbers a token. The third moves and reads the state, in which columns of values are independent. So
  * one thread can make all steps, tile by tile, or threads can share them (causal_parallel.c), to the same bits. */
 typedef struct {
-    int t0, n, keys;      /* keys: how many count before the tile */
+    int t0, n;
+    int64_t keys;         /* how many count before the tile */
     float *phi_q, *phi_k; /* (n, ld) */
     float *v, *added;     /* (n, ldv) values; values times their weight in the state */
     float *num, *s;       /* (n, ldv), (n) sums of weights times values, and of weights */

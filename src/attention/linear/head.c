@@ -18,7 +18,9 @@ size_t ll_state_floats(const ll_attention *op) {
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {
     const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
     ll_positions(j->map, j->first[side] + t0, C, px, py);
-    return (ll_feature_tile){j->map, j->k, j->h, side, C, px, py, ll_at(view, t0), view->token, j->shift[side], work};
+    const float *mask = side == LL_KEY && j->mask ? j->mask + t0 : NULL;
+    return (ll_feature_tile){j->map,          j->k,        j->h,           side, C,   px, py,
+                             ll_at(view, t0), view->token, j->shift[side], work, mask};
 }
 
 float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys) {

@@ -35,7 +35,7 @@ typedef struct {
     ll_views at;
     int h, n, s, tile, chunk;
     int64_t first[2];       /* positions of query 0 and of key 0 */
-    int keys;               /* how many count: those that the mask keeps; causal: so far */
+    int64_t keys;           /* how many count: those that the mask keeps; causal: so far */
     const float *mask;      /* (s) or NULL */
     float shift[2];         /* stabilisers of LL_PHI_FIXED queries and keys that many tokens share */
     double *dtop[2];        /* their gradients, or NULL */

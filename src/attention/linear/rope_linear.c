@@ -49,14 +49,24 @@ static ll_attention_call denominator_call(const ll_attention *op, const ll_atten
     return c;
 }
 
+/* The keys of earlier calls, of each sequence. The state that a call leaves may be written over the one that it takes,
+ * so this is read before the sums. */
+static void count_earlier(const ll_attention *op, const ll_attention_call *c, float *earlier) {
+    const size_t number = ll_carried_floats(ll_rope_linear_parts(op)->numerator) - 1; /* the last one of a head */
+    for (int i = 0; i < ll_sequence_count(c); i++) {
+        const float *in = ll_carried_at(c, 0, i, number).in;
+        earlier[i] = in ? *in : 0;
+    }
+}
+
 /* Replaces s by the inverse of the divisor of each row. Rows outside of all sequences stay 0. */
-static void invert(const ll_attention *op, const ll_attention_call *c, float *s) {
+static void invert(const ll_attention *op, const ll_attention_call *c, const float *earlier, float *s) {
     for (int i = 0; i < ll_sequence_count(c); i++) {
         const ll_span q = ll_sequence_at(c, i);
         const float *mask = c->key_mask ? c->key_mask + (size_t)q.row * (size_t)c->S + (size_t)q.key : NULL;
         for (int h = 0; h < op->c.H; h++) {
             float *to = s + ((size_t)q.row * (size_t)op->c.H + (size_t)h) * (size_t)c->T + (size_t)q.query;
-            int keys = 0;
+            int64_t keys = (int64_t)earlier[i];
             for (int j = 0; j < q.keys && !op->c.causal; j++) keys += !mask || mask[j] != 0;
             for (int t = 0; t < q.queries; t++) {
                 if (op->c.causal) keys += !mask || mask[t] != 0;
@@ -87,15 +97,16 @@ static float *take_rows(const ll_attention *op, const ll_attention_call *c, ll_a
 
 static ll_status forward(const ll_attention *op, const ll_attention_call *given) {
     ll_arena a = {.base = given->scratch};
-    float one = 1, *const s = take_rows(op, given, &a);
+    float one = 1, *const s = take_rows(op, given, &a), *const earlier = ll_arena_take(&a, ll_most_sequences(given));
     const ll_attention_call inner = ll_inner_call(given, &a), with = ll_with_state_rows(op, &inner), *call = &with;
     ll_attention_call c = *call;
+    count_earlier(op, call, earlier);
     if (c.saved) c.saved += rows_of(op, c.B, c.T);
     ll_status status = ll_attention_forward(ll_rope_linear_parts(op)->numerator, &c);
     c = denominator_call(op, call, &one, s);
     if (!status) status = ll_attention_forward(ll_rope_linear_parts(op)->denominator, &c);
     if (status) return status;
-    invert(op, call, s);
+    invert(op, call, earlier, s);
     scale_rows(op, call, s, &call->y, &call->y);
     return LL_OK;
 }
@@ -147,6 +158,7 @@ static size_t scratch(const ll_attention *op, const ll_attention_call *c, int ba
         (void)take_gradients(op, c, &a);
     } else {
         (void)take_rows(op, c, &a);
+        (void)ll_arena_take(&a, ll_most_sequences(c));
     }
     return a.used + inner_scratch(op, c, backward);
 }

@@ -212,11 +212,11 @@ static const float *gate_noise_of(const ll_premap_tile *t) {
     return t->b->gate_noise + (size_t)t->head * (size_t)t->b->c.D * (size_t)t->b->R;
 }
 
+/* Outside its diagonal the band is 0 from the start of a head on: nothing else is written there. */
 static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b), ld = run + FORTH - 1;
     float *band = work_of(t), *weight = band + FORTH * (run + FORTH);
-    memset(band, 0, FORTH * ld * sizeof *band);
     for (int i = 0; i < n; i++) memset(out + (size_t)i * ldo, 0, R * sizeof *out);
     int first[LL_PREMAP_TILE + 1];
     const int groups = group(t, n, FORTH, first);

@@ -106,7 +106,8 @@ static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int
             const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < 0 ? 0 : left < t->C ? left : t->C;
             const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;
             const size_t token = x->in[side].token, ldo = x->out[side].token;
-            if (t0 >= all || !x->in[side].data) continue; /* some kernels read no keys */
+            const int wanted = x->in[side].data && (!x->backward || x->din[side].data);
+            if (t0 >= all || !wanted) continue; /* some kernels read no keys */
             const float *in = ll_element(&x->in[side], s.row, t->head, token0);
             float *out = ll_element(&x->out[side], s.row, t->head, token0);
             if (!x->backward) {

@@ -11,7 +11,8 @@ enum { LL_PREMAP_TILE = 64 };
 typedef struct ll_premap ll_premap;
 
 /* C <= LL_PREMAP_TILE tokens from t0 of one head. `work` is scratch of the kind. `prepare` writes there what both sides
- * and all sequences use, and what the next tile of the same head shares. It is zeroed for a new head. */
+ * and all sequences use, and what the next tile of the same head shares. It is zeroed for a new head, whose tiles then
+ * go all forward or all back. */
 typedef struct {
     const ll_premap *b;
     const ll_kernels *k;

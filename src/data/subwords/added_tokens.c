@@ -57,8 +57,6 @@ void ll_added_tokens_free(ll_added_tokens *a) {
     ll_free(a);
 }
 
-static int is_word(int32_t c) { return c == '_' || ll_is_letter(c) || ll_is_number(c) || ll_is_mark(c); }
-
 /* The character before text[at]; -1: there is none. */
 static int32_t char_before(const uint8_t *text, size_t at) {
     size_t begin = at, size;
@@ -76,7 +74,7 @@ int ll_added_token_next(const ll_added_tokens *a, int normalised, const uint8_t 
         const added *t = &a->token[number];
         *begin = i, *end = i + length;
         const int32_t after = *end < n ? ll_char_at(text + *end, n - *end, &size) : -1;
-        if (t->alone && (is_word(char_before(text, i)) || is_word(after))) continue;
+        if (t->alone && (ll_is_word(char_before(text, i)) || ll_is_word(after))) continue;
         while (t->left && *begin > from && ll_is_white(char_before(text, *begin)))
             for ((*begin)--; *begin > from && (text[*begin] & 0xc0) == 0x80;) (*begin)--;
         while (t->right && *end < n && ll_is_white(ll_char_at(text + *end, n - *end, &size))) *end += size;

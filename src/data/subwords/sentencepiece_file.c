@@ -10,6 +10,7 @@
  * BPE merges the pair whose piece has the highest score. So the merges of tokenizer.json are all ways to cut a piece in
  * two pieces, in the order of the scores. */
 #include <jansson.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -110,7 +111,7 @@ static ll_status add_piece(sentencepiece *s, message m, const char *folder) {
         if (refused) return ll_fail(LL_ENOMEM, "no memory for the pieces of %s", folder);
         if (!p.text) return damaged(folder);
     }
-    if (m.damaged || !p.text) {
+    if (m.damaged || !p.text || !isfinite(p.score)) {
         json_decref(p.text);
         return damaged(folder);
     }

@@ -32,6 +32,8 @@ int ll_is_number(int32_t c);
 int ll_is_punctuation(int32_t c);
 int ll_is_mark(int32_t c);
 int ll_is_nonspacing(int32_t c);
+/* A word character (UTS 18, annex C), as \w of an expression. */
+int ll_is_word(int32_t c);
 /* Cc, Cf or Co. */
 int ll_is_control(int32_t c);
 /* The lower case of c, which is one character for all but U+0130. */
@@ -42,8 +44,8 @@ typedef enum { LL_NFC, LL_NFD, LL_NFKC, LL_NFKD } ll_normal_form;
 LL_MUST_USE ll_status ll_add_normal(ll_grown *out, const uint8_t *text, size_t n, ll_normal_form form);
 
 typedef struct ll_regex ll_regex;
-/* An expression as the tokenizers library writes it: \s is White_Space; \p{L} and \p{N} are known. LL_EFORMAT, with
- * `name` in the text, where it is none. */
+/* An expression as the tokenizers library writes it: \s is White_Space; \w is as in ll_is_word; \p{L} and \p{N} are
+ * known. LL_EFORMAT, with `name` in the text, where it is none. */
 LL_MUST_USE ll_status ll_regex_create(ll_regex **regex, const char *pattern, const char *name);
 void ll_regex_free(ll_regex *regex);
 /* One walk over a text from left to right. The regex may be used by several walks at a time. */

@@ -33,6 +33,14 @@ int ll_is_mark(int32_t c) {
 
 int ll_is_nonspacing(int32_t c) { return category(c) == UTF8PROC_CATEGORY_MN; }
 
+/* Letters, marks, digits, numbers that are letters, connectors, joiners; and circled letters, which are symbols. */
+int ll_is_word(int32_t c) {
+    const utf8proc_category_t k = category(c);
+    return ll_is_letter(c) || ll_is_mark(c) || k == UTF8PROC_CATEGORY_ND || k == UTF8PROC_CATEGORY_NL ||
+           k == UTF8PROC_CATEGORY_PC || c == 0x200c || c == 0x200d || (c >= 0x24b6 && c <= 0x24e9) ||
+           (c >= 0x1f130 && c <= 0x1f149) || (c >= 0x1f150 && c <= 0x1f169) || (c >= 0x1f170 && c <= 0x1f189);
+}
+
 int ll_is_control(int32_t c) {
     const utf8proc_category_t k = category(c);
     return k == UTF8PROC_CATEGORY_CC || k == UTF8PROC_CATEGORY_CF || k == UTF8PROC_CATEGORY_CO;
@@ -105,15 +113,24 @@ static void release(void *p, void *unused) {
     ll_free(p);
 }
 
-/* PCRE2's \s has U+180E, which is no White_Space. Within brackets \S stays as it is. */
+/* PCRE2's \s has U+180E, which is no White_Space; its \w lacks marks and has numbers that are no digits. Within
+ * brackets \S and \W stay as they are. */
+static const char *class_of(char letter) {
+    if (letter == 's' || letter == 'S') return "\\t-\\r\\x{85}\\p{Z}";
+    if (letter != 'w' && letter != 'W') return NULL;
+    return "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}"
+           "\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}";
+}
+
 static ll_status translate(ll_grown *out, const char *pattern) {
-    static const char white[] = "\\t-\\r\\x{85}\\p{Z}";
     int bracket = 0;
     ll_status status = LL_OK;
     for (const char *p = pattern; *p && !status; p++) {
-        if (*p == '\\' && (p[1] == 's' || (p[1] == 'S' && !bracket))) {
-            if (!bracket) status = ll_grown_add(out, p[1] == 's' ? "[" : "[^", p[1] == 's' ? 1 : 2);
-            if (!status) status = ll_grown_add(out, white, sizeof white - 1);
+        const char *class = *p == '\\' ? class_of(p[1]) : NULL;
+        const int not = class && p[1] < 'a';
+        if (class && !(not && bracket)) {
+            if (!bracket) status = ll_grown_add(out, not ? "[^" : "[", not ? 2 : 1);
+            if (!status) status = ll_grown_add(out, class, strlen(class));
             if (!status && !bracket) status = ll_grown_add(out, "]", 1);
             p++;
             continue;

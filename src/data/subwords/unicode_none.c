@@ -13,6 +13,7 @@ int ll_is_number(int32_t c) { return (void)c, 0; }
 int ll_is_punctuation(int32_t c) { return (void)c, 0; }
 int ll_is_mark(int32_t c) { return (void)c, 0; }
 int ll_is_nonspacing(int32_t c) { return (void)c, 0; }
+int ll_is_word(int32_t c) { return (void)c, 0; }
 int ll_is_control(int32_t c) { return (void)c, 0; }
 ll_status ll_add_lower(ll_grown *out, int32_t c) { return (void)out, (void)c, ll_unicode_check(); }
 

@@ -27,6 +27,10 @@ ll_status ll_unigram_create(ll_unigram_model **out, const json_t *model, const l
     double least = DBL_MAX;
     ll_unigram_model *u = ll_alloc(1, sizeof *u);
     if (!u) return LL_ENOMEM;
+    if (list && !json_is_array(list)) {
+        ll_unigram_free(u);
+        return ll_fail(LL_EFORMAT, "%s: the vocabulary of its tokenizer is no list of tokens and scores", v->name);
+    }
     u->score = ll_alloc(n + 1, sizeof *u->score);
     ll_status status = u->score ? LL_OK : LL_ENOMEM;
     for (size_t i = 0; i < n && !status; i++) {
@@ -58,10 +62,10 @@ static void improve(best *b, double score, size_t begin, int token) {
 static void find_best(const ll_unigram_model *u, const ll_vocab *v, best *b, const uint8_t *word, size_t n) {
     for (size_t i = 0; i <= n; i++) b[i].token = -2;
     b[0].token = -1;
-    for (size_t i = 0, size; i < n; i += size) {
+    for (size_t i = 0, size = 1; i < n; i += size) {
         uint32_t node = 0;
         int single = 0;
-        (void)ll_char_at(word + i, n - i, &size);
+        if (!v->bytes) (void)ll_char_at(word + i, n - i, &size);
         for (size_t end = i; end < n && (node = ll_trie_step(&v->trie, node, word[end]));) {
             const int token = v->trie.value[node];
             end++;

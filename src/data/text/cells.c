@@ -40,7 +40,8 @@ static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
                        (long long)t->line);
     field->size = (size_t)(p - field->at);
     t->at = p + 1;
-    if (t->at < t->end && *t->at != ',' && *t->at != '\n' && *t->at != '\r')
+    const int ends = t->at < t->end && *t->at == '\r' && (t->at + 1 == t->end || t->at[1] == '\n');
+    if (t->at < t->end && *t->at != ',' && *t->at != '\n' && !ends)
         return ll_fail(LL_EFORMAT, "%s: line %lld has text after a closing quote; double quotes inside quotes",
                        t->name, (long long)*line);
     return LL_OK;

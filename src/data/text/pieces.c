@@ -6,6 +6,7 @@
 
 #include "base/memory.h"
 #include "base/spill.h"
+#include "base/text.h"
 #include "data/text/pieces_shim.h"
 
 enum { TEXT_MOST = 4096, USUAL = 8000 };
@@ -96,6 +97,31 @@ static int take_token(void *arg, int token) {
     return 1;
 }
 
+/* How many bytes SentencePiece gives back as they are: UTF-8 up to U+2581, which is what it writes for a blank. */
+static size_t plain(const uint8_t *text, size_t size) {
+    size_t at = 0;
+    for (int n = 1; at < size; at += (size_t)n) {
+        n = text[at] < 0x80 ? 1 : ll_utf8_length(text + at, size - at);
+        if (!n || (n == 3 && !memcmp(text + at, "\xe2\x96\x81", 3))) break;
+    }
+    return at;
+}
+
+/* A line without its end. Bytes that SentencePiece would change are tokens of their own. */
+static int encode_line(const ll_pieces *p, const uint8_t *line, size_t size, list *l, char *why) {
+    int fine = 1;
+    for (size_t at = 0, n; at < size && fine; at += n) {
+        n = plain(line + at, size - at);
+        if (n) {
+            fine = ll_pieces_shim_encode(p->processor, (const char *)line + at, n, take_token, l, why);
+        } else {
+            fine = take_token(l, ll_pieces_shim_byte(p->processor, line[at]));
+            n = 1;
+        }
+    }
+    return fine;
+}
+
 ll_status ll_pieces_encode(const ll_pieces *p, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     char why[LL_PIECES_WHY] = "";
     list l = {0};
@@ -103,7 +129,7 @@ ll_status ll_pieces_encode(const ll_pieces *p, const uint8_t *text, size_t size,
     for (size_t at = 0; at < size && fine;) {
         const uint8_t *end = memchr(text + at, '\n', size - at);
         const size_t n = end ? (size_t)(end - text) - at : size - at;
-        fine = ll_pieces_shim_encode(p->processor, (const char *)text + at, n, take_token, &l, why);
+        fine = encode_line(p, text + at, n, &l, why);
         if (fine && end) fine = take_token(&l, LL_PIECES_LINE_END);
         at += n + 1;
     }

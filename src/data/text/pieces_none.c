@@ -34,6 +34,11 @@ int ll_pieces_shim_encode(void *processor, const char *line, size_t size, ll_pie
     return without(why);
 }
 
+int ll_pieces_shim_byte(void *processor, int byte) {
+    (void)processor, (void)byte;
+    return LL_PIECES_UNKNOWN;
+}
+
 size_t ll_pieces_shim_text(void *processor, int token, char *out, size_t capacity) {
     (void)processor, (void)token, (void)out, (void)capacity;
     return 0;

@@ -129,6 +129,16 @@ extern "C" int ll_pieces_shim_encode(void *p, const char *line, size_t size, ll_
     }
 }
 
+extern "C" int ll_pieces_shim_byte(void *p, int byte) {
+    try {
+        char name[8];
+        std::snprintf(name, sizeof name, "<0x%02X>", static_cast<unsigned>(byte) & 255);
+        return static_cast<sentencepiece::SentencePieceProcessor *>(p)->PieceToId(name);
+    } catch (const std::exception &) {
+        return LL_PIECES_UNKNOWN;
+    }
+}
+
 extern "C" size_t ll_pieces_shim_text(void *arg, int token, char *out, size_t capacity) {
     try {
         auto *p = static_cast<sentencepiece::SentencePieceProcessor *>(arg);

@@ -24,6 +24,8 @@ void ll_pieces_shim_free(void *processor);
 int ll_pieces_shim_count(void *processor);
 /* Encodes a line without its line end. */
 int ll_pieces_shim_encode(void *processor, const char *line, size_t size, ll_pieces_token *take, void *arg, char *why);
+/* The token of a byte; LL_PIECES_UNKNOWN: it has none. */
+int ll_pieces_shim_byte(void *processor, int byte);
 /* Writes the text of a piece to out, of `capacity` bytes; returns its size. */
 size_t ll_pieces_shim_text(void *processor, int token, char *out, size_t capacity);
 
