@@ -197,9 +197,9 @@ static void files_of_which_one_is_large(void **unused) {
     expect_bytes(r, 9 + large - 6, "\0 end\n\0three", 11);
     assert_int_equal(ll_reader_size(valid), 7);
     expect_bytes(valid, 0, "\n\0three", 6);
-    /* one, two, a line end, "\\0large", zeros, end, a line end, "\\0three" */
+    /* one, two, a line end, large, end, a line end, three: zero bytes part words */
     ll_reader_units(r, &words, &bytes);
-    assert_true(fabs(words * (double)ll_reader_size(r) - 8) < 1e-3 && bytes == 1);
+    assert_true(fabs(words * (double)ll_reader_size(r) - 7) < 1e-3 && bytes == 1);
     ll_reader_free(r);
     ll_reader_free(valid);
     remove(at("2.txt"));

@@ -8,6 +8,7 @@
 #include "base/spill.h"
 #include "data/synthetic/listops.h"
 #include "data/text/coder.h"
+#include "tokenizers.h"
 
 enum { SMALL = 100 };
 
@@ -224,6 +225,21 @@ static void a_full_disk(void **unused) {
     signal(SIGXFSZ, handler);
 }
 
+/* A tokenizer that leaves out control characters does not join the words of two files. */
+static void files_are_apart(void **unused) {
+    (void)unused;
+    static const char json[] = BERT("\"[UNK]\":0,\"dog\":1,\"the\":2", "true");
+    make("apart");
+    put("apart/a", "the dog", 7);
+    put("apart/b", "the", 3);
+    ll_config c = config(LL_TASK_LM, LL_DATA_SUBWORDS, 1, kept(at("apart")));
+    c.data.tokenizer = kept(put("bert.json", json, sizeof json - 1));
+    c.data.valid_fraction = 0;
+    ll_reader *r = opened(&c, "train");
+    assert_int_equal(ll_reader_size(r), 3);
+    ll_reader_free(r);
+}
+
 static void refused_memory(void **unused) {
     (void)unused;
     ll_config c[4] = {config(LL_TASK_LM, LL_DATA_BYTES, 30, put_texts("less")),
@@ -254,6 +270,7 @@ int main(void) {
         cmocka_unit_test(pairs),
         cmocka_unit_test(images),
         cmocka_unit_test(blocks),
+        cmocka_unit_test(files_are_apart),
         cmocka_unit_test(no_names),
         cmocka_unit_test(a_folder_that_cannot_be_written),
         cmocka_unit_test(a_full_disk),

@@ -171,7 +171,7 @@ append() { # FILE HEADER FROM
 }
 
 value() { # ID KEY
-    sed -n "s/^train\.$2=//p" "$1/out" | tail -n 1
+    sed -n "s/^train\.$2=//p" "$1/out" 2>/dev/null | tail -n 1
 }
 
 # All that a run came to, into docs/results: the row of runs.csv last, as it is what says that the run is done.
@@ -207,12 +207,19 @@ run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
     id=$1 recipe=$4 system=$5 seed=$6
     shift 6
     set=$(settings "$system" "$seed" "$@")
+    from=$(echo "$set " | sed -n 's/.* train\.from=\([^ ]*\) .*/\1/p')
+    if [ -n "$from" ] && [ -z "$(value "$from" steps)" ]; then
+        run_again "$from"
+        return 0
+    fi
     echo "$(date -u +%H:%M) $id"
     make_data "$recipe" "$set"
     code=0
     train "$id" "$recipe" "$set" || code=$?
     child=
-    if [ $code = 0 ] && [ -n "$(value "$id" steps)" ]; then
+    if [ $code = 0 ] && [ -n "$(value "$id" steps)" ] && is_done "$id"; then
+        echo "$(date -u +%H:%M) $id is here again" # its results stand
+    elif [ $code = 0 ] && [ -n "$(value "$id" steps)" ]; then
         record "$id" "$recipe" "$system" "$seed" "done" "$set"
     elif [ $code = 0 ]; then
         echo "$(date -u +%H:%M) $id was stopped" # and goes on
@@ -224,6 +231,16 @@ run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
         echo "$(date -u +%H:%M) $id has failed (code $code), see $runs/$id/err" >&2
         echo "$id" >>failed
     fi
+}
+
+# Trains a run whose model another one begins with, and whose folder is lost; the other one comes next.
+run_again() { # ID
+    if grep -qx "$1" failed 2>/dev/null; then
+        echo "$id" >>failed
+        return
+    fi
+    # shellcheck disable=SC2046
+    run $(entries | grep "^$1 ")
 }
 
 next() { # prints the first entry that is neither done nor failed here

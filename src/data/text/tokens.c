@@ -48,17 +48,28 @@ enum { BLOCK = 1 << 22 };
 
 static int is_inside(uint8_t c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
-/* A block ends before a line end, if possible one between two words: there the tokens of two blocks are those of both
- * together, unless a tokenizer puts a blank before each text. A text without line ends is one block. */
-static size_t end_of_block(const ll_bytes *text, size_t at) {
+/* Where a text that is longer than a block is cut: before a line end, if possible one between two words. There the
+ * tokens of two blocks are those of both together, unless a tokenizer puts a blank before each text. A text without
+ * line ends is one block. */
+static size_t line_end(const ll_bytes *text, size_t at) {
     const uint8_t *const data = text->data, *const end = data + text->size, *any = NULL;
-    if (text->size - at <= BLOCK) return text->size;
     for (const uint8_t *p = data + at + BLOCK; (p = memchr(p, '\n', (size_t)(end - p))); p++) {
         if (!any) any = p;
         if (p + 1 == end || (size_t)(p - data) - at > 2 * BLOCK) break;
         if (is_inside(p[-1]) && is_inside(p[1])) return (size_t)(p - data);
     }
     return any ? (size_t)(any - data) : text->size;
+}
+
+/* A block never goes on behind the zero byte between two files: some tokenizers leave that byte out, so that words on
+ * both sides of it would become one. */
+static size_t end_of_block(const ll_bytes *text, size_t at) {
+    const uint8_t *const begin = text->data + at, *between = NULL;
+    const size_t left = text->size - at;
+    if (left > BLOCK) between = memchr(begin, 0, BLOCK);
+    const size_t end = between || left <= BLOCK ? text->size : line_end(text, at);
+    if (!between) between = memchr(begin, 0, end - at);
+    return between ? (size_t)(between + 1 - text->data) : end;
 }
 
 static ll_status encode(ll_bytes *tokens, const ll_coder *coder, const ll_bytes *text, const char *name) {
