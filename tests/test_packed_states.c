@@ -19,6 +19,24 @@ static void run(const ll_attention *op, ll_attention_call *c) {
     free(c->saved);
 }
 
+/* NULL: the operator has no state of constant size. */
+static ll_attention *with_state(const ll_attention_config *config, size_t *floats) {
+    ll_attention *op;
+    CHECK_OK(ll_attention_create(&op, config));
+    if (!ll_attention_state_floats(op, floats)) return op;
+    ll_attention_free(op);
+    return NULL;
+}
+
+/* Rows of `row` tokens, each with a state. */
+static ll_attention_call rows_of(const ll_attention *op, tensors *t, int rows, int row) {
+    ll_attention_call c = call_of(op, t, 0, row, row);
+    ll_view *const views[] = {&c.q, &c.k, &c.v, &c.g, &c.y, &c.dq, &c.dk, &c.dv, &c.gate, &c.dgate};
+    for (int i = 0; i < TENSORS; i++) views[i]->batch = (size_t)row * (size_t)width(i);
+    c.B = rows, c.states_of_rows = 1;
+    return c;
+}
+
 /* Compares rows whose first sequence continues earlier calls, and whose last sequence is continued, with one call for
  * each sequence. */
 static void check_packed_rows(const ll_attention_config *config, const char *name) {
@@ -26,13 +44,9 @@ static void check_packed_rows(const ll_attention_config *config, const char *nam
     static const ll_segment segment[N] = {
         {0, 0, 25, 0, 25}, {0, 25, 5, 25, 5}, {0, 30, 30, 30, 30}, {1, 0, ROW, 0, ROW}};
     static const int64_t offset[N] = {7, 0, 0, 13};
-    ll_attention *op;
     size_t floats;
-    CHECK_OK(ll_attention_create(&op, config));
-    if (ll_attention_state_floats(op, &floats)) {
-        ll_attention_free(op);
-        return;
-    }
+    ll_attention *op = with_state(config, &floats);
+    if (!op) return;
     tensors t = tensors_create(BATCH * ROW, 5), one = tensors_create(BATCH * ROW, 5);
     float *in = calloc(BATCH * floats + 1, 4), *out = calloc(BATCH * floats + 1, 4), *d = calloc(BATCH * floats + 1, 4);
     float *out1 = calloc(BATCH * floats + 1, 4), *d1 = calloc(BATCH * floats + 1, 4);
@@ -41,10 +55,8 @@ static void check_packed_rows(const ll_attention_config *config, const char *nam
         before.state_out = in + (size_t)b * floats;
         CHECK_OK(ll_attention_forward(op, &before));
     }
-    ll_attention_call c = call_of(op, &t, 0, ROW, ROW);
-    ll_view *const views[] = {&c.q, &c.k, &c.v, &c.g, &c.y, &c.dq, &c.dk, &c.dv, &c.gate, &c.dgate};
-    for (int i = 0; i < TENSORS; i++) views[i]->batch = ROW * (size_t)width(i);
-    c.B = BATCH, c.segment = segment, c.segments = N, c.offsets = offset, c.states_of_rows = 1;
+    ll_attention_call c = rows_of(op, &t, BATCH, ROW);
+    c.segment = segment, c.segments = N, c.offsets = offset;
     c.state_in = in, c.state_out = out, c.dstate_in = d;
     run(op, &c);
     for (int i = 0; i < N; i++) {
@@ -75,13 +87,9 @@ static void test_packed_rows_hand_on(void **state) {
 static void check_empty_rows(const ll_attention_config *config, const char *name) {
     enum { ROW = 20, BATCH = 3 };
     static const ll_segment segment = {1, 2, 10, 2, 10};
-    ll_attention *op;
     size_t floats;
-    CHECK_OK(ll_attention_create(&op, config));
-    if (ll_attention_state_floats(op, &floats)) {
-        ll_attention_free(op);
-        return;
-    }
+    ll_attention *op = with_state(config, &floats);
+    if (!op) return;
     tensors t = tensors_create(BATCH * ROW, 5);
     float *x[4]; /* states and their gradients, before and after */
     for (int i = 0; i < 4; i++) {
@@ -94,10 +102,8 @@ static void check_empty_rows(const ll_attention_config *config, const char *name
         CHECK_OK(ll_attention_forward(op, &before));
     }
     for (size_t n = 0; n < BATCH * floats; n++) x[2][n] = (float)(n % 7);
-    ll_attention_call c = call_of(op, &t, 0, ROW, ROW);
-    ll_view *const views[] = {&c.q, &c.k, &c.v, &c.g, &c.y, &c.dq, &c.dk, &c.dv, &c.gate, &c.dgate};
-    for (int i = 0; i < TENSORS; i++) views[i]->batch = ROW * (size_t)width(i);
-    c.B = BATCH, c.segment = &segment, c.segments = 1, c.states_of_rows = 1;
+    ll_attention_call c = rows_of(op, &t, BATCH, ROW);
+    c.segment = &segment, c.segments = 1;
     c.state_in = x[0], c.state_out = x[1], c.dstate_out = x[2], c.dstate_in = x[3];
     run(op, &c);
     for (size_t b = 0; b < BATCH; b += 2) {
