@@ -43,6 +43,8 @@ LL_MUST_USE ll_status ll_words_encode(const ll_words *words, const uint8_t *text
 int64_t ll_words_read(const ll_words *words, const uint8_t *text, size_t size, size_t *at, int64_t most, int *out);
 const char *ll_words_text(const ll_words *words, int token, size_t *size);
 
+/* Blanks and line ends, and the zero byte that stands between two files of a folder. */
+int ll_is_between_words(uint8_t c);
 /* Finds the next word or line end from *at on; 0 if there is none. A line end is a word of size 0. *at moves behind it:
  * words are the same from there on. */
 int ll_word_next(const uint8_t **found, size_t *n, const uint8_t *text, size_t size, size_t *at);

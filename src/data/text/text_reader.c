@@ -146,7 +146,7 @@ static int64_t count_words(const ll_reader *r) {
         n = size - at < 1024 ? size - at : 1024;
         read_tokens(r, at, n, block);
         for (int64_t i = 0; i < n; i++) {
-            const int blank = !block[i] || block[i] == ' ' || (block[i] >= '\t' && block[i] <= '\r');
+            const int blank = ll_is_between_words((uint8_t)block[i]);
             count += block[i] == '\n' || (!blank && !inside);
             inside = !blank;
         }

@@ -32,15 +32,14 @@ static int is_blank(uint8_t c) {
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Files of a folder are joined with a zero byte between two of them (bytes.c). */
-static int is_between(uint8_t c) { return !c || is_blank(c); }
+int ll_is_between_words(uint8_t c) { return !c || is_blank(c); }
 
 int ll_word_next(const uint8_t **found, size_t *n, const uint8_t *text, size_t size, size_t *at) {
     size_t i = *at;
-    while (i < size && is_between(text[i]) && text[i] != '\n') i++;
+    while (i < size && ll_is_between_words(text[i]) && text[i] != '\n') i++;
     if (i == size) return 0;
     const size_t first = i;
-    while (i < size && !is_between(text[i])) i++;
+    while (i < size && !ll_is_between_words(text[i])) i++;
     *found = text + first;
     *n = i - first;
     *at = i == first ? i + 1 : i;
