@@ -65,7 +65,7 @@ LL_MUST_USE ll_status ll_writer_patch(ll_writer *writer, const void *data, size_
 LL_MUST_USE ll_status ll_writer_commit(ll_writer *writer); /* frees the writer, also on failure */
 void ll_writer_abandon(ll_writer *writer);                 /* NULL is fine */
 LL_MUST_USE ll_status ll_file_write(const char *path, const void *data, size_t size);
-LL_MUST_USE ll_status ll_file_copy(const char *to, const char *from);
+LL_MUST_USE ll_status ll_file_copy(const char *to, const char *from); /* `to` is whole, or what it was */
 
 /* Does the open file still have this name? */
 int ll_file_is_named(int fd, const char *path);

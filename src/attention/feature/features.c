@@ -118,7 +118,7 @@ static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, flo
     }
 }
 
-static void all_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
+static void tile_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
     const ll_feature_map *map = t->map;
     const ll_postmap_kind *stage = map->stage;
     const int fuses = stage && stage->fuses, apart = stage && !stage->in_place;
@@ -153,7 +153,7 @@ static void clear_masked(const ll_feature_tile *t, float *rows, size_t ld, int n
 }
 
 void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
-    all_features(t, phi, exponent, top);
+    tile_features(t, phi, exponent, top);
     clear_masked(t, phi, (size_t)t->map->ld, t->map->features);
 }
 
@@ -251,7 +251,7 @@ static const float *unmove(const ll_feature_tile *t, const float *phi, float *dp
     return t->work;
 }
 
-static void all_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
+static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
     const ll_feature_map *map = t->map;
     const int D = map->c.D, m = map->features, favor = map->c.kernel == LL_KERNEL_FAVOR;
     const int exponents = favor && !ll_is_trigonometric(&map->c); /* their gradient needs the features alone */
@@ -296,7 +296,7 @@ static void all_back(const ll_feature_tile *t, const float *phi, float *dphi, fl
 }
 
 void ll_features_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
-    all_back(t, phi, dphi, dx, dtoken, dtop);
+    tile_back(t, phi, dphi, dx, dtoken, dtop);
     clear_masked(t, dx, dtoken, t->map->c.D);
 }
 

@@ -51,7 +51,7 @@ void ll_trigonometric_back(const ll_feature_tile *t, const float *u, size_t ld, 
     for (int i = 0; i < t->C; i++, u += ld, dphi += ldd) {
         int none;
         float n, total = 0;
-        const int masked = t->mask && t->mask[i] == 0;
+        const int masked = t->mask && t->mask[i] == 0; /* its scale may be infinite, and dtop sums over all keys */
         const float scale = masked ? 0 : scale_of(t, i, &none, &n);
         for (int a = 0; a < map->features; a++) {
             const float c = scale * cosf(u[a]), s = scale * sinf(u[a]);
