@@ -4,11 +4,10 @@
 # that is in memory (TMPDIR=/dev/shm) makes the long form several times as fast.
 . "$root/tests/trust/lib"
 make_run
-# Fonts of one folder: reading how a system is set up takes thousands of allocations, all in the libraries.
-cat >fonts.conf <<END
+if long; then # with the fonts of one folder: reading how a system is set up takes thousands of allocations of libraries
+    cat >fonts.conf <<END
 <fontconfig><dir>/usr/share/fonts/truetype/dejavu</dir><cachedir>$PWD/fonts</cachedir></fontconfig>
 END
-if long; then
     export FONTCONFIG_FILE="$PWD/fonts.conf"
     fresh
     "$longline" report here/run >out 2>err || fail "the fonts are read once"
