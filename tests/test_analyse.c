@@ -2,6 +2,7 @@
  * behind after a lack of memory or a stop by the caller. */
 #include "attention/operator.h"
 #include "base/memory.h"
+#include "model/network.h"
 #include "models.h"
 
 static ll_table *run(const char *name, ll_analysis how) {
@@ -207,6 +208,28 @@ static void test_position_kernel(void **state) {
     ll_model_free(m);
 }
 
+/* Learned vectors are measured from the row of the table that the first token gets. */
+static void test_learned_rows(void **state) {
+    (void)state;
+    enum { T = 5, C = 16, OFFSET = 3 };
+    ll_model *m = tiny_model("attention.kernel=relu position.type=learned position.max-length=9 position.offset=3"
+                             " model.task=classify model.pool=first position.cls-token=on");
+    const float *e = ll_param_at(m, m->at.embedding),
+                *p = ll_param_at(m, ll_top_stack(m)->at.position) + (size_t)(OFFSET + 1) * C;
+    double expected[T * T], diagonal = 0, content = 0;
+    float P[2 * T * T];
+    for (int i = 0; i < C * 11; i++) content += (double)e[i] * (double)e[i] / 11;
+    for (int i = 0; i < T * T; i++) {
+        expected[i] = content;
+        for (int c = 0; c < C; c++) expected[i] += (double)p[i / T * C + c] * (double)p[i % T * C + c];
+        if (i / T == i % T) diagonal += expected[i] / T;
+    }
+    for (int i = 0; i < T * T; i++) expected[i] /= diagonal;
+    CHECK_OK(ll_position_kernel(m, 0, T, 1, 1, P));
+    check_close("learned", T * T, P, expected, 1e-5);
+    ll_model_free(m);
+}
+
 /* Powers of a rotation of random features: the mean cosine of its angles, times the distance. */
 static void test_kernel_of_rotations(void **state) {
     (void)state;
@@ -264,6 +287,7 @@ int main(void) {
         cmocka_unit_test(test_periods),
         cmocka_unit_test(test_positions),
         cmocka_unit_test(test_position_kernel),
+        cmocka_unit_test(test_learned_rows),
         cmocka_unit_test(test_kernel_of_rotations),
         cmocka_unit_test(test_ends),
     };

@@ -57,6 +57,7 @@ static ll_status in_attention(const ll_model *m, int layer, int T, int contents,
 static ll_status in_embedding(const ll_model *m, int T, float *P) {
     const ll_model_config *c = m->c;
     const size_t C = (size_t)c->model.width, heads = (size_t)c->model.heads, n = (size_t)T;
+    const size_t first = (size_t)(c->position.offset + c->position.cls); /* row of the first token in the table */
     const float *tokens = ll_param_at(m, m->at.embedding);
     float *p = ll_alloc(n * C, sizeof *p);
     double content = 0;
@@ -65,7 +66,7 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
         content += (double)tokens[i] * (double)tokens[i] / (double)c->model.vocab;
     if (c->position.type == LL_POSITION_SINUSOIDAL) ll_sinus(p, T, c->model.width, 0, ll_config_init_std(c));
     if (c->position.type == LL_POSITION_LEARNED)
-        memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position), n * C * sizeof *p);
+        memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position) + first * C, n * C * sizeof *p);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             double sum = content;
