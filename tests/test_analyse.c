@@ -230,6 +230,16 @@ static void test_learned_rows(void **state) {
     ll_model_free(m);
 }
 
+/* Weights that fall with every step are monotonic, however small they become. */
+static void test_small_weights(void **state) {
+    (void)state;
+    ll_model *m = tiny_model("attention.kernel=relu position.decay=fixed");
+    ll_table *t = run("positions", (ll_analysis){.model = m, .length = 1000, .repeats = 1});
+    assert_true(fabs(number(t, 0, "monotonicity") - 1) < 1e-9);
+    ll_table_free(t);
+    ll_model_free(m);
+}
+
 /* Powers of a rotation of random features: the mean cosine of its angles, times the distance. */
 static void test_kernel_of_rotations(void **state) {
     (void)state;
@@ -288,6 +298,7 @@ int main(void) {
         cmocka_unit_test(test_positions),
         cmocka_unit_test(test_position_kernel),
         cmocka_unit_test(test_learned_rows),
+        cmocka_unit_test(test_small_weights),
         cmocka_unit_test(test_kernel_of_rotations),
         cmocka_unit_test(test_ends),
     };

@@ -107,10 +107,13 @@ typedef struct {
     double invariance, monotonicity;
 } profile;
 
+/* Are they equal but for rounding? Weights of far tokens are small, so that only the ratio says it. */
+static int same(double a, double b) { return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)); }
+
 /* Ranks of y (n), the largest first; equal values share the mean rank. */
 static double rank_of(const double *y, int n, int i) {
     double rank = 0;
-    for (int k = 0; k < n; k++) rank += (y[k] > y[i]) + 0.5 * (k != i && fabs(y[k] - y[i]) <= 1e-9);
+    for (int k = 0; k < n; k++) rank += same(y[k], y[i]) ? 0.5 * (k != i) : y[k] > y[i];
     return rank;
 }
 
