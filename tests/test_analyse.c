@@ -240,6 +240,33 @@ static void test_small_weights(void **state) {
     ll_model_free(m);
 }
 
+/* Models of which positions alone give no weight. */
+static void test_no_weight_alone(void **state) {
+    (void)state;
+    static const char *const models[][2] = {
+        {"model.task=classify model.patch=2 model.channels=1 model.vocab=256 train.length=64 position.width=8 "
+         "position.height=8 position.type=sinusoidal",
+         "model.patch"},
+        {"attention.kernel=softmax position.type=t5", "position.type = t5"},
+        {"attention.kernel=softmax position.type=shaw", "position.type = shaw"},
+        {"attention.kernel=relu position.type=relative-s2", "position.type = relative-s2"},
+    };
+    for (int i = 0; i < 4; i++) {
+        ll_model *m = tiny_model(models[i][0]);
+        float P[2 * 16];
+        CHECK_FAILS(ll_position_kernel(m, 0, 4, 1, 1, P), LL_EINVAL, models[i][1]);
+        ll_model_free(m);
+    }
+    ll_model *patches = tiny_model("model.task=classify model.patch=2 model.channels=1 model.vocab=256 train.length=64 "
+                                   "position.width=8 position.height=8");
+    float P[2 * 16];
+    CHECK_OK(ll_position_kernel(patches, 0, 4, 1, 1, P)); /* without positions */
+    ll_model_free(patches);
+    ll_table *t = run("positions", (ll_analysis){.length = 4});
+    for (int r = 0; r < t->rows; r++) assert_string_not_equal(t->label[r], "relative-s2");
+    ll_table_free(t);
+}
+
 /* Powers of a rotation of random features: the mean cosine of its angles, times the distance. */
 static void test_kernel_of_rotations(void **state) {
     (void)state;
@@ -299,6 +326,7 @@ int main(void) {
         cmocka_unit_test(test_position_kernel),
         cmocka_unit_test(test_learned_rows),
         cmocka_unit_test(test_small_weights),
+        cmocka_unit_test(test_no_weight_alone),
         cmocka_unit_test(test_kernel_of_rotations),
         cmocka_unit_test(test_ends),
     };

@@ -66,8 +66,11 @@ static ll_status gather(panels *p, const ll_model *model, int64_t seed) {
         snprintf(label, sizeof label, "layer %d", l);
         status = add(p, model, l, label, 1, seed);
     }
-    for (int i = 0; !model && ll_position_at(i) && p->n < MOST && !status; i++)
-        if (!ll_pair_legal("relu", ll_position_at(i)->name, 1)) status = add_new(p, ll_position_at(i)->name, seed);
+    for (int i = 0; !model && ll_position_at(i) && p->n < MOST && !status; i++) {
+        const char *name = ll_position_at(i)->name;
+        if (!strcmp(name, "relative-s2")) continue; /* gives no weight by itself */
+        if (!ll_pair_legal("relu", name, 1)) status = add_new(p, name, seed);
+    }
     return status;
 }
 
