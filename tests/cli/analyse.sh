@@ -47,6 +47,11 @@ cp out plain
 gzip -c text.txt >text.gz
 t 0 "$longline" analyse matrices --model run/last.safetensors --text text.gz --length 5 --layer 0
 check "packed or not, the same" cmp -s out plain
+printf '[attention]\nkernel=relu\n[model]\nvocab=600\n[data]\nformat=words\ntrain=text.txt\n' >words.ini
+t 0 "$longline" train words.ini $small --set train.steps=2 -o words
+printf 'says of line' >few
+t 0 "$longline" analyse matrices --model words/last.safetensors --text few --out words-look
+check "three words are three tokens" test "$(wc -l <words-look/attention-0.csv)" -eq 19
 t 0 "$longline" analyse positions periods --model run/last.safetensors --quick
 out "^layer 0 head 1 "
 
