@@ -13,6 +13,7 @@ static const char *folder, *csv, *json, *model_file, *text, *kernels, *positions
 static int64_t seed = 1, repeats, length, layer = -1;
 static double spread = 1;
 static int quick, png;
+static const char NEEDS_OUT[] = "--png needs --out DIR, where the pictures go";
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "DIR", &folder, 0, 0, "writes pictures (SVG) and tables (CSV) into this folder"},
@@ -151,6 +152,13 @@ static int known(const char *word) {
 
 static int matrices(void) {
     if (!model_file || !text) return ll_usage("matrices are of a model on a text: give --model FILE and --text FILE");
+    if (csv || json) return ll_usage("--csv and --json are for tables; matrices go into a folder: --out DIR");
+    if (kernels || positions || repeats || spread != 1)
+        return ll_usage("--kernels, --positions, --repeats and --spread are for other experiments than matrices");
+    if (length > LONGEST) return ll_usage("matrices takes up to %d tokens (--length)", LONGEST);
+    if (png && !folder) return ll_usage(NEEDS_OUT);
+    const int code = folder ? make_folder() : -1;
+    if (code >= 0) return code;
     const ll_attention_maps how = {
         model_file, text, folder, png ? "png" : "svg", (int)(length ? length : quick ? 32 : 64), (int)layer};
     return ll_attention_maps_at(&how);
@@ -161,6 +169,8 @@ static int check(int n, const char **words) {
     int spreads = 0; /* is there an experiment with --spread? */
     for (int i = 0; i < n; i++) {
         const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
+        if (!strcmp(words[i], "matrices"))
+            return ll_usage("matrices goes by itself: longline analyse matrices --model FILE --text FILE");
         if (!known(words[i])) return unknown(words[i]);
         spreads |= !strcmp(words[i], "features") || !strcmp(words[i], "lengths");
         if (length > LONGEST && strcmp(words[i], "stream-error"))
@@ -175,16 +185,13 @@ static int check(int n, const char **words) {
     if (csv && json && !strcmp(csv, "-") && !strcmp(json, "-")) return ll_usage("--csv and --json cannot both be -");
     if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
     if (spread != 1 && !spreads) return ll_usage("--spread is for features and lengths: longline analyse features");
-    if (png && !folder) return ll_usage("--png needs --out DIR, where the pictures go");
+    if (png && !folder) return ll_usage(NEEDS_OUT);
     return -1;
 }
 
 static int analyse(int n, const char **words) {
     const char *all[MOST];
-    if (n == 1 && !strcmp(words[0], "matrices")) {
-        const int made = folder ? make_folder() : -1;
-        return made >= 0 ? made : matrices();
-    }
+    if (n == 1 && !strcmp(words[0], "matrices")) return matrices();
     if (!n) {
         for (; n < MOST && ll_experiment_at(n); n++) all[n] = ll_experiment_at(n)->name;
         words = all;

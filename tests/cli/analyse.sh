@@ -58,6 +58,14 @@ out "^layer 0 head 1 "
 refused "did you mean 'moments'" "$longline" analyse moment
 refused "needs a number|whole number" "$longline" analyse --repeats many
 refused "give --model" "$longline" analyse matrices
+refused "by itself" "$longline" analyse moments matrices
+set -- --model run/last.safetensors --text text.txt
+refused "are for tables" "$longline" analyse matrices "$@" --csv a.csv
+refused "are for tables" "$longline" analyse matrices "$@" --json -
+refused "other experiments" "$longline" analyse matrices "$@" --kernels relu
+refused "other experiments" "$longline" analyse matrices "$@" --repeats 3
+refused "up to 65536" "$longline" analyse matrices "$@" --length 70000
+refused "needs --out" "$longline" analyse matrices "$@" --png
 refused "no-model" "$longline" analyse matrices --model no-model --text text.txt
 refused "no-text" "$longline" analyse matrices --model run/last.safetensors --text no-text
 refused "layers 0 to 0" "$longline" analyse matrices --model run/last.safetensors --text text.txt --layer 3
