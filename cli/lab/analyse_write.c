@@ -84,6 +84,14 @@ void ll_analysis_json(FILE *file, const char *name, const ll_table *t) {
     fprintf(file, "]}");
 }
 
+static int to_pipe;
+
+void ll_analysis_pipe(int piped) { to_pipe = piped; }
+
+void ll_analysis_wrote(const char *what, const char *path) {
+    if (!to_pipe) printf("analyse.%s=%s\n", what, path);
+}
+
 /* ---- Pictures ---- */
 
 /* Consecutive rows of one label are a curve; columns become arrays. */
@@ -122,7 +130,7 @@ ll_status ll_analysis_pictures(const ll_table *t, const char *folder, const char
         char path[4200];
         snprintf(path, sizeof path, "%s/%s.%s", folder, t->plot[i].name, ending);
         status = picture(t, &t->plot[i], path, buffer);
-        if (!status) printf("analyse.figure=%s\n", path);
+        if (!status) ll_analysis_wrote("figure", path);
     }
     free(buffer);
     return status;

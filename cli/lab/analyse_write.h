@@ -9,6 +9,9 @@
 void ll_analysis_print(const char *name, const ll_table *table);
 void ll_analysis_csv(FILE *file, const ll_table *table);
 void ll_analysis_json(FILE *file, const char *name, const ll_table *table);
+/* Prints analyse.WHAT=PATH, unless a table goes to standard output (ll_analysis_pipe). */
+void ll_analysis_wrote(const char *what, const char *path);
+void ll_analysis_pipe(int piped);
 /* One picture for each plot of the table, in a folder; prints the names of the files. ending: svg, png. */
 ll_status ll_analysis_pictures(const ll_table *table, const char *folder, const char *ending);
 

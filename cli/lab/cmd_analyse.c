@@ -92,7 +92,7 @@ static int write_folder(const char *name, const ll_table *table) {
     snprintf(path, sizeof path, "%s/%s.csv", folder, name);
     const int code = write_csv(path, table);
     if (code >= 0) return code;
-    printf("analyse.csv=%s\n", path);
+    ll_analysis_wrote("csv", path);
     const ll_status status = ll_analysis_pictures(table, folder, png ? "png" : "svg");
     return status ? ll_failed(status, NULL) : -1;
 }
@@ -208,6 +208,7 @@ static int analyse(int n, const char **words) {
         code = ll_load_model(&model, model_file);
         if (code >= 0) return code;
     }
+    ll_analysis_pipe(to_stdout());
     code = run_all(words, n, model);
     ll_model_free(model);
     return code;

@@ -88,7 +88,7 @@ int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const ch
                              .n = p->n,
                              .panels = p->panel};
     if (!status) status = ll_heat_map_write(&map, path);
-    if (!status) printf("analyse.figure=%s\n", path);
+    if (!status) ll_analysis_wrote("figure", path);
     destroy(p);
     return status ? ll_failed(status, NULL) : -1;
 }

@@ -19,6 +19,10 @@ if command -v python3 >/dev/null; then
     check "the JSON is JSON" python3 -c 'import json; x = json.load(open("all.json")); \
         assert [t["name"] for t in x] == ["periods", "moments"] and len(x[1]["rows"][0]) == len(x[1]["columns"])'
 fi
+t 0 "$longline" analyse periods positions --quick --json - --out both
+cp out both.json
+t 0 "$longline" analyse periods positions --quick --json all.json
+check "JSON on standard output is JSON alone" cmp both.json all.json
 t 0 "$longline" analyse periods --quick --png --out png
 check "a PNG" sh -c 'head -c 4 png/periods.png | grep -q PNG'
 
