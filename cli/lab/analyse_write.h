@@ -22,8 +22,9 @@ typedef struct {
     int length, layer; /* layer -1: all */
 } ll_attention_maps;
 int ll_attention_maps_at(const ll_attention_maps *how);
-/* The weights that positions alone give: of a model, or (NULL) of new models with every position. -1, or the exit
- * code. */
-int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending);
+/* The weights that positions alone give to `tokens` tokens, at most 64: of a model, or (NULL) of new models with every
+ * position. -1, or the exit code. */
+int ll_attention_maps_at_positions(const ll_model *model, int tokens, int64_t seed, const char *folder,
+                                   const char *ending);
 
 #endif

@@ -101,6 +101,12 @@ static int write_folder(const char *name, const ll_table *table) {
 
 static int to_stdout(void) { return (csv && !strcmp(csv, "-")) || (json && !strcmp(json, "-")); }
 
+/* Tokens of the matrices of positions: as in the table, up to 64. */
+static int picture_tokens(void) {
+    const int64_t tokens = length ? length : quick ? 32 : 64;
+    return tokens < 64 ? (int)tokens : 64;
+}
+
 static int run_one(const char *name, const ll_model *model, FILE *out, int last) {
     watch w = {.name = name, .start = ll_now()};
     ll_analysis how = {.seed = (uint64_t)seed, .quick = quick, .spread = spread, .model = model, .progress = show};
@@ -116,7 +122,7 @@ static int run_one(const char *name, const ll_model *model, FILE *out, int last)
     if (out) ll_analysis_json(out, name, table), fputs(last ? "\n" : ",\n", out);
     if (code < 0 && folder) code = write_folder(name, table);
     if (code < 0 && folder && !strcmp(name, "positions"))
-        code = ll_attention_maps_at_positions(model, seed, folder, png ? "png" : "svg");
+        code = ll_attention_maps_at_positions(model, picture_tokens(), seed, folder, png ? "png" : "svg");
     ll_table_free(table);
     return code;
 }

@@ -59,6 +59,11 @@ check "three words are three tokens" test "$(wc -l <words-look/attention-0.csv)"
 t 0 "$longline" analyse positions periods --model run/last.safetensors --quick
 out "^layer 0 head 1 "
 
+t 0 "$longline" train model.ini $small --set train.length=32 --set position.type=learned \
+    --set position.max-length=40 -o learned
+t 0 "$longline" analyse positions --model learned/last.safetensors --quick --length 40 --out forty
+out "^analyse.figure=forty/positions-matrix.svg$"
+
 refused "did you mean 'moments'" "$longline" analyse moment
 refused "needs a number|whole number" "$longline" analyse --repeats many
 refused "give --model" "$longline" analyse matrices
