@@ -88,6 +88,11 @@ static void test_lengths(void **state) {
     }
     const int first = row_of(t, "orthogonal positive", 0);
     assert_true(number(t, first + 3, "output_l2") < 2 * number(t, first, "output_l2"));
+    assert_non_null(strstr(t->verdict, "Rounding is at most"));
+    ll_table_free(t);
+    t = run("lengths", (ll_analysis){.repeats = 1, .spread = 30, .length = 16}); /* e^1800 is no double */
+    assert_false(isfinite(number(t, 0, "rounding_l2")));
+    assert_non_null(strstr(t->verdict, "Rounding is not known"));
     ll_table_free(t);
 }
 
