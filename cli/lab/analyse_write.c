@@ -111,6 +111,13 @@ static int gather(const ll_table *t, const ll_plot *p, double *x, double *y, dou
     return n;
 }
 
+/* Labels that have rows, one after the other. */
+static int labels(const ll_table *t) {
+    int n = t->rows > 0;
+    for (int r = 1; r < t->rows; r++) n += strcmp(t->label[r], t->label[r - 1]) != 0;
+    return n;
+}
+
 static ll_status picture(const ll_table *t, const ll_plot *p, const char *path, double *buffer) {
     ll_curve curves[CURVES];
     const double *bands[CURVES];
@@ -119,6 +126,7 @@ static ll_status picture(const ll_table *t, const ll_plot *p, const char *path, 
     f.n = gather(t, p, buffer, buffer + t->rows, buffer + 2 * t->rows, curves, bands);
     f.curves = curves;
     f.deviation = bands;
+    if (f.n < labels(t)) ll_print("%s shows the first %d of %d curves; the table has all", path, f.n, labels(t));
     return ll_figure_write(&f, path);
 }
 

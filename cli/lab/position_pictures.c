@@ -90,6 +90,8 @@ int ll_attention_maps_at_positions(const ll_model *model, int tokens, int64_t se
                              .shades = LL_SHADES_RANGE,
                              .n = p->n,
                              .panels = p->panel};
+    const int heads = model ? number(model, "model.heads") * number(model, "model.layers") : p->n;
+    if (!status && p->n < heads) ll_print("%s shows the first %d of %d heads", path, p->n, heads);
     if (!status) status = ll_heat_map_write(&map, path);
     if (!status) ll_analysis_wrote("figure", path);
     destroy(p);

@@ -32,6 +32,8 @@ out "^kernel and position,tokens,deviation,tiles$"
 out "^softmax rope,30000," # its time is quadratic
 out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
 check "no other pairs" test "$(grep -c ",100," out)" -eq 3
+t 0 "$longline" analyse stream-error --kernels all --positions all --length 50 --out pairs
+err "pairs/stream-error.svg shows the first 32 of 1[0-9][0-9] curves"
 refused "no attention.kernel \"favr\"; the nearest is favor" "$longline" analyse drift --kernels relu,favr
 refused "the nearest is decay" "$longline" analyse drift --positions deca
 refused "none of these" "$longline" analyse drift --kernels linformer
@@ -63,6 +65,10 @@ t 0 "$longline" train model.ini $small --set train.length=32 --set position.type
     --set position.max-length=40 -o learned
 t 0 "$longline" analyse positions --model learned/last.safetensors --quick --length 40 --out forty
 out "^analyse.figure=forty/positions-matrix.svg$"
+
+t 0 "$longline" train model.ini $small --set train.steps=1 --set model.heads=16 --set model.layers=5 -o heads
+t 0 "$longline" analyse positions --model heads/last.safetensors --quick --out heads-look
+err "positions-matrix.svg shows the first 64 of 80 heads"
 
 refused "did you mean 'moments'" "$longline" analyse moment
 refused "needs a number|whole number" "$longline" analyse --repeats many
