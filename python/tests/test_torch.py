@@ -257,6 +257,17 @@ def test_dlpack_in_and_out():
         longline.attention(*tensors(1, 2, 10, 4))
 
 
+@pytest.mark.parametrize("changed", range(5))
+def test_changes_in_place_are_refused(changed):
+    """Backward reads q, k, v, the gate and the result where they lie."""
+    leaves = tensors(1, 2, 10, 4) + [(-torch.rand(1, 2, 10, 1)).requires_grad_()]
+    given = [x * 1 for x in leaves]
+    y = linear_attention(*given[:3], "elu1", causal=True, gate=given[3])
+    (given + [y])[changed].mul_(0.5)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
 class OnDevice:
     """A tensor that says to DLPack that it is on a GPU."""
 
