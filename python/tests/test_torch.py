@@ -208,10 +208,14 @@ def test_names_of_other_libraries():
     assert ll.nn.LinearAttention(dim=32, heads=4, dim_head=16).operator(False).key_size == 16
     b = ll.nn.LinearAttention(d_model=32, n_heads=4, kernel="elu1")  # fast-transformers
     assert b.embed_dim == 32
+    triangle = ~torch.ones(3, 3, dtype=torch.bool).tril()
+    assert b(torch.zeros(1, 3, 32), attn_mask=triangle.expand(4, 3, 3))[0].shape == (1, 3, 32)
     for words, call in [("num_heads: is None", lambda: ll.nn.LinearAttention(32)),
                         ("does not divide", lambda: ll.nn.LinearAttention(30, 4)),
                         ("dropout", lambda: ll.nn.LinearAttention(32, 4, dropout=0.1)),
-                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.eye(3).bool()))]:
+                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.eye(3).bool())),
+                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.stack(
+                            [triangle, torch.eye(3).bool()])))]:
         with pytest.raises(ValueError, match=words):
             call()
 
