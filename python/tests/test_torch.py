@@ -249,6 +249,15 @@ def test_convert_an_encoder(norm_first):
     assert losses[-1] < 0.95 * losses[0]
 
 
+def test_convert_a_shared_module():
+    """What a model has in several places stays one module."""
+    one = torch.nn.MultiheadAttention(8, 2)
+    model = torch.nn.ModuleDict({"a": one, "b": torch.nn.ModuleList([one, one])})
+    ll.convert(model, kernel="elu1")
+    assert isinstance(model["a"], ll.nn.LinearAttention)
+    assert model["a"] is model["b"][0] is model["b"][1]
+
+
 def test_dlpack_in_and_out():
     q, k, v = (x.detach() for x in tensors(1, 2, 10, 4))
     y = longline.attention(q, k, v, kernel="elu1")  # torch tensors where they lie
