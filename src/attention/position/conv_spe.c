@@ -6,21 +6,18 @@
  * a function of its number, so row i + t is the same for every token, in streams and in tiles. In two dimensions
  * filters and noise are images. A token costs D P R multiply-adds.
  *
- * Filtered noise of tokens whose noise begins at consecutive rows is one product: of the filter, and of a matrix in
- * which a row is the noise from one row later on. All tokens of a tile use the noise of one feature before that of the
- * next, because the noise of all features is larger than L2. */
+ * Noise is filtered in bands or row by row, whichever is faster for the filter. All tokens of a tile use the noise of
+ * one feature before that of the next, because the noise of all features is larger than L2. */
 #include <math.h>
 #include <string.h>
 
-#include "attention/position/spe.h"
+#include "attention/position/conv_spe.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 
-static int is_image(const ll_attention_config *c) {
-    return c->encoding.taps2 > 0;
-}
-static size_t taps_of(const ll_premap *b) {
+static int is_image(const ll_attention_config *c) { return c->encoding.taps2 > 0; }
+size_t ll_conv_taps(const ll_premap *b) {
     return (size_t)b->c.encoding.taps * (size_t)(is_image(&b->c) ? b->c.encoding.taps2 : 1);
 }
 
@@ -101,47 +98,38 @@ typedef struct {
 
 enum { HEADER = 16 }; /* floats before the window */
 
-static size_t window_rows(const ll_premap *b) {
-    return LL_PREMAP_TILE + (size_t)b->c.encoding.taps - 1;
-}
-static int lines_of(const ll_premap *b) { return is_image(&b->c) ? b->c.encoding.taps : 1; }
-static size_t run_of(const ll_premap *b) { return taps_of(b) / (size_t)lines_of(b); }
+static size_t window_rows(const ll_premap *b) { return LL_PREMAP_TILE + (size_t)b->c.encoding.taps - 1; }
+int ll_conv_lines(const ll_premap *b) { return is_image(&b->c) ? b->c.encoding.taps : 1; }
+size_t ll_conv_run(const ll_premap *b) { return ll_conv_taps(b) / (size_t)ll_conv_lines(b); }
 
 /* Rounded up to cache lines, so that vectors of noise do not cross them. */
-static size_t whole(size_t floats) {
-    return ll_round_up(floats, LL_LINE);
+static size_t whole(size_t floats) { return ll_round_up(floats, LL_LINE); }
+static size_t fixed_of(const ll_premap *b) { return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float)); }
+/* Products of bands are larger, and short filters waste much of them. */
+static const ll_conv_way *way_of(const ll_premap *b) {
+    enum { LONG = 32 };
+    return ll_conv_run(b) < LONG ? &ll_conv_rows : &ll_conv_bands;
 }
-static size_t fixed_of(const ll_premap *b) {
-    return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float));
-}
-/* Filtered noise (tile, R), and of forward the gates' weights (tile, D), of backward a band's dout times the input
- * (tile, R), products of the gates' noise and dout (tile, D), and the gradient of a line of the filter. */
-static size_t work_floats(const ll_premap *b) {
-    return whole(LL_PREMAP_TILE * (2 * (size_t)b->R + (size_t)b->c.D) + run_of(b));
-}
+/* The scratch of the way, and for gates two matrices (tile, D). */
+static size_t way_floats(const ll_premap *b) { return whole(way_of(b)->floats(b)); }
+static size_t work_floats(const ll_premap *b) { return way_floats(b) + whole(2 * LL_PREMAP_TILE * (size_t)b->c.D); }
+
 static size_t scratch(const ll_premap *b) {
     return fixed_of(b) + work_floats(b) + (b->noise ? 0 : (size_t)b->c.D * window_rows(b) * (size_t)b->R);
 }
 
-static ll_gate *gates_of(const ll_premap_tile *t) {
-    return (ll_gate *)(void *)(t->work + HEADER);
-}
-static float *work_of(const ll_premap_tile *t) {
-    return t->work + fixed_of(t->b);
-}
-static float *rows_at(const ll_premap_tile *t) {
-    return work_of(t) + work_floats(t->b);
-}
+static ll_gate *gates_at(const ll_premap_tile *t) { return (ll_gate *)(void *)(t->work + HEADER); }
+const ll_gate *ll_conv_gates(const ll_premap_tile *t) { return gates_at(t); }
+float *ll_conv_work(const ll_premap_tile *t) { return t->work + fixed_of(t->b); }
+static float *rows_at(const ll_premap_tile *t) { return ll_conv_work(t) + work_floats(t->b); }
 
-static size_t sums(const ll_premap *b) {
-    return (size_t)b->c.D * (2 * taps_of(b) + 1);
-}
+static size_t sums(const ll_premap *b) { return (size_t)b->c.D * (2 * ll_conv_taps(b) + 1); }
 
 /* Row n of feature c is drawn from number (n D + c) R on. */
 static void prepare(const ll_premap_tile *t) {
     const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, most = window_rows(b);
-    for (size_t c = 0; c < D; c++) gates_of(t)[c] = ll_gate_at(b, t->head, (int)c);
+    for (size_t c = 0; c < D; c++) gates_at(t)[c] = ll_gate_at(b, t->head, (int)c);
     if (b->noise) return;
     window *w = (window *)(void *)t->work;
     float *rows = rows_at(t);
@@ -158,8 +146,7 @@ static void prepare(const ll_premap_tile *t) {
     w->to = t->t0 + kept > end ? t->t0 + kept : end;
 }
 
-/* Where the noise of token t0 + i and feature c starts; *line: how far its rows of taps are apart. */
-static const float *noise_at(const ll_premap_tile *t, int i, size_t c, size_t *line) {
+const float *ll_conv_noise(const ll_premap_tile *t, int i, size_t c, size_t *line) {
     const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D;
     *line = 0;
@@ -173,106 +160,63 @@ static const float *noise_at(const ll_premap_tile *t, int i, size_t c, size_t *l
     return own + (size_t)(p / W) * *line + (size_t)(p % W) * R;
 }
 
-static const float *filter_at(const ll_premap_tile *t, int side, size_t c) {
+const float *ll_conv_filter(const ll_premap_tile *t, int side, size_t c) {
     const ll_position_config *w = &t->b->c.encoding;
     const float *filter = side == LL_QUERY ? w->filter_q : w->filter_k;
-    return filter + ((size_t)t->head * (size_t)t->b->c.D + c) * taps_of(t->b);
+    return filter + ((size_t)t->head * (size_t)t->b->c.D + c) * ll_conv_taps(t->b);
 }
 
-/* Tokens first[g] .. first[g + 1] - 1 of a tile's n are a band: their noise begins at rows one after the other. Returns
- * the number of bands. */
-static int group(const ll_premap_tile *t, int n, int first[LL_PREMAP_TILE + 1]) {
+int ll_conv_groups(const ll_premap_tile *t, int n, int most, int first[LL_PREMAP_TILE + 1]) {
     int groups = 0;
     size_t line;
     first[0] = 0;
     for (int i = 1; i < n; i++)
-        if (noise_at(t, i, 0, &line) != noise_at(t, i - 1, 0, &line) + t->b->R) first[++groups] = i;
+        if (i - first[groups] == most || ll_conv_noise(t, i, 0, &line) != ll_conv_noise(t, i - 1, 0, &line) + t->b->R)
+            first[++groups] = i;
     first[++groups] = n;
     return groups;
 }
 
-/* Feature c of the tokens of a band, from number i on. */
-typedef struct {
-    size_t c;
-    int i, rows;
-} band;
+static float *gate_work(const ll_premap_tile *t) { return ll_conv_work(t) + way_floats(t->b); }
 
-/* Noise of a band, filtered: (rows, R). */
-static void filter_noise(const ll_premap_tile *t, int side, const band *x, float *codes) {
-    const size_t run = run_of(t->b), R = (size_t)t->b->R;
-    const float *filter = filter_at(t, side, x->c);
-    size_t line;
-    const float *z = noise_at(t, x->i, x->c, &line);
-    for (int l = 0; l < lines_of(t->b); l++, z += line, filter += run)
-        t->k->gemv(x->rows * (int)R, (int)run, filter, z, R, codes, l > 0);
-}
-
-static const float *gate_noise_of(const ll_premap_tile *t) {
+/* Noise of the gates of a head: (D, R). */
+static const float *gate_noise(const ll_premap_tile *t) {
     return t->b->gate_noise + (size_t)t->head * (size_t)t->b->c.D * (size_t)t->b->R;
 }
 
 static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D;
-    float *codes = work_of(t), *weight = codes + LL_PREMAP_TILE * R;
+    float *weight = gate_work(t);
     for (int i = 0; i < n; i++) memset(out + (size_t)i * ldo, 0, R * sizeof *out);
-    int first[LL_PREMAP_TILE + 1];
-    const int groups = group(t, n, first);
-    for (size_t c = 0; c < D; c++)
-        for (int g = 0; g < groups; g++) {
-            const band x = {c, first[g], first[g + 1] - first[g]};
-            const float code = (float)gates_of(t)[c].code;
-            filter_noise(t, side, &x, codes);
-            for (size_t r = 0, i = (size_t)x.i; r < (size_t)x.rows; r++, i++)
-                t->k->axpy(R, code * in[i * token + c], codes + r * R, out + i * ldo);
-        }
+    way_of(b)->forward(t, side, n, in, token, out, ldo);
     if (!b->gate_noise) return;
     for (int i = 0; i < n; i++)
-        for (size_t k = 0; k < D; k++)
-            weight[(size_t)i * D + k] = in[(size_t)i * token + k] * (float)gates_of(t)[k].noise;
-    t->k->gemm(n, b->R, b->c.D, weight, D, 1, gate_noise_of(t), R, out, ldo, 1);
-}
-
-/* The gradient of a feature's filter: products of its noise, tap by tap, with dout times the input `y` (rows, R). */
-static void filter_gradient(const ll_premap_tile *t, const band *x, const float *y, float *tap, double *gradient) {
-    const size_t run = run_of(t->b), R = (size_t)t->b->R;
-    size_t line;
-    const float *z = noise_at(t, x->i, x->c, &line);
-    for (int l = 0; l < lines_of(t->b); l++, z += line, gradient += run) {
-        t->k->gemv_rows((int)run, x->rows * (int)R, z, R, y, tap, 0);
-        for (size_t p = 0; p < run; p++) gradient[p] += (double)tap[p];
-    }
+        for (size_t c = 0; c < D; c++)
+            weight[(size_t)i * D + c] = in[(size_t)i * token + c] * (float)ll_conv_gates(t)[c].noise;
+    t->k->gemm(n, b->R, b->c.D, weight, D, 1, gate_noise(t), R, out, ldo, 1);
 }
 
 static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const ll_premap *b = t->b;
-    const size_t R = (size_t)b->R, D = (size_t)b->c.D, all = D * taps_of(b);
-    float *codes = work_of(t), *y = codes + LL_PREMAP_TILE * R, *noises = y + LL_PREMAP_TILE * R;
-    float *tap = noises + LL_PREMAP_TILE * D;
-    int first[LL_PREMAP_TILE + 1];
-    const int groups = group(t, n, first);
-    for (size_t i = 0; i < (size_t)n && b->gate_noise; i++)
-        t->k->gemv_rows(b->c.D, b->R, gate_noise_of(t), R, dout + i * ldd, noises + i * D, 0);
-    for (size_t c = 0; c < D; c++)
-        for (int g = 0; g < groups; g++) {
-            const band x = {c, first[g], first[g + 1] - first[g]};
-            const ll_gate *gate = &gates_of(t)[c];
-            filter_noise(t, side, &x, codes);
-            for (size_t r = 0, i = (size_t)x.i; r < (size_t)x.rows; r++, i++) {
-                const float input = in[i * token + c];
-                const double code = (double)t->k->dot(R, codes + r * R, dout + i * ldd);
-                const double noise = b->gate_noise ? (double)noises[i * D + c] : 0;
-                t->k->scaled(R, (float)gate->code * input, dout + i * ldd, y + r * R);
-                sum[2 * all + c] += (double)input * (gate->dcode * code + gate->dnoise * noise);
-                din[i * dtoken + c] = (float)(gate->code * code + gate->noise * noise);
-            }
-            filter_gradient(t, &x, y, tap, sum + (side == LL_QUERY ? 0 : all) + c * taps_of(b));
+    const size_t R = (size_t)b->R, D = (size_t)b->c.D, all = D * ll_conv_taps(b);
+    float *code = gate_work(t), *noise = code + LL_PREMAP_TILE * D;
+    way_of(b)->back(t, side, n, in, token, dout, ldd, code, sum + (side == LL_QUERY ? 0 : all));
+    for (size_t i = 0; i < (size_t)n; i++) {
+        if (b->gate_noise) t->k->gemv_rows(b->c.D, b->R, gate_noise(t), R, dout + i * ldd, noise, 0);
+        for (size_t c = 0; c < D; c++) {
+            const ll_gate *gate = &ll_conv_gates(t)[c];
+            const double x = (double)in[i * token + c], y = (double)code[i * D + c];
+            const double z = b->gate_noise ? (double)noise[c] : 0;
+            sum[2 * all + c] += x * (gate->dcode * y + gate->dnoise * z);
+            din[i * dtoken + c] = (float)(gate->code * y + gate->noise * z);
         }
+    }
 }
 
 static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
-    const size_t D = (size_t)b->c.D, n = D * taps_of(b);
+    const size_t D = (size_t)b->c.D, n = D * ll_conv_taps(b);
     for (size_t i = 0; i < n; i++) {
         if (d->filter_q) d->filter_q[(size_t)head * n + i] += (float)sum[i];
         if (d->filter_k) d->filter_k[(size_t)head * n + i] += (float)sum[n + i];
@@ -286,7 +230,7 @@ static int64_t longest(const ll_premap *b) {
     return b->noise && !is_image(&b->c) ? (int64_t)b->c.encoding.noise_rows - b->c.encoding.taps + 1 : INT64_MAX;
 }
 
-static double cost(const ll_premap *b) { return 2.0 * (double)taps_of(b) * b->c.D * b->R; }
+static double cost(const ll_premap *b) { return 2.0 * (double)ll_conv_taps(b) * b->c.D * b->R; }
 
 const ll_premap_kind ll_premap_conv = {
     .check = check,
