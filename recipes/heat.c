@@ -1,5 +1,5 @@
-/* Draws rows "row,column,value" of a CSV file, after a line with names, as a heat map. Rows and columns stand in the
- * order of their first appearance; pairs that the file lacks are gray.
+/* Draws rows "row,column,value" of a CSV file, after a line with names, as a heat map with numbers. Rows and columns
+ * stand in the order of their first appearance. Pairs that the file lacks, or whose value is empty, are gray.
  *
  *     cc heat.c $(pkg-config --cflags --libs longline-lab) && ./a.out results.csv out.svg "Title" */
 #include <longline-lab.h>
@@ -41,7 +41,10 @@ int main(int argc, char **argv) {
         const int i = number_of(&row, line, first);
         const int k = second ? number_of(&column, line + first + 1, second) : -1;
         if (i < 0 || k < 0) continue;
-        cell[i][k] = (float)atof(line + first + second + 2);
+        const char *number = line + first + second + 2;
+        char *end;
+        const float read = strtof(number, &end);
+        if (end != number) cell[i][k] = read;
     }
     fclose(file);
     for (int i = 0; i < row.count * column.count; i++) value[i] = cell[i / column.count][i % column.count];
@@ -51,7 +54,8 @@ int main(int argc, char **argv) {
                              .n = 1,
                              .panels = &panel,
                              .names = row.name,
-                             .columns = column.name};
+                             .columns = column.name,
+                             .numbers = 1};
     if (!ll_heat_map_write(&map, argv[2])) return 0;
     fprintf(stderr, "%s\n", ll_error());
     return 1;

@@ -2,6 +2,7 @@
  * behind after a lack of memory or a stop by the caller. */
 #include "attention/operator.h"
 #include "base/memory.h"
+#include "model/network.h"
 #include "models.h"
 
 static ll_table *run(const char *name, ll_analysis how) {
@@ -87,6 +88,11 @@ static void test_lengths(void **state) {
     }
     const int first = row_of(t, "orthogonal positive", 0);
     assert_true(number(t, first + 3, "output_l2") < 2 * number(t, first, "output_l2"));
+    assert_non_null(strstr(t->verdict, "Rounding is at most"));
+    ll_table_free(t);
+    t = run("lengths", (ll_analysis){.repeats = 1, .spread = 30, .length = 16}); /* e^1800 is no double */
+    assert_false(isfinite(number(t, 0, "rounding_l2")));
+    assert_non_null(strstr(t->verdict, "Rounding is not known"));
     ll_table_free(t);
 }
 
@@ -207,6 +213,65 @@ static void test_position_kernel(void **state) {
     ll_model_free(m);
 }
 
+/* Learned vectors are measured from the row of the table that the first token gets. */
+static void test_learned_rows(void **state) {
+    (void)state;
+    enum { T = 5, C = 16, OFFSET = 3 };
+    ll_model *m = tiny_model("attention.kernel=relu position.type=learned position.max-length=9 position.offset=3"
+                             " model.task=classify model.pool=first position.cls-token=on");
+    const float *e = ll_param_at(m, m->at.embedding),
+                *p = ll_param_at(m, ll_top_stack(m)->at.position) + (size_t)(OFFSET + 1) * C;
+    double expected[T * T], diagonal = 0, content = 0;
+    float P[2 * T * T];
+    for (int i = 0; i < C * 11; i++) content += (double)e[i] * (double)e[i] / 11;
+    for (int i = 0; i < T * T; i++) {
+        expected[i] = content;
+        for (int c = 0; c < C; c++) expected[i] += (double)p[i / T * C + c] * (double)p[i % T * C + c];
+        if (i / T == i % T) diagonal += expected[i] / T;
+    }
+    for (int i = 0; i < T * T; i++) expected[i] /= diagonal;
+    CHECK_OK(ll_position_kernel(m, 0, T, 1, 1, P));
+    check_close("learned", T * T, P, expected, 1e-5);
+    ll_model_free(m);
+}
+
+/* Weights that fall with every step are monotonic, however small they become. */
+static void test_small_weights(void **state) {
+    (void)state;
+    ll_model *m = tiny_model("attention.kernel=relu position.decay=fixed");
+    ll_table *t = run("positions", (ll_analysis){.model = m, .length = 1000, .repeats = 1});
+    assert_true(fabs(number(t, 0, "monotonicity") - 1) < 1e-9);
+    ll_table_free(t);
+    ll_model_free(m);
+}
+
+/* Models of which positions alone give no weight. */
+static void test_no_weight_alone(void **state) {
+    (void)state;
+    static const char *const models[][2] = {
+        {"model.task=classify model.patch=2 model.channels=1 model.vocab=256 train.length=64 position.width=8 "
+         "position.height=8 position.type=sinusoidal",
+         "model.patch"},
+        {"attention.kernel=softmax position.type=t5", "position.type = t5"},
+        {"attention.kernel=softmax position.type=shaw", "position.type = shaw"},
+        {"attention.kernel=relu position.type=relative-s2", "position.type = relative-s2"},
+    };
+    for (int i = 0; i < 4; i++) {
+        ll_model *m = tiny_model(models[i][0]);
+        float P[2 * 16];
+        CHECK_FAILS(ll_position_kernel(m, 0, 4, 1, 1, P), LL_EINVAL, models[i][1]);
+        ll_model_free(m);
+    }
+    ll_model *patches = tiny_model("model.task=classify model.patch=2 model.channels=1 model.vocab=256 train.length=64 "
+                                   "position.width=8 position.height=8");
+    float P[2 * 16];
+    CHECK_OK(ll_position_kernel(patches, 0, 4, 1, 1, P)); /* without positions */
+    ll_model_free(patches);
+    ll_table *t = run("positions", (ll_analysis){.length = 4});
+    for (int r = 0; r < t->rows; r++) assert_string_not_equal(t->label[r], "relative-s2");
+    ll_table_free(t);
+}
+
 /* Powers of a rotation of random features: the mean cosine of its angles, times the distance. */
 static void test_kernel_of_rotations(void **state) {
     (void)state;
@@ -264,6 +329,9 @@ int main(void) {
         cmocka_unit_test(test_periods),
         cmocka_unit_test(test_positions),
         cmocka_unit_test(test_position_kernel),
+        cmocka_unit_test(test_learned_rows),
+        cmocka_unit_test(test_small_weights),
+        cmocka_unit_test(test_no_weight_alone),
         cmocka_unit_test(test_kernel_of_rotations),
         cmocka_unit_test(test_ends),
     };

@@ -93,6 +93,30 @@ static void test_names(void **state) {
     assert_true(most.x > plain.x + 30 && most.count < plain.count); /* names take room */
 }
 
+static int are_same(const char *path, const char *other) {
+    cairo_surface_t *a = cairo_image_surface_create_from_png(path), *b = cairo_image_surface_create_from_png(other);
+    const size_t size = (size_t)cairo_image_surface_get_stride(a) * (size_t)cairo_image_surface_get_height(a);
+    const int same = cairo_image_surface_get_height(a) == cairo_image_surface_get_height(b) &&
+                     !memcmp(cairo_image_surface_get_data(a), cairo_image_surface_get_data(b), size);
+    cairo_surface_destroy(a), cairo_surface_destroy(b);
+    return same;
+}
+
+/* Two matrices that differ by a factor have the same colours. Numbers tell them apart. */
+static void test_numbers(void **state) {
+    (void)state;
+    float one[] = {0, 1, 0, 0.25f}, four[] = {0, 4, 0, 1};
+    ll_panel panel = {"p", 2, 2, one};
+    ll_heat_map m = {.n = 1, .panels = &panel};
+    for (m.numbers = 0; m.numbers < 2; m.numbers++) {
+        panel.value = one;
+        CHECK_OK(ll_heat_map_write(&m, at("one.png")));
+        panel.value = four;
+        CHECK_OK(ll_heat_map_write(&m, at("four.png")));
+        assert_int_equal(are_same(at("one.png"), at("four.png")), !m.numbers);
+    }
+}
+
 static void test_refusals(void **state) {
     (void)state;
     float one = 1;
@@ -133,11 +157,8 @@ static void test_bands(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_colours),
-        cmocka_unit_test(test_strange_numbers),
-        cmocka_unit_test(test_names),
-        cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_bands),
+        cmocka_unit_test(test_colours), cmocka_unit_test(test_strange_numbers), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_numbers), cmocka_unit_test(test_refusals),        cmocka_unit_test(test_bands),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

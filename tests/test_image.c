@@ -1,5 +1,5 @@
 /* Images: CIFAR-10, other sizes, margins and shifts. */
-#include "inputs.h"
+#include "png_file.h"
 
 #include "data/image/cifar.h"
 #include "data/image/image.h"
@@ -264,6 +264,33 @@ static void wrong_records_are_refused(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "train.length=1024");
 }
 
+/* A class has the number that is the name of its folder, also without data.classes. */
+static void folders_may_be_numbers(void **state) {
+    (void)state;
+    static const int names[] = {0, 1, 4, 10};
+    char name[64], command[300];
+    for (int i = 0; i < 12; i++) {
+        snprintf(command, sizeof command, "mkdir -p '%s/%d'", at("numbers"), names[i % 4]);
+        assert_int_equal(system(command), 0);
+        snprintf(name, sizeof name, "numbers/%d/%d.png", names[i % 4], i);
+        put_png(name, 2, 2, 20 * names[i % 4]);
+    }
+    ll_config c = config();
+    c.data.format = LL_DATA_PNG, c.data.test = kept(at("numbers")), c.train.length = 4;
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    assert_int_equal(ll_reader_size(r), 12);
+    assert_int_equal(ll_reader_classes(r), 11);
+    for (int64_t i = 0; i < ll_reader_eval_batches(r); i++) {
+        ll_reader_eval_batch(r, &b, i);
+        for (int row = 0; row < b.B && b.lengths[row]; row++)
+            assert_int_equal(20 * b.targets[row], b.tokens[row * b.T]);
+    }
+    ll_batch_free(&b);
+    ll_reader_free(r);
+}
+
 /* The first test images in colour, against the same images in gray. */
 static void real_images_agree(void **state) {
     (void)state;
@@ -295,6 +322,7 @@ int main(void) {
         cmocka_unit_test(colours_become_gray),       cmocka_unit_test(a_folder_has_both_splits),
         cmocka_unit_test(wrong_records_are_refused), cmocka_unit_test(real_images_agree),
         cmocka_unit_test(channels_by_themselves),    cmocka_unit_test(gray_and_colours),
+        cmocka_unit_test(folders_may_be_numbers),
     };
     return cmocka_run_group_tests_name("image", tests, make_folder, remove_folder);
 }

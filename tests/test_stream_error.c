@@ -204,6 +204,17 @@ static void test_small_features_of_many_keys(void **state) {
     free(x);
 }
 
+/* Answers that are not numbers are reported as such, also where later ones are numbers. */
+static void test_it_sees_nan(void **state) {
+    (void)state;
+    const ll_attention_config c = {
+        .kernel = LL_KERNEL_EXP, .H = 2, .D = 4, .E = 4, .causal = 1, .input_scale = 180}; /* e^700 in double */
+    ll_stream_error e;
+    CHECK_OK(ll_attention_stream_error(&e, &c, 300, 1));
+    assert_int_equal(e.count, 2);
+    for (int i = 0; i < 2; i++) assert_true(isnan(e.deviation[i]));
+}
+
 static int stop(double share, void *arg) {
     *(double *)arg = share;
     return share > 0.5;
@@ -254,6 +265,7 @@ int main(void) {
                                        cmocka_unit_test(test_it_sees),
                                        cmocka_unit_test(test_every_pair),
                                        cmocka_unit_test(test_features),
+                                       cmocka_unit_test(test_it_sees_nan),
                                        cmocka_unit_test(test_it_stops),
                                        cmocka_unit_test(test_angles),
                                        cmocka_unit_test(test_small_features),

@@ -6,6 +6,8 @@
 
 #include "lab/analyse_write.h"
 
+enum { TEXT = 1 << 20 }; /* bytes that are read of a text, and 64 more for each token */
+
 typedef struct {
     const ll_attention_maps *how;
     ll_model *model;
@@ -19,15 +21,56 @@ static int key(const ll_model *model, const char *name) {
     return text ? atoi(text) : 0;
 }
 
-static int take_bytes(const uint8_t *bytes, size_t n, void *arg) {
-    matrices *x = arg;
-    for (size_t i = 0; i < n && x->T < x->how->length; i++) x->tokens[x->T++] = bytes[i];
-    return x->T == x->how->length;
+/* ---- The text ---- */
+
+typedef struct {
+    uint8_t *at;
+    size_t size, capacity;
+} bytes;
+
+static int take_bytes(const uint8_t *more, size_t n, void *arg) {
+    bytes *b = arg;
+    if (n > b->capacity - b->size) n = b->capacity - b->size;
+    memcpy(b->at + b->size, more, n);
+    b->size += n;
+    return b->size == b->capacity;
 }
 
-/* The first bytes of the file as tokens; -1, or the exit code. */
+static void add_tokens(matrices *x, const int *tokens, size_t n) {
+    for (size_t i = 0; i < n && x->T < x->how->length; i++) x->tokens[x->T++] = tokens[i];
+}
+
+/* The first tokens of the text, as the model reads it. */
+static ll_status encode(matrices *x, const bytes *text) {
+    ll_tokenizer *tokenizer = NULL;
+    int *tokens = NULL;
+    size_t n = 0;
+    ll_status status = ll_tokenizer_create(&tokenizer, x->model);
+    if (!status) status = ll_tokenizer_encode(tokenizer, text->at, text->size, &tokens, &n);
+    if (!status) {
+        size_t special;
+        const int *before = ll_tokenizer_special(tokenizer, LL_SPECIAL_BEFORE, &special);
+        add_tokens(x, before, special);
+        add_tokens(x, tokens, n);
+    }
+    ll_text_free(tokens);
+    ll_tokenizer_free(tokenizer);
+    return status;
+}
+
+/* The first tokens of the file; of a model of images its first bytes. -1, or the exit code. */
 static int read_text(matrices *x) {
-    const int code = ll_read_blocks(x->how->text, NULL, take_bytes, x);
+    const int image = ll_reads_images(ll_model_recipe(x->model));
+    bytes text = {.capacity = image ? (size_t)x->how->length : TEXT + 64 * (size_t)x->how->length};
+    text.at = malloc(text.capacity);
+    if (!text.at) return ll_fail_message("out of memory");
+    int code = ll_read_blocks(x->how->text, NULL, take_bytes, &text);
+    for (size_t i = 0; code < 0 && image && i < text.size; i++) x->tokens[x->T++] = text.at[i];
+    if (code < 0 && !image && text.size) {
+        const ll_status status = encode(x, &text);
+        if (status) code = ll_failed(status, x->how->text);
+    }
+    free(text.at);
     if (code >= 0 || x->T) return code;
     ll_print("--text: %s is empty; name a file that holds some text", x->how->text);
     return 2;

@@ -84,6 +84,14 @@ void ll_analysis_json(FILE *file, const char *name, const ll_table *t) {
     fprintf(file, "]}");
 }
 
+static int to_pipe;
+
+void ll_analysis_pipe(int piped) { to_pipe = piped; }
+
+void ll_analysis_wrote(const char *what, const char *path) {
+    if (!to_pipe) printf("analyse.%s=%s\n", what, path);
+}
+
 /* ---- Pictures ---- */
 
 /* Consecutive rows of one label are a curve; columns become arrays. */
@@ -103,6 +111,13 @@ static int gather(const ll_table *t, const ll_plot *p, double *x, double *y, dou
     return n;
 }
 
+/* Labels that have rows, one after the other. */
+static int labels(const ll_table *t) {
+    int n = t->rows > 0;
+    for (int r = 1; r < t->rows; r++) n += strcmp(t->label[r], t->label[r - 1]) != 0;
+    return n;
+}
+
 static ll_status picture(const ll_table *t, const ll_plot *p, const char *path, double *buffer) {
     ll_curve curves[CURVES];
     const double *bands[CURVES];
@@ -111,6 +126,7 @@ static ll_status picture(const ll_table *t, const ll_plot *p, const char *path, 
     f.n = gather(t, p, buffer, buffer + t->rows, buffer + 2 * t->rows, curves, bands);
     f.curves = curves;
     f.deviation = bands;
+    if (f.n < labels(t)) ll_print("%s shows the first %d of %d curves; the table has all", path, f.n, labels(t));
     return ll_figure_write(&f, path);
 }
 
@@ -122,7 +138,7 @@ ll_status ll_analysis_pictures(const ll_table *t, const char *folder, const char
         char path[4200];
         snprintf(path, sizeof path, "%s/%s.%s", folder, t->plot[i].name, ending);
         status = picture(t, &t->plot[i], path, buffer);
-        if (!status) printf("analyse.figure=%s\n", path);
+        if (!status) ll_analysis_wrote("figure", path);
     }
     free(buffer);
     return status;

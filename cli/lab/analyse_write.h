@@ -9,6 +9,9 @@
 void ll_analysis_print(const char *name, const ll_table *table);
 void ll_analysis_csv(FILE *file, const ll_table *table);
 void ll_analysis_json(FILE *file, const char *name, const ll_table *table);
+/* Prints analyse.WHAT=PATH, unless a table goes to standard output (ll_analysis_pipe). */
+void ll_analysis_wrote(const char *what, const char *path);
+void ll_analysis_pipe(int piped);
 /* One picture for each plot of the table, in a folder; prints the names of the files. ending: svg, png. */
 ll_status ll_analysis_pictures(const ll_table *table, const char *folder, const char *ending);
 
@@ -19,8 +22,9 @@ typedef struct {
     int length, layer; /* layer -1: all */
 } ll_attention_maps;
 int ll_attention_maps_at(const ll_attention_maps *how);
-/* The weights that positions alone give: of a model, or (NULL) of new models with every position. -1, or the exit
- * code. */
-int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending);
+/* The weights that positions alone give to `tokens` tokens, at most 64: of a model, or (NULL) of new models with every
+ * position. -1, or the exit code. */
+int ll_attention_maps_at_positions(const ll_model *model, int tokens, int64_t seed, const char *folder,
+                                   const char *ending);
 
 #endif

@@ -13,6 +13,7 @@ static const char *folder, *csv, *json, *model_file, *text, *kernels, *positions
 static int64_t seed = 1, repeats, length, layer = -1;
 static double spread = 1;
 static int quick, png;
+static const char NEEDS_OUT[] = "--png needs --out DIR, where the pictures go";
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "DIR", &folder, 0, 0, "writes pictures (SVG) and tables (CSV) into this folder"},
@@ -28,7 +29,7 @@ static const ll_arg args[] = {
      "stream-error: only these positions, as none,rope,decay; or all"},
     {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "features, lengths: standard deviation of queries and keys"},
     {LL_ARG_TEXT, 0, "model", "FILE", &model_file, 0, 0, "matrices, positions, periods: of this model"},
-    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: reads the first bytes of this file, plain or packed"},
+    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: reads the first tokens of this file, plain or packed"},
     {LL_ARG_INTEGER, 0, "layer", "L", &layer, -1, 999, "matrices: only this layer; -1 = all"},
     {.type = LL_ARG_END},
 };
@@ -91,7 +92,7 @@ static int write_folder(const char *name, const ll_table *table) {
     snprintf(path, sizeof path, "%s/%s.csv", folder, name);
     const int code = write_csv(path, table);
     if (code >= 0) return code;
-    printf("analyse.csv=%s\n", path);
+    ll_analysis_wrote("csv", path);
     const ll_status status = ll_analysis_pictures(table, folder, png ? "png" : "svg");
     return status ? ll_failed(status, NULL) : -1;
 }
@@ -99,6 +100,12 @@ static int write_folder(const char *name, const ll_table *table) {
 /* ---- Experiments ---- */
 
 static int to_stdout(void) { return (csv && !strcmp(csv, "-")) || (json && !strcmp(json, "-")); }
+
+/* Tokens of the matrices of positions: as in the table, up to 64. */
+static int picture_tokens(void) {
+    const int64_t tokens = length ? length : quick ? 32 : 64;
+    return tokens < 64 ? (int)tokens : 64;
+}
 
 static int run_one(const char *name, const ll_model *model, FILE *out, int last) {
     watch w = {.name = name, .start = ll_now()};
@@ -115,7 +122,7 @@ static int run_one(const char *name, const ll_model *model, FILE *out, int last)
     if (out) ll_analysis_json(out, name, table), fputs(last ? "\n" : ",\n", out);
     if (code < 0 && folder) code = write_folder(name, table);
     if (code < 0 && folder && !strcmp(name, "positions"))
-        code = ll_attention_maps_at_positions(model, seed, folder, png ? "png" : "svg");
+        code = ll_attention_maps_at_positions(model, picture_tokens(), seed, folder, png ? "png" : "svg");
     ll_table_free(table);
     return code;
 }
@@ -151,6 +158,13 @@ static int known(const char *word) {
 
 static int matrices(void) {
     if (!model_file || !text) return ll_usage("matrices are of a model on a text: give --model FILE and --text FILE");
+    if (csv || json) return ll_usage("--csv and --json are for tables; matrices go into a folder: --out DIR");
+    if (kernels || positions || repeats || spread != 1)
+        return ll_usage("--kernels, --positions, --repeats and --spread are for other experiments than matrices");
+    if (length > LONGEST) return ll_usage("matrices takes up to %d tokens (--length)", LONGEST);
+    if (png && !folder) return ll_usage(NEEDS_OUT);
+    const int code = folder ? make_folder() : -1;
+    if (code >= 0) return code;
     const ll_attention_maps how = {
         model_file, text, folder, png ? "png" : "svg", (int)(length ? length : quick ? 32 : 64), (int)layer};
     return ll_attention_maps_at(&how);
@@ -161,6 +175,8 @@ static int check(int n, const char **words) {
     int spreads = 0; /* is there an experiment with --spread? */
     for (int i = 0; i < n; i++) {
         const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
+        if (!strcmp(words[i], "matrices"))
+            return ll_usage("matrices goes by itself: longline analyse matrices --model FILE --text FILE");
         if (!known(words[i])) return unknown(words[i]);
         spreads |= !strcmp(words[i], "features") || !strcmp(words[i], "lengths");
         if (length > LONGEST && strcmp(words[i], "stream-error"))
@@ -175,16 +191,13 @@ static int check(int n, const char **words) {
     if (csv && json && !strcmp(csv, "-") && !strcmp(json, "-")) return ll_usage("--csv and --json cannot both be -");
     if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
     if (spread != 1 && !spreads) return ll_usage("--spread is for features and lengths: longline analyse features");
-    if (png && !folder) return ll_usage("--png needs --out DIR, where the pictures go");
+    if (png && !folder) return ll_usage(NEEDS_OUT);
     return -1;
 }
 
 static int analyse(int n, const char **words) {
     const char *all[MOST];
-    if (n == 1 && !strcmp(words[0], "matrices")) {
-        const int made = folder ? make_folder() : -1;
-        return made >= 0 ? made : matrices();
-    }
+    if (n == 1 && !strcmp(words[0], "matrices")) return matrices();
     if (!n) {
         for (; n < MOST && ll_experiment_at(n); n++) all[n] = ll_experiment_at(n)->name;
         words = all;
@@ -201,6 +214,7 @@ static int analyse(int n, const char **words) {
         code = ll_load_model(&model, model_file);
         if (code >= 0) return code;
     }
+    ll_analysis_pipe(to_stdout());
     code = run_all(words, n, model);
     ll_model_free(model);
     return code;

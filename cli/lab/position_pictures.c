@@ -4,13 +4,13 @@
 
 #include "lab/analyse_write.h"
 
-enum { TOKENS = 64, CONTENTS = 64, MOST = 64 };
+enum { CONTENTS = 64, MOST = 64 };
 
 typedef struct {
-    int n;
+    int n, tokens;
     ll_panel panel[MOST];
     char label[MOST][40];
-    float *P[MOST]; /* (heads, TOKENS, TOKENS) each */
+    float *P[MOST]; /* (heads, tokens, tokens) each */
 } panels;
 
 static void destroy(panels *p) {
@@ -25,16 +25,17 @@ static int number(const ll_model *model, const char *key) {
 
 /* The weights of one layer: a panel for each head, or only for the first. */
 static ll_status add(panels *p, const ll_model *model, int layer, const char *label, int all, int64_t seed) {
-    const int heads = number(model, "model.heads"), first = p->n;
-    float *P = calloc((size_t)heads * TOKENS * TOKENS, sizeof *P);
+    const int heads = number(model, "model.heads"), first = p->n, T = p->tokens;
+    const size_t size = (size_t)T * (size_t)T;
+    float *P = calloc((size_t)heads * size, sizeof *P);
     if (!P) return LL_ENOMEM;
     p->P[first] = P;
     for (int h = 0; h < (all ? heads : 1) && p->n < MOST; h++) {
         snprintf(p->label[p->n], sizeof p->label[0], all ? "%s head %d" : "%s", label, h);
-        p->panel[p->n] = (ll_panel){p->label[p->n], TOKENS, TOKENS, P + (size_t)h * TOKENS * TOKENS};
+        p->panel[p->n] = (ll_panel){p->label[p->n], T, T, P + (size_t)h * size};
         p->n++;
     }
-    return ll_position_kernel(model, layer, TOKENS, CONTENTS, (uint64_t)seed, P);
+    return ll_position_kernel(model, layer, T, CONTENTS, (uint64_t)seed, P);
 }
 
 static ll_status add_new(panels *p, const char *position, int64_t seed) {
@@ -66,14 +67,19 @@ static ll_status gather(panels *p, const ll_model *model, int64_t seed) {
         snprintf(label, sizeof label, "layer %d", l);
         status = add(p, model, l, label, 1, seed);
     }
-    for (int i = 0; !model && ll_position_at(i) && p->n < MOST && !status; i++)
-        if (!ll_pair_legal("relu", ll_position_at(i)->name, 1)) status = add_new(p, ll_position_at(i)->name, seed);
+    for (int i = 0; !model && ll_position_at(i) && p->n < MOST && !status; i++) {
+        const char *name = ll_position_at(i)->name;
+        if (!strcmp(name, "relative-s2")) continue; /* gives no weight by itself */
+        if (!ll_pair_legal("relu", name, 1)) status = add_new(p, name, seed);
+    }
     return status;
 }
 
-int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const char *folder, const char *ending) {
+int ll_attention_maps_at_positions(const ll_model *model, int tokens, int64_t seed, const char *folder,
+                                   const char *ending) {
     panels *p = calloc(1, sizeof *p);
     if (!p) return ll_fail_message("out of memory");
+    p->tokens = tokens;
     char path[4200];
     snprintf(path, sizeof path, "%s/positions-matrix.%s", folder, ending);
     ll_status status = gather(p, model, seed);
@@ -84,8 +90,10 @@ int ll_attention_maps_at_positions(const ll_model *model, int64_t seed, const ch
                              .shades = LL_SHADES_RANGE,
                              .n = p->n,
                              .panels = p->panel};
+    const int heads = model ? number(model, "model.heads") * number(model, "model.layers") : p->n;
+    if (!status && p->n < heads) ll_print("%s shows the first %d of %d heads", path, p->n, heads);
     if (!status) status = ll_heat_map_write(&map, path);
-    if (!status) printf("analyse.figure=%s\n", path);
+    if (!status) ll_analysis_wrote("figure", path);
     destroy(p);
     return status ? ll_failed(status, NULL) : -1;
 }

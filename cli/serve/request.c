@@ -164,11 +164,11 @@ static int read_messages(ll_request *r, const field *f, json_t *v, ll_refusal *w
     return 0;
 }
 
-/* For completions a number of alternatives, for chats a flag. */
+/* For completions a number of alternatives, for chats a flag, with the number in top_logprobs. */
 static int read_logprobs(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (r->ask != LL_ASK_CHAT) return read_integer(r, f, v, why);
     if (!json_is_boolean(v)) return wrong_type(f, "true or false", v, why);
-    if (json_is_true(v) && r->logprobs < 0) r->logprobs = 0;
+    r->logprobs = json_is_true(v) ? 0 : -1;
     return 0;
 }
 
@@ -229,7 +229,7 @@ static const field fields[] = {
     {"stream", DRAWS, read_flag, AT(stream)},
     {"stream_options", DRAWS, read_stream_options, 0},
     {"logprobs", DRAWS, read_logprobs, AT(logprobs), 0, LL_TOP_LOGPROBS},
-    {"top_logprobs", LL_ASK_CHAT, read_integer, AT(logprobs), 0, LL_TOP_LOGPROBS},
+    {"top_logprobs", LL_ASK_CHAT, read_integer, AT(top_logprobs), 0, LL_TOP_LOGPROBS},
     {"echo", LL_ASK_COMPLETION, read_flag, AT(echo)},
     {"ignore_end", DRAWS, read_flag, AT(ignore_end)},
     {"per_token", LL_ASK_SCORE, read_flag, AT(per_token)},
@@ -268,6 +268,8 @@ static int check_request(const ll_request *r, ll_refusal *why) {
     if (r->prompts * r->n > LL_PROMPTS)
         return ll_refuse(why, 400, "n", "%d prompts of %lld choices are more than %d", r->prompts, (long long)r->n,
                          LL_PROMPTS);
+    if (r->top_logprobs >= 0 && r->logprobs < 0)
+        return ll_refuse(why, 400, "top_logprobs", "'top_logprobs' goes with 'logprobs': true");
     if (r->usage && !r->stream)
         return ll_refuse(why, 400, "stream_options", "'stream_options' goes with 'stream': true");
     return 0;
@@ -278,7 +280,7 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     const char *name;
     json_t *value;
     *r = (ll_request){.ask = ask, .max_tokens = -1, .temperature = 1, .top_p = 1, .n = 1, .top = 1,
-                      .seed = LL_SEED_DRAWN, .logprobs = -1, .layer = -1, .query = -1};
+                      .seed = LL_SEED_DRAWN, .logprobs = -1, .top_logprobs = -1, .layer = -1, .query = -1};
     r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &at) : json_object();
     if (!r->body && (!size || json_error_code(&at) == json_error_out_of_memory))
         return ll_refuse(why, 503, "", "no memory for the request");
@@ -286,7 +288,9 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
         return ll_refuse(why, 400, "", "the body is not JSON: line %d, column %d: %s", at.line, at.column, at.text);
     if (!json_is_object(r->body)) return ll_refuse(why, 400, "", "the body is JSON, but not an object");
     json_object_foreach(r->body, name, value) if (read_field(r, name, value, why)) return -1;
-    return check_request(r, why);
+    if (check_request(r, why)) return -1;
+    if (r->top_logprobs >= 0) r->logprobs = r->top_logprobs;
+    return 0;
 }
 
 void ll_request_free(ll_request *r) {

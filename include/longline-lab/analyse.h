@@ -50,7 +50,8 @@ LL_API const ll_experiment *ll_experiment_at(int i);
 LL_API LL_MUST_USE ll_status ll_analyse(ll_table **table, const char *name, const ll_analysis *how);
 
 /* P (H, T, T): the weight that a position alone gives to token j for token i, for each head of a layer of a model: the
- * mean over `contents` random vectors x of <x at i, x at j>, divided by its mean for i = j. */
+ * mean over `contents` random vectors x of <x at i, x at j>, divided by its mean for i = j. LL_EINVAL for positions
+ * that have no such weight: t5, shaw, relative-s2, and vectors that are added to patches of images. */
 LL_API LL_MUST_USE ll_status ll_position_kernel(const ll_model *model, int layer, int T, int contents, uint64_t seed,
                                                 float *P);
 

@@ -49,6 +49,7 @@ typedef struct {
     const ll_panel *panels;
     const char *const *names;   /* names of rows, the same for all panels; or NULL */
     const char *const *columns; /* names of columns; NULL: those of rows, which are as many */
+    int numbers;                /* 1: cells that are large enough have their numbers, three digits each */
 } ll_heat_map;
 
 /* Draws a heat map into a .svg or .png file (by its ending). */

@@ -86,22 +86,30 @@ static ll_status repeat(experiment *x, const ll_analysis *how, int r, int repeat
     return status;
 }
 
+#define CLAIM                                                                                                         \
+    "claim: the error depends on the number of features and not on the length. With orthogonal positive features it " \
+    "is %.3g at %d tokens and %.3g at %d. "
+
 static ll_status report(ll_table *t, const experiment *x) {
+    const double first = x->estimate[0][0].mean, last = x->estimate[0][LENGTHS - 1].mean;
     double worst = 0;
+    int unknown = 0; /* is there an estimate without its rounding? */
     ll_status status = LL_OK;
     for (int kind = 0; kind < LL_ESTIMATORS; kind++)
         for (int i = 0; i < LENGTHS && !status; i++) {
             const ll_mean *e = &x->estimate[kind][i], *r = &x->rounding[kind][i];
+            unknown |= !isfinite(r->mean / e->mean);
             worst = fmax(worst, r->mean / e->mean);
             status =
                 ll_table_add(t, ll_estimators[kind].label,
                              (double[]){length_at(x, i), e->mean, ll_mean_deviation(e), r->mean, ll_mean_deviation(r)});
         }
-    ll_table_verdict(
-        t,
-        "claim: the error depends on the number of features and not on the length. With orthogonal positive "
-        "features it is %.3g at %d tokens and %.3g at %d. Rounding is at most %.1g of the error of any kind",
-        x->estimate[0][0].mean, length_at(x, 0), x->estimate[0][LENGTHS - 1].mean, x->L, worst);
+    if (unknown)
+        ll_table_verdict(t, CLAIM "Rounding is not known where features are beyond the range of double", first,
+                         length_at(x, 0), last, x->L);
+    else
+        ll_table_verdict(t, CLAIM "Rounding is at most %.1g of the error of any kind", first, length_at(x, 0), last,
+                         x->L, worst);
     return status;
 }
 

@@ -57,6 +57,7 @@ static ll_status in_attention(const ll_model *m, int layer, int T, int contents,
 static ll_status in_embedding(const ll_model *m, int T, float *P) {
     const ll_model_config *c = m->c;
     const size_t C = (size_t)c->model.width, heads = (size_t)c->model.heads, n = (size_t)T;
+    const size_t first = (size_t)(c->position.offset + c->position.cls); /* row of the first token in the table */
     const float *tokens = ll_param_at(m, m->at.embedding);
     float *p = ll_alloc(n * C, sizeof *p);
     double content = 0;
@@ -65,7 +66,7 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
         content += (double)tokens[i] * (double)tokens[i] / (double)c->model.vocab;
     if (c->position.type == LL_POSITION_SINUSOIDAL) ll_sinus(p, T, c->model.width, 0, ll_config_init_std(c));
     if (c->position.type == LL_POSITION_LEARNED)
-        memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position), n * C * sizeof *p);
+        memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position) + first * C, n * C * sizeof *p);
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++) {
             double sum = content;
@@ -76,11 +77,34 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
     return LL_OK;
 }
 
+/* Does the position give a weight by itself? */
+static ll_status check_position(const ll_model *m) {
+    const ll_mechanism_row *row = ll_position_row(m->c->position.type);
+    if (m->stacks > 1)
+        return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; only models with one can be analysed");
+    if (m->c->position.type && row->has & LL_EMBEDDED && m->at.embedding < 0)
+        return ll_fail(LL_EINVAL,
+                       "position.type = %s is measured beside the vectors of tokens, and with model.patch there are "
+                       "none",
+                       row->about.name);
+    if (m->c->position.type == LL_POSITION_T5 || m->c->position.type == LL_POSITION_SHAW)
+        return ll_fail(LL_EINVAL,
+                       "position.type = %s adds to logits, and has no weight by itself; `longline report` shows what "
+                       "it adds",
+                       row->about.name);
+    if (m->c->position.type == LL_POSITION_RELATIVE_S2)
+        return ll_fail(LL_EINVAL,
+                       "position.type = %s has vectors in place of keys, whose mean weight is 0; `longline report` "
+                       "shows them",
+                       row->about.name);
+    return LL_OK;
+}
+
 ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, uint64_t seed, float *P) {
     const ll_model_config *c = m->c;
     const size_t heads = (size_t)c->model.heads, n = (size_t)T;
-    if (m->stacks > 1)
-        return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; only models with one can be analysed");
+    ll_status status = check_position(m);
+    if (status) return status;
     if (layer < 0 || layer >= c->model.layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->model.layers - 1);
     if (T < 1 || T > 4096 || contents < 1) return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to 4096", T);
@@ -89,7 +113,7 @@ ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, 
                        (int)ll_position_limit(&c->position));
     memset(P, 0, heads * n * n * sizeof *P);
     const int embedded = c->position.type && ll_position_row(c->position.type)->has & LL_EMBEDDED;
-    const ll_status status = embedded ? in_embedding(m, T, P) : in_attention(m, layer, T, contents, seed, P);
+    status = embedded ? in_embedding(m, T, P) : in_attention(m, layer, T, contents, seed, P);
     for (size_t h = 0; h < heads && !status; h++) {
         double diagonal = 0;
         for (size_t i = 0; i < n; i++) diagonal += (double)P[(h * n + i) * n + i] / (double)n;
@@ -106,10 +130,13 @@ typedef struct {
     double invariance, monotonicity;
 } profile;
 
+/* Are they equal but for rounding? Weights of far tokens are small, so that only the ratio says it. */
+static int same(double a, double b) { return fabs(a - b) <= 1e-9 * fmax(fabs(a), fabs(b)); }
+
 /* Ranks of y (n), the largest first; equal values share the mean rank. */
 static double rank_of(const double *y, int n, int i) {
     double rank = 0;
-    for (int k = 0; k < n; k++) rank += (y[k] > y[i]) + 0.5 * (k != i && fabs(y[k] - y[i]) <= 1e-9);
+    for (int k = 0; k < n; k++) rank += same(y[k], y[i]) ? 0.5 * (k != i) : y[k] > y[i];
     return rank;
 }
 
@@ -170,14 +197,15 @@ static ll_status fresh(ll_model **model, const char *position, const char *decay
     return ll_analyse_model(model, keys);
 }
 
-/* New models of every position in the table that is legal in causal linear attention, and of the decay. */
+/* New models of every position in the table that is legal in causal linear attention and gives a weight by itself, and
+ * of the decay. */
 static ll_status all_positions(ll_table *t, int T, const ll_analysis *how) {
     int count = 0, done = 0;
     while (ll_position_row(count)) count++;
     ll_status status = LL_OK;
     for (int i = 0; i <= count && !status; i++) {
         const char *name = i < count ? ll_position_row(i)->about.name : "none";
-        if (i < count && ll_pair_check(LL_KERNEL_RELU, i, 1)) continue;
+        if (i < count && (i == LL_POSITION_RELATIVE_S2 || ll_pair_check(LL_KERNEL_RELU, i, 1))) continue;
         ll_model *model = NULL;
         status = fresh(&model, name, i < count ? "none" : "fixed", T, how);
         if (!status) status = measure(t, i < count ? name : "decay", model, 0, T, how);

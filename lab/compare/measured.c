@@ -135,7 +135,7 @@ static ll_status take_line(table *t, char *line) {
 /* The results are named from where the table is. */
 static ll_status read_results(table *t) {
     char path[4096];
-    const char *slash = strrchr(t->path, '/');
+    const char *slash = *t->results == '/' ? NULL : strrchr(t->path, '/');
     ll_bytes bytes = {0};
     snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash - t->path) + 1 : 0, t->path, t->results);
     ll_status status = ll_file_read(&bytes, path, FILE_MOST);
@@ -143,6 +143,7 @@ static ll_status read_results(table *t) {
     char *next = (char *)bytes.data;
     while (next && *next && !status) {
         char *line = strsep(&next, "\n");
+        line[strcspn(line, "\r")] = 0;
         if (*line) status = take_line(t, line);
     }
     ll_bytes_free(&bytes);

@@ -201,7 +201,7 @@ ll_status ll_ngrams(const ll_recipe *recipe, int order, const char *split, ll_do
     ll_status status = check(recipe, order);
     if (!status) status = ll_reader_open(&w.train, c, "train");
     if (!status) status = ll_reader_open_as(&w.test, c, split, ll_reader_vocabulary(w.train));
-    if (!status && ll_reader_size(w.train) > COUNTED_MOST)
+    if (!status && !ll_data_is_made(&c->data) && ll_reader_size(w.train) > COUNTED_MOST)
         status = ll_fail(LL_EINVAL, "the train split has %lld tokens; n-grams are counted in 10^9 at most",
                          (long long)ll_reader_size(w.train));
     if (!status) status = ll_batch_create(&w.batch, c);

@@ -44,9 +44,7 @@ static void widen(ll_shade_range *r, const float *value, size_t n) {
     }
 }
 
-static size_t size_of(const ll_panel *p) {
-    return (size_t)p->rows * (size_t)p->cols;
-}
+static size_t size_of(const ll_panel *p) { return (size_t)p->rows * (size_t)p->cols; }
 
 ll_shade_range ll_shade_range_of(const ll_heat_map *m, int panel, int row) {
     const ll_panel *p = &m->panels[panel];
@@ -66,9 +64,7 @@ double ll_shade_of(const ll_shade_range *r, double v) {
     return r->strongest > 0 ? copysign(sqrt(fabs(v) / r->strongest), v) : 0;
 }
 
-const char *const *ll_heat_map_columns(const ll_heat_map *m) {
-    return m->columns ? m->columns : m->names;
-}
+const char *const *ll_heat_map_columns(const ll_heat_map *m) { return m->columns ? m->columns : m->names; }
 
 int ll_heat_map_short_names(const ll_heat_map *m) {
     for (int i = 0; i < m->panels->cols; i++)
@@ -91,9 +87,10 @@ typedef struct {
     double top, height; /* y of the grid, height of the page */
 } grid;
 
-/* The height of a panel for its width. Cells are square, unless the panel would be too flat. */
-static double shape_of(const ll_panel *p) {
-    return fmin(fmax((double)p->rows / p->cols, 0.2), 5);
+/* The height of a panel for its width. Cells are square, unless the panel would be too flat; with numbers they are
+ * wider than high. */
+static double shape_of(const ll_heat_map *m, const ll_panel *p) {
+    return fmin(fmax((m->numbers ? 0.4 : 1) * p->rows / p->cols, 0.2), 5);
 }
 
 static grid lay_out(const ll_heat_map *m) {
@@ -103,9 +100,13 @@ static grid lay_out(const ll_heat_map *m) {
     g.down = ll_ceil_div(m->n, g.across);
     const double space = WIDTH - 2 * SIDE - (g.across - 1) * GAP;
     double shape = 0;
-    /* Names of columns need room below, so a panel with names has a square. */
-    for (int i = 0; i < m->n; i++) shape = fmax(shape, m->names ? 1 : fmin(shape_of(&m->panels[i]), 1));
-    g.cell = fmin(space / g.across, 520 + 300 * (1 - shape)), g.tall = g.cell * shape;
+    /* Names of columns need room below, so a panel with names has a square, or an eighth more than numbers need. */
+    for (int i = 0; i < m->n; i++) {
+        const double own = fmin(shape_of(m, &m->panels[i]) + (m->names && m->numbers ? 0.125 : 0), 1);
+        shape = fmax(shape, m->names && !m->numbers ? 1 : own);
+    }
+    g.cell = m->numbers ? space / g.across : fmin(space / g.across, 520 + 300 * (1 - shape));
+    g.tall = g.cell * shape;
     g.top = 24 + (m->title && *m->title ? 28 : 0) + (m->y_label && *m->y_label ? 20 : 0);
     g.height = g.top + g.down * (g.tall + LABEL + GAP) + (m->x_label && *m->x_label ? 22 : 0) + 50;
     return g;
@@ -120,10 +121,30 @@ static int colour_of(const ll_shade_range *r, double v) {
 }
 
 /* The part of a square that a panel fills. */
-static void extent_of(const ll_panel *p, double side, double *width, double *height) {
-    const double shape = shape_of(p);
+static void extent_of(const ll_heat_map *m, const ll_panel *p, double side, double *width, double *height) {
+    const double shape = shape_of(m, p);
     *width = shape > 1 ? side / shape : side;
     *height = *width * shape;
+}
+
+/* Numbers in cells, light on dark ones. */
+static void draw_numbers(cairo_t *cr, const ll_heat_map *m, int panel, double x, double y, double side) {
+    const ll_panel *p = &m->panels[panel];
+    double width, height;
+    extent_of(m, p, side, &width, &height);
+    width /= p->cols, height /= p->rows;
+    font(cr, SMALL_SIZE, 0);
+    for (int i = 0; i < p->rows && width >= 3 * SMALL_SIZE && height >= 1.5 * SMALL_SIZE; i++) {
+        const ll_shade_range r = ll_shade_range_of(m, panel, i);
+        for (int k = 0; k < p->cols; k++) {
+            const double v = (double)p->value[(size_t)i * (size_t)p->cols + (size_t)k];
+            char text[32];
+            if (!isfinite(v)) continue;
+            ll_format_text(text, sizeof text, "%.*f", fabs(v) < 9.995 ? 2 : fabs(v) < 99.95 ? 1 : 0, v);
+            colour(cr, fabs(ll_shade_of(&r, v)) > 0.6 ? PAPER : INK, 1);
+            write_text(cr, x + (k + 0.5) * width, y + (i + 0.5) * height + 0.36 * SMALL_SIZE, 0.5, text);
+        }
+    }
 }
 
 static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, double y, double side) {
@@ -147,7 +168,7 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, d
     }
     cairo_surface_mark_dirty(image);
     double width, height;
-    extent_of(p, side, &width, &height);
+    extent_of(m, p, side, &width, &height);
     cairo_save(cr);
     cairo_translate(cr, x, y);
     cairo_scale(cr, width / cols, height / rows);
@@ -160,6 +181,7 @@ static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, d
     cairo_set_line_width(cr, 0.8);
     cairo_rectangle(cr, x, y, width, height);
     cairo_stroke(cr);
+    if (m->numbers) draw_numbers(cr, m, panel, x, y, side);
     return 0;
 }
 
@@ -201,7 +223,7 @@ static double draw_names(cairo_t *cr, const ll_heat_map *m, const ll_panel *p, d
     const double left =
         fmax(widest_name(cr, m->names, p->rows, most), widest_name(cr, ll_heat_map_columns(m), p->cols, most));
     double width, height;
-    extent_of(p, side - left, &width, &height);
+    extent_of(m, p, side - left, &width, &height);
     draw_row_names(cr, m, p->rows, x + left, y, height / p->rows, most);
     draw_column_names(cr, m, p->cols, x + left, y + height, width / p->cols, most);
     return left;

@@ -89,7 +89,7 @@ ll_status ll_data_make(const char *what, const char *out, int64_t count, int siz
     if (count < 1 || count > INT32_MAX) return ll_fail(LL_EINVAL, "%lld examples cannot be made", (long long)count);
     if (!strcmp(what, "listops")) return make_listops(out, count, size, seed, progress, arg);
     if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, 14, seed, progress, arg);
-    if (!strncmp(what, "pathfinder-", 11) && ll_parse_integer(&segments, what + 11) && segments < 100)
+    if (!strncmp(what, "pathfinder-", 11) && ll_parse_integer(&segments, what + 11) && segments >= 0 && segments < 100)
         return make_pathfinder(out, count, size, (int)segments, seed, progress, arg);
     if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed, progress, arg);
     return ll_fail(LL_EINVAL,

@@ -29,7 +29,7 @@ typedef struct {
     char title[LAYERS][48], label[LAYERS * TENSORS][48];
 } vectors;
 
-/* The row of distance number i. shaw's rows go from the farthest key after the query to the farthest before it, j - i =
+/* The row of distance number i. shaw's rows go from the farthest key before the query to the farthest after it, j - i =
  * -clip .. clip. Here the order is reversed, so that distances are i - j. */
 static int row_of(const vectors *v, int i) { return v->s->c->position.type == LL_POSITION_SHAW ? v->n - 1 - i : i; }
 

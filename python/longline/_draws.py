@@ -8,9 +8,11 @@ import numpy as np
 from ._arrays import Array, pointer
 from ._checks import check_count, check_seed
 from ._core import ArgumentError, lib
-from ._names import POSITIONS, lookup
+from ._names import KERNELS, MAPS, POSITIONS, lookup
 
 
+# Maps that are flat or 0 at 0, where vectors of 0 would have no gradient.
+FLAT = tuple(name for name in MAPS if name not in ("elu1", "exp", "sigmoid"))
 SIZE_MOST = 2**16  # of every size of a head, as in the library
 
 
@@ -66,9 +68,12 @@ def rotation(features: int, heads: int, seed: int = 0) -> Dict[str, Array]:
 
 def position_parameters(position: str, heads: int, key_size: int, value_size: int, *, scales: int = 8, axes: int = 1,
                         sines: int = 5, taps: int = 16, clip: int = 6, causal: bool = False, gated: bool = True,
-                        image: bool = False, seed: int = 0) -> Dict[str, Array]:
-    """First values of a position's trainable parameters, as the library's models start from them."""
-    lookup("position", position, POSITIONS)
+                        image: bool = False, seed: int = 0, kernel: str = "favor") -> Dict[str, Array]:
+    """First values of a position's trainable parameters, as the library's models start from them.
+
+    Those of "relative-s2" depend on the kernel.
+    """
+    lookup("position", position, POSITIONS), lookup("kernel", kernel, KERNELS)
     for name, size in {"heads": heads, "key_size": key_size, "value_size": value_size, "scales": scales, "axes": axes,
                        "sines": sines, "taps": taps, "clip": clip}.items():
         check_count(name, size, 1, SIZE_MOST)
@@ -88,10 +93,10 @@ def position_parameters(position: str, heads: int, key_size: int, value_size: in
         p["inv_freq"] = (64.0 ** (-np.arange(scales) / scales)).astype(np.float32)
         p["alpha"], p["beta"] = normal(H, axes * scales), normal(H, axes * scales)
     elif position == "relative-s2":
-        p["rpe"] = np.zeros((clip + 1, D), np.float32)
+        p["rpe"] = normal(clip + 1, D) * np.float32(0.02) if kernel in FLAT else np.zeros((clip + 1, D), np.float32)
     elif position == "sine-spe":
-        gains = normal(H, D, sines)
-        gains *= (2 / (gains**2).sum(-1, keepdims=True) ** 0.25).astype(np.float32)
+        gains, others = normal(H, D, sines), normal(H, D, sines)
+        gains *= (2 / (others**2).sum(-1, keepdims=True) ** 0.25).astype(np.float32)
         p["freqs"], p["offsets"], p["gains"] = normal(H, D, sines) - 4, normal(H, D, sines), gains
     elif position == "conv-spe":
         shape = (H, D, taps, taps) if image else (H, D, taps)

@@ -166,7 +166,7 @@ class Operator:
                layer: int) -> None:
         w = self._config.encoding
         start = _draws.position_parameters(self.position, self.heads, self.key_size, self.value_size,
-                                           causal=self.causal, seed=seed + layer, **sizes)
+                                           causal=self.causal, seed=seed + layer, kernel=self.kernel, **sizes)
         if self.position == "orthogonal":
             start.update(_draws.rotation(self.features, self.heads, seed + layer))
         if given is not None and not isinstance(given, dict):

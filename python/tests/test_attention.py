@@ -259,3 +259,18 @@ def test_no_heads_or_no_width_names_the_array(shape):
     x = np.zeros(shape, np.float32)
     with pytest.raises(longline.ArgumentError, match=r"^q: its shape is .*at least one head"):
         attention(x, x, x, kernel="relu")
+
+
+@pytest.mark.parametrize("kernel", [name for name in longline.KERNELS if longline.KERNELS[name].linear and name != "gla"])
+def test_vectors_of_distances_can_learn(kernel, qkv):
+    """Where features are flat or 0 at 0, vectors of 0 would have a gradient of 0 for ever."""
+    q, k, v = (x[:, :2] for x in qkv)
+    operator = longline.Operator(kernel, "relative-s2", heads=2, key_size=8, causal=True)
+    y, saved = operator.forward(q, k[:, :1], v, save=True)
+    assert np.abs(operator.backward(saved, q).parameters["rpe"]).max() > 0
+
+
+def test_first_gains_of_sines():
+    """2 N(0, 1) over the root of the norm of 5 other numbers: E 4 n^2 / |m| = 4 E 1 / |m| = 2.1277."""
+    gains = longline.position_parameters("sine-spe", 64, 256, 8)["gains"]
+    assert abs((gains.astype(float) ** 2).mean() - 2.1277) < 0.05

@@ -208,10 +208,14 @@ def test_names_of_other_libraries():
     assert ll.nn.LinearAttention(dim=32, heads=4, dim_head=16).operator(False).key_size == 16
     b = ll.nn.LinearAttention(d_model=32, n_heads=4, kernel="elu1")  # fast-transformers
     assert b.embed_dim == 32
+    triangle = ~torch.ones(3, 3, dtype=torch.bool).tril()
+    assert b(torch.zeros(1, 3, 32), attn_mask=triangle.expand(4, 3, 3))[0].shape == (1, 3, 32)
     for words, call in [("num_heads: is None", lambda: ll.nn.LinearAttention(32)),
                         ("does not divide", lambda: ll.nn.LinearAttention(30, 4)),
                         ("dropout", lambda: ll.nn.LinearAttention(32, 4, dropout=0.1)),
-                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.eye(3).bool()))]:
+                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.eye(3).bool())),
+                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.stack(
+                            [triangle, torch.eye(3).bool()])))]:
         with pytest.raises(ValueError, match=words):
             call()
 
@@ -245,6 +249,15 @@ def test_convert_an_encoder(norm_first):
     assert losses[-1] < 0.95 * losses[0]
 
 
+def test_convert_a_shared_module():
+    """What a model has in several places stays one module."""
+    one = torch.nn.MultiheadAttention(8, 2)
+    model = torch.nn.ModuleDict({"a": one, "b": torch.nn.ModuleList([one, one])})
+    ll.convert(model, kernel="elu1")
+    assert isinstance(model["a"], ll.nn.LinearAttention)
+    assert model["a"] is model["b"][0] is model["b"][1]
+
+
 def test_dlpack_in_and_out():
     q, k, v = (x.detach() for x in tensors(1, 2, 10, 4))
     y = longline.attention(q, k, v, kernel="elu1")  # torch tensors where they lie
@@ -255,6 +268,17 @@ def test_dlpack_in_and_out():
     assert floats("q", q, (1, 2, 10, 4), "").ctypes.data == q.data_ptr()
     with pytest.raises(TypeError, match="q: needs a gradient"):
         longline.attention(*tensors(1, 2, 10, 4))
+
+
+@pytest.mark.parametrize("changed", range(5))
+def test_changes_in_place_are_refused(changed):
+    """Backward reads q, k, v, the gate and the result where they lie."""
+    leaves = tensors(1, 2, 10, 4) + [(-torch.rand(1, 2, 10, 1)).requires_grad_()]
+    given = [x * 1 for x in leaves]
+    y = linear_attention(*given[:3], "elu1", causal=True, gate=given[3])
+    (given + [y])[changed].mul_(0.5)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
 
 
 class OnDevice:

@@ -13,8 +13,8 @@ ${CC:-cc} -I"$tree/include" "$tree/recipes/heat.c" -o "$work/heat" -L"$build" -l
 figure() { # TASK TITLE
     sh "$tree/recipes/queue/tables.sh" "pairs-$1" | awk -F ' *[|] *' '
         NR == 1 { print "kernel,position,value"; for (i = 3; i < NF; i++) position[i] = $i }
-        NR > 2 { for (i = 3; i < NF; i++) if ($i != "") print $2 "," position[i] "," $i }' >"$work/$1.csv"
-    if [ "$(wc -l <"$work/$1.csv")" -gt 1 ]; then
+        NR > 2 { for (i = 3; i < NF; i++) print $2 "," position[i] "," $i }' >"$work/$1.csv"
+    if grep -q '[0-9]$' "$work/$1.csv"; then
         "$work/heat" "$work/$1.csv" "$tree/docs/results/pairs-$1.svg" "$2"
     fi
 }

@@ -19,6 +19,10 @@ if command -v python3 >/dev/null; then
     check "the JSON is JSON" python3 -c 'import json; x = json.load(open("all.json")); \
         assert [t["name"] for t in x] == ["periods", "moments"] and len(x[1]["rows"][0]) == len(x[1]["columns"])'
 fi
+t 0 "$longline" analyse periods positions --quick --json - --out both
+cp out both.json
+t 0 "$longline" analyse periods positions --quick --json all.json
+check "JSON on standard output is JSON alone" cmp both.json all.json
 t 0 "$longline" analyse periods --quick --png --out png
 check "a PNG" sh -c 'head -c 4 png/periods.png | grep -q PNG'
 
@@ -28,6 +32,8 @@ out "^kernel and position,tokens,deviation,tiles$"
 out "^softmax rope,30000," # its time is quadratic
 out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
 check "no other pairs" test "$(grep -c ",100," out)" -eq 3
+t 0 "$longline" analyse stream-error --kernels all --positions all --length 50 --out pairs
+err "pairs/stream-error.svg shows the first 32 of 1[0-9][0-9] curves"
 refused "no attention.kernel \"favr\"; the nearest is favor" "$longline" analyse drift --kernels relu,favr
 refused "the nearest is decay" "$longline" analyse drift --positions deca
 refused "none of these" "$longline" analyse drift --kernels linformer
@@ -47,12 +53,34 @@ cp out plain
 gzip -c text.txt >text.gz
 t 0 "$longline" analyse matrices --model run/last.safetensors --text text.gz --length 5 --layer 0
 check "packed or not, the same" cmp -s out plain
+printf '[attention]\nkernel=relu\n[model]\nvocab=600\n[data]\nformat=words\ntrain=text.txt\n' >words.ini
+t 0 "$longline" train words.ini $small --set train.steps=2 -o words
+printf 'says of line' >few
+t 0 "$longline" analyse matrices --model words/last.safetensors --text few --out words-look
+check "three words are three tokens" test "$(wc -l <words-look/attention-0.csv)" -eq 19
 t 0 "$longline" analyse positions periods --model run/last.safetensors --quick
 out "^layer 0 head 1 "
+
+t 0 "$longline" train model.ini $small --set train.length=32 --set position.type=learned \
+    --set position.max-length=40 -o learned
+t 0 "$longline" analyse positions --model learned/last.safetensors --quick --length 40 --out forty
+out "^analyse.figure=forty/positions-matrix.svg$"
+
+t 0 "$longline" train model.ini $small --set train.steps=1 --set model.heads=16 --set model.layers=5 -o heads
+t 0 "$longline" analyse positions --model heads/last.safetensors --quick --out heads-look
+err "positions-matrix.svg shows the first 64 of 80 heads"
 
 refused "did you mean 'moments'" "$longline" analyse moment
 refused "needs a number|whole number" "$longline" analyse --repeats many
 refused "give --model" "$longline" analyse matrices
+refused "by itself" "$longline" analyse moments matrices
+set -- --model run/last.safetensors --text text.txt
+refused "are for tables" "$longline" analyse matrices "$@" --csv a.csv
+refused "are for tables" "$longline" analyse matrices "$@" --json -
+refused "other experiments" "$longline" analyse matrices "$@" --kernels relu
+refused "other experiments" "$longline" analyse matrices "$@" --repeats 3
+refused "up to 65536" "$longline" analyse matrices "$@" --length 70000
+refused "needs --out" "$longline" analyse matrices "$@" --png
 refused "no-model" "$longline" analyse matrices --model no-model --text text.txt
 refused "no-text" "$longline" analyse matrices --model run/last.safetensors --text no-text
 refused "layers 0 to 0" "$longline" analyse matrices --model run/last.safetensors --text text.txt --layer 3

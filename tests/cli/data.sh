@@ -27,6 +27,7 @@ t 0 "$longline" data make pathfinder-1 --out first --count 12 --size 16
 check "images of 16 x 16" test "$(wc -c <first/images-idx3-ubyte)" -eq $((16 + 12 * 256))
 refused "1 to 6, 9 and 14" "$longline" data make pathfinder-7 --out w
 refused "pathfinder-9, -6" "$longline" data make pathfinder-x --out w
+refused "pathfinder-9, -6" "$longline" data make pathfinder--4294967290 --out w
 refused "listops, pathfinder .or pathfinder-9, -6, -5 to -1. and music" "$longline" data make nothing --out w
 refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out w --size 5
 refused "needs --out" "$longline" data make listops

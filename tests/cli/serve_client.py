@@ -105,6 +105,7 @@ def test_attention(s):
 def test_refusals(s):
     ok = {"prompt": "a", "max_tokens": 1}
     sess = "/v1/sessions/sess_" + "0" * 32
+    chat = {"role": "user", "content": "a"}
     cases = [
         ("/v1/completions", "{\"prompt\": ", 400, None), ("/v1/completions", "[1]", 400, None),
         ("/v1/completions", "{\"n\":1,\"n\":2}", 400, None), ("/v1/completions", "[" * 5000, 400, None),
@@ -126,6 +127,8 @@ def test_refusals(s):
         ("/v1/chat/completions", {"messages": []}, 400, "messages"), ("/v1/chat/completions", {}, 400, "messages"),
         ("/v1/chat/completions", {"messages": [{"role": "user"}]}, 400, "messages.0.content"),
         ("/v1/chat/completions", {"messages": [{"role": "pirate", "content": "a"}]}, 400, "messages.0.role"),
+        ("/v1/chat/completions", {"messages": [chat], "top_logprobs": 2}, 400, "top_logprobs"),
+        ("/v1/chat/completions", {"messages": [chat], "top_logprobs": 2, "logprobs": False}, 400, "top_logprobs"),
         ("/v1/embeddings", {}, 400, "input"), ("/v1/embeddings", {"input": "a", "encoding_format": "x"}, 400, "encoding_format"),
         ("/v1/classify", {"input": "a"}, 400, "model"), ("/v1/score", {"input": ""}, 400, "input"),
         ("/v1/attention", {}, 400, "input"), ("/v1/attention", {"input": "a", "layer": 1}, 400, "layer"),

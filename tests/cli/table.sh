@@ -128,6 +128,13 @@ out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'
 out '^  published +50[.]00 +61[.]50 +55[.]75$'
 out '^b +- +12[.]50 +-$'
 refused "runs nothing; leave out --only" "$longline" table measured.ini --only a
+sed "s|= measures.csv|= $PWD/measures.csv|" measured.ini >other.ini
+t 0 "$longline" table "$PWD/other.ini"
+out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'
+sed 's/$/\r/' measures.csv >lines.csv
+sed 's/measures.csv/lines.csv/' measured.ini >other.ini
+t 0 "$longline" table other.ini
+out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'
 sed 's/published.First/published.Third/' measured.ini >other.ini
 refused "other.ini:9: there is no key .published.Third" "$longline" table other.ini
 sed 's/differs.size/differ.size/' measured.ini >other.ini

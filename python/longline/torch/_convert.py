@@ -1,7 +1,7 @@
 """Attention of a model in PyTorch swapped for longline's, weights kept."""
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Dict
 
 import torch
 from torch import nn
@@ -39,11 +39,13 @@ def convert(model: nn.Module, kernel: str = "favor", position: str = "none", **o
         raise TypeError(f"model: is a {type(model).__name__}; it must be a torch.nn.Module")
     if isinstance(model, nn.MultiheadAttention):
         return _from_multihead(model, kernel, position, options)
-    for name, child in model.named_children():
-        if isinstance(child, nn.MultiheadAttention):
-            setattr(model, name, _from_multihead(child, kernel, position, options))
-        else:
-            convert(child, kernel, position, **options)
-    if isinstance(model, nn.TransformerEncoder):
-        model.enable_nested_tensor = False
+    swapped: Dict[nn.Module, LinearAttention] = {}  # what a model has in several places stays one module
+    for parent in list(model.modules()):
+        for name, child in parent._modules.items():
+            if isinstance(child, nn.MultiheadAttention):
+                if child not in swapped:
+                    swapped[child] = _from_multihead(child, kernel, position, options)
+                setattr(parent, name, swapped[child])
+        if isinstance(parent, nn.TransformerEncoder):
+            parent.enable_nested_tensor = False
     return model

@@ -146,9 +146,9 @@ def _check_causal(mask: Any, T: int, S: int) -> None:
         raise TypeError(f"attn_mask: is a {type(mask).__name__}; it must be a torch.Tensor")
     hidden = ~torch.ones(T, S, dtype=torch.bool).tril()
     removed = mask if mask.dtype == torch.bool else mask != 0
-    if removed.dim() > 2:
-        removed = removed[0]
-    if removed.shape != hidden.shape or not (torch.equal(removed, hidden) or torch.equal(~removed, hidden)):
+    fits = removed.dim() >= 2 and removed.shape[-2:] == hidden.shape
+    hidden = hidden.expand_as(removed) if fits else hidden  # (B H, T, S): all are the causal one
+    if not fits or not (torch.equal(removed, hidden) or torch.equal(~removed, hidden)):
         raise ArgumentError("attn_mask: it is not the causal one; linear attention has no other masks of pairs "
                             "(a key's are key_padding_mask)")
 

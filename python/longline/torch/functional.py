@@ -51,13 +51,17 @@ class _Attention(torch.autograd.Function):
         # An operator's parameters that train would need gradients, too: those stay with longline.Operator.
         result = operator.forward(_array(q), _array(k), _array(v), save=needs, **options)
         y, ctx.saved = result if needs else (result, None)
-        return torch.from_numpy(y).to(q.dtype)
+        out = torch.from_numpy(y).to(q.dtype)
+        if needs:
+            ctx.save_for_backward(q, k, v, gate, out)
+        return out
 
     @staticmethod
     def backward(ctx: Any, dy: torch.Tensor) -> Any:
         if torch.is_grad_enabled():
             raise RuntimeError("longline.torch.functional.linear_attention: double backward (create_graph=True) is not "
                                "supported; its backward has no graph")
+        ctx.saved_tensors  # RuntimeError where one was changed in place: ctx.saved reads the same memory
         d = ctx.operator.backward(ctx.saved, _array(dy))
         give = [torch.from_numpy(a).to(ctx.dtype) if need else None
                 for a, need in zip((d.q, d.k, d.v), ctx.needs_input_grad[2:5])]
@@ -77,8 +81,8 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
     gate      (B, H, T, 1): gated linear attention
     lengths, query_lengths, key_mask, segments, offset   as in `longline.Operator.forward`
 
-    Gives (B, H, T, E) laid out as q. RuntimeError for a double backward. Threads are longline's own
-    (`longline.set_threads`); torch's wait meanwhile.
+    Gives (B, H, T, E) laid out as q. RuntimeError for a double backward, and where q, k, v, the gate or the result is
+    changed in place before backward. Threads are longline's own (`longline.set_threads`); torch's wait meanwhile.
     """
     check("q", q)
     check("k", k, q)

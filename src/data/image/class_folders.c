@@ -96,7 +96,7 @@ static ll_status number_classes(ll_reader *r, const pictures *p, const char *lis
     if (!status && !list) list = r->class_names;
     if (!status && !(r->file[1].data = ll_alloc((size_t)p->count, 1))) status = LL_ENOMEM;
     for (int64_t i = 0; i < p->count && !status; i++)
-        r->file[1].data[i] = (uint8_t)(list ? ll_label_number(list, &picture_at(p, i)->label) : 0);
+        r->file[1].data[i] = (uint8_t)ll_label_number(list, &picture_at(p, i)->label);
     r->classes = p->c->classes > 0 ? p->c->classes : most + 1;
     if (!status && most >= r->classes)
         status = ll_fail(LL_EINVAL, "model.classes is %d, and %s has %d classes; set model.classes=%d", r->classes,
