@@ -16,11 +16,6 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-static int is_image(const ll_attention_config *c) { return c->encoding.taps2 > 0; }
-size_t ll_conv_taps(const ll_premap *b) {
-    return (size_t)b->c.encoding.taps * (size_t)(is_image(&b->c) ? b->c.encoding.taps2 : 1);
-}
-
 static ll_status check(const ll_attention_config *c) {
     const ll_position_config *w = &c->encoding;
     if (w->taps < 1 || w->taps > 1 << 12 || w->taps2 < 0 || w->taps2 > 1 << 12)
@@ -29,7 +24,7 @@ static ll_status check(const ll_attention_config *c) {
     if (!w->filter_q || !w->filter_k) return ll_fail(LL_EINVAL, "attention: conv-spe needs its filters");
     if (w->noise && w->noise_rows < w->taps)
         return ll_fail(LL_EINVAL, "attention: %d rows of noise, fewer than the filter has", w->noise_rows);
-    if (!is_image(c)) return ll_spe_check(c, "conv-spe");
+    if (!ll_conv_is_image(c)) return ll_spe_check(c, "conv-spe");
     if (c->causal) return ll_fail(LL_EINVAL, "attention: conv-spe of images is not for causal attention");
     if (c->width < 1 || c->height < 1 || c->before < 0 || c->width > 1 << 15 || c->height > 1 << 15)
         return ll_fail(LL_EINVAL, "attention: conv-spe of images needs the image size, got %d x %d", c->width,
@@ -52,7 +47,7 @@ static int parameters(const ll_attention_config *c, ll_parameter *list) {
     list[0] = (ll_parameter){LL_POSITION_PARAMETER(filter_q), .init = init};
     list[1] = (ll_parameter){LL_POSITION_PARAMETER(filter_k), .init = init};
     for (int i = 0; i < 2; i++) {
-        list[i].rank = is_image(c) ? 4 : 3, list[i].lead = 2;
+        list[i].rank = ll_conv_is_image(c) ? 4 : 3, list[i].lead = 2;
         list[i].shape[0] = c->H, list[i].shape[1] = c->D;
         list[i].shape[2] = c->encoding.taps, list[i].shape[3] = c->encoding.taps2;
     }
@@ -60,13 +55,8 @@ static int parameters(const ll_attention_config *c, ll_parameter *list) {
     return 3;
 }
 
-/* Rows of noise that one feature keeps: all, if noise was given or is an image; 0: noise is drawn when it is needed. */
-static size_t kept_rows(const ll_premap *b) {
-    return b->noise ? (size_t)b->c.encoding.noise_rows * (size_t)(is_image(&b->c) ? b->c.encoding.noise_cols : 1) : 0;
-}
-
 static void draw(ll_premap *b) {
-    const size_t head = (size_t)b->c.D * kept_rows(b) * (size_t)b->R;
+    const size_t head = (size_t)b->c.D * ll_conv_kept_rows(b) * (size_t)b->R;
     ll_spe_gate_draw(b);
     for (int h = 0; h < b->c.H && b->noise; h++) ll_spe_noise(b, h, 0, b->noise + (size_t)h * head, head, 0);
 }
@@ -74,12 +64,12 @@ static void draw(ll_premap *b) {
 static ll_status create(ll_premap *b) {
     ll_position_config *w = &b->c.encoding;
     const ll_status status = ll_spe_gate_create(b);
-    if (status || (!w->noise && !is_image(&b->c))) return status;
+    if (status || (!w->noise && !ll_conv_is_image(&b->c))) return status;
     if (!w->noise) {
         w->noise_rows = b->c.height + w->taps - 1;
         w->noise_cols = b->c.width + w->taps2 - 1;
     }
-    const size_t rows = (size_t)w->noise_rows * (size_t)(is_image(&b->c) ? w->noise_cols : 1);
+    const size_t rows = (size_t)w->noise_rows * (size_t)(ll_conv_is_image(&b->c) ? w->noise_cols : 1);
     const size_t count = (size_t)b->c.H * (size_t)b->c.D * rows;
     b->noise = ll_alloc(count, (size_t)b->R * sizeof *b->noise);
     if (!b->noise) return LL_ENOMEM;
@@ -91,93 +81,19 @@ static ll_status create(ll_premap *b) {
     return LL_OK;
 }
 
-/* If noise is drawn when needed, rows from..to-1 of every feature are in a window, of window_rows(b) rows a feature. */
-typedef struct {
-    int64_t from, to;
-} window;
-
-enum { HEADER = 16 }; /* floats before the window */
-
-static size_t window_rows(const ll_premap *b) { return LL_PREMAP_TILE + (size_t)b->c.encoding.taps - 1; }
-int ll_conv_lines(const ll_premap *b) { return is_image(&b->c) ? b->c.encoding.taps : 1; }
-size_t ll_conv_run(const ll_premap *b) { return ll_conv_taps(b) / (size_t)ll_conv_lines(b); }
-
-/* Rounded up to cache lines, so that vectors of noise do not cross them. */
-static size_t whole(size_t floats) { return ll_round_up(floats, LL_LINE); }
-static size_t fixed_of(const ll_premap *b) { return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float)); }
 /* Products of bands are larger, and short filters waste much of them. */
 static const ll_conv_way *way_of(const ll_premap *b) {
     enum { LONG = 32 };
     return ll_conv_run(b) < LONG ? &ll_conv_rows : &ll_conv_bands;
 }
-/* The scratch of the way, and for gates two matrices (tile, D). */
-static size_t way_floats(const ll_premap *b) { return whole(way_of(b)->floats(b)); }
-static size_t work_floats(const ll_premap *b) { return way_floats(b) + whole(2 * LL_PREMAP_TILE * (size_t)b->c.D); }
 
+/* Behind the noise: the scratch of the way, and for gates two matrices (tile, D). */
 static size_t scratch(const ll_premap *b) {
-    return fixed_of(b) + work_floats(b) + (b->noise ? 0 : (size_t)b->c.D * window_rows(b) * (size_t)b->R);
+    return ll_conv_noise_floats(b) + way_of(b)->floats(b) + 2 * LL_PREMAP_TILE * (size_t)b->c.D;
 }
-
-static ll_gate *gates_at(const ll_premap_tile *t) { return (ll_gate *)(void *)(t->work + HEADER); }
-const ll_gate *ll_conv_gates(const ll_premap_tile *t) { return gates_at(t); }
-float *ll_conv_work(const ll_premap_tile *t) { return t->work + fixed_of(t->b); }
-static float *rows_at(const ll_premap_tile *t) { return ll_conv_work(t) + work_floats(t->b); }
+static float *gate_work(const ll_premap_tile *t) { return ll_conv_work(t) + way_of(t->b)->floats(t->b); }
 
 static size_t sums(const ll_premap *b) { return (size_t)b->c.D * (2 * ll_conv_taps(b) + 1); }
-
-/* Row n of feature c is drawn from number (n D + c) R on. */
-static void prepare(const ll_premap_tile *t) {
-    const ll_premap *b = t->b;
-    const size_t D = (size_t)b->c.D, R = (size_t)b->R, most = window_rows(b);
-    for (size_t c = 0; c < D; c++) gates_at(t)[c] = ll_gate_at(b, t->head, (int)c);
-    if (b->noise) return;
-    window *w = (window *)(void *)t->work;
-    float *rows = rows_at(t);
-    const int64_t end = t->t0 + t->C + b->c.encoding.taps - 1;
-    const int64_t kept = w->from <= t->t0 && t->t0 < w->to ? w->to - t->t0 : 0;
-    for (size_t c = 0; c < D; c++) {
-        float *own = rows + c * most * R;
-        if (kept) memmove(own, own + (size_t)(t->t0 - w->from) * R, (size_t)kept * R * sizeof *own);
-        for (int64_t n = t->t0 + kept; n < end; n++)
-            ll_spe_noise(b, t->head, 0, own + (size_t)(n - t->t0) * R, R,
-                         ((uint64_t)n * (uint64_t)D + (uint64_t)c) * (uint64_t)R);
-    }
-    w->from = t->t0;
-    w->to = t->t0 + kept > end ? t->t0 + kept : end;
-}
-
-const float *ll_conv_noise(const ll_premap_tile *t, int i, size_t c, size_t *line) {
-    const ll_premap *b = t->b;
-    const size_t R = (size_t)b->R, D = (size_t)b->c.D;
-    *line = 0;
-    if (!b->noise) return rows_at(t) + (c * window_rows(b) + (size_t)i) * R;
-    const float *own = b->noise + ((size_t)t->head * D + c) * kept_rows(b) * R;
-    if (!is_image(&b->c)) return own + (size_t)(t->t0 + i) * R;
-    const int64_t W = b->c.width, pixels = W * b->c.height;
-    int64_t p = t->t0 + i - b->c.before; /* tokens around the image stand at its first and last pixel */
-    p = p < 0 ? 0 : p >= pixels ? pixels - 1 : p;
-    *line = (size_t)b->c.encoding.noise_cols * R;
-    return own + (size_t)(p / W) * *line + (size_t)(p % W) * R;
-}
-
-const float *ll_conv_filter(const ll_premap_tile *t, int side, size_t c) {
-    const ll_position_config *w = &t->b->c.encoding;
-    const float *filter = side == LL_QUERY ? w->filter_q : w->filter_k;
-    return filter + ((size_t)t->head * (size_t)t->b->c.D + c) * ll_conv_taps(t->b);
-}
-
-int ll_conv_groups(const ll_premap_tile *t, int n, int most, int first[LL_PREMAP_TILE + 1]) {
-    int groups = 0;
-    size_t line;
-    first[0] = 0;
-    for (int i = 1; i < n; i++)
-        if (i - first[groups] == most || ll_conv_noise(t, i, 0, &line) != ll_conv_noise(t, i - 1, 0, &line) + t->b->R)
-            first[++groups] = i;
-    first[++groups] = n;
-    return groups;
-}
-
-static float *gate_work(const ll_premap_tile *t) { return ll_conv_work(t) + way_floats(t->b); }
 
 /* Noise of the gates of a head: (D, R). */
 static const float *gate_noise(const ll_premap_tile *t) {
@@ -227,7 +143,8 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
 
 /* Given noise ends somewhere. */
 static int64_t longest(const ll_premap *b) {
-    return b->noise && !is_image(&b->c) ? (int64_t)b->c.encoding.noise_rows - b->c.encoding.taps + 1 : INT64_MAX;
+    return b->noise && !ll_conv_is_image(&b->c) ? (int64_t)b->c.encoding.noise_rows - b->c.encoding.taps + 1
+                                                : INT64_MAX;
 }
 
 static double cost(const ll_premap *b) { return 2.0 * (double)ll_conv_taps(b) * b->c.D * b->R; }
@@ -242,7 +159,7 @@ const ll_premap_kind ll_premap_conv = {
     .parameters = parameters,
     .sums = sums,
     .cost = cost,
-    .prepare = prepare,
+    .prepare = ll_conv_prepare,
     .forward = forward,
     .back = back,
     .collect = collect,

@@ -1,4 +1,5 @@
-/* Convolutional stochastic encodings: what conv_spe.c has for the two ways of filtering noise. */
+/* Convolutional stochastic encodings: their noise (conv_spe_noise.c), and two ways of filtering it (conv_spe_bands.c,
+ * conv_spe_rows.c), which conv_spe.c uses. */
 #ifndef LL_CONV_SPE_H
 #define LL_CONV_SPE_H
 
@@ -14,10 +15,16 @@ typedef struct {
 } ll_conv_way;
 extern const ll_conv_way ll_conv_bands, ll_conv_rows;
 
+int ll_conv_is_image(const ll_attention_config *c);
 /* Taps of a feature; lines of its filter, which are 1 but for images; taps of a line. */
 size_t ll_conv_taps(const ll_premap *b);
 int ll_conv_lines(const ll_premap *b);
 size_t ll_conv_run(const ll_premap *b);
+/* Rows of noise that one feature keeps: all, if noise was given or is an image; 0: noise is drawn when it is needed. */
+size_t ll_conv_kept_rows(const ll_premap *b);
+/* Floats of gates and noise at the beginning of a tile's scratch, which `prepare` fills. */
+size_t ll_conv_noise_floats(const ll_premap *b);
+void ll_conv_prepare(const ll_premap_tile *t);
 /* The gates of all features; the scratch of the way. */
 const ll_gate *ll_conv_gates(const ll_premap_tile *t);
 float *ll_conv_work(const ll_premap_tile *t);
