@@ -105,7 +105,8 @@ typedef struct {
     const char *sections[5]; /* "--ops", ..; ends with NULL */
     const char *lengths, *pattern;
     const ll_arg_list *set;
-    int turns; /* 0: 11 */
+    int64_t position; /* of late tokens; 0: nothing is generated */
+    int turns;        /* 0: 11 */
 } ll_bench_against;
 /* Prints the ratios of times. Returns the exit code: 1 if a case is slower by more than 3 %. */
 int ll_bench_compare(const ll_bench_against *options);
