@@ -11,7 +11,8 @@
 
 #include "cli.h"
 
-enum { LL_BENCH_LENGTHS = 24, LL_BENCH_REPEATS = 99, LL_BENCH_ROWS = 640 };
+/* LL_BENCH_EARLY: the last position of the early tokens. */
+enum { LL_BENCH_LENGTHS = 24, LL_BENCH_REPEATS = 99, LL_BENCH_ROWS = 640, LL_BENCH_EARLY = 400 };
 
 typedef struct {
     char name[80];

@@ -119,6 +119,11 @@ static int check(ll_bench *b) {
     ll_recipe_free(recipe);
     int code = status ? ll_failed(status, NULL) : read_lengths(b);
     if (code < 0 && compute_seconds > 0 && !dist) return ll_usage("--rehearse goes with --dist");
+    if (code < 0 && position && position <= LL_BENCH_EARLY)
+        return ll_usage("--position %lld: early tokens go to %d; give a later one", (long long)position,
+                        LL_BENCH_EARLY);
+    if (code < 0 && figure && !ops && (models || generation))
+        return ll_usage("--figure draws attention by itself: add --ops");
     if (code < 0 && figure) code = ll_target_check("--figure", figure);
     return code < 0 && json ? ll_target_check("--json", json) : code;
 }

@@ -47,6 +47,8 @@ err 'nowhere/out.json: cannot write there'
 t 1 "$longline" bench --figure nowhere/out.svg
 silent
 refused 'it is a folder' "$longline" bench --json .
+refused 'early tokens go to 400' "$longline" bench --generate --position 400
+refused 'add --ops' "$longline" bench --models --figure time.svg
 refused 'must end in .svg or .png' "$longline" bench --figure time.jpg
 # A quota of processor time counts: with the worth of one processor there is one thread. Where this script may not make
 # a namespace, only tests/test_cpus.c tests it.
