@@ -250,6 +250,14 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         near(k->name, "relu of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);
         k->gelu(n, x.p, y.p);
         near(k->name, "gelu of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);
+        k->gelu_back(n, x.p, d.p, y.p);
+        near(k->name, "gelu_back of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);
+        x.p[0] = INFINITY;
+        if (n > 1) x.p[n - 1] = -INFINITY;
+        for (size_t i = 0; i < n; i++) d.p[i] = 0.5f;
+        k->gelu_back(n, x.p, d.p, y.p);
+        near(k->name, "gelu_back of infinity", n, 0, seed, y.p[0], 0.5, 0);
+        if (n > 1) near(k->name, "gelu_back of -infinity", n, n - 1, seed, y.p[n - 1], 0, FLT_MIN);
     }
     guard_end(x, "maps", k->name);
     guard_end(d, "maps", k->name);

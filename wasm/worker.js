@@ -214,7 +214,7 @@ async function generate(id, session, {prompt = '', max_tokens = 200, temperature
 
 /* The surprisal of each token in bits, given those before it. The first token has none. */
 async function score(id, text) {
-  const session = begin(0).id, tokens = encode(text), bits = new Float32Array(tokens.length);
+  const tokens = encode(text), session = begin(0).id, bits = new Float32Array(tokens.length);
   try {
     await inBlocks(id, tokens, (at, n, first) => {
       const logp = address(Module._ll_web_score(held(session), at, n)) / 4;

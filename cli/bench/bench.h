@@ -11,7 +11,8 @@
 
 #include "cli.h"
 
-enum { LL_BENCH_LENGTHS = 24, LL_BENCH_REPEATS = 99, LL_BENCH_ROWS = 640 };
+/* LL_BENCH_EARLY: the last position of the early tokens. */
+enum { LL_BENCH_LENGTHS = 24, LL_BENCH_REPEATS = 99, LL_BENCH_ROWS = 640, LL_BENCH_EARLY = 400 };
 
 typedef struct {
     char name[80];
@@ -105,7 +106,8 @@ typedef struct {
     const char *sections[5]; /* "--ops", ..; ends with NULL */
     const char *lengths, *pattern;
     const ll_arg_list *set;
-    int turns; /* 0: 11 */
+    int64_t position; /* of late tokens; 0: nothing is generated */
+    int turns;        /* 0: 11 */
 } ll_bench_against;
 /* Prints the ratios of times. Returns the exit code: 1 if a case is slower by more than 3 %. */
 int ll_bench_compare(const ll_bench_against *options);

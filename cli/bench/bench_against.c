@@ -176,13 +176,15 @@ static void add(against *a, const char *word) {
 }
 
 /* The words that both programs get, after their name. */
-static int compose(against *a, const ll_bench_against *o, char threads[24]) {
+static int compose(against *a, const ll_bench_against *o, char threads[24], char position[24]) {
     if (o->set->n > 30) return ll_usage("--against: at most 30 times --set");
     add(a, "bench");
     for (const char *const *w = o->sections; *w; w++) add(a, *w);
     snprintf(threads, 24, "%d", ll_threads());
+    snprintf(position, 24, "%lld", (long long)o->position);
     const char *pairs[] = {"--lengths", o->lengths, "--repeats", "3",     "--threads", threads,
-                           "--cpu",     ll_cpu(),   "--json",    a->json, "--case",    o->pattern};
+                           "--cpu",     ll_cpu(),   "--json",    a->json, "--case",    o->pattern,
+                           "--position", o->position ? position : NULL};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i += 2)
         if (pairs[i + 1]) add(a, pairs[i]), add(a, pairs[i + 1]);
     for (int i = 0; i < o->set->n; i++) add(a, "--set"), add(a, o->set->at[i]);
@@ -191,7 +193,7 @@ static int compose(against *a, const ll_bench_against *o, char threads[24]) {
 
 int ll_bench_compare(const ll_bench_against *o) {
     against a = {.program = {o->file, "/proc/self/exe"}};
-    char threads[24];
+    char threads[24], position[24];
     const char *temporary = getenv("TMPDIR");
     if (access(o->file, X_OK) || !strchr(o->file, '/'))
         return ll_usage("--against %s: needs the path of a program of longline, as ./longline-before", o->file);
@@ -205,7 +207,7 @@ int ll_bench_compare(const ll_bench_against *o) {
     snprintf(a.errors, sizeof a.errors, "%s/errors", a.folder);
     a.list = calloc(LL_BENCH_ROWS, sizeof *a.list);
     ll_stop_on_signals(1, "stopping", "nothing was compared");
-    int code = a.list ? compose(&a, o, threads) : ll_fail_message("no memory for %d cases", LL_BENCH_ROWS);
+    int code = a.list ? compose(&a, o, threads, position) : ll_fail_message("no memory for %d cases", LL_BENCH_ROWS);
     if (code < 0) code = measure(&a, o->turns ? o->turns : TURNS);
     unlink(a.json);
     unlink(a.errors);

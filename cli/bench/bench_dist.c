@@ -36,8 +36,13 @@ static ll_status measure_link(int repeats) {
     if (!status) status = ping(SMALL, MANY, 1, repeats, &many);
     if (!status) status = ping(LARGE, 1, 1, repeats, &large);
     if (status || ll_dist_ranks().rank) return status;
-    printf("bench.dist.latency_us=%.2f\nbench.dist.gap_us=%.3f\nbench.dist.gb_per_s=%.4f\n", 1e6 * small,
-           1e6 * fmax(0, many - small) / (MANY - 1), 1e-9 * LARGE / fmax(1e-12, large - small));
+    printf("bench.dist.latency_us=%.2f\n", 1e6 * small);
+    printf("bench.dist.gap_us=%.3f\n", 1e6 * fmax(0, many - small) / (MANY - 1));
+    if (large > small)
+        printf("bench.dist.gb_per_s=%.4f\n", 1e-9 * LARGE / (large - small));
+    else
+        ll_print("a large message took no longer than a small one, so that the rate of the link is not known: other "
+                 "programs use this machine");
     return LL_OK;
 }
 
@@ -86,7 +91,8 @@ static int number(const ll_recipe *recipe, const char *key) { return atoi(ll_rec
 /* compute: seconds that a rank sleeps; 0: it trains. */
 static ll_status measure_steps(ll_recipe *recipe, size_t block, double compute, int repeats) {
     const ll_ranks ranks = ll_dist_ranks();
-    const int layers = number(recipe, "model.layers"), groups = ranks.size / number(recipe, "dist.sequence");
+    const int layers = number(recipe, "model.layers"), share = number(recipe, "dist.sequence");
+    const int groups = ranks.size > share ? ranks.size / share : 1; /* training refuses a share that does not divide */
     const double least = 2.0 * (ranks.size - 1) / ranks.size * 4 * (double)block, T = number(recipe, "train.length");
     step_cost alone, cost;
     ll_status status = simulate(block, layers, 0, repeats, &alone);

@@ -9,7 +9,8 @@
 
 #include "bench/bench.h"
 
-enum { EARLY = 100, LATE = 1000000, LATE_SOFTMAX = 8192, LATE_LARGE = 4096, TIMED = 300, BLOCK = 4096, PROMPTS = 5 };
+enum { EARLY = 100, LATE = 1000000, LATE_SOFTMAX = 8192, LATE_LARGE = 4096, BLOCK = 4096, PROMPTS = 5 };
+enum { TIMED = LL_BENCH_EARLY - EARLY };
 
 static ll_status create(ll_model **model, const ll_bench *b, const ll_bench_model *m, const ll_bench_system *s) {
     ll_recipe *recipe = NULL;
@@ -89,7 +90,7 @@ static ll_status time_stream(ll_bench *b, const ll_bench_model *m, const ll_benc
         const int64_t position = ll_stream_position(stream);
         if (!status) status = time_tokens(stream, logits, &row);
         snprintf(row.name, sizeof row.name, "generate/%s/%s/%lld", m->name, s->name, (long long)position);
-        if (!status && (!part || position > EARLY + TIMED)) ll_bench_add(b, &row);
+        if (!status && (!part || position > LL_BENCH_EARLY)) ll_bench_add(b, &row);
     }
     ll_bench_progress(what, 0, 0);
     return status;

@@ -25,7 +25,8 @@ static const ll_arg args[] = {
     {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, if --repeats is not given"},
     {LL_ARG_TEXT, 0, "case", "A,B,..", &pattern, 0, 0,
      "only cases whose name contains or matches (*) one of these; long models only by full name"},
-    {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12, "position of the late tokens; 0 = 1000000 if time allows"},
+    {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12,
+     "position of the late tokens; 0 = 1000000 if time allows, 4096 with --against"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "changes the recipe of --models and --generate"},
     {LL_ARG_TEXT, 0, "against", "FILE", &against, 0, 0,
      "an earlier longline: measures in turns; exit 1 if this one is over 3 % slower"},
@@ -92,6 +93,9 @@ static int measure(ll_bench *b) {
     return code;
 }
 
+/* Late tokens with --against. A name has the position, so that it must not depend on time. */
+enum { LATE_AGAINST = 4096 };
+
 /* Runs this program in turns with that of --against. */
 static int compare(void) {
     ll_bench_against o = {.file = against, .lengths = lengths, .pattern = pattern, .set = &set, .turns = (int)repeats};
@@ -99,7 +103,7 @@ static int compare(void) {
     if (yardsticks) o.sections[n++] = "--yardsticks";
     if (ops || (!models && !generation && !yardsticks)) o.sections[n++] = "--ops";
     if (models) o.sections[n++] = "--models";
-    if (generation) o.sections[n++] = "--generate";
+    if (generation) o.sections[n++] = "--generate", o.position = position ? position : LATE_AGAINST;
     if (json || figure) return ll_usage("--against prints ratios; --json and --figure are of one program's times");
     return ll_bench_compare(&o);
 }
@@ -115,6 +119,11 @@ static int check(ll_bench *b) {
     ll_recipe_free(recipe);
     int code = status ? ll_failed(status, NULL) : read_lengths(b);
     if (code < 0 && compute_seconds > 0 && !dist) return ll_usage("--rehearse goes with --dist");
+    if (code < 0 && position && position <= LL_BENCH_EARLY)
+        return ll_usage("--position %lld: early tokens go to %d; give a later one", (long long)position,
+                        LL_BENCH_EARLY);
+    if (code < 0 && figure && !ops && (models || generation))
+        return ll_usage("--figure draws attention by itself: add --ops");
     if (code < 0 && figure) code = ll_target_check("--figure", figure);
     return code < 0 && json ? ll_target_check("--json", json) : code;
 }

@@ -295,10 +295,11 @@ static void gelu(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] = (float)(gelu_input(x[i]) * normal_cdf(x[i]));
 }
 
+/* The derivative is 1 above 40: inf times 0 would give a NaN here, too. */
 static void gelu_back(size_t n, const float *x, const float *dy, float *dx) {
     const double peak = 0.39894228040143267794; /* 1 / sqrt(2 pi) */
     for (size_t i = 0; i < n; i++) {
-        const double u = gelu_input(x[i]), density = peak * exp(-0.5 * u * u);
+        const double u = x[i] > 40 ? 40 : gelu_input(x[i]), density = peak * exp(-0.5 * u * u);
         dx[i] = (float)(dy[i] * (normal_cdf(u) + u * density));
     }
 }

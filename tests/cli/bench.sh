@@ -47,6 +47,8 @@ err 'nowhere/out.json: cannot write there'
 t 1 "$longline" bench --figure nowhere/out.svg
 silent
 refused 'it is a folder' "$longline" bench --json .
+refused 'early tokens go to 400' "$longline" bench --generate --position 400
+refused 'add --ops' "$longline" bench --models --figure time.svg
 refused 'must end in .svg or .png' "$longline" bench --figure time.jpg
 # A quota of processor time counts: with the worth of one processor there is one thread. Where this script may not make
 # a namespace, only tests/test_cpus.c tests it.
@@ -80,6 +82,15 @@ t 0 "$longline" bench $one --against ./earlier-1000
 out '^attention/relu/causal/fwd/17 .*  faster$'
 out '^bench\.against\.slower=0$'
 refused 'needs the path of a program' "$longline" bench --against nothing
+# Late tokens have the same position in both programs.
+late="--threads 1 --generate --case generate/small/favor --repeats 6 $small"
+for position in 4096 500; do
+    given=
+    [ $position = 500 ] && given="--position 500"
+    t 0 "$longline" bench $late $given --against ./earlier-1000
+    out "^generate/small/favor/$position  *[0-9.]+  *[0-9.]+ "
+    out '^bench\.against\.cases=2$'
+done
 refused 'at least 6' "$longline" bench --against ./earlier-1000 --repeats 3
 refused "one program's times" "$longline" bench --against ./earlier-1000 --json x.json
 refused "no case is called 'nothing'" "$longline" bench --ops --against ./earlier-1000 --case nothing

@@ -25,9 +25,17 @@ in_range() { awk -v a="$1" -v x="$2" -v b="$3" 'BEGIN {exit !(x != "" && x >= a 
 
 t 0 ranks 2 "$longline" bench --dist --repeats 1 $tiny
 out '^bench.dist.latency_us=[0-9.]+$'
+rate=$(value bench.dist.gb_per_s)
+if [ -n "$rate" ]; then
+    check "the rate of the link is one that can be: $rate" in_range 0.000001 "$rate" 100000
+else
+    err 'the rate of the link is not known'
+fi
 for step in exchange weak strong; do
     check "$step: the bytes are the least" in_range 0.97 "$(value bench.dist.$step.sent_over_least)" 1.03
 done
+t 2 ranks 2 "$longline" bench --dist --repeats 1 $tiny --set dist.sequence=4
+err 'dist.sequence = 4 does not divide the 2 ranks'
 t 0 ranks 2 "$longline" bench --dist --repeats 1 --rehearse 0.2 $tiny
 check "a simulated step sleeps for so long" in_range 0.2 "$(value bench.dist.rehearsal.seconds)" 60
 out '^bench.dist.rehearsal.hidden=[0-9.]+$'

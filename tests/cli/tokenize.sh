@@ -14,6 +14,14 @@ if grep -q 'built without PCRE2' err; then
 fi
 out "^import.tokenizer=yes"
 
+# Half of a text for want of memory would be another text.
+yes abcdefgh | head -c 60000000 >big.txt
+last="tokenize --lines, with 100 MB"
+(ulimit -v 100000; "$longline" tokenize gpt2.safetensors big.txt --lines --threads 1 >out 2>err)
+check "a text that does not fit into memory is refused" test $? -eq 1
+err 'out of memory'
+rm big.txt
+
 # The merges of this tokenizer, in order: t h, th e, Gthe, i n, e-acute, two line ends.
 printf 'in the th\303\251\n\n<|endoftext|>x\377' >text.bin
 t 0 "$longline" tokenize gpt2.safetensors text.bin --ids
