@@ -6,9 +6,9 @@
  * a function of its number, so row i + t is the same for every token, in streams and in tiles. In two dimensions
  * filters and noise are images. A token costs D P R multiply-adds.
  *
- * Tokens whose noise begins at consecutive rows are computed at a time. Their weights form a band, which is multiplied
- * by all rows that they read. All tokens of a tile use the noise of one feature before that of the next, because the
- * noise of all features is larger than L2. */
+ * Filtered noise of tokens whose noise begins at consecutive rows is one product: of the filter, and of a matrix in
+ * which a row is the noise from one row later on. All tokens of a tile use the noise of one feature before that of the
+ * next, because the noise of all features is larger than L2. */
 #include <math.h>
 #include <string.h>
 
@@ -99,26 +99,13 @@ typedef struct {
     int64_t from, to;
 } window;
 
-/* Floats before the window; tokens of a band, forward and backward. A band of N tokens costs 1 + (N - 1) / P times the
- * products that are needed. */
-enum { HEADER = 16, FORTH = 8, BACK = 16, WIDE = LL_PREMAP_TILE + BACK };
+enum { HEADER = 16 }; /* floats before the window */
 
 static size_t window_rows(const ll_premap *b) {
     return LL_PREMAP_TILE + (size_t)b->c.encoding.taps - 1;
 }
 static int lines_of(const ll_premap *b) { return is_image(&b->c) ? b->c.encoding.taps : 1; }
 static size_t run_of(const ll_premap *b) { return taps_of(b) / (size_t)lines_of(b); }
-
-/* Of forward: the band (FORTH, run + FORTH - 1), the gates' weights (tile, D). Of backward: dout transposed (R, WIDE),
- * products of the gates' noise and dout (D, WIDE), of noise and dout of some tokens (run + BACK - 1, BACK), the filter
- * and its gradient from the last tap to the first, with BACK - 1 numbers on both sides. */
-static size_t forward_floats(const ll_premap *b) {
-    return FORTH * (run_of(b) + FORTH) + LL_PREMAP_TILE * (size_t)b->c.D;
-}
-static size_t backward_floats(const ll_premap *b) {
-    const size_t run = run_of(b);
-    return WIDE * ((size_t)b->R + (size_t)b->c.D) + BACK * (run + BACK) + 2 * (run + 2 * BACK);
-}
 
 /* Rounded up to cache lines, so that vectors of noise do not cross them. */
 static size_t whole(size_t floats) {
@@ -127,9 +114,10 @@ static size_t whole(size_t floats) {
 static size_t fixed_of(const ll_premap *b) {
     return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float));
 }
+/* Filtered noise (tile, R), and of forward the gates' weights (tile, D), of backward a band's dout times the input
+ * (tile, R), products of the gates' noise and dout (tile, D), and the gradient of a line of the filter. */
 static size_t work_floats(const ll_premap *b) {
-    const size_t forth = forward_floats(b), back = backward_floats(b);
-    return whole(forth > back ? forth : back);
+    return whole(LL_PREMAP_TILE * (2 * (size_t)b->R + (size_t)b->c.D) + run_of(b));
 }
 static size_t scratch(const ll_premap *b) {
     return fixed_of(b) + work_floats(b) + (b->noise ? 0 : (size_t)b->c.D * window_rows(b) * (size_t)b->R);
@@ -191,118 +179,96 @@ static const float *filter_at(const ll_premap_tile *t, int side, size_t c) {
     return filter + ((size_t)t->head * (size_t)t->b->c.D + c) * taps_of(t->b);
 }
 
-/* Tokens from i on whose noise begins at rows one after the other, of n, at most `most`. */
-static int band_length(const ll_premap_tile *t, int i, int n, int most) {
+/* Tokens first[g] .. first[g + 1] - 1 of a tile's n are a band: their noise begins at rows one after the other. Returns
+ * the number of bands. */
+static int group(const ll_premap_tile *t, int n, int first[LL_PREMAP_TILE + 1]) {
+    int groups = 0;
     size_t line;
-    const float *z = noise_at(t, i, 0, &line);
-    int rows = 1;
-    while (rows < most && i + rows < n && noise_at(t, i + rows, 0, &line) == z + rows * t->b->R) rows++;
-    return rows;
+    first[0] = 0;
+    for (int i = 1; i < n; i++)
+        if (noise_at(t, i, 0, &line) != noise_at(t, i - 1, 0, &line) + t->b->R) first[++groups] = i;
+    first[++groups] = n;
+    return groups;
 }
 
-/* Tokens first[g] .. first[g + 1] - 1 of a tile's n are a band. Returns the number of bands. */
-static int group(const ll_premap_tile *t, int n, int most, int first[LL_PREMAP_TILE + 1]) {
-    int groups = 0;
-    first[0] = 0;
-    for (int i = 0; i < n; first[++groups] = i) i += band_length(t, i, n, most);
-    return groups;
+/* Feature c of the tokens of a band, from number i on. */
+typedef struct {
+    size_t c;
+    int i, rows;
+} band;
+
+/* Noise of a band, filtered: (rows, R). */
+static void filter_noise(const ll_premap_tile *t, int side, const band *x, float *codes) {
+    const size_t run = run_of(t->b), R = (size_t)t->b->R;
+    const float *filter = filter_at(t, side, x->c);
+    size_t line;
+    const float *z = noise_at(t, x->i, x->c, &line);
+    for (int l = 0; l < lines_of(t->b); l++, z += line, filter += run)
+        t->k->gemv(x->rows * (int)R, (int)run, filter, z, R, codes, l > 0);
 }
 
 static const float *gate_noise_of(const ll_premap_tile *t) {
     return t->b->gate_noise + (size_t)t->head * (size_t)t->b->c.D * (size_t)t->b->R;
 }
 
-/* Outside its diagonal the band is 0 from the start of a head on: nothing else is written there. */
 static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     const ll_premap *b = t->b;
-    const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b), ld = run + FORTH - 1;
-    float *band = work_of(t), *weight = band + FORTH * (run + FORTH);
+    const size_t R = (size_t)b->R, D = (size_t)b->c.D;
+    float *codes = work_of(t), *weight = codes + LL_PREMAP_TILE * R;
     for (int i = 0; i < n; i++) memset(out + (size_t)i * ldo, 0, R * sizeof *out);
     int first[LL_PREMAP_TILE + 1];
-    const int groups = group(t, n, FORTH, first);
+    const int groups = group(t, n, first);
     for (size_t c = 0; c < D; c++)
         for (int g = 0; g < groups; g++) {
-            const int i = first[g], rows = first[g + 1] - i;
-            const float code = (float)gates_of(t)[c].code, *filter = filter_at(t, side, c);
-            size_t line;
-            const float *z = noise_at(t, i, c, &line);
-            float x[FORTH];
-            for (int r = 0; r < rows; r++) x[r] = code * in[(size_t)(i + r) * token + c];
-            for (int l = 0; l < lines_of(b); l++, z += line, filter += run) {
-                t->k->scale_blocks(rows, 1, (int)run, x, 1, filter, 0, band, ld + 1);
-                t->k->gemm(rows, b->R, (int)run + rows - 1, band, ld, 1, z, R, out + (size_t)i * ldo, ldo, 1);
-            }
+            const band x = {c, first[g], first[g + 1] - first[g]};
+            const float code = (float)gates_of(t)[c].code;
+            filter_noise(t, side, &x, codes);
+            for (size_t r = 0, i = (size_t)x.i; r < (size_t)x.rows; r++, i++)
+                t->k->axpy(R, code * in[i * token + c], codes + r * R, out + i * ldo);
         }
     if (!b->gate_noise) return;
     for (int i = 0; i < n; i++)
-        for (size_t c = 0; c < D; c++)
-            weight[(size_t)i * D + c] = in[(size_t)i * token + c] * (float)gates_of(t)[c].noise;
+        for (size_t k = 0; k < D; k++)
+            weight[(size_t)i * D + k] = in[(size_t)i * token + k] * (float)gates_of(t)[k].noise;
     t->k->gemm(n, b->R, b->c.D, weight, D, 1, gate_noise_of(t), R, out, ldo, 1);
 }
 
-/* Scratch of backward, as backward_floats says. */
-typedef struct {
-    float *dout, *u, *noise, *filter, *gradient;
-} backward_buffers;
-
-/* One line of a feature's filter with the products u of its noise: code[r] += sum_p filter[p] u[r + p][r], and
- * gradient[p] += sum_r x[r] u[r + p][r]. Filters are stored so that the numbers for one row of u are in one row. */
-static void line_back(const backward_buffers *w, size_t run, const float *filter, const float x[BACK],
-                      double code[BACK], double *gradient) {
-    const size_t last = BACK - 1 + run - 1; /* where tap 0 lies */
-    float sum[BACK] = {0};
-    memset(w->gradient, 0, (run + 2 * BACK - 2) * sizeof *w->gradient);
-    for (size_t p = 0; p < run; p++) w->filter[last - p] = filter[p];
-    for (size_t j = 0; j < run + BACK - 1; j++) {
-        const float *u = w->u + j * BACK, *f = w->filter + (last - j);
-        float *g = w->gradient + (last - j);
-        for (int r = 0; r < BACK; r++) sum[r] += f[r] * u[r];
-        for (int r = 0; r < BACK; r++) g[r] += x[r] * u[r];
-    }
-    for (int r = 0; r < BACK; r++) code[r] += (double)sum[r];
-    for (size_t p = 0; p < run; p++) gradient[p] += (double)w->gradient[last - p];
-}
-
-/* Feature c of the tokens of one band, from number i on. */
-static void group_back(const ll_premap_tile *t, int side, size_t c, int i, int rows, const float *in, size_t token,
-                       float *din, size_t dtoken, const backward_buffers *w, double *sum) {
-    const ll_premap *b = t->b;
-    const size_t R = (size_t)b->R, run = run_of(b), taps = taps_of(b), all = (size_t)b->c.D * taps;
-    const ll_gate *gate = &gates_of(t)[c];
-    const float *filter = filter_at(t, side, c);
-    double *filters = sum + (side == LL_QUERY ? 0 : all) + c * taps, code[BACK] = {0};
-    float x[BACK] = {0};
+/* The gradient of a feature's filter: products of its noise, tap by tap, with dout times the input `y` (rows, R). */
+static void filter_gradient(const ll_premap_tile *t, const band *x, const float *y, float *tap, double *gradient) {
+    const size_t run = run_of(t->b), R = (size_t)t->b->R;
     size_t line;
-    const float *z = noise_at(t, i, c, &line);
-    for (int r = 0; r < rows; r++) x[r] = (float)gate->code * in[(size_t)(i + r) * token + c];
-    for (int l = 0; l < lines_of(b); l++, z += line, filter += run) {
-        t->k->gemm((int)run + rows - 1, BACK, b->R, z, R, 1, w->dout + i, WIDE, w->u, BACK, 0);
-        memset(w->u + (run + (size_t)rows - 1) * BACK, 0, (size_t)(BACK - rows) * BACK * sizeof *w->u);
-        line_back(w, run, filter, x, code, filters + (size_t)l * run);
-    }
-    for (int r = 0; r < rows; r++) {
-        const double noise = b->gate_noise ? (double)w->noise[c * WIDE + (size_t)(i + r)] : 0;
-        sum[2 * all + c] += (double)in[(size_t)(i + r) * token + c] * (gate->dcode * code[r] + gate->dnoise * noise);
-        din[(size_t)(i + r) * dtoken + c] = (float)(gate->code * code[r] + gate->noise * noise);
+    const float *z = noise_at(t, x->i, x->c, &line);
+    for (int l = 0; l < lines_of(t->b); l++, z += line, gradient += run) {
+        t->k->gemv_rows((int)run, x->rows * (int)R, z, R, y, tap, 0);
+        for (size_t p = 0; p < run; p++) gradient[p] += (double)tap[p];
     }
 }
 
 static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
     const ll_premap *b = t->b;
-    const size_t R = (size_t)b->R, D = (size_t)b->c.D, run = run_of(b);
-    backward_buffers w = {.dout = work_of(t)};
-    w.noise = w.dout + WIDE * R, w.u = w.noise + WIDE * D;
-    w.filter = w.u + BACK * (run + BACK), w.gradient = w.filter + run + 2 * BACK;
-    memset(w.filter, 0, (run + 2 * BACK) * sizeof *w.filter);
-    memset(w.dout, 0, WIDE * R * sizeof *w.dout);
-    t->k->transpose(n, b->R, dout, ldd, w.dout, WIDE);
-    if (b->gate_noise) t->k->gemm(b->c.D, n, b->R, gate_noise_of(t), R, 1, w.dout, WIDE, w.noise, WIDE, 0);
+    const size_t R = (size_t)b->R, D = (size_t)b->c.D, all = D * taps_of(b);
+    float *codes = work_of(t), *y = codes + LL_PREMAP_TILE * R, *noises = y + LL_PREMAP_TILE * R;
+    float *tap = noises + LL_PREMAP_TILE * D;
     int first[LL_PREMAP_TILE + 1];
-    const int groups = group(t, n, BACK, first);
+    const int groups = group(t, n, first);
+    for (size_t i = 0; i < (size_t)n && b->gate_noise; i++)
+        t->k->gemv_rows(b->c.D, b->R, gate_noise_of(t), R, dout + i * ldd, noises + i * D, 0);
     for (size_t c = 0; c < D; c++)
-        for (int g = 0; g < groups; g++)
-            group_back(t, side, c, first[g], first[g + 1] - first[g], in, token, din, dtoken, &w, sum);
+        for (int g = 0; g < groups; g++) {
+            const band x = {c, first[g], first[g + 1] - first[g]};
+            const ll_gate *gate = &gates_of(t)[c];
+            filter_noise(t, side, &x, codes);
+            for (size_t r = 0, i = (size_t)x.i; r < (size_t)x.rows; r++, i++) {
+                const float input = in[i * token + c];
+                const double code = (double)t->k->dot(R, codes + r * R, dout + i * ldd);
+                const double noise = b->gate_noise ? (double)noises[i * D + c] : 0;
+                t->k->scaled(R, (float)gate->code * input, dout + i * ldd, y + r * R);
+                sum[2 * all + c] += (double)input * (gate->dcode * code + gate->dnoise * noise);
+                din[i * dtoken + c] = (float)(gate->code * code + gate->noise * noise);
+            }
+            filter_gradient(t, &x, y, tap, sum + (side == LL_QUERY ? 0 : all) + c * taps_of(b));
+        }
 }
 
 static void collect(const ll_premap *b, int head, const double *sum, const ll_position_gradients *d) {
