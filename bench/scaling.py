@@ -111,6 +111,8 @@ def numbers(found):
 
 def link_of(found):
     """a, G and g of what `bench --dist` printed."""
+    if 'gb_per_s' not in found:
+        sys.exit('scaling.py: the rate of the link is not known, since other programs use this machine; try again')
     a = 1e-6 * found['latency_us']
     large, size = found['latency_us'] * 1e-6 + 4194304 / (found['gb_per_s'] * 1e9), 4194304
     return {'a': a, 'G': max(1e-12, (large - 3 * a) / size), 'g': 1e-6 * found['gap_us']}
