@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "analyse/analyse_internal.h"
-#include "reference/reference.h"
 #include "attention/operator.h"
 #include "reference/reference.h"
 #include "attention/feature/maps.h"
@@ -116,9 +115,6 @@ static int64_t tokens_of(const ll_analysis *how, const pair *p) {
     return p->kernel == LL_KERNEL_SOFTMAX && T > SQUARE_MOST ? SQUARE_MOST : T;
 }
 
-/* The larger of two; NaN stays. */
-static double larger(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; }
-
 static ll_status measure(ll_table *t, const pair *p, watch *w, double worst[2]) {
     ll_model *model = NULL;
     ll_stream_error error;
@@ -130,7 +126,7 @@ static ll_status measure(ll_table *t, const pair *p, watch *w, double worst[2]) 
     snprintf(label, sizeof label, "%s %s", ll_kernel_at(p->kernel)->name, position_name(p));
     for (int i = 0; !status && i < error.count; i++) {
         status = ll_table_add(t, label, (double[]){(double)error.tokens[i], error.deviation[i], error.tiles[i]});
-        worst[0] = larger(worst[0], error.deviation[i]), worst[1] = larger(worst[1], error.tiles[i]);
+        worst[0] = ll_worse(worst[0], error.deviation[i]), worst[1] = ll_worse(worst[1], error.tiles[i]);
     }
     ll_model_free(model);
     return status;

@@ -40,6 +40,8 @@ double ll_reference_buckets_answer(const ll_reference_buckets *t, int h, const d
  * stops. */
 LL_MUST_USE ll_status ll_stream_error_of(ll_stream_error *error, const ll_attention *op, int64_t tokens, uint64_t seed,
                                          int (*progress)(double share, void *arg), void *arg);
+/* The larger of two errors; NaN stays. */
+double ll_worse(double worst, double error);
 
 typedef struct ll_reference ll_reference;
 /* Keeps the operator. LL_EINVAL with the reason where there is no reference for it. */

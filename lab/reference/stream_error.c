@@ -23,8 +23,7 @@ typedef struct {
     void *arg;
 } measurement;
 
-/* The larger of two; NaN stays. */
-static double larger(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; }
+double ll_worse(double worst, double error) { return isnan(worst) || error <= worst ? worst : error; }
 
 static ll_status step(const measurement *d, double share) {
     if (!d->progress || !d->progress(share, d->arg)) return LL_OK;
@@ -68,7 +67,7 @@ static double against_tiles(const measurement *d, int64_t first, int64_t end) {
     double worst = 0, largest = 0;
     for (size_t i = (size_t)first * row; i < (size_t)end * row; i++) {
         const double error = fabs((double)d->y.data[i] - (double)d->tiles.data[i]);
-        worst = larger(worst, error);
+        worst = ll_worse(worst, error);
         largest = fmax(largest, fabs((double)d->y.data[i]));
     }
     return worst > 0 ? worst / largest : worst;
@@ -81,7 +80,7 @@ static void compare(const measurement *d, ll_reference *reference, int64_t t, do
         ll_reference_answer(reference, h, ll_element(&d->q, 0, h, (int)t), y);
         for (int e = 0; e < d->c->E; e++) {
             const double error = fabs((double)ll_element(&d->y, 0, h, (int)t)[e] - y[e]);
-            *worst = larger(*worst, error);
+            *worst = ll_worse(*worst, error);
             *largest = fmax(*largest, fabs(y[e]));
         }
     }
