@@ -211,12 +211,12 @@ static void bad_models_are_refused(void **state) {
         if (field == 3) number(&part, 5, 0);  /* blanks as they are */
         text(&m, field, part.at, part.n);
         refuse(&m, kind);
-        for (unsigned model = 1; model < 3; model++) {
+    }
+    for (unsigned model = 1; model < 3; model++) {
         m = begun(model, 0);
         piece(&m, "a", model == 1 ? NAN : -INFINITY, USUAL); /* no score */
         refuse(&m, damaged);
     }
-}
 }
 
 int main(void) {

@@ -73,7 +73,8 @@ def position_parameters(position: str, heads: int, key_size: int, value_size: in
 
     Those of "relative-s2" depend on the kernel.
     """
-    lookup("position", position, POSITIONS), lookup("kernel", kernel, KERNELS)
+    lookup("position", position, POSITIONS)
+    lookup("kernel", kernel, KERNELS)
     for name, size in {"heads": heads, "key_size": key_size, "value_size": value_size, "scales": scales, "axes": axes,
                        "sines": sines, "taps": taps, "clip": clip}.items():
         check_count(name, size, 1, SIZE_MOST)

@@ -161,8 +161,8 @@ typedef struct {
     int64_t data_size;                              /* size of the train split, to notice other data */
     int64_t rewinds;                                /* how often the run went back because it diverged */
     int64_t back;                                   /* step of the checkpoint it would go back to; -1: there is none */
-    double back_loss; /* mean loss of the steps before it; of step 1 if it is of step 0 */
-    int kept;         /* that one is back.safetensors, since the run stopped between two checkpoints */
+    double back_loss;                               /* mean loss of the steps before it; of step 1 if it is of step 0 */
+    int kept; /* that one is back.safetensors, since the run stopped between two checkpoints */
     double valid_loss, valid_accuracy, best_loss;   /* NaN before the first evaluation */
     double loss[LL_ROW_EVERY], count[LL_ROW_EVERY]; /* of step s at [s mod LL_ROW_EVERY] */
     double norm;                                    /* gradient norm of the last step */
@@ -239,13 +239,13 @@ struct ll_trainer {
     ll_ranks ranks; /* rank 0 alone has the folder and its files */
     ll_metrics metrics;
     ll_run_state state;
-    char *origin;                                 /* how it started, in words; or NULL */
+    char *origin;                                        /* how it started, in words; or NULL */
     char *folder, *last, *best, *back, *ini, *lock_file; /* paths */
-    int lock;                                     /* the folder's file LL_LOCK_FILE, -1: not open */
-    int unlocked;                                 /* errno where the folder cannot be locked */
-    int64_t saved;                                /* step of the checkpoint on disk, -1: none */
-    int unsaved;                                  /* has the state changed since then? */
-    int warned;                                   /* has a loss far above chance been reported? */
+    int lock;                                            /* the folder's file LL_LOCK_FILE, -1: not open */
+    int unlocked;                                        /* errno where the folder cannot be locked */
+    int64_t saved;                                       /* step of the checkpoint on disk, -1: none */
+    int unsaved;                                         /* has the state changed since then? */
+    int warned;                                          /* has a loss far above chance been reported? */
     ll_report_fn *report; /* writes the run's report, or NULL */
     void *report_arg;
     ll_progress progress;

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "attention/position/conv_spe.h"
-#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 
