@@ -116,12 +116,16 @@ static ll_status read_rewinds(ll_run_state *state, const ll_safetensors *file) {
                    (long long)state->rewinds);
 }
 
-static ll_status read_back(ll_run_state *state, const ll_safetensors *file) {
-    const ll_st_tensor *tensor = NULL;
-    double back[2];
+void ll_back_is_here(ll_run_state *state) {
     state->kept = 0;
     state->back = state->step;
     state->back_loss = ll_recent_loss(state, LL_ROW_EVERY);
+}
+
+static ll_status read_back(ll_run_state *state, const ll_safetensors *file) {
+    const ll_st_tensor *tensor = NULL;
+    double back[2];
+    ll_back_is_here(state);
     if (!ll_safetensors_find(file, BACK)) return LL_OK;
     const ll_status status = find(&tensor, file, BACK, LL_F64, 2);
     if (status) return status;

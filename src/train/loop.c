@@ -158,9 +158,7 @@ static ll_status save(ll_trainer *t, int aside) {
     t->state.kept = state.kept;
     t->saved = t->state.step;
     t->unsaved = 0;
-    if (state.kept) return LL_OK;
-    t->state.back = t->state.step;
-    t->state.back_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
+    if (!state.kept) ll_back_is_here(&t->state);
     return LL_OK;
 }
 

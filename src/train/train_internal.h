@@ -170,6 +170,8 @@ typedef struct {
 
 /* Mean loss of the last n <= LL_ROW_EVERY steps. */
 double ll_recent_loss(const ll_run_state *state, int64_t n);
+/* The checkpoint to go back to is that of the step that the run is at. */
+void ll_back_is_here(ll_run_state *state);
 
 LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_engine *engine, const ll_run_state *state);
 /* The model alone; then the rest, when an optimizer fits it. */

@@ -235,10 +235,7 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
 
 /* Where back.safetensors was not copied along, the run would go back to the checkpoint that it has. */
 static void find_back(ll_trainer *t) {
-    if (!t->state.kept || !access(t->back, F_OK)) return;
-    t->state.kept = 0;
-    t->state.back = t->state.step;
-    t->state.back_loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
+    if (t->state.kept && access(t->back, F_OK)) ll_back_is_here(&t->state);
 }
 
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
