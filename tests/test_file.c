@@ -242,6 +242,27 @@ static void test_a_link_stays_a_link(void **state) {
     expect_content(at("g"), (const uint8_t *)"mine", 4);
 }
 
+/* A private file stays private while it is replaced and afterwards. */
+static void test_permissions_stay(void **state) {
+    (void)state;
+    static const mode_t modes[] = {0600, 0640, 0666, 0755};
+    for (int i = 0; i < 4; i++) {
+        struct stat info;
+        char temp[4200];
+        ll_writer *w = NULL;
+        snprintf(temp, sizeof temp, "%s.tmp-longline", at("private"));
+        CHECK_OK(ll_file_write(at("private"), "old", 3));
+        assert_int_equal(chmod(at("private"), modes[i]), 0);
+        CHECK_OK(ll_writer_open(&w, at("private")));
+        assert_int_equal(stat(temp, &info), 0);
+        assert_int_equal(info.st_mode & 0777, modes[i]);
+        CHECK_OK(ll_writer_put(w, "new", 3));
+        CHECK_OK(ll_writer_commit(w));
+        assert_int_equal(stat(at("private"), &info), 0);
+        assert_int_equal(info.st_mode & 0777, modes[i]);
+    }
+}
+
 /* What a killed program left is overwritten. Two programs that write at the same time have files of their own. */
 static void test_writers_of_one_file(void **state) {
     (void)state;
@@ -374,6 +395,7 @@ int main(void) {
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_what_cannot_be_written),
         cmocka_unit_test(test_a_link_stays_a_link),
+        cmocka_unit_test(test_permissions_stay),
         cmocka_unit_test(test_writers_of_one_file),
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_lists),
