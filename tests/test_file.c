@@ -247,12 +247,10 @@ static void test_permissions_stay(void **state) {
     (void)state;
     ll_writer *w = NULL;
     struct stat during, info;
-    char temp[4200];
-    snprintf(temp, sizeof temp, "%s.tmp-longline", at("private"));
     CHECK_OK(ll_file_write(at("private"), "old", 3));
     assert_true(!chmod(at("private"), 0600));
     CHECK_OK(ll_writer_open(&w, at("private")));
-    assert_true(!stat(temp, &during));
+    assert_true(!stat(at("private.tmp-longline"), &during));
     CHECK_OK(ll_writer_commit(w));
     assert_true(!stat(at("private"), &info) && (during.st_mode & 0777) == 0600 && (info.st_mode & 0777) == 0600);
 }
