@@ -1,5 +1,5 @@
-/* Public functions that find no memory: each says so, keeps nothing, and works again. Each allocation is refused in turn,
- * with all that follow. Other tests do the same for attention, streams, models, readers, runs and reports;
+/* Public functions that find no memory: each says so, keeps nothing, and works again. Each allocation is refused in
+ * turn, with all that follow. Other tests do the same for attention, streams, models, readers, runs and reports;
  * tests/trust/memory.sh does it for the commands, with the allocations of libraries. */
 #include "runs.h"
 
