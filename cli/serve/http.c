@@ -81,7 +81,8 @@ static enum MHD_Result send_page(struct MHD_Connection *c, exchange *x) {
                                                              MHD_RESPMEM_PERSISTENT);
     if (!r) return MHD_NO;
     char *policy = ll_page_policy();
-    const int strict = add_header(r, "Content-Security-Policy", policy) && add_header(r, "Referrer-Policy", "no-referrer");
+    const int strict =
+        add_header(r, "Content-Security-Policy", policy) && add_header(r, "Referrer-Policy", "no-referrer");
     free(policy);
     if (strict) return send_response(c, x, r, 200, "text/html; charset=utf-8");
     MHD_destroy_response(r);
