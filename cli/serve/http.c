@@ -308,7 +308,9 @@ static int parse_address(struct addrinfo **found) {
     memcpy(host, ll_serve.listen + skip, n);
     host[n] = 0;
     if (!strcmp(host, "localhost")) snprintf(host, sizeof host, "127.0.0.1");
-    if (getaddrinfo(host, colon + 1, &hints, found))
+    const int bad = getaddrinfo(host, colon + 1, &hints, found);
+    if (bad == EAI_MEMORY) return ll_fail_message("--listen %s: no memory", ll_serve.listen);
+    if (bad)
         return ll_usage("--listen %s: not an address and a port, as 127.0.0.1:8080 or [::1]:8080", ll_serve.listen);
     return -1;
 }
@@ -336,7 +338,12 @@ int ll_http_start(void) {
         on_connection, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, 512u,
         MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     freeaddrinfo(address);
-    if (!daemon_) return ll_usage("--listen %s: the address cannot be used: %s", ll_serve.listen, strerror(errno));
+    if (!daemon_) {
+        const char *reason = strerror(errno);
+        if (errno == ENOMEM || errno == EAGAIN || errno == EMFILE || errno == ENFILE)
+            return ll_fail_message("cannot serve at %s: %s", ll_serve.listen, reason);
+        return ll_usage("--listen %s: the address cannot be used: %s", ll_serve.listen, reason);
+    }
     if (!loopback && !ll_serve.keys)
         ll_print("anybody who reaches %s may use this server; --api-keys FILE asks for keys", ll_serve.listen);
     const union MHD_DaemonInfo *port = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT);
