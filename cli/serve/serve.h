@@ -170,7 +170,7 @@ typedef struct {
 } ll_alternative;
 
 typedef struct {
-    ll_alternative said;
+    ll_alternative said; /* the token itself */
     int prompt;
     size_t offset; /* of its text: within the prompt for tokens of the prompt, else within the generated text */
     size_t others; /* the first of its alternatives */

@@ -8,7 +8,7 @@ make_run
 cat >"$model.chat.json" <<'END'
 {"roles": {"user": ["line ", " of"]}, "begin": "", "stop": ["\n"]}
 END
-samples=${SAMPLES:-4}
+samples=4
 ! long || samples=0
 /usr/bin/python3 -B "$root/tests/trust/serve_memory.py" "$longline" "$model" "$shim" . $samples >out 2>err || cat err >>out
 if long; then cat out; fi

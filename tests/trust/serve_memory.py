@@ -2,10 +2,11 @@
 
     serve_memory.py PROGRAM MODEL SHIM FOLDER SAMPLES
 
-SAMPLES numbers of allocations are tried, evenly spaced; 0: all of LL_FROM, LL_FROM + LL_STEP, .. LL_TO. Each time a server starts, or
-ends with exit code 1 and a message. It gets the same requests again and again. An answer is the usual one, an error in JSON, or
-a closed connection. After one refused allocation later answers are the usual ones, and SIGTERM ends it. Without any memory it may
-end by itself and say why. Prints what is wrong, and at the end the number of trials and of crashes within libraries."""
+SAMPLES numbers of allocations are tried, evenly spaced; 0: all of LL_FROM, LL_FROM + LL_STEP, .. LL_TO. Each time a
+server starts, or ends with exit code 1 and a message. It gets the same requests again and again. An answer is the usual
+one, an error in JSON, or a closed connection. After one refused allocation later answers are the usual ones, and SIGTERM
+ends it. Without any memory it may end by itself and say why. Prints what is wrong, and at the end the number of trials
+and of crashes within libraries."""
 import http.client
 import json
 import os
@@ -25,7 +26,8 @@ class Server:
         self.log = os.path.join(folder, "served.log")
         with open(self.log, "wb") as log:
             self.process = subprocess.Popen(
-                [program, "serve", model, "--listen", "127.0.0.1:0", "--threads", "1", "--state-dir", os.path.join(folder, "kept")],
+                [program, "serve", model, "--listen", "127.0.0.1:0", "--threads", "1",
+                 "--state-dir", os.path.join(folder, "kept")],
                 stderr=log, env={**os.environ, "LD_PRELOAD": shim, **environment})
         self.port = None
         end = time.monotonic() + LIMIT
@@ -41,7 +43,8 @@ class Server:
         """Status and JSON or text; (0, None): the connection was closed."""
         try:
             c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
-            c.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"} if body is not None else {})
+            data = None if body is None else json.dumps(body)
+            c.request(method, path, data, {"Content-Type": "application/json"} if data else {})
             r = c.getresponse()
             text = r.read().decode()
             kind = r.getheader("Content-Type")
@@ -63,7 +66,8 @@ class Server:
 def without_names(answer):
     """What is the same each time: no identifiers and times."""
     if isinstance(answer, dict):
-        return {key: without_names(value) for key, value in answer.items() if key not in ("id", "session", "created", "last_used", "name")}
+        names = ("id", "session", "created", "last_used", "name")
+        return {key: without_names(value) for key, value in answer.items() if key not in names}
     if isinstance(answer, list):
         return [without_names(value) for value in answer]
     return re.sub(r'"(id|created)": ?("[^"]*"|\d+),? ?', "", answer) if isinstance(answer, str) else answer
@@ -72,16 +76,21 @@ def without_names(answer):
 def requests(s):
     """The answers to one request of each kind."""
     text = {"prompt": "line 1", "max_tokens": 5, "seed": 1}
-    answers = [s.ask("GET", "/health"), s.ask("GET", "/v1/models"), s.ask("POST", "/v1/completions", {**text, "logprobs": 2, "n": 2}),
+    chat = {"messages": [{"role": "user", "content": "1"}], "max_tokens": 3, "seed": 1}
+    answers = [s.ask("GET", "/health"), s.ask("GET", "/v1/models"),
+               s.ask("POST", "/v1/completions", {**text, "logprobs": 2, "n": 2}),
                s.ask("POST", "/v1/completions", {**text, "stream": True}),
-               s.ask("POST", "/v1/chat/completions", {"messages": [{"role": "user", "content": "1"}], "max_tokens": 3, "seed": 1}),
-               s.ask("POST", "/v1/embeddings", {"input": ["a", "b c"]}), s.ask("POST", "/v1/score", {"input": "line", "per_token": True}),
-               s.ask("POST", "/v1/attention", {"input": "line", "layer": 0}), s.ask("POST", "/v1/completions", {"prompt": 1})]
+               s.ask("POST", "/v1/chat/completions", chat),
+               s.ask("POST", "/v1/embeddings", {"input": ["a", "b c"]}),
+               s.ask("POST", "/v1/score", {"input": "line", "per_token": True}),
+               s.ask("POST", "/v1/attention", {"input": "line", "layer": 0}),
+               s.ask("POST", "/v1/completions", {"prompt": 1})]
     status, session = s.ask("POST", "/v1/sessions", {"prompt": "line 1"})
     answers.append((status, session))
     if status in (200, 201):
         at = "/v1/sessions/" + session["id"]
-        answers += [s.ask("POST", at + "/append", {"prompt": " of"}), s.ask("POST", at + "/generate", {"max_tokens": 3, "seed": 2}),
+        answers += [s.ask("POST", at + "/append", {"prompt": " of"}),
+                    s.ask("POST", at + "/generate", {"max_tokens": 3, "seed": 2}),
                     s.ask("POST", at + "/save", {}), s.ask("POST", at + "/restore", {}), s.ask("DELETE", at)]
     status, metrics = s.ask("GET", "/metrics")
     answers.append((status, bool(metrics)))
@@ -94,6 +103,8 @@ def is_fair(answer, usual):
 
 
 def what_is_wrong(s, usual, manner):
+    if s.port is None and s.process.poll() is None:
+        return "it does not start"
     if s.port is None:
         return "" if s.said() else "it ends without a word"
     rounds = [requests(s), requests(s)]
@@ -101,7 +112,8 @@ def what_is_wrong(s, usual, manner):
         rounds.append(requests(s))
     for answers in rounds:
         for i, answer in enumerate(answers[:9]):
-            if not is_fair(answer, usual[i]) and not (i == 3 and answer[0] == 200):  # a stream that had begun ends early
+            begun = i == 3 and answer[0] == 200  # a stream may end early
+            if not begun and not is_fair(answer, usual[i]):
                 return f"answer {i} is {str(answer)[:300]}"
     if s.process.poll() is not None:
         return "" if manner == "all" and "out of memory" in s.said() else "it ended by itself"
@@ -113,7 +125,9 @@ def what_is_wrong(s, usual, manner):
 def numbers(count):
     if int(samples):
         return sorted({1 + i * (count - 1) // (int(samples) - 1) for i in range(int(samples))})
-    return range(int(os.environ.get("LL_FROM", 1)), min(count, int(os.environ.get("LL_TO", count))) + 1, int(os.environ.get("LL_STEP", 1)))
+    first, last, step = (int(os.environ.get(name, usual)) for name, usual in
+                         (("LL_FROM", 1), ("LL_TO", count), ("LL_STEP", 1)))
+    return range(first, min(count, last) + 1, step)
 
 
 def main():
