@@ -94,17 +94,19 @@ help:
 #: make analyze        static checks of gcc and clang, and that each finding has its reason
 #: make fuzz           build the fuzz targets with clang's libFuzzer; fuzz-coverage: what each reaches of its reader
 
-# Only the compute is worth -O3, and only these three files may use instructions the machine may lack.
-$(B)/src/kernel/%.o: EXTRA := -O3
+# Only the compute is worth -O3 (builds that look for faults take less). Only the files with names of instruction sets may use
+# instructions that the machine may lack.
+KERNEL_LEVEL ?= -O3
+$(B)/src/kernel/%.o: EXTRA := $(KERNEL_LEVEL)
 ifneq ($(findstring x86_64,$(shell $(CC) -dumpmachine)),)
-$(B)/src/kernel/avx2.o: EXTRA := -O3 -mavx2 -mfma
-$(B)/src/kernel/avx512.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
-$(B)/src/kernel/avx512bf16.o: EXTRA := -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mprefer-vector-width=512
+$(B)/src/kernel/avx2.o: EXTRA := $(KERNEL_LEVEL) -mavx2 -mfma
+$(B)/src/kernel/avx512.o: EXTRA := $(KERNEL_LEVEL) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mprefer-vector-width=512
+$(B)/src/kernel/avx512bf16.o: EXTRA := $(KERNEL_LEVEL) -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512bf16 -mfma -mprefer-vector-width=512
 endif
 ifneq ($(findstring aarch64,$(shell $(CC) -dumpmachine)),)
 # Scheduling before registers are allocated loads more than the 32 registers hold beside the sums of a tile.
-$(B)/src/kernel/neon.o: EXTRA := -O3 -fno-schedule-insns
-$(B)/src/kernel/neonbf16.o: EXTRA := -O3 -fno-schedule-insns -march=armv8.2-a+bf16
+$(B)/src/kernel/neon.o: EXTRA := $(KERNEL_LEVEL) -fno-schedule-insns
+$(B)/src/kernel/neonbf16.o: EXTRA := $(KERNEL_LEVEL) -fno-schedule-insns -march=armv8.2-a+bf16
 endif
 # The core's version script says what is exported, of its own functions what lab needs, too; the rest marks it.
 VISIBILITY := -fvisibility=hidden

@@ -71,9 +71,9 @@ valgrind: $(TESTS)
 objects: $(OBJECTS)
 # Everything compiled with clang, and the fuzz targets linked with its libFuzzer, where that is installed. No program of this
 # build is run, so that it is not optimised. `make fuzz` builds those that run, with sanitizers.
-CLANG = B=$(B)/clang CC=clang CXX=clang++ CFLAGS="-O0 -fsanitize=fuzzer-no-link" \
+CLANG = B=$(B)/clang CC=clang CXX=clang++ CFLAGS="-O0 -fsanitize=fuzzer-no-link" KERNEL_LEVEL=-O0 \
     FUZZ_LINK='-fsanitize=fuzzer -fsanitize-link-c++-runtime'
-FUZZER = B=$(B)/fuzz CC=clang CXX=clang++ \
+FUZZER = B=$(B)/fuzz CC=clang CXX=clang++ KERNEL_LEVEL=-O1 \
     CFLAGS="-O1 -g -fsanitize=address,undefined,fuzzer-no-link -fsanitize-coverage-ignorelist=tests/fuzz/not_followed.txt" \
     FUZZ_LINK='-fsanitize=address,undefined,fuzzer -fsanitize-link-c++-runtime'
 clang:

@@ -242,6 +242,19 @@ static void test_a_link_stays_a_link(void **state) {
     expect_content(at("g"), (const uint8_t *)"mine", 4);
 }
 
+/* A private file stays private while it is replaced and afterwards. */
+static void test_permissions_stay(void **state) {
+    (void)state;
+    ll_writer *w = NULL;
+    struct stat during, info;
+    CHECK_OK(ll_file_write(at("private"), "old", 3));
+    assert_true(!chmod(at("private"), 0600));
+    CHECK_OK(ll_writer_open(&w, at("private")));
+    assert_true(!stat(at("private.tmp-longline"), &during));
+    CHECK_OK(ll_writer_commit(w));
+    assert_true(!stat(at("private"), &info) && (during.st_mode & 0777) == 0600 && (info.st_mode & 0777) == 0600);
+}
+
 /* What a killed program left is overwritten. Two programs that write at the same time have files of their own. */
 static void test_writers_of_one_file(void **state) {
     (void)state;
@@ -374,6 +387,7 @@ int main(void) {
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_what_cannot_be_written),
         cmocka_unit_test(test_a_link_stays_a_link),
+        cmocka_unit_test(test_permissions_stay),
         cmocka_unit_test(test_writers_of_one_file),
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_lists),

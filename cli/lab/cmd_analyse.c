@@ -170,15 +170,35 @@ static int matrices(void) {
     return ll_attention_maps_at(&how);
 }
 
+static int is_among(const char *word, int n, const char *const *names) {
+    while (n--)
+        if (!strcmp(names[n], word)) return 1;
+    return 0;
+}
+
+/* Some options are for some experiments alone. They are refused where no experiment takes them. */
+static int check_takers(int n, const char **words) {
+    static const char *const spreads[] = {"features", "lengths"}, *const fixed[] = {"moments", "periods"};
+    int spread_taken = 0, length_taken = 0, repeats_taken = 0;
+    for (int i = 0; i < n; i++) {
+        spread_taken |= is_among(words[i], 2, spreads);
+        length_taken |= !is_among(words[i], 2, fixed);
+        repeats_taken |= strcmp(words[i], "stream-error") != 0;
+    }
+    if (spread != 1 && !spread_taken)
+        return ll_usage("--spread is for features and lengths: longline analyse features");
+    if (length && !length_taken) return ll_usage("%s takes no --length: it draws no sequences", words[0]);
+    if (repeats && !repeats_taken) return ll_usage("stream-error takes no --repeats: it draws once");
+    return -1;
+}
+
 /* Checks the options before anything is computed. */
 static int check(int n, const char **words) {
-    int spreads = 0; /* is there an experiment with --spread? */
     for (int i = 0; i < n; i++) {
         const int of_model = !strcmp(words[i], "positions") || !strcmp(words[i], "periods");
         if (!strcmp(words[i], "matrices"))
             return ll_usage("matrices goes by itself: longline analyse matrices --model FILE --text FILE");
         if (!known(words[i])) return unknown(words[i]);
-        spreads |= !strcmp(words[i], "features") || !strcmp(words[i], "lengths");
         if (length > LONGEST && strcmp(words[i], "stream-error"))
             return ll_usage("%s takes up to %d tokens (--length); only stream-error takes longer streams", words[i],
                             LONGEST);
@@ -190,9 +210,8 @@ static int check(int n, const char **words) {
     if (csv && n > 1) return ll_usage("--csv writes the table of one experiment, and there are %d; use --out DIR", n);
     if (csv && json && !strcmp(csv, "-") && !strcmp(json, "-")) return ll_usage("--csv and --json cannot both be -");
     if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
-    if (spread != 1 && !spreads) return ll_usage("--spread is for features and lengths: longline analyse features");
     if (png && !folder) return ll_usage(NEEDS_OUT);
-    return -1;
+    return check_takers(n, words);
 }
 
 static int analyse(int n, const char **words) {

@@ -12,6 +12,7 @@
 #include "cli.h"
 
 static char target[PATH_MAX], temporary[PATH_MAX + 32];
+static mode_t mode; /* of the file that is replaced, or 0 */
 static int before = -1; /* what standard output was */
 
 static int unwritable(const char *path) {
@@ -25,6 +26,7 @@ static int choose_target(const char *path) {
     if (exists && !S_ISREG(info.st_mode))
         return ll_fail_message("cannot write %s: it is not a regular file, which could be replaced", path);
     if (!exists || !realpath(path, target)) snprintf(target, sizeof target, "%s", path);
+    mode = exists ? (info.st_mode & 0777) | S_IWUSR : 0;
     snprintf(temporary, sizeof temporary, "%s.tmp-longline", target);
     return -1;
 }
@@ -46,6 +48,8 @@ int ll_stdout_begin(const char *path) {
         code = ll_fail_message("another program is writing %s", target);
     else if (ftruncate(file, 0) || (before = dup(STDOUT_FILENO)) < 0 || dup2(file, STDOUT_FILENO) < 0)
         code = unwritable(temporary);
+    else if (mode)
+        fchmod(file, mode); /* what was private stays so; some file systems have no modes */
     close(file);
     return code;
 }

@@ -16,56 +16,50 @@ static double log_sum_exp(const float *x, int n) {
     return (double)top + log(sum);
 }
 
-static ll_token_logp *add_logp(ll_choice *s, int token, size_t offset, int prompt) {
-    if (s->logps == s->logp_capacity) {
-        const size_t capacity = 2 * s->logp_capacity + 16;
-        ll_token_logp *more = ll_serve_alloc(capacity, sizeof *more);
-        if (s->logps) memcpy(more, s->logp, s->logps * sizeof *more);
-        free(s->logp);
-        s->logp = more, s->logp_capacity = capacity;
-    }
-    ll_token_logp *p = &s->logp[s->logps++];
-    *p = (ll_token_logp){.token = token, .offset = offset, .prompt = prompt, .logp = NAN};
-    return p;
-}
-
 /* The most probable tokens. Of equal ones the smaller comes first. */
-static void find_alternatives(ll_token_logp *p, int wanted, const float *x, int n, double all) {
+static int find_alternatives(ll_alternative *other, int wanted, const float *x, int n, double all) {
+    int found = 0;
     for (int v = 0; v < n; v++) {
-        int at = p->alternatives;
-        while (at > 0 && x[v] > x[p->other[at - 1]]) at--;
+        int at = found;
+        while (at > 0 && x[v] > x[other[at - 1].token]) at--;
         if (at >= wanted) continue;
-        const int last = p->alternatives < wanted ? p->alternatives++ : wanted - 1;
-        for (int i = last; i > at; i--) p->other[i] = p->other[i - 1];
-        p->other[at] = v;
+        const int last = found < wanted ? found++ : wanted - 1;
+        for (int i = last; i > at; i--) other[i] = other[i - 1];
+        other[at].token = v;
     }
-    for (int i = 0; i < p->alternatives; i++) p->other_logp[i] = (double)x[p->other[i]] - all;
+    for (int i = 0; i < found; i++) other[i].logp = (double)x[other[i].token] - all;
+    return found;
 }
 
-static void set_logp(const ll_choice *s, ll_token_logp *p, const float *logits) {
-    const int n = s->job->model->vocab;
-    const double all = log_sum_exp(logits, n);
-    p->logp = (double)logits[p->token] - all;
-    if (s->job->request.logprobs > 0) find_alternatives(p, (int)s->job->request.logprobs, logits, n, all);
+/* Adds a record of a token after these logits; NULL: it is the first of all. */
+static void add_logp(ll_choice *s, ll_token_logp p, const float *logits) {
+    const int n = s->job->model->vocab, wanted = (int)s->job->request.logprobs;
+    const double all = logits ? log_sum_exp(logits, n) : NAN;
+    p.said.logp = logits ? (double)logits[p.said.token] - all : NAN;
+    if (logits && p.prompt) s->sum += p.said.logp, s->scored++;
+    if (s->job->request.ask == LL_ASK_SCORE && !s->job->request.per_token) return;
+    if (logits && wanted > 0) {
+        ll_alternative other[LL_TOP_LOGPROBS];
+        p.alternatives = find_alternatives(other, wanted, logits, n, all);
+        p.others = s->others.size / sizeof *other;
+        ll_buffer_add(&s->others, other, (size_t)p.alternatives * sizeof *other);
+    }
+    ll_buffer_add(&s->logp, &p, sizeof p);
+    s->logps++;
 }
 
-static size_t text_size(const ll_choice *s, int token) {
+static void add_prompt_token(ll_choice *s, int token, const float *logits) {
     size_t size = 0;
+    add_logp(s, (ll_token_logp){.said.token = token, .offset = s->offset, .prompt = 1}, logits);
     if (token < s->job->model->text_vocab) (void)ll_tokenizer_text(s->job->model->tokenizer, token, &size);
-    return size;
+    s->offset += size;
 }
 
 void ll_choice_scores(ll_choice *s, const float *logits, int n) {
     const int *token = s->prompt->token;
-    size_t offset = s->logps ? s->logp[s->logps - 1].offset + text_size(s, token[s->logps - 1]) : 0;
-    if (!s->logps) {
-        add_logp(s, token[0], 0, 1);
-        offset = text_size(s, token[0]);
-    }
-    for (int i = s->fed; i < s->fed + n && i + 1 < s->prompt->n; i++, logits += s->job->model->vocab) {
-        set_logp(s, add_logp(s, token[i + 1], offset, 1), logits);
-        offset += text_size(s, token[i + 1]);
-    }
+    if (!s->fed) add_prompt_token(s, token[0], NULL);
+    for (int i = s->fed; i < s->fed + n && i + 1 < s->prompt->n; i++, logits += s->job->model->vocab)
+        add_prompt_token(s, token[i + 1], logits);
 }
 
 /* ---- Text ---- */
@@ -145,7 +139,7 @@ void ll_choice_next(ll_choice *s, float *logits) {
     } else {
         size_t size;
         const char *text = ll_tokenizer_text(m->tokenizer, s->token, &size);
-        if (wanted) set_logp(s, add_logp(s, s->token, s->total, 0), s->copy);
+        if (wanted) add_logp(s, (ll_token_logp){.said.token = s->token, .offset = s->total}, s->copy);
         ll_buffer_add(&s->pending, text, size);
         s->total += size;
         s->job->made_tokens++;

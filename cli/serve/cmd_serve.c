@@ -32,11 +32,11 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
-/* Waits for a signal that asks for the end. Once a second, closes connections that take too long. */
+/* Waits for a signal that asks for the end. Once a second, looks after connections. */
 static void wait_for_end(void) {
     while (!ll_stop_wanted()) {
         sleep(1);
-        ll_http_watch();
+        ll_connections_watch();
     }
 }
 

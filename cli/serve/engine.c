@@ -147,6 +147,7 @@ static void start_session(ll_serve_job *job) {
 
 static void start_job(ll_serve_job *job) {
     if (ll_job_gone(job)) {
+        ll_job_refuse(job, &ll_client_gone);
         ll_job_drop(job);
         return;
     }
@@ -234,13 +235,14 @@ static ll_status fork_choices(ll_choice *c) {
 static void begin_choices(ll_choice *c, float *row) {
     const int n = c->session ? 1 : (int)c->job->request.n, vocab = c->job->model->vocab;
     float *copy = n > 1 ? ll_serve_alloc((size_t)vocab, sizeof *copy) : NULL;
+    const size_t scores = c->logp.size, others = c->others.size, logps = c->logps; /* of the prompt */
     if (copy) memcpy(copy, row, (size_t)vocab * sizeof *copy);
     for (int i = 0; i < n; i++) {
         if (i) memcpy(row, copy, (size_t)vocab * sizeof *copy);
         if (c[i].scores && i) { /* all choices have the scores of the prompt */
-            c[i].logp = ll_serve_alloc(c->prompt->n, sizeof *c->logp);
-            memcpy(c[i].logp, c->logp, (size_t)c->prompt->n * sizeof *c->logp);
-            c[i].logps = c[i].logp_capacity = (size_t)c->prompt->n;
+            ll_buffer_add(&c[i].logp, c->logp.data, scores);
+            ll_buffer_add(&c[i].others, c->others.data, others);
+            c[i].logps = logps;
         }
         continue_choice(&c[i], row);
     }
@@ -275,9 +277,8 @@ static void take_result(ll_choice *c, const ll_batch_item *item) {
 
 /* Stops jobs whose clients have disconnected. */
 static void cancel_abandoned(void) {
-    static const ll_refusal gone = {499, "", "the client went away", NULL};
     for (int i = 0; i < actives; i++)
-        if (!active[i]->done && ll_job_gone(active[i]->job)) fail_job(active[i]->job, &gone);
+        if (!active[i]->done && ll_job_gone(active[i]->job)) fail_job(active[i]->job, &ll_client_gone);
 }
 
 /* Feeds one item. Skips choices that are done: their job has failed by another choice in this step. */

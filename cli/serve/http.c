@@ -16,50 +16,18 @@ static struct MHD_Daemon *daemon_;
 static atomic_int draining, exchanges;
 static int loopback;
 
-/* ---- Connections, and how long each has been sending a request ---- */
-
-typedef struct connection {
-    int fd;
-    double since; /* when it began to send a request; 0: the request is complete */
-    struct connection *next, *before;
-} connection;
-static connection *connections;
-static pthread_mutex_t connections_lock = PTHREAD_MUTEX_INITIALIZER;
-
 static void on_connection(void *arg, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode what) {
     (void)arg;
-    pthread_mutex_lock(&connections_lock);
     if (what == MHD_CONNECTION_NOTIFY_STARTED) {
-        connection *new = ll_serve_alloc(1, sizeof *new);
-        *new = (connection){MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd, ll_now(),
-                            connections, NULL};
-        if (connections) connections->before = new;
-        connections = *own = new;
-        ll_count(LL_COUNT_CONNECTIONS, 1);
-    } else if (*own) {
-        connection *old = *own;
-        *(old->before ? &old->before->next : &connections) = old->next;
-        if (old->next) old->next->before = old->before;
-        free(old);
+        *own = ll_connection_open(MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD)->connect_fd);
+    } else {
+        ll_connection_close(*own);
         *own = NULL;
-        ll_count(LL_COUNT_CONNECTIONS, -1);
     }
-    pthread_mutex_unlock(&connections_lock);
 }
 
-static void set_since(struct MHD_Connection *c, double since) {
-    connection *own = MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context;
-    pthread_mutex_lock(&connections_lock);
-    if (own) own->since = since;
-    pthread_mutex_unlock(&connections_lock);
-}
-
-void ll_http_watch(void) {
-    const double now = ll_now();
-    pthread_mutex_lock(&connections_lock);
-    for (connection *c = connections; c; c = c->next)
-        if (c->since > 0 && now - c->since > (double)ll_serve.idle) shutdown(c->fd, SHUT_RDWR);
-    pthread_mutex_unlock(&connections_lock);
+static void set_state(struct MHD_Connection *c, double since, ll_serve_job *job) {
+    ll_connection_set(MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT)->socket_context, since, job);
 }
 
 /* ---- One request ---- */
@@ -76,18 +44,23 @@ typedef struct {
     size_t sent; /* of job->out */
 } exchange;
 
+/* 0 where there is no memory. The connection is then closed: an answer never lacks a header. */
+static int add_header(struct MHD_Response *r, const char *name, const char *value) {
+    return MHD_add_response_header(r, name, value) == MHD_YES;
+}
+
 static enum MHD_Result send_response(struct MHD_Connection *c, exchange *x, struct MHD_Response *r, int status,
                                      const char *type) {
     if (!r) return MHD_NO;
-    MHD_add_response_header(r, "Content-Type", type);
-    MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-    MHD_add_response_header(r, "Cache-Control", "no-store");
-    if (status == 429 || status == 503) MHD_add_response_header(r, "Retry-After", "1");
-    if (status == 401) MHD_add_response_header(r, "WWW-Authenticate", "Bearer");
-    if (status == 413 || atomic_load(&draining)) MHD_add_response_header(r, "Connection", "close");
+    const int closes = status == 413 || atomic_load(&draining);
+    const int complete = add_header(r, "Content-Type", type) && add_header(r, "X-Content-Type-Options", "nosniff") &&
+                         add_header(r, "Cache-Control", "no-store") &&
+                         ((status != 429 && status != 503) || add_header(r, "Retry-After", "1")) &&
+                         (status != 401 || add_header(r, "WWW-Authenticate", "Bearer")) &&
+                         (!closes || add_header(r, "Connection", "close"));
     x->status = status;
     x->answered = 1;
-    const enum MHD_Result result = MHD_queue_response(c, (unsigned)status, r);
+    const enum MHD_Result result = complete ? MHD_queue_response(c, (unsigned)status, r) : MHD_NO;
     MHD_destroy_response(r);
     return result;
 }
@@ -108,10 +81,12 @@ static enum MHD_Result send_page(struct MHD_Connection *c, exchange *x) {
                                                              MHD_RESPMEM_PERSISTENT);
     if (!r) return MHD_NO;
     char *policy = ll_page_policy();
-    MHD_add_response_header(r, "Content-Security-Policy", policy);
+    const int strict =
+        add_header(r, "Content-Security-Policy", policy) && add_header(r, "Referrer-Policy", "no-referrer");
     free(policy);
-    MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
-    return send_response(c, x, r, 200, "text/html; charset=utf-8");
+    if (strict) return send_response(c, x, r, 200, "text/html; charset=utf-8");
+    MHD_destroy_response(r);
+    return MHD_NO;
 }
 
 /* ---- Suspended connections ---- */
@@ -156,7 +131,7 @@ static enum MHD_Result send_events(struct MHD_Connection *c, exchange *x) {
     reader *r = ll_serve_alloc(1, sizeof *r);
     *r = (reader){c, x};
     struct MHD_Response *response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_events, r, free);
-    if (response) MHD_add_response_header(response, "X-Accel-Buffering", "no"); /* nginx forwards each event at once */
+    if (response) (void)add_header(response, "X-Accel-Buffering", "no"); /* nginx forwards each event at once */
     return send_response(c, x, response, 200, "text/event-stream");
 }
 
@@ -196,6 +171,7 @@ static int host_is_local(struct MHD_Connection *c) {
 
 static int check_headers(struct MHD_Connection *c, exchange *x) {
     const char *length = header(c, "Content-Length"), *type = header(c, "Content-Type");
+    if (!ll_serve_has_reserve()) return ll_refuse_memory(&x->why);
     if (!host_is_local(c)) return ll_refuse(&x->why, 403, "", "this server is for this machine; its name is localhost");
     if ((x->key = ll_keys_find(header(c, "Authorization"))) < 0) {
         x->why.code = "invalid_api_key";
@@ -237,6 +213,7 @@ static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
     ll_refusal why = {0};
     ll_request request = {0};
     if (atomic_load(&draining)) return ll_refuse(&why, 503, "", "the server is going down"), send_refusal(c, x, &why);
+    if (!ll_serve_has_reserve()) return ll_refuse_memory(&why), send_refusal(c, x, &why);
     if (!ll_request_read(&request, x->ask, x->body.data, x->body.size, &why))
         x->job = ll_job_create(&request, x->session, x->key, &why);
     ll_request_free(&request);
@@ -248,6 +225,7 @@ static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
         ll_refuse(&why, 429, "", "too many requests wait; try again later");
         return send_refusal(c, x, &why);
     }
+    set_state(c, 0, x->job);
     return answer(c, x);
 }
 
@@ -273,7 +251,9 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
     }
     if (x->answered) return MHD_YES;
     if (*size) {
-        if (x->body.size + *size > (size_t)ll_serve.body) {
+        if (!ll_serve_has_reserve()) {
+            if (!x->why.status) ll_refuse_memory(&x->why);
+        } else if (x->body.size + *size > (size_t)ll_serve.body) {
             if (!x->why.status)
                 ll_refuse(&x->why, 413, "", "the body has more than the %lld bytes that this server takes",
                           (long long)ll_serve.body);
@@ -283,7 +263,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
         *size = 0;
         return MHD_YES;
     }
-    set_since(c, 0);
+    set_state(c, 0, x->job);
     if (x->job) return answer(c, x);
     if (x->why.status) return send_refusal(c, x, &x->why);
     if (answer_at_once(c, x, &result)) return result;
@@ -296,7 +276,7 @@ static void on_end(void *arg, struct MHD_Connection *c, void **own, enum MHD_Req
     (void)arg, (void)why;
     if (!x) return;
     const double seconds = ll_now() - x->start;
-    set_since(c, ll_now());
+    set_state(c, ll_now(), NULL);
     if (x->job) {
         pthread_mutex_lock(&x->job->lock);
         x->job->gone = 1;
@@ -328,7 +308,9 @@ static int parse_address(struct addrinfo **found) {
     memcpy(host, ll_serve.listen + skip, n);
     host[n] = 0;
     if (!strcmp(host, "localhost")) snprintf(host, sizeof host, "127.0.0.1");
-    if (getaddrinfo(host, colon + 1, &hints, found))
+    const int bad = getaddrinfo(host, colon + 1, &hints, found);
+    if (bad == EAI_MEMORY) return ll_fail_message("--listen %s: no memory", ll_serve.listen);
+    if (bad)
         return ll_usage("--listen %s: not an address and a port, as 127.0.0.1:8080 or [::1]:8080", ll_serve.listen);
     return -1;
 }
@@ -356,7 +338,12 @@ int ll_http_start(void) {
         on_connection, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, 512u,
         MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     freeaddrinfo(address);
-    if (!daemon_) return ll_usage("--listen %s: the address cannot be used: %s", ll_serve.listen, strerror(errno));
+    if (!daemon_) {
+        const char *reason = strerror(errno);
+        if (errno == ENOMEM || errno == EAGAIN || errno == EMFILE || errno == ENFILE)
+            return ll_fail_message("cannot serve at %s: %s", ll_serve.listen, reason);
+        return ll_usage("--listen %s: the address cannot be used: %s", ll_serve.listen, reason);
+    }
     if (!loopback && !ll_serve.keys)
         ll_print("anybody who reaches %s may use this server; --api-keys FILE asks for keys", ll_serve.listen);
     const union MHD_DaemonInfo *port = MHD_get_daemon_info(daemon_, MHD_DAEMON_INFO_BIND_PORT);

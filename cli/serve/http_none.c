@@ -8,5 +8,4 @@ int ll_http_start(void) {
 }
 
 void ll_http_drain(void) {}
-void ll_http_watch(void) {}
 void ll_http_stop(void) {}

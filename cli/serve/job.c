@@ -11,7 +11,8 @@
 /* Copies tokens that a client sent. */
 static int take_tokens(ll_input_tokens *in, const ll_served *m, json_t *list, const char *field, ll_refusal *why) {
     const size_t n = json_array_size(list);
-    in->token = ll_serve_alloc(n, sizeof *in->token);
+    in->token = ll_serve_try(n, sizeof *in->token);
+    if (!in->token) return ll_refuse_memory(why);
     for (size_t i = 0; i < n; i++) {
         const json_int_t token = json_integer_value(json_array_get(list, i));
         if (token < 0 || token >= m->vocab)
@@ -39,13 +40,13 @@ static int take_text(ll_input_tokens *in, const ll_served *m, const char *text, 
     size_t count = 0;
     int *token = NULL;
     in->text = text, in->size = size;
-    if (size && ll_tokenizer_encode(m->http_tokenizer, text, size, &token, &count))
-        return ll_refuse(why, 400, field, "%s", ll_error());
-    in->token = ll_serve_alloc(count, sizeof *token);
-    if (count) memcpy(in->token, token, count * sizeof *token);
+    const ll_status status = size ? ll_tokenizer_encode(m->http_tokenizer, text, size, &token, &count) : LL_OK;
+    if (status) return ll_refuse_status(why, status, field);
+    in->token = ll_serve_try(count, sizeof *token);
+    if (in->token && count) memcpy(in->token, token, count * sizeof *token);
     in->n = (int)count;
     ll_text_free(token);
-    return 0;
+    return in->token ? 0 : ll_refuse_memory(why);
 }
 
 /* Generation needs a first token. An empty prompt becomes the token that ends a text, or a newline if there is none. */
@@ -153,7 +154,8 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
 static void free_choice(ll_choice *s) {
     ll_buffer_free(&s->pending);
     ll_buffer_free(&s->text);
-    free(s->logp);
+    ll_buffer_free(&s->logp);
+    ll_buffer_free(&s->others);
     free(s->copy);
 }
 
@@ -214,6 +216,8 @@ void ll_job_refuse(ll_serve_job *job, const ll_refusal *why) {
 int ll_refuse_status(ll_refusal *why, ll_status status, const char *param) {
     return ll_refuse(why, status == LL_EINVAL ? 400 : status == LL_ENOMEM ? 503 : 500, param, "%s", ll_error());
 }
+
+const ll_refusal ll_client_gone = {499, "", "the client went away", NULL};
 
 int ll_job_gone(ll_serve_job *job) {
     pthread_mutex_lock(&job->lock);

@@ -14,14 +14,15 @@ static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
     const size_t echoed = s->job->request.echo ? s->prompt->size : 0;
     json_t *tokens = json_array(), *logps = json_array(), *tops = json_array(), *offsets = json_array();
     for (size_t i = from; i < to; i++) {
-        const ll_token_logp *p = &s->logp[i];
-        json_array_append_new(tokens, ll_token_text(m, m->tokenizer, p->token));
-        json_array_append_new(logps, ll_json_number(p->logp));
+        const ll_token_logp *p = ll_logp_at(s, i);
+        json_array_append_new(tokens, ll_token_text(m, m->tokenizer, p->said.token));
+        json_array_append_new(logps, ll_json_number(p->said.logp));
         json_array_append_new(offsets, json_integer((json_int_t)(p->offset + (p->prompt ? 0 : echoed))));
         json_t *top = p->alternatives ? json_object() : json_null();
         for (int k = 0; k < p->alternatives; k++) {
-            json_t *name = ll_token_text(m, m->tokenizer, p->other[k]);
-            json_object_set_new(top, json_string_value(name), ll_json_number(p->other_logp[k]));
+            const ll_alternative *other = ll_alternative_at(s, p->others + (size_t)k);
+            json_t *name = ll_token_text(m, m->tokenizer, other->token);
+            json_object_set_new(top, json_string_value(name), ll_json_number(other->logp));
             json_decref(name);
         }
         json_array_append_new(tops, top);
@@ -30,19 +31,19 @@ static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
                      "text_offset", offsets);
 }
 
-static json_t *chat_logprob(const ll_served *m, int token, double logp) {
-    return json_pack("{s:o, s:o, s:o}", "token", ll_token_text(m, m->tokenizer, token), "logprob", ll_json_number(logp),
-                     "bytes", ll_token_bytes(m, m->tokenizer, token));
+static json_t *chat_logprob(const ll_served *m, const ll_alternative *a) {
+    return json_pack("{s:o, s:o, s:o}", "token", ll_token_text(m, m->tokenizer, a->token), "logprob",
+                     ll_json_number(a->logp), "bytes", ll_token_bytes(m, m->tokenizer, a->token));
 }
 
 static json_t *chat_logprobs(const ll_choice *s, size_t from, size_t to) {
     const ll_served *m = s->job->model;
     json_t *content = json_array();
     for (size_t i = from; i < to; i++) {
-        const ll_token_logp *p = &s->logp[i];
-        json_t *one = chat_logprob(m, p->token, p->logp), *top = json_array();
+        const ll_token_logp *p = ll_logp_at(s, i);
+        json_t *one = chat_logprob(m, &p->said), *top = json_array();
         for (int k = 0; k < p->alternatives; k++)
-            json_array_append_new(top, chat_logprob(m, p->other[k], p->other_logp[k]));
+            json_array_append_new(top, chat_logprob(m, ll_alternative_at(s, p->others + (size_t)k)));
         json_object_set_new(one, "top_logprobs", top);
         json_array_append_new(content, one);
     }
@@ -54,7 +55,7 @@ static json_t *new_logprobs(ll_choice *s) {
     if (s->job->request.logprobs < 0) return json_null();
     const size_t from = s->logp_sent;
     size_t to = from;
-    while (to < s->logps && (s->logp[to].prompt || s->logp[to].offset < s->emitted)) to++;
+    while (to < s->logps && (ll_logp_at(s, to)->prompt || ll_logp_at(s, to)->offset < s->emitted)) to++;
     s->logp_sent = to;
     return s->job->request.ask == LL_ASK_CHAT ? chat_logprobs(s, from, to) : completion_logprobs(s, from, to);
 }
@@ -139,21 +140,16 @@ static json_t *whole_text(const ll_choice *s) {
 /* ---- Scores ---- */
 
 static json_t *score(const ll_choice *s, int per_token) {
-    double sum = 0;
-    json_t *list = json_array();
     char unit[32];
-    const size_t scored = s->logps ? s->logps - 1 : 0;
-    for (size_t i = 0; i < s->logps; i++) {
-        if (i) sum += s->logp[i].logp;
-        json_array_append_new(list, ll_json_number(s->logp[i].logp));
-    }
-    const double mean = scored ? -sum / (double)scored : NAN;
+    const double mean = s->scored ? -s->sum / (double)s->scored : NAN;
     snprintf(unit, sizeof unit, "bits_per_%.16s", s->job->model->unit);
     json_t *a = json_pack("{s:s, s:i, s:I, s:f, s:o, s:o}", "object", "score", "index", s->index, "tokens",
-                          (json_int_t)scored, "logprob", sum, unit, ll_json_number(mean / log(2)), "perplexity",
+                          (json_int_t)s->scored, "logprob", s->sum, unit, ll_json_number(mean / log(2)), "perplexity",
                           ll_json_number(exp(mean)));
-    if (per_token) json_object_set(a, "token_logprobs", list);
-    json_decref(list);
+    if (!per_token) return a;
+    json_t *list = json_array();
+    for (size_t i = 0; i < s->logps; i++) json_array_append_new(list, ll_json_number(ll_logp_at(s, i)->said.logp));
+    json_object_set_new(a, "token_logprobs", list);
     return a;
 }
 

@@ -7,7 +7,8 @@
  *   reply.c           answers as JSON                   http.c           libmicrohttpd
  *   serve_json.c      numbers and tokens as JSON        served_attention.c  what a token attends to
  *   serve_metrics.c   /metrics and the log              api_keys.c       who may send requests
- *   page_policy.c     what the page at / may do         serve_text.c     memory, buffers, UTF-8
+ *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64
+ *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
  *
  * There are three threads. HTTP reads requests and writes answers. The engine alone uses the models' streams. The side
  * thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
@@ -30,6 +31,16 @@ typedef struct {
 } ll_serve_options;
 extern ll_serve_options ll_serve;
 
+/* ---- serve_memory.c ---- */
+
+/* Zeroed memory. Where there is none, a reserve is given back; if that is not enough, the program ends. */
+void *ll_serve_alloc(size_t n, size_t size);
+/* The same or NULL, for what a client may make large. The request is then refused (503; returns -1). */
+void *ll_serve_try(size_t n, size_t size);
+int ll_refuse_memory(ll_refusal *why);
+/* Has the server its reserve, or can it have one now? If not, a request must be refused. */
+int ll_serve_has_reserve(void);
+
 /* ---- serve_text.c ---- */
 
 typedef struct {
@@ -39,8 +50,6 @@ typedef struct {
 void ll_buffer_add(ll_buffer *b, const void *data, size_t n);
 void ll_buffer_text(ll_buffer *b, const char *text);
 void ll_buffer_free(ll_buffer *b);
-/* Zeroed memory. Ends the program if there is none, because a server without memory cannot serve. */
-void *ll_serve_alloc(size_t n, size_t size);
 /* Any bytes as a JSON string. Bytes that are not UTF-8 become U+FFFD. */
 json_t *ll_json_text(const char *text, size_t size);
 /* Base64 of n bytes, to be freed. */
@@ -131,7 +140,9 @@ void ll_job_write(ll_serve_job *job, const char *text, size_t size);
 void ll_job_answer(ll_serve_job *job, int status, json_t *answer);
 void ll_job_refuse(ll_serve_job *job, const ll_refusal *why);
 void ll_job_end(ll_serve_job *job);
+/* Has its client gone? Such a job still gets an answer, ll_client_gone, so that its connection ends. */
 int ll_job_gone(ll_serve_job *job);
+extern const ll_refusal ll_client_gone;
 /* Fills `why` from the error of a library call. Returns -1. */
 int ll_refuse_status(ll_refusal *why, ll_status status, const char *param);
 /* The most tokens that a request may generate. */
@@ -155,11 +166,15 @@ void ll_queue_close(ll_job_queue *q);
 
 typedef struct {
     int token;
-    size_t offset; /* of its text: within the prompt for tokens of the prompt, else within the generated text */
-    int prompt;
     double logp; /* NAN: the first token, which has no context */
-    int alternatives, other[LL_TOP_LOGPROBS];
-    double other_logp[LL_TOP_LOGPROBS];
+} ll_alternative;
+
+typedef struct {
+    ll_alternative said; /* the token itself */
+    int prompt;
+    size_t offset; /* of its text: within the prompt for tokens of the prompt, else within the generated text */
+    size_t others; /* the first of its alternatives */
+    int alternatives;
 } ll_token_logp;
 
 typedef struct ll_choice {
@@ -177,12 +192,20 @@ typedef struct ll_choice {
     ll_sampling how;
     ll_buffer pending, text;         /* text that a stop text may still cut; the answer, if it is not streamed */
     size_t total, emitted;           /* bytes generated, and bytes passed on */
-    ll_token_logp *logp;
-    size_t logps, logp_capacity, logp_sent;
+    ll_buffer logp, others;          /* of ll_token_logp, unless a score is asked for as a sum; of ll_alternative */
+    size_t logps, logp_sent, offset; /* records of logp; those passed on; bytes of the prompt's text before the next */
+    double sum;                      /* of the prompt's log-probabilities */
+    int64_t scored;                  /* how many they are */
     float *copy;                     /* (V) logits, if log-probabilities are asked for */
     double last_time;                /* time of its last token */
 } ll_choice;
 
+static inline const ll_token_logp *ll_logp_at(const ll_choice *s, size_t i) {
+    return (const ll_token_logp *)(const void *)s->logp.data + i;
+}
+static inline const ll_alternative *ll_alternative_at(const ll_choice *s, size_t i) {
+    return (const ll_alternative *)(const void *)s->others.data + i;
+}
 /* Scores n more tokens of the prompt. logits (n, V): after each of them. */
 void ll_choice_scores(ll_choice *s, const float *logits, int n);
 /* Samples the next token from logits (V), which are overwritten, and passes on the text that no stop text can cut. */
@@ -285,8 +308,18 @@ void ll_log_event(const char *level, const char *format, ...) __attribute__((for
 int ll_http_start(void);
 void ll_http_drain(void); /* accepts no new connections and answers new requests with 503 */
 void ll_http_stop(void);
-/* Closes connections that have been sending a request for longer than --idle. Called once a second. */
-void ll_http_watch(void);
+
+/* ---- connections.c ---- */
+
+typedef struct ll_connection ll_connection;
+ll_connection *ll_connection_open(int fd);
+void ll_connection_close(ll_connection *c); /* NULL is fine */
+/* since: when it began to send a request, 0 where that is complete; job: what it waits for, or NULL, to be said before
+ * the job is dropped. */
+void ll_connection_set(ll_connection *c, double since, ll_serve_job *job);
+/* Closes those that have been sending a request for longer than --idle, and marks jobs whose clients are gone. Called
+ * once a second. */
+void ll_connections_watch(void);
 
 extern const char ll_page[], ll_page_end[];
 /* page_policy.c: the Content-Security-Policy of the page, to be freed. */

@@ -1,15 +1,8 @@
-/* Memory, growing buffers, UTF-8 and base64 for the server. */
+/* Growing buffers, UTF-8 and base64 for the server. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "serve/serve.h"
-
-void *ll_serve_alloc(size_t n, size_t size) {
-    void *p = calloc(n ? n : 1, size);
-    if (p) return p;
-    ll_print("out of memory for %zu x %zu bytes", n, size);
-    exit(1); /* a service manager can start it again, with the saved sessions */
-}
 
 void ll_buffer_add(ll_buffer *b, const void *data, size_t n) {
     if (b->capacity - b->size < n) {

@@ -1,6 +1,7 @@
 /* The models that are served: one or more files, or those of a folder. Each is loaded twice, because the side thread
  * has models of its own. Files are mapped, so that the second copy needs little memory. */
 #include <dirent.h>
+#include <errno.h>
 #include <limits.h>
 #include <sha2.h>
 #include <stdlib.h>
@@ -76,8 +77,9 @@ static int load_chat(ll_served *m, const char *model) {
     const char *path = ll_serve.chat_template, *name;
     snprintf(beside, sizeof beside, "%s.chat.json", model);
     FILE *file = fopen(path ? path : beside, "r");
-    if (!file && !path) return -1;
-    if (!file) return ll_usage("--chat-template %s: there is no such file", path);
+    if (!file && !path && (errno == ENOENT || errno == ENAMETOOLONG)) return -1;
+    if (!file && errno == ENOMEM) return ll_fail_message("no memory to read a chat template");
+    if (!file) return ll_usage("the chat template %s cannot be read: %s", path ? path : beside, strerror(errno));
     json_t *all = json_loadf(file, 0, &error);
     fclose(file);
     if (!path) path = beside;

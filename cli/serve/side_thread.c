@@ -82,9 +82,12 @@ static void answer(ll_serve_job *job) {
         status = job->request.ask == LL_ASK_EMBEDDING ? embed(job, i, data) : classify(job, i, data);
     }
     ll_count(LL_COUNT_PROMPT_TOKENS, job->prompt_tokens);
-    if (status) {
+    if (status || ll_job_gone(job)) {
         json_decref(data);
-        refuse_status(job, status);
+        if (status)
+            refuse_status(job, status);
+        else
+            ll_job_refuse(job, &ll_client_gone);
         return;
     }
     ll_job_answer(job, 200,

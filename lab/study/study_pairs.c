@@ -12,12 +12,19 @@ typedef struct {
     int right;
 } example;
 
-/* Bytes of the text of tokens, without the tokens that begin and end it. */
+/* The text of tokens, without those that begin and end it. A text that is cut ends behind a whole UTF-8 character. */
 static void read_text(char out[MOST + 4], const int *tokens, int n) {
     size_t size = 0;
-    for (int i = 0; i < n && size < MOST; i++)
-        if (tokens[i] > 0 && tokens[i] < LL_TOKEN_PAD) out[size++] = (char)tokens[i];
-    memcpy(out + size, size == MOST ? "..." : "", size == MOST ? 4 : 1);
+    int cut = 0; /* the first byte that is left out, or 0 */
+    for (int i = 0; i < n && !cut; i++) {
+        if (tokens[i] <= 0 || tokens[i] >= LL_TOKEN_PAD) continue;
+        if (size < MOST)
+            out[size++] = (char)tokens[i];
+        else
+            cut = tokens[i];
+    }
+    while (size && (cut & 0xc0) == 0x80) cut = (unsigned char)out[--size];
+    memcpy(out + size, cut ? "..." : "", cut ? 4 : 1);
 }
 
 /* The answer to the source that the stream has read: at most n tokens, of which *count came before the end. */

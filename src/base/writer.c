@@ -22,6 +22,7 @@ enum { BUFFER = 1 << 16, STEP = 1 << 30, SUFFIX = 48 };
 
 struct ll_writer {
     char *path, *temp;
+    mode_t mode; /* of the file that is replaced, or 0 */
     int fd, failed;
     size_t used;
     uint8_t buffer[BUFFER];
@@ -42,6 +43,7 @@ static ll_status choose_target(ll_writer *w, const char *path) {
         return ll_fail(LL_EIO, "cannot write %s: it is %s", path,
                        S_ISDIR(info.st_mode) ? "a folder; name a file" : "not a regular file, which could be replaced");
     const char *target = exists && realpath(path, real) ? real : path;
+    w->mode = exists ? (info.st_mode & 0777) | S_IWUSR : 0;
     w->path = ll_strdup(target);
     w->temp = ll_alloc(strlen(target) + SUFFIX, 1);
     return w->path && w->temp ? LL_OK : LL_ENOMEM;
@@ -85,6 +87,7 @@ ll_status ll_writer_open(ll_writer **writer, const char *path) {
         w->fd = open_shared(w->temp);
         if (w->fd < 0) w->fd = open_own(w->temp, size, w->path);
         if (w->fd < 0) w->temp[0] = 0, status = unwritable(w);
+        else if (w->mode) fchmod(w->fd, w->mode); /* what was private stays so; some file systems have no modes */
     }
     if (status) {
         ll_writer_abandon(w);

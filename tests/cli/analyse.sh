@@ -89,6 +89,8 @@ refused "one experiment" "$longline" analyse features moments --csv a.csv
 refused "for matrices" "$longline" analyse moments --text text.txt
 refused "for matrices" "$longline" analyse moments --layer 0
 refused "for features" "$longline" analyse moments --spread 0.5
+refused "moments takes no --length" "$longline" analyse moments periods --length 64
+refused "stream-error takes no --repeats" "$longline" analyse stream-error --repeats 2
 refused "needs --out" "$longline" analyse moments --png
 : >empty
 refused "empty is empty; name" "$longline" analyse matrices --model run/last.safetensors --text empty

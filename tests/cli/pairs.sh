@@ -77,6 +77,11 @@ check "packed or not, the same loss" test "$loss" = "$(value train.loss)"
 t 0 "$longline" eval pairs/best.safetensors --data pairs.tsv
 out "^eval.sequences=200$"
 t 0 "$longline" generate pairs/best.safetensors --prompt 17 --temperature 0 --tokens 9
+awk 'BEGIN {for (i = 0; i < 20; i++) {printf "%s", i % 2 ? "b" : "bb"; for (j = 0; j < 75; j++) printf "\342\202\254"; print "\ty"}}' \
+    >euros.tsv
+t 0 pairs --data euros.tsv --set train.length=240 --set train.steps=2 --out euros
+grep -o '<th scope="row">b[^<]*' euros/report.html >sources
+check "a long source is cut behind a whole character" sh -c "grep -q '€[.][.][.]$' sources && ! grep -q '�' sources"
 printf 'a\tb\nno tab here\n' >bad.tsv
 refused "bad.tsv: line 2 has no TAB" pairs --data bad.tsv --out w
 printf 'a\tb\tc\n' >bad.tsv

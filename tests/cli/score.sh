@@ -172,6 +172,10 @@ printf '{"text": "some text"}\nno json\n' >broken.jsonl
 t 2 "$longline" score $model broken.jsonl -o kept.csv
 check "a run that fails leaves the file as it was" [ "$(cat kept.csv)" = old ]
 check "no other file is beside it" [ "$(ls | grep -c tmp-longline)" -eq 0 ]
+chmod 600 kept.csv
+t 0 "$longline" score $model lines -o kept.csv
+check "a private file stays private" [ "$(stat -c %a kept.csv)" = 600 ]
+echo old >kept.csv
 if command -v strace >/dev/null && strace -o trace true 2>trace.err; then
     # Another program ends between the moment when the file is opened and the one when it is locked.
     strace -qq -o trace -e trace=flock -e inject=flock:delay_enter=3000000:when=1 \

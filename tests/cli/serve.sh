@@ -29,6 +29,7 @@ echo short >keys
 chmod 600 keys
 refused "can be guessed" "$longline" serve $model --api-keys keys
 refused "cannot be (made|opened)" "$longline" serve $model --state-dir text.txt
+refused "chat template nowhere.json cannot be read: No such file" "$longline" serve $model --chat-template nowhere.json
 echo '{"roles": 1}' >bad.json
 refused "no roles" "$longline" serve $model --chat-template bad.json
 echo '{"roles": {"user": ["", ""]}, "begin": "", "stop": "x"}' >bad.json

@@ -282,6 +282,21 @@ def test_queue():
     check("it ends all the same", s.end() == 0)
 
 
+def test_gone():
+    """Whoever waits for a whole answer and goes away leaves the batch to others."""
+    s = Server("--batch", "1", "--max-tokens", "1000000000")
+    for path, stream in (("/v1/completions", False), ("/v1/completions", True)):
+        c = s.raw(request({"prompt": "a", "max_tokens": 900000000, "stream": stream}, path))
+        for _ in range(100):
+            if "longline_active_choices 1" in s.ask("GET", "/metrics")[2]:
+                break
+            time.sleep(0.05)
+        c.close()
+        done = s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0]
+        check("the next is answered after one that is gone", done == 200, done)
+    check("it ends", s.end() == 0)
+
+
 def test_names():
     """A model has the name of its file without the ending, whatever else is in it."""
     names = ["a-3.1", "a-3.2", "b.safetensors.old"]
@@ -311,6 +326,7 @@ def main():
     test_log(s)
     check("it ends at SIGTERM", s.end() == 0)
     test_queue()
+    test_gone()
     test_names()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()

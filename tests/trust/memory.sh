@@ -83,6 +83,8 @@ if long; then
         trial recipe 0 "$longline" recipe
         trial help 0 "$longline" help train
         trial analyse 0 "$longline" analyse moments --quick --json here/table --out here $one
+        trial bench 0 "$longline" bench --ops --lengths 64 --repeats 1 --case attention/relu/bidir/fwd/ \
+            --json here/bench.json $one
         trial data 0 "$longline" data make listops --out here/listops.tsv --count 20 $one
         trial verify-data 0 "$longline" data verify lines.txt
         trial attend 0 "$longline" attend "$root/tests/fuzz/corpus/case/favor" --out here/attended $one

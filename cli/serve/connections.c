@@ -1,0 +1,60 @@
+/* Connections: how long each has been sending a request, and whether somebody still waits for the answer. */
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include "serve/serve.h"
+
+struct ll_connection {
+    int fd;
+    double since;      /* when it began to send a request; 0: the request is complete */
+    ll_serve_job *job; /* what it waits for, or NULL */
+    struct ll_connection *next, *before;
+};
+static ll_connection *first;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+ll_connection *ll_connection_open(int fd) {
+    ll_connection *c = ll_serve_alloc(1, sizeof *c);
+    pthread_mutex_lock(&lock);
+    *c = (ll_connection){.fd = fd, .since = ll_now(), .next = first};
+    if (first) first->before = c;
+    first = c;
+    pthread_mutex_unlock(&lock);
+    ll_count(LL_COUNT_CONNECTIONS, 1);
+    return c;
+}
+
+void ll_connection_close(ll_connection *c) {
+    if (!c) return;
+    pthread_mutex_lock(&lock);
+    *(c->before ? &c->before->next : &first) = c->next;
+    if (c->next) c->next->before = c->before;
+    pthread_mutex_unlock(&lock);
+    free(c);
+    ll_count(LL_COUNT_CONNECTIONS, -1);
+}
+
+void ll_connection_set(ll_connection *c, double since, ll_serve_job *job) {
+    if (!c) return;
+    pthread_mutex_lock(&lock);
+    c->since = since, c->job = job;
+    pthread_mutex_unlock(&lock);
+}
+
+static void set_gone(ll_serve_job *job) {
+    pthread_mutex_lock(&job->lock);
+    job->gone = 1;
+    pthread_mutex_unlock(&job->lock);
+}
+
+/* libmicrohttpd does not look at a connection that waits, so it does not notice when its client closes it. */
+void ll_connections_watch(void) {
+    const double now = ll_now();
+    char byte;
+    pthread_mutex_lock(&lock);
+    for (ll_connection *c = first; c; c = c->next) {
+        if (c->since > 0 && now - c->since > (double)ll_serve.idle) shutdown(c->fd, SHUT_RDWR);
+        if (c->job && !recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT)) set_gone(c->job);
+    }
+    pthread_mutex_unlock(&lock);
+}
