@@ -17,7 +17,7 @@ static double log_sum_exp(const float *x, int n) {
 }
 
 /* The most probable tokens. Of equal ones the smaller comes first. */
-static int find_alternatives(ll_alternative *other, int wanted, const float *x, int n, double all) {
+static int find_alternatives(ll_token_logp *other, int wanted, const float *x, int n, double all) {
     int found = 0;
     for (int v = 0; v < n; v++) {
         int at = found;
@@ -32,25 +32,24 @@ static int find_alternatives(ll_alternative *other, int wanted, const float *x, 
 }
 
 /* Adds a record of a token after these logits; NULL: it is the first of all. */
-static void add_logp(ll_choice *s, ll_token_logp p, const float *logits) {
+static void add_logp(ll_choice *s, ll_scored_token p, const float *logits) {
     const int n = s->job->model->vocab, wanted = (int)s->job->request.logprobs;
     const double all = logits ? log_sum_exp(logits, n) : NAN;
     p.said.logp = logits ? (double)logits[p.said.token] - all : NAN;
     if (logits && p.prompt) s->sum += p.said.logp, s->scored++;
     if (s->job->request.ask == LL_ASK_SCORE && !s->job->request.per_token) return;
     if (logits && wanted > 0) {
-        ll_alternative other[LL_TOP_LOGPROBS];
+        ll_token_logp other[LL_TOP_LOGPROBS];
         p.alternatives = find_alternatives(other, wanted, logits, n, all);
         p.others = s->others.size / sizeof *other;
         ll_buffer_add(&s->others, other, (size_t)p.alternatives * sizeof *other);
     }
     ll_buffer_add(&s->logp, &p, sizeof p);
-    s->logps++;
 }
 
 static void add_prompt_token(ll_choice *s, int token, const float *logits) {
     size_t size = 0;
-    add_logp(s, (ll_token_logp){.said.token = token, .offset = s->offset, .prompt = 1}, logits);
+    add_logp(s, (ll_scored_token){.said.token = token, .offset = s->offset, .prompt = 1}, logits);
     if (token < s->job->model->text_vocab) (void)ll_tokenizer_text(s->job->model->tokenizer, token, &size);
     s->offset += size;
 }
@@ -139,7 +138,7 @@ void ll_choice_next(ll_choice *s, float *logits) {
     } else {
         size_t size;
         const char *text = ll_tokenizer_text(m->tokenizer, s->token, &size);
-        if (wanted) add_logp(s, (ll_token_logp){.said.token = s->token, .offset = s->total}, s->copy);
+        if (wanted) add_logp(s, (ll_scored_token){.said.token = s->token, .offset = s->total}, s->copy);
         ll_buffer_add(&s->pending, text, size);
         s->total += size;
         s->job->made_tokens++;

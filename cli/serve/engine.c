@@ -235,14 +235,13 @@ static ll_status fork_choices(ll_choice *c) {
 static void begin_choices(ll_choice *c, float *row) {
     const int n = c->session ? 1 : (int)c->job->request.n, vocab = c->job->model->vocab;
     float *copy = n > 1 ? ll_serve_alloc((size_t)vocab, sizeof *copy) : NULL;
-    const size_t scores = c->logp.size, others = c->others.size, logps = c->logps; /* of the prompt */
+    const size_t scores = c->logp.size, others = c->others.size; /* of the prompt */
     if (copy) memcpy(copy, row, (size_t)vocab * sizeof *copy);
     for (int i = 0; i < n; i++) {
         if (i) memcpy(row, copy, (size_t)vocab * sizeof *copy);
         if (c[i].scores && i) { /* all choices have the scores of the prompt */
             ll_buffer_add(&c[i].logp, c->logp.data, scores);
             ll_buffer_add(&c[i].others, c->others.data, others);
-            c[i].logps = logps;
         }
         continue_choice(&c[i], row);
     }

@@ -14,13 +14,13 @@ static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
     const size_t echoed = s->job->request.echo ? s->prompt->size : 0;
     json_t *tokens = json_array(), *logps = json_array(), *tops = json_array(), *offsets = json_array();
     for (size_t i = from; i < to; i++) {
-        const ll_token_logp *p = ll_logp_at(s, i);
+        const ll_scored_token *p = ll_logp_at(s, i);
         json_array_append_new(tokens, ll_token_text(m, m->tokenizer, p->said.token));
         json_array_append_new(logps, ll_json_number(p->said.logp));
         json_array_append_new(offsets, json_integer((json_int_t)(p->offset + (p->prompt ? 0 : echoed))));
         json_t *top = p->alternatives ? json_object() : json_null();
         for (int k = 0; k < p->alternatives; k++) {
-            const ll_alternative *other = ll_alternative_at(s, p->others + (size_t)k);
+            const ll_token_logp *other = ll_other_at(s, p->others + (size_t)k);
             json_t *name = ll_token_text(m, m->tokenizer, other->token);
             json_object_set_new(top, json_string_value(name), ll_json_number(other->logp));
             json_decref(name);
@@ -31,7 +31,7 @@ static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
                      "text_offset", offsets);
 }
 
-static json_t *chat_logprob(const ll_served *m, const ll_alternative *a) {
+static json_t *chat_logprob(const ll_served *m, const ll_token_logp *a) {
     return json_pack("{s:o, s:o, s:o}", "token", ll_token_text(m, m->tokenizer, a->token), "logprob",
                      ll_json_number(a->logp), "bytes", ll_token_bytes(m, m->tokenizer, a->token));
 }
@@ -40,10 +40,10 @@ static json_t *chat_logprobs(const ll_choice *s, size_t from, size_t to) {
     const ll_served *m = s->job->model;
     json_t *content = json_array();
     for (size_t i = from; i < to; i++) {
-        const ll_token_logp *p = ll_logp_at(s, i);
+        const ll_scored_token *p = ll_logp_at(s, i);
         json_t *one = chat_logprob(m, &p->said), *top = json_array();
         for (int k = 0; k < p->alternatives; k++)
-            json_array_append_new(top, chat_logprob(m, ll_alternative_at(s, p->others + (size_t)k)));
+            json_array_append_new(top, chat_logprob(m, ll_other_at(s, p->others + (size_t)k)));
         json_object_set_new(one, "top_logprobs", top);
         json_array_append_new(content, one);
     }
@@ -55,7 +55,7 @@ static json_t *new_logprobs(ll_choice *s) {
     if (s->job->request.logprobs < 0) return json_null();
     const size_t from = s->logp_sent;
     size_t to = from;
-    while (to < s->logps && (ll_logp_at(s, to)->prompt || ll_logp_at(s, to)->offset < s->emitted)) to++;
+    while (to < ll_logps(s) && (ll_logp_at(s, to)->prompt || ll_logp_at(s, to)->offset < s->emitted)) to++;
     s->logp_sent = to;
     return s->job->request.ask == LL_ASK_CHAT ? chat_logprobs(s, from, to) : completion_logprobs(s, from, to);
 }
@@ -148,7 +148,7 @@ static json_t *score(const ll_choice *s, int per_token) {
                           ll_json_number(exp(mean)));
     if (!per_token) return a;
     json_t *list = json_array();
-    for (size_t i = 0; i < s->logps; i++) json_array_append_new(list, ll_json_number(ll_logp_at(s, i)->said.logp));
+    for (size_t i = 0; i < ll_logps(s); i++) json_array_append_new(list, ll_json_number(ll_logp_at(s, i)->said.logp));
     json_object_set_new(a, "token_logprobs", list);
     return a;
 }

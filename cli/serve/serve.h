@@ -167,15 +167,15 @@ void ll_queue_close(ll_job_queue *q);
 typedef struct {
     int token;
     double logp; /* NAN: the first token, which has no context */
-} ll_alternative;
+} ll_token_logp;
 
 typedef struct {
-    ll_alternative said; /* the token itself */
+    ll_token_logp said; /* the token itself */
     int prompt;
     size_t offset; /* of its text: within the prompt for tokens of the prompt, else within the generated text */
     size_t others; /* the first of its alternatives */
     int alternatives;
-} ll_token_logp;
+} ll_scored_token;
 
 typedef struct ll_choice {
     ll_serve_job *job;
@@ -192,19 +192,20 @@ typedef struct ll_choice {
     ll_sampling how;
     ll_buffer pending, text;         /* text that a stop text may still cut; the answer, if it is not streamed */
     size_t total, emitted;           /* bytes generated, and bytes passed on */
-    ll_buffer logp, others;          /* of ll_token_logp, unless a score is asked for as a sum; of ll_alternative */
-    size_t logps, logp_sent, offset; /* records of logp; those passed on; bytes of the prompt's text before the next */
+    ll_buffer logp, others;          /* of ll_scored_token, unless a score is asked for as a sum; ll_token_logp */
+    size_t logp_sent, offset;        /* records of logp passed on; bytes of the prompt's text before the next */
     double sum;                      /* of the prompt's log-probabilities */
     int64_t scored;                  /* how many they are */
     float *copy;                     /* (V) logits, if log-probabilities are asked for */
     double last_time;                /* time of its last token */
 } ll_choice;
 
-static inline const ll_token_logp *ll_logp_at(const ll_choice *s, size_t i) {
-    return (const ll_token_logp *)(const void *)s->logp.data + i;
+static inline size_t ll_logps(const ll_choice *s) { return s->logp.size / sizeof(ll_scored_token); }
+static inline const ll_scored_token *ll_logp_at(const ll_choice *s, size_t i) {
+    return (const ll_scored_token *)(const void *)s->logp.data + i;
 }
-static inline const ll_alternative *ll_alternative_at(const ll_choice *s, size_t i) {
-    return (const ll_alternative *)(const void *)s->others.data + i;
+static inline const ll_token_logp *ll_other_at(const ll_choice *s, size_t i) {
+    return (const ll_token_logp *)(const void *)s->others.data + i;
 }
 /* Scores n more tokens of the prompt. logits (n, V): after each of them. */
 void ll_choice_scores(ll_choice *s, const float *logits, int n);
