@@ -21,24 +21,31 @@ def check(name, good, more=""):
 class Server:
     """One server process on a port of its own."""
 
-    def __init__(self, *options, served=model, listen="127.0.0.1:0"):
+    def __init__(self, *options, served=model, listen="127.0.0.1:0", environment=None):
         self.log = open(os.path.join(folder, "log"), "w+b")
-        self.process = subprocess.Popen([program, "serve", served, "--listen", listen, *options], stderr=self.log)
+        self.process = subprocess.Popen([program, "serve", served, "--listen", listen, *options], stderr=self.log,
+                                        env={**os.environ, **(environment or {})})
         atexit.register(self.process.kill)
         self.port = self.wait_for_port()
 
-    def wait_for_port(self):
-        for _ in range(600):
+    def find_port(self):
+        """None: it has ended, or did not start within 30 seconds."""
+        end = time.monotonic() + 30
+        while self.process.poll() is None and time.monotonic() < end:
             found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", self.said())
             if found:
                 return int(found.group(1))
-            if self.process.poll() is not None:
-                break
-            time.sleep(0.05)
-        raise SystemExit("[ FAIL ] the server starts: " + self.said())
+            time.sleep(0.005)
+        return None
+
+    def wait_for_port(self):
+        port = self.find_port()
+        if port is None:
+            raise SystemExit("[ FAIL ] the server starts: " + self.said())
+        return port
 
     def said(self):
-        with open(self.log.name, encoding="utf-8") as f:
+        with open(self.log.name, encoding="utf-8", errors="replace") as f:
             return f.read()
 
     def ask(self, method, path, body=None, headers=JSON):

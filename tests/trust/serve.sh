@@ -10,6 +10,6 @@ cat >"$model.chat.json" <<'END'
 END
 samples=4
 ! long || samples=0
-/usr/bin/python3 -B "$root/tests/trust/serve_memory.py" "$longline" "$model" "$shim" . $samples >out 2>err || cat err >>out
+/usr/bin/python3 -B "$root/tests/trust/serve_memory.py" "$longline" "$model" . "$shim" $samples >out 2>err || cat err >>out
 if long; then cat out; fi
 check "a server without memory: $(tail -n 1 out)" [ "$(wc -l <out)" -eq 1 ]

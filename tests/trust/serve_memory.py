@@ -1,59 +1,47 @@
 """A server one of whose allocations is refused, or that and all that follow, those of libraries included:
 
-    serve_memory.py PROGRAM MODEL SHIM FOLDER SAMPLES
+    serve_memory.py PROGRAM MODEL FOLDER SHIM SAMPLES
 
 SAMPLES numbers of allocations are tried, evenly spaced; 0: all of LL_FROM, LL_FROM + LL_STEP, .. LL_TO. Each time a
 server starts, or ends with exit code 1 and a message. It gets the same requests again and again. An answer is the usual
-one, an error in JSON, or a closed connection. After one refused allocation later answers are the usual ones, and SIGTERM
-ends it. Without any memory it may end by itself and say why. Prints what is wrong, and at the end the number of trials
-and of crashes within libraries."""
+one, an error in JSON, or a closed connection. After one refused allocation later answers are the usual ones, and
+SIGTERM ends it. Without any memory it may end by itself and say why. Prints what is wrong, and at the end the number of
+trials and of crashes within libraries."""
 import http.client
-import json
 import os
 import re
 import signal
 import subprocess
 import sys
-import time
 
-program, model, shim, folder, samples = sys.argv[1:6]
-LIMIT = 30  # seconds for an answer or for an end
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
+from serve_process import JSON, Server, folder  # it reads PROGRAM, MODEL and FOLDER
+
+shim, samples = sys.argv[4:6]
+LIMIT = 30  # seconds for an end
 LIBRARIES = r"crash in .*/lib(jansson|microhttpd|gnutls|stdc)"
 
 
-class Server:
+class Refused(Server):
+    """A server with the shim, which may end by itself."""
+
     def __init__(self, **environment):
-        self.log = os.path.join(folder, "served.log")
-        with open(self.log, "wb") as log:
-            self.process = subprocess.Popen(
-                [program, "serve", model, "--listen", "127.0.0.1:0", "--threads", "1",
-                 "--state-dir", os.path.join(folder, "kept")],
-                stderr=log, env={**os.environ, "LD_PRELOAD": shim, **environment})
-        self.port = None
-        end = time.monotonic() + LIMIT
-        while self.port is None and self.process.poll() is None and time.monotonic() < end:
-            found = re.search(r"listening on http://127\.0\.0\.1:(\d+)", self.said())
-            self.port = int(found.group(1)) if found else time.sleep(0.002)
+        super().__init__("--threads", "1", "--state-dir", os.path.join(folder, "kept"),
+                         environment={"LD_PRELOAD": shim, **environment})
 
-    def said(self):
-        with open(self.log, encoding="utf-8", errors="replace") as log:
-            return log.read()
+    def wait_for_port(self):
+        return self.find_port()
 
-    def ask(self, method, path, body=None):
+    def answer(self, method, path, body=None):
         """Status and JSON or text; (0, None): the connection was closed."""
         try:
-            c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT)
-            data = None if body is None else json.dumps(body)
-            c.request(method, path, data, {"Content-Type": "application/json"} if data else {})
-            r = c.getresponse()
-            text = r.read().decode()
-            kind = r.getheader("Content-Type")
-            c.close()
-            return r.status, json.loads(text) if kind == "application/json" else text
+            status, _, answer = self.ask(method, path, body, {} if body is None else JSON)
+            return status, answer
         except (ConnectionError, http.client.HTTPException):
             return 0, None
 
-    def end(self):
+    def end_or_abort(self):
+        """Its exit code; a server that does not end is made to print where it hangs."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         try:
@@ -77,22 +65,22 @@ def requests(s):
     """The answers to one request of each kind."""
     text = {"prompt": "line 1", "max_tokens": 5, "seed": 1}
     chat = {"messages": [{"role": "user", "content": "1"}], "max_tokens": 3, "seed": 1}
-    answers = [s.ask("GET", "/health"), s.ask("GET", "/v1/models"),
-               s.ask("POST", "/v1/completions", {**text, "logprobs": 2, "n": 2}),
-               s.ask("POST", "/v1/completions", {**text, "stream": True}),
-               s.ask("POST", "/v1/chat/completions", chat),
-               s.ask("POST", "/v1/embeddings", {"input": ["a", "b c"]}),
-               s.ask("POST", "/v1/score", {"input": "line", "per_token": True}),
-               s.ask("POST", "/v1/attention", {"input": "line", "layer": 0}),
-               s.ask("POST", "/v1/completions", {"prompt": 1})]
-    status, session = s.ask("POST", "/v1/sessions", {"prompt": "line 1"})
+    answers = [s.answer("GET", "/health"), s.answer("GET", "/v1/models"),
+               s.answer("POST", "/v1/completions", {**text, "logprobs": 2, "n": 2}),
+               s.answer("POST", "/v1/completions", {**text, "stream": True}),
+               s.answer("POST", "/v1/chat/completions", chat),
+               s.answer("POST", "/v1/embeddings", {"input": ["a", "b c"]}),
+               s.answer("POST", "/v1/score", {"input": "line", "per_token": True}),
+               s.answer("POST", "/v1/attention", {"input": "line", "layer": 0}),
+               s.answer("POST", "/v1/completions", {"prompt": 1})]
+    status, session = s.answer("POST", "/v1/sessions", {"prompt": "line 1"})
     answers.append((status, session))
     if status in (200, 201):
         at = "/v1/sessions/" + session["id"]
-        answers += [s.ask("POST", at + "/append", {"prompt": " of"}),
-                    s.ask("POST", at + "/generate", {"max_tokens": 3, "seed": 2}),
-                    s.ask("POST", at + "/save", {}), s.ask("POST", at + "/restore", {}), s.ask("DELETE", at)]
-    status, metrics = s.ask("GET", "/metrics")
+        answers += [s.answer("POST", at + "/append", {"prompt": " of"}),
+                    s.answer("POST", at + "/generate", {"max_tokens": 3, "seed": 2}),
+                    s.answer("POST", at + "/save", {}), s.answer("POST", at + "/restore", {}), s.answer("DELETE", at)]
+    status, metrics = s.answer("GET", "/metrics")
     answers.append((status, bool(metrics)))
     return [(status, without_names(answer)) for status, answer in answers]
 
@@ -132,18 +120,18 @@ def numbers(count):
 
 def main():
     counted = os.path.join(folder, "count")
-    s = Server(LL_COUNT=counted)
+    s = Refused(LL_COUNT=counted)
     usual = requests(s)
-    if s.end() != 0 or any(status not in (200, 201) for status, _ in usual[:8]):
+    if s.end_or_abort() != 0 or any(status not in (200, 201) for status, _ in usual[:8]):
         raise SystemExit("without trouble: " + s.said() + str(usual))
     with open(counted, encoding="ascii") as f:
         count = int(f.read())
     trials = theirs = 0
     for n in numbers(count):
         for manner in os.environ.get("LL_MANNERS", "once all").split():
-            s = Server(LL_AT=str(n), LL_ALL=manner)
+            s = Refused(LL_AT=str(n), LL_ALL=manner)
             wrong = what_is_wrong(s, usual, manner)
-            code = s.end()
+            code = s.end_or_abort()
             trials += 1
             if code not in (0, 1) and re.search(LIBRARIES, s.said()):
                 theirs += 1
