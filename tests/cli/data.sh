@@ -25,10 +25,16 @@ t 0 "$longline" data make pathfinder-6 --out easy --count 12
 check "other paths, as many images" test "$(wc -c <easy/images-idx3-ubyte)" -eq $((16 + 12 * 1024))
 t 0 "$longline" data make pathfinder-1 --out first --count 12 --size 16
 check "images of 16 x 16" test "$(wc -c <first/images-idx3-ubyte)" -eq $((16 + 12 * 256))
+t 0 "$longline" data make pathfinder-6-0 --out alone --count 12
+t 0 "$longline" data make pathfinder-6-10 --out among --count 12
+check "as many distractors as usual" cmp among/images-idx3-ubyte easy/images-idx3-ubyte
+check "fewer bright pixels without them" test "$(tr -d '\0' <alone/images-idx3-ubyte | wc -c)" -lt \
+    "$(tr -d '\0' <easy/images-idx3-ubyte | wc -c)"
+refused "2000 of 2, cannot be drawn" "$longline" data make pathfinder-6-2000 --out w
 refused "1 to 6, 9 and 14" "$longline" data make pathfinder-7 --out w
-refused "pathfinder-9, -6" "$longline" data make pathfinder-x --out w
+for name in x 6- 6-x 6--1 6-3-2; do refused "pathfinder-9, -6" "$longline" data make pathfinder-$name --out w; done
 refused "pathfinder-9, -6" "$longline" data make pathfinder--4294967290 --out w
-refused "listops, pathfinder .or pathfinder-9, -6, -5 to -1. and music" "$longline" data make nothing --out w
+refused "listops, pathfinder .or pathfinder-9, -6, -5 to -1, -6-3 with 3 distractors. and music" "$longline" data make nothing --out w
 refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out w --size 5
 refused "needs --out" "$longline" data make listops
 refused "did you mean 'verify'" "$longline" data verfy mnist
