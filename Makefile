@@ -13,7 +13,7 @@ ABI := $(firstword $(subst ., ,$(VERSION)))
 WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 PIC ?= -fPIC
-BASE := -std=c17 -D_GNU_SOURCE -Iinclude $(PIC) -ffp-contract=off $(WARN) $(WERROR)
+BASE := -std=c17 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude $(PIC) -ffp-contract=off $(WARN) $(WERROR)
 # Libraries that the build uses where they are, for downloads, archives, pieces of words, tokenizers of other programs
 # (PCRE2 and utf8proc), files packed by zstd and `longline serve`; CURL=, ARCHIVE=, SENTENCEPIECE=, UNICODE=, ZSTD= and
 # MICROHTTPD= leave them out.

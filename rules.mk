@@ -117,7 +117,7 @@ deps-trust:
 	@.ci/deps gcovr clang-tidy clang-tools lintian mmdebstrap musl-tools
 # ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
 TRUST := $(wildcard tests/trust/*.sh)
-TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states shim.so long_stream)
+TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states old_kernel shim.so long_stream)
 TRUST_CC = $(call run,ld)mkdir -p $(@D) && $(CC) -std=gnu17 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(WERROR)
 $(B)/tests/trust/shim.so: tests/trust/shim.c $(B)/flags
 	$(TRUST_CC) -shared -fPIC $< -o $@ -ldl

@@ -41,7 +41,8 @@ static void test_random_operators(void **state) {
         ll_attention_config c = draw_config(&seed);
         const int tile = draw_int(&seed, 1, 40), most = draw_int(&seed, 0, 3) ? 50 : 150;
         const int T = draw_int(&seed, 1, most), S = c.causal || draw_int(&seed, 0, 1) ? T : draw_int(&seed, 1, most);
-        drawn *d = drawn_create(c, draw_int(&seed, 1, 3), T, S, 0.8, draw_int(&seed, 0, 7), &seed);
+        const int how = draw_int(&seed, 0, 7), B = draw_int(&seed, 1, 3);
+        drawn *d = drawn_create(c, B, T, S, 0.8, how, &seed);
         char what[40];
         snprintf(what, sizeof what, "case %d, tile %d", n, tile);
         drawn_solve(d, 1);

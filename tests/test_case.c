@@ -140,7 +140,8 @@ static drawn *draw_case(uint64_t *seed, int most) {
     ll_attention_config c = draw_config(seed);
     const int image = c.before + c.width * c.height, spare = draw_int(seed, 0, 2);
     const int T = c.position == LL_POSITION_PERMUTE2D ? image + spare : draw_int(seed, 2, most);
-    return drawn_create(c, draw_int(seed, 1, 2), T, T, 0.8, draw_int(seed, 0, 1) * DRAW_MASK, seed);
+    const int how = draw_int(seed, 0, 1) * DRAW_MASK, B = draw_int(seed, 1, 2);
+    return drawn_create(c, B, T, T, 0.8, how, seed);
 }
 
 static void test_other_shapes_and_draws(void **state) {

@@ -93,7 +93,8 @@ static void test_gradients(void **state) {
     for (int n = 0; n < rounds(60); n++)
         for (int causal = 0; causal < 2; causal++) {
             const int T = draw_int(&seed, 1, 30), S = causal ? T : draw_int(&seed, 1, 30);
-            const int how = draw_int(&seed, 0, 1) * DRAW_LENGTHS | draw_int(&seed, 0, 1) * DRAW_TOKEN_MAJOR;
+            const int lengths = draw_int(&seed, 0, 1) * DRAW_LENGTHS;
+            const int how = lengths | draw_int(&seed, 0, 1) * DRAW_TOKEN_MAJOR;
             placed *p = create(configure(n % 4 == 0, causal, &seed), n % 4, 2, T, S, how, &seed);
             check_gradients(p, draw_int(&seed, 1, 9));
             destroy(p);

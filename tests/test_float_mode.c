@@ -136,6 +136,10 @@ static void halve(void *arg, size_t i, int worker) {
 
 static void test_subnormals_are_zero_in_every_thread(void **state) {
     (void)state;
+#if !defined __x86_64__ && !defined __aarch64__
+    puts("here subnormal numbers are kept");
+    skip();
+#endif
     enum { N = 500 };
     static int kept[N];
     for (int threads = 1; threads <= 4; threads++) {

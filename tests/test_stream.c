@@ -22,7 +22,8 @@ static void test_definition(void **state) {
         }
         ran++;
         const int T = draw_int(&seed, 1, 70);
-        drawn *d = drawn_create(c, draw_int(&seed, 1, 3), T, T, 0.8, draw_int(&seed, 0, 1) * DRAW_TOKEN_MAJOR, &seed);
+        const int how = draw_int(&seed, 0, 1) * DRAW_TOKEN_MAJOR, B = draw_int(&seed, 1, 3);
+        drawn *d = drawn_create(c, B, T, T, 0.8, how, &seed);
         drawn_solve(d, 0);
         ll_attention *op;
         ll_attention_stream *s;

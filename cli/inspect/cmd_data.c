@@ -48,7 +48,8 @@ static int list(void) {
     }
     printf("\nlistops\n  drawn here: longline data make listops --out FILE --count N\n"
            "\npathfinder, pathfinder-9, pathfinder-6 (paths of 14, 9, 6 segments: hard, intermediate, easy),\n"
-           "pathfinder-5 to pathfinder-1 (nothing else in the image, to begin with)\n"
+           "pathfinder-5 to pathfinder-1 (nothing else in the image, to begin with),\n"
+           "pathfinder-6-3 (3 other paths in the image)\n"
            "  drawn here: longline data make pathfinder --out FOLDER --count N --size 32|64|128|256\n"
            "  (-6 to -1 also: 16)\n"
            "\nmusic\n  drawn here, MIDI files: longline data make music --out FOLDER --count N --size BARS\n");

@@ -25,7 +25,7 @@ typedef struct {
 
 typedef struct {
     row *row;
-    uint64_t rows, used; /* rows is a power of 2 */
+    size_t rows, used; /* rows is a power of 2 */
     int order, V;
     int64_t counts[ORDER_MOST][5];  /* by tokens of the context: how many n-grams were counted 1 to 4 times */
     double discount[ORDER_MOST][4]; /* of counts of 0 (none), 1, 2, more */
@@ -49,18 +49,18 @@ static uint64_t with_token(uint64_t context, int token) {
 
 /* The row of a key, or the free row where it belongs. */
 static row *find(const ngrams *g, uint64_t key) {
-    uint64_t at = mixed(key) & (g->rows - 1);
+    size_t at = (size_t)mixed(key) & (g->rows - 1);
     while (g->row[at].key && g->row[at].key != key) at = (at + 1) & (g->rows - 1);
     return &g->row[at];
 }
 
-static ll_status make_room(ngrams *g, uint64_t more) {
+static ll_status make_room(ngrams *g, size_t more) {
     if (2 * (g->used + more) <= g->rows) return LL_OK;
     ngrams large = *g;
     large.rows = g->rows ? 2 * g->rows : ROWS_FIRST;
     if (!(large.row = ll_alloc(large.rows, sizeof *large.row))) return LL_ENOMEM;
     memset(large.row, 0, large.rows * sizeof *large.row);
-    for (uint64_t i = 0; i < g->rows; i++)
+    for (size_t i = 0; i < g->rows; i++)
         if (g->row[i].key) *find(&large, g->row[i].key) = g->row[i];
     ll_free(g->row);
     *g = large;

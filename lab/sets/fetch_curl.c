@@ -1,5 +1,6 @@
 /* Downloads by libcurl. */
 #include <curl/curl.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -12,7 +13,8 @@ typedef struct {
     ll_partial *part;
     CURL *curl;
     int64_t asked; /* bytes of the part when this transfer began */
-    int begun, failed;
+    int begun;
+    ll_status status;     /* of writing what comes */
     int other;            /* the server has another file, or a shorter one: start again */
     int64_t first, total; /* of the answer's Content-Range; -1: none */
     char tag[LL_VERSION_TEXT], date[LL_VERSION_TEXT];
@@ -73,8 +75,8 @@ static int begin(transfer *t) {
     }
     if (code != 200) return 1;
     t->asked = 0;
-    t->failed = ll_partial_begin(t->part, version) != LL_OK;
-    return !t->failed;
+    t->status = ll_partial_begin(t->part, version);
+    return !t->status;
 }
 
 static size_t take(char *data, size_t size, size_t count, void *arg) {
@@ -82,7 +84,8 @@ static size_t take(char *data, size_t size, size_t count, void *arg) {
     if (!t->begun && !begin(t)) return 0;
     const size_t n = fwrite(data, size, count, t->part->file);
     t->part->bytes += (int64_t)(n * size);
-    if (n < count) t->failed = 1;
+    if (n < count)
+        t->status = ll_fail(LL_EIO, "cannot write the download from %s: %s", t->part->url, strerror(errno));
     return n * size;
 }
 
@@ -141,7 +144,7 @@ static ll_status explain(transfer *t, CURLcode code) {
     if (code == CURLE_OK) return t->begun || answer != 200 ? LL_OK : ll_partial_begin(t->part, ""); /* an empty file */
     if (code == CURLE_ABORTED_BY_CALLBACK)
         return ll_fail(LL_ESTOPPED, "stopped; what came of %s is kept, and the next download continues it", url);
-    if (t->failed) return ll_fail(LL_EIO, "cannot write the download from %s; is the disk full?", url);
+    if (t->status) return t->status;
     if (code == CURLE_HTTP_RETURNED_ERROR) return ll_fail(LL_EIO, "%s: the server answers %ld", url, answer);
     if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_PROXY)
         return ll_fail(LL_EIO, "cannot reach %s (%s); check the network, or download it by other means", url,

@@ -1,4 +1,5 @@
 /* Published data sets, and those that are generated here. Checksums are of the published files. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -70,10 +71,12 @@ static ll_status make_listops(const char *out, int64_t count, int size, uint64_t
     return ll_listops_write(out, &how, count, seed, progress, arg);
 }
 
-static ll_status make_pathfinder(const char *out, int64_t count, int size, int segments, uint64_t seed,
+/* distractors: how many, or -1 for as many as is usual. */
+static ll_status make_pathfinder(const char *out, int64_t count, int size, int segments, int distractors, uint64_t seed,
                                  ll_done_fn *progress, void *arg) {
     ll_pathfinder p;
     ll_status status = ll_pathfinder_standard(&p, size ? size : 32, segments);
+    if (distractors >= 0) p.distractors = distractors;
     if (!status) status = ll_folder_create(out);
     if (status) return status;
     char *images = ll_path_join(out, "images-idx3-ubyte"), *labels = ll_path_join(out, "labels-idx1-ubyte");
@@ -83,17 +86,26 @@ static ll_status make_pathfinder(const char *out, int64_t count, int size, int s
     return status;
 }
 
+/* "pathfinder", "pathfinder-SEGMENTS" or "pathfinder-SEGMENTS-DISTRACTORS"? */
+static int is_pathfinder(const char *what, int *segments, int *distractors) {
+    int end = 0;
+    *segments = 14;
+    *distractors = -1;
+    if (!strcmp(what, "pathfinder")) return 1;
+    if (sscanf(what, "pathfinder-%3d%n-%4d%n", segments, &end, distractors, &end) == 2 && *distractors < 0) return 0;
+    return end && !what[end];
+}
+
 ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed, ll_done_fn *progress,
                        void *arg) {
-    int64_t segments;
+    int segments, distractors;
     if (count < 1 || count > INT32_MAX) return ll_fail(LL_EINVAL, "%lld examples cannot be made", (long long)count);
     if (!strcmp(what, "listops")) return make_listops(out, count, size, seed, progress, arg);
-    if (!strcmp(what, "pathfinder")) return make_pathfinder(out, count, size, 14, seed, progress, arg);
-    if (!strncmp(what, "pathfinder-", 11) && ll_parse_integer(&segments, what + 11) && segments >= 0 && segments < 100)
-        return make_pathfinder(out, count, size, (int)segments, seed, progress, arg);
+    if (is_pathfinder(what, &segments, &distractors))
+        return make_pathfinder(out, count, size, segments, distractors, seed, progress, arg);
     if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed, progress, arg);
     return ll_fail(LL_EINVAL,
-                   "there is no generator of \"%s\"; there are listops, pathfinder (or pathfinder-9, -6, -5 to -1) "
-                   "and music",
+                   "there is no generator of \"%s\"; there are listops, pathfinder (or pathfinder-9, -6, -5 to -1, "
+                   "-6-3 with 3 distractors) and music",
                    what);
 }

@@ -147,7 +147,8 @@ static int retreat(scene *s, snake *k, int *length) {
 static int two_paths(scene *s, snake k[2]) {
     const ll_pathfinder *p = s->p;
     const double edge = fmin(2 * p->distance, p->side / 2.0 - 1), space = p->side - 2 * edge;
-    const point at = {edge + space * uniform(s), edge + space * uniform(s)};
+    const double x = edge + space * uniform(s), y = edge + space * uniform(s); /* in this order with every compiler */
+    const point at = {x, y};
     if (!begin(s, &k[0], at, 0)) return 0;
     int i = 0;
     while (i < SEED_TRIES && !begin(s, &k[1], point_at(at, 2 * PI * uniform(s), p->distance), 1)) i++;
@@ -167,9 +168,9 @@ static int two_paths(scene *s, snake k[2]) {
 static void distract(scene *s, int path) {
     for (int i = 0; i < DISTRACTOR_TRIES; i++) {
         const int before = s->count;
-        const point at = {s->p->side * uniform(s), s->p->side * uniform(s)};
+        const double x = s->p->side * uniform(s), y = s->p->side * uniform(s);
         snake k;
-        int n = begin(s, &k, at, path);
+        int n = begin(s, &k, (point){x, y}, path);
         while (n && n < s->p->distractor_segments && extend(s, &k, s->count - 1)) n++;
         if (n == s->p->distractor_segments) return;
         s->count = before;

@@ -24,8 +24,11 @@ typedef struct {
     uint8_t piece[PIECE];
 } unpacking;
 
+static ll_status no_memory(const unpacking *u) { return ll_fail(LL_ENOMEM, "no memory to unpack %s", u->archive); }
+
 static ll_status damaged(const unpacking *u) {
     const char *why = archive_error_string(u->in);
+    if (archive_errno(u->in) == ENOMEM) return no_memory(u);
     return ll_fail(LL_EFORMAT, "cannot unpack %s: %s; fetch it again", u->archive, why ? why : "it is damaged");
 }
 
@@ -119,6 +122,17 @@ static ll_status unpack_member(unpacking *u, struct archive_entry *entry) {
     return status;
 }
 
+/* What archives of published data are packed by. archive_read_support_filter_all does not tell when memory is short. */
+static ll_status support(unpacking *u) {
+    static int (*const supports[])(struct archive *) = {
+        archive_read_support_filter_gzip, archive_read_support_filter_bzip2, archive_read_support_filter_xz,
+        archive_read_support_filter_zstd, archive_read_support_format_tar,   archive_read_support_format_zip,
+    };
+    for (size_t i = 0; i < sizeof supports / sizeof *supports; i++)
+        if (supports[i](u->in) < ARCHIVE_WARN) return no_memory(u);
+    return LL_OK;
+}
+
 static ll_status unpack_all(unpacking *u) {
     struct archive_entry *entry;
     struct stat info;
@@ -139,13 +153,8 @@ ll_status ll_data_unpack(const char *archive, const char *folder, int strip, ll_
     if (!u) return LL_ENOMEM;
     *u = (unpacking){.in = archive_read_new(), .archive = archive, .folder = folder, .strip = strip, .arg = arg};
     u->progress = progress;
-    ll_status status = u->in ? LL_OK : LL_ENOMEM;
-    if (!status) {
-        archive_read_support_filter_all(u->in);
-        archive_read_support_format_tar(u->in);
-        archive_read_support_format_zip(u->in);
-        status = unpack_all(u);
-    }
+    ll_status status = u->in ? support(u) : no_memory(u);
+    if (!status) status = unpack_all(u);
     archive_read_free(u->in);
     ll_free(u);
     return status;

@@ -1,5 +1,7 @@
-/* The control register of floating point: MXCSR on x86-64, FPCR on AArch64. */
+/* The control register of floating point: MXCSR on x86-64, FPCR on AArch64. Elsewhere how numbers are rounded. */
 #include "base/float_mode.h"
+
+#include <fenv.h>
 
 #if defined(__x86_64__)
 /* Subnormal operands as 0, all exceptions masked, results that are subnormal as 0. */
@@ -27,10 +29,10 @@ static uint64_t get(void) {
 static void set(uint64_t control) {
     __asm__ volatile("msr fpcr, %0" : : "r"(control) : "memory");
 }
-#else
-enum { MODE = 0, FLAGS = 0 };
-static uint64_t get(void) { return MODE; }
-static void set(uint64_t control) { (void)control; }
+#else /* to nearest; what becomes of subnormal numbers is not known */
+enum { MODE = FE_TONEAREST, FLAGS = 0 };
+static uint64_t get(void) { return (uint64_t)fegetround(); }
+static void set(uint64_t rounding) { fesetround((int)rounding); }
 #endif
 
 static int is_own(uint64_t control) { return (control & ~(uint64_t)FLAGS) == MODE; }

@@ -146,6 +146,7 @@ static ll_status visit(names *list, char *path, int depth) {
 static ll_status walk(names *list, const char *folder, int depth) {
     if (depth > DEPTH) return ll_fail(LL_EIO, "%s: folders are nested more than %d deep", folder, DEPTH);
     DIR *dir = opendir(folder);
+    if (!dir && errno == ENOMEM) return ll_fail(LL_ENOMEM, "no memory to read folder %s", folder);
     if (!dir) return ll_fail(LL_EIO, "cannot read folder %s: %s", folder, strerror(errno));
     ll_status status = LL_OK;
     while (!status) {

@@ -25,10 +25,16 @@ t 0 "$longline" data make pathfinder-6 --out easy --count 12
 check "other paths, as many images" test "$(wc -c <easy/images-idx3-ubyte)" -eq $((16 + 12 * 1024))
 t 0 "$longline" data make pathfinder-1 --out first --count 12 --size 16
 check "images of 16 x 16" test "$(wc -c <first/images-idx3-ubyte)" -eq $((16 + 12 * 256))
+t 0 "$longline" data make pathfinder-6-0 --out alone --count 12
+t 0 "$longline" data make pathfinder-6-10 --out among --count 12
+check "as many distractors as usual" cmp among/images-idx3-ubyte easy/images-idx3-ubyte
+check "fewer bright pixels without them" test "$(tr -d '\0' <alone/images-idx3-ubyte | wc -c)" -lt \
+    "$(tr -d '\0' <easy/images-idx3-ubyte | wc -c)"
+refused "2000 of 2, cannot be drawn" "$longline" data make pathfinder-6-2000 --out w
 refused "1 to 6, 9 and 14" "$longline" data make pathfinder-7 --out w
-refused "pathfinder-9, -6" "$longline" data make pathfinder-x --out w
+for name in x 6- 6-x 6--1 6-3-2; do refused "pathfinder-9, -6" "$longline" data make pathfinder-$name --out w; done
 refused "pathfinder-9, -6" "$longline" data make pathfinder--4294967290 --out w
-refused "listops, pathfinder .or pathfinder-9, -6, -5 to -1. and music" "$longline" data make nothing --out w
+refused "listops, pathfinder .or pathfinder-9, -6, -5 to -1, -6-3 with 3 distractors. and music" "$longline" data make nothing --out w
 refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out w --size 5
 refused "needs --out" "$longline" data make listops
 refused "did you mean 'verify'" "$longline" data verfy mnist
@@ -61,28 +67,20 @@ t 1 "$longline" data get lra --out got --from http://127.0.0.1:1
 err "check the network|without libcurl"
 check "nothing has the file's name" test ! -e got/lra_release.gz
 if command -v python3 >/dev/null && ! grep -q "without libcurl" err; then
-    python3 -c '
-import http.server, functools
-h = functools.partial(http.server.SimpleHTTPRequestHandler, directory="wrong")
-s = http.server.HTTPServer(("127.0.0.1", 0), h)
-open("port", "w").write(str(s.server_address[1]) + "\n")
-s.serve_forever()' >/dev/null 2>&1 &
-    server=$!
-    wait_until test -s port
-    port=$(cat port)
-    t 1 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
+    serve_files wrong
+    t 1 "$longline" data get lra --out got --from "$address"
     out "^data.file=got/lra_release.gz$"
     err "cannot unpack got/lra_release.gz"
     check "it is the server's file" cmp got/lra_release.gz wrong/lra_release.gz
     rm -r got
     mkdir -p lra/lra/train/neg lra/lra/train/pos && printf bad >lra/lra/train/neg/0.txt && printf fine >lra/lra/train/pos/1.txt
     tar czf wrong/lra_release.gz lra
-    t 0 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
+    t 0 "$longline" data get lra --out got --from "$address"
     if grep -q "without libarchive" err; then err "strip-components=2"; else
         out "^data.folder=got$"
         check "files lie where recipes look for them" diff -r lra/lra/train got/train
         printf worse >got/train/neg/0.txt
-        t 0 "$longline" data get lra --out got --from "http://127.0.0.1:$port"
+        t 0 "$longline" data get lra --out got --from "$address"
         err "is there already"
         check "a file of another size is unpacked again" diff -r lra/lra/train got/train
         python3 -c '
@@ -105,10 +103,10 @@ with tarfile.open("up", "w:gz") as t:
         err "cannot unpack got/lra_release.gz: .*fetch it again"
         check "no unfinished file" test -z "$(find got -name '*.part')"
     fi
-    t 1 "$longline" data get mnist --out got --from "http://127.0.0.1:$port/"
+    t 1 "$longline" data get mnist --out got --from "$address/"
     err "checksum"
     check "a wrong file is not kept" test ! -e got/train-images-idx3-ubyte.gz
-    t 1 "$longline" data get protein --out got --from "http://127.0.0.1:$port/"
+    t 1 "$longline" data get protein --out got --from "$address/"
     err "404"
     kill $server
     wait $server 2>/dev/null || :

@@ -4,6 +4,7 @@
 # that is in memory (TMPDIR=/dev/shm) makes the long form several times as fast.
 . "$root/tests/trust/lib"
 make_run
+t 0 "$longline" data make music --out songs --count 2 --size 2
 if long; then # with the fonts of one folder: reading how a system is set up takes thousands of allocations of libraries
     cat >fonts.conf <<END
 <fontconfig><dir>/usr/share/fonts/truetype/dejavu</dir><cachedir>$PWD/fonts</cachedir></fontconfig>
@@ -12,7 +13,7 @@ END
     fresh
     "$longline" report here/run >out 2>err || fail "the fonts are read once"
 fi
-drawing='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng'
+libraries='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng|libarchive'
 theirs=0
 trial() { # NAME SAMPLES COMMAND...
     chosen "$1" || return 0
@@ -31,7 +32,7 @@ trial() { # NAME SAMPLES COMMAND...
             trials=$((trials + 1))
             what="$name, allocation $n of $total ($manner)"
             # When the time is over, SIGABRT makes the shim print where the program hangs.
-            if [ $code -gt 1 ] && grep -qE "^crash in .*/lib.*($drawing)" err; then
+            if [ $code -gt 1 ] && grep -qE "^crash in .*/lib.*($libraries)" err; then
                 theirs=$((theirs + 1))
                 ! long || echo "$what: $(grep '^crash in' err | head -n 1)" >>theirs
             elif [ $code -gt 1 ]; then
@@ -54,14 +55,13 @@ trial() { # NAME SAMPLES COMMAND...
     trial generate 5 "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state $one
     trial score 4 "$longline" score "$model" begun/recipe.ini $one
     trial inspect 30 "$longline" inspect "$model" $one
+    trial grid 30 "$longline" data grid songs
 }
 if long; then
     printf 'one line\nand another\n' >lines.txt
     small_images
     t 0 "$longline" train images.ini --set train.report=off --out pictures
-    one_system
-    table_keys='--set model.layers=1 --set model.width=16 --set model.heads=2 --set train.length=32 --set train.batch=4
-        --set data.train=text.txt --set data.valid=text.txt --set data.test=text.txt'
+    small_table
     if /usr/bin/python3 "$root/tests/python/write_models.py" models; then
         t 0 "$longline" import models/gpt2 -o gpt2.safetensors
         trial import 0 "$longline" import models/gpt2 -o here/gpt2.safetensors
@@ -77,7 +77,8 @@ if long; then
         trial classify 0 "$longline" classify pictures/best.safetensors images $one
         trial tokenize 0 "$longline" tokenize "$model" lines.txt
         trial quantize 0 "$longline" quantize "$model" -o here/small.safetensors --weights int8 $one
-        trial table 0 "$longline" table systems.ini --budget 2steps --seeds 1 --out here/table $table_keys $one
+        trial table 0 $table
+        trial demo 0 "$longline" demo --minutes 0.05 --out here/demo $one
         trial verify 0 "$longline" inspect "$model" --verify $one
         trial list 0 "$longline" list
         trial recipe 0 "$longline" recipe
@@ -87,6 +88,12 @@ if long; then
             --json here/bench.json $one
         trial data 0 "$longline" data make listops --out here/listops.tsv --count 20 $one
         trial verify-data 0 "$longline" data verify lines.txt
+        trial ngrams 0 "$longline" data ngrams begun/recipe.ini --order 2 --set data.train=text.txt --set data.valid=text.txt
+        trial compare 0 "$longline" data compare songs/*0.mid songs/*1.mid
+        if small_archive; then
+            trial data-get 0 "$longline" data get lra --out here/got --from "$address"
+            kill $server
+        fi
         trial attend 0 "$longline" attend "$root/tests/fuzz/corpus/case/favor" --out here/attended $one
     }
     [ ! -e theirs ] || sed 's/.*: crash in /    /' theirs | sort | uniq -c

@@ -1,5 +1,6 @@
 # Where a run may find itself: a home that cannot be written to, no /tmp, names that go stale as on NFS, a clock that is set
-# back, half a processor, a file of a big-endian machine. Each time it ends with the bits of one that met no trouble.
+# back, an old kernel, half a processor, a file of a big-endian machine. Each time it ends with the bits of one that met no
+# trouble.
 . "$root/tests/trust/lib"
 make_run
 make_expected
@@ -51,6 +52,14 @@ if [ -e "$build/longline-mpi-mpich.so" ] && command -v mpirun.mpich >/dev/null; 
     timeout 60 mpirun.mpich -n 2 env LL_CLOCK=-3600 LD_PRELOAD="$shim" $resume --set dist.shards=2 >out 2>err </dev/null
     same "a clock that is set back" $? by-ranks
 else echo "    not tried: a clock that is set back (no MPICH here, whose ranks would wait for each other)"; fi
+
+# Without the system calls that Linux has since 4.0.
+fresh
+last="an old kernel"
+"$build/tests/trust/old_kernel" sh -c "$resume && '$longline' report here/run $one &&
+    '$longline' generate '$model' --tokens 3 $one" >out 2>err </dev/null
+same "an old kernel" $?
+check "the report was drawn there" test -s here/run/report.html
 
 # Half a processor. The default number of threads follows it.
 group=/sys/fs/cgroup/cpu/longline-$$
