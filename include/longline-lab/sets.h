@@ -21,10 +21,10 @@ LL_API const ll_known_file *ll_data_known(int i);
  * "pathfinder": `count` images of `size` by `size` pixels (32, 64, 128 or 256; 0: 32) as images-idx3-ubyte and
  * labels-idx1-ubyte in the folder `out`, with paths of 14 segments. "pathfinder-9" and "pathfinder-6" have shorter
  * paths: the arena's intermediate and easy images. "pathfinder-5" to "pathfinder-1" have still shorter ones and no
- * distractors; with 6 and fewer there is also a size of 16. "pathfinder-6-3" has 3 distractors. "music": `count` MIDI files of `size` bars (0: 32) in the
- * folder `out`, a melody over chords and a bass, some with drums. All are functions of the seed. progress, or NULL,
- * counts examples. LL_EINVAL names what is impossible. LL_ESTOPPED on request leaves no file, except finished pieces of
- * music. */
+ * distractors; with 6 and fewer there is also a size of 16. "pathfinder-6-3" has 3 distractors. "music": `count` MIDI
+ * files of `size` bars (0: 32) in the folder `out`, a melody over chords and a bass, some with drums. All are functions
+ * of the seed. progress, or NULL, counts examples. LL_EINVAL names what is impossible. LL_ESTOPPED on request leaves no
+ * file, except finished pieces of music. */
 LL_API LL_MUST_USE ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed,
                                           ll_done_fn *progress, void *arg);
 

@@ -44,7 +44,7 @@ static ll_status reserve(reading *f, size_t hint) {
 
 static ll_status read_all(reading *f, ll_unpack *u) {
     const int64_t known = ll_unpack_size(u);
-    const size_t size = known > 0 ? (size_t)known : 1 << 16;
+    const size_t size = known > 0 && (uint64_t)known < SIZE_MAX / 4 ? (size_t)known : 1 << 16;
     const size_t hint = ll_unpack_is_packed(u) ? 4 * size : size + 1;
     for (size_t got = 1; got;) {
         ll_status status = reserve(f, hint);
@@ -79,10 +79,14 @@ void ll_bytes_free(ll_bytes *bytes) {
     *bytes = (ll_bytes){0};
 }
 
+static ll_status too_large(int64_t size, const char *path) {
+    return ll_fail(LL_ENOMEM, "no memory to map the %lld bytes of %s", (long long)size, path);
+}
+
 /* Maps empty pages for `size` bytes and the zero after them. */
 static ll_status map_empty(ll_bytes *bytes, size_t size, const char *path) {
     void *const p = mmap(NULL, size + 1, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED) return ll_fail(LL_ENOMEM, "no memory to map the %zu bytes of %s", size, path);
+    if (p == MAP_FAILED) return too_large((int64_t)size, path);
     *bytes = (ll_bytes){p, size, 1};
     return LL_OK;
 }
@@ -104,7 +108,7 @@ ll_status ll_descriptor_map(ll_bytes *bytes, int fd, size_t size, const char *na
 
 /* Opens a plain file, one that is not packed, as *fd and returns 1. Pipes must be read, and ll_file_read reports
  * errors. */
-static int open_plain(int *fd, size_t *size, const char *path) {
+static int open_plain(int *fd, int64_t *size, const char *path) {
     static const uint8_t gzip[] = {0x1f, 0x8b}, xz[] = {0xfd, '7'}, zstd[] = {0x28, 0xb5};
     struct stat info;
     uint8_t magic[2] = {0};
@@ -113,7 +117,7 @@ static int open_plain(int *fd, size_t *size, const char *path) {
     if (*fd < 0) return 0;
     if (!fstat(*fd, &info) && S_ISREG(info.st_mode) && pread(*fd, magic, 2, 0) >= 0 && memcmp(magic, gzip, 2) &&
         memcmp(magic, xz, 2) && memcmp(magic, zstd, 2)) {
-        *size = (size_t)info.st_size;
+        *size = info.st_size;
         return 1;
     }
     close(*fd);
@@ -121,21 +125,22 @@ static int open_plain(int *fd, size_t *size, const char *path) {
 }
 
 int64_t ll_file_plain_size(const char *path) {
-    size_t size = 0;
+    int64_t size = 0;
     int fd;
     if (!open_plain(&fd, &size, path)) return -1;
     close(fd);
-    return (int64_t)size;
+    return size;
 }
 
 ll_status ll_file_map(ll_bytes *bytes, const char *path) {
-    size_t size = 0;
+    int64_t size = 0;
     int fd;
 #if defined(__EMSCRIPTEN__) /* has no pages, so that a map would be a copy, too */
     return ll_file_read(bytes, path, SIZE_MAX);
 #endif
     if (!open_plain(&fd, &size, path)) return ll_file_read(bytes, path, SIZE_MAX);
-    const ll_status status = ll_descriptor_map(bytes, fd, size, path);
+    const int fits = (uint64_t)size < SIZE_MAX;
+    const ll_status status = fits ? ll_descriptor_map(bytes, fd, (size_t)size, path) : too_large(size, path);
     close(fd);
     return status;
 }

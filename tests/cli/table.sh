@@ -81,6 +81,7 @@ numbers once/table.csv >a
 numbers killed/table.csv >b
 check "killed or not, the same results" cmp a b
 # The table is stopped. It prints the results that exist.
+rm -f err
 "$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
 pid=$!
 wait_until test -s err

@@ -1,5 +1,6 @@
 # Where a run may find itself: a home that cannot be written to, no /tmp, names that go stale as on NFS, a clock that is set
-# back, an old kernel, half a processor, a file of a big-endian machine. Each time it ends with the bits of one that met no trouble.
+# back, an old kernel, half a processor, a file of a big-endian machine. Each time it ends with the bits of one that met no
+# trouble.
 . "$root/tests/trust/lib"
 make_run
 make_expected
