@@ -92,6 +92,7 @@ static int is_pathfinder(const char *what, int *segments, int *distractors) {
     *segments = 14;
     *distractors = -1;
     if (!strcmp(what, "pathfinder")) return 1;
+    if (what[strspn(what, "pathfinder-0123456789")]) return 0; /* sscanf would take spaces */
     if (sscanf(what, "pathfinder-%3d%n-%4d%n", segments, &end, distractors, &end) == 2 && *distractors < 0) return 0;
     return end && !what[end];
 }

@@ -32,8 +32,9 @@ check "fewer bright pixels without them" test "$(tr -d '\0' <alone/images-idx3-u
     "$(tr -d '\0' <easy/images-idx3-ubyte | wc -c)"
 refused "2000 of 2, cannot be drawn" "$longline" data make pathfinder-6-2000 --out w
 refused "1 to 6, 9 and 14" "$longline" data make pathfinder-7 --out w
-for name in x 6- 6-x 6--1 6-3-2; do refused "pathfinder-9, -6" "$longline" data make pathfinder-$name --out w; done
-refused "pathfinder-9, -6" "$longline" data make pathfinder--4294967290 --out w
+for name in x ' 6' 6- 6-x 6--1 6-3-2 -4294967290; do
+    refused "pathfinder-9, -6" "$longline" data make "pathfinder-$name" --out w
+done
 refused "listops, pathfinder .or pathfinder-9, -6, -5 to -1, -6-3 with 3 distractors. and music" "$longline" data make nothing --out w
 refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out w --size 5
 refused "needs --out" "$longline" data make listops
