@@ -64,7 +64,6 @@ out "^PermuteFormer .* 32.49 +3 "
 err "\[1/1\] permute, seed 3"
 
 # The table is killed during a run, several times.
-numbers() { cut -d , -f 1-9,11- "$1" | sed 's/^\(letters.*\),$/\1/'; } # without seconds
 t 0 "$longline" table systems.ini --budget 400steps --seeds 1 --out once
 last="killing a table"
 n=0
@@ -77,8 +76,8 @@ while [ ! -f killed/table.csv ] && [ $n -lt 40 ]; do
     n=$((n + 1))
 done
 t 0 "$longline" table systems.ini --budget 400steps --seeds 1 --out killed
-numbers once/table.csv >a
-numbers killed/table.csv >b
+table_numbers once/table.csv >a
+table_numbers killed/table.csv >b
 check "killed or not, the same results" cmp a b
 # The table is stopped. It prints the results that exist.
 rm -f err

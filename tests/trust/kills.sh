@@ -129,21 +129,20 @@ attention.kernel = relu
 position.type = permute
 END
 table() { echo "$longline table systems.ini --budget 100steps --seeds 2 --out $1 $one"; }
-numbers_of() { cut -d , -f 1-9,11- "$1"; } # without seconds
 $(table table-whole) >out 2>err </dev/null || fail "a table: $(tail -n 1 err)"
-numbers_of table-whole/table.csv >expected.csv
+table_numbers table-whole/table.csv >expected.csv
 n=0 idle=0
 while [ $n -lt $((kills / 5)) ] && [ $idle -lt 1000 ]; do
     # shellcheck disable=SC2046
     if killed $(table table-cut); then n=$((n + 1)); else
         idle=$((idle + 1))
         $(table table-cut) >out 2>err </dev/null || wrong "table: cannot go on: $(tail -n 1 err)"
-        numbers_of table-cut/table.csv | cmp -s - expected.csv || wrong "table, draws to $drawn: other numbers"
+        table_numbers table-cut/table.csv | cmp -s - expected.csv || wrong "table, draws to $drawn: other numbers"
         rm -rf table-cut
     fi
 done
 $(table table-cut) >out 2>err </dev/null || wrong "table: cannot go on: $(tail -n 1 err)"
-numbers_of table-cut/table.csv | cmp -s - expected.csv || wrong "table, draws to $drawn: other numbers"
+table_numbers table-cut/table.csv | cmp -s - expected.csv || wrong "table, draws to $drawn: other numbers"
 trials=$n
 verdict "killed at random moments of a table"
 
