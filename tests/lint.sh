@@ -142,6 +142,10 @@ for table in $(sed -n 's/^<!-- table \(.*\) -->$/\1/p' docs/study.md); do
 done >"$work/tables"
 verdict "the tables of docs/study.md are those of docs/results" "$work/tables"
 
+grep -rnE '^(<<<<<<<|>>>>>>>)' bench cli docs examples include lab packaging python recipes src tests wasm .ci ./*.md Makefile rules.mk \
+    >"$work/merges"
+verdict "no conflict of a merge is left" "$work/merges"
+
 tests/circles.sh "$build" >"$work/circles" 2>&1
 verdict "no circles of calls or includes between the files of a room" "$work/circles"
 
