@@ -2,6 +2,7 @@
  * one can watch a run. A resumed run first removes the rows after its checkpoint, so that the file becomes the same as
  * without the interruption, except for the columns of times. */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,8 +29,10 @@ double ll_recent_loss(const ll_run_state *s, int64_t n) {
     return count > 0 ? loss / count : 0;
 }
 
-/* Bytes of `text` up to the last whole row whose step is at most `last`; and the seconds in that row. */
+/* Bytes of `text` up to the last whole row whose step is at most `last`; and the seconds in that row. A text without
+ * the header is of somebody else, and stays whole. */
 static size_t cut(const char *text, int64_t last, double *seconds) {
+    if (strncmp(text, HEADER, strlen(HEADER))) return strlen(text);
     const char *row = text + strlen(HEADER);
     for (const char *end; (end = strchr(row, '\n')); row = end + 1) {
         char *comma = NULL;
@@ -63,15 +66,22 @@ static ll_status carry_over(ll_metrics *metrics, const char *to, const char *res
     return status;
 }
 
-static ll_status cannot_open(const char *path) {
-    return ll_fail(LL_EIO, "%s cannot be opened for writing; check its permissions", path);
+/* Opens the file that was just written. It is never created here: if somebody removed it since, a new one would lack
+ * the header. */
+static ll_status open_rows(FILE **file, const char *path) {
+    const int fd = open(path, O_RDWR | O_APPEND | O_CLOEXEC);
+    *file = fd < 0 ? NULL : fdopen(fd, "a+");
+    if (*file) return LL_OK;
+    const int error = errno;
+    if (fd >= 0) close(fd);
+    return ll_fail(LL_EIO, "%s cannot be opened for writing: %s", path, strerror(error));
 }
 
 ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t last) {
     ll_metrics m = {.path = ll_path_join(out, "metrics.csv")};
     if (!m.path) return LL_ENOMEM;
     ll_status status = resume ? carry_over(&m, m.path, resume, last) : ll_file_write(m.path, HEADER, strlen(HEADER));
-    if (!status && !(m.file = fopen(m.path, "a+e"))) status = cannot_open(m.path);
+    if (!status) status = open_rows(&m.file, m.path);
     if (status) {
         ll_metrics_close(&m);
         return status;
@@ -136,7 +146,7 @@ ll_status ll_metrics_restore(ll_metrics *m) {
         status = ll_file_write(m->path, rows.data, rows.size);
     else if (status == LL_EIO)
         status = ll_file_write(m->path, HEADER, strlen(HEADER)); /* removed by another machine, on NFS */
-    if (!status && !(file = fopen(m->path, "a+e"))) status = cannot_open(m->path);
+    if (!status) status = open_rows(&file, m->path);
     ll_bytes_free(&rows);
     if (status) return status;
     fclose(m->file);
@@ -150,15 +160,10 @@ ll_status ll_metrics_cut(ll_metrics *m, int64_t last) {
     ll_status status = read_all(&rows, m->file);
     if (!status) {
         rows.data[rows.size] = 0;
-        status = ll_file_write(m->path, rows.data, cut((char *)rows.data, last, &seconds));
+        status = check(m, ftruncate(fileno(m->file), (off_t)cut((char *)rows.data, last, &seconds)));
     }
     ll_bytes_free(&rows);
-    FILE *file = status ? NULL : fopen(m->path, "a+e");
-    if (!status && !file) status = cannot_open(m->path);
-    if (status) return status;
-    fclose(m->file);
-    m->file = file;
-    return LL_OK;
+    return status;
 }
 
 void ll_metrics_close(ll_metrics *m) {

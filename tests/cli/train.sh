@@ -76,6 +76,13 @@ rm -r removed 2>/dev/null # which the run may be quicker than
 wait_until grep -qs 'no folder' err
 wait_until test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
 check "it is whole again" test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
+moved=0
+while [ $moved -lt 30 ] && kill -0 $pid; do
+    mv removed/metrics.csv rows.$moved 2>/dev/null && moved=$((moved + 1))
+done
+check "metrics that go as soon as they are there begin with the header, each time" \
+    test "$(grep -l '^step,seconds,' rows.* | wc -l)" -eq 30
+wait_until test -s removed/metrics.csv
 kill -TERM $pid
 ended $pid
 check "it goes on until it is stopped" test $? -eq 0
