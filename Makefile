@@ -74,7 +74,7 @@ help:
 #: make cli-tests      the program as a user runs it
 #: make examples bench build and run the examples; measure
 #: make asan ubsan     tests under AddressSanitizer and UBSan
-#: make tsan           tests of what threads do under ThreadSanitizer
+#: make tsan           tests of what threads do under ThreadSanitizer; tsan-all: all but one, in an hour and a half
 #: make valgrind       a few tests under valgrind
 #: make scalar         tests with the plain kernels (LL_CPU=scalar)
 #: make locale         tests where 0.5 is written 0,5

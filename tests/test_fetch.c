@@ -53,12 +53,13 @@ static void answer(int fd) {
         request[n] = 0;
     }
     requests++;
+    const int how = mode; /* the test may change it as soon as it has the answer */
     const char *range = strstr(request, "Range: bytes=");
     ranged += range != NULL;
     keep_asked(request);
     const int other = *asked && marks != IGNORED && !strstr(version(), asked);
-    if (range && mode != WHOLE && !other) first = (size_t)strtoul(range + 13, NULL, 10);
-    if (mode == MISSING) {
+    if (range && how != WHOLE && !other) first = (size_t)strtoul(range + 13, NULL, 10);
+    if (how == MISSING) {
         n = (size_t)snprintf(head, sizeof head,
                              "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
     } else if (first >= SIZE) {
@@ -76,7 +77,7 @@ static void answer(int fd) {
                              "HTTP/1.1 200 OK\r\n%sContent-Length: %d\r\nConnection: close\r\n\r\n", version(), SIZE);
     }
     send_all(fd, head, n);
-    if (mode != MISSING && first < SIZE) send_all(fd, file + first, mode == CUT ? (SIZE - first) / 2 : SIZE - first);
+    if (how != MISSING && first < SIZE) send_all(fd, file + first, how == CUT ? (SIZE - first) / 2 : SIZE - first);
 }
 
 static void *serve(void *arg) {

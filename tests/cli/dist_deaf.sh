@@ -5,7 +5,8 @@ text=$root/recipes/text-bytes.ini
 small_text
 step="$small --set train.batch=4 --set train.steps=1000000 --set train.eval-every=3 --set train.checkpoint-every=3
  --set train.schedule=constant --set dist.shards=4 --set dist.timeout=4 --threads 1"
-t 0 "${CC:-cc}" -D_GNU_SOURCE -shared -fPIC -I"$root/src" "$root/tests/cli/deaf.c" -o deaf.so -ldl
+# shellcheck disable=SC2086
+t 0 ${CC:-cc} -D_GNU_SOURCE -shared -fPIC -I"$root/src" "$root/tests/cli/deaf.c" -o deaf.so -ldl
 export LL_DEAF_FILE="$PWD/deaf" LL_DEAF_RANK LL_MUTE_RANK LL_DEAF_PLUGIN
 # deafen RANK LIBRARY RANKS MUTE: rank RANK hears nobody from when rank MUTE falls silent; -1: none does. With `all` as RANK
 # MPI carries nothing any more.
