@@ -54,6 +54,26 @@ static void test_a_run_that_diverges_goes_back(void **state) {
     ll_bytes_free(&rows);
 }
 
+/* Somebody empties metrics.csv while the run goes on: there are no rows to cut then. */
+static int empty_metrics(const ll_progress *p, void *arg) {
+    *(int *)arg += p->event && !strcmp(p->event, "rewind");
+    assert_int_equal(truncate(in("emptied", "metrics.csv"), 0), 0);
+    return 0;
+}
+
+static void test_metrics_that_somebody_empties(void **state) {
+    (void)state;
+    int rewinds = 0;
+    ll_recipe *recipe = recipe_of("train.clip=0 train.warmup=0 train.schedule=constant train.checkpoint-every=4 "
+                                  "train.on-divergence=rewind train.learning-rate=9");
+    ll_trainer *trainer = NULL;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("emptied"), NULL));
+    CHECK_OK(ll_trainer_run(trainer, empty_metrics, &rewinds));
+    assert_int_equal(rewinds, 3);
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+}
+
 static int stop_at(const ll_progress *p, void *arg) { return !p->event && p->step == *(const int64_t *)arg; }
 
 /* A run that is stopped, not killed, saves where it is. It still goes back to the checkpoint before that. */
@@ -93,6 +113,7 @@ static void test_a_run_goes_back_three_times_at_most(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_that_diverges_goes_back),
+        cmocka_unit_test(test_metrics_that_somebody_empties),
         cmocka_unit_test(test_a_run_that_was_stopped_goes_back_as_far),
         cmocka_unit_test(test_a_run_goes_back_three_times_at_most),
     };

@@ -76,9 +76,10 @@ rm -r removed 2>/dev/null # which the run may be quicker than
 wait_until grep -qs 'no folder' err
 wait_until test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
 check "it is whole again" test -s removed/recipe.ini -a -s removed/metrics.csv -a -s removed/last.safetensors
+# With pauses: a run whose folder goes ten times on end gives up.
 moved=0
 while [ $moved -lt 20 ] && kill -0 $pid; do
-    mv removed/metrics.csv rows.$moved 2>/dev/null && moved=$((moved + 1)) && sleep 0.05 # it gives up the tenth time at once
+    mv removed/metrics.csv rows.$moved 2>/dev/null && moved=$((moved + 1)) && sleep 0.05
 done
 check "metrics that go as soon as they are there begin with the header, each time" \
     test "$(grep -l '^step,seconds,' rows.* | wc -l)" -eq 20
