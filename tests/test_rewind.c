@@ -54,6 +54,9 @@ static void test_a_run_that_diverges_goes_back(void **state) {
     ll_bytes_free(&rows);
 }
 
+static const char EXPLODES[] = "train.on-divergence=rewind train.learning-rate=9 train.clip=0 train.warmup=0 "
+                               "train.schedule=constant train.checkpoint-every=4";
+
 /* Somebody empties metrics.csv while the run goes on: there are no rows to cut then. */
 static int empty_metrics(const ll_progress *p, void *arg) {
     *(int *)arg += p->event && !strcmp(p->event, "rewind");
@@ -64,8 +67,7 @@ static int empty_metrics(const ll_progress *p, void *arg) {
 static void test_metrics_that_somebody_empties(void **state) {
     (void)state;
     int rewinds = 0;
-    ll_recipe *recipe = recipe_of("train.clip=0 train.warmup=0 train.schedule=constant train.checkpoint-every=4 "
-                                  "train.on-divergence=rewind train.learning-rate=9");
+    ll_recipe *recipe = recipe_of(EXPLODES);
     ll_trainer *trainer = NULL;
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("emptied"), NULL));
     CHECK_OK(ll_trainer_run(trainer, empty_metrics, &rewinds));
@@ -79,12 +81,10 @@ static int stop_at(const ll_progress *p, void *arg) { return !p->event && p->ste
 /* A run that is stopped, not killed, saves where it is. It still goes back to the checkpoint before that. */
 static void test_a_run_that_was_stopped_goes_back_as_far(void **state) {
     (void)state;
-    static const char keys[] = "train.on-divergence=rewind train.learning-rate=9 train.clip=0 train.warmup=0 "
-                               "train.schedule=constant train.checkpoint-every=4";
     run_wild("train.on-divergence=rewind train.learning-rate=9", at("unstopped"), NULL, 0, LL_OK);
     for (int64_t stop = 1; stop <= 9; stop++) {
         char name[32], moved[32];
-        ll_recipe *recipe = recipe_of(keys);
+        ll_recipe *recipe = recipe_of(EXPLODES);
         ll_trainer *trainer = NULL;
         snprintf(name, sizeof name, "stopped%d", (int)stop), snprintf(moved, sizeof moved, "moved%d", (int)stop);
         CHECK_OK(ll_trainer_create(&trainer, recipe, at(name), NULL));
