@@ -106,7 +106,7 @@ ll_status ll_data_make(const char *what, const char *out, int64_t count, int siz
         return make_pathfinder(out, count, size, segments, distractors, seed, progress, arg);
     if (!strcmp(what, "music")) return ll_music_write(out, size ? size : 32, count, seed, progress, arg);
     return ll_fail(LL_EINVAL,
-                   "there is no generator of \"%s\"; there are listops, pathfinder (or pathfinder-9, -6, -5 to -1, "
+                   "there is no generator of \"%s\"; there are listops, pathfinder (or pathfinder-1 to -14, "
                    "-6-3 with 3 distractors) and music",
                    what);
 }

@@ -260,9 +260,8 @@ ll_status ll_pathfinder_standard(ll_pathfinder *p, int side, int segments) {
         {128, 1, 14, 5, 2, 1.5, 20, 1.8, 3, 0.9, 8, 4},
         {256, 22, 14, 5, 3, 2, 27, 1.8, 5, 1, 7, 4},
     };
-    const int there = (segments >= 1 && segments <= 6) || segments == 9 || segments == 14;
-    if (!there)
-        return ll_fail(LL_EINVAL, "pathfinder of %d segments a path; there are 1 to 6, 9 and 14", segments);
+    if (segments < 1 || segments > 14)
+        return ll_fail(LL_EINVAL, "pathfinder of %d segments a path; there are 1 to 14", segments);
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (known[i].side != side) continue;
         *p = known[i];

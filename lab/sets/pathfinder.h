@@ -19,8 +19,8 @@ typedef struct {
 
 /* The settings of the Long-Range Arena, for images of side 32, 64, 128 and 256, and paths of 6, 9 and 14 segments: its
  * easy ("curv_baseline"), intermediate and hard images. The number of distractors of the first two is our choice. Also
- * ours, for the first steps of learning: paths of 1 to 5 segments without distractors, and images of side 16, in which
- * 6 segments fit. LL_EINVAL for others. */
+ * ours, for the steps of learning between: paths of all other lengths up to 14, without distractors up to 5, and images
+ * of side 16, in which 6 segments fit. LL_EINVAL for others. */
 LL_MUST_USE ll_status ll_pathfinder_standard(ll_pathfinder *p, int side, int segments);
 /* Image number i of a seed: `pixels` (side, side) and its class, 1 if the dots are joined. LL_EINVAL if the paths do
  * not fit into the image. */
