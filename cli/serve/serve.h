@@ -76,6 +76,8 @@ typedef struct {
     ll_tokenizer *tokenizer, *http_tokenizer, *side_tokenizer; /* one for each thread; the first is the engine's */
     int vocab, text_vocab;   /* all tokens, and those that have text */
     int end, classes, width; /* end: the token that ends a text, or -1 */
+    int separator;           /* the token with which positions begin again, or -1 */
+    int64_t positions;       /* the most tokens of one text that a stream reads; INT64_MAX: any number */
     ll_chat *chat; /* NULL: no template */
     double created;
 } ll_served;
@@ -207,6 +209,8 @@ static inline const ll_scored_token *ll_logp_at(const ll_choice *s, size_t i) {
 static inline const ll_token_logp *ll_other_at(const ll_choice *s, size_t i) {
     return (const ll_token_logp *)(const void *)s->others.data + i;
 }
+/* Refuses a prompt that ends beyond the model's learned positions. */
+int ll_choice_check(const ll_choice *s, ll_refusal *why);
 /* Scores n more tokens of the prompt. logits (n, V): after each of them. */
 void ll_choice_scores(ll_choice *s, const float *logits, int n);
 /* Samples the next token from logits (V), which are overwritten, and passes on the text that no stop text can cut. */
