@@ -141,6 +141,7 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
     memcpy(job->session, session, strlen(session) + 1);
     job->key = key;
     job->start = ll_now();
+    job->created = (int64_t)time(NULL);
     if (getrandom(word, sizeof word, 0) != sizeof word) word[0] = (unsigned long long)time(NULL);
     while (kind < sizeof kinds / sizeof *kinds - 1 && !(job->request.ask >> kind & 1)) kind++;
     snprintf(job->id, sizeof job->id, "%s-%016llx%08llx", kinds[kind], word[0], word[1] >> 32);

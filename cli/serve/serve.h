@@ -52,6 +52,8 @@ void ll_buffer_text(ll_buffer *b, const char *text);
 void ll_buffer_free(ll_buffer *b);
 /* Any bytes as a JSON string. Bytes that are not UTF-8 become U+FFFD. */
 json_t *ll_json_text(const char *text, size_t size);
+/* The number of bytes of the first UTF-8 character. A byte that begins none counts as one. */
+size_t ll_character(const char *text, size_t size);
 /* Base64 of n bytes, to be freed. */
 char *ll_base64(const void *data, size_t n);
 
@@ -117,6 +119,7 @@ typedef struct ll_serve_job {
     int inputs;
     char *chat_prompt;
     double start;
+    int64_t created; /* time of day in seconds, the same in all parts of an answer */
     /* From the engine to HTTP. Guarded by the lock. */
     ll_buffer out;
     int status;     /* of HTTP; 0: not known yet */
@@ -195,6 +198,7 @@ typedef struct ll_choice {
     ll_buffer pending, text;         /* text that a stop text may still cut; the answer, if it is not streamed */
     size_t total, emitted;           /* bytes generated, and bytes passed on */
     ll_buffer logp, others;          /* of ll_scored_token, unless a score is asked for as a sum; ll_token_logp */
+    size_t counted, characters;      /* bytes of the answer's text whose characters were counted; how many these are */
     size_t logp_sent, offset;        /* records of logp passed on; bytes of the prompt's text before the next */
     double sum;                      /* of the prompt's log-probabilities */
     int64_t scored;                  /* how many they are */
