@@ -67,6 +67,23 @@ def test_kill(options):
     check("and the exit code is 0", s.process.wait(60) == 0)
 
 
+def test_quota():
+    """The quota of the disk is for what it holds after a file is written."""
+    states = os.path.join(folder, "quota")
+    s = Server("--state-dir", states)
+    s.post(make(s, "line 3") + "/save", "")
+    size = sum(os.path.getsize(os.path.join(states, name)) for name in os.listdir(states))
+    s.end()
+    s = Server("--state-dir", states, "--session-disk", str(size * 5 // 2))  # two fit, but not a third
+    a, b = make(s, "line 3"), make(s, "line 4")
+    check("a session is saved", s.post(a + "/save", "")[0] == 200)
+    check("another has no room", s.post(b + "/save", "")[0] == 507)
+    s.post(a + "/append", {"prompt": "x"})
+    status, _, again = s.post(a + "/save", "")
+    check("the first is saved again, in place of its own file", status == 200 and again["saved"], again)
+    check("it ends", s.end() == 0)
+
+
 def test_keys():
     path = os.path.join(folder, "keys")
     with open(path, "w", encoding="utf-8") as f:
@@ -136,7 +153,8 @@ def test_learned(path):
     more = s.post(full + "/generate", {"max_tokens": 5})[2]
     check("a full session gets an empty text", more["choices"][0]["text"] == "" and more["choices"][0]["finish_reason"] == "length", more)
     for name, path, body, param in (
-            ("a prompt", "/v1/completions", {"prompt": ["a", "b" * 129]}, "prompt"), ("a score", "/v1/score", {"input": "a" * 129}, "input"),
+            ("a prompt", "/v1/completions", {"prompt": ["a", "b" * 129]}, "prompt"),
+            ("a score", "/v1/score", {"input": "a" * 129}, "input"),
             ("a chat", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * 129}]}, "messages"),
             ("what is appended", full + "/append", {"prompt": "a"}, "prompt"),
             ("a session's prompt", make(s, "a") + "/generate", {"prompt": "a" * 200}, "prompt")):
