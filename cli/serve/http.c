@@ -39,6 +39,7 @@ typedef struct {
     int key, status, answered;
     ll_buffer body;
     ll_refusal why;
+    const char *allow; /* the methods of the path, where it has not this one */
     ll_serve_job *job;
     double start;
     size_t sent; /* of job->out */
@@ -57,6 +58,7 @@ static enum MHD_Result send_response(struct MHD_Connection *c, exchange *x, stru
                          add_header(r, "Cache-Control", "no-store") &&
                          ((status != 429 && status != 503) || add_header(r, "Retry-After", "1")) &&
                          (status != 401 || add_header(r, "WWW-Authenticate", "Bearer")) &&
+                         (!x->allow || add_header(r, "Allow", x->allow)) &&
                          (!closes || add_header(r, "Connection", "close"));
     x->status = status;
     x->answered = 1;
@@ -73,6 +75,7 @@ static enum MHD_Result send_text(struct MHD_Connection *c, exchange *x, int stat
 }
 
 static enum MHD_Result send_refusal(struct MHD_Connection *c, exchange *x, const ll_refusal *why) {
+    x->allow = why->allow;
     return send_text(c, x, why->status, "application/json", ll_refusal_text(why));
 }
 

@@ -9,6 +9,7 @@
  *   serve_metrics.c   /metrics and the log              api_keys.c       who may send requests
  *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64
  *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
+ *   request_path.c    what a path is asked for
  *
  * There are three threads. HTTP reads requests and writes answers. The engine alone uses the models' streams. The side
  * thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
