@@ -253,8 +253,7 @@ LL_API void ll_attention_stream_free(ll_attention_stream *s);
 LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 /* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. How tokens are cut
- * into calls changes no bit of y; with relative-s1 it may change its rounding from about a million tokens on. LL_ENOMEM
- * (softmax grows) leaves the stream as it was. */
+ * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view y);
 /* Reads a prompt of call->T tokens of each sequence with the tiles of ll_attention_forward, as fast as that and on all

@@ -95,9 +95,8 @@ LL_API void ll_stream_reset(ll_stream *stream);
 LL_API LL_MUST_USE ll_status ll_stream_source(ll_stream *stream, const int *tokens, int n);
 /* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits
  * (V) of the token after the last; NULL: not wanted now. Time and memory a token do not depend on how many came
- * before (linear attention). How tokens are cut into calls changes no bit (with relative-s1 it may change the
- * rounding from about a million tokens on); many at a time take less time. After LL_ENOMEM, or LL_EDIVERGED where the
- * logits after the last token are not finite, the stream is to be reset. */
+ * before (linear attention). How tokens are cut into calls changes no bit; many at a time take less time. After
+ * LL_ENOMEM, or LL_EDIVERGED where the logits after the last token are not finite, the stream is to be reset. */
 LL_API LL_MUST_USE ll_status ll_stream_feed(ll_stream *stream, const int *tokens, int n, float *logits);
 /* The logits after the last token fed, again; also for a clone or a loaded stream. LL_EINVAL before the first token. */
 LL_API LL_MUST_USE ll_status ll_stream_logits(const ll_stream *stream, float *logits);
