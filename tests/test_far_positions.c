@@ -92,7 +92,8 @@ static void test_only_distances_count(void **state) {
 /* The angles of relative-s1 are of so many tokens that their digits depend on how they are computed. */
 static void test_cuts_change_no_bit(void **state) {
     (void)state;
-    static const float alpha[H * 2] = {1, 0.5f, 0.3f, 0.8f}, beta[H * 2] = {0.2f, 0, 0.7f, 0.1f}, inv_freq[2] = {1, 0.37f};
+    static const float alpha[H * 2] = {1, 0.5f, 0.3f, 0.8f}, beta[H * 2] = {0.2f, 0, 0.7f, 0.1f};
+    static const float inv_freq[2] = {1, 0.37f};
     float y[H * T * E];
     placed *p = place(LL_KERNEL_ELU1, LL_POSITION_NONE, 0);
     ll_attention_stream *s;

@@ -151,8 +151,8 @@ static int convert(work *w) {
     return -1;
 }
 
-/* Does a model lie there? Else it is a tokenizer. A model begins with the size of a header, which begins with {; or it is
- * packed. */
+/* Does a model lie there? Else it is a tokenizer. A model begins with the size of a header, which begins with {; or it
+ * is packed. */
 static int is_model(const char *path) {
     static const char packed[][3] = {"\x1f\x8b", "\xfd" "7", "\x28\xb5"};
     char name[PATH_MAX], first[9] = {0};

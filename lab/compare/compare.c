@@ -273,8 +273,8 @@ static ll_status measure_baseline(session *s, ll_contender *x) {
     return status;
 }
 
-/* Has every system the split that it is evaluated on? That is asked before the first of them is trained. A file that cannot
- * be read is left to the run that needs it. */
+/* Has every system the split that it is evaluated on? That is asked before the first of them is trained. A file that
+ * cannot be read is left to the run that needs it. */
 static ll_status check_splits(const session *s) {
     ll_status status = LL_OK;
     for (int i = 0; i < s->c->systems && !status; i++) {
