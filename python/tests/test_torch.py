@@ -311,6 +311,22 @@ def test_refusals():
         longline.attention(q.detach(), OnDevice(), v.detach())
 
 
+@pytest.mark.parametrize("name, options, first, then", [
+    ("projection", {"kernel": "relu"}, torch.eye(4)[:3], -torch.eye(4)[:3]),
+    ("decay", {"kernel": "elu1", "causal": True}, torch.tensor([0.5, 0.9]), torch.ones(2)),
+    ("permutation", {"kernel": "relu", "position": "permute"}, torch.tensor([[1, 2, 3, 0]] * 2, dtype=torch.int32),
+     torch.tensor([[1, 0, 3, 2]] * 2, dtype=torch.int32))])
+def test_options_that_change_in_place(name, options, first, then):
+    """A tensor has the hash of its identity, whatever its numbers are."""
+    q, k, v = (x.detach() for x in tensors(1, 2, 10, 4))
+    for call in (linear_attention, lambda *a, **o: torch.from_dlpack(longline.attention(*a, **o))):
+        option = first.clone()
+        before = call(q, k, v, **options, **{name: option})
+        option.copy_(then)
+        after = call(q, k, v, **options, **{name: option})
+        assert torch.equal(after, call(q, k, v, **options, **{name: then.numpy()})) and not torch.equal(after, before)
+
+
 def test_threads_do_not_fight():
     """Each number of threads can be set alone. torch's products in an autograd thread change no bit of longline's results."""
     torch.set_num_threads(2)
