@@ -28,6 +28,8 @@ int ll_usage(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Prints ll_error() and returns the exit code of a status. If `input`, a path that the user gave (or NULL), cannot be
  * opened, a failure to read or write is bad input. */
 int ll_failed(ll_status status, const char *input);
+/* The same, with the place of bad input in front. */
+int ll_failed_at(ll_status status, const char *place);
 
 /* A text that goes to a file. It is printed into memory, then saved, so that the file is complete or unchanged. begin:
  * NULL after printing an error. end: -1, or the exit code; it frees the text. drop frees it and leaves the file as it

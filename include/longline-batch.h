@@ -35,6 +35,10 @@ LL_API LL_MUST_USE ll_status ll_batcher_stream(ll_stream **stream, ll_batcher *b
  * recognise the model; every later one takes O(state). */
 LL_API LL_MUST_USE ll_status ll_batcher_load(ll_stream **stream, ll_batcher *batcher, const char *path);
 
+/* How many more tokens of its text a stream, of a batcher or not, can read before learned positions end. A token
+ * model.separator can always be read; positions begin again with it. INT64_MAX: any number. */
+LL_API int64_t ll_stream_left(const ll_stream *stream);
+
 typedef struct {
     ll_stream *stream; /* of this batcher, at most once in a call */
     const int *tokens; /* (n), n >= 1, each in [0, V) */

@@ -318,6 +318,9 @@ static void test_calls_refused(void **state) {
     ll_attention *op;
     CHECK_OK(ll_attention_create(&op, &c));
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "3 keys for 4 queries");
+    call.threads = -1;
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "-1 threads");
+    call.threads = 0;
     call.S = 4, call.key_mask = mask;
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "give value lengths");
     call.key_mask = NULL, call.q = call.k = (ll_view){0}; /* are not read */

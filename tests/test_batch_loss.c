@@ -75,6 +75,8 @@ static void updates_lower_the_loss(void **state) {
     const float before = model->data[0];
     assert_int_equal(ll_adam_step(adam, gradients, NULL), LL_EDIVERGED);
     assert_true(model->data[0] == before);
+    CHECK_OK(ll_model_quantize(model, LL_INT8));
+    CHECK_FAILS(ll_adam_step(adam, gradients, NULL), LL_EINVAL, "weights are int8 and cannot be trained");
     ll_adam_free(adam);
     ll_free(gradients);
     ll_model_free(model);

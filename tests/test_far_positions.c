@@ -89,6 +89,33 @@ static void test_only_distances_count(void **state) {
     check_begins(LL_KERNEL_LOCAL, LL_POSITION_ROPE, 0);
 }
 
+/* The angles of relative-s1 are of so many tokens that their digits depend on how they are computed. */
+static void test_cuts_change_no_bit(void **state) {
+    (void)state;
+    static const float alpha[H * 2] = {1, 0.5f, 0.3f, 0.8f}, beta[H * 2] = {0.2f, 0, 0.7f, 0.1f};
+    static const float inv_freq[2] = {1, 0.37f};
+    float y[H * T * E];
+    placed *p = place(LL_KERNEL_ELU1, LL_POSITION_NONE, 0);
+    ll_attention_stream *s;
+    ll_attention_free(p->op);
+    p->c.position = LL_POSITION_RELATIVE_S1;
+    p->c.encoding.scales = 2, p->c.encoding.axes = 1;
+    p->c.encoding.alpha = alpha, p->c.encoding.beta = beta, p->c.encoding.inv_freq = inv_freq;
+    CHECK_OK(ll_attention_create(&p->op, &p->c));
+    CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
+    for (int cut = 1; cut <= T; cut += 23) {
+        CHECK_OK(ll_attention_stream_seek(s, begins[2]));
+        for (int t = 0; t < T; t += cut)
+            CHECK_OK(ll_attention_stream_feed(s, T - t < cut ? T - t : cut, ll_view_from(p->call.q, t),
+                                              ll_view_from(p->call.k, t), ll_view_from(p->call.v, t),
+                                              ll_view_from(p->call.y, t)));
+        if (cut == 1) memcpy(y, p->y, sizeof y);
+        assert_memory_equal(y, p->y, sizeof y);
+    }
+    ll_attention_stream_free(s);
+    drop(p);
+}
+
 /* A sequence without tokens, and one of one token, whose only key is its own. */
 static void test_lengths_0_and_1(void **state) {
     (void)state;
@@ -193,6 +220,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_of_noise),
         cmocka_unit_test(test_only_distances_count),
+        cmocka_unit_test(test_cuts_change_no_bit),
         cmocka_unit_test(test_lengths_0_and_1),
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_decay_over_a_gap),

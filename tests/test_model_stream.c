@@ -1,6 +1,7 @@
 /* Models as streams give the same numbers as the whole sequence, however it is divided. Tokens are sampled from
  * logits. */
 #include "base/memory.h"
+#include "longline-batch.h"
 #include "models.h"
 
 static const char *const variants[] = {
@@ -184,7 +185,9 @@ static void test_refusals(void **state) {
     CHECK_FAILS(ll_stream_feed(stream, tokens, 0, again), LL_EINVAL, "at least 1");
     CHECK_FAILS(ll_stream_feed(stream, tokens, 698, again), LL_EINVAL, "700");
     assert_int_equal(ll_stream_position(stream), 3);
+    assert_int_equal(ll_stream_left(stream), 697);
     CHECK_OK(ll_stream_feed(stream, tokens, 697, again));
+    assert_int_equal(ll_stream_left(stream), 0);
     CHECK_FAILS(ll_stream_feed(stream, tokens, 1, again), LL_EINVAL, "700");
     /* Softmax keeps its keys. If memory for them is refused, the stream fails until it is reset. */
     ll_stream_free(stream);
@@ -199,6 +202,28 @@ static void test_refusals(void **state) {
     ll_stream_free(stream);
     ll_model_free(model);
     ll_model_free(classifier);
+}
+
+/* Learned positions are left for the text since the last separator. Others have no end. */
+static void test_left(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=softmax position.type=learned position.max-length=9 "
+                                 "position.offset=2 model.separator=3");
+    ll_model *endless = tiny_model("attention.kernel=relu position.type=permute");
+    ll_stream *stream = NULL;
+    CHECK_OK(ll_stream_create(&stream, model));
+    assert_int_equal(ll_stream_left(stream), 7);
+    CHECK_OK(ll_stream_feed(stream, (const int[]){1, 2, 1, 2, 1, 2, 1}, 7, NULL));
+    assert_int_equal(ll_stream_left(stream), 0);
+    CHECK_OK(ll_stream_feed(stream, (const int[]){3, 1}, 2, NULL));
+    assert_int_equal(ll_stream_left(stream), 5);
+    ll_stream_free(stream);
+    CHECK_OK(ll_stream_create(&stream, endless));
+    CHECK_OK(ll_stream_feed(stream, (const int[]){1, 2}, 2, NULL));
+    assert_true(ll_stream_left(stream) == INT64_MAX);
+    ll_stream_free(stream);
+    ll_model_free(model);
+    ll_model_free(endless);
 }
 
 /* How often each of V tokens is drawn in n draws. */
@@ -267,6 +292,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cuts),     cmocka_unit_test(test_constant_memory),
         cmocka_unit_test(test_refusals), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_left),
         cmocka_unit_test(test_cost),     cmocka_unit_test(test_cost_of_baselines),
         cmocka_unit_test(test_sampling), cmocka_unit_test(test_sampling_edges),
     };

@@ -49,6 +49,7 @@ static const ll_arg args[] = {
 static ll_status feed_and_echo(ll_text_output *s, const uint8_t *bytes, size_t n) {
     if (s->bytes && s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
     if (echo && !s->keeps) fwrite(bytes, 1, n, stdout);
+    if (n) s->in_word = !strchr(" \t\r\n", bytes[n - 1]);
     return ll_text_output_feed(s, bytes, n);
 }
 
@@ -75,6 +76,13 @@ static void echo_tokens(ll_text_output *s) {
     s->keeps = 0;
 }
 
+/* The text of a word ends in a blank, and the prompt may not. */
+static void echo_blank(const ll_text_output *s) {
+    size_t size = 0;
+    const char *text = s->fed ? ll_tokenizer_text(s->tokenizer, s->last, &size) : NULL;
+    if (size > 1 && text[size - 1] == ' ' && s->in_word) putchar(' ');
+}
+
 static int feed_prompt(ll_text_output *s) {
     ll_status status = LL_OK;
     if (prompt) status = feed_and_echo(s, (const uint8_t *)prompt, strlen(prompt));
@@ -85,6 +93,7 @@ static int feed_prompt(ll_text_output *s) {
     if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
     status = ll_text_output_flush(s);
     if (echo && s->keeps && !midi_path) echo_tokens(s);
+    else if (echo && !status) echo_blank(s);
     if (!status && !ll_text_output_position(s) && !ll_stop_wanted()) {
         /* A model needs at least one token; most texts begin after a new line. */
         status = ll_text_output_feed(s, (const uint8_t *)"\n", 1);
@@ -170,7 +179,8 @@ static int check_usage(const char *model) {
     if (only_read && !save_state) return ll_usage("--only-read needs --save-state; it would leave no result");
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs a prompt: --prompt-file");
     if (only_read && midi_path) return ll_usage("--only-read generates nothing; leave out --out");
-    if (midi_path && ll_midi_output_check(midi_path) >= 0) return 2;
+    const int target = midi_path ? ll_midi_output_check(midi_path) : -1;
+    if (target >= 0) return target;
     /* A piece of --out may not end before its first new event, which drafts do not know. */
     if (draft && (prompts || load_state || save_state || midi_path))
         return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state, --save-state or --out");
@@ -205,6 +215,7 @@ static int generate(int n, const char **words) {
     if (code < 0 && answers && midi_path) code = ll_usage("--out writes music, and this model does not");
     if (code < 0 && answers && prompt_tokens)
         code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
+    if (code < 0 && answers && echo) code = ll_usage("a seq2seq model does not continue its source; no --echo");
     if (code < 0 && answers && draft) code = ll_usage("--draft is for language models, not for seq2seq");
     if (code < 0 && prompts && !tokens && !answers) code = ll_usage("--prompts needs an end of each: --tokens N");
     if (code < 0 && prompts && load_state && answers)

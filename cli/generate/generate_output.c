@@ -92,6 +92,7 @@ static ll_status feed_tokens(ll_text_output *s, const int *tokens, size_t n) {
     enum { TOGETHER = 1024 };
     if (s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
     s->fed += (int64_t)n;
+    if (n) s->last = tokens[n - 1];
     ll_status status = keep(s, tokens, n);
     ll_progress_line progress = ll_progress_of(LL_PROGRESS_COUNT, "tokens read");
     for (size_t i = 0, m; i < n && !status; i += m) {

@@ -19,6 +19,8 @@ typedef struct {
     char *text;    /* else: the text so far, until ll_text_output_flush makes tokens of it */
     size_t size, capacity;
     int64_t most, fed; /* most tokens to feed (0: all of them), and the number fed */
+    int last;          /* the last token that was fed, */
+    int in_word;       /* and whether the prompt ends in a word */
     int reports;       /* reports progress if a text is longer than a block of a file */
     int keeps;         /* keeps the tokens of prompt and output: */
     int *tokens;

@@ -13,7 +13,7 @@ int ll_text_output_is_music(const ll_text_output *s) {
 
 int ll_midi_output_check(const char *path) {
     const char *dot = strrchr(path, '.');
-    if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return -1;
+    if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return ll_target_check("--out", path);
     return ll_usage("--out %s: the file is written as MIDI; its name must end in .mid", path);
 }
 

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -150,9 +151,26 @@ static int convert(work *w) {
     return -1;
 }
 
+/* Does a model lie there? Else it is a tokenizer. A model begins with the size of a header, which begins with {; or it
+ * is packed. */
+static int is_model(const char *path) {
+    static const char packed[][3] = {"\x1f\x8b", "\xfd" "7", "\x28\xb5"};
+    char name[PATH_MAX], first[9] = {0};
+    struct stat about;
+    if (stat(path, &about)) return strstr(path, ".safetensors") != NULL;
+    if (S_ISDIR(about.st_mode)) return ll_model_file(path, name) != path;
+    if (!S_ISREG(about.st_mode)) return 1;
+    FILE *file = fopen(path, "rb");
+    const size_t n = file ? fread(first, 1, sizeof first, file) : 0;
+    if (file) fclose(file);
+    int is = n == sizeof first && first[8] == '{' && !memcmp(first + 4, "\0\0\0\0", 4);
+    for (size_t i = 0; i < sizeof packed / sizeof *packed && !strstr(path, ".json"); i++)
+        is |= n >= 2 && !memcmp(first, packed[i], 2);
+    return is;
+}
+
 static int open_tokenizer(work *w, const char *path) {
-    const size_t n = strlen(path), e = strlen(".safetensors");
-    if (n < e || strcmp(path + n - e, ".safetensors")) {
+    if (!is_model(path)) {
         const ll_status status = ll_tokenizer_import(&w->tokenizer, path);
         return status ? ll_failed(status, path) : -1;
     }

@@ -90,6 +90,11 @@ int ll_failed(ll_status status, const char *input) {
     return code_of(status, !input || (readable(input) && !stat(input, &about) && !S_ISDIR(about.st_mode)));
 }
 
+int ll_failed_at(ll_status status, const char *place) {
+    ll_print("%s: %s", place, ll_error());
+    return code_of(status, 1);
+}
+
 /* Is this a path of the data set, "data/SET" or below it? */
 static int is_of(const char *path, const char *set) {
     const size_t n = strlen(set);

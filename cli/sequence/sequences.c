@@ -336,6 +336,7 @@ static int open_all(run *r, int files, const char **paths) {
             return ll_usage("only one rank can read standard input; name files");
     if (!files && isatty(STDIN_FILENO)) ll_print("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
+    if (how.labels && not_there(1, &how.labels)) return ll_usage("--labels: cannot open %s", how.labels);
     const ll_status status = ll_input_open(&r->input, paths, files, &how);
     return status ? ll_failed(status, not_there(files, paths)) : -1;
 }

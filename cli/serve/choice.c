@@ -61,6 +61,28 @@ void ll_choice_scores(ll_choice *s, const float *logits, int n) {
         add_prompt_token(s, token[i + 1], logits);
 }
 
+/* ---- Learned positions ---- */
+
+int ll_choice_check(const ll_choice *s, ll_refusal *why) {
+    const ll_served *m = s->job->model;
+    const int64_t before = ll_stream_left(s->stream);
+    int64_t left = before;
+    if (before == INT64_MAX) return 0;
+    for (int i = 0; i < s->prompt->n && left >= 0; i++)
+        left = s->prompt->token[i] == m->separator ? m->positions - 1 : left - 1;
+    if (left >= 0) return 0;
+    const ll_ask ask = s->job->request.ask;
+    const char *field = ask == LL_ASK_CHAT ? "messages" : ask == LL_ASK_SCORE ? "input" : "prompt";
+    return ll_refuse(why, 400, field,
+                     "'%s' has %d tokens; the model's learned positions end at %lld, and %lld are left", field,
+                     s->prompt->n, (long long)m->positions, (long long)before);
+}
+
+/* Is the token the last one that has a position? A session reads it, other texts end with one that nobody reads. */
+static int is_last_position(const ll_choice *s) {
+    return s->token != s->job->model->separator && ll_stream_left(s->stream) <= (s->session ? 1 : 0);
+}
+
 /* ---- Text ---- */
 
 /* The size without an incomplete UTF-8 character at the end. */
@@ -143,7 +165,7 @@ void ll_choice_next(ll_choice *s, float *logits) {
         s->total += size;
         s->job->made_tokens++;
         ll_count(LL_COUNT_TOKENS, 1);
-        if (++s->made >= s->most) s->finish = "length";
+        if (++s->made >= s->most || is_last_position(s)) s->finish = "length";
     }
     emit_text(s);
 }

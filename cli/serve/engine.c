@@ -21,13 +21,12 @@ static int rotation; /* the reader that comes first, in turn */
 /* ---- Joining ---- */
 
 /* Makes the choices of a job. The first one of each prompt has a stream. */
-static ll_status make_choices(ll_serve_job *job) {
+static int make_choices(ll_serve_job *job, ll_refusal *why) {
     const ll_request *r = &job->request;
     const int n = (int)r->n;
-    ll_status status = LL_OK;
     job->choice = ll_serve_alloc((size_t)(job->inputs * n), sizeof *job->choice);
     job->choices = job->left = job->inputs * n;
-    for (int i = 0; i < job->choices && !status; i++) {
+    for (int i = 0; i < job->choices; i++) {
         ll_choice *c = &job->choice[i];
         const ll_input_tokens *prompt = &job->input[i / n];
         *c = (ll_choice){.job = job, .index = i, .prompt = prompt, .most = ll_most_tokens(job)};
@@ -35,12 +34,13 @@ static ll_status make_choices(ll_serve_job *job) {
         c->scores = r->ask == LL_ASK_SCORE || (r->echo && r->logprobs >= 0);
         c->how = (ll_sampling){sizeof c->how, (float)r->temperature, (int)r->top_k, (float)r->top_p,
                                (uint64_t)r->seed + (uint64_t)(i % n) * UINT64_C(0x9E3779B97F4A7C15)};
-        if (i % n == 0) {
-            status = ll_batcher_stream(&c->stream, job->model->batcher);
-            job->prompt_tokens += prompt->n;
-        }
+        if (i % n) continue;
+        const ll_status status = ll_batcher_stream(&c->stream, job->model->batcher);
+        if (status) return ll_refuse_status(why, status, "");
+        if (ll_choice_check(c, why)) return -1;
+        job->prompt_tokens += prompt->n;
     }
-    return status;
+    return 0;
 }
 
 static void begin(ll_serve_job *job) {
@@ -115,7 +115,8 @@ static void fail_status(ll_serve_job *job, ll_status status) {
 /* Samples the next token, or finishes the choice. A choice of a session first feeds its last token, so that the session
  * has read it. */
 static void continue_choice(ll_choice *c, float *row) {
-    if (!c->samples && !c->finish) {
+    const int full = c->session && !ll_stream_left(c->stream); /* what was sampled now could never be read */
+    if ((!c->samples || full) && !c->finish) {
         c->finish = "length";
         ll_reply_text(c, "", 0);
     }
@@ -155,12 +156,12 @@ static void start_job(ll_serve_job *job) {
         start_session(job);
         return;
     }
-    const ll_status status = make_choices(job);
-    if (!status) {
+    ll_refusal why = {0};
+    if (!make_choices(job, &why)) {
         begin(job);
         return;
     }
-    fail_status(job, status);
+    fail_job(job, &why);
     ll_job_drop(job);
 }
 

@@ -39,6 +39,7 @@ typedef struct {
     int key, status, answered;
     ll_buffer body;
     ll_refusal why;
+    const char *allow; /* the methods of the path, where it has not this one */
     ll_serve_job *job;
     double start;
     size_t sent; /* of job->out */
@@ -57,6 +58,7 @@ static enum MHD_Result send_response(struct MHD_Connection *c, exchange *x, stru
                          add_header(r, "Cache-Control", "no-store") &&
                          ((status != 429 && status != 503) || add_header(r, "Retry-After", "1")) &&
                          (status != 401 || add_header(r, "WWW-Authenticate", "Bearer")) &&
+                         (!x->allow || add_header(r, "Allow", x->allow)) &&
                          (!closes || add_header(r, "Connection", "close"));
     x->status = status;
     x->answered = 1;
@@ -73,6 +75,7 @@ static enum MHD_Result send_text(struct MHD_Connection *c, exchange *x, int stat
 }
 
 static enum MHD_Result send_refusal(struct MHD_Connection *c, exchange *x, const ll_refusal *why) {
+    x->allow = why->allow;
     return send_text(c, x, why->status, "application/json", ll_refusal_text(why));
 }
 
@@ -295,6 +298,12 @@ static void on_end(void *arg, struct MHD_Connection *c, void **own, enum MHD_Req
 
 /* ---- The server ---- */
 
+/* Is it a decimal number from 0 to 65535? getaddrinfo takes others and keeps their last 16 bits. */
+static int is_port(const char *text) {
+    const size_t digits = strspn(text, "0123456789");
+    return digits && !text[digits] && strtoull(text, NULL, 10) <= 65535;
+}
+
 /* Parses "ADDR:PORT" or "[ADDR]:PORT". */
 static int parse_address(struct addrinfo **found) {
     char host[256];
@@ -303,6 +312,9 @@ static int parse_address(struct addrinfo **found) {
                                    .ai_socktype = SOCK_STREAM};
     if (!colon || (size_t)(colon - ll_serve.listen) >= sizeof host)
         return ll_usage("--listen %s must be ADDRESS:PORT, as 127.0.0.1:8080", ll_serve.listen);
+    if (!is_port(colon + 1))
+        return ll_usage("--listen %s: the port must be a number from 0 to 65535; 0 = any that is free",
+                        ll_serve.listen);
     size_t n = (size_t)(colon - ll_serve.listen), skip = 0;
     if (n >= 2 && *ll_serve.listen == '[' && ll_serve.listen[n - 1] == ']') skip = 1, n -= 2;
     memcpy(host, ll_serve.listen + skip, n);

@@ -110,6 +110,7 @@ int64_t ll_most_tokens(const ll_serve_job *job) {
 static int fill(ll_serve_job *job, ll_refusal *why) {
     ll_request *r = &job->request;
     const char *field = r->ask & LL_ASK_INPUTS ? "input" : "prompt";
+    const char *most = r->max_completion_tokens < 0 ? "max_tokens" : "max_completion_tokens";
     if (find_model(job, why)) return -1;
     if (r->ask == LL_ASK_CHAT) {
         size_t size = 0;
@@ -122,7 +123,7 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
         return ll_refuse(why, 400, "n", "%d prompts of %lld choices; this server takes %lld together", r->prompts,
                          (long long)r->n, (long long)ll_serve.batch);
     if (r->max_tokens > ll_serve.most)
-        return ll_refuse(why, 400, "max_tokens", "'max_tokens' is %lld; this server makes at most %lld of a request",
+        return ll_refuse(why, 400, most, "'%s' is %lld; this server makes at most %lld of a request", most,
                          (long long)r->max_tokens, (long long)ll_serve.most);
     for (int i = 0; i < r->prompts; i++)
         if (take_input(job, i, field, why)) return -1;
@@ -141,6 +142,7 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
     memcpy(job->session, session, strlen(session) + 1);
     job->key = key;
     job->start = ll_now();
+    job->created = (int64_t)time(NULL);
     if (getrandom(word, sizeof word, 0) != sizeof word) word[0] = (unsigned long long)time(NULL);
     while (kind < sizeof kinds / sizeof *kinds - 1 && !(job->request.ask >> kind & 1)) kind++;
     snprintf(job->id, sizeof job->id, "%s-%016llx%08llx", kinds[kind], word[0], word[1] >> 32);
@@ -217,7 +219,7 @@ int ll_refuse_status(ll_refusal *why, ll_status status, const char *param) {
     return ll_refuse(why, status == LL_EINVAL ? 400 : status == LL_ENOMEM ? 503 : 500, param, "%s", ll_error());
 }
 
-const ll_refusal ll_client_gone = {499, "", "the client went away", NULL};
+const ll_refusal ll_client_gone = {499, "", "the client went away", NULL, NULL};
 
 int ll_job_gone(ll_serve_job *job) {
     pthread_mutex_lock(&job->lock);

@@ -2,22 +2,34 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "serve/serve.h"
 
 /* ---- Log-probabilities ---- */
 
-/* Log-probabilities of tokens from .. to - 1. */
-static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
+/* Counts characters up to a byte of the answer's text. The piece of text that is passed on now begins at byte
+ * `begin`. */
+static void count_characters(ll_choice *s, const ll_buffer *piece, size_t begin, size_t to) {
+    const size_t end = begin + piece->size;
+    while (s->counted < to && s->counted < end) {
+        const size_t n = ll_character(piece->data + (s->counted - begin), end - s->counted);
+        if (s->counted + n > to) return;
+        s->counted += n;
+        s->characters++;
+    }
+}
+
+/* Log-probabilities of tokens from .. to - 1, whose text ends in this piece. */
+static json_t *completion_logprobs(ll_choice *s, const ll_buffer *piece, size_t from, size_t to) {
     const ll_served *m = s->job->model;
-    const size_t echoed = s->job->request.echo ? s->prompt->size : 0;
+    const size_t echoed = s->job->request.echo ? s->prompt->size : 0, begin = s->counted;
     json_t *tokens = json_array(), *logps = json_array(), *tops = json_array(), *offsets = json_array();
     for (size_t i = from; i < to; i++) {
         const ll_scored_token *p = ll_logp_at(s, i);
         json_array_append_new(tokens, ll_token_text(m, m->tokenizer, p->said.token));
         json_array_append_new(logps, ll_json_number(p->said.logp));
-        json_array_append_new(offsets, json_integer((json_int_t)(p->offset + (p->prompt ? 0 : echoed))));
+        count_characters(s, piece, begin, p->offset + (p->prompt ? 0 : echoed));
+        json_array_append_new(offsets, json_integer((json_int_t)s->characters));
         json_t *top = p->alternatives ? json_object() : json_null();
         for (int k = 0; k < p->alternatives; k++) {
             const ll_token_logp *other = ll_other_at(s, p->others + (size_t)k);
@@ -27,6 +39,7 @@ static json_t *completion_logprobs(const ll_choice *s, size_t from, size_t to) {
         }
         json_array_append_new(tops, top);
     }
+    count_characters(s, piece, begin, begin + piece->size);
     return json_pack("{s:o, s:o, s:o, s:o}", "tokens", tokens, "token_logprobs", logps, "top_logprobs", tops,
                      "text_offset", offsets);
 }
@@ -51,13 +64,13 @@ static json_t *chat_logprobs(const ll_choice *s, size_t from, size_t to) {
 }
 
 /* Log-probabilities of the text that was passed on since the last call. */
-static json_t *new_logprobs(ll_choice *s) {
+static json_t *new_logprobs(ll_choice *s, const ll_buffer *piece) {
     if (s->job->request.logprobs < 0) return json_null();
     const size_t from = s->logp_sent;
     size_t to = from;
     while (to < ll_logps(s) && (ll_logp_at(s, to)->prompt || ll_logp_at(s, to)->offset < s->emitted)) to++;
     s->logp_sent = to;
-    return s->job->request.ask == LL_ASK_CHAT ? chat_logprobs(s, from, to) : completion_logprobs(s, from, to);
+    return s->job->request.ask == LL_ASK_CHAT ? chat_logprobs(s, from, to) : completion_logprobs(s, piece, from, to);
 }
 
 /* ---- Completions and chats ---- */
@@ -74,21 +87,27 @@ static json_t *answer(const ll_serve_job *job, json_t *choices) {
                          : job->request.stream ? "chat.completion.chunk"
                                                   : "chat.completion";
     json_t *a = json_pack("{s:s, s:s, s:I, s:s, s:o}", "id", job->id, "object", object, "created",
-                          (json_int_t)time(NULL), "model", job->model->name, "choices", choices);
+                          (json_int_t)job->created, "model", job->model->name, "choices", choices);
     if (*job->session) json_object_set_new(a, "session", json_string(job->session));
     return a;
 }
 
-static json_t *choice(ll_choice *s, json_t *text, int whole) {
-    json_t *logprobs = new_logprobs(s);
+/* What a chunk adds to a message. The first chunk has the role: clients join the texts of all. */
+static json_t *delta(const ll_choice *s, json_t *text) {
+    if (s->started) return json_pack("{s:o}", "content", text);
+    return json_pack("{s:s, s:o}", "role", "assistant", "content", text);
+}
+
+static json_t *choice(ll_choice *s, const ll_buffer *piece, int whole) {
+    json_t *logprobs = new_logprobs(s, piece), *text = ll_json_text(piece->data ? piece->data : "", piece->size);
     if (!is_chat(s->job))
         return json_pack("{s:i, s:o, s:o, s:s?}", "index", s->index, "text", text, "logprobs", logprobs,
                          "finish_reason", s->finish);
     if (whole)
         return json_pack("{s:i, s:{s:s, s:o}, s:o, s:s?}", "index", s->index, "message", "role", "assistant",
                          "content", text, "logprobs", logprobs, "finish_reason", s->finish);
-    return json_pack("{s:i, s:{s:s, s:o}, s:o, s:s?}", "index", s->index, "delta", "role", "assistant", "content",
-                     text, "logprobs", logprobs, "finish_reason", s->finish);
+    return json_pack("{s:i, s:o, s:o, s:s?}", "index", s->index, "delta", delta(s, text), "logprobs", logprobs,
+                     "finish_reason", s->finish);
 }
 
 static void send(ll_serve_job *job, json_t *event) {
@@ -112,9 +131,11 @@ void ll_reply_text(ll_choice *s, const char *text, size_t size) {
     ll_buffer all = {0};
     if (s->job->request.echo && !s->started && s->prompt->text)
         ll_buffer_add(&all, s->prompt->text, s->prompt->size);
-    s->started = 1;
     ll_buffer_add(&all, text, size);
-    send(s->job, answer(s->job, json_pack("[o]", choice(s, ll_json_text(all.data ? all.data : "", all.size), 0))));
+    json_t *chunk = answer(s->job, json_pack("[o]", choice(s, &all, 0)));
+    if (s->job->request.usage) json_object_set_new(chunk, "usage", json_null()); /* the last chunk has it */
+    send(s->job, chunk);
+    s->started = 1;
     ll_buffer_free(&all);
 }
 
@@ -128,13 +149,13 @@ static void end_stream(ll_serve_job *job) {
     ll_job_end(job);
 }
 
-static json_t *whole_text(const ll_choice *s) {
+static json_t *whole_choice(ll_choice *s) {
     ll_buffer all = {0};
     if (s->job->request.echo && s->prompt->text) ll_buffer_add(&all, s->prompt->text, s->prompt->size);
     ll_buffer_add(&all, s->text.data, s->text.size);
-    json_t *text = ll_json_text(all.data ? all.data : "", all.size);
+    json_t *one = choice(s, &all, 1);
     ll_buffer_free(&all);
-    return text;
+    return one;
 }
 
 /* ---- Scores ---- */
@@ -184,8 +205,7 @@ void ll_reply_end(ll_serve_job *job) {
         return;
     }
     json_t *choices = json_array();
-    for (int i = 0; i < job->choices; i++)
-        json_array_append_new(choices, choice(&job->choice[i], whole_text(&job->choice[i]), 1));
+    for (int i = 0; i < job->choices; i++) json_array_append_new(choices, whole_choice(&job->choice[i]));
     json_t *all = answer(job, choices);
     json_object_set_new(all, "usage", usage(job));
     ll_job_answer(job, 200, all);

@@ -88,7 +88,8 @@ static int is_name(const json_t *v) {
 }
 
 static int read_text(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
-    if (!is_name(v)) return wrong_type(f, "a string", v, why);
+    if (!json_is_string(v)) return wrong_type(f, "a string", v, why);
+    if (!is_name(v)) return ll_refuse(why, 400, f->name, "'%s' has the character NUL, which no name has", f->name);
     *(const char **)member(r, f) = json_string_value(v);
     return 0;
 }
@@ -138,6 +139,33 @@ static int read_prompt(ll_request *r, const field *f, json_t *v, ll_refusal *why
     return 0;
 }
 
+/* Fields of a message, or of a part of one. Those that clients send back with an answer must be empty here. */
+typedef struct {
+    const char *name;
+    enum { PART_READ, PART_IGNORED, PART_EMPTY } use;
+} part_field;
+static const part_field message_fields[] = {
+    {"role", PART_READ},        {"content", PART_READ}, {"name", PART_IGNORED},       {"refusal", PART_EMPTY},
+    {"annotations", PART_EMPTY}, {"audio", PART_EMPTY},  {"function_call", PART_EMPTY}, {"tool_calls", PART_EMPTY},
+    {"tool_call_id", PART_EMPTY}, {NULL, PART_READ}};
+static const part_field content_fields[] = {{"type", PART_READ}, {"text", PART_READ}, {NULL, PART_READ}};
+
+/* Refuses fields that are not in the list, which ends with NULL. */
+static int check_fields(json_t *object, const part_field *known, const char *where, ll_refusal *why) {
+    const char *name;
+    json_t *v;
+    json_object_foreach(object, name, v) {
+        char param[64];
+        const part_field *f = known;
+        snprintf(param, sizeof param, "%s.%.*s", where, ll_shown(name, 30), name);
+        while (f->name && strcmp(f->name, name) != 0) f++;
+        if (!f->name) return ll_refuse(why, 400, param, "there is no field '%s' here", param);
+        if (f->use == PART_EMPTY && !json_is_null(v) && !(json_is_array(v) && !json_array_size(v)))
+            return ll_refuse(why, 400, param, "'%s' is not supported by this server", param);
+    }
+    return 0;
+}
+
 /* A message's content: a string, or an array with one part of type text. */
 static json_t *content_of(json_t *message) {
     json_t *content = json_object_get(message, "content");
@@ -146,21 +174,30 @@ static json_t *content_of(json_t *message) {
     return json_is_string(type) && !strcmp(json_string_value(type), "text") ? json_object_get(part, "text") : NULL;
 }
 
+static int read_message(ll_request *r, json_t *m, size_t i, ll_refusal *why) {
+    json_t *role = json_object_get(m, "role"), *content = content_of(m);
+    char where[32], part[48], param[64];
+    snprintf(where, sizeof where, "messages.%zu", i);
+    snprintf(part, sizeof part, "%s.content.0", where);
+    snprintf(param, sizeof param, "%s.%s", where, is_name(role) ? "content" : "role");
+    if (json_is_string(role) && !is_name(role))
+        return ll_refuse(why, 400, param, "'%s' has the character NUL, which no name has", param);
+    if (!is_name(role) || !json_is_string(content))
+        return ll_refuse(why, 400, param, "'%s' must be a string", param);
+    if (check_fields(m, message_fields, where, why)) return -1;
+    if (check_fields(json_array_get(json_object_get(m, "content"), 0), content_fields, part, why)) return -1;
+    r->message[r->messages++] =
+        (ll_message){json_string_value(role), json_string_value(content), json_string_length(content)};
+    return 0;
+}
+
 static int read_messages(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (!json_is_array(v)) return wrong_type(f, "an array of messages", v, why);
     if (!json_array_size(v) || json_array_size(v) > LL_MESSAGES)
         return ll_refuse(why, 400, f->name, "'messages' has %zu entries, must have 1 to %d", json_array_size(v),
                          LL_MESSAGES);
-    for (size_t i = 0; i < json_array_size(v); i++) {
-        json_t *m = json_array_get(v, i), *role = json_object_get(m, "role"), *content = content_of(m);
-        if (!is_name(role) || !json_is_string(content)) {
-            char param[64];
-            snprintf(param, sizeof param, "messages.%zu.%s", i, is_name(role) ? "content" : "role");
-            return ll_refuse(why, 400, param, "'%s' must be a string", param);
-        }
-        r->message[r->messages++] =
-            (ll_message){json_string_value(role), json_string_value(content), json_string_length(content)};
-    }
+    for (size_t i = 0; i < json_array_size(v); i++)
+        if (read_message(r, json_array_get(v, i), i, why)) return -1;
     return 0;
 }
 
@@ -219,7 +256,7 @@ static const field fields[] = {
     {"input", LL_ASK_INPUTS, read_prompt, 0},
     {"messages", LL_ASK_CHAT, read_messages, 0},
     {"max_tokens", DRAWS, read_integer, AT(max_tokens), 0, 1e15},
-    {"max_completion_tokens", LL_ASK_CHAT, read_integer, AT(max_tokens), 0, 1e15},
+    {"max_completion_tokens", LL_ASK_CHAT, read_integer, AT(max_completion_tokens), 0, 1e15},
     {"temperature", DRAWS, read_number, AT(temperature), 0, 100},
     {"top_p", DRAWS, read_number, AT(top_p), 0, 1},
     {"top_k", DRAWS, read_integer, AT(top_k), 0, 1e6},
@@ -270,6 +307,9 @@ static int check_request(const ll_request *r, ll_refusal *why) {
                          LL_PROMPTS);
     if (r->top_logprobs >= 0 && r->logprobs < 0)
         return ll_refuse(why, 400, "top_logprobs", "'top_logprobs' goes with 'logprobs': true");
+    if (r->max_tokens >= 0 && r->max_completion_tokens >= 0 && r->max_tokens != r->max_completion_tokens)
+        return ll_refuse(why, 400, "max_completion_tokens", "'max_completion_tokens' is %lld and 'max_tokens' %lld",
+                         (long long)r->max_completion_tokens, (long long)r->max_tokens);
     if (r->usage && !r->stream)
         return ll_refuse(why, 400, "stream_options", "'stream_options' goes with 'stream': true");
     return 0;
@@ -279,8 +319,9 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     json_error_t at = {0};
     const char *name;
     json_t *value;
-    *r = (ll_request){.ask = ask, .max_tokens = -1, .temperature = 1, .top_p = 1, .n = 1, .top = 1,
-                      .seed = LL_SEED_DRAWN, .logprobs = -1, .top_logprobs = -1, .layer = -1, .query = -1};
+    *r = (ll_request){.ask = ask, .max_tokens = -1, .max_completion_tokens = -1, .temperature = 1, .top_p = 1,
+                      .n = 1, .top = 1, .seed = LL_SEED_DRAWN, .logprobs = -1, .top_logprobs = -1, .layer = -1,
+                      .query = -1};
     r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &at) : json_object();
     if (!r->body && (!size || json_error_code(&at) == json_error_out_of_memory))
         return ll_refuse(why, 503, "", "no memory for the request");
@@ -290,70 +331,11 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     json_object_foreach(r->body, name, value) if (read_field(r, name, value, why)) return -1;
     if (check_request(r, why)) return -1;
     if (r->top_logprobs >= 0) r->logprobs = r->top_logprobs;
+    if (r->max_tokens < 0) r->max_tokens = r->max_completion_tokens;
     return 0;
 }
 
 void ll_request_free(ll_request *r) {
     json_decref(r->body);
     r->body = NULL;
-}
-
-/* ---- Paths ---- */
-
-/* Paths. "*" stands for a session. */
-static const struct {
-    const char *method, *path;
-    ll_ask ask;
-} routes[] = {
-    {"POST", "/v1/completions", LL_ASK_COMPLETION},
-    {"POST", "/v1/chat/completions", LL_ASK_CHAT},
-    {"POST", "/v1/embeddings", LL_ASK_EMBEDDING},
-    {"POST", "/v1/score", LL_ASK_SCORE},
-    {"POST", "/v1/classify", LL_ASK_CLASSIFY},
-    {"POST", "/v1/attention", LL_ASK_ATTENTION},
-    {"POST", "/v1/sessions", LL_ASK_CREATE},
-    {"GET", "/v1/sessions", LL_ASK_LIST},
-    {"GET", "/v1/sessions/*", LL_ASK_SHOW},
-    {"DELETE", "/v1/sessions/*", LL_ASK_DELETE},
-    {"POST", "/v1/sessions/*/append", LL_ASK_APPEND},
-    {"POST", "/v1/sessions/*/generate", LL_ASK_GENERATE},
-    {"POST", "/v1/sessions/*/fork", LL_ASK_FORK},
-    {"POST", "/v1/sessions/*/save", LL_ASK_SAVE},
-    {"POST", "/v1/sessions/*/restore", LL_ASK_RESTORE},
-};
-
-/* The length of a session at the beginning of a text, or 0. It is sess_ and 32 hexadecimal digits. Nothing else can
- * reach the table of sessions, or become the name of a file. */
-static size_t session_length(const char *text) {
-    const size_t digits = strncmp(text, "sess_", 5) ? 0 : strspn(text + 5, "0123456789abcdef");
-    return digits == LL_SESSION_ID - 6 ? LL_SESSION_ID - 1 : 0;
-}
-
-static int matches(const char *pattern, const char *path, char session[LL_SESSION_ID]) {
-    const char *star = strchr(pattern, '*');
-    if (!star) return !strcmp(pattern, path);
-    const size_t before = (size_t)(star - pattern);
-    if (strncmp(pattern, path, before) != 0) return 0;
-    const size_t length = session_length(path + before);
-    if (!length || strcmp(star + 1, path + before + length) != 0) return 0;
-    memcpy(session, path + before, length);
-    session[length] = 0;
-    return 1;
-}
-
-ll_ask ll_request_route(const char *method, const char *path, char session[LL_SESSION_ID], ll_refusal *why) {
-    int known = 0;
-    *session = 0;
-    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
-        if (!matches(routes[i].path, path, session)) continue;
-        if (!strcmp(method, routes[i].method)) return routes[i].ask;
-        known = 1;
-    }
-    if (known)
-        ll_refuse(why, 405, "", "this path is not for %.20s", method);
-    else if (!strncmp(path, "/v1/sessions/", 13))
-        ll_refuse(why, 404, "session", "there is no such session");
-    else
-        ll_refuse(why, 404, "", "there is no such path; see /v1/models, /v1/completions, /health");
-    return 0;
 }

@@ -34,7 +34,8 @@ typedef struct {
     int status; /* HTTP status; 0: no error */
     char param[64];
     char message[300];
-    const char *code; /* "model_not_found" or NULL */
+    const char *code;  /* "model_not_found" or NULL */
+    const char *allow; /* the methods of a path that has not this one (405) */
 } ll_refusal;
 
 /* Sets the error and returns -1. param "": it concerns no single field. */
@@ -68,7 +69,7 @@ typedef struct {
     int prompts;
     ll_message message[LL_MESSAGES];
     int messages;
-    int64_t max_tokens; /* -1: not given */
+    int64_t max_tokens, max_completion_tokens; /* of which a chat may give either; -1: not given */
     double temperature, top_p;
     int64_t top_k, n, seed, top;
     int64_t layer, query; /* for attention; -1: the last one */

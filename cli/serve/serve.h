@@ -9,6 +9,7 @@
  *   serve_metrics.c   /metrics and the log              api_keys.c       who may send requests
  *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64
  *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
+ *   request_path.c    what a path is asked for
  *
  * There are three threads. HTTP reads requests and writes answers. The engine alone uses the models' streams. The side
  * thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
@@ -52,6 +53,8 @@ void ll_buffer_text(ll_buffer *b, const char *text);
 void ll_buffer_free(ll_buffer *b);
 /* Any bytes as a JSON string. Bytes that are not UTF-8 become U+FFFD. */
 json_t *ll_json_text(const char *text, size_t size);
+/* The number of bytes of the first UTF-8 character. A byte that begins none counts as one. */
+size_t ll_character(const char *text, size_t size);
 /* Base64 of n bytes, to be freed. */
 char *ll_base64(const void *data, size_t n);
 
@@ -76,6 +79,8 @@ typedef struct {
     ll_tokenizer *tokenizer, *http_tokenizer, *side_tokenizer; /* one for each thread; the first is the engine's */
     int vocab, text_vocab;   /* all tokens, and those that have text */
     int end, classes, width; /* end: the token that ends a text, or -1 */
+    int separator;           /* the token with which positions begin again, or -1 */
+    int64_t positions;       /* the most tokens of one text that a stream reads; INT64_MAX: any number */
     ll_chat *chat; /* NULL: no template */
     double created;
 } ll_served;
@@ -115,6 +120,7 @@ typedef struct ll_serve_job {
     int inputs;
     char *chat_prompt;
     double start;
+    int64_t created; /* time of day in seconds, the same in all parts of an answer */
     /* From the engine to HTTP. Guarded by the lock. */
     ll_buffer out;
     int status;     /* of HTTP; 0: not known yet */
@@ -193,6 +199,7 @@ typedef struct ll_choice {
     ll_buffer pending, text;         /* text that a stop text may still cut; the answer, if it is not streamed */
     size_t total, emitted;           /* bytes generated, and bytes passed on */
     ll_buffer logp, others;          /* of ll_scored_token, unless a score is asked for as a sum; ll_token_logp */
+    size_t counted, characters;      /* bytes of the answer's text whose characters were counted; how many these are */
     size_t logp_sent, offset;        /* records of logp passed on; bytes of the prompt's text before the next */
     double sum;                      /* of the prompt's log-probabilities */
     int64_t scored;                  /* how many they are */
@@ -207,6 +214,8 @@ static inline const ll_scored_token *ll_logp_at(const ll_choice *s, size_t i) {
 static inline const ll_token_logp *ll_other_at(const ll_choice *s, size_t i) {
     return (const ll_token_logp *)(const void *)s->others.data + i;
 }
+/* Refuses a prompt that ends beyond the model's learned positions. */
+int ll_choice_check(const ll_choice *s, ll_refusal *why);
 /* Scores n more tokens of the prompt. logits (n, V): after each of them. */
 void ll_choice_scores(ll_choice *s, const float *logits, int n);
 /* Samples the next token from logits (V), which are overwritten, and passes on the text that no stop text can cut. */

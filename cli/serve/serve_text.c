@@ -34,6 +34,11 @@ static size_t character(const unsigned char *t, size_t left) {
     return n;
 }
 
+size_t ll_character(const char *text, size_t size) {
+    const size_t n = character((const unsigned char *)text, size);
+    return n ? n : 1;
+}
+
 json_t *ll_json_text(const char *text, size_t size) {
     json_t *s = json_stringn(text, size);
     if (s) return s;

@@ -136,7 +136,11 @@ static int number_of(const ll_served *m, const char *key) {
 static int prepare_streams(ll_served *m) {
     const char *task = ll_recipe_get(ll_model_recipe(m->model), "model.task");
     if (!task || strcmp(task, "lm") != 0 || ll_model_can_stream(m->model)) return -1;
-    const ll_status status = ll_batcher_create(&m->batcher, m->model, (int)(ll_serve.batch + ll_serve.block));
+    ll_stream *stream = NULL;
+    ll_status status = ll_batcher_create(&m->batcher, m->model, (int)(ll_serve.batch + ll_serve.block));
+    if (!status) status = ll_batcher_stream(&stream, m->batcher);
+    if (!status) m->positions = ll_stream_left(stream);
+    ll_stream_free(stream);
     return status ? ll_failed(status, NULL) : -1;
 }
 
@@ -162,7 +166,8 @@ static int load(const char *path) {
     m->vocab = number_of(m, "model.vocab");
     size_t pieces;
     const int *piece = ll_tokenizer_special(m->tokenizer, LL_SPECIAL_PIECE, &pieces);
-    m->end = pieces ? *piece : number_of(m, "model.separator");
+    m->separator = number_of(m, "model.separator");
+    m->end = pieces ? *piece : m->separator;
     m->classes = ll_model_size(m->model).classes;
     m->width = ll_model_size(m->model).width;
     m->unit = ll_recipe_unit(ll_model_recipe(m->model));

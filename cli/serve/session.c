@@ -98,10 +98,13 @@ static void remove_file(const ll_session *s, const char *kind) {
     (void)unlink(path);
 }
 
-/* Writes the stream, or nothing if that would exceed the quota. */
+/* Writes the stream, or nothing if the files of all sessions would then exceed the quota. The file replaces the one of
+ * its name, and `save` also that of an eviction. */
 static int write_file(ll_session *s, const char *kind, ll_refusal *why) {
     char path[PATH];
-    if (on_disk + s->bytes > (size_t)ll_serve.quota)
+    const int saves = !strcmp(kind, "state");
+    const size_t replaced = saves ? s->disk : s->swapped ? file_size(s, kind) : 0;
+    if (on_disk - replaced + s->bytes > (size_t)ll_serve.quota)
         return ll_refuse(why, 507, "", "the server's quota of %lld bytes of saved sessions is used up",
                          (long long)ll_serve.quota);
     path_of(path, s, kind);

@@ -26,6 +26,16 @@ static void make_choice(ll_serve_job *job, ll_session *s) {
     s->busy = 1;
 }
 
+/* Gives the job its choice. Nothing of a prompt is read that the session cannot read to its end. */
+static int start(ll_serve_job *job, ll_session *s) {
+    ll_refusal why = {0};
+    make_choice(job, s);
+    if (!ll_choice_check(job->choice, &why)) return 0;
+    s->busy = 0;
+    if (job->request.ask == LL_ASK_CREATE) ll_session_delete(s); /* nobody knows its name */
+    return answer(job, NULL, &why);
+}
+
 /* Without a prompt, generation continues after what the session has read. */
 static int generate(ll_serve_job *job, ll_session *s) {
     ll_refusal why = {0};
@@ -33,8 +43,7 @@ static int generate(ll_serve_job *job, ll_session *s) {
         ll_refuse(&why, 400, "prompt", "nothing was appended to the session; give a 'prompt'");
         return answer(job, s, &why);
     }
-    make_choice(job, s);
-    return 0;
+    return start(job, s);
 }
 
 static int create(ll_serve_job *job) {
@@ -43,8 +52,7 @@ static int create(ll_serve_job *job) {
     if (!s) return answer(job, s, &why);
     memcpy(job->session, s->id, sizeof s->id);
     if (!job->inputs || !job->input->n) return answer(job, s, &why);
-    make_choice(job, s);
-    return 0;
+    return start(job, s);
 }
 
 static int fork_session(ll_serve_job *job, ll_session *s) {
@@ -103,6 +111,5 @@ int ll_session_call(ll_serve_job *job) {
         (void)ll_session_save(s, &why);
         return answer(job, s, &why);
     }
-    make_choice(job, s);
-    return 0;
+    return start(job, s);
 }

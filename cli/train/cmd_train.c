@@ -34,21 +34,31 @@ static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) 
 
 /* The recipe file, or the one that a resumed run has written; then the options. NULL if a resumed run keeps its recipe.
  * -1, or the exit code. */
+/* The recipe of the run that is resumed: its recipe.ini, or that of its checkpoint. */
+static ll_status load_own(ll_recipe **recipe) {
+    char path[4200], *text = NULL;
+    ll_model *model = NULL;
+    snprintf(path, sizeof path, "%s/recipe.ini", resume);
+    if (!access(path, F_OK)) return ll_recipe_load(recipe, path);
+    snprintf(path, sizeof path, "%s/last.safetensors", resume);
+    ll_status status = ll_model_load(&model, path);
+    if (!status) status = ll_recipe_text(ll_model_recipe(model), &text);
+    if (!status) status = ll_recipe_parse(recipe, text, path);
+    ll_text_free(text);
+    ll_model_free(model);
+    return status;
+}
+
 static int get_recipe(ll_recipe **recipe, const char *path) {
-    char own[4096];
     if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
     if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
     if (resume && from) return ll_usage("--from begins a new run, and --resume continues one");
     if (!path && !set.n && !data) return -1;
-    if (!path) {
-        snprintf(own, sizeof own, "%s/recipe.ini", resume);
-        path = own;
-    }
-    ll_status status = ll_recipe_load(recipe, path);
+    ll_status status = path ? ll_recipe_load(recipe, path) : load_own(recipe);
     if (!status) status = ll_set_all(*recipe, &set);
     if (!status) status = set_path(*recipe, "data.train", data);
     if (!status) status = set_path(*recipe, "train.from", from);
-    return status ? ll_failed(status, path) : -1;
+    return status ? ll_failed(status, path ? path : resume) : -1;
 }
 
 /* "recipes/text-bytes.ini" -> "runs/text-bytes-1" */
@@ -86,10 +96,11 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
     const ll_progress *p = &watch->last;
     char model[4200];
     ll_run_model(model, sizeof model, ll_trainer_folder(trainer));
-    printf("train.folder=%s\ntrain.model=%s\ntrain.steps=%lld\ntrain.loss=%.6f\n", ll_trainer_folder(trainer), model,
-           (long long)p->step, p->loss);
+    printf("train.folder=%s\ntrain.model=%s\ntrain.steps=%lld\n", ll_trainer_folder(trainer), model,
+           (long long)p->step);
+    if (p->step) printf("train.loss=%.6f\n", p->loss);
     const int coded = !p->matching || strcmp(p->matching, "attention") != 0; /* is the loss the length of a code? */
-    if (watch->unit && coded) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
+    if (watch->unit && coded && p->step) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
     if (isfinite(p->valid_loss)) {
         printf("train.valid_loss=%.6f\n", p->valid_loss);
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
@@ -176,10 +187,8 @@ static int not_begun(ll_status status, const ll_recipe *recipe) {
 
 /* The value of a key in the recipe of a resumed run, or NULL. */
 static ll_recipe *own_recipe(void) {
-    char path[4200];
     ll_recipe *recipe = NULL;
-    snprintf(path, sizeof path, "%s/recipe.ini", resume);
-    return ll_recipe_load(&recipe, path) ? NULL : recipe;
+    return load_own(&recipe) ? NULL : recipe;
 }
 
 /* What a run would take. */

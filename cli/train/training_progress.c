@@ -69,9 +69,9 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         ll_print("%s: %s", progress->event, ll_error());
     }
     const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
-    if (progress->step != w->last.step && progress->tokens_per_second > 0) {
+    if (progress->step != w->last.step && (!progress->event || progress->tokens_per_second > 0)) {
         w->steps++;
-        w->slowness += 1 / progress->tokens_per_second;
+        if (progress->tokens_per_second > 0) w->slowness += 1 / progress->tokens_per_second;
     }
     w->last = *progress;
     if (w->saved != progress->saved) {
@@ -89,7 +89,7 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
 }
 
 double ll_watch_rate(const ll_watch *w) {
-    return w->steps ? (double)w->steps / w->slowness : w->last.tokens_per_second;
+    return w->slowness > 0 ? (double)w->steps / w->slowness : w->last.tokens_per_second;
 }
 
 void ll_watch_end(ll_watch *w) {

@@ -8,10 +8,10 @@
 LL_C_BEGIN
 
 /* A model from a folder with config.json and weights: model.safetensors, or the files that model.safetensors.index.json
- * names, of F32, F16, BF16 or F64. Families: GPT-2, GPT-NeoX, LLaMA (Mistral, Qwen2), BERT, RoBERTa, RoFormer, ESM-2.
- * Every tensor of the folder is used, or kept for ll_model_export with the other files of the folder. The folder's
- * tokenizer, as ll_tokenizer_import reads it, becomes the model's, unless with_tokenizer is 0 or there is none.
- * progress may be NULL; it counts tensors. LL_EINVAL: something cannot be imported; the error has the remedy.
+ * names, of F32, F16, BF16 or F64. Families: GPT-2, GPT-NeoX, LLaMA (Mistral, Qwen2), BERT, RoBERTa, RoFormer, ESM-2,
+ * ViT. Every tensor of the folder is used, or kept for ll_model_export with the other files of the folder. The
+ * folder's tokenizer, as ll_tokenizer_import reads it, becomes the model's, unless with_tokenizer is 0 or there is
+ * none. progress may be NULL; it counts tensors. LL_EINVAL: something cannot be imported; the error has the remedy.
  * LL_EFORMAT names the file with the key or tensor that is missing, left over or wrong. O(size). */
 LL_API LL_MUST_USE ll_status ll_model_import(ll_model **model, const char *folder, int with_tokenizer,
                                              ll_done_fn *progress, void *arg);

@@ -78,7 +78,7 @@ enum { LL_TOKEN_PAD = 256, LL_TOKEN_BEGIN, LL_TOKEN_END, LL_TOKEN_COUNT };
 
 /* ---- Recipes ---- */
 
-/* A recipe is INI text with the sections [model] [attention] [position] [train] [data]; it describes
+/* A recipe is INI text with the sections [model] [attention] [position] [train] [data] [dist]; it describes
  * model, data and training completely. docs/keys.md lists the keys; so does ll_recipe_key_at. */
 typedef struct ll_recipe ll_recipe;
 

@@ -273,6 +273,24 @@ static ll_status measure_baseline(session *s, ll_contender *x) {
     return status;
 }
 
+/* Has every system the split that it is evaluated on? That is asked before the first of them is trained. A file that
+ * cannot be read is left to the run that needs it. */
+static ll_status check_splits(const session *s) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < s->c->systems && !status; i++) {
+        const ll_contender *x = &s->c->system[i];
+        ll_reader *reader = NULL;
+        int wants = 0;
+        for (int seed = 1; seed <= s->c->seeds; seed++) wants |= wanted(s, x, seed);
+        if (wants) status = ll_reader_open(&reader, &x->recipe->c, s->c->about.split);
+        if (status != LL_EINVAL) status = LL_OK;
+        if (status) status = ll_fail(status, "[%.60s] split=%s: %s", x->name, s->c->about.split, ll_error());
+        ll_reader_free(reader);
+    }
+    const ll_group all = ll_group_all();
+    return ll_group_agree(&all, status);
+}
+
 static ll_status make_all(session *s) {
     ll_status status = LL_OK;
     s->now.of = left(s);
@@ -317,5 +335,6 @@ ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
     const ll_group all = ll_group_all();
     status = ll_group_agree(&all, read_results(&s)); /* nobody writes before all have looked */
     if (!status) status = compare_ranks(&s);
+    if (!status) status = check_splits(&s);
     return status ? status : make_all(&s);
 }

@@ -108,6 +108,7 @@ ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, ll_vie
     const int E = op->c.E;
     rows r;
     if (T < 1 || S < 1) return ll_fail(LL_EINVAL, "attention: a matrix of %d x %d weights", T, S);
+    if (count < 0) return ll_fail(LL_EINVAL, "attention: weights of %d queries", count);
     for (int i = 0; i < count; i++)
         if (query[i] < 0 || query[i] >= T)
             return ll_fail(LL_EINVAL, "attention: query %d is token %d, which is not in 0..%d", i, query[i], T - 1);

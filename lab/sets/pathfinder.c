@@ -243,7 +243,9 @@ ll_status ll_pathfinder_draw(uint8_t *pixels, uint8_t *label, const ll_pathfinde
         render(pixels, &s, k[origin].first, k[joined ? origin : 1 - origin].head);
         *label = (uint8_t)joined;
     } else {
-        status = ll_fail(LL_EINVAL, "in %d tries two paths of %d segments did not fit into an image of side %d",
+        status = ll_fail(LL_EINVAL,
+                         "in %d tries two paths of %d segments did not fit into an image of side %d; take shorter "
+                         "paths, as of pathfinder-6, or a larger --size",
                          IMAGE_TRIES, p->segments, p->side);
     }
     ll_free(s.segment);

@@ -10,6 +10,7 @@
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
     const ll_operator *kernel = op->kind;
     if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
+    if (c->threads < 0) return ll_fail(LL_EINVAL, "attention: %d threads; 0 takes those of ll_threads()", c->threads);
     if (op->c.causal && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
     if (kernel->itself && c->S != c->T)
@@ -177,7 +178,7 @@ size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *cal
     ll_attention_call own, c;
     if (!(call = known(&own, call))) return 0;
     c = *call;
-    if (!c.threads) c.threads = ll_threads();
+    if (c.threads < 1) c.threads = ll_threads();
     const size_t stage = op->premap ? ll_premap_scratch(op, &c, backward) : 0;
     return LL_LINE + encoded_floats(op, &c, backward) + ll_max_size(stage, kind_scratch(op, &c, backward));
 }

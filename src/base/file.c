@@ -17,6 +17,8 @@ typedef struct {
     ll_bytes out;
     size_t capacity;
     uint64_t limit;
+    ll_limit_fn *next; /* or NULL */
+    void *arg;
 } reading;
 
 static ll_status unreadable(const char *path) {
@@ -25,13 +27,15 @@ static ll_status unreadable(const char *path) {
 
 /* Space for at least one more byte. The block is one byte longer than `capacity`, because text ends with a zero. */
 static ll_status reserve(reading *f, size_t hint) {
+    const ll_status status = f->next && f->out.size > f->limit ? f->next(&f->limit, &f->out, f->arg) : LL_OK;
+    if (status) return status;
     if (f->out.size > f->limit)
         return ll_fail(LL_EFORMAT, "%s holds more than %llu bytes unpacked, the most that is accepted here", f->path,
                        (unsigned long long)f->limit);
     if (f->out.size < f->capacity) return LL_OK;
     /* It asks for one byte beyond the limit, to learn whether the file goes on. */
     const size_t most = f->limit < SIZE_MAX / 4 ? (size_t)f->limit + 1 : SIZE_MAX / 4;
-    size_t capacity = f->capacity ? 2 * f->capacity : hint;
+    size_t capacity = 2 * f->capacity > hint ? 2 * f->capacity : hint;
     if (capacity > most || capacity < f->capacity) capacity = most;
     uint8_t *const data = ll_alloc(capacity + 1, 1);
     if (!data) return ll_fail_in(LL_ENOMEM, f->path);
@@ -56,7 +60,11 @@ static ll_status read_all(reading *f, ll_unpack *u) {
 }
 
 ll_status ll_file_read(ll_bytes *bytes, const char *path, uint64_t limit) {
-    reading f = {.path = path, .limit = limit};
+    return ll_file_read_by(bytes, path, limit, NULL, NULL);
+}
+
+ll_status ll_file_read_by(ll_bytes *bytes, const char *path, uint64_t limit, ll_limit_fn *next, void *arg) {
+    reading f = {.path = path, .limit = limit, .next = next, .arg = arg};
     ll_unpack *u = NULL;
     ll_status status = ll_unpack_open(&u, path);
     if (!status) status = read_all(&f, u);

@@ -16,6 +16,10 @@ typedef struct {
 /* Reads and unpacks a file of at most `limit` unpacked bytes; a longer one is LL_EFORMAT. A truncated or corrupt
  * archive is LL_EFORMAT with the file's name. Free with ll_bytes_free. */
 LL_MUST_USE ll_status ll_file_read(ll_bytes *bytes, const char *path, uint64_t limit);
+/* The same for a file whose beginning says how long it is. Where it goes on beyond `limit`, `next` sees all bytes so
+ * far, of which there are more than that, and sets a higher limit. It is an error if it sets none. */
+typedef ll_status ll_limit_fn(uint64_t *limit, const ll_bytes *so_far, void *arg);
+LL_MUST_USE ll_status ll_file_read_by(ll_bytes *bytes, const char *path, uint64_t limit, ll_limit_fn *next, void *arg);
 /* As ll_file_read, but a plain file is mapped, not copied. Writing to the bytes does not change the file. If another
  * file takes its name, as all writers here do it, the mapped bytes stay the same. If another program shortens the file
  * while it is mapped, reading the missing bytes ends this program (SIGBUS). */

@@ -45,31 +45,30 @@ static const struct {
     {"BF16", LL_ST_BF16, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
 };
 
-static ll_status parse_header(json_t **header, ll_safetensors *f) {
+/* The bytes of the header, from the beginning of a file. */
+static ll_status header_size(size_t *size, const ll_safetensors *f, const ll_bytes *bytes) {
     uint64_t n = 0;
-    json_error_t error;
-    int refused;
-    if (f->bytes.size < 8)
-        return ll_fail(LL_EFORMAT, "%s has %zu bytes, too few for a safetensors file", f->path, f->bytes.size);
-    memcpy(&n, f->bytes.data, 8);
-    const uint8_t *json = f->bytes.data + 8;
-    if (f->bytes.size > 8 && json[0] != '{')
+    if (bytes->size < 8)
+        return ll_fail(LL_EFORMAT, "%s has %zu bytes, too few for a safetensors file", f->path, bytes->size);
+    memcpy(&n, bytes->data, 8);
+    if (bytes->size > 8 && bytes->data[8] != '{')
         return ll_fail(LL_EFORMAT, "%s is not a safetensors file: its header does not begin with {", f->path);
     if (n > HEADER_MOST)
         return ll_fail(LL_EFORMAT, "%s claims a header of %llu bytes, more than the %d that are accepted", f->path,
                        (unsigned long long)n, HEADER_MOST);
-    if (n > f->bytes.size - 8)
-        return ll_fail(LL_EFORMAT, "%s is truncated: it has %zu bytes, its header alone %llu", f->path, f->bytes.size,
-                       (unsigned long long)n);
-    const size_t size = (size_t)n;
+    *size = (size_t)n;
+    return LL_OK;
+}
+
+static ll_status parse_header(json_t **header, const ll_safetensors *f, const uint8_t *json, size_t size) {
+    json_error_t error;
+    int refused;
     if (ll_json_is_deep(json, size, DEPTH_MOST))
         return ll_fail(LL_EFORMAT, "%s: header nested more than %d deep", f->path, DEPTH_MOST);
     *header = ll_json_load(json, size, JSON_REJECT_DUPLICATES, &error, &refused);
     if (refused) return ll_fail(LL_ENOMEM, "no memory for the header of %s", f->path);
     if (!*header)
         return ll_fail(LL_EFORMAT, "%s: the header is not JSON at byte %d: %s", f->path, error.position, error.text);
-    f->data = json + size;
-    f->size = f->bytes.size - 8 - size;
     return LL_OK;
 }
 
@@ -202,17 +201,61 @@ static ll_status check_sums(ll_safetensors *f) {
     return status;
 }
 
+/* ---- A file ---- */
+
+/* Where the last tensor ends, as a header claims. */
+static size_t data_end(json_t *header) {
+    const char *key;
+    json_t *value;
+    size_t end = 0, at;
+    json_object_foreach(header, key, value)
+        if (size_of(&at, json_array_get(json_object_get(value, "data_offsets"), 1)) && at > end) end = at;
+    return end;
+}
+
+/* How much of a packed file is unpacked: its first bytes say how long the header is, and the header how long the data
+ * are. */
+static ll_status next_limit(uint64_t *limit, const ll_bytes *so_far, void *arg) {
+    const ll_safetensors *f = arg;
+    json_t *header = NULL;
+    size_t n = 0;
+    ll_status status = header_size(&n, f, so_far);
+    if (!status && so_far->size > 8 + n) status = parse_header(&header, f, so_far->data + 8, n);
+    *limit = 8 + (uint64_t)n + (header ? data_end(header) : 0);
+    json_decref(header);
+    return status;
+}
+
+static ll_status read_file(ll_safetensors *f) {
+    if (ll_file_plain_size(f->path) >= 0) return ll_file_map(&f->bytes, f->path);
+    return ll_file_read_by(&f->bytes, f->path, 8, next_limit, f);
+}
+
+static ll_status read_bytes(ll_safetensors *f) {
+    json_t *header = NULL;
+    size_t n = 0;
+    ll_status status = header_size(&n, f, &f->bytes);
+    if (!status && n > f->bytes.size - 8)
+        status = ll_fail(LL_EFORMAT, "%s is truncated: it has %zu bytes, its header alone %zu", f->path, f->bytes.size,
+                         n);
+    if (!status) status = parse_header(&header, f, f->bytes.data + 8, n);
+    if (!status) {
+        f->data = f->bytes.data + 8 + n;
+        f->size = f->bytes.size - 8 - n;
+        status = read_header(f, header);
+    }
+    json_decref(header);
+    return status;
+}
+
 /* bytes: the file in memory; NULL: opens the file of this name. */
 static ll_status open_bytes(ll_safetensors **file, const ll_bytes *bytes, const char *path) {
-    json_t *header = NULL;
     ll_safetensors *f = ll_alloc(1, sizeof *f);
     if (!f) return LL_ENOMEM;
     if (bytes) f->bytes = *bytes, f->borrowed = 1;
     f->path = ll_strdup(path);
-    ll_status status = !f->path ? LL_ENOMEM : bytes ? LL_OK : ll_file_map(&f->bytes, path);
-    if (!status) status = parse_header(&header, f);
-    if (!status) status = read_header(f, header);
-    json_decref(header);
+    ll_status status = !f->path ? LL_ENOMEM : bytes ? LL_OK : read_file(f);
+    if (!status) status = read_bytes(f);
     if (!status && f->meta) status = check_sums(f);
     if (status) {
         ll_safetensors_free(f);

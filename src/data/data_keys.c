@@ -22,13 +22,15 @@ static const ll_key keys[] = {
     TEXT("data.valid-labels", valid_labels, "labels of valid, format = idx; empty = the file beside the images"),
     TEXT("data.test-labels", test_labels, "labels of test, format = idx; empty = the file beside the images"),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
-           "share of train, from its end, that is held out if valid is empty"),
+           "share of train, from its end, that is held out if valid is empty; formats labelled, listops, retrieval: "
+           "from all of it"),
     INT("data.shortest", shortest, "1", 1, 1000000,
         "symbols of the shortest source, formats copy, reverse; least pairs, format recall"),
     INT("data.longest", longest, "20", 1, 1000000,
         "symbols of the longest source, formats copy, reverse; most pairs, format recall"),
     INT("data.symbols", symbols, "26", 1, 64,
-        "number of different symbols, formats copy, reverse; of keys, format recall"),
+        "number of different symbols, letters and then digits, formats copy, reverse (62 at most); of keys, format "
+        "recall"),
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train that are used; 0 = all"),
     INT("data.resize", resize, "0", 0, 4096, "width and height to which images are resized; 0 = as they are"),
     INT("data.resize-side", resize_side, "0", 0, 4096,

@@ -1,5 +1,20 @@
 /* Sums, exponentials and feature maps over one row of floats. */
 
+/* Runs the statements for one vector of n numbers after the other: its first number is i, and it has `left` numbers,
+ * which the compiler knows of whole vectors. */
+#define EACH_VECTOR(n, ...)                                                                                            \
+    do {                                                                                                               \
+        size_t i = 0;                                                                                                  \
+        for (; i + VW <= (n); i += VW) {                                                                               \
+            const size_t left = VW;                                                                                    \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+        if (i < (n)) {                                                                                                 \
+            const size_t left = (n) - i;                                                                               \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    } while (0)
+
 /* Loads or stores a whole vector, or only its first n < VW numbers. */
 static inline vf load_upto(const float *p, size_t n) { return n >= VW ? v_load(p) : v_load_n(p, n); }
 static inline void store_upto(float *p, size_t n, vf a) {
@@ -41,6 +56,17 @@ static void scaled(size_t n, float a, const float *x, float *y) {
 }
 
 static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
+
+static void scaled_rows(int rows, size_t n, const float *factor, const float *x, size_t ldx, float *y, size_t ldy) {
+    for (int r = 0; r < rows && !factor; r++, x += ldx, y += ldy)
+        EACH_VECTOR(n, store_upto(y + i, left, load_upto(x + i, left)););
+    for (int r = 0; r < rows && factor; r++, x += ldx, y += ldy)
+        EACH_VECTOR(n, store_upto(y + i, left, v_mul(v_set(factor[r]), load_upto(x + i, left))););
+}
+
+static void dot_rows(int rows, size_t n, const float *x, size_t ldx, const float *y, size_t ldy, float *s) {
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy) s[r] = dot(n, x, y);
+}
 
 static void add(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i += VW)
@@ -139,29 +165,33 @@ static float exp_sum(size_t n, float top, const float *x, float *y) {
     return v_sum(v_add(a, b));
 }
 
-static void relu(size_t n, float eps, const float *x, float *y) {
+static void relu(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
     const vf zero = v_set(0), ve = v_set(eps);
-    for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, v_add(v_max(zero, load_upto(x + i, n - i)), ve));
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        EACH_VECTOR(n, store_upto(y + i, left, v_add(v_max(zero, load_upto(x + i, left)), ve)););
 }
 
-static void relu_back(size_t n, float eps, const float *x, const float *dy, float *dx) {
+static void relu_back(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dy, size_t lddy,
+                      float *dx, size_t lddx) {
     const vf ve = v_set(eps);
-    for (size_t i = 0; i < n; i += VW)
-        store_upto(dx + i, n - i, v_positive(v_sub(load_upto(x + i, n - i), ve), load_upto(dy + i, n - i)));
+    for (int r = 0; r < rows; r++, x += ldx, dy += lddy, dx += lddx)
+        EACH_VECTOR(n, const vf above = v_sub(load_upto(x + i, left), ve);
+                    store_upto(dx + i, left, v_positive(above, load_upto(dy + i, left))););
 }
 
-static void elu1(size_t n, float eps, const float *x, float *y) {
+static void elu1(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
     const vf zero = v_set(0), ve = v_set(eps);
-    for (size_t i = 0; i < n; i += VW) {
-        const vf u = load_upto(x + i, n - i);
-        store_upto(y + i, n - i, v_add(v_add(v_max(zero, u), ve), exp_below_89(v_min(zero, u))));
-    }
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        EACH_VECTOR(n, const vf u = load_upto(x + i, left), above = v_add(v_max(zero, u), ve);
+                    store_upto(y + i, left, v_add(above, exp_below_89(v_min(zero, u)))););
 }
 
-static void elu1_back(size_t n, float eps, const float *y, const float *dy, float *dx) {
+static void elu1_back(int rows, size_t n, float eps, const float *y, size_t ldy, const float *dy, size_t lddy,
+                      float *dx, size_t lddx) {
     const vf one = v_set(1), ve = v_set(eps);
-    for (size_t i = 0; i < n; i += VW)
-        store_upto(dx + i, n - i, v_mul(load_upto(dy + i, n - i), v_min(one, v_sub(load_upto(y + i, n - i), ve))));
+    for (int r = 0; r < rows; r++, y += ldy, dy += lddy, dx += lddx)
+        EACH_VECTOR(n, const vf slope = v_min(one, v_sub(load_upto(y + i, left), ve));
+                    store_upto(dx + i, left, v_mul(load_upto(dy + i, left), slope)););
 }
 
 /* 12 independent chains of multiply-adds. Twelve vectors fit the registers of every tier. */

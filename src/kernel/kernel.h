@@ -178,6 +178,10 @@ typedef struct {
     void (*axpy)(size_t n, float a, const float *x, float *y);   /* y += a x */
     void (*scale)(size_t n, float a, float *x);                  /* x *= a */
     void (*scaled)(size_t n, float a, const float *x, float *y); /* y = a x, in place */
+    /* The same for `rows` rows of n numbers, ldx and ldy apart: y_i = factor[i] x_i. factor NULL: y_i = x_i. */
+    void (*scaled_rows)(int rows, size_t n, const float *factor, const float *x, size_t ldx, float *y, size_t ldy);
+    /* s[i] = the sum of x_i y_i, with the bits of `dot`. */
+    void (*dot_rows)(int rows, size_t n, const float *x, size_t ldx, const float *y, size_t ldy, float *s);
     void (*add)(size_t n, const float *x, float *y);             /* y += x */
     void (*mul)(size_t n, const float *x, float *y);             /* y *= x */
     /* dp = p (dp - delta): from the gradient at softmax's weights p to that at its logits, where delta = p dp. */
@@ -186,16 +190,18 @@ typedef struct {
     /* y = e^x, in place, within 2 ulp. Results below FLT_MIN may be 0. */
     void (*exp)(size_t n, const float *x, float *y);
 
-    /* ---- Feature maps: x, y, dx and dy are n features of one token ---- */
+    /* ---- Feature maps: x, y, dx and dy are n features of one token, or of `rows` tokens, with rows ld.. apart ---- */
 
     /* y = max(x, 0) + eps. */
-    void (*relu)(size_t n, float eps, const float *x, float *y);
+    void (*relu)(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy);
     /* dx = dy where x > eps, else 0. In place on dy. */
-    void (*relu_back)(size_t n, float eps, const float *x, const float *dy, float *dx);
+    void (*relu_back)(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dy, size_t lddy,
+                      float *dx, size_t lddx);
     /* y = max(x, 0) + e^min(x, 0) + eps. */
-    void (*elu1)(size_t n, float eps, const float *x, float *y);
+    void (*elu1)(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy);
     /* dx = dy min(y - eps, 1), the gradient from what elu1 gave. In place on dy. */
-    void (*elu1_back)(size_t n, float eps, const float *y, const float *dy, float *dx);
+    void (*elu1_back)(int rows, size_t n, float eps, const float *y, size_t ldy, const float *dy, size_t lddy,
+                      float *dx, size_t lddx);
     /* y = e^(x - shift) / 2^e, in place. e is the smallest integer for which no y exceeds 1; it is returned. If all x
      * are -inf, then e = 0 and y = 0. Scaling by 2^-e is exact, so that the digits of y do not depend on e. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);

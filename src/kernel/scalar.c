@@ -122,6 +122,15 @@ static void scaled(size_t n, float a, const float *x, float *y) {
 
 static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
 
+static void scaled_rows(int rows, size_t n, const float *factor, const float *x, size_t ldx, float *y, size_t ldy) {
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        for (size_t i = 0; i < n; i++) y[i] = factor ? factor[r] * x[i] : x[i];
+}
+
+static void dot_rows(int rows, size_t n, const float *x, size_t ldx, const float *y, size_t ldy, float *s) {
+    for (int r = 0; r < rows; r++) s[r] = dot(n, x + r * ldx, y + r * ldy);
+}
+
 static void mul(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] *= x[i];
 }
@@ -145,20 +154,26 @@ static void exp_all(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] = expf(x[i]);
 }
 
-static void relu(size_t n, float eps, const float *x, float *y) {
-    for (size_t i = 0; i < n; i++) y[i] = (x[i] < 0 ? 0 : x[i]) + eps; /* NaN stays */
+static void relu(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        for (size_t i = 0; i < n; i++) y[i] = (x[i] < 0 ? 0 : x[i]) + eps; /* NaN stays */
 }
 
-static void relu_back(size_t n, float eps, const float *x, const float *dy, float *dx) {
-    for (size_t i = 0; i < n; i++) dx[i] = x[i] > eps ? dy[i] : 0;
+static void relu_back(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dy, size_t lddy,
+                      float *dx, size_t lddx) {
+    for (int r = 0; r < rows; r++, x += ldx, dy += lddy, dx += lddx)
+        for (size_t i = 0; i < n; i++) dx[i] = x[i] > eps ? dy[i] : 0;
 }
 
-static void elu1(size_t n, float eps, const float *x, float *y) {
-    for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] + eps + 1 : (float)exp((double)x[i]) + eps;
+static void elu1(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        for (size_t i = 0; i < n; i++) y[i] = x[i] > 0 ? x[i] + eps + 1 : (float)exp((double)x[i]) + eps;
 }
 
-static void elu1_back(size_t n, float eps, const float *y, const float *dy, float *dx) {
-    for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (y[i] - eps > 1 ? 1 : y[i] - eps);
+static void elu1_back(int rows, size_t n, float eps, const float *y, size_t ldy, const float *dy, size_t lddy,
+                      float *dx, size_t lddx) {
+    for (int r = 0; r < rows; r++, y += ldy, dy += lddy, dx += lddx)
+        for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (y[i] - eps > 1 ? 1 : y[i] - eps);
 }
 
 /* e^t / 2^e. With k = rint(t / ln 2), e^t = 2^k p. p depends on t alone and is rounded once, so that another e changes

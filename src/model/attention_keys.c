@@ -33,7 +33,7 @@ static const ll_key keys[] = {
     NUMBER("attention.feature-eps", feature_eps, "-1", -1, 1,
            "number added to every feature; -1 = 0 for favor, elu1, exp, sigmoid and gla, 0.001 for the others"),
     INT("attention.window", window, "128", 1, 1048576,
-        "tokens that a token attends to on each side, with itself, kernel = local"),
+        "a token attends to tokens less than this far away, itself included, kernel = local"),
     INT("attention.max-length", linformer_length, "4096", 1, 16777216, "longest sequence, kernel = linformer"),
     INT("attention.projected-length", linformer_rank, "256", 1, 65536,
         "number of sums of keys and values, kernel = linformer"),

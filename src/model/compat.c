@@ -1,6 +1,7 @@
 /* The rules of released programs, one row for each kind of features that they have. The first rows are ours: the
- * maximum is over the keys seen so far and the whole exponent, with no eps beside it. The others take the maximum of u
- * alone, so that their eps counts more the longer the vectors are. All but one look at later tokens. */
+ * maximum is over the keys seen so far and the whole exponent, with no eps beside it. For favor, google, lucidrains and
+ * relative-performer take the maximum of u alone, over later tokens, too. Their eps counts more the longer the vectors
+ * are. fast-transformers takes no maximum. */
 #include "model/compat.h"
 
 #include "model/mechanism.h"

@@ -259,6 +259,11 @@ ll_status ll_stream_score(ll_stream *s, float *logp, const int *tokens, int n) {
 
 int64_t ll_stream_position(const ll_stream *s) { return s->position; }
 
+int64_t ll_stream_left(const ll_stream *s) {
+    const int64_t limit = ll_position_limit(&s->model->c->position);
+    return limit == INT64_MAX ? limit : limit - (s->position - s->document);
+}
+
 size_t ll_stream_bytes(const ll_stream *s) {
     size_t bytes = sizeof *s + (size_t)s->model->c->model.vocab * sizeof *s->logits;
     if (!s->batcher) bytes += sizeof *s->ws + s->ws->bytes;

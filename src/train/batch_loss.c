@@ -134,6 +134,8 @@ void ll_adam_free(ll_adam *a) {
 ll_status ll_adam_step(ll_adam *a, float *gradients, double *norm) {
     LL_FLOAT_MODE;
     const ll_config *c = &a->model->recipe->c;
+    const ll_status status = ll_model_trainable(a->model); /* it may have been quantized since */
+    if (status) return status;
     const double length = ll_optimizer_norm(a->optimizer, gradients);
     if (norm) *norm = length;
     if (!isfinite(length))

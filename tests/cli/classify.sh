@@ -26,6 +26,8 @@ head -c 600 images >cut
 t 2 "$longline" classify $model cut
 err "cut: the file ends in image 36 of 64"
 head -c 20 labels >fewer
+t 2 "$longline" classify $model images --labels absent
+err "cannot open absent"
 t 2 "$longline" classify $model images --labels fewer
 err "fewer: the file ends before label 12 of 64"
 refused "not a longline model|not a safetensors" "$longline" classify images images

@@ -191,6 +191,7 @@ t 0 "$longline" train "$text" --data text.txt $step --set train.steps=2 --set po
 { echo a; head -c 100 text.txt | tr '\n' ' '; printf '\nb\n'; } >long.txt
 t 2 "$longline" generate learned/last.safetensors --prompts long.txt --tokens 5
 check "the first prompt has its answer" [ "$(wc -l <out)" -eq 1 ]
+err "^longline generate: long.txt, line 2: "
 mv out alone
 mv err alone.err
 t 2 ranks "$found" 2 "$longline" generate learned/last.safetensors --prompts long.txt --tokens 5

@@ -35,6 +35,8 @@ refused "label-column" run --data films.tsv --out w --set data.label-column=2 --
 refused "line 1 has 2 columns" run --data films.tsv --out w --set data.text-column=3
 refused "neg,bad" run --data films.csv --out w --set data.separator=comma --set data.label-column=2 \
     --set data.text-column=1 --set data.classes=neg,bad
+refused "every class needs a name of its own" run --data films.tsv --out w --set data.classes=neg,pos,neg
+refused "every class needs a name of its own" run --data films.tsv --out w --set data.classes=neg,,pos
 refused "labelled.*classify" run --data films.tsv --out w --set model.task=lm
 check "no file is left" test ! -e w
 

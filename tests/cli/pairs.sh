@@ -21,6 +21,10 @@ t 0 "$longline" generate $model --prompt abc --tokens 5 --seed 3
 cp out first
 err "bytes; the stream uses"
 check "at most 5 bytes and a new line" test "$(wc -c <out)" -le 6
+refused "does not continue its source; no --echo" "$longline" generate $model --prompt abc --tokens 5 --echo
+t 0 "$longline" generate $model --prompt abc --tokens 1 --seed 3 --save-state counted
+t 0 "$longline" generate $model --load-state counted --tokens 1 --seed 3
+err "^longline generate: [01] bytes; "
 echo abc >source.txt
 refused "model.task = seq2seq.* gives no probabilities.*; use generate, eval$" "$longline" score $model source.txt
 refused "^longline encode: the model .model.task = seq2seq. has no vectors.*; use generate, eval" "$longline" encode \

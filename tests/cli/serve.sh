@@ -23,6 +23,9 @@ refused "No such file" "$longline" serve nowhere.safetensors
 refused "two models have the name" "$longline" serve $model $model
 refused "must be ADDRESS:PORT" "$longline" serve $model --listen here
 refused "not an address" "$longline" serve $model --listen nowhere.example:80
+for port in 73616 65536 18446744073709551616 -1 +80 0x50 http 80a ''; do
+    refused "port must be a number from 0 to 65535" timeout 20 "$longline" serve $model --listen "127.0.0.1:$port"
+done
 refused "address cannot be used" "$longline" serve $model --listen 192.0.2.1:80
 refused "cannot be read" "$longline" serve $model --api-keys nowhere
 echo short >keys

@@ -1,6 +1,6 @@
 """Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS. LEARNED has learned
 positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films. Prints a line for each check.
-serve_process.py has the server, serve_sessions.py the tests of sessions."""
+serve_process.py has the server, serve_sessions.py the tests of sessions, serve_wire.py those of what clients read."""
 import json
 import os
 import re
@@ -14,7 +14,8 @@ import threading
 import time
 
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
-from serve_sessions import test_broken, test_keys, test_kill, test_learned, test_sessions
+from serve_sessions import test_broken, test_keys, test_kill, test_learned, test_quota, test_sessions
+from serve_wire import test_wire
 
 SECRET = "line 17 of 3 says it"  # a text that must not be in the log
 
@@ -320,6 +321,7 @@ def main():
     s = Server("--idle", "3", "--max-body", "65536", "--state-dir", os.path.join(folder, "one"))
     test_answers(s)
     test_refusals(s)
+    test_wire(s)
     test_parallel(s)
     test_sessions(s)
     test_bad_clients(s)
@@ -328,6 +330,7 @@ def main():
     test_queue()
     test_gone()
     test_names()
+    test_quota()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()
     test_learned(sys.argv[4])

@@ -3,7 +3,7 @@ import os
 import signal
 import subprocess
 
-from serve_process import JSON, Server, check, folder, model, program, read_all, request
+from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 
 
 def make(s, text, headers=JSON):
@@ -67,6 +67,23 @@ def test_kill(options):
     check("and the exit code is 0", s.process.wait(60) == 0)
 
 
+def test_quota():
+    """The quota of the disk is for what it holds after a file is written."""
+    states = os.path.join(folder, "quota")
+    s = Server("--state-dir", states)
+    s.post(make(s, "line 3") + "/save", "")
+    size = sum(os.path.getsize(os.path.join(states, name)) for name in os.listdir(states))
+    s.end()
+    s = Server("--state-dir", states, "--session-disk", str(size * 5 // 2))  # two fit, but not a third
+    a, b = make(s, "line 3"), make(s, "line 4")
+    check("a session is saved", s.post(a + "/save", "")[0] == 200)
+    check("another has no room", s.post(b + "/save", "")[0] == 507)
+    s.post(a + "/append", {"prompt": "x"})
+    status, _, again = s.post(a + "/save", "")
+    check("the first is saved again, in place of its own file", status == 200 and again["saved"], again)
+    check("it ends", s.end() == 0)
+
+
 def test_keys():
     path = os.path.join(folder, "keys")
     with open(path, "w", encoding="utf-8") as f:
@@ -107,16 +124,46 @@ def test_broken(path):
 
 
 def test_learned(path):
-    """A model whose learned positions end. A request beyond them is refused, and its session is not lost."""
+    """A model whose learned positions end at 128. A text ends there; a prompt beyond them is refused, and nothing of it is read."""
+    with open(path + ".chat.json", "w", encoding="utf-8") as f:
+        f.write('{"roles": {"user": ["line ", " of"]}, "begin": ""}')
     s = Server(served=path)
+    asked = {"prompt": "a" * 100, "max_tokens": 400, "seed": 2, "ignore_end": True}
+    status, _, whole = s.post("/v1/completions", asked)
+    choice = whole["choices"][0] if status == 200 else {}
+    check("a text ends where learned positions end", choice.get("finish_reason") == "length" and
+          whole["usage"]["completion_tokens"] >= 29, whole)
+    _, _, text = s.post("/v1/completions", {**asked, "stream": True})
+    parts, done = events(text)
+    check("a stream, too", done and all("choices" in p for p in parts) and parts[-1]["choices"][0]["finish_reason"] == "length" and
+          "".join(p["choices"][0]["text"] for p in parts) == choice.get("text"), text)
+    status, _, chat = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "17"}], "seed": 1})
+    check("and a chat without max_tokens", status == 200 and chat["choices"][0]["finish_reason"] in ("length", "stop"), chat)
+    status, _, many = s.post("/v1/completions", {**asked, "prompt": ["a" * 100, "b" * 128], "n": 2})
+    check("all choices, also after a prompt that fills them", status == 200 and
+          all(c["finish_reason"] == "length" and c["text"] for c in many["choices"]), many)
     a = make(s, "a" * 100)
-    status, _, answer = s.post(a + "/generate", {"max_tokens": 400})
-    check("400 where learned positions end", status == 400 and "positions end" in answer["error"]["message"], answer)
-    check("the session is there", s.ask("GET", a)[2]["position"] == 128 and not s.ask("GET", a)[2]["busy"])
-    status, _, answer = s.post("/v1/completions", {"prompt": ["a" * 100, "b" * 100], "n": 2, "max_tokens": 400})
-    check("400 for all choices that come there in one step", status == 400 and "positions end" in answer["error"]["message"],
-          answer)
+    text = s.post(a + "/generate", {"max_tokens": 400, "seed": 2})[2]
+    session = s.ask("GET", a)[2]
+    ended = "choices" in text and text["choices"][0]["finish_reason"]
+    check("a session, which has read all of it", ended in ("length", "stop") and not session["busy"] and
+          session["position"] == 100 + text["usage"]["completion_tokens"] and (ended == "stop" or session["position"] == 128),
+          (text, session))
+    full = make(s, "a" * 128)
+    more = s.post(full + "/generate", {"max_tokens": 5})[2]
+    check("a full session gets an empty text", more["choices"][0]["text"] == "" and more["choices"][0]["finish_reason"] == "length", more)
+    for name, path, body, param in (
+            ("a prompt", "/v1/completions", {"prompt": ["a", "b" * 129]}, "prompt"),
+            ("a score", "/v1/score", {"input": "a" * 129}, "input"),
+            ("a chat", "/v1/chat/completions", {"messages": [{"role": "user", "content": "a" * 129}]}, "messages"),
+            ("what is appended", full + "/append", {"prompt": "a"}, "prompt"),
+            ("a session's prompt", make(s, "a") + "/generate", {"prompt": "a" * 200}, "prompt")):
+        status, _, answer = s.post(path, body)
+        error = answer.get("error", {})
+        check(f"400 for {name} beyond them", status == 400 and "learned positions end at 128" in error["message"] and
+              "item" not in error["message"] and error["param"] == param, answer)
+    check("nothing of it was read", [x["position"] for x in s.ask("GET", "/v1/sessions")[2]["data"]][0] == 1)
     check("others go on", s.post("/v1/completions", {"prompt": "a", "max_tokens": 3})[0] == 200)
     check("a session that cannot read its prompt is not made", s.post("/v1/sessions", {"prompt": "a" * 200})[0] == 400 and
-          len(s.ask("GET", "/v1/sessions")[2]["data"]) == 1)
+          len(s.ask("GET", "/v1/sessions")[2]["data"]) == 3)
     s.end()

@@ -44,6 +44,11 @@ position.type = permute
 label = letters alone
 baseline = unigram
 END
+sed '/^test/d' base.ini >untested.ini
+sed 's/base.ini/untested.ini/' systems.ini >untested-systems.ini
+refused "\[exact\] split=test: data.test is empty: there is no test split" \
+    "$longline" table untested-systems.ini --budget 20steps --seeds 2 --out untested
+check "no run was made for it" test ! -e untested/exact-1
 t 0 "$longline" table systems.ini --budget 20steps --seeds 2
 out "^Nobody \(2021\), Table 9$"
 out "^Transformer +[0-9.]+ \+- [0-9.]+ +30.18 +2 +20 +2560 "

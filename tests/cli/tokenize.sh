@@ -28,6 +28,12 @@ t 0 "$longline" tokenize gpt2.safetensors text.bin --ids
 check "known tokens: $(cat out)" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
 t 0 "$longline" tokenize gpt2.safetensors text.bin
 out '^258	" the"$' && out '^187	"\\xff"$'
+# a model by any name, packed, or in the folder of a run
+mkdir run && cp gpt2.safetensors run/best.safetensors && cp gpt2.safetensors model8 && gzip -k model8
+for model in run model8 model8.gz; do
+    t 0 "$longline" tokenize $model text.bin --ids
+    check "tokens of $model" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
+done
 # any bytes give the same bytes back
 head -c 20000 "$longline" >any.bin
 "$longline" tokenize gpt2.safetensors any.bin --ids >ids && "$longline" tokenize gpt2.safetensors ids --decode >back

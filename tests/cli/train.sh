@@ -62,6 +62,11 @@ t 0 "$longline" train --resume halved
 err "^longline train: finished already: step 400 of 400; go on with: longline train --resume 'halved' --set train.steps=N$"
 not_err "tokens/s|eta"
 out "^train.steps=400$"
+rm halved/recipe.ini # the checkpoint has it, too
+t 0 "$longline" train --resume halved --set train.steps=402
+out "^train.steps=402$"
+t 0 run --set train.steps=0 --out none
+check "no step has no loss" sh -c '! grep -q "^train.loss=" out'
 t 0 "$longline" train --resume straight --set train.steps=40
 out "^train.steps=40$"
 

@@ -168,3 +168,13 @@ for more in 0 700 1400 2100 2800 3500 5000 8000 17000; do
     done
 done
 check "little memory is an error, not a crash" test $bad -eq 0
+# A packed model is unpacked as far as its beginning says.
+gzip -c $m >packed.gz
+t 0 "$longline" inspect packed.gz --verify
+head -c 300M /dev/zero | gzip -1 >zeros.gz
+(ulimit -v $((least + 100000)); refused "its header does not begin with {" "$longline" inspect zeros.gz)
+{ cat $m; head -c 300M /dev/zero; } | gzip -1 >longer.gz
+(ulimit -v $((least + 100000)); refused "holds more than [0-9]* bytes unpacked" "$longline" inspect longer.gz)
+"$longline" inspect packed.gz | grep ^tensor >expected
+cat packed.gz | "$longline" inspect /dev/stdin 2>err | grep ^tensor >out
+check "a packed model from a pipe" cmp -s out expected

@@ -12,7 +12,7 @@ out "^eval.bits_per_byte=[0-9.]+$"
 out "^eval.perplexity=[0-9.]+$"
 err "no baseline: .*text.txt"
 t 0 "$longline" generate run/best.safetensors --prompt 'line 3 of' --echo --tokens 40 --seed 2
-out "^line 3 of"
+out "^line 3 of[ \t]"
 check "words come out" sh -c "tr -s ' \n' '\n\n' <out | grep -v '^$' | sort -u | grep -cqE '^(line|of|says|[0-9]+)$'"
 err "40 tokens, "
 t 0 "$longline" generate run/best.safetensors --tokens 3

@@ -108,14 +108,13 @@ static void favor_fused(const ll_feature_tile *t, const float *u, size_t ld, flo
 /* f(u) + eps for the rows of a tile. */
 static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent) {
     const ll_feature_map *map = t->map;
-    for (int i = 0; i < t->C; i++, u += ld, phi += map->ld) {
-        exponent[i] = 0;
-        if (running_exp(map)) {
-            exponent[i] = exponential(t->k, map->features, map->c.feature_eps, u, phi);
-        } else {
-            map->f->forward(t->k, (size_t)map->features, map->c.feature_eps, u, phi);
-        }
+    if (!running_exp(map)) {
+        memset(exponent, 0, (size_t)t->C * sizeof *exponent);
+        map->f->forward(t->k, t->C, (size_t)map->features, map->c.feature_eps, u, ld, phi, (size_t)map->ld);
+        return;
     }
+    for (int i = 0; i < t->C; i++, u += ld, phi += map->ld)
+        exponent[i] = exponential(t->k, map->features, map->c.feature_eps, u, phi);
 }
 
 static void tile_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
@@ -197,18 +196,18 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
         ll_trigonometric_back(t, u, ldu, du, l, sum, dtop);
         return;
     }
-    for (int i = 0; i < t->C; i++, u += ldu) {
+    if (!running_exp(map)) {
+        const int of_phi = map->f->slope_of_phi;
+        if (of_phi) map->f->forward(t->k, t->C, m, 0, u, ldu, buffer, (size_t)map->ld);
+        map->f->back(t->k, t->C, m, 0, of_phi ? buffer : u, of_phi ? (size_t)map->ld : ldu, du, l, to, lt);
+        return;
+    }
+    for (int i = 0; i < t->C; i++, u += ldu) { /* e^u in the units that the features have */
         const float *d = row(du, i, l);
-        if (running_exp(map)) { /* e^u in the units that the features have */
-            float *power = row(buffer, i, (size_t)map->ld), *out = row(to, i, lt);
-            const int e = t->k->exp2_rows(m, 0, u, power);
-            const float unit = map->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
-            for (size_t a = 0; a < m; a++) out[a] = d[a] * power[a] * unit;
-        } else {
-            float *const f = row(buffer, i, (size_t)map->ld);
-            if (map->f->slope_of_phi) map->f->forward(t->k, m, 0, u, f);
-            map->f->back(t->k, m, 0, map->f->slope_of_phi ? f : u, d, row(to, i, lt));
-        }
+        float *power = row(buffer, i, (size_t)map->ld), *out = row(to, i, lt);
+        const int e = t->k->exp2_rows(m, 0, u, power);
+        const float unit = map->c.feature_eps > 0 && e < 0 ? ldexpf(1, e) : 1;
+        for (size_t a = 0; a < m; a++) out[a] = d[a] * power[a] * unit;
     }
 }
 
@@ -272,9 +271,7 @@ static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     float *du = dphi;
     if (inverts && !masks) {
         du = direct && !fuses ? dx : dphi;
-        for (int i = 0; i < t->C; i++)
-            map->f->back(t->k, (size_t)m, map->c.feature_eps, phi + (size_t)i * ld, row(dphi, i, ld),
-                         row(du, i, du == dx ? dtoken : ld));
+        map->f->back(t->k, t->C, (size_t)m, map->c.feature_eps, phi, ld, dphi, ld, du, du == dx ? dtoken : ld);
     }
     if (fuses) {
         du = direct ? dx : t->work;

@@ -5,90 +5,88 @@
 #include "attention/feature/maps.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { PIECE = 64 };
 
-static void relu(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
-    k->relu(n, eps, u, phi);
-}
-static void relu_back(const ll_kernels *k, size_t n, float eps, const float *phi, const float *dphi, float *du) {
-    k->relu_back(n, eps, phi, dphi, du);
-}
+/* The parameters of a map and of its derivative, which maps.h explains. */
+#define FORWARD                                                                                                        \
+    const ll_kernels *k, int rows, size_t n, float eps, const float *u, size_t ldu, float *phi, size_t ld
+#define BACK                                                                                                           \
+    const ll_kernels *k, int rows, size_t n, float eps, const float *x, size_t ldx, const float *dphi, size_t ld,      \
+        float *du, size_t ldu
+#define EACH_ROW for (; rows > 0; rows--, u += ldu, phi += ld)
+#define EACH_ROW_BACK for (; rows > 0; rows--, x += ldx, dphi += ld, du += ldu)
 
-/* low = e^-|u|, of at most PIECE numbers. */
-static void exp_below(const ll_kernels *k, size_t n, const float *u, float *low) {
-    for (size_t a = 0; a < n; a++) low[a] = -fabsf(u[a]);
-    k->exp(n, low, low);
-}
+static void relu(FORWARD) { k->relu(rows, n, eps, u, ldu, phi, ld); }
+static void relu_back(BACK) { k->relu_back(rows, n, eps, x, ldx, dphi, ld, du, ldu); }
+static void elu1(FORWARD) { k->elu1(rows, n, eps, u, ldu, phi, ld); }
+static void elu1_back(BACK) { k->elu1_back(rows, n, eps, x, ldx, dphi, ld, du, ldu); }
 
-static void elu1(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) { k->elu1(n, eps, u, phi); }
-
-static void elu1_back(const ll_kernels *k, size_t n, float eps, const float *phi, const float *dphi, float *du) {
-    k->elu1_back(n, eps, phi, dphi, du);
-}
-
-static void exponential(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
-    k->exp_shift(n, 0, 1, eps, u, phi);
+static void exponential(FORWARD) {
+    EACH_ROW k->exp_shift(n, 0, 1, eps, u, phi);
 }
 
 /* With x = e^-|u| nothing overflows: 1 / (1 + x) for u >= 0, else x / (1 + x). */
-static void sigmoid(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
+static void sigmoid_piece(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
     float x[PIECE];
-    for (size_t from = 0; from < n; from += PIECE, u += PIECE, phi += PIECE) {
-        const size_t part = n - from < PIECE ? n - from : PIECE;
-        exp_below(k, part, u, x);
-        for (size_t a = 0; a < part; a++) phi[a] = (u[a] < 0 ? x[a] : 1) / (1 + x[a]) + eps;
+    for (size_t a = 0; a < n; a++) x[a] = -fabsf(u[a]);
+    k->exp(n, x, x);
+    for (size_t a = 0; a < n; a++) phi[a] = (u[a] < 0 ? x[a] : 1) / (1 + x[a]) + eps;
+}
+
+static void sigmoid(FORWARD) {
+    EACH_ROW
+        for (size_t a = 0; a < n; a += PIECE) sigmoid_piece(k, n - a < PIECE ? n - a : PIECE, eps, u + a, phi + a);
+}
+
+static void gelu(FORWARD) {
+    EACH_ROW {
+        k->gelu(n, u, phi);
+        for (size_t a = 0; a < n; a++) phi[a] += eps;
     }
 }
 
-static void gelu(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
-    k->gelu(n, u, phi);
-    for (size_t a = 0; a < n; a++) phi[a] += eps;
-}
-
-static void gelu_back(const ll_kernels *k, size_t n, float eps, const float *u, const float *dphi, float *du) {
+static void gelu_back(BACK) {
     (void)eps;
-    k->gelu_back(n, u, dphi, du);
+    EACH_ROW_BACK k->gelu_back(n, x, dphi, du);
 }
 
-/* The rest are one formula each: of x and d, which is dphi. In a slope x is f(u) if the slope follows from it, or u. */
+/* The rest are one formula each: of v, which is u, and d, which is dphi. In a slope v is f(u) if the slope follows from
+ * it, or u. */
 #define VALUE(name, f)                                                                                                 \
-    static void name(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {                           \
+    static void name(FORWARD) {                                                                                        \
         (void)k;                                                                                                       \
-        for (size_t a = 0; a < n; a++) {                                                                               \
-            const float x = u[a];                                                                                      \
-            phi[a] = (f) + eps;                                                                                        \
-        }                                                                                                              \
+        EACH_ROW                                                                                                       \
+            for (size_t a = 0; a < n; a++) {                                                                           \
+                const float v = u[a];                                                                                  \
+                phi[a] = (f) + eps;                                                                                    \
+            }                                                                                                          \
     }
 #define SLOPE(name, slope)                                                                                             \
-    static void name##_back(const ll_kernels *k, size_t n, float eps, const float *in, const float *dphi, float *du) { \
+    static void name##_back(BACK) {                                                                                    \
         (void)k;                                                                                                       \
-        for (size_t a = 0; a < n; a++) {                                                                               \
-            const float x = in[a] - eps, d = dphi[a];                                                                  \
-            du[a] = (slope);                                                                                           \
-        }                                                                                                              \
+        EACH_ROW_BACK                                                                                                  \
+            for (size_t a = 0; a < n; a++) {                                                                           \
+                const float v = x[a] - eps, d = dphi[a];                                                               \
+                du[a] = (slope);                                                                                       \
+            }                                                                                                          \
     }
 
-VALUE(magnitude, fabsf(x))
-VALUE(cosine, cosf(x))
-VALUE(hyperbolic_tangent, tanhf(x))
-VALUE(square, x *x)
-SLOPE(exponential, d *x)
-SLOPE(sigmoid, d *x *(1 - x))
-SLOPE(magnitude, x > 0 ? d : x < 0 ? -d : 0)
-SLOPE(cosine, -d *sinf(x))
-SLOPE(hyperbolic_tangent, d *(1 - x) * (1 + x))
-SLOPE(square, 2 * d * x)
+VALUE(magnitude, fabsf(v))
+VALUE(cosine, cosf(v))
+VALUE(hyperbolic_tangent, tanhf(v))
+VALUE(square, v *v)
+VALUE(identity, v)
+SLOPE(exponential, d *v)
+SLOPE(sigmoid, d *v *(1 - v))
+SLOPE(magnitude, v > 0 ? d : v < 0 ? -d : 0)
+SLOPE(cosine, -d *sinf(v))
+SLOPE(hyperbolic_tangent, d *(1 - v) * (1 + v))
+SLOPE(square, 2 * d * v)
 
-static void identity(const ll_kernels *k, size_t n, float eps, const float *u, float *phi) {
-    (void)k;
-    for (size_t a = 0; a < n; a++) phi[a] = u[a] + eps;
-}
-
-static void identity_back(const ll_kernels *k, size_t n, float eps, const float *phi, const float *dphi, float *du) {
-    (void)k, (void)eps, (void)phi;
-    if (du != dphi) memcpy(du, dphi, n * sizeof *du);
+static void identity_back(BACK) {
+    (void)eps, (void)x, (void)ldx;
+    if (du != dphi) k->scaled_rows(rows, n, NULL, dphi, ld, du, ldu);
 }
 
 #define LL_MAP(name, ...) const ll_map ll_map_##name = {__VA_ARGS__}

@@ -117,11 +117,6 @@ static void key_weights(const ll_head *j, const scratch *w, int t0, int n, int e
     }
 }
 
-static void scale_rows(const ll_head *j, const float *weight, int n, int cols, float *rows, size_t ld) {
-    for (int i = 0; i < n; i++)
-        if (weight[i] != 1) j->k->scale((size_t)cols, weight[i], rows + (size_t)i * ld);
-}
-
 static float *exponent_of(const ll_attention *op, float *state) {
     return state + (size_t)ll_linear_map(op)->features * ((size_t)op->c.E + 1);
 }
@@ -151,8 +146,7 @@ static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
         if ((!j->mask || j->mask[t0 + i] != 0) && w->e[i] > top) top = w->e[i];
     raise_state(j, w->sum, top);
     key_weights(j, w, t0, n, top, weight);
-    ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
-    scale_rows(j, weight, n, E, w->v, w->ldv);
+    ll_pack_values(j, t0, n, weight, w->v, w->ldv);
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
@@ -191,13 +185,11 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
     ll_prefetch_add(&next, j, &j->at.y, t0, j->n, op->c.E);
     j->k->gemm_prefetch(n, E, m, w->phi, w->ld, 1, S, (size_t)E, w->rows, w->ldv, 0, &next);
     j->k->gemv_rows(n, m, w->phi, w->ld, z, w->s, 0);
-    for (int i = 0; i < n; i++) {
-        const float *num = w->rows + (size_t)i * w->ldv;
-        const float phi = op->c.den == LL_DEN_EPS_PHI ? j->k->sum((size_t)m, w->phi + (size_t)i * w->ld) : 0;
-        const float den = ll_divisor(op, w->s[i], phi, j->keys), inverse = ll_inverse(den);
-        j->k->scaled((size_t)E, inverse, num, ll_at(&j->at.y, t0 + i));
-        if (j->states) j->den[t0 + i] = den;
-    }
+    float phi[LL_TILE_MOST], inverse[LL_TILE_MOST];
+    const int sums = op->c.den == LL_DEN_EPS_PHI;
+    for (int i = 0; i < n && sums; i++) phi[i] = j->k->sum((size_t)m, w->phi + (size_t)i * w->ld);
+    ll_inverses(j, t0, n, w->s, sums ? phi : NULL, j->keys, inverse);
+    j->k->scaled_rows(n, (size_t)E, inverse, w->rows, w->ldv, ll_at(&j->at.y, t0), j->at.y.token);
 }
 
 static void queries_task(void *arg, size_t i, int worker) {
@@ -242,13 +234,7 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
     const int m = j->map->features, E = op->c.E;
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
-    for (int i = 0; i < n; i++) {
-        const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
-        const float inverse = ll_inverse(j->den[t0 + i]);
-        float *dn = w->rows + (size_t)i * w->ldv;
-        j->k->scaled((size_t)E, inverse, g, dn);
-        dn[E] = op->c.den == LL_DEN_NONE ? 0 : -j->k->dot((size_t)E, g, y) * inverse;
-    }
+    ll_row_gradients(j, t0, n, w->rows, w->ldv);
     ll_prefetch out = {0};
     ll_prefetch_add(&out, j, &j->at.dq, t0, j->n, op->D);
     j->k->gemm_prefetch(n, m, E + 1, w->rows, w->ldv, 1, a->St, w->ld, w->dphi, w->ld, 0, &out);
@@ -272,9 +258,8 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi, w->e, NULL);
     key_weights(j, w, t0, n, (int)*exponent_of(op, j->states), weight);
-    ll_pack_values(j, &j->at.v, t0, n, w->v, w->ldv);
-    for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = 1;
-    scale_rows(j, weight, n, E + 1, w->v, w->ldv);
+    ll_pack_values(j, t0, n, weight, w->v, w->ldv);
+    for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = weight[i];
     ll_prefetch out = {0};
     ll_prefetch_add(&out, j, &j->at.dk, t0, j->s, op->D);
     j->k->gemm_prefetch(n, m, E + 1, w->v, w->ldv, 1, a->sum, w->ld, w->dphi, w->ld, 0, &out);
@@ -283,9 +268,7 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
     ll_prefetch_add(&next, j, &j->at.dv, t0, j->s, op->c.E);
     j->k->gemm_prefetch(n, E, m, w->phi, w->ld, 1, a->U, (size_t)E, w->rows, w->ldv, 0, &next);
-    scale_rows(j, weight, n, E, w->rows, w->ldv);
-    for (int i = 0; i < n; i++)
-        memcpy(ll_at(&j->at.dv, t0 + i), w->rows + (size_t)i * w->ldv, (size_t)E * sizeof *w->rows);
+    j->k->scaled_rows(n, (size_t)E, weight, w->rows, w->ldv, ll_at(&j->at.dv, t0), j->at.dv.token);
     ll_features_back(&k, w->phi, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
 }
 

@@ -131,20 +131,14 @@ void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scale
     }
 }
 
-/* Computes y of row i of the tile from its weighted sums. keys: how many count up to this row. */
-static void finish_row(const ll_head *j, const ll_causal_tile *w, int i, float phi, int64_t keys) {
-    const ll_attention *op = j->op;
-    const size_t E = (size_t)op->c.E;
-    float s = w->s[i], *num = w->num + (size_t)i * w->ldv;
-    if (ll_causal_has_eps(op)) {
-        const float eps = op->c.feature_eps * j->map->root;
-        s = w->kappa[i] * s + eps * phi * w->count[i];
-        j->k->scale(E, w->kappa[i], num);
-        j->k->axpy(E, eps * phi, w->V + (size_t)i * E, num);
-    }
-    const float den = ll_divisor(op, s, phi, keys), inverse = ll_inverse(den);
-    j->k->scaled(E, inverse, num, ll_at(&j->at.y, w->t0 + i));
-    if (j->states) j->den[w->t0 + i] = den;
+/* Adds to the sums of row i of the tile what eps in its keys adds. phi: the sum of its query's features. */
+static void add_eps(const ll_head *j, const ll_causal_tile *w, int i, float phi) {
+    const size_t E = (size_t)j->op->c.E;
+    const float eps = j->op->c.feature_eps * j->map->root;
+    float *num = w->num + (size_t)i * w->ldv;
+    w->s[i] = w->kappa[i] * w->s[i] + eps * phi * w->count[i];
+    j->k->scale(E, w->kappa[i], num);
+    j->k->axpy(E, eps * phi, w->V + (size_t)i * E, num);
 }
 
 /* ---- A tile ---- */
@@ -174,15 +168,14 @@ void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_ca
     ll_features(&q, w->phi_q, none, NULL);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, w->t0, w->n, buffers->x, buffers->y, buffers->work);
     ll_features(&k, w->phi_k, w->f.e, ll_causal_has_eps(j->op) ? w->top : NULL);
-    ll_pack_values(j, &j->at.v, w->t0, w->n, w->v, w->ldv);
+    ll_pack_values(j, w->t0, w->n, NULL, w->v, w->ldv);
 }
 
 void ll_causal_tile_scales(ll_head *j, ll_causal_state *st, ll_causal_tile *w) {
     const size_t E = (size_t)j->op->c.E;
     ll_scales_set(&w->f, j, w->t0, w->n, st->exponent, st->reach);
     if (ll_causal_has_eps(j->op)) ll_causal_rows(st, j, w->t0, &w->f, w->top, w->v, w->ldv, w->kappa, w->V, w->count);
-    for (int i = 0; i < w->n && !w->f.plain; i++)
-        j->k->scaled(E, w->f.add[i], w->v + (size_t)i * w->ldv, w->added + (size_t)i * w->ldv);
+    if (!w->f.plain) j->k->scaled_rows(w->n, E, w->f.add, w->v, w->ldv, w->added, w->ldv);
     w->keys = j->keys;
     j->keys += ll_kept_keys(j, w->t0, w->t0 + w->n);
     st->exponent = w->f.next;
@@ -274,16 +267,15 @@ void ll_causal_tile_state(const ll_head *j, const ll_causal_state *st, ll_causal
 
 /* Divides. */
 void ll_causal_tile_finish(const ll_head *j, ll_causal_tile *w) {
-    const int m = j->map->features, sums = ll_causal_has_eps(j->op) || j->op->c.den == LL_DEN_EPS_PHI;
-    int64_t keys = w->keys;
-    for (int i = 0; i < w->n; i++) {
-        keys += ll_kept_keys(j, w->t0 + i, w->t0 + i + 1);
-        if (!w->f.plain) {
-            w->s[i] *= w->f.read[i];
-            j->k->scale((size_t)j->op->c.E, w->f.read[i], w->num + (size_t)i * w->ldv);
-        }
-        finish_row(j, w, i, sums ? j->k->sum((size_t)m, w->phi_q + (size_t)i * (size_t)j->map->ld) : 0, keys);
-    }
+    const int eps = ll_causal_has_eps(j->op), sums = eps || j->op->c.den == LL_DEN_EPS_PHI;
+    const size_t E = (size_t)j->op->c.E, m = (size_t)j->map->features;
+    float phi[LL_TILE_MOST], inverse[LL_TILE_MOST];
+    for (int i = 0; i < w->n && !w->f.plain; i++) w->s[i] *= w->f.read[i];
+    if (!w->f.plain) j->k->scaled_rows(w->n, E, w->f.read, w->num, w->ldv, w->num, w->ldv);
+    for (int i = 0; i < w->n && sums; i++) phi[i] = j->k->sum(m, w->phi_q + (size_t)i * (size_t)j->map->ld);
+    for (int i = 0; i < w->n && eps; i++) add_eps(j, w, i, phi[i]);
+    ll_inverses(j, w->t0, w->n, w->s, sums ? phi : NULL, w->keys, inverse);
+    j->k->scaled_rows(w->n, E, inverse, w->num, w->ldv, ll_at(&j->at.y, w->t0), j->at.y.token);
 }
 
 void ll_causal_keep(const ll_head *j, const ll_causal_state *s, int t0) {

@@ -29,17 +29,6 @@ typedef struct {
 
 static int least(int a, int b) { return a < b ? a : b; }
 
-/* [dnum_i, dden_i] of rows t0..: g/den and -(g.y)/den, in units of the features' part. */
-static void row_gradients(const ll_head *j, const scratch *w, int t0, int n, float *dn) {
-    const size_t E = (size_t)j->op->c.E;
-    for (int i = 0; i < n; i++, dn += w->ldv) {
-        const float *g = ll_at(&j->at.g, t0 + i), *y = ll_at(&j->at.y, t0 + i);
-        const float inverse = ll_inverse(j->den[t0 + i]);
-        j->k->scaled(E, inverse, g, dn);
-        dn[E] = j->op->c.den == LL_DEN_NONE ? 0 : -j->k->dot(E, g, y) * inverse;
-    }
-}
-
 /* The gradient that all features of a query share. It comes through eps in the keys, and through eps in the divisor. */
 static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const float *dn) {
     const ll_attention *op = j->op;
@@ -50,10 +39,6 @@ static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const f
         d += eps * (j->k->dot(E, dn, w->V + (size_t)i * E) + dn[E] * w->count[i]);
     }
     return d;
-}
-
-static void scale_rows(const ll_head *j, const float *factor, int n, int cols, float *rows, size_t ld) {
-    for (int i = 0; i < n; i++) j->k->scale((size_t)cols, factor[i], rows + (size_t)i * ld);
 }
 
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
@@ -68,9 +53,9 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, phi_k, f->e, eps ? top : NULL);
     ll_scales_set(f, j, t0, n, st->exponent, st->reach);
-    ll_pack_values(j, &j->at.v, t0, n, v, w->ldv);
+    ll_pack_values(j, t0, n, NULL, v, w->ldv);
     for (int i = 0; i < n; i++) v[(size_t)i * w->ldv + (size_t)E] = 1;
-    row_gradients(j, w, t0, n, dn);
+    ll_row_gradients(j, t0, n, dn, w->ldv);
     if (eps) ll_causal_rows(st, j, t0, f, top, v, w->ldv, w->kappa + at, w->V, w->count);
     float every[LL_TILE_MOST]; /* the gradient that all features of a row share */
     for (int i = 0; i < n; i++) {
@@ -80,8 +65,8 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
         j->k->scale((size_t)E + 1, w->kappa[at + i], dn + (size_t)i * w->ldv);
     }
     if (!f->plain) {
-        scale_rows(j, f->read, n, E + 1, dn, w->ldv);
-        scale_rows(j, f->add, n, E + 1, v, w->ldv);
+        j->k->scaled_rows(n, (size_t)E + 1, f->read, dn, w->ldv, dn, w->ldv);
+        j->k->scaled_rows(n, (size_t)E + 1, f->add, v, w->ldv, v, w->ldv);
     }
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.dq, t0, j->n, op->D);
@@ -163,10 +148,9 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
             j->k->scan(to - from, &scan, NULL);
         w->carry = f->carry[i];
     }
-    if (!f->plain) scale_rows(j, f->add, n, E, w->dv, w->ldv);
+    if (!f->plain) j->k->scaled_rows(n, (size_t)E, f->add, w->dv, w->ldv, w->dv, w->ldv);
     if (w->V) eps_values(j, w, t0, at, n, w->W, w->dv);
-    for (int i = 0; i < n; i++)
-        memcpy(ll_at(&j->at.dv, t0 + i), w->dv + (size_t)i * w->ldv, (size_t)E * sizeof *w->dv);
+    j->k->scaled_rows(n, (size_t)E, NULL, w->dv, w->ldv, ll_at(&j->at.dv, t0), j->at.dv.token);
     ll_gate_rows(j, LL_KEY, t0, n, phi_k, w->dphi, NULL);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features_back(&k, phi_k, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);

@@ -47,8 +47,28 @@ float ll_inverse(float den) {
     return fabsf(den) > 1e-36f ? 1 / den : 0;
 }
 
-void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld) {
-    for (int i = 0; i < C; i++) memcpy(out + (size_t)i * ld, ll_at(view, t0 + i), (size_t)j->op->c.E * sizeof *out);
+void ll_inverses(const ll_head *j, int t0, int n, const float *s, const float *phi, int64_t keys, float *inverse) {
+    for (int i = 0; i < n; i++) {
+        if (j->op->c.causal) keys += !j->mask || j->mask[t0 + i] != 0;
+        const float den = ll_divisor(j->op, s[i], phi ? phi[i] : 0, keys);
+        if (j->states) j->den[t0 + i] = den;
+        inverse[i] = ll_inverse(den);
+    }
+}
+
+void ll_pack_values(const ll_head *j, int t0, int C, const float *weight, float *out, size_t ld) {
+    j->k->scaled_rows(C, (size_t)j->op->c.E, weight, ll_at(&j->at.v, t0), j->at.v.token, out, ld);
+}
+
+void ll_row_gradients(const ll_head *j, int t0, int n, float *dn, size_t ld) {
+    const size_t E = (size_t)j->op->c.E;
+    const float *g = ll_at(&j->at.g, t0);
+    float inverse[LL_TILE_MOST] = {0}, product[LL_TILE_MOST];
+    for (int i = 0; i < n; i++) inverse[i] = ll_inverse(j->den[t0 + i]);
+    j->k->scaled_rows(n, E, inverse, g, j->at.g.token, dn, ld);
+    j->k->dot_rows(n, E, g, j->at.g.token, ll_at(&j->at.y, t0), j->at.y.token, product);
+    for (int i = 0; i < n; i++)
+        dn[(size_t)i * ld + E] = j->op->c.den == LL_DEN_NONE ? 0 : -product[i] * inverse[i];
 }
 
 static int least(int a, int b) { return a < b ? a : b; }

@@ -10,6 +10,8 @@
 #include "base/integer.h"
 #include "base/parallel.h"
 
+enum { FEW_NUMBERS = 128 }; /* features and values of a token */
+
 typedef struct {
     const ll_attention *op;
     const ll_attention_call *c;
@@ -31,10 +33,13 @@ typedef struct {
 static int chunk_tokens(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
 
 /* Tokens of a tile. A causal forward pass takes more of them. Not with running features, whose exponents backward finds
- * again, tile by tile: there both passes have the same tiles. */
+ * again, tile by tile: there both passes have the same tiles. In both directions twice as many rows stay in L1 where
+ * features and values are few. */
 static int tile_tokens(const ll_attention *op, int backward) {
-    const int wide = op->c.causal && !backward && !op->tile && ll_linear_map(op)->phi[LL_KEY] != LL_PHI_RUNNING;
-    return wide ? op->scan_tile : ll_attention_tile(op);
+    const ll_feature_map *map = ll_linear_map(op);
+    if (op->tile) return op->tile;
+    if (!op->c.causal) return op->usual_tile * (map->features + op->c.E <= FEW_NUMBERS ? 2 : 1);
+    return !backward && map->phi[LL_KEY] != LL_PHI_RUNNING ? op->scan_tile : op->usual_tile;
 }
 
 static size_t chunks(const ll_attention *op, int T) {

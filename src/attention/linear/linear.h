@@ -72,10 +72,15 @@ float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys);
 /* 1/den. It is 0 for an empty row, and for a row whose weights are all too small for a float: its quotient would be
  * noise, and its inverse would overflow in the gradients. It is NaN where den overflowed, so that y shows this. */
 float ll_inverse(float den);
+/* The inverses of the divisors of n queries from t0 on; saves the divisors for a backward pass. s, phi (n) as above;
+ * phi NULL: no divisor needs it. keys: how many there are; in a causal scan, before the first of the queries. */
+void ll_inverses(const ll_head *j, int t0, int n, const float *s, const float *phi, int64_t keys, float *inverse);
 /* Keys from..to-1 that the mask keeps. */
 int ll_kept_keys(const ll_head *j, int from, int to);
-/* Packs C rows of a view of E values, with rows `ld` apart. */
-void ll_pack_values(const ll_head *j, const ll_view *view, int t0, int C, float *out, size_t ld);
+/* The values of C tokens from t0 on, times `weight` (C) if it is not NULL, as rows `ld` apart. */
+void ll_pack_values(const ll_head *j, int t0, int C, const float *weight, float *out, size_t ld);
+/* Rows [dnum_i, dden_i] of n queries from t0 on, `ld` apart: g/den and -(g.y)/den. */
+void ll_row_gradients(const ll_head *j, int t0, int n, float *dn, size_t ld);
 
 /* Prefetches the tile of a view from token t0 on, up to `end`. Its rows are a whole token apart, which the hardware
  * does not prefetch. */

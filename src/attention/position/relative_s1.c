@@ -11,6 +11,8 @@
 
 #include "attention/position/premap.h"
 
+enum { ANCHOR = 64 }; /* sin and cos are called at its multiples */
+
 static ll_status check(const ll_attention_config *c) {
     const ll_position_config *w = &c->encoding;
     if (w->scales < 1 || w->scales > 1 << 12)
@@ -69,16 +71,24 @@ static void angles_at(const ll_premap *b, int64_t at, double *to) {
     }
 }
 
-/* The same for the coordinate after that of `last`; step: those of coordinate 1. */
+/* The same for the coordinate after that of `last`; step: those of coordinate 1. In place, too. */
 static void angles_after(size_t n, const double *step, const double *last, double *to) {
     for (size_t i = 0; i < 2 * n; i += 2) {
-        to[i] = last[i] * step[i] - last[i + 1] * step[i + 1];
-        to[i + 1] = last[i + 1] * step[i] + last[i] * step[i + 1];
+        const double c = last[i], s = last[i + 1];
+        to[i] = c * step[i] - s * step[i + 1];
+        to[i + 1] = s * step[i] + c * step[i + 1];
     }
 }
 
-/* work: (C, pairs) of cos and sin, zeros for tokens without position. Then what a step is. The first token of a tile is
- * computed from its coordinates, others from the token before where they can be. */
+/* Those of a multiple of ANCHOR, moved on. So they are a function of the coordinate alone, wherever a tile begins. */
+static void angles_from_anchor(const ll_premap *b, const double *step, int64_t at, double *to) {
+    const int past = (int)(at % ANCHOR);
+    angles_at(b, at - past, to);
+    for (int i = 0; i < past; i++) angles_after((size_t)b->c.encoding.scales, step, to, to);
+}
+
+/* work: (C, pairs) of cos and sin, zeros for tokens without position. Then what a step is. Tokens are computed from the
+ * token before where they can be. */
 static void prepare(const ll_premap_tile *t) {
     const ll_premap *b = t->b;
     const size_t scales = (size_t)b->c.encoding.scales, pairs = pairs_of(b);
@@ -91,12 +101,12 @@ static void prepare(const ll_premap_tile *t) {
             const int64_t token = t->t0 + i, at = coordinate(b, token, axis), before = coordinate(b, token - 1, axis);
             if (token < b->c.before) {
                 memset(to, 0, 2 * scales * sizeof *to);
-            } else if (!i || token == b->c.before || (at != before && at != before + 1)) {
-                angles_at(b, at, to);
-            } else if (at == before) {
+            } else if (i && token > b->c.before && at == before) {
                 memcpy(to, last, 2 * scales * sizeof *to);
-            } else {
+            } else if (i && token > b->c.before && at == before + 1 && at % ANCHOR) {
                 angles_after(scales, step, last, to);
+            } else {
+                angles_from_anchor(b, step, at, to);
             }
         }
 }

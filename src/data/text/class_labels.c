@@ -36,6 +36,19 @@ static int index_in(const char *list, const name *x) {
     return -1;
 }
 
+/* How many names a list has; 0: one is empty, or there twice. */
+static int names_of(const char *list) {
+    int count = 0;
+    for (const char *at = list;; at++, count++) {
+        name x = {.size = strcspn(at, ",")};
+        if (!x.size || x.size > sizeof x.at) return 0;
+        memcpy(x.at, at, x.size);
+        if (index_in(list, &x) != count) return 0;
+        at += x.size;
+        if (!*at) return count + 1;
+    }
+}
+
 static int as_number(const name *x) {
     char text[8];
     int64_t value = -1;
@@ -75,6 +88,9 @@ static int insert(ll_labels *l, const name *x) {
 }
 
 ll_status ll_labels_create(ll_labels **labels, const char *list, const char *file) {
+    if (list && !names_of(list))
+        return ll_fail(LL_EINVAL, "data.classes = %s: every class needs a name of its own, of at most %d bytes", list,
+                       NAME_MOST);
     ll_labels *l = ll_alloc(1, sizeof *l);
     if (!l) return LL_ENOMEM;
     l->list = list;
@@ -103,12 +119,12 @@ ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
 /* Text or a number out of range shows that data.label-column is wrong. */
 ll_status ll_labels_end(ll_labels *l, int *most, char **list) {
     size_t size = 1;
-    *most = l->most;
+    *most = l->list ? names_of(l->list) - 1 : l->most;
     *list = NULL;
     if (!l->names) return LL_OK;
     if (l->wrong)
         return ll_fail(LL_EFORMAT,
-                       "%s: example %lld has a label that is not one of at most %d numbers or names; is "
+                       "%s: example %lld has a label that is not one of at most %d numbers or names without commas; is "
                        "data.label-column right?",
                        l->file, (long long)l->wrong, LL_CLASSES_MOST);
     for (int i = 0; i < l->count; i++) size += l->known[i].size + 1;
