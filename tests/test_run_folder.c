@@ -35,9 +35,9 @@ static void a_folder_takes_one_run(void **state) {
         CHECK_OK(ll_trainer_create(&first, recipe, at(folders[i]), NULL));
         CHECK_FAILS(ll_trainer_create(&second, recipe, at(folders[i]), NULL), LL_EIO, "another run is writing to");
         CHECK_OK(ll_trainer_run(first, NULL, NULL));
-        CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at(folders[i])), LL_EIO, "another run is writing to");
+        CHECK_OK(ll_trainer_create(&second, NULL, NULL, at(folders[i]))); /* the first has ended */
         ll_trainer_free(first);
-        CHECK_OK(ll_trainer_create(&second, NULL, NULL, at(folders[i])));
+        CHECK_FAILS(ll_trainer_create(&first, NULL, NULL, at(folders[i])), LL_EIO, "another run is writing to");
         ll_trainer_free(second);
         ll_recipe_free(recipe);
     }
@@ -53,6 +53,38 @@ static void the_lock_comes_before_the_checkpoint(void **state) {
     CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at("order")), LL_EIO, "another run is writing to");
     ll_trainer_free(first);
     CHECK_FAILS(ll_trainer_create(&second, NULL, NULL, at("order")), LL_EFORMAT, "last.safetensors");
+}
+
+static int stop_at_6(const ll_progress *p, void *arg) {
+    (void)arg;
+    return p->step == 6;
+}
+
+/* A trainer that was stopped goes on in its folder, unless another has gone on there meanwhile. */
+static void a_stopped_trainer_goes_on(void **state) {
+    (void)state;
+    ll_trainer *first = NULL, *second = NULL;
+    ll_recipe *recipe = recipe_of(NULL);
+    run(NULL, at("whole"), NULL, 0, LL_OK);
+    for (int i = 0; i < 2; i++) {
+        const char *folder = i ? "left" : "entered";
+        CHECK_OK(ll_trainer_create(&first, recipe, at(folder), NULL));
+        CHECK_FAILS(ll_trainer_run(first, stop_at_6, NULL), LL_ESTOPPED, "step 6");
+        if (i) {
+            CHECK_OK(ll_trainer_create(&second, NULL, NULL, at(folder)));
+            CHECK_FAILS(ll_trainer_run(first, NULL, NULL), LL_EIO, "another run is writing to");
+            CHECK_OK(ll_trainer_run(second, NULL, NULL));
+            ll_trainer_free(second);
+            CHECK_FAILS(ll_trainer_run(first, NULL, NULL), LL_EIO, "since this one left it at step 6");
+            CHECK_OK(ll_trainer_create(&second, NULL, NULL, at(folder))); /* the first has not kept its lock */
+            ll_trainer_free(second);
+        } else {
+            CHECK_OK(ll_trainer_run(first, NULL, NULL));
+        }
+        ll_trainer_free(first);
+        same_run("whole", folder);
+    }
+    ll_recipe_free(recipe);
 }
 
 static int on_report(const ll_progress *p, void *arg) {
@@ -200,6 +232,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(a_folder_takes_one_run, local),
         cmocka_unit_test_teardown(the_lock_comes_before_the_checkpoint, local),
+        cmocka_unit_test_teardown(a_stopped_trainer_goes_on, local),
         cmocka_unit_test_teardown(a_disk_without_locks, local),
         cmocka_unit_test(a_removed_folder_is_made_again),
         cmocka_unit_test(whose_folder_it_is),

@@ -37,7 +37,9 @@ typedef int ll_progress_fn(const ll_progress *progress, void *arg);
  * the data, also data.test, and allocates everything: after this only files can fail. */
 LL_API LL_MUST_USE ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out,
                                                const char *resume);
-/* Runs to the last step. LL_EDIVERGED keeps the last good checkpoint. */
+/* Runs to the last step. LL_EDIVERGED keeps the last good checkpoint. A trainer has its folder for itself from when it
+ * is created until this returns. Called again, it goes on; LL_EIO while another run has the folder, and where another
+ * has gone on in it since. */
 LL_API LL_MUST_USE ll_status ll_trainer_run(ll_trainer *trainer, ll_progress_fn *progress, void *arg);
 LL_API void ll_trainer_free(ll_trainer *trainer);
 

@@ -92,12 +92,25 @@ def numbers(name: str, x: Any) -> Array:
         raise TypeError(f"{name}: is not an array of numbers ({error})") from None
 
 
-def carried(name: str, state: Any, shape: Sequence[Optional[int]]) -> Array:
-    """A state, or a gradient at one: the maximum of no token, which is in it, is -inf."""
+def carried(name: str, state: Any, shape: Sequence[Optional[int]], doubles: slice) -> Array:
+    """A state, or a gradient at one: the maximum of no token, which is in it, is -inf. `doubles` are pairs of floats that
+    hold one number in double precision; half of such a number may have the bits of a NaN."""
     a = np.ascontiguousarray(floats(name, state, shape, "(sequences, state_size)", finite=False))
-    if np.isnan(a).any():
+    wide = np.ascontiguousarray(a[:, doubles]).view(np.float64)
+    if any(np.isnan(x).any() for x in (a[:, : doubles.start], wide, a[:, doubles.stop :])):
         raise ArgumentError(f"{name}: has NaN in it; it must be what an earlier call returned")
     return a
+
+
+def doubles_of(config: Any, size: int) -> slice:
+    """Where a state of so many floats has doubles: the sums and counts of heads without keys (relative-s2), which come
+    before the last values of these heads and whether each counts."""
+    w = config.encoding
+    if not w.keyless:
+        return slice(0, 0)
+    kept = (w.clip - 1) * (config.width if w.axes == 2 else 1) + 1
+    end = size - w.keyless * kept * (config.E + 1)
+    return slice(end - 2 * w.keyless * (config.E + 2), end)
 
 
 def integers(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str) -> Array:
@@ -126,6 +139,16 @@ def overlap(a: Array, b: Array) -> bool:
         return bool(np.shares_memory(a, b, max_work=10000))
     except np.TooHardError:
         return False
+
+
+def overlaps_itself(a: Array) -> bool:
+    """May two of its elements share a place? Not where each axis steps over all that the shorter steps reach."""
+    reach = a.itemsize
+    for step, n in sorted((s, n) for s, n in zip(a.strides, a.shape) if n > 1):
+        if step < reach:
+            return a.size > 0
+        reach += (n - 1) * step
+    return False
 
 
 def pointer(a: Optional[Array], kind: str = "float *") -> Any:

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 from typing import Any, Dict
 
+import numpy as np
+
 from ._arrays import four
 from ._checks import check_flag
 from ._operator import Operator
@@ -15,6 +17,7 @@ def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "
               query_lengths: Any = None, key_mask: Any = None, gate: Any = None, offset: int = 0,
               **options: Any) -> Any:
     """Attention in one call: an `Operator` for the shapes of q, k and v, kept for the next call, and its `forward`.
+    Where an option is an array or a tensor, each call makes its own operator.
 
     q (B, H, T, D), k (B, H, S, D), v (B, H, S, E), float32; gives y (B, H, T, E), or (y, state). What the operator
     draws is a function of seed and shapes, so equal calls give equal bits. `options` are those of `Operator`.
@@ -30,19 +33,24 @@ def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "
                             query_lengths=query_lengths, key_mask=key_mask, gate=gate, offset=offset)
 
 
+def _is_plain(option: Any) -> bool:
+    """Can it never change? A tensor of torch can, although it has a hash."""
+    if isinstance(option, tuple):
+        return all(map(_is_plain, option))
+    return option is None or isinstance(option, (str, int, float, np.integer, np.floating, np.bool_))
+
+
 def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size: int, value_size: int,
                  options: Dict[str, Any]) -> Operator:
-    """The operator of these settings, kept for the next call, unless an option is an array, which may change."""
+    """The operator of these settings, kept for the next call, unless an option is an array or tensor, which may
+    change."""
     key: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
-    try:
-        hash(key)
-    except TypeError:
-        key = None
-    if key is not None and key in _OPERATORS:
+    kept = _is_plain(key)
+    if kept and key in _OPERATORS:
         return _OPERATORS[key]
     operator = Operator(kernel, position, causal=causal, heads=heads, key_size=key_size, value_size=value_size,
                         **options)
-    if key is not None:
+    if kept:
         if len(_OPERATORS) >= 32:
             _OPERATORS.pop(next(iter(_OPERATORS)), None)
         _OPERATORS[key] = operator

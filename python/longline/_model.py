@@ -68,10 +68,10 @@ class Model:
     >>> model.parameters()["embedding.weight"].shape
     (256, 32)
 
-    Calls of one model from several threads wait for each other. Tokens are integers (B, T), lists of lists of different
-    lengths, or, where the model has a tokenizer, a str or a list of them. Models of images read (B, height, width, 3)
-    or (B, height, width), integers of 0 to 255, or a list of images. Images of another size are resized as
-    `longline classify` resizes pictures.
+    Calls of one model and of its streams, from several threads, wait for each other. Tokens are integers (B, T), lists
+    of lists of different lengths, or, where the model has a tokenizer, a str or a list of them. Models of images read
+    (B, height, width, 3) or (B, height, width), integers of 0 to 255, or a list of images. Images of another size are
+    resized as `longline classify` resizes pictures.
     """
 
     def __init__(self, recipe: Any, *, _native: Any = None) -> None:
@@ -294,9 +294,10 @@ class Model:
     @property
     def state(self) -> TokenStream:
         """The stream that `generate` goes on with."""
-        if self._stream is None:
-            self._stream = TokenStream(self)
-        return self._stream
+        with self._lock:
+            if self._stream is None:
+                self._stream = TokenStream(self)
+            return self._stream
 
     def generate(self, prompt: Any = None, tokens: Optional[int] = None, *, temperature: float = 1.0, top_k: int = 0,
                  top_p: float = 1.0, seed: int = 0, source: Any = None) -> Iterator[int]:

@@ -6,8 +6,8 @@ from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Union
 import numpy as np
 
 from . import _draws
-from ._arrays import (Array, carried, check_result, empty_like_layout, floats, four, integers, numbers, overlap,
-                      pointer, view)
+from ._arrays import (Array, carried, check_result, doubles_of, empty_like_layout, floats, four, integers, numbers,
+                      overlap, overlaps_itself, pointer, view)
 from ._checks import check_count, check_flag, check_number, check_pair, check_positive, check_seed, check_type
 from ._core import ArgumentError, OutOfMemory, check, ffi, lib, own
 from ._names import FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup
@@ -146,6 +146,9 @@ class Operator:
                 rows = check_count("features", features)
                 projection = _draws.projection(rows, width, projection, seed + layer)
             self.projection = np.ascontiguousarray(floats("projection", projection, (None, width), "(features, D)"))
+            if not len(self.projection):
+                raise ArgumentError(f"projection: its shape is {self.projection.shape}; it must have at least one row "
+                                    "(None: no projection)")
             c.M, c.projection = len(self.projection), self._borrow(self.projection)
         self.features = (c.M or width) * (2 if c.M and c.features != lib.LL_FEATURES_POSITIVE else 1)
         if self.position in ("permute", "permute2d"):
@@ -266,7 +269,7 @@ class Operator:
         if state is not None or return_state:
             size = self.state_size
             if state is not None:
-                e["state_in"] = carried("state", state, (sequences, size))
+                e["state_in"] = carried("state", state, (sequences, size), doubles_of(self._config, size))
             if return_state:
                 e["state_out"] = np.zeros((sequences, size), np.float32)
         return e
@@ -305,7 +308,7 @@ class Operator:
         else:
             y = four("out", out, "(B, H, T, E)", False)[0]
             floats("out", y, shape, "(B, heads, T, value_size)", False)
-            if not y.flags.writeable or (y.size and not all(s for s, n in zip(y.strides, y.shape) if n > 1)):
+            if not y.flags.writeable or overlaps_itself(y):
                 raise ArgumentError("out: it must be writable, each element with a place of its own")
             if any(overlap(y, x) for x in (q, k, v)):
                 raise ArgumentError("out: lies where q, k or v does, which are read meanwhile; give another array")
@@ -350,7 +353,8 @@ class Operator:
         if dstate is not None:
             if "state_out" not in e:
                 raise ArgumentError("dstate: the call that was saved returned no state")
-            dstate = carried("dstate", dstate, e["state_out"].shape)
+            shape = e["state_out"].shape
+            dstate = carried("dstate", dstate, shape, doubles_of(self._config, shape[1]))
             call.dstate_out = pointer(dstate)
         if saved.state is not None:
             dstate_in = np.zeros(saved.state.shape, np.float32)

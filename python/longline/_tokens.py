@@ -83,24 +83,29 @@ class Tokenizer:
 
 
 class TokenStream:
-    """Tokens through a model one after the other, in memory that does not grow (linear attention)."""
+    """Tokens through a model one after the other, in memory that does not grow (linear attention).
+
+    Calls of a stream from several threads wait for each other, and for calls of its model.
+    """
 
     def __init__(self, model: "Model", _native: Any = None) -> None:
         check_native("model", model, "_m", "Model")
         if _native is None:
             out = ffi.new("ll_stream **")
-            check(lib.ll_stream_create(out, model._m))
+            with model._lock:
+                check(lib.ll_stream_create(out, model._m))
             _native = out[0]
         self.model = model
         self._s = own(_native, lib.ll_stream_free, model._m, model._owner)
-        self._lock = threading.RLock()
+        self._lock = model._lock  # a stream reads the model's weights, and reports where the model does
 
     @classmethod
     def load(cls, model: "Model", path: Any) -> "TokenStream":
         """From a file that `save` wrote, to the same bits; ArgumentError for the state of another model."""
         check_native("model", model, "_m", "Model")
         out = ffi.new("ll_stream **")
-        check(lib.ll_stream_load(out, model._m, encoded("path", path)))
+        with model._lock:
+            check(lib.ll_stream_load(out, model._m, encoded("path", path)))
         return cls(model, out[0])
 
     def save(self, path: "Union[str, os.PathLike[str]]") -> None:
@@ -156,7 +161,8 @@ class TokenStream:
     @property
     def bytes(self) -> int:
         """Size of the state."""
-        return int(lib.ll_stream_bytes(self._s))
+        with self._lock:
+            return int(lib.ll_stream_bytes(self._s))
 
     def generate(self, prompt: Any = None, tokens: Optional[int] = None, *, temperature: float = 1.0, top_k: int = 0,
                  top_p: float = 1.0, seed: int = 0, source: Any = None) -> Iterator[int]:
@@ -191,7 +197,7 @@ class TokenStream:
         logits = np.empty(int(self.model.recipe["model.vocab"]), np.float32)
         left = tokens
         while left is None or left > 0:
-            with self._lock:
+            with self._lock:  # never held where a token is handed out
                 check(lib.ll_stream_logits(self._s, pointer(logits)))
                 token = int(lib.ll_sample(pointer(logits), below, how, self.position))
                 self.feed([token], logits=False)

@@ -98,6 +98,8 @@ class Trainer:
     def run(self, progress: bool = True) -> Model:
         """Runs to the last step and gives the model. Ctrl-C: all is saved, then KeyboardInterrupt.
 
+        Then the folder is free: `run` of this trainer, or of one that resumes it, goes on. Where another has gone on,
+        this one raises FileError.
         A callback's True: `Stopped`, all saved. What a callback raises is raised here, after everything was saved.
         """
         if self._trainer is None:

@@ -7,6 +7,7 @@ import pytest
 
 import longline
 from longline import Operator, attention
+from longline._arrays import doubles_of
 
 
 def softmax(q, k, v, causal):
@@ -274,3 +275,49 @@ def test_first_gains_of_sines():
     """2 N(0, 1) over the root of the norm of 5 other numbers: E 4 n^2 / |m| = 4 E 1 / |m| = 2.1277."""
     gains = longline.position_parameters("sine-spe", 64, 256, 8)["gains"]
     assert abs((gains.astype(float) ** 2).mean() - 2.1277) < 0.05
+
+
+WIDE_NAN = np.array([np.nan]).view(np.float32)
+
+
+def half_a_nan():
+    """Values of 2 heads, (1, 2, 4, 8), whose first two have a sum in double precision with the low word of a NaN."""
+    v = np.zeros((1, 2, 4, 8), np.float32)
+    v[:, :, 0], v[:, :, 1], v[:, :, 2:] = 1, 511 * 2.0**-30, 0.5
+    assert np.isnan((v[0, 0, 0].astype(float) + v[0, 0, 1]).view(np.float32)).any()
+    return v
+
+
+@pytest.mark.parametrize("image", [None, (2, 3)])
+def test_doubles_of_a_state(qkv, image):
+    """Heads without keys have sums in double precision. Half of one may look like a NaN; a whole one that is NaN is none."""
+    operator = longline.Operator("elu1", "relative-s2", heads=2, key_size=8, causal=True, image=image, clip=3)
+    q, k, v = qkv[0][:1, :2, :4], qkv[1][:1, :1, :4], half_a_nan()
+    whole = operator.forward(q, k, v)
+    (_, state), rest = operator.forward(*(x[:, :, :2] for x in (q, k, v)), return_state=True), slice(2, 4)
+    tail = [x[:, :, rest] for x in (q, k, v)]
+    y, after, saved = operator.forward(*tail, state=state, offset=2, return_state=True, save=True)
+    assert np.isnan(state).any() and np.abs(y - whole[:, :, rest]).max() < 1e-5
+    assert np.isfinite(operator.backward(saved, y, state).q).all()
+    at = doubles_of(operator._config, operator.state_size)
+    sums = np.ascontiguousarray(state[:, at]).view(float)[0]
+    assert np.array_equal(sums, [1 + 511 * 2.0**-30] * 8 + [2, 2])  # and how many values they are of, and how many are kept
+    for i, nan in ((0, [np.nan]), (at.start, WIDE_NAN), (at.stop - 2, WIDE_NAN), (at.stop, [np.nan]), (-1, [np.nan])):
+        wrong = state.copy()
+        wrong[0, np.arange(i, i + len(nan))] = nan
+        with pytest.raises(ValueError, match="state: has NaN in it"):
+            operator.forward(*tail, state=wrong, offset=2)
+        with pytest.raises(ValueError, match="dstate: has NaN in it"):
+            operator.backward(saved, y, wrong)
+
+
+def test_out_has_a_place_for_each_element(qkv):
+    q, k, v = qkv
+    operator = longline.Operator("elu1", heads=3, key_size=8)
+    whole = operator.forward(q, k, v)
+    for out in (np.zeros((40, 3, 2, 8), "f4").transpose(2, 1, 0, 3), np.zeros((4, 3, 80, 9), "f4")[::2, :, ::2, 1:]):
+        assert np.array_equal(operator.forward(q, k, v, out=out), whole) and np.array_equal(out, whole)
+    for strides in ((3840, 1280, 4, 4), (3840, 1280, 28, 4), (1280, 1280, 32, 4), (64, 1280, 32, 4), (3840, 1280, 0, 4)):
+        shared = np.lib.stride_tricks.as_strided(np.zeros(4000, np.float32), q.shape, strides)
+        with pytest.raises(ValueError, match="out: it must be writable, each element with a place of its own"):
+            operator.forward(q, k, v, out=shared)

@@ -56,6 +56,8 @@ WRONG = {
     "seed": (lambda: attend("favor", seed=-1), longline.ArgumentError, "seed: is -1"),
     "large seed": (lambda: attend("reformer", seed=2**64), longline.ArgumentError, "seed: is"),
     "layer": (lambda: attend("favor", layer="a"), longline.ArgumentError, "layer: is 'a'"),
+    "no rows": (lambda: attend("favor", projection=array(0, 4)), longline.ArgumentError,
+                r"projection: its shape is \(0, 4\); it must have at least one row"),
     "features": (lambda: attend("favor", features=2**30), longline.ArgumentError, "features: is"),
     "no realizations": (lambda: attend(position="sine-spe", realizations=0), longline.ArgumentError, "realizations"),
     "no sines": (lambda: attend(position="sine-spe", sines=-1), longline.ArgumentError, "sines: is -1"),

@@ -158,6 +158,9 @@ def test_performers_modules():
     b = ll.nn.SelfAttention(32, heads=4, generalized_attention=True, dropout=0.5).eval()
     assert (b.kernel, b.head_dim, b.query.bias, b.operator(False).features) == ("relu", 64, None, 266)
     assert torch.allclose(b(x, mask=mask)[1, :6], b(x[1:, :6])[0], atol=1e-5)
+    q, k, v = (f(x).unflatten(-1, (4, 64)).transpose(1, 2) for f in (b.query, b.key, b.value))
+    y = linear_attention(q, k, v, kernel="relu", projection="orthogonal", features=266, scale=64**-0.5)  # as the page says
+    assert torch.equal(b(x), b.out_proj(y.transpose(1, 2).flatten(2)))
     assert (b.train()(x) == 0).any()  # what comes out is dropped
     c = ll.nn.CrossAttention(32, heads=4)
     few = torch.ones(2, 5, dtype=torch.bool)
@@ -166,6 +169,11 @@ def test_performers_modules():
     for words, call in [("local_heads: is 2", lambda: ll.nn.SelfAttention(32, heads=4, local_heads=2)),
                         ("no_projection", lambda: ll.nn.SelfAttention(32, heads=4, no_projection=True)),
                         ("kernel_fn", lambda: ll.nn.SelfAttention(32, heads=4, kernel_fn=torch.nn.GELU())),
+                        ("kernel: is 'elu1'; here generalized_attention decides it",
+                         lambda: ll.nn.SelfAttention(32, heads=4, generalized_attention=True, kernel="elu1")),
+                        ("features: is 8; here nb_features", lambda: ll.nn.CrossAttention(32, heads=4, features=8)),
+                        ("bias: is True; here qkv_bias", lambda: ll.nn.SelfAttention(32, heads=4, bias=True)),
+                        ("kernel: is 'relu'; here attention", lambda: ll.nn.AttentionLayer("elu1", 32, 4, kernel="relu")),
                         ("pos_emb: must be None", lambda: b(x, pos_emb=x)),
                         ("self-attention has none", lambda: b(x, context=context)),
                         ("cross-attention needs one", lambda: c(x))]:
@@ -309,6 +317,22 @@ def test_refusals():
         linear_attention(q, k, v / 0 * 0)
     with pytest.raises(TypeError, match="k: is on cuda:0; it must be on the CPU"):
         longline.attention(q.detach(), OnDevice(), v.detach())
+
+
+@pytest.mark.parametrize("name, options, first, then", [
+    ("projection", {"kernel": "relu"}, torch.eye(4)[:3], -torch.eye(4)[:3]),
+    ("decay", {"kernel": "elu1", "causal": True}, torch.tensor([0.5, 0.9]), torch.ones(2)),
+    ("permutation", {"kernel": "relu", "position": "permute"}, torch.tensor([[1, 2, 3, 0]] * 2, dtype=torch.int32),
+     torch.tensor([[1, 0, 3, 2]] * 2, dtype=torch.int32))])
+def test_options_that_change_in_place(name, options, first, then):
+    """A tensor has the hash of its identity, whatever its numbers are."""
+    q, k, v = (x.detach() for x in tensors(1, 2, 10, 4))
+    for call in (linear_attention, lambda *a, **o: torch.from_dlpack(longline.attention(*a, **o))):
+        option = first.clone()
+        before = call(q, k, v, **options, **{name: option})
+        option.copy_(then)
+        after = call(q, k, v, **options, **{name: option})
+        assert torch.equal(after, call(q, k, v, **options, **{name: then.numpy()})) and not torch.equal(after, before)
 
 
 def test_threads_do_not_fight():

@@ -1,5 +1,4 @@
 """Training: losses and gradients of batches in memory, steps, and runs from recipes."""
-import gc
 import os
 import signal
 import subprocess
@@ -100,12 +99,29 @@ def test_run_and_resume(tmp_path):
     half = Trainer(RUN, tmp_path / "half", callbacks=[lambda p: p.step == 3 and p.event == ""])
     with pytest.raises(longline.Stopped, match="stopped after step 3"):
         half.run()
-    del half
-    gc.collect()  # lets the folder go
     again = Trainer(None, resume=tmp_path / "half").run()
     for name, value in model.parameters().items():
         assert np.array_equal(value, again.parameters()[name])
     assert np.isfinite(again.evaluate("valid", 1).loss)
+
+
+def test_who_goes_on(tmp_path):
+    """A trainer that was stopped goes on itself, unless another has resumed its folder."""
+    whole = Trainer(RUN, tmp_path / "whole").run(progress=False).parameters()
+    trainers = [Trainer(RUN, tmp_path / name, callbacks=[lambda p: p.step == 2]) for name in "ab"]
+    for trainer in trainers:
+        with pytest.raises(longline.Stopped, match="stopped after step 2"):
+            trainer.run(progress=False)
+        trainer.callbacks.clear()
+    other = Trainer(None, resume=tmp_path / "b")
+    with pytest.raises(longline.FileError, match="another run is writing to"):
+        trainers[1].run(progress=False)
+    for model in (trainers[0].run(progress=False), other.run(progress=False)):
+        assert all(np.array_equal(value, whole[name]) for name, value in model.parameters().items())
+    before = (tmp_path / "b" / "last.safetensors").read_bytes()
+    with pytest.raises(longline.FileError, match="another run has gone on in .* since this one left it at step 2"):
+        trainers[1].run(progress=False)
+    assert (tmp_path / "b" / "last.safetensors").read_bytes() == before
 
 
 def test_what_a_callback_raises_comes_out(tmp_path):

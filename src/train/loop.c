@@ -305,30 +305,38 @@ static ll_status save_first(ll_trainer *t, watcher *w) {
     return wanted ? in_folder(t, w, save_rest) : LL_OK;
 }
 
-ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
-    watcher w = {progress, arg, 0};
-    t->began = ll_now();
-    t->begun = t->state.step;
-    report_lock(t, &w);
-    ll_status status = save_first(t, &w);
+static ll_status run(ll_trainer *t, watcher *w) {
+    report_lock(t, w);
+    ll_status status = save_first(t, w);
     if (status) return status;
     for (;;) {
-        status = in_folder(t, &w, settle);
+        status = in_folder(t, w, settle);
         if (!status && t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
-        if (!status && w.stop && is_alone(t)) return stopped(t, &w);
-        if (!status) status = advance(t, w.stop);
+        if (!status && w->stop && is_alone(t)) return stopped(t, w);
+        if (!status) status = advance(t, w->stop);
         if (status) {
-            status = recover(t, &w, status);
+            status = recover(t, w, status);
             if (status) return status;
             continue;
         }
         const int agreed = t->engine->stop;
-        report(t, &w, NULL);
-        if (agreed || (w.stop && is_alone(t))) return stopped(t, &w);
+        report(t, w, NULL);
+        if (agreed || (w->stop && is_alone(t))) return stopped(t, w);
     }
-    status = in_folder(t, &w, save_rest); /* a run of no steps stores its initial model */
+    status = in_folder(t, w, save_rest); /* a run of no steps stores its initial model */
     if (status) return status;
-    report(t, &w, "done");
-    report_page(t, &w, 1);
+    report(t, w, "done");
+    report_page(t, w, 1);
     return LL_OK;
+}
+
+ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
+    const ll_group all = ll_group_all();
+    watcher w = {progress, arg, 0};
+    t->began = ll_now();
+    t->begun = t->state.step;
+    ll_status status = t->left ? ll_group_agree(&all, ll_run_folder_enter(t)) : LL_OK;
+    if (!status) status = run(t, &w);
+    ll_run_folder_leave(t);
+    return status;
 }

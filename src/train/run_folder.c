@@ -54,3 +54,26 @@ ll_status ll_run_folder_restore(ll_trainer *t, int *whole) {
     if (!status && !*whole) status = ll_metrics_restore(&t->metrics);
     return status ? ll_fail(status, "the folder of the run, %s, is gone: %s", t->folder, ll_error()) : LL_OK;
 }
+
+void ll_run_folder_leave(ll_trainer *t) {
+    if (t->lock >= 0) close(t->lock);
+    t->lock = -1;
+    t->left = 1;
+}
+
+/* Every run that is resumed writes its metrics to a new file, so that another run since then is noticed even where
+ * folders cannot be locked. */
+ll_status ll_run_folder_enter(ll_trainer *t) {
+    if (!t->ranks.rank) {
+        const ll_status status = take_again(t);
+        if (status) return status;
+        if (is_of_another(t)) {
+            ll_run_folder_leave(t);
+            return ll_fail(LL_EIO,
+                           "another run has gone on in %s since this one left it at step %lld; resume it to go on",
+                           t->folder, (long long)t->state.step);
+        }
+    }
+    t->left = 0;
+    return LL_OK;
+}

@@ -227,6 +227,10 @@ int ll_run_folder_gone(const ll_trainer *trainer);
 /* Creates the folder again, with lock, recipe and metrics; *whole: only the lock was missing. LL_EIO if that fails, or
  * if another run has the folder. */
 LL_MUST_USE ll_status ll_run_folder_restore(ll_trainer *trainer, int *whole);
+/* Lets go of the folder, so that another run may go on in it. */
+void ll_run_folder_leave(ll_trainer *trainer);
+/* Takes it again. LL_EIO if another run has it, or has gone on in it since. */
+LL_MUST_USE ll_status ll_run_folder_enter(ll_trainer *trainer);
 
 /* The best model of a run, or the last; NULL if it has none yet. */
 LL_MUST_USE ll_status ll_run_load(ll_model **model, const char *run);
@@ -244,6 +248,7 @@ struct ll_trainer {
     char *origin;                                        /* how it started, in words; or NULL */
     char *folder, *last, *best, *back, *ini, *lock_file; /* paths */
     int lock;                                            /* the folder's file LL_LOCK_FILE, -1: not open */
+    int left;                                            /* is the folder free for another run? */
     int unlocked;                                        /* errno where the folder cannot be locked */
     int64_t saved;                                       /* step of the checkpoint on disk, -1: none */
     int unsaved;                                         /* has the state changed since then? */

@@ -19,8 +19,8 @@ class LinearAttention(nn.Module):
     kernel, position, causal, **options                   as `longline.Operator`
 
     Other libraries' names of arguments are taken: dim, heads, dim_head, nb_features, generalized_attention (performer-
-    pytorch), d_model, n_heads (fast-transformers). `load_state_dict` takes the weights of their modules and of
-    nn.MultiheadAttention.
+    pytorch; kernel "relu", here without a projection), d_model, n_heads (fast-transformers). `load_state_dict` takes the
+    weights of their modules and of nn.MultiheadAttention.
     """
 
     def __init__(self, embed_dim: Optional[int] = None, num_heads: Optional[int] = None, dropout: float = 0.0,

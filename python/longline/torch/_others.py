@@ -3,7 +3,7 @@ CrossAttention, and fast-transformers' AttentionLayer."""
 from __future__ import annotations
 
 import math
-from typing import Any, Optional
+from typing import Any, Dict, Optional
 
 import torch
 from torch import nn
@@ -11,14 +11,24 @@ from torch import nn
 from .._core import ArgumentError
 from ._linear import LinearAttention
 
+
+def _refuse_second(options: Dict[str, Any], **arguments: str) -> None:
+    """ArgumentError for an option of LinearAttention that an argument of the module decides."""
+    for name, argument in arguments.items():
+        if name in options:
+            raise ArgumentError(f"{name}: is {options[name]!r}; here {argument} decides it (longline.torch.nn.LinearAttention "
+                                f"takes {name})")
+
+
 # ---- performer-pytorch ----
 
 
 class SelfAttention(LinearAttention):
     """performer_pytorch.SelfAttention: the same arguments and sizes, and `forward` gives the output alone.
 
-    generalized_attention means kernel "relu" with a projection; else it is "favor". kernel_fn may be nn.ReLU alone. A
-    rotary pos_emb of the call becomes position="rope" here. Features are drawn once, as theirs are between two redraws.
+    generalized_attention means kernel "relu" with an orthogonal projection and scale dim_head^-0.5; else it is "favor".
+    kernel_fn may be nn.ReLU alone. A rotary pos_emb of the call becomes position="rope" here. Features are drawn once, as
+    theirs are between two redraws.
     """
 
     crosses = False
@@ -34,6 +44,7 @@ class SelfAttention(LinearAttention):
             raise ArgumentError("no_projection: attention with separate softmaxes is not supported; it must be False")
         if kernel_fn is not None and not isinstance(kernel_fn, nn.ReLU):
             raise ArgumentError(f"kernel_fn: is {kernel_fn!r}; it must be nn.ReLU() or None")
+        _refuse_second(options, kernel="generalized_attention", features="nb_features", bias="qkv_bias")
         size = dim_head or dim // heads
         features = nb_features or int(size * math.log(size))
         if generalized_attention:
@@ -78,6 +89,7 @@ class AttentionLayer(LinearAttention):
         if not isinstance(attention, str):
             raise TypeError(f"attention: is a {type(attention).__name__}; it must be the name of a kernel: 'elu1' is that of "
                             "their LinearAttention(d) and CausalLinearAttention(d), 'favor' of their Favor")
+        _refuse_second(options, kernel="attention")
         size = d_keys or d_model // n_heads
         if d_values not in (None, size):
             raise ArgumentError(f"d_values: is {d_values}; it must be d_keys, {size}")
