@@ -167,7 +167,6 @@ def test_a_generator_leaves_the_model_free(small):
     assert not other.is_alive() and len(list(tokens)) == 2
 
 
-
 @pytest.mark.parametrize("channels", [1, 3])
 def test_images(channels):
     """Images as arrays are the rows of their numbers; all vectors of an image are those of its patches."""
