@@ -355,7 +355,13 @@ static void test_what_cannot_be(void **state) {
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "begin at 0");
     call = (ll_attention_call){.B = 2, .offsets = (int64_t[]){0, -1}};
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "those of sequence 1 at -1");
+    call = (ll_attention_call){.B = 2, .state_out = &x, .state_row = 1};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "states 1 floats apart");
     ll_attention_free(op);
+    c.den = (ll_den)17;
+    CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, "no divisor 17");
+    c.den = LL_DEN_SUM, c.key_max = (ll_max)9;
+    CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, "no maximum 0, 9");
 }
 
 int main(void) {

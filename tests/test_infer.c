@@ -321,6 +321,7 @@ static void test_refusals(void **state) {
     CHECK_FAILS(ll_model_score(classifier, out, tokens, NULL, 1, 2), LL_EINVAL, "language model");
     CHECK_FAILS(ll_model_score(m, out, tokens, NULL, 1, 4), LL_EINVAL, "token 11 at position 2");
     CHECK_FAILS(ll_model_encode(m, -1, LL_EMBED_MEAN, out, tokens, NULL, 1, 4), LL_EINVAL, "token 11");
+    CHECK_FAILS(ll_model_encode(m, -1, (ll_embed_kind)17, out, tokens, NULL, 1, 2), LL_EINVAL, "kind 17");
     CHECK_FAILS(ll_model_encode(m, 3, LL_EMBED_MEAN, out, tokens, NULL, 1, 2), LL_EINVAL, "layer 3");
     CHECK_FAILS(ll_model_encode(m, -2, LL_EMBED_MEAN, out, tokens, NULL, 1, 2), LL_EINVAL, "layer -2");
     CHECK_OK(ll_model_encode(m, 2, LL_EMBED_MEAN, out, tokens, NULL, 1, 2));

@@ -70,6 +70,9 @@ static ll_status check_sizes(const ll_attention_config *c) {
         return ll_fail(LL_EINVAL, "attention: feature eps is %g, must be 0 or more", (double)c->feature_eps);
     if (!isfinite(c->den_eps) || c->den_eps < 0)
         return ll_fail(LL_EINVAL, "attention: denominator eps is %g, must be 0 or more", (double)c->den_eps);
+    if ((unsigned)c->den > LL_DEN_NONE) return ll_fail(LL_EINVAL, "attention: there is no divisor %d", (int)c->den);
+    if ((unsigned)c->query_max > LL_MAX_NONE || (unsigned)c->key_max > LL_MAX_NONE)
+        return ll_fail(LL_EINVAL, "attention: there is no maximum %d, %d", (int)c->query_max, (int)c->key_max);
     return LL_OK;
 }
 

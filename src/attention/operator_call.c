@@ -113,7 +113,10 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
     if (c->dstate_out && !c->state_out)
         return ll_fail(LL_EINVAL, "attention: a gradient at the state that a call leaves needs that state, too");
     if (!ll_call_has_state(c)) return LL_OK;
-    return ll_attention_state_floats(op, &floats);
+    const ll_status status = ll_attention_state_floats(op, &floats);
+    if (!status && c->state_row && c->state_row < floats)
+        return ll_fail(LL_EINVAL, "attention: states %zu floats apart, and one has %zu", c->state_row, floats);
+    return status;
 }
 
 /* Rows of a packed batch in which no sequence lies pass their states on, and the gradients of these. */

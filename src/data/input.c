@@ -187,6 +187,8 @@ static ll_status set_up(ll_input *in, const char *const *paths, int n, const ll_
     ll_input_options options;
     const ll_input_options *const how = &options;
     if (ll_struct_take(&options, sizeof options, given, "ll_input_options")) return LL_EINVAL;
+    if ((unsigned)how->format > LL_INPUT_PNG)
+        return ll_fail(LL_EINVAL, "there is no format %d of files", (int)how->format);
     in->format = how->format;
     in->width = how->width, in->height = how->height, in->channels = how->channels;
     in->side = how->side, in->bicubic = how->bicubic;

@@ -154,6 +154,7 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
     LL_FLOAT_MODE;
     const int layers = m->c->model.layers;
     if (m->stacks > 1) return ll_fail(LL_EINVAL, "a seq2seq model has two stacks; embeddings need a model with one");
+    if ((unsigned)kind > LL_EMBED_ALL) return ll_fail(LL_EINVAL, "there is no embedding of kind %d", (int)kind);
     if (layer < -1 || layer > layers)
         return ll_fail(LL_EINVAL, "there is no layer %d: the model has %d, and 0 is the input of the first", layer,
                        layers);
