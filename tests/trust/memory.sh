@@ -1,7 +1,8 @@
 # Allocation n is refused, once or with all that follow. The command gives an error and exit code 1, or works without
 # it. Files are the old or the new ones. Allocations of libraries count, too: a crash or endless wait within a library
 # is counted as the library's, one in our code fails. LL_MANNERS=once or all chooses one of the two. A folder for temporary files
-# that is in memory (TMPDIR=/dev/shm) makes the long form several times as fast.
+# that is in memory (TMPDIR=/dev/shm) makes the long form several times as fast. LL_BY=site tries one allocation of each chain of
+# calls that allocates, where all of them would take days.
 . "$root/tests/trust/lib"
 make_run
 t 0 "$longline" data make music --out songs --count 2 --size 2
@@ -21,7 +22,9 @@ trial() { # NAME SAMPLES COMMAND...
     shift 2
     fresh
     rm -f count
+    [ "${LL_BY:-}" != site ] || export LL_SITES="$PWD/sites"
     LL_COUNT=$PWD/count LD_PRELOAD=$shim "$@" >out 2>err </dev/null || fail "$name without trouble"
+    unset LL_SITES
     total=$(cat count)
     for manner in $manners; do
         for n in $(numbers "$total" "$samples"); do

@@ -5,6 +5,7 @@
  *   LL_ALL     all: and all that follow it
  *   LL_CLOCK   seconds by which the time of day jumps after it was first asked for
  *   LL_COUNT   file to which the number of allocations is written at the end
+ *   LL_SITES   file to which the number of each allocation is written whose chain of calls was not seen before
  *
  * A crash writes to stderr the object in which it happened. */
 #include <dlfcn.h>
@@ -27,9 +28,31 @@ static atomic_long calls;
 static atomic_int started;
 static char alternate[1 << 16];
 
+/* Writes the number of an allocation of a new chain of calls: that of its FRAMES innermost functions. */
+enum { FRAMES = 24, CHAINS = 1 << 18 };
+static int sites = -1;
+static void note(long n) {
+    static unsigned long long seen[CHAINS];
+    static atomic_flag busy = ATOMIC_FLAG_INIT;
+    static _Thread_local int within;
+    void *frame[FRAMES];
+    if (within) return;
+    within = 1;
+    unsigned long long hash = 1;
+    const int depth = backtrace(frame, FRAMES);
+    for (int i = 0; i < depth; i++) hash = (hash ^ (unsigned long long)(size_t)frame[i]) * 0x9e3779b97f4a7c15u;
+    while (atomic_flag_test_and_set(&busy)) continue;
+    size_t i = hash >> 46; /* of 18 bits */
+    while (seen[i] && seen[i] != hash) i = (i + 1) % CHAINS;
+    if (!seen[i]) seen[i] = hash, dprintf(sites, "%ld\n", n);
+    atomic_flag_clear(&busy);
+    within = 0;
+}
+
 static int refused(void) {
     if (!atomic_load(&started)) return 0;
     const long n = atomic_fetch_add(&calls, 1) + 1;
+    if (sites >= 0) note(n);
     if (n != at && !(all && at && n > at)) return 0;
     errno = ENOMEM;
     return 1;
@@ -97,6 +120,7 @@ static int begin(int argc, char **argv, char **environment) {
     at = getenv("LL_AT") ? atol(getenv("LL_AT")) : 0;
     all = getenv("LL_ALL") && !strcmp(getenv("LL_ALL"), "all");
     count_file = getenv("LL_COUNT");
+    if (getenv("LL_SITES")) sites = open(getenv("LL_SITES"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     unsetenv("LD_PRELOAD"); /* programs that this one starts are not tested */
     atexit(count);
     atomic_store(&started, 1);
