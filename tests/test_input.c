@@ -255,7 +255,8 @@ static void test_progress(void **state) {
     ll_sequence s;
     int found = 1;
     int64_t done, total, before = 0;
-    CHECK_FAILS(ll_input_open(&in, paths, 2, &(ll_input_options){.format = (ll_input_format)77}), LL_EINVAL, "format 77");
+    const ll_input_options unknown = {.format = (ll_input_format)77};
+    CHECK_FAILS(ll_input_open(&in, paths, 2, &unknown), LL_EINVAL, "format 77");
     CHECK_OK(ll_input_open(&in, paths, 2, &how));
     ll_input_progress(in, &done, &total);
     assert_int_equal(done, 0);
