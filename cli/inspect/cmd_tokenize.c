@@ -154,7 +154,7 @@ static int convert(work *w) {
 /* Does a model lie there? Else it is a tokenizer. A model begins with the size of a header, which begins with {; or it
  * is packed. */
 static int is_model(const char *path) {
-    static const char packed[][3] = {"\x1f\x8b", "\xfd" "7", "\x28\xb5"};
+    static const char packed[][3] = {"\x1f\x8b", "\xfd\x37", "\x28\xb5"};
     char name[PATH_MAX], first[9] = {0};
     struct stat about;
     if (stat(path, &about)) return strstr(path, ".safetensors") != NULL;
