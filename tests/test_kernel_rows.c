@@ -4,64 +4,47 @@
 
 enum { ROWS = 5, GAP = 3 };
 
-/* What one of the kernels makes of `rows` rows. x and d are what it reads, y what it writes. */
-typedef void kernel(const ll_kernels *k, int rows, size_t n, const float *x, size_t ldx, const float *d, size_t ldd,
-                    float *y, size_t ldy);
+/* A map of rows, or its derivative. */
+typedef void map(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy);
+typedef void back(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dy, size_t lddy, float *dx,
+                  size_t lddx);
 
-static const float factor[ROWS] = {1, -2.5f, 0, 0.3f, 7}, equal[ROWS] = {3.3f, 3.3f, 3.3f, 3.3f, 3.3f};
-
-static void scaled(const ll_kernels *k, int rows, size_t n, const float *x, size_t ldx, const float *d, size_t ldd,
-                   float *y, size_t ldy) {
-    (void)d, (void)ldd;
-    k->scaled_rows(rows, n, equal, x, ldx, y, ldy);
+/* Rows of n numbers, ld apart, among numbers that nobody writes. */
+static guarded rows_of(size_t n, size_t ld, size_t shift) {
+    guarded y = guard(ROWS * ld, shift);
+    assert_true(n < ld);
+    for (size_t i = 0; i < ROWS * ld; i++) y.p[i] = 42;
+    return y;
 }
-static void copied(const ll_kernels *k, int rows, size_t n, const float *x, size_t ldx, const float *d, size_t ldd,
-                   float *y, size_t ldy) {
-    (void)d, (void)ldd;
-    k->scaled_rows(rows, n, NULL, x, ldx, y, ldy);
-}
-static void relu(const ll_kernels *k, int rows, size_t n, const float *x, size_t ldx, const float *d, size_t ldd,
-                 float *y, size_t ldy) {
-    (void)d, (void)ldd;
-    k->relu(rows, n, 1e-3f, x, ldx, y, ldy);
-}
-static void relu_back(const ll_kernels *k, int rows, size_t n, const float *x, size_t ldx, const float *d, size_t ldd,
-                      float *y, size_t ldy) {
-    k->relu_back(rows, n, 0.25f, x, ldx, d, ldd, y, ldy);
-}
-static void elu1(const ll_kernels *k, int rows, size_t n, const float *x, size_t ldx, const float *d, size_t ldd,
-                 float *y, size_t ldy) {
-    (void)d, (void)ldd;
-    k->elu1(rows, n, 1e-3f, x, ldx, y, ldy);
-}
-static void elu1_back(const ll_kernels *k, int rows, size_t n, const float *x, size_t ldx, const float *d, size_t ldd,
-                      float *y, size_t ldy) {
-    k->elu1_back(rows, n, 0.25f, x, ldx, d, ldd, y, ldy);
+static void check_between(const ll_kernels *k, const char *name, size_t n, size_t ld, uint64_t seed, guarded y) {
+    for (size_t r = 0; r < ROWS; r++)
+        for (size_t i = n; i < ld; i++) near(k->name, name, n, i, seed, y.p[r * ld + i], 42, 0);
 }
 
-static void one_kernel(const ll_kernels *k, size_t n, size_t shift, uint64_t seed, const char *name, kernel *make) {
+/* Either `forward` or `backward` is the kernel. */
+static void one_kernel(const ll_kernels *k, size_t n, size_t shift, uint64_t seed, const char *name, map *forward,
+                       back *backward) {
     const size_t ldx = n + GAP, ldd = n + 1, ldy = n + 2 * GAP;
     uint64_t from = seed;
     guarded x = guard_random(ROWS * ldx, shift, &from), d = guard_random(ROWS * ldd, 3 - shift, &from);
-    guarded y = guard(ROWS * ldy, shift), alone = guard(n, 1);
-    for (size_t i = 0; i < ROWS * ldy; i++) y.p[i] = 42;
-    make(k, ROWS, n, x.p, ldx, d.p, ldd, y.p, ldy);
+    guarded y = rows_of(n, ldy, shift), alone = guard(n, 1);
+    if (forward) forward(ROWS, n, 0.25f, x.p, ldx, y.p, ldy);
+    if (backward) backward(ROWS, n, 0.25f, x.p, ldx, d.p, ldd, y.p, ldy);
     for (size_t r = 0; r < ROWS; r++) {
-        make(k, 1, n, x.p + r * ldx, ldx, d.p + r * ldd, ldd, alone.p, n);
+        if (forward) forward(1, n, 0.25f, x.p + r * ldx, ldx, alone.p, n);
+        if (backward) backward(1, n, 0.25f, x.p + r * ldx, ldx, d.p + r * ldd, ldd, alone.p, n);
         for (size_t i = 0; i < n; i++) near(k->name, name, n, i, seed, y.p[r * ldy + i], alone.p[i], 0);
-        for (size_t i = n; i < ldy; i++) near(k->name, "between rows", n, i, seed, y.p[r * ldy + i], 42, 0);
     }
+    check_between(k, name, n, ldy, seed, y);
     guard_end(x, name, k->name), guard_end(d, name, k->name), guard_end(y, name, k->name);
     guard_end(alone, name, k->name);
 }
 
 static void rows(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
-    one_kernel(k, n, shift, seed, "scaled_rows", scaled);
-    one_kernel(k, n, shift, seed, "scaled_rows without factors", copied);
-    one_kernel(k, n, shift, seed, "relu", relu);
-    one_kernel(k, n, shift, seed, "relu_back", relu_back);
-    one_kernel(k, n, shift, seed, "elu1", elu1);
-    one_kernel(k, n, shift, seed, "elu1_back", elu1_back);
+    one_kernel(k, n, shift, seed, "relu", k->relu, NULL);
+    one_kernel(k, n, shift, seed, "relu_back", NULL, k->relu_back);
+    one_kernel(k, n, shift, seed, "elu1", k->elu1, NULL);
+    one_kernel(k, n, shift, seed, "elu1_back", NULL, k->elu1_back);
 }
 static void test_rows(void **state) {
     (void)state;
@@ -69,18 +52,25 @@ static void test_rows(void **state) {
 }
 
 static void factors(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    static const float factor[ROWS] = {1, -2.5f, 0, 0.3f, 7};
     const size_t ldx = n + GAP, ldy = n + 1;
     uint64_t from = seed;
-    guarded x = guard_random(ROWS * ldx, shift, &from), y = guard_random(ROWS * ldy, 3 - shift, &from);
+    guarded x = guard_random(ROWS * ldx, shift, &from), z = guard_random(ROWS * ldy, 3 - shift, &from);
     float product[ROWS];
-    k->dot_rows(ROWS, n, x.p, ldx, y.p, ldy, product);
+    k->dot_rows(ROWS, n, x.p, ldx, z.p, ldy, product);
     for (size_t r = 0; r < ROWS; r++)
-        near(k->name, "dot_rows", n, r, seed, product[r], k->dot(n, x.p + r * ldx, y.p + r * ldy), 0);
-    k->scaled_rows(ROWS, n, factor, x.p, ldx, y.p, ldy);
-    for (size_t r = 0; r < ROWS; r++)
-        for (size_t i = 0; i < n; i++)
-            near(k->name, "scaled_rows", n, i, seed, y.p[r * ldy + i], factor[r] * x.p[r * ldx + i], 0);
-    guard_end(x, "factors", k->name), guard_end(y, "factors", k->name);
+        near(k->name, "dot_rows", n, r, seed, product[r], k->dot(n, x.p + r * ldx, z.p + r * ldy), 0);
+    for (int copies = 0; copies < 2; copies++) {
+        guarded y = rows_of(n, ldy, 3 - shift);
+        k->scaled_rows(ROWS, n, copies ? NULL : factor, x.p, ldx, y.p, ldy);
+        for (size_t r = 0; r < ROWS; r++)
+            for (size_t i = 0; i < n; i++)
+                near(k->name, "scaled_rows", n, i, seed, y.p[r * ldy + i], (copies ? 1 : factor[r]) * x.p[r * ldx + i],
+                     0);
+        check_between(k, "scaled_rows", n, ldy, seed, y);
+        guard_end(y, "scaled_rows", k->name);
+    }
+    guard_end(x, "factors", k->name), guard_end(z, "factors", k->name);
 }
 static void test_factors(void **state) {
     (void)state;

@@ -57,7 +57,7 @@ static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, 
 }
 
 /* Generates from the present token until the target ends. -1, or the exit code. */
-static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most, int save, FILE *to, int64_t *made) {
+static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most, int save, FILE *to) {
     float logits[LL_TOKEN_COUNT];
     int token = LL_TOKEN_BEGIN;
     ll_status status =
@@ -66,7 +66,6 @@ static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most,
         token = ll_sample(logits, LL_TOKEN_COUNT, how, ll_stream_position(stream));
         if (token == LL_TOKEN_END || (most && n == most)) break;
         if (token < LL_TOKEN_PAD) fputc(token, to);
-        *made = n + 1;
         if (fflush(to)) {
             if (!save) return 1; /* main prints why */
             ll_output_lost();
@@ -77,8 +76,10 @@ static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most,
     return status ? ll_failed(status, NULL) : -1;
 }
 
-static void print_end(const ll_stream *stream, int64_t made) {
+/* before: the position where generation began; the token in front of a target has one, too. */
+static void print_end(const ll_stream *stream, int64_t before) {
     char state[24];
+    const int64_t now = ll_stream_position(stream), made = now ? now - (before ? before : 1) : 0;
     putchar('\n');
     ll_print("%lld bytes; the stream uses %s", (long long)made,
            ll_size(state, (double)ll_stream_bytes(stream)));
@@ -129,14 +130,14 @@ static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
 
 int ll_answer(ll_model *model, const ll_question *q) {
     ll_stream *stream = NULL;
-    int64_t made = 0;
     int code = check_usage(q, model);
     if (q->save_state) signal(SIGPIPE, SIG_IGN);
     if (code < 0 && q->save_state) ll_stop_on_signals(0, "saving", "the state was not saved");
     if (code < 0) code = begin(&stream, model, q);
     if (code < 0 && !q->only_read) {
-        code = write_target(stream, &q->how, q->most, q->save_state != NULL, stdout, &made);
-        if (code < 0) print_end(stream, made);
+        const int64_t before = ll_stream_position(stream);
+        code = write_target(stream, &q->how, q->most, q->save_state != NULL, stdout);
+        if (code < 0) print_end(stream, before);
     }
     if (code < 0) code = q->save_state ? ll_output_code(save(stream, q->save_state)) : 0;
     ll_stream_free(stream);
@@ -145,12 +146,11 @@ int ll_answer(ll_model *model, const ll_question *q) {
 
 int ll_answer_line(ll_model *model, const ll_question *q, const char *text, size_t n, FILE *to) {
     ll_stream *stream = NULL;
-    int64_t made = 0;
     int code = check_model(model);
     const ll_status status = code < 0 ? ll_stream_create(&stream, model) : LL_OK;
     if (status) code = ll_failed(status, NULL);
     if (code < 0) code = read_source(stream, model, (const uint8_t *)text, n);
-    if (code < 0) code = write_target(stream, &q->how, q->most, 0, to, &made);
+    if (code < 0) code = write_target(stream, &q->how, q->most, 0, to);
     ll_stream_free(stream);
     return code;
 }

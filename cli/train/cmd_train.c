@@ -32,8 +32,6 @@ static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) 
     return ll_recipe_set(recipe, assignment);
 }
 
-/* The recipe file, or the one that a resumed run has written; then the options. NULL if a resumed run keeps its recipe.
- * -1, or the exit code. */
 /* The recipe of the run that is resumed: its recipe.ini, or that of its checkpoint. */
 static ll_status load_own(ll_recipe **recipe) {
     char path[4200], *text = NULL;
@@ -49,6 +47,8 @@ static ll_status load_own(ll_recipe **recipe) {
     return status;
 }
 
+/* The recipe file, or that of the run that is resumed; then the options. NULL if a resumed run keeps its recipe. -1, or
+ * the exit code. */
 static int get_recipe(ll_recipe **recipe, const char *path) {
     if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
     if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
@@ -185,12 +185,6 @@ static int not_begun(ll_status status, const ll_recipe *recipe) {
     return access(last, R_OK) ? ll_failed(status, last) : ll_failed_data(status, recipe);
 }
 
-/* The value of a key in the recipe of a resumed run, or NULL. */
-static ll_recipe *own_recipe(void) {
-    ll_recipe *recipe = NULL;
-    return load_own(&recipe) ? NULL : recipe;
-}
-
 /* What a run would take. */
 static int print_memory(const ll_recipe *recipe) {
     ll_rank_memory m;
@@ -208,7 +202,7 @@ static int train(int n, const char **words) {
     ll_trainer *trainer = NULL;
     char folder[300] = "";
     int code = get_recipe(&recipe, n ? words[0] : NULL);
-    if (code < 0 && !recipe) own = own_recipe();
+    if (code < 0 && !recipe && load_own(&own)) own = NULL; /* the trainer says why */
     if (code < 0 && ranks && !memory) code = ll_usage("--ranks goes with --memory; start ranks with mpirun -n N");
     if (code < 0 && memory && !recipe && !own) code = ll_usage("--memory needs a recipe");
     if (code < 0 && memory) code = print_memory(recipe ? recipe : own);

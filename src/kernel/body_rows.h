@@ -46,16 +46,8 @@ static float sum(size_t n, const float *x) {
 
 static void axpy(size_t n, float a, const float *x, float *y) {
     const vf va = v_set(a);
-    for (size_t i = 0; i < n; i += VW)
-        store_upto(y + i, n - i, v_fma(va, load_upto(x + i, n - i), load_upto(y + i, n - i)));
+    EACH_VECTOR(n, store_upto(y + i, left, v_fma(va, load_upto(x + i, left), load_upto(y + i, left))););
 }
-
-static void scaled(size_t n, float a, const float *x, float *y) {
-    const vf va = v_set(a);
-    for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, v_mul(va, load_upto(x + i, n - i)));
-}
-
-static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
 
 static void scaled_rows(int rows, size_t n, const float *factor, const float *x, size_t ldx, float *y, size_t ldy) {
     for (int r = 0; r < rows && !factor; r++, x += ldx, y += ldy)
@@ -64,24 +56,24 @@ static void scaled_rows(int rows, size_t n, const float *factor, const float *x,
         EACH_VECTOR(n, store_upto(y + i, left, v_mul(v_set(factor[r]), load_upto(x + i, left))););
 }
 
+static void scaled(size_t n, float a, const float *x, float *y) { scaled_rows(1, n, &a, x, n, y, n); }
+static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
+
 static void dot_rows(int rows, size_t n, const float *x, size_t ldx, const float *y, size_t ldy, float *s) {
     for (int r = 0; r < rows; r++, x += ldx, y += ldy) s[r] = dot(n, x, y);
 }
 
 static void add(size_t n, const float *x, float *y) {
-    for (size_t i = 0; i < n; i += VW)
-        store_upto(y + i, n - i, v_add(load_upto(x + i, n - i), load_upto(y + i, n - i)));
+    EACH_VECTOR(n, store_upto(y + i, left, v_add(load_upto(x + i, left), load_upto(y + i, left))););
 }
 
 static void mul(size_t n, const float *x, float *y) {
-    for (size_t i = 0; i < n; i += VW)
-        store_upto(y + i, n - i, v_mul(load_upto(x + i, n - i), load_upto(y + i, n - i)));
+    EACH_VECTOR(n, store_upto(y + i, left, v_mul(load_upto(x + i, left), load_upto(y + i, left))););
 }
 
 static void softmax_back(size_t n, float delta, const float *p, float *dp) {
     const vf d = v_set(delta);
-    for (size_t i = 0; i < n; i += VW)
-        store_upto(dp + i, n - i, v_mul(load_upto(p + i, n - i), v_sub(load_upto(dp + i, n - i), d)));
+    EACH_VECTOR(n, store_upto(dp + i, left, v_mul(load_upto(p + i, left), v_sub(load_upto(dp + i, left), d))););
 }
 
 static float max(size_t n, const float *x) {
@@ -124,7 +116,7 @@ static inline vf exp_below_89(vf x) { return exp_scaled(v_max(v_set(-104.0f), x)
 static inline vf exp_vector(vf x) { return exp_below_89(v_min(v_set(89.0f), x)); }
 
 static void exp_all(size_t n, const float *x, float *y) {
-    for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, exp_vector(load_upto(x + i, n - i)));
+    EACH_VECTOR(n, store_upto(y + i, left, exp_vector(load_upto(x + i, left))););
 }
 
 static int exp2_exponent(size_t n, float shift, const float *x) {
@@ -138,15 +130,14 @@ static inline float exp2_floor(int e) { return (float)e * 0.693147181f - 201; }
 static int exp2_rows(size_t n, float shift, const float *x, float *y) {
     const int e = exp2_exponent(n, shift, x);
     const vf s = v_set(shift), ve = v_set((float)e), low = v_set(exp2_floor(e));
-    for (size_t i = 0; i < n; i += VW)
-        store_upto(y + i, n - i, exp_scaled(v_max(low, v_sub(load_upto(x + i, n - i), s)), ve));
+    EACH_VECTOR(n, store_upto(y + i, left, exp_scaled(v_max(low, v_sub(load_upto(x + i, left), s)), ve)););
     return e;
 }
 
 static void exp_shift(size_t n, float shift, float factor, float eps, const float *x, float *y) {
     const vf s = v_set(shift), f = v_set(factor), ve = v_set(eps);
-    for (size_t i = 0; i < n; i += VW)
-        store_upto(y + i, n - i, v_mul(f, v_add(exp_vector(v_sub(load_upto(x + i, n - i), s)), ve)));
+    EACH_VECTOR(n, const vf u = v_sub(load_upto(x + i, left), s);
+                store_upto(y + i, left, v_mul(f, v_add(exp_vector(u), ve))););
 }
 
 static float exp_sum(size_t n, float top, const float *x, float *y) {

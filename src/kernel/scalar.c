@@ -116,16 +116,13 @@ static void axpy(size_t n, float a, const float *x, float *y) {
     for (size_t i = 0; i < n; i++) y[i] += a * x[i];
 }
 
-static void scaled(size_t n, float a, const float *x, float *y) {
-    for (size_t i = 0; i < n; i++) y[i] = a * x[i];
-}
-
-static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
-
 static void scaled_rows(int rows, size_t n, const float *factor, const float *x, size_t ldx, float *y, size_t ldy) {
     for (int r = 0; r < rows; r++, x += ldx, y += ldy)
         for (size_t i = 0; i < n; i++) y[i] = factor ? factor[r] * x[i] : x[i];
 }
+
+static void scaled(size_t n, float a, const float *x, float *y) { scaled_rows(1, n, &a, x, n, y, n); }
+static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
 
 static void dot_rows(int rows, size_t n, const float *x, size_t ldx, const float *y, size_t ldy, float *s) {
     for (int r = 0; r < rows; r++) s[r] = dot(n, x + r * ldx, y + r * ldy);

@@ -25,6 +25,7 @@ trial() { # NAME SAMPLES COMMAND...
     [ "${LL_BY:-}" != site ] || export LL_SITES="$PWD/sites"
     LL_COUNT=$PWD/count LD_PRELOAD=$shim "$@" >out 2>err </dev/null || fail "$name without trouble"
     unset LL_SITES
+    [ "${LL_BY:-}" != site ] || echo "    $name: $(cat count) allocations of $(wc -l <sites) chains of calls"
     total=$(cat count)
     for manner in $manners; do
         for n in $(numbers "$total" "$samples"); do
