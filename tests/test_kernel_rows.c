@@ -56,10 +56,6 @@ static void factors(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) 
     const size_t ldx = n + GAP, ldy = n + 1;
     uint64_t from = seed;
     guarded x = guard_random(ROWS * ldx, shift, &from), z = guard_random(ROWS * ldy, 3 - shift, &from);
-    float product[ROWS];
-    k->dot_rows(ROWS, n, x.p, ldx, z.p, ldy, product);
-    for (size_t r = 0; r < ROWS; r++)
-        near(k->name, "dot_rows", n, r, seed, product[r], k->dot(n, x.p + r * ldx, z.p + r * ldy), 0);
     for (int copies = 0; copies < 2; copies++) {
         guarded y = rows_of(n, ldy, 3 - shift);
         k->scaled_rows(ROWS, n, copies ? NULL : factor, x.p, ldx, y.p, ldy);
@@ -77,7 +73,34 @@ static void test_factors(void **state) {
     everywhere(factors);
 }
 
+static void quotients(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    static const float inverse[ROWS] = {1, -2.5f, 0, 0.3f, 7};
+    const size_t ldg = n + GAP, ldy = n + 1, ldd = n + 2;
+    uint64_t from = seed;
+    guarded g = guard_random(ROWS * ldg, shift, &from), y = guard_random(ROWS * ldy, 3 - shift, &from);
+    guarded d = rows_of(n + 1, ldd, 3 - shift);
+    k->quotient_back(ROWS, n, inverse, g.p, ldg, y.p, ldy, d.p, ldd);
+    for (size_t r = 0; r < ROWS; r++) {
+        double product = 0, size = 0;
+        for (size_t i = 0; i < n; i++) {
+            const double gi = g.p[r * ldg + i], yi = y.p[r * ldy + i];
+            near(k->name, "quotient_back", n, i, seed, d.p[r * ldd + i], inverse[r] * g.p[r * ldg + i], 0);
+            product += gi * yi, size += fabs(gi * yi);
+        }
+        near(k->name, "quotient_back, divisor", n, r, seed, d.p[r * ldd + n], -(double)inverse[r] * product,
+             fabs((double)inverse[r]) * (size * 1e-6 + 1e-30));
+    }
+    check_between(k, "quotient_back", n + 1, ldd, seed, d);
+    guard_end(d, "quotient_back", k->name);
+    guard_end(g, "quotient_back", k->name), guard_end(y, "quotient_back", k->name);
+}
+static void test_quotients(void **state) {
+    (void)state;
+    everywhere(quotients);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_factors)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_factors),
+                                       cmocka_unit_test(test_quotients)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -59,8 +59,14 @@ static void scaled_rows(int rows, size_t n, const float *factor, const float *x,
 static void scaled(size_t n, float a, const float *x, float *y) { scaled_rows(1, n, &a, x, n, y, n); }
 static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
 
-static void dot_rows(int rows, size_t n, const float *x, size_t ldx, const float *y, size_t ldy, float *s) {
-    for (int r = 0; r < rows; r++, x += ldx, y += ldy) s[r] = dot(n, x, y);
+static void quotient_back(int rows, size_t n, const float *inverse, const float *g, size_t ldg, const float *y,
+                          size_t ldy, float *d, size_t ldd) {
+    for (int r = 0; r < rows; r++, g += ldg, y += ldy, d += ldd) {
+        vf product = v_set(0);
+        EACH_VECTOR(n, const vf gi = load_upto(g + i, left); store_upto(d + i, left, v_mul(v_set(inverse[r]), gi));
+                    product = v_fma(gi, load_upto(y + i, left), product););
+        d[n] = -inverse[r] * v_sum(product);
+    }
 }
 
 static void add(size_t n, const float *x, float *y) {

@@ -7,7 +7,7 @@
     .gemm = gemm, .gemm_prefetch = gemm_prefetch, .to_bf16 = to_bf16, .interleave_bf16 = interleave_bf16,              \
     .gemm_bf16 = gemm_bf16, .gemv = gemv, .linear = linear, .dequantize = dequantize, .gemv_rows = gemv_rows,          \
     .transpose = transpose, .dot = dot, .sum = sum, .axpy = axpy, .scale = scale,                                      \
-    .scaled = scaled, .scaled_rows = scaled_rows, .dot_rows = dot_rows, .add = add, .mul = mul,                        \
+    .scaled = scaled, .scaled_rows = scaled_rows, .quotient_back = quotient_back, .add = add, .mul = mul,              \
     .softmax_back = softmax_back, .max = max, .exp = exp_all, .relu = relu,                                            \
     .relu_back = relu_back, .elu1 = elu1, .elu1_back = elu1_back, .exp2_rows = exp2_rows,                              \
     .exp2_exponent = exp2_exponent, .exp_shift = exp_shift, .exp_sum = exp_sum,                                        \

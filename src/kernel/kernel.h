@@ -180,8 +180,10 @@ typedef struct {
     void (*scaled)(size_t n, float a, const float *x, float *y); /* y = a x, in place */
     /* The same for `rows` rows of n numbers, ldx and ldy apart: y_i = factor[i] x_i. factor NULL: y_i = x_i. */
     void (*scaled_rows)(int rows, size_t n, const float *factor, const float *x, size_t ldx, float *y, size_t ldy);
-    /* s[i] = the sum of x_i y_i, with the bits of `dot`. */
-    void (*dot_rows)(int rows, size_t n, const float *x, size_t ldx, const float *y, size_t ldy, float *s);
+    /* The gradients at the terms of y_i = x_i inverse[i] (n), from those at y_i: those at x_i (n), and after them the
+     * one at the divisor: d_i = [g_i, -(g_i . y_i)] inverse[i]. */
+    void (*quotient_back)(int rows, size_t n, const float *inverse, const float *g, size_t ldg, const float *y,
+                          size_t ldy, float *d, size_t ldd);
     void (*add)(size_t n, const float *x, float *y);             /* y += x */
     void (*mul)(size_t n, const float *x, float *y);             /* y *= x */
     /* dp = p (dp - delta): from the gradient at softmax's weights p to that at its logits, where delta = p dp. */

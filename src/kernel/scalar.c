@@ -124,8 +124,10 @@ static void scaled_rows(int rows, size_t n, const float *factor, const float *x,
 static void scaled(size_t n, float a, const float *x, float *y) { scaled_rows(1, n, &a, x, n, y, n); }
 static void scale(size_t n, float a, float *x) { scaled(n, a, x, x); }
 
-static void dot_rows(int rows, size_t n, const float *x, size_t ldx, const float *y, size_t ldy, float *s) {
-    for (int r = 0; r < rows; r++) s[r] = dot(n, x + r * ldx, y + r * ldy);
+static void quotient_back(int rows, size_t n, const float *inverse, const float *g, size_t ldg, const float *y,
+                          size_t ldy, float *d, size_t ldd) {
+    scaled_rows(rows, n, inverse, g, ldg, d, ldd);
+    for (int r = 0; r < rows; r++) d[r * ldd + n] = -inverse[r] * dot(n, g + r * ldg, y + r * ldy);
 }
 
 static void mul(size_t n, const float *x, float *y) {

@@ -62,13 +62,11 @@ void ll_pack_values(const ll_head *j, int t0, int C, const float *weight, float 
 
 void ll_row_gradients(const ll_head *j, int t0, int n, float *dn, size_t ld) {
     const size_t E = (size_t)j->op->c.E;
-    const float *g = ll_at(&j->at.g, t0);
-    float inverse[LL_TILE_MOST] = {0}, product[LL_TILE_MOST];
+    const ll_view *g = &j->at.g, *y = &j->at.y;
+    float inverse[LL_TILE_MOST] = {0};
     for (int i = 0; i < n; i++) inverse[i] = ll_inverse(j->den[t0 + i]);
-    j->k->scaled_rows(n, E, inverse, g, j->at.g.token, dn, ld);
-    j->k->dot_rows(n, E, g, j->at.g.token, ll_at(&j->at.y, t0), j->at.y.token, product);
-    for (int i = 0; i < n; i++)
-        dn[(size_t)i * ld + E] = j->op->c.den == LL_DEN_NONE ? 0 : -product[i] * inverse[i];
+    j->k->quotient_back(n, E, inverse, ll_at(g, t0), g->token, ll_at(y, t0), y->token, dn, ld);
+    for (int i = 0; i < n && j->op->c.den == LL_DEN_NONE; i++) dn[(size_t)i * ld + E] = 0;
 }
 
 static int least(int a, int b) { return a < b ? a : b; }
