@@ -82,6 +82,32 @@ static void gemm_once(const ll_kernels *k, const int size[3], uint64_t seed) {
     for (size_t i = 0; i < 4; i++) guard_end(all[i], "gemm", k->name);
 }
 
+/* Each row is gemm's times its factor, to the last bit, and gemm's own without factors. */
+static void gemm_scaled_once(const ll_kernels *k, const int size[3], uint64_t seed) {
+    const int M = size[0], N = size[1], K = size[2];
+    uint64_t from = seed;
+    const size_t ldc = (size_t)N + (size_t)below(&from, 9), rows = (size_t)M;
+    guarded A = guard_random(rows * (size_t)K, 0, &from), B = guard_random((size_t)K * (size_t)N, 1, &from);
+    guarded factor = guard_random(rows, 2, &from), plain = guard(rows * ldc, 3);
+    k->gemm(M, N, K, A.p, (size_t)K, 1, B.p, (size_t)N, plain.p, ldc, 0);
+    for (int scaled = 0; scaled < 2; scaled++) {
+        guarded C = guard_random(rows * ldc, 3, &from), was = guard(rows * ldc, 0);
+        memcpy(was.p, C.p, was.n * sizeof(float));
+        ll_prefetch next = draw_prefetch(&from, A.p);
+        k->gemm_scaled(M, N, K, A.p, (size_t)K, 1, B.p, (size_t)N, scaled ? factor.p : NULL, C.p, ldc, &next);
+        check_prefetch(&next);
+        for (size_t i = 0; i < rows; i++)
+            for (size_t j = 0; j < ldc; j++) {
+                const size_t at = i * ldc + j;
+                const float expect = j >= (size_t)N ? was.p[at] : plain.p[at] * (scaled ? factor.p[i] : 1);
+                near(k->name, "gemm_scaled", (size_t)K, at, seed, C.p[at], expect, 0);
+            }
+        guard_end(C, "gemm_scaled", k->name), guard_end(was, "gemm_scaled", k->name);
+    }
+    guarded all[] = {A, B, factor, plain};
+    for (size_t i = 0; i < 4; i++) guard_end(all[i], "gemm_scaled", k->name);
+}
+
 static void gemv_once(const ll_kernels *k, const int size[3], uint64_t seed) {
     const int N = size[0], K = size[1], add = size[2] & 1;
     uint64_t from = seed;
@@ -156,6 +182,10 @@ static void test_gemm(void **state) {
     (void)state;
     rounds(gemm_once);
 }
+static void test_gemm_scaled(void **state) {
+    (void)state;
+    rounds(gemm_scaled_once);
+}
 static void test_gemv(void **state) {
     (void)state;
     rounds(gemv_once);
@@ -191,6 +221,7 @@ static void test_whole(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gemm),
+        cmocka_unit_test(test_gemm_scaled),
         cmocka_unit_test(test_prefetch),
         cmocka_unit_test(test_gemv),
         cmocka_unit_test(test_transpose),

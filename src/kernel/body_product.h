@@ -27,12 +27,18 @@ ALWAYS void micro_step(const int BF16, const int MR, const int NV, const int TAI
     }
 }
 
-/* One register tile: C = A B, or C += A B if `add`. C has MR rows of NV vectors; if TAIL, only `tail` floats of the
- * last vector exist. BF16: A and B hold pairs of bfloat16. Each step prefetches the address `pace` floats after that of
- * the step before; 0: no prefetch. BF16, MR, NV and TAIL are constants after inlining. */
+/* What becomes of the rows of a product: C = A B; C += A B if `add`; row i of A B times factor[i] if not NULL. */
+typedef struct {
+    int add;
+    const float *factor;
+} product_end;
+
+/* One register tile. C has MR rows of NV vectors; if TAIL, only `tail` floats of the last vector exist. BF16: A and B
+ * hold pairs of bfloat16. Each step prefetches the address `pace` floats after that of the step before; 0: no prefetch.
+ * BF16, MR, NV and TAIL are constants after inlining. */
 ALWAYS void micro(const int BF16, const int MR, const int NV, const int TAIL, size_t tail, int K,
                   const float *restrict A, size_t row, size_t col, const float *restrict B, size_t ldb,
-                  float *restrict C, size_t ldc, int add, ll_prefetch *next, int pace) {
+                  float *restrict C, size_t ldc, product_end end, ll_prefetch *next, int pace) {
     vf acc[VROWS][2];
     /* C is prefetched even without `add`: the processor reads a line before it writes a part of it. */
 #pragma GCC unroll 8
@@ -46,9 +52,9 @@ ALWAYS void micro(const int BF16, const int MR, const int NV, const int TAIL, si
     /* Every step prefetches, because to skip steps would need a branch. Lines go to L2; L1 holds the operands. */
     while (pace && k < K && next->line) {
         const float *line = next->line;
-        const int steps = (next->left + pace - 1) / pace, end = steps < K - k ? k + steps : K;
-        next->left -= (end - k) * pace;
-        for (; k < end; k++, A += col, B += ldb, line += pace) {
+        const int steps = (next->left + pace - 1) / pace, to = steps < K - k ? k + steps : K;
+        next->left -= (to - k) * pace;
+        for (; k < to; k++, A += col, B += ldb, line += pace) {
             __builtin_prefetch(line, 0, 2);
             micro_step(BF16, MR, NV, TAIL, tail, A, row, B, acc);
         }
@@ -60,69 +66,86 @@ ALWAYS void micro(const int BF16, const int MR, const int NV, const int TAIL, si
     for (int i = 0; i < MR; i++)
 #pragma GCC unroll 2
         for (int v = 0; v < NV; v++) {
+            if (end.factor) acc[i][v] = v_mul(v_set(end.factor[i]), acc[i][v]);
             float *c = C + (size_t)i * ldc + v * VW;
             if (TAIL && v == NV - 1) {
-                v_store_n(c, tail, add ? v_add(v_load_n(c, tail), acc[i][v]) : acc[i][v]);
+                v_store_n(c, tail, end.add ? v_add(v_load_n(c, tail), acc[i][v]) : acc[i][v]);
             } else {
-                v_store(c, add ? v_add(v_load(c), acc[i][v]) : acc[i][v]);
+                v_store(c, end.add ? v_add(v_load(c), acc[i][v]) : acc[i][v]);
             }
         }
+}
+
+ALWAYS product_end end_at(product_end end, int row) {
+    return (product_end){end.add, end.factor ? end.factor + row : NULL};
 }
 
 /* All rows of one panel of columns: whole register tiles first, then tiles of 4, 2 and 1 rows. Only whole tiles
  * prefetch. */
 ALWAYS void micro_rows(const int BF16, const int NV, const int TAIL, size_t tail, int M, int K, const float *A,
-                       size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, int add,
+                       size_t row, size_t col, const float *B, size_t ldb, float *C, size_t ldc, product_end end,
                        ll_prefetch *next, int pace) {
-    for (; M >= VROWS; M -= VROWS, A += VROWS * row, C += VROWS * ldc)
-        micro(BF16, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, next, pace);
-    for (; M >= 4; M -= 4, A += 4 * row, C += 4 * ldc)
-        micro(BF16, 4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
-    for (; M >= 2; M -= 2, A += 2 * row, C += 2 * ldc)
-        micro(BF16, 2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
-    if (M) micro(BF16, 1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, add, NULL, 0);
+    int i = 0;
+    for (; i + VROWS <= M; i += VROWS, A += VROWS * row, C += VROWS * ldc)
+        micro(BF16, VROWS, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, end_at(end, i), next, pace);
+    for (; i + 4 <= M; i += 4, A += 4 * row, C += 4 * ldc)
+        micro(BF16, 4, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, end_at(end, i), NULL, 0);
+    for (; i + 2 <= M; i += 2, A += 2 * row, C += 2 * ldc)
+        micro(BF16, 2, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, end_at(end, i), NULL, 0);
+    if (i < M) micro(BF16, 1, NV, TAIL, tail, K, A, row, col, B, ldb, C, ldc, end_at(end, i), NULL, 0);
 }
 
 /* The whole product, panel by panel. One of the strides of A is the constant 1 after inlining. The pace of prefetching
  * is chosen so that the lines of `next` are spread over all steps. */
 ALWAYS void gemm_strided(const int BF16, int M, int N, int K, const float *A, size_t row, size_t col, const float *B,
-                         size_t ldb, float *C, size_t ldc, int add, ll_prefetch *next) {
+                         size_t ldb, float *C, size_t ldc, product_end end, ll_prefetch *next) {
     const int64_t steps = (int64_t)(M / VROWS) * (N / (2 * VW)) * K, wanted = next ? next->lines * 16 : 0;
     const int pace = steps <= 0 ? 0 : wanted > 16 * steps ? 16 : (int)((wanted + steps - 1) / steps);
     if (pace) open_row(next);
     int j = 0;
     for (; j + 2 * VW <= N; j += 2 * VW)
-        micro_rows(BF16, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, next, pace);
+        micro_rows(BF16, 2, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, end, next, pace);
     const size_t tail = (size_t)(N - j) % VW;
     if (N - j > VW) {
-        micro_rows(BF16, 2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
+        micro_rows(BF16, 2, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, end, NULL, 0);
     } else if (N - j == VW) {
-        micro_rows(BF16, 1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
+        micro_rows(BF16, 1, 0, 0, M, K, A, row, col, B + j, ldb, C + j, ldc, end, NULL, 0);
     } else if (N - j > 0) {
-        micro_rows(BF16, 1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, add, NULL, 0);
+        micro_rows(BF16, 1, 1, tail, M, K, A, row, col, B + j, ldb, C + j, ldc, end, NULL, 0);
+    }
+}
+
+static void product(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
+                    size_t ldc, product_end end, ll_prefetch *next) {
+    if (col == 1) {
+        gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, end, next);
+    } else {
+        gemm_strided(0, M, N, K, A, 1, col, B, ldb, C, ldc, end, next);
     }
 }
 
 static void gemm_prefetch(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
                           float *C, size_t ldc, int add, ll_prefetch *next) {
-    if (col == 1) {
-        gemm_strided(0, M, N, K, A, row, 1, B, ldb, C, ldc, add, next);
-    } else {
-        gemm_strided(0, M, N, K, A, 1, col, B, ldb, C, ldc, add, next);
-    }
+    product(M, N, K, A, row, col, B, ldb, C, ldc, (product_end){add, NULL}, next);
+}
+
+static void gemm_scaled(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                        const float *factor, float *C, size_t ldc, ll_prefetch *next) {
+    product(M, N, K, A, row, col, B, ldb, C, ldc, (product_end){0, factor}, next);
 }
 
 static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                  size_t ldc, int add) {
-    gemm_prefetch(M, N, K, A, row, col, B, ldb, C, ldc, add, NULL);
+    product(M, N, K, A, row, col, B, ldb, C, ldc, (product_end){add, NULL}, NULL);
 }
 
 static void gemm_bf16(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                       size_t ldc, int add, ll_prefetch *next) {
+    const product_end end = {add, NULL};
     if (col == 1) {
-        gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, add, next);
+        gemm_strided(1, M, N, K, A, row, 1, B, ldb, C, ldc, end, next);
     } else {
-        gemm_strided(1, M, N, K, A, 1, col, B, ldb, C, ldc, add, next);
+        gemm_strided(1, M, N, K, A, 1, col, B, ldb, C, ldc, end, next);
     }
 }
 

@@ -4,7 +4,8 @@
 
 // clang-format off
 #define LL_KERNEL_FUNCTIONS                                                                                            \
-    .gemm = gemm, .gemm_prefetch = gemm_prefetch, .to_bf16 = to_bf16, .interleave_bf16 = interleave_bf16,              \
+    .gemm = gemm, .gemm_prefetch = gemm_prefetch, .gemm_scaled = gemm_scaled, .to_bf16 = to_bf16,                     \
+    .interleave_bf16 = interleave_bf16,                                                                                \
     .gemm_bf16 = gemm_bf16, .gemv = gemv, .linear = linear, .dequantize = dequantize, .gemv_rows = gemv_rows,          \
     .transpose = transpose, .dot = dot, .sum = sum, .axpy = axpy, .scale = scale,                                      \
     .scaled = scaled, .scaled_rows = scaled_rows, .quotient_back = quotient_back, .add = add, .mul = mul,              \

@@ -141,6 +141,9 @@ typedef struct {
      * memory works while the product is computed. It records in `next` how far it came. next NULL: no prefetch. */
     void (*gemm_prefetch)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
                           float *C, size_t ldc, int add, ll_prefetch *next);
+    /* The same with row i of A B times factor[i] (M). factor NULL: 1. */
+    void (*gemm_scaled)(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                        const float *factor, float *C, size_t ldc, ll_prefetch *next);
     /* y = x B, or y += x B if `add`: one row, as generation needs. x (K), B (K, N), y (N). Without `add`, y has the
      * bits of a row of gemm. */
     void (*gemv)(int N, int K, const float *x, const float *B, size_t ldb, float *y, int add);

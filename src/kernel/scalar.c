@@ -58,6 +58,14 @@ static void gemm_prefetch(int M, int N, int K, const float *A, size_t row, size_
     gemm(M, N, K, A, row, col, B, ldb, C, ldc, add);
 }
 
+static void gemm_scaled(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb,
+                        const float *factor, float *C, size_t ldc, ll_prefetch *next) {
+    (void)next;
+    gemm(M, N, K, A, row, col, B, ldb, C, ldc, 0);
+    for (int i = 0; i < M && factor; i++)
+        for (int j = 0; j < N; j++) C[(size_t)i * ldc + (size_t)j] *= factor[i];
+}
+
 /* A product of two bfloat16 is exact in float. So each step rounds once, as an fma does. */
 static void gemm_bf16(int M, int N, int K, const float *A, size_t row, size_t col, const float *B, size_t ldb, float *C,
                       size_t ldc, int add, ll_prefetch *next) {

@@ -182,14 +182,12 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
     ll_features(&q, w->phi, w->e, NULL);
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
-    ll_prefetch_add(&next, j, &j->at.y, t0, j->n, op->c.E);
-    j->k->gemm_prefetch(n, E, m, w->phi, w->ld, 1, S, (size_t)E, w->rows, w->ldv, 0, &next);
     j->k->gemv_rows(n, m, w->phi, w->ld, z, w->s, 0);
     float phi[LL_TILE_MOST], inverse[LL_TILE_MOST];
     const int sums = op->c.den == LL_DEN_EPS_PHI;
     for (int i = 0; i < n && sums; i++) phi[i] = j->k->sum((size_t)m, w->phi + (size_t)i * w->ld);
     ll_inverses(j, t0, n, w->s, sums ? phi : NULL, j->keys, inverse);
-    j->k->scaled_rows(n, (size_t)E, inverse, w->rows, w->ldv, ll_at(&j->at.y, t0), j->at.y.token);
+    j->k->gemm_scaled(n, E, m, w->phi, w->ld, 1, S, (size_t)E, inverse, ll_at(&j->at.y, t0), j->at.y.token, &next);
 }
 
 static void queries_task(void *arg, size_t i, int worker) {
@@ -246,7 +244,10 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
     ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
     ll_prefetch_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
     ll_prefetch_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
-    j->k->gemm_prefetch(E + 1, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->sum, w->ld, 1, &next);
+    j->k->gemm_prefetch(E, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->sum, w->ld, 1, &next);
+    float dden[LL_TILE_MOST];
+    for (int i = 0; i < n; i++) dden[i] = w->rows[(size_t)i * w->ldv + (size_t)E];
+    j->k->gemv(m, n, dden, w->phi, w->ld, w->sum + (size_t)E * w->ld, 1);
     ll_features_back(&q, w->phi, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
 }
 
@@ -266,9 +267,7 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
-    ll_prefetch_add(&next, j, &j->at.dv, t0, j->s, op->c.E);
-    j->k->gemm_prefetch(n, E, m, w->phi, w->ld, 1, a->U, (size_t)E, w->rows, w->ldv, 0, &next);
-    j->k->scaled_rows(n, (size_t)E, weight, w->rows, w->ldv, ll_at(&j->at.dv, t0), j->at.dv.token);
+    j->k->gemm_scaled(n, E, m, w->phi, w->ld, 1, a->U, (size_t)E, weight, ll_at(&j->at.dv, t0), j->at.dv.token, &next);
     ll_features_back(&k, w->phi, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
 }
 
