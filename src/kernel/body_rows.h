@@ -5,7 +5,7 @@
 #define EACH_VECTOR(n, ...)                                                                                            \
     do {                                                                                                               \
         size_t i = 0;                                                                                                  \
-        for (; i + VW <= (n); i += VW) {                                                                               \
+        _Pragma("GCC unroll 4") for (; i + VW <= (n); i += VW) {                                                       \
             const size_t left = VW;                                                                                    \
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
