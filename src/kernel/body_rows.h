@@ -10,7 +10,7 @@
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
         if (i < (n)) {                                                                                                 \
-            const size_t left = (n) - i;                                                                               \
+            const size_t left = (n)-i;                                                                                 \
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     } while (0)
@@ -177,10 +177,11 @@ static void relu_back(int rows, size_t n, float eps, const float *x, size_t ldx,
 }
 
 static void elu1(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
-    const vf zero = v_set(0), ve = v_set(eps);
+    const vf zero = v_set(0), ve = v_set(eps), low = v_set(-104.0f);
     for (int r = 0; r < rows; r++, x += ldx, y += ldy)
-        EACH_VECTOR(n, const vf u = load_upto(x + i, left), above = v_add(v_max(zero, u), ve);
-                    store_upto(y + i, left, v_add(above, exp_below_89(v_min(zero, u)))););
+        EACH_VECTOR(n, const vf u = v_max(low, load_upto(x + i, left)), below = v_min(zero, u);
+                    const vf above = v_add(v_sub(u, below), ve);
+                    store_upto(y + i, left, v_add(above, exp_scaled(below, zero))););
 }
 
 static void elu1_back(int rows, size_t n, float eps, const float *y, size_t ldy, const float *dy, size_t lddy,
