@@ -4,11 +4,6 @@
 
 enum { ROWS = 5, GAP = 3 };
 
-/* A map of rows, or its derivative. */
-typedef void map(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy);
-typedef void back(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dy, size_t lddy, float *dx,
-                  size_t lddx);
-
 /* Rows of n numbers, ld apart, among numbers that nobody writes. */
 static guarded rows_of(size_t n, size_t ld, size_t shift) {
     guarded y = guard(ROWS * ld, shift);
@@ -21,18 +16,19 @@ static void check_between(const ll_kernels *k, const char *name, size_t n, size_
         for (size_t i = n; i < ld; i++) near(k->name, name, n, i, seed, y.p[r * ld + i], 42, 0);
 }
 
-/* Either `forward` or `backward` is the kernel. */
-static void one_kernel(const ll_kernels *k, size_t n, size_t shift, uint64_t seed, const char *name, map *forward,
-                       back *backward) {
+static void one_map(const ll_kernels *k, size_t n, size_t shift, uint64_t seed, int map, int backward) {
+    const ll_row_map *f = &k->map[map];
+    char name[20];
+    snprintf(name, sizeof name, "map %d%s", map, backward ? ", back" : "");
     const size_t ldx = n + GAP, ldd = n + 1, ldy = n + 2 * GAP;
     uint64_t from = seed;
     guarded x = guard_random(ROWS * ldx, shift, &from), d = guard_random(ROWS * ldd, 3 - shift, &from);
     guarded y = rows_of(n, ldy, shift), alone = guard(n, 1);
-    if (forward) forward(ROWS, n, 0.25f, x.p, ldx, y.p, ldy);
-    if (backward) backward(ROWS, n, 0.25f, x.p, ldx, d.p, ldd, y.p, ldy);
+    if (!backward) f->forward(ROWS, n, 0.25f, x.p, ldx, y.p, ldy);
+    if (backward) f->back(ROWS, n, 0.25f, x.p, ldx, d.p, ldd, y.p, ldy);
     for (size_t r = 0; r < ROWS; r++) {
-        if (forward) forward(1, n, 0.25f, x.p + r * ldx, ldx, alone.p, n);
-        if (backward) backward(1, n, 0.25f, x.p + r * ldx, ldx, d.p + r * ldd, ldd, alone.p, n);
+        if (!backward) f->forward(1, n, 0.25f, x.p + r * ldx, ldx, alone.p, n);
+        if (backward) f->back(1, n, 0.25f, x.p + r * ldx, ldx, d.p + r * ldd, ldd, alone.p, n);
         for (size_t i = 0; i < n; i++) near(k->name, name, n, i, seed, y.p[r * ldy + i], alone.p[i], 0);
     }
     check_between(k, name, n, ldy, seed, y);
@@ -41,10 +37,7 @@ static void one_kernel(const ll_kernels *k, size_t n, size_t shift, uint64_t see
 }
 
 static void rows(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
-    one_kernel(k, n, shift, seed, "relu", k->relu, NULL);
-    one_kernel(k, n, shift, seed, "relu_back", NULL, k->relu_back);
-    one_kernel(k, n, shift, seed, "elu1", k->elu1, NULL);
-    one_kernel(k, n, shift, seed, "elu1_back", NULL, k->elu1_back);
+    for (int i = 0; i < 2 * LL_MAPS; i++) one_map(k, n, shift, seed, i / 2, i % 2);
 }
 static void test_rows(void **state) {
     (void)state;

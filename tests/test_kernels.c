@@ -210,19 +210,24 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     uint64_t from = seed;
     guarded x = guard_random(n, shift, &from), d = guard_random(n, 3 - shift, &from), y = guard(n, shift);
     if (n > 2) x.p[n / 2] = 0;
-    k->relu(1, n, 1e-3f, x.p, n, y.p, n);
+    k->map[LL_MAP_RELU].forward(1, n, 1e-3f, x.p, n, y.p, n);
     for (size_t i = 0; i < n; i++) near(k->name, "relu", n, i, seed, y.p[i], fmaxf(x.p[i], 0) + 1e-3f, 0);
     const float eps = n & 1 ? 0 : 0.25f;
     if (n > 3) x.p[n / 3] = eps;
-    k->relu_back(1, n, eps, x.p, n, d.p, n, y.p, n);
+    k->map[LL_MAP_RELU].back(1, n, eps, x.p, n, d.p, n, y.p, n);
     for (size_t i = 0; i < n; i++) near(k->name, "relu_back", n, i, seed, y.p[i], x.p[i] > eps ? d.p[i] : 0, 0);
-    k->relu_back(1, n, eps, x.p, n, d.p, n, d.p, n);
+    k->map[LL_MAP_RELU].back(1, n, eps, x.p, n, d.p, n, d.p, n);
     if (n) assert_memory_equal(d.p, y.p, n * sizeof(float));
     for (size_t i = 0; i < n; i++) x.p[i] *= 8, d.p[i] = signed_one(&from);
-    k->elu1(1, n, 1e-3f, x.p, n, y.p, n);
+    k->map[LL_MAP_ELU1].forward(1, n, 1e-3f, x.p, n, y.p, n);
     for (size_t i = 0; i < n; i++) {
         const double v = fmax(x.p[i], 0) + exp(fmin(x.p[i], 0)) + (double)1e-3f;
         near(k->name, "elu1", n, i, seed, y.p[i], v, 3 * EPS * v);
+    }
+    k->map[LL_MAP_TANH].forward(1, n, 0, x.p, n, y.p, n);
+    for (size_t i = 0; i < n; i++) {
+        const double exact = tanh(x.p[i]);
+        near(k->name, "tanh", n, i, seed, y.p[i], exact, 4 * EPS * fabs(exact));
     }
     k->gelu(n, x.p, y.p);
     for (size_t i = 0; i < n; i++) {
@@ -234,19 +239,19 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         const double v = x.p[i], slope = 0.5 * erfc(-v / sqrt(2)) + v * exp(-v * v / 2) / sqrt(2 * acos(-1));
         near(k->name, "gelu_back", n, i, seed, y.p[i], d.p[i] * slope, fabs(d.p[i]) * 2e-7);
     }
-    k->elu1(1, n, eps, x.p, n, y.p, n);
+    k->map[LL_MAP_ELU1].forward(1, n, eps, x.p, n, y.p, n);
     guarded du = guard(n, shift);
-    k->elu1_back(1, n, eps, y.p, n, d.p, n, du.p, n);
+    k->map[LL_MAP_ELU1].back(1, n, eps, y.p, n, d.p, n, du.p, n);
     for (size_t i = 0; i < n; i++) {
         const double slope = exp(fmin(x.p[i], 0)), slack = fabs(d.p[i]) * (slope + eps) * 3 * EPS;
         near(k->name, "elu1_back", n, i, seed, du.p[i], d.p[i] * slope, slack);
     }
-    k->elu1_back(1, n, eps, y.p, n, d.p, n, d.p, n);
+    k->map[LL_MAP_ELU1].back(1, n, eps, y.p, n, d.p, n, d.p, n);
     if (n) assert_memory_equal(d.p, du.p, n * sizeof(float));
     guard_end(du, "maps", k->name);
     if (n) {
         x.p[n - 1] = NAN;
-        k->relu(1, n, 0, x.p, n, y.p, n);
+        k->map[LL_MAP_RELU].forward(1, n, 0, x.p, n, y.p, n);
         near(k->name, "relu of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);
         k->gelu(n, x.p, y.p);
         near(k->name, "gelu of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);

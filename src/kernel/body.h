@@ -17,6 +17,7 @@
 #include "kernel/body_position.h"
 #include "kernel/body_gelu.h"
 #include "kernel/body_layer.h"
+#include "kernel/body_maps.h"
 #include "kernel/functions.h"
 
 const ll_kernels LL_TIER = {
@@ -24,6 +25,7 @@ const ll_kernels LL_TIER = {
     .width = VW,
     .rows = VROWS,
     LL_KERNEL_FUNCTIONS,
+    LL_KERNEL_MAPS,
     .tile = VTILE,
     .scan_tile = VSCAN_TILE,
 #ifdef VGRADIENT

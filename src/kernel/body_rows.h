@@ -192,6 +192,23 @@ static void elu1_back(int rows, size_t n, float eps, const float *y, size_t ldy,
                     store_upto(dx + i, left, v_mul(load_upto(dy + i, left), slope)););
 }
 
+/* tanh x = -m / (2 + m) with the sign of x and m = e^(-2|x|) - 1. m is 2^k (e^r - 1) + (2^k - 1), so that it keeps its
+ * digits near 0. */
+static inline vf tanh_vector(vf x) {
+    const vf one = v_set(1), zero = v_set(0);
+    vf k;
+    const vf r = exp_reduce(v_max(v_set(-104.0f), v_mul(v_set(-2.0f), v_abs(x))), &k);
+    const vf power = v_scale2(one, k), rest = v_fma(v_mul(exp_rest(r), r), r, r);
+    const vf m = v_fma(power, rest, v_sub(power, one)), y = v_div(v_sub(zero, m), v_add(v_set(2), m));
+    return v_select_positive(x, y, v_sub(zero, y));
+}
+
+static void hyperbolic_tangent(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
+    const vf ve = v_set(eps);
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        EACH_VECTOR(n, store_upto(y + i, left, v_add(tanh_vector(load_upto(x + i, left)), ve)););
+}
+
 /* 12 independent chains of multiply-adds. Twelve vectors fit the registers of every tier. */
 static float peak(size_t n) {
     vf a[12];

@@ -9,8 +9,7 @@
     .gemm_bf16 = gemm_bf16, .gemv = gemv, .linear = linear, .dequantize = dequantize, .gemv_rows = gemv_rows,          \
     .transpose = transpose, .dot = dot, .sum = sum, .axpy = axpy, .scale = scale,                                      \
     .scaled = scaled, .scaled_rows = scaled_rows, .quotient_back = quotient_back, .add = add, .mul = mul,              \
-    .softmax_back = softmax_back, .max = max, .exp = exp_all, .relu = relu,                                            \
-    .relu_back = relu_back, .elu1 = elu1, .elu1_back = elu1_back, .exp2_rows = exp2_rows,                              \
+    .softmax_back = softmax_back, .max = max, .exp = exp_all, .exp2_rows = exp2_rows,                                  \
     .exp2_exponent = exp2_exponent, .exp_shift = exp_shift, .exp_sum = exp_sum,                                        \
     .rotate_cycles = rotate_cycles, .random_words = random_words, .normals = normals,                                  \
     .sinusoids = sinusoids, .rotate_pairs = rotate_pairs, .scale_blocks = scale_blocks,                                \

@@ -125,6 +125,31 @@ static inline ll_matrix ll_matrix_from(ll_matrix m, size_t k, size_t j) {
     return m;
 }
 
+/* The elementwise maps f of features. */
+enum {
+    LL_MAP_RELU,
+    LL_MAP_ELU1, /* max(u, 0) + e^min(u, 0) */
+    LL_MAP_EXP,
+    LL_MAP_SIGMOID,
+    LL_MAP_ABS,
+    LL_MAP_GELU,
+    LL_MAP_COS,
+    LL_MAP_TANH,
+    LL_MAP_IDENTITY,
+    LL_MAP_SQUARE,
+    LL_MAPS
+};
+
+/* The kernels of one map, for `rows` rows of n numbers, ldu, ld and ldx floats apart. */
+typedef struct {
+    /* phi = f(u) + eps; in place allowed. */
+    void (*forward)(int rows, size_t n, float eps, const float *u, size_t ldu, float *phi, size_t ld);
+    /* du = dphi f'(u); in place on dphi allowed. For relu, elu1, exp, sigmoid, tanh and identity x is phi, and eps what
+     * it has; for the others x is u, and eps 0. */
+    void (*back)(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dphi, size_t ld, float *du,
+                 size_t ldu);
+} ll_row_map;
+
 typedef struct {
     const char *name;
     int width; /* floats in a vector */
@@ -195,18 +220,9 @@ typedef struct {
     /* y = e^x, in place, within 2 ulp. Results below FLT_MIN may be 0. */
     void (*exp)(size_t n, const float *x, float *y);
 
-    /* ---- Feature maps: x, y, dx and dy are n features of one token, or of `rows` tokens, with rows ld.. apart ---- */
+    /* ---- Feature maps ---- */
 
-    /* y = max(x, 0) + eps. */
-    void (*relu)(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy);
-    /* dx = dy where x > eps, else 0. In place on dy. */
-    void (*relu_back)(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dy, size_t lddy,
-                      float *dx, size_t lddx);
-    /* y = max(x, 0) + e^min(x, 0) + eps. */
-    void (*elu1)(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy);
-    /* dx = dy min(y - eps, 1), the gradient from what elu1 gave. In place on dy. */
-    void (*elu1_back)(int rows, size_t n, float eps, const float *y, size_t ldy, const float *dy, size_t lddy,
-                      float *dx, size_t lddx);
+    ll_row_map map[LL_MAPS];
     /* y = e^(x - shift) / 2^e, in place. e is the smallest integer for which no y exceeds 1; it is returned. If all x
      * are -inf, then e = 0 and y = 0. Scaling by 2^-e is exact, so that the digits of y do not depend on e. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);

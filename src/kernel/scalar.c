@@ -183,6 +183,11 @@ static void elu1_back(int rows, size_t n, float eps, const float *y, size_t ldy,
         for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (y[i] - eps > 1 ? 1 : y[i] - eps);
 }
 
+static void hyperbolic_tangent(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        for (size_t i = 0; i < n; i++) y[i] = (float)tanh((double)x[i]) + eps;
+}
+
 /* e^t / 2^e. With k = rint(t / ln 2), e^t = 2^k p. p depends on t alone and is rounded once, so that another e changes
  * the exponent of the result and no bit of its fraction. NaN and +inf give NaN. A result below FLT_MIN is 0. */
 static float exp_in_units(float t, int e) {
@@ -356,11 +361,14 @@ static float peak(size_t n) {
     return total;
 }
 
+#include "kernel/body_maps.h"
+
 const ll_kernels ll_scalar = {
     .name = "scalar",
     .width = 1,
     .rows = 8,
     LL_KERNEL_FUNCTIONS,
+    LL_KERNEL_MAPS,
     .tile = 64,
     .scan_tile = 64,
     .scan_gradients = scan_gradients,

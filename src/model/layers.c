@@ -183,7 +183,7 @@ static const float TANH_LINEAR = 1.59576912f, TANH_CUBIC = 0.0713548163f;
 
 static void activate_numbers(const job *j, size_t n, const float *x, float *y) {
     switch (j->run->c->model.activation) {
-    case LL_ACT_RELU: j->k->relu(1, n, 0, x, n, y, n); break;
+    case LL_ACT_RELU: j->k->map[LL_MAP_RELU].forward(1, n, 0, x, n, y, n); break;
     case LL_ACT_GELU_TANH: j->k->swish(n, TANH_LINEAR, TANH_CUBIC, x, y); break;
     case LL_ACT_SILU:
     case LL_ACT_SWIGLU: j->k->swish(n, 1, 0, x, y); break;
@@ -193,7 +193,7 @@ static void activate_numbers(const job *j, size_t n, const float *x, float *y) {
 
 static void numbers_back(const job *j, size_t n, const float *x, const float *dy, float *dx) {
     switch (j->run->c->model.activation) {
-    case LL_ACT_RELU: j->k->relu_back(1, n, 0, x, n, dy, n, dx, n); break;
+    case LL_ACT_RELU: j->k->map[LL_MAP_RELU].back(1, n, 0, x, n, dy, n, dx, n); break;
     case LL_ACT_GELU_TANH: j->k->swish_back(n, TANH_LINEAR, TANH_CUBIC, x, dy, dx); break;
     case LL_ACT_SILU:
     case LL_ACT_SWIGLU: j->k->swish_back(n, 1, 0, x, dy, dx); break;

@@ -110,7 +110,7 @@ static void mapped_rows(const ll_feature_tile *t, const float *u, size_t ld, flo
     const ll_feature_map *map = t->map;
     if (!running_exp(map)) {
         memset(exponent, 0, (size_t)t->C * sizeof *exponent);
-        map->f->forward(t->k, t->C, (size_t)map->features, map->c.feature_eps, u, ld, phi, (size_t)map->ld);
+        t->k->map[map->f->index].forward(t->C, (size_t)map->features, map->c.feature_eps, u, ld, phi, (size_t)map->ld);
         return;
     }
     for (int i = 0; i < t->C; i++, u += ld, phi += map->ld)
@@ -198,8 +198,9 @@ static void map_back(const ll_feature_tile *t, float *buffer, float *du, size_t 
     }
     if (!running_exp(map)) {
         const int of_phi = map->f->slope_of_phi;
-        if (of_phi) map->f->forward(t->k, t->C, m, 0, u, ldu, buffer, (size_t)map->ld);
-        map->f->back(t->k, t->C, m, 0, of_phi ? buffer : u, of_phi ? (size_t)map->ld : ldu, du, l, to, lt);
+        const ll_row_map *kernels = &t->k->map[map->f->index];
+        if (of_phi) kernels->forward(t->C, m, 0, u, ldu, buffer, (size_t)map->ld);
+        kernels->back(t->C, m, 0, of_phi ? buffer : u, of_phi ? (size_t)map->ld : ldu, du, l, to, lt);
         return;
     }
     for (int i = 0; i < t->C; i++, u += ldu) { /* e^u in the units that the features have */
@@ -271,7 +272,8 @@ static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     float *du = dphi;
     if (inverts && !masks) {
         du = direct && !fuses ? dx : dphi;
-        map->f->back(t->k, t->C, (size_t)m, map->c.feature_eps, phi, ld, dphi, ld, du, du == dx ? dtoken : ld);
+        t->k->map[map->f->index].back(t->C, (size_t)m, map->c.feature_eps, phi, ld, dphi, ld, du,
+                                      du == dx ? dtoken : ld);
     }
     if (fuses) {
         du = direct ? dx : t->work;
