@@ -10,7 +10,7 @@
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
         if (i < (n)) {                                                                                                 \
-            const size_t left = (n)-i;                                                                                 \
+            const size_t left = (n) - i;                                                                               \
             __VA_ARGS__                                                                                                \
         }                                                                                                              \
     } while (0)

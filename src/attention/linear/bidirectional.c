@@ -16,7 +16,7 @@
 #include "attention/linear/linear.h"
 #include "base/parallel.h"
 
-/* Scratch of one worker. sum: that of a chunk, which is a state or a part of U. */
+/* Scratch of one worker. dphi, rows: of backward. sum: that of a chunk, which is a state or a part of U. */
 typedef struct {
     float *phi, *work, *dphi, *v, *rows, *s, *sum;
     int e[LL_TILE_MOST];
@@ -49,9 +49,11 @@ static scratch take_all(const ll_head *j, int backward, ll_arena *pool) {
     scratch w = {.ld = (size_t)j->map->ld, .ldv = (E + 16) / 16 * 16 + 16};
     w.phi = ll_arena_take(pool, C * w.ld);
     w.work = ll_arena_take(pool, C * w.ld);
-    w.dphi = ll_arena_take(pool, C * w.ld);
     w.v = ll_arena_take(pool, C * w.ldv);
-    w.rows = ll_arena_take(pool, C * w.ldv);
+    if (backward) {
+        w.dphi = ll_arena_take(pool, C * w.ld);
+        w.rows = ll_arena_take(pool, C * w.ldv);
+    }
     w.s = ll_arena_take(pool, C);
     w.sum = ll_arena_take(pool, sum_floats(j->op, backward));
     return w;
