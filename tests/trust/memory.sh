@@ -87,6 +87,7 @@ if long; then
         trial list 0 "$longline" list
         trial recipe 0 "$longline" recipe
         trial help 0 "$longline" help train
+        trial version 0 "$longline" version
         trial analyse 0 "$longline" analyse moments --quick --json here/table --out here $one
         trial bench 0 "$longline" bench --ops --lengths 64 --repeats 1 --case attention/relu/bidir/fwd/ \
             --json here/bench.json $one
