@@ -1,5 +1,7 @@
 /* Row kernels of many rows at once, in every tier: a row has the bits that it has alone, and what lies between rows
  * stays as it is. test_kernels.c compares single rows with double precision. */
+#include <float.h>
+
 #include "everywhere.h"
 
 enum { ROWS = 5, GAP = 3 };
@@ -42,6 +44,28 @@ static void rows(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
 static void test_rows(void **state) {
     (void)state;
     everywhere(rows);
+}
+
+/* tanh and cos, whose vectors are not those of the C library: of small numbers, large ones, and none. */
+static void values(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    static const float size[] = {1e-3f, 1, 9, 300, 8000, 1e6f};
+    uint64_t from = seed;
+    guarded x = guard_random(n, shift, &from), d = guard_random(n, 1, &from), y = guard(n, 3 - shift);
+    for (size_t i = 0; i < n; i++) x.p[i] *= size[(i + seed) % 6];
+    if (n > 4) x.p[1] = NAN, x.p[2] = INFINITY, x.p[3] = 0;
+    k->map[LL_MAP_TANH].forward(1, n, 0, x.p, n, y.p, n);
+    for (size_t i = 0; i < n; i++)
+        near(k->name, "tanh", n, i, seed, y.p[i], tanh(x.p[i]), 4 * (double)FLT_EPSILON * fabs(tanh(x.p[i])));
+    k->map[LL_MAP_COS].forward(1, n, 0, x.p, n, y.p, n);
+    for (size_t i = 0; i < n; i++) near(k->name, "cos", n, i, seed, y.p[i], cos(x.p[i]), 3e-7);
+    k->map[LL_MAP_COS].back(1, n, 0, x.p, n, d.p, n, y.p, n);
+    for (size_t i = 0; i < n; i++)
+        near(k->name, "cos, back", n, i, seed, y.p[i], -d.p[i] * sin(x.p[i]), 3e-7 * fabs(d.p[i]));
+    guard_end(x, "values", k->name), guard_end(d, "values", k->name), guard_end(y, "values", k->name);
+}
+static void test_values(void **state) {
+    (void)state;
+    everywhere(values);
 }
 
 static void factors(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
@@ -93,7 +117,7 @@ static void test_quotients(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_factors),
-                                       cmocka_unit_test(test_quotients)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_factors), cmocka_unit_test(test_quotients)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

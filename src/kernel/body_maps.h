@@ -1,6 +1,6 @@
 /* The elementwise maps of features and their derivatives, in plain C: every tier includes this file after its vector
- * functions, and the compiler makes vectors of the formulas for the tier's instructions. relu, elu1, gelu, tanh and
- * exponentials are the tier's own. The cosine is that of the C library, one number at a time. */
+ * functions, and the compiler makes vectors of the formulas for the tier's instructions. relu, elu1, gelu, tanh, cos
+ * and exponentials are the tier's own. */
 #include <math.h>
 
 /* The parameters of a map and of its derivative, which kernel.h explains. */
@@ -61,13 +61,11 @@ static void gelu_rows_back(BACK) {
 }
 
 VALUE(magnitude, fabsf(v))
-VALUE(cosine, cosf(v))
 VALUE(square, v *v)
 VALUE(identity, v)
 SLOPE(exponential, d *v)
 SLOPE(sigmoid, d *v *(1 - v))
 SLOPE(magnitude, d *(float)((v > 0) - (v < 0)))
-SLOPE(cosine, -d *sinf(v))
 SLOPE(hyperbolic_tangent, d *(1 - v) * (1 + v))
 SLOPE(square, 2 * d * v)
 

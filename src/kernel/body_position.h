@@ -21,15 +21,10 @@ static inline vf log_part(vf u, vf rest) {
     return v_fma(e, v_set(0.693147181f), v_add(small, f));
 }
 
-/* sin(2 pi w / 2^32). Half revolutions change the sign. The rest, at most a quarter revolution, takes an odd
- * polynomial. */
+/* sin(2 pi w / 2^32). Half revolutions change the sign. */
 static inline vf sin_of_revolutions(vi w) {
-    const vf t = v_mul(v_from(vi_add(w, w)), v_set(0x1p-33f)), s = v_mul(t, t);
-    vf p = v_fma(v_set(39.7109182f), s, v_set(-76.5749922f));
-    p = v_fma(p, s, v_set(81.6022312f));
-    p = v_fma(p, s, v_set(-41.3416775f));
-    p = v_fma(p, s, v_set(6.28318527f));
-    return v_flip(v_mul(t, p), vi_add(w, vi_set(1 << 30)));
+    const vf t = v_mul(v_from(vi_add(w, w)), v_set(0x1p-33f));
+    return v_flip(quarter_sine(t), vi_add(w, vi_set(1 << 30)));
 }
 
 /* Box and Muller for each pair of lanes. Both lanes have the radius and the angle of the pair. The first lane adds a

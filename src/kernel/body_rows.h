@@ -209,6 +209,58 @@ static void hyperbolic_tangent(int rows, size_t n, float eps, const float *x, si
         EACH_VECTOR(n, store_upto(y + i, left, v_add(tanh_vector(load_upto(x + i, left)), ve)););
 }
 
+/* sin(2 pi t) for |t| <= 1/4. */
+static inline vf quarter_sine(vf t) {
+    const vf s = v_mul(t, t);
+    vf p = v_fma(v_set(39.7109182f), s, v_set(-76.5749922f));
+    p = v_fma(p, s, v_set(81.6022312f));
+    p = v_fma(p, s, v_set(-41.3416775f));
+    p = v_fma(p, s, v_set(6.28318527f));
+    return v_mul(t, p);
+}
+
+/* Up to this |x| the three parts of pi leave an error of 1e-7. */
+#define FAR_ANGLE 8192.0f
+
+/* Sine or cosine of |x| <= FAR_ANGLE: with x = k pi + r, |r| <= pi / 2, that of r, with the other sign for odd k. */
+static inline vf sine_vector(vf x, int cosine) {
+    const vf k = v_round(v_mul(x, v_set(0.318309886f))), half = v_mul(k, v_set(0.5f));
+    vf r = v_fma(k, v_set(-3.140625f), x);
+    r = v_fma(k, v_set(-0.000967502594f), r);
+    r = v_fma(k, v_set(-1.509958e-7f), r);
+    const vf t = v_mul(r, v_set(0.159154943f)), odd = v_abs(v_sub(half, v_round(half)));
+    const vf sign = v_fma(v_set(-4.0f), odd, v_set(1));
+    return v_mul(sign, quarter_sine(cosine ? v_sub(v_set(0.25f), v_abs(t)) : t));
+}
+
+/* Of the first n numbers of x. Farther angles take the C library. */
+static inline vf sine_upto(const float *x, size_t n, int cosine) {
+    const vf u = load_upto(x, n), y = sine_vector(u, cosine);
+    const vf far = v_positive(v_sub(v_abs(u), v_set(FAR_ANGLE)), v_set(1));
+    if (v_sum(far) == 0) return y;
+    float each[VW];
+    v_store(each, y);
+    for (size_t i = 0; i < VW && i < n; i++)
+        if (fabsf(x[i]) > FAR_ANGLE) each[i] = cosine ? cosf(x[i]) : sinf(x[i]);
+    return v_load(each);
+}
+
+static void cosine(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
+    const vf ve = v_set(eps);
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        for (size_t i = 0; i < n; i += VW) store_upto(y + i, n - i, v_add(sine_upto(x + i, n - i, 1), ve));
+}
+
+static void cosine_back(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dy, size_t lddy,
+                        float *dx, size_t lddx) {
+    (void)eps;
+    for (int r = 0; r < rows; r++, x += ldx, dy += lddy, dx += lddx)
+        for (size_t i = 0; i < n; i += VW) {
+            const vf d = v_mul(sine_upto(x + i, n - i, 0), load_upto(dy + i, n - i));
+            store_upto(dx + i, n - i, v_sub(v_set(0), d));
+        }
+}
+
 /* 12 independent chains of multiply-adds. Twelve vectors fit the registers of every tier. */
 static float peak(size_t n) {
     vf a[12];

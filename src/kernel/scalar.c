@@ -183,6 +183,18 @@ static void elu1_back(int rows, size_t n, float eps, const float *y, size_t ldy,
         for (size_t i = 0; i < n; i++) dx[i] = dy[i] * (y[i] - eps > 1 ? 1 : y[i] - eps);
 }
 
+static void cosine(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
+    for (int r = 0; r < rows; r++, x += ldx, y += ldy)
+        for (size_t i = 0; i < n; i++) y[i] = cosf(x[i]) + eps;
+}
+
+static void cosine_back(int rows, size_t n, float eps, const float *x, size_t ldx, const float *dy, size_t lddy,
+                        float *dx, size_t lddx) {
+    (void)eps;
+    for (int r = 0; r < rows; r++, x += ldx, dy += lddy, dx += lddx)
+        for (size_t i = 0; i < n; i++) dx[i] = -dy[i] * sinf(x[i]);
+}
+
 static void hyperbolic_tangent(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
     for (int r = 0; r < rows; r++, x += ldx, y += ldy)
         for (size_t i = 0; i < n; i++) y[i] = (float)tanh((double)x[i]) + eps;
