@@ -2,7 +2,7 @@
 # whole register tile (6 rows, 16 columns) have as few loads and multiplications as possible, and spill no sum: 24
 # multiply-adds, 2 loads of two registers of B, and 6 of numbers of A.
 for tier in neon neonbf16; do
-    for name in gemm_prefetch gemm_bf16; do
+    for name in product gemm_bf16; do
         case $tier$name in neongemm_bf16) continue ;; esac # two steps in place of an instruction
         aarch64-linux-gnu-objdump -d --no-show-raw-insn "$build/src/kernel/$tier.o" >code
         awk -v name="$name" '
