@@ -1,4 +1,4 @@
-/* Sums, exponentials and feature maps over one row of floats. */
+/* Sums, exponentials and feature maps of rows of floats. */
 
 /* Runs the statements for one vector of n numbers after the other: its first number is i, and it has `left` numbers,
  * which the compiler knows of whole vectors. */
@@ -176,6 +176,7 @@ static void relu_back(int rows, size_t n, float eps, const float *x, size_t ldx,
                     store_upto(dx + i, left, v_positive(above, load_upto(dy + i, left))););
 }
 
+/* max(u, 0) is u - min(u, 0): of the units that multiply, a comparison takes one, and a subtraction none. */
 static void elu1(int rows, size_t n, float eps, const float *x, size_t ldx, float *y, size_t ldy) {
     const vf zero = v_set(0), ve = v_set(eps), low = v_set(-104.0f);
     for (int r = 0; r < rows; r++, x += ldx, y += ldy)
