@@ -84,6 +84,33 @@ static void test_golden_rules(void **state) {
     }
 }
 
+/* What the released programs add to each feature, and what longline does, unless the recipe says another number. */
+static void test_epsilons(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys;
+        double eps;
+    } added[] = {
+        {"attention.kernel=favor", 0},
+        {"attention.kernel=relu", 1e-3},
+        {"attention.kernel=relu attention.feature-eps=0", 0},
+        {"attention.kernel=relu attention.feature-eps=0.25 attention.compat=google", 0.25},
+        {"attention.kernel=favor attention.compat=google", 1e-6},
+        {"attention.kernel=favor attention.features=trigonometric attention.compat=google", 0},
+        {"attention.kernel=relu attention.compat=google", 1e-3},
+        {"attention.kernel=favor attention.compat=lucidrains", 1e-4},
+        {"attention.kernel=relu attention.compat=lucidrains", 1e-3},
+        {"attention.kernel=relu attention.compat=fast-transformers", 0},
+        {"attention.kernel=relu attention.compat=permuteformer", 1e-3},
+        {"attention.kernel=favor attention.compat=relative-performer", 1e-4},
+    };
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
+        ll_model *model = tiny_model(added[i].keys);
+        assert_true(model->attention[0]->c.feature_eps == (float)added[i].eps);
+        ll_model_free(model);
+    }
+}
+
 /* ---- Against the definition ---- */
 
 /* Gradients are compared with differences where the maximum is differentiated or where there is none. */
@@ -206,6 +233,7 @@ int main(void) {
     ll_set_threads(1);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden_rules),
+        cmocka_unit_test(test_epsilons),
         cmocka_unit_test(test_definition),
         cmocka_unit_test(test_later_tokens),
         cmocka_unit_test(test_refusals),

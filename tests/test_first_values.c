@@ -73,8 +73,10 @@ static void test_deviations(void **state) {
         {"attention.kernel=softmax position.type=t5", "bias", 0, 0},
         {"attention.kernel=softmax position.type=shaw position.clip=64", "distance_k", 0, 0.05},
         {"attention.kernel=softmax position.type=shaw position.clip=64", "distance_v", 0, 0.05},
-        {"attention.kernel=linformer model.task=classify attention.max-length=100 attention.projected-length=16", "linformer_k", 0, 0.1},
-        {"attention.kernel=linformer model.task=classify attention.max-length=100 attention.projected-length=16", "linformer_v", 0, 0.1},
+        {"attention.kernel=linformer model.task=classify attention.max-length=100 attention.projected-length=16",
+         "linformer_k", 0, 0.1},
+        {"attention.kernel=linformer model.task=classify attention.max-length=100 attention.projected-length=16",
+         "linformer_v", 0, 0.1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ll_model *m = fresh_model(cases[i].keys);
