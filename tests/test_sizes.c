@@ -21,19 +21,26 @@ static void write_calls(FILE *out, const ll_attention *op, int T, int packed) {
         }
 }
 
+/* Bytes of a stream beyond those of the first one, so that they are not those of C's structures. */
+static long long beyond(size_t *first, size_t bytes) {
+    if (!*first) *first = bytes;
+    return (long long)bytes - (long long)*first;
+}
+
 static void write_stream(FILE *out, const ll_attention *op) {
     enum { T = 40 };
     static float x[4][2 * T * H * M];
+    static size_t first;
     size_t state = 0;
     ll_attention_stream *s = NULL;
     if (ll_attention_state_floats(op, &state) == LL_OK) fprintf(out, "\tstate %zu", state);
     if (ll_attention_stream_create(&s, op, 2) != LL_OK) return;
-    fprintf(out, "\tstream %zu", ll_attention_stream_bytes(s));
+    fprintf(out, "\tstream %lld", beyond(&first, ll_attention_stream_bytes(s)));
     ll_view view[4];
     for (int i = 0; i < 4; i++) view[i] = (ll_view){x[i], T * H * M, M, H * M};
     if (!ll_operator_of_kernel(op->c.kernel)->gated)
         CHECK_OK(ll_attention_stream_feed(s, T, view[0], view[1], view[2], view[3]));
-    fprintf(out, "\tafter %d tokens %zu", T, ll_attention_stream_bytes(s));
+    fprintf(out, "\tafter %d tokens %lld", T, beyond(&first, ll_attention_stream_bytes(s)));
     ll_attention_stream_free(s);
 }
 
@@ -41,7 +48,8 @@ static void write_operators(FILE *out) {
     fprintf(out, "# Three sequences of 70 tokens, then of 1500, then packed ones: floats that are saved, and floats of "
                  "scratch on one\n"
                  "# thread, forward and with backward, and on five. Then floats of a state, and bytes of a stream of "
-                 "two sequences.\n");
+                 "two\n"
+                 "# sequences beyond the first one.\n");
     make_numbers();
     for (int causal = 0; causal < 2; causal++)
         for (int kernel = 0; kernel < KERNELS; kernel++)
@@ -114,7 +122,10 @@ static void write_model(FILE *out, const char *keys) {
                 ll_model_cost(model, T).stream_bytes);
         ll_workspace_free(ws), ws = NULL;
     }
-    if (ll_stream_create(&stream, model) == LL_OK) fprintf(out, "\tstream %zu", ll_stream_bytes(stream));
+    if (ll_stream_create(&stream, model) == LL_OK) {
+        static size_t first;
+        fprintf(out, "\tstream %lld", beyond(&first, ll_stream_bytes(stream)));
+    }
     fprintf(out, "\n");
     ll_stream_free(stream);
     ll_model_free(model);
