@@ -44,6 +44,16 @@ static void write_stream(FILE *out, const ll_attention *op) {
     ll_attention_stream_free(s);
 }
 
+static void write_operator(FILE *out, const ll_attention_config *c, const char *more) {
+    ll_attention *op;
+    if (ll_attention_create(&op, c) != LL_OK) return;
+    fprintf(out, "%s, %s%s%s", kernel_names[c->kernel], position_names[c->position], c->causal ? ", causal" : "", more);
+    write_calls(out, op, 70, 0), write_calls(out, op, 1500, 0), write_calls(out, op, 70, 1);
+    if (c->causal) write_stream(out, op);
+    fprintf(out, "\n");
+    ll_attention_free(op);
+}
+
 static void write_operators(FILE *out) {
     fprintf(out, "# Three sequences of 70 tokens, then of 1500, then packed ones: floats that are saved, and floats of "
                  "scratch on one\n"
@@ -53,23 +63,19 @@ static void write_operators(FILE *out) {
     make_numbers();
     for (int causal = 0; causal < 2; causal++)
         for (int kernel = 0; kernel < KERNELS; kernel++)
-            for (int position = 0; position < POSITIONS; position++)
-                for (int variant = 0; variant < 2; variant++) {
-                    ll_attention_config c;
-                    ll_attention *op;
-                    if (!describe(&c, kernel, position, causal, 0)) continue;
-                    if (variant && kernel != LL_KERNEL_FAVOR) continue;
-                    if (variant) c.features = LL_FEATURES_TRIGONOMETRIC, c.M = 6;
+            for (int position = 0; position < POSITIONS; position++) {
+                ll_attention_config c;
+                if (!describe(&c, kernel, position, causal, 0)) continue;
+                write_operator(out, &c, "");
+                if (position == LL_POSITION_RELATIVE_S2) {
+                    c.encoding.keyless = H;
+                    write_operator(out, &c, ", all heads without keys");
+                } else if (kernel == LL_KERNEL_FAVOR && position != LL_POSITION_PERMUTE2D) {
+                    c.features = LL_FEATURES_TRIGONOMETRIC, c.M = 6;
                     if (position == LL_POSITION_PERMUTE) make_permutation(ll_feature_count(&c));
-                    if (variant && position == LL_POSITION_PERMUTE2D) continue;
-                    if (ll_attention_create(&op, &c) != LL_OK) continue;
-                    fprintf(out, "%s%s, %s%s", kernel_names[kernel], variant ? " (trigonometric)" : "",
-                            position_names[position], causal ? ", causal" : "");
-                    write_calls(out, op, 70, 0), write_calls(out, op, 1500, 0), write_calls(out, op, 70, 1);
-                    if (causal) write_stream(out, op);
-                    fprintf(out, "\n");
-                    ll_attention_free(op);
+                    write_operator(out, &c, ", trigonometric");
                 }
+            }
 }
 
 /* ---- Models ---- */
