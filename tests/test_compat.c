@@ -219,6 +219,8 @@ static void test_refusals(void **state) {
         {"attention.kernel=relu attention.projection=iid attention.compat=permuteformer", "without a projection"},
         {"attention.kernel=favor attention.compat=google position.type=rope-linear", "no eps"},
         {"attention.kernel=relu attention.compat=lucidrains position.type=rope-linear", "use position.type=rope"},
+        {"attention.kernel=favor attention.compat=relative-performer model.separator=0",
+         "documents depend on each other"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ll_recipe *recipe = tiny_recipe(bad[i][0]);
@@ -232,11 +234,8 @@ static void test_refusals(void **state) {
 int main(void) {
     ll_set_threads(1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden_rules),
-        cmocka_unit_test(test_epsilons),
-        cmocka_unit_test(test_definition),
-        cmocka_unit_test(test_later_tokens),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_golden_rules), cmocka_unit_test(test_epsilons), cmocka_unit_test(test_definition),
+        cmocka_unit_test(test_later_tokens), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
