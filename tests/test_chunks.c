@@ -148,16 +148,18 @@ static void test_no_memory(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=relu train.chunk=6");
     ll_workspace *ws = NULL;
-    long n = 1;
-    for (ll_status status = LL_ENOMEM; status; n++) {
-        ll_memory_fail_at(n);
-        status = ll_workspace_create(&ws, m, B, T, 1);
-        ll_memory_fail_at(0);
-        if (status) assert_true(status == LL_ENOMEM && !ws);
-        assert_true(n < 100);
+    for (int alone = -1; alone <= 1; alone += 2) { /* one, or one and all that follow */
+        long n = 1;
+        for (ll_status status = LL_ENOMEM; status; n++) {
+            ll_memory_fail_at(alone * n);
+            status = ll_workspace_create(&ws, m, B, T, 1);
+            ll_memory_fail_at(0);
+            if (status) assert_true(status == LL_ENOMEM && !ws);
+            assert_true(n < 100);
+        }
+        assert_true(n > 5);
+        ll_workspace_free(ws), ws = NULL;
     }
-    assert_true(n > 5);
-    ll_workspace_free(ws);
     ll_model_free(m);
 }
 

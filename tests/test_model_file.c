@@ -219,16 +219,18 @@ static ll_status everything(const ll_recipe *recipe) {
 static void test_no_memory(void **state) {
     (void)state;
     ll_recipe *recipe = tiny_recipe(kinds[0]);
-    long n = 1;
     ll_set_threads(1);
-    for (ll_status status = LL_ENOMEM; status; n++) {
-        ll_memory_fail_at(n);
-        status = everything(recipe);
-        ll_memory_fail_at(0);
-        if (status) assert_int_equal(status, LL_ENOMEM);
-        assert_true(n < 1000);
+    for (int alone = -1; alone <= 1; alone += 2) { /* one, or one and all that follow */
+        long n = 1;
+        for (ll_status status = LL_ENOMEM; status; n++) {
+            ll_memory_fail_at(alone * n);
+            status = everything(recipe);
+            ll_memory_fail_at(0);
+            if (status) assert_int_equal(status, LL_ENOMEM);
+            assert_true(n < 1000);
+        }
+        assert_true(n > 30);
     }
-    assert_true(n > 30);
     ll_set_threads(0);
     ll_recipe_free(recipe);
 }
