@@ -40,8 +40,7 @@ static const char *const variants[] = {
     "",
     "train.accumulate=3 model.layers=2",
     "model.layers=3 train.recompute=on attention.kernel=relu position.decay=fixed",
-    "train.length=2500 train.batch=2 train.steps=9 model.layers=2 train.chunk=512 "
-    "attention.kernel=relu position.type=permute position.decay=fixed",
+    "attention.kernel=relu position.decay=fixed train.chunk=512 train.length=2500 train.batch=2 train.steps=9",
     "train.carry-state=on attention.kernel=relu position.decay=fixed model.dropout=0",
     "model.norm=post train.batch=1 attention.kernel=softmax position.type=rope",
 };
