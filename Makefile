@@ -220,4 +220,4 @@ demo: deps-build
 	$(B)/longline demo
 .PHONY: all help tests fast-tests cli-tests check-mpich dist-faults examples bench demo
 
-include rules.mk $(wildcard wasm/wasm.mk)
+include rules.mk $(wildcard sources.mk wasm/wasm.mk)

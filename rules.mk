@@ -117,7 +117,7 @@ fuzz-coverage:
 	+@$(AGAIN) B=$(B)/coverage WERROR= CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage fuzz-replays
 	@tests/fuzz/reached.sh $(B)/coverage
 deps-trust:
-	@.ci/deps gcovr clang-tidy clang-tools lintian mmdebstrap musl-tools
+	@.ci/deps gcovr clang-tidy clang-tools lintian mmdebstrap
 # ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
 TRUST := $(wildcard tests/trust/*.sh)
 TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states old_kernel shim.so long_stream)
@@ -137,11 +137,6 @@ analyze:
 	@JOBS=$(JOBS) tests/analyze.sh
 analyze-short:
 	@JOBS=$(JOBS) RESULTS=$(RESULTS) ROOMS="src/base src/data src/recipe" TIDY= tests/analyze.sh
-# The libraries compiled against musl's headers (deps-trust). They are not linked: Debian's jansson, zlib and libpng need glibc.
-musl:
-	@find src lab -name '*.c' | grep -vE 'mpi_plugin|avx512|neon' | xargs -P $(JOBS) -n 8 musl-gcc -std=c17 -D_GNU_SOURCE \
-	    -Iinclude -Isrc -Ilab -mavx2 -mfma -Wall -Werror -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine) \
-	    -fsyntax-only && echo "musl: all of src and lab compiles"
 # COUNT random changes of src/attention, src/model and src/train, of which the tests should notice nine in ten.
 COUNT ?= 300
 SEED ?= 1
@@ -239,4 +234,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: core-libs musl analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-again deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan tsan-all locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzz-coverage fuzz-replays fuzzers install uninstall lint check clean
+.PHONY: core-libs analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-again deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan tsan-all locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzz-coverage fuzz-replays fuzzers install uninstall lint check clean

@@ -5,7 +5,7 @@ set -u
 build=$1
 shift
 {
-    sed -n 's/^\([a-z][a-z0-9 -]*\):\([^=].*\)\{0,1\}$/\1/p' Makefile rules.mk wasm/wasm.mk | tr ' ' '\n' | sed 's/^/target /'
+    sed -n 's/^\([a-z][a-z0-9 -]*\):\([^=].*\)\{0,1\}$/\1/p' Makefile rules.mk sources.mk wasm/wasm.mk | tr ' ' '\n' | sed 's/^/target /'
     "$build/longline" help | sed -n 's/^  \([a-z]*\)  .*/command \1/p'
     "$build/longline" recipe | awk '/^\[/ {section = substr($1, 2, length($1) - 2)} /^[a-z0-9-]+ = / {print "key", section "." $1}'
 } | awk '

@@ -335,12 +335,31 @@ static void test_calls_refused(void **state) {
     ll_attention_free(op);
 }
 
+/* An operator keeps a copy of the rotations, and reads no others: AddressSanitizer sees where these end. */
+static void test_rotations_are_copied(void **state) {
+    (void)state;
+    ll_attention_config c = {REFORMER(8, 4, 3, 1), .D = 7, .E = 5};
+    ll_attention *op;
+    const size_t n = (size_t)ll_hash_rows(&c) * 8 / 2;
+    float *mine = malloc(n * sizeof *mine);
+    assert_non_null(mine);
+    assert_int_equal(n, 3 * 2 * 7 * 4); /* rounds, heads, width, half of the buckets */
+    for (size_t i = 0; i < n; i++) mine[i] = (float)i;
+    c.approximate.rotations = mine;
+    CHECK_OK(ll_attention_create(&op, &c));
+    assert_true(op->c.approximate.rotations != mine);
+    assert_memory_equal(op->c.approximate.rotations, mine, n * sizeof *mine);
+    free(mine);
+    ll_attention_free(op);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_definitions), cmocka_unit_test(test_threads),
         cmocka_unit_test(test_padding),     cmocka_unit_test(test_later_tokens),
         cmocka_unit_test(test_streams),     cmocka_unit_test(test_stream_without_keys),
         cmocka_unit_test(test_refusals),    cmocka_unit_test(test_calls_refused),
+        cmocka_unit_test(test_rotations_are_copied),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

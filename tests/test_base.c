@@ -233,7 +233,8 @@ static void test_numbers_in_any_locale(void **state) {
     (void)state;
     static const char *const names[] = {"de_DE.UTF-8", "de_DE.utf8", "fr_FR.UTF-8", "de_DE", "sv_SE.UTF-8"};
     int found = 0;
-    for (int i = 0; i < 5 && !found; i++) found = setlocale(LC_ALL, names[i]) != NULL;
+    for (int i = 0; i < 5 && !found; i++) /* musl has every name, and always a point */
+        found = setlocale(LC_ALL, names[i]) && !strcmp(localeconv()->decimal_point, ",");
     if (!found) printf("no locale with a decimal comma is installed: numbers were tested in the C locale alone\n");
     double v = 0;
     char text[32], *end;
@@ -246,7 +247,6 @@ static void test_numbers_in_any_locale(void **state) {
     assert_true(ll_scan_number("1.5, 2", &end) == 1.5 && *end == ',');
     assert_int_equal(ll_fail(LL_EINVAL, "%g", 0.5), LL_EINVAL);
     assert_string_equal(ll_error(), "0.5");
-    if (found) assert_string_equal(localeconv()->decimal_point, ",");
     setlocale(LC_ALL, "");
 }
 

@@ -2,6 +2,7 @@
  * length only by states of constant size. */
 #include "models.h"
 
+#include "base/memory.h"
 #include "model/network.h"
 
 enum { B = 2, T = 23, CHUNK = 6, WINDOWS = 2 };
@@ -142,6 +143,26 @@ static void test_bytes(void **state) {
     assert_int_equal(bytes[2] - bytes[1], 2 * LONG / PART * state_bytes);
 }
 
+/* Whichever allocation is refused, nothing is half made. */
+static void test_no_memory(void **state) {
+    (void)state;
+    ll_model *m = tiny_model("attention.kernel=relu train.chunk=6");
+    ll_workspace *ws = NULL;
+    for (int alone = -1; alone <= 1; alone += 2) { /* one, or one and all that follow */
+        long n = 1;
+        for (ll_status status = LL_ENOMEM; status; n++) {
+            ll_memory_fail_at(alone * n);
+            status = ll_workspace_create(&ws, m, B, T, 1);
+            ll_memory_fail_at(0);
+            if (status) assert_true(status == LL_ENOMEM && !ws);
+            assert_true(n < 100);
+        }
+        assert_true(n > 5);
+        ll_workspace_free(ws), ws = NULL;
+    }
+    ll_model_free(m);
+}
+
 static void check_refused(const char *keys, const char *sentence) {
     char all[200];
     ll_model *m = NULL;
@@ -161,8 +182,12 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gradient_of_the_whole), cmocka_unit_test(test_evaluation),
-        cmocka_unit_test(test_with_states_of_windows), cmocka_unit_test(test_bytes), cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_gradient_of_the_whole),
+        cmocka_unit_test(test_evaluation),
+        cmocka_unit_test(test_with_states_of_windows),
+        cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

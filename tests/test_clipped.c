@@ -230,6 +230,11 @@ static void test_what_cannot_be(void **state) {
     ll_attention *op;
     REFUSED(base, c.encoding.clip = 0, "clip");
     REFUSED(base, c.encoding.clip = 256, "clip");
+    for (int clip = 1; clip < 256; clip += 254) { /* the least and the most */
+        c = base, c.encoding.clip = clip;
+        CHECK_OK(ll_attention_create(&op, &c));
+        ll_attention_free(op);
+    }
     REFUSED(base, c.encoding.keyless = 3, "heads");
     REFUSED(base, c.encoding.keyless = 0, "heads");
     REFUSED(base, c.encoding.rpe = NULL, "vectors");

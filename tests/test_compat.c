@@ -84,6 +84,33 @@ static void test_golden_rules(void **state) {
     }
 }
 
+/* What the released programs add to each feature, and what longline does, unless the recipe says another number. */
+static void test_epsilons(void **state) {
+    (void)state;
+    static const struct {
+        const char *keys;
+        double eps;
+    } added[] = {
+        {"attention.kernel=favor", 0},
+        {"attention.kernel=relu", 1e-3},
+        {"attention.kernel=relu attention.feature-eps=0", 0},
+        {"attention.kernel=relu attention.feature-eps=0.25 attention.compat=google", 0.25},
+        {"attention.kernel=favor attention.compat=google", 1e-6},
+        {"attention.kernel=favor attention.features=trigonometric attention.compat=google", 0},
+        {"attention.kernel=relu attention.compat=google", 1e-3},
+        {"attention.kernel=favor attention.compat=lucidrains", 1e-4},
+        {"attention.kernel=relu attention.compat=lucidrains", 1e-3},
+        {"attention.kernel=relu attention.compat=fast-transformers", 0},
+        {"attention.kernel=relu attention.compat=permuteformer", 1e-3},
+        {"attention.kernel=favor attention.compat=relative-performer", 1e-4},
+    };
+    for (size_t i = 0; i < sizeof added / sizeof *added; i++) {
+        ll_model *model = tiny_model(added[i].keys);
+        assert_true(model->attention[0]->c.feature_eps == (float)added[i].eps);
+        ll_model_free(model);
+    }
+}
+
 /* ---- Against the definition ---- */
 
 /* Gradients are compared with differences where the maximum is differentiated or where there is none. */
@@ -192,6 +219,8 @@ static void test_refusals(void **state) {
         {"attention.kernel=relu attention.projection=iid attention.compat=permuteformer", "without a projection"},
         {"attention.kernel=favor attention.compat=google position.type=rope-linear", "no eps"},
         {"attention.kernel=relu attention.compat=lucidrains position.type=rope-linear", "use position.type=rope"},
+        {"attention.kernel=favor attention.compat=relative-performer model.separator=0",
+         "documents depend on each other"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ll_recipe *recipe = tiny_recipe(bad[i][0]);
@@ -205,10 +234,8 @@ static void test_refusals(void **state) {
 int main(void) {
     ll_set_threads(1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden_rules),
-        cmocka_unit_test(test_definition),
-        cmocka_unit_test(test_later_tokens),
-        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_golden_rules), cmocka_unit_test(test_epsilons), cmocka_unit_test(test_definition),
+        cmocka_unit_test(test_later_tokens), cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

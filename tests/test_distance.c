@@ -232,6 +232,11 @@ static void test_what_cannot_be(void **state) {
     REFUSED(shaw, c.encoding.clip = 0, "clips");
     REFUSED(shaw, c.encoding.clip = 256, "clips");
     REFUSED(shaw, c.encoding.distance_k = NULL, "vectors");
+    for (int clip = 1; clip < 256; clip += 254) { /* the least and the most */
+        c = shaw, c.encoding.clip = clip;
+        CHECK_OK(ll_attention_create(&op, &c));
+        ll_attention_free(op);
+    }
     uint64_t seed = 76;
     for (int kind = 0; kind < 2; kind++) {
         placed *p = create(configure(kind, 1, &seed), 3, 1, 20, 20, 0, &seed);

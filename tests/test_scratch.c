@@ -1,6 +1,7 @@
 /* The scratch of a call, for every kernel and position. ll_attention_scratch is enough: nothing is written beyond it,
  * nothing is read before it is written, no call allocates, and no bit depends on it. */
 #include "base/memory.h"
+#include "base/random.h"
 #include "ragged.h"
 
 enum { T = 70, PARTS = 13, PART = 1024, GUARDS = 32 };
@@ -152,6 +153,42 @@ static void test_shared_heads(void **state) {
     }
 }
 
+/* Tiles of several runs, since the state decays or grows too much within one: threads that share a head give the bits
+ * of one thread. */
+static void check_runs(ll_kernel kernel, float strong) {
+    enum { LONG = 900, WIDE = 16, N = LONG * WIDE };
+    static float x[2][8][N], projection[WIDE * WIDE];
+    float ddecay[2] = {0}, eta = strong;
+    ll_attention_config c = ll_attention_default();
+    ll_attention *op;
+    c.kernel = kernel, c.causal = 1, c.H = 1, c.D = c.E = WIDE, c.decay = &eta;
+    c.M = kernel == LL_KERNEL_FAVOR ? WIDE : 0, c.projection = c.M ? projection : NULL;
+    ll_normal_fill(projection, WIDE * WIDE, 1, 2, 0);
+    CHECK_OK(ll_attention_create(&op, &c));
+    for (int shared = 0; shared < 2; shared++) {
+        ll_attention_call call = {.B = 1, .T = LONG, .S = LONG, .threads = shared ? 4 : 1, .ddecay = &ddecay[shared]};
+        ll_view *const views[] = {&call.q, &call.k, &call.v, &call.y, &call.g, &call.dq, &call.dk, &call.dv};
+        for (int i = 0; i < 8; i++) {
+            ll_normal_fill(x[shared][i], N, 3, (uint64_t)i, 0);
+            *views[i] = (ll_view){x[shared][i], N, N, WIDE};
+        }
+        call.saved = calloc(ll_attention_saved(op, &call), sizeof *call.saved);
+        CHECK_OK(ll_attention_forward(op, &call));
+        CHECK_OK(ll_attention_backward(op, &call));
+        free(call.saved);
+    }
+    assert_memory_equal(x[0], x[1], sizeof x[0]);
+    assert_true(ddecay[0] == ddecay[1] && ddecay[0] != 0);
+    ll_attention_free(op);
+}
+
+static void test_shared_runs(void **state) {
+    (void)state;
+    check_runs(LL_KERNEL_RELU, 0.25f);
+    check_runs(LL_KERNEL_FAVOR, 0.25f);
+    check_runs(LL_KERNEL_ELU1, 1e-4f);
+}
+
 /* Scratch for fewer threads gives fewer threads. Scratch for none gives an error. */
 static void test_threads_fit(void **state) {
     (void)state;
@@ -208,7 +245,7 @@ static void test_sizes_grow(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_pair),  cmocka_unit_test(test_long_filters), cmocka_unit_test(test_shared_heads),
-        cmocka_unit_test(test_threads_fit), cmocka_unit_test(test_sizes_grow),
+        cmocka_unit_test(test_shared_runs), cmocka_unit_test(test_threads_fit),  cmocka_unit_test(test_sizes_grow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,12 +1,8 @@
 # The library in WebAssembly: `make wasm` compiles it with Emscripten into a folder of static files, and `make wasm-check`
 # runs its tests. docs/wasm.md describes the page.
 
-# Emscripten has no jansson, which reads the header of model files, and no cmocka, which tests use. They are compiled
-# here, from Debian's sources, which `make deps-wasm` fetches.
-WASM_SOURCES ?= build/wasm-sources
-deps-wasm:
-	@.ci/deps emscripten nodejs dpkg-dev xz-utils librandom123-dev libxxhash-dev
-	@[ -e $(WASM_SOURCES)/cmocka ] || wasm/sources.sh $(WASM_SOURCES)
+deps-wasm: sources
+	@.ci/deps emscripten nodejs librandom123-dev libxxhash-dev
 
 # Modules of Debian's node, where another node comes first. Checks of each call would take longer than the compiler.
 EMCC ?= env NODE_PATH=/usr/share/nodejs EMCC_SKIP_SANITY_CHECK=1 emcc
@@ -14,28 +10,15 @@ WASM := $(B)/wasm
 WASM_OBJECTS := $(B)/wasm-objects
 WASM_SHARED := -O2 -pthread -msimd128
 # Headers that are the same everywhere (Random123, xxHash) are taken from this machine's own folder.
-WASM_CC := $(EMCC) -D_UINTPTR_T -isystem $(WASM_SOURCES)/jansson/android -isystem $(WASM_SOURCES)/jansson/src \
-    -isystem $(WASM_SOURCES)/cmocka/include -idirafter /usr/include
+WASM_CC := $(EMCC) $(SOURCES_INC) -idirafter /usr/include
 # How test programs are linked: for Node, with the files of this machine.
 WASM_NODE := -sENVIRONMENT=node -sNODERAWFS=1 -sALLOW_MEMORY_GROWTH=1 -sEXIT_RUNTIME=1 -sINITIAL_MEMORY=64MB -Wno-pthreads-mem-growth
 # What the page needs of the laboratory, and what tests need besides. The rest needs cairo.
 WASM_LAB := lab/maps lab/case lab/reference
 # All objects are made for threads. Linked without them, they run on one.
-WASM_MAKE = $(AGAIN) B=$(WASM_OBJECTS) CC="$(WASM_CC)" CFLAGS="$(WASM_SHARED)" AR=emar PIC= LAB_ROOMS="$(WASM_LAB)" MPI= \
-    CURL= ARCHIVE= SENTENCEPIECE= UNICODE= MICROHTTPD= PACKED= PNG= NEEDS=xxhash.h:libxxhash-dev \
-    LDFLAGS="$(WASM_NODE)" LIBS="-L$(abspath $(WASM_OBJECTS)) -ljansson -lm"
-
-$(WASM_OBJECTS)/libjansson.a: $(wildcard $(WASM_SOURCES)/jansson/src/*.c)
-	@mkdir -p $(@D)/jansson && touch $(@D)/jansson/jansson_private_config.h
-	$(call run,emcc)cd $(@D)/jansson && $(EMCC) $(WASM_SHARED) -DHAVE_STDINT_H -I. -I$(abspath $(WASM_SOURCES))/jansson/android \
-	    -c $(abspath $^)
-	@rm -f $@ && emar rcs $@ $(@D)/jansson/*.o
-$(WASM_OBJECTS)/libcmocka.a: $(wildcard $(WASM_SOURCES)/cmocka/src/cmocka.c)
-	@mkdir -p $(@D)/cmocka
-	$(call run,emcc)$(EMCC) $(WASM_SHARED) -w -D_UINTPTR_T -I$(WASM_SOURCES)/cmocka/include -DHAVE_STRUCT_TIMESPEC=1 -DHAVE_MALLOC_H=1 \
-	    -DHAVE_INTTYPES_H=1 -DHAVE_STRSIGNAL=1 -DHAVE_SNPRINTF=1 -DHAVE_VSNPRINTF=1 -DHAVE_STRINGS_H=1 -DHAVE_UNISTD_H=1 \
-	    -DHAVE_SIGNAL_H=1 -DHAVE_TIME_H=1 -DHAVE_CLOCK_GETTIME_REALTIME=1 -DHAVE_UINTPTR_T=1 -c $< -o $(@D)/cmocka/cmocka.o
-	@rm -f $@ && emar rcs $@ $(@D)/cmocka/cmocka.o
+WASM_MAKE = $(AGAIN) B=$(WASM_OBJECTS) CC="$(WASM_CC)" CFLAGS="$(WASM_SHARED)" AR=emar PIC= LAB_ROOMS="$(WASM_LAB)" \
+    $(SOURCES_ONLY) LDFLAGS="$(WASM_NODE)" LIBS="-L$(abspath $(WASM_OBJECTS)) -ljansson -lm"
+$(eval $(call from_sources,$(WASM_OBJECTS),$(EMCC) $(WASM_SHARED),emar))
 
 # ---- The folder of static files. ----
 WASM_LINK := $(WASM_SHARED) -sENVIRONMENT=web,worker -sFILESYSTEM=0 -sDYNAMIC_EXECUTION=0 -sALLOW_MEMORY_GROWTH=1 \
@@ -73,7 +56,7 @@ wasm-programs: $(WASM_OBJECTS)/libcmocka.a wasm-objects
 	+@$(WASM_MAKE) RESULTS=$(RESULTS) WRAP="node --no-experimental-fetch" TESTS="$(WASM_TESTS:%=$(WASM_OBJECTS)/tests/test_%)" tests
 # Nothing without Emscripten: whoever has not asked for it (make deps-wasm) needs no browser's program.
 wasm-check: $(B)/longline
-	+@if command -v emcc node >/dev/null && [ -e $(WASM_SOURCES)/cmocka ]; then \
+	+@if command -v emcc node >/dev/null && [ -e $(SOURCES)/cmocka ]; then \
 	    $(AGAIN) wasm && $(AGAIN) wasm-programs && tests/run.sh $(RESULTS) scripts $(B) tests/wasm/worker.sh tests/wasm/page.sh; \
 	else echo "wasm: left out, no Emscripten, Node or sources here; make deps-wasm installs them"; fi
 .PHONY: deps-wasm wasm wasm-objects wasm-programs wasm-check

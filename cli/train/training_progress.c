@@ -33,12 +33,19 @@ void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder
     signal(SIGPIPE, SIG_IGN); /* a run of hours must not end because a reader of messages is gone */
 }
 
+/* ", 37 % of the next" within a step that takes long. */
+static const char *within(char text[24], const ll_progress *p) {
+    text[0] = 0;
+    if (p->within > 0) snprintf(text, 24, ", %.0f %% of the next", 100 * p->within);
+    return text;
+}
+
 /* "step 120/2000  2.314 bits/byte  valid 2.410  38.2k tokens/s  eta 1:23  412 MB", with a name in front and what comes
  * after the run: "[2/6] permute, seed 1  step ... eta 1:23, all 12:40  412 MB" */
 static void describe(char *line, size_t size, const ll_watch *w) {
     const ll_progress *p = &w->last;
     const double unit = w->unit ? 1 / log(2) : 1;
-    char valid[64] = "", eta[24], all[40] = "", memory[24], rest[24], loss[64];
+    char valid[64] = "", eta[24], all[40] = "", memory[24], rest[24], loss[64], next[24];
     snprintf(loss, sizeof loss, "%.3f %s%s", p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "");
     if (p->matching && !strcmp(p->matching, "attention"))
         snprintf(loss, sizeof loss, "%.2f %% of attention missed", 100 * p->loss);
@@ -49,9 +56,14 @@ static void describe(char *line, size_t size, const ll_watch *w) {
         else
             snprintf(valid, sizeof valid, "  valid %.3f, %.2f %% right", p->valid_loss, 100 * p->valid_accuracy);
     }
-    snprintf(line, size, "%s%sstep %lld/%lld  %s%s  %.*f tokens/s  eta %s%s  %s", w->name ? w->name : "",
-             w->name ? "  " : "", (long long)p->step, (long long)p->steps, loss, valid, p->tokens_per_second < 10,
-             p->tokens_per_second, ll_duration(eta, p->eta), all, ll_size(memory, (double)ll_memory_now()));
+    const int n = snprintf(line, size, "%s%sstep %lld/%lld%s", w->name ? w->name : "", w->name ? "  " : "",
+                           (long long)p->step, (long long)p->steps, within(next, p));
+    char *rate = line + n;
+    if (w->steps) /* there is no loss and no speed before the first */
+        rate += snprintf(rate, size - (size_t)n, "  %s%s  %.*f tokens/s", loss, valid, p->tokens_per_second < 10,
+                         p->tokens_per_second);
+    snprintf(rate, size - (size_t)(rate - line), "  eta %s%s  %s", ll_duration(eta, p->eta), all,
+             ll_size(memory, (double)ll_memory_now()));
 }
 
 /* Does this event get a line of its own? An evaluation does. So does the end if its step has no line yet; but not if
@@ -92,6 +104,4 @@ double ll_watch_rate(const ll_watch *w) {
     return w->slowness > 0 ? (double)w->steps / w->slowness : w->last.tokens_per_second;
 }
 
-void ll_watch_end(ll_watch *w) {
-    ll_line_end(&w->line);
-}
+void ll_watch_end(ll_watch *w) { ll_line_end(&w->line); }

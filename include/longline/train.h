@@ -19,16 +19,20 @@ typedef struct {
     double learning_rate, gradient_norm;
     double tokens_per_second, seconds, eta; /* eta in seconds, NaN while unknown */
     int64_t saved;                          /* step of the checkpoint on the disk; -1: there is none */
-    const char *event; /* NULL, "evaluating", "eval", "checkpoint", "done" or "report"; or one that ll_error() explains:
-                        * "no report", "no lock" (of the folder), "no folder" (it was removed, and is made again),
-                        * "no learning" (the loss is far above chance), "rewind" (train.on-divergence) */
+    /* NULL, "computing", "evaluating", "eval", "checkpoint", "done" or "report"; or one that ll_error() explains: "no
+     * report", "no lock" (of the folder), "no folder" (it was removed, and is made again), "no learning" (the loss is
+     * far above chance), "rewind" (train.on-divergence) */
+    const char *event;
     /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
      * attention gives that is missed, or "logits" */
     const char *matching;
+    double within; /* "computing": the share of the next step that is done; else 0 */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once for each event of the step; "evaluating" comes after every batch
- * of an evaluation. Return non-zero to stop: the trainer then saves, and ll_trainer_run returns LL_ESTOPPED. */
+ * of an evaluation, "computing" once a second within a step that takes longer. Return non-zero to stop: the trainer
+ * then saves, and ll_trainer_run returns LL_ESTOPPED. A single process stops within a step, which is made anew on
+ * resume. */
 typedef int ll_progress_fn(const ll_progress *progress, void *arg);
 
 /* A run in folder `out`, which is created if missing; docs/format.md lists its files. resume: NULL for a new run, or
@@ -99,7 +103,7 @@ typedef struct {
  * LL_EINVAL names the token, target or length that cannot be; LL_EDIVERGED: the loss is not finite; LL_ENOMEM.
  * O(B T) time and memory for linear attention. */
 LL_API LL_MUST_USE ll_status ll_model_loss(ll_model *model, const ll_memory_batch *batch, float *gradients,
-                                            ll_loss *loss);
+                                           ll_loss *loss);
 
 /* Adam or AdamW with the settings of the model's recipe (train.optimizer, train.learning-rate, train.warmup, ..). */
 typedef struct ll_adam ll_adam;

@@ -15,8 +15,8 @@ from ._recipe import Recipe, encoded
 class Progress(NamedTuple):
     """What a callback is told. loss in nats a token or example; eta in seconds, NaN while unknown.
 
-    event is "" after each step; else what was done there: "evaluating", "eval", "checkpoint", "done", or a failure that
-    did not stop the run. Steps on batches from memory have no evaluation: valid_loss is NaN.
+    event is "" after each step; else what was done there: "eval", "checkpoint", "done", or a failure that did not stop
+    the run. Steps on batches from memory have no evaluation: valid_loss is NaN.
 
     matching is "attention" or "logits" while loss compares with a teacher (train.distil), else "". Of attention, loss
     is the share of the teacher's output that is missed.
@@ -110,6 +110,8 @@ class Trainer:
 
         def report(p: Any) -> bool:
             event = text(p.event)
+            if event == "computing":  # within a long step; Ctrl-C ends it
+                return False
             now = Progress(p.step, p.steps, p.loss, p.valid_loss, p.valid_accuracy, p.learning_rate, p.gradient_norm,
                            p.tokens_per_second, p.seconds, p.eta, event, text(p.matching))
             _show(bar, now)

@@ -195,7 +195,7 @@ void ll_attention_free(ll_attention *op) {
 }
 
 void ll_attention_set_tile(ll_attention *op, int tile) {
-    op->tile = tile < 0 ? 0 : tile > LL_TILE_MOST ? LL_TILE_MOST : tile;
+    op->tile = tile;
     if (op->kind->set_tile) op->kind->set_tile(op, tile);
 }
 

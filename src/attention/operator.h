@@ -96,7 +96,7 @@ struct ll_attention {
     void *own;                /* of the kind */
 };
 
-/* Tokens in a tile for tests and `attend --tile`, at most LL_TILE_MOST; 0 = default. */
+/* Tokens in a tile for tests and `attend --tile`, 1 to LL_TILE_MOST; 0 = default. */
 void ll_attention_set_tile(ll_attention *op, int tile);
 int ll_attention_tile(const ll_attention *op);
 /* Replaces the projection (M, D) of an operator that has one. */

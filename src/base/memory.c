@@ -13,16 +13,16 @@
 
 enum { ALIGN = 64, HUGE_PAGE = 2 << 20 };
 
-static atomic_long countdown; /* 0: none; 1: this allocation and all later ones fail */
+static atomic_long countdown; /* 0: none; 1: this allocation and all later ones fail; -1: this one */
 
 void ll_memory_fail_at(long n) {
-    atomic_store(&countdown, n > 0 ? n : 0);
+    atomic_store(&countdown, n);
 }
 
 static int must_fail(void) {
     long n = atomic_load(&countdown);
-    while (n > 1)
-        if (atomic_compare_exchange_weak(&countdown, &n, n - 1)) return 0;
+    while (n > 1 || n < 0)
+        if (atomic_compare_exchange_weak(&countdown, &n, n > 0 ? n - 1 : n + 1)) return n == -1;
     return n == 1;
 }
 

@@ -29,7 +29,8 @@ static inline void *ll_arena_bytes(ll_arena *a, size_t count, size_t size) {
     return ll_arena_take(a, (count * size + sizeof(float) - 1) / sizeof(float));
 }
 
-/* Makes the n-th allocation from now (1 = the next) and all later ones fail; 0 = none. For tests only. */
+/* Makes the n-th allocation from now (1 = the next) and all later ones fail; -n: the n-th alone; 0: none. For tests
+ * only. */
 void ll_memory_fail_at(long n);
 
 #endif

@@ -219,7 +219,8 @@ static void merge(ll_exchange *x, int top, int merges, size_t from, size_t to) {
 
 /* ---- Leaves ---- */
 
-static void begin_step(ll_exchange *x) {
+void ll_exchange_begin(ll_exchange *x) {
+    x->leaf = 0;
     x->tree = (ll_tree){.leaves = x->leaves};
     for (int b = 0; b < x->buckets; b++) {
         x->bucket[b].ready = 0;
@@ -230,7 +231,6 @@ static void begin_step(ll_exchange *x) {
 static int is_last(const ll_exchange *x) { return x->leaf + 1 == x->count[x->rank]; }
 
 float *ll_exchange_leaf(ll_exchange *x) {
-    if (x->leaf == 0) begin_step(x);
     float *block = x->block[x->tree.n];
     memset(block, 0, x->size * sizeof *block);
     return block;
@@ -338,7 +338,6 @@ static void sum_segment(ll_exchange *x, int b) {
 
 ll_status ll_exchange_sum(ll_exchange *x) {
     ll_status status = LL_OK;
-    if (!x->count[x->rank]) begin_step(x); /* a rank without leaves */
     for (int b = x->buckets; b-- > 0;) begin_bucket(x, b);
     for (int b = x->buckets; b-- > 0;) {
         bucket *k = &x->bucket[b];
@@ -346,7 +345,6 @@ ll_status ll_exchange_sum(ll_exchange *x) {
         if (waited) status = waited;
         if (!status) sum_segment(x, b);
     }
-    x->leaf = 0;
     return status;
 }
 

@@ -32,6 +32,8 @@ typedef struct {
 } ll_exchange_floats;
 LL_MUST_USE ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank, int ranks, ll_exchange_floats *to);
 
+/* Begins a step. If the one before was given up, nothing is left of it; only a process alone may give one up. */
+void ll_exchange_begin(ll_exchange *x);
 /* The memory for the gradient of this rank's next leaf, set to zero. */
 float *ll_exchange_leaf(ll_exchange *x);
 /* During the last leaf: floats from .. to - 1 are complete. */

@@ -81,6 +81,7 @@ static ll_status make_step(ll_exchange *x, const ll_simulated_step *r, double *s
     const ll_group all = ll_group_all();
     const double start = ll_now();
     size_t done = r->parameters;
+    ll_exchange_begin(x);
     ll_exchange_leaf(x);
     for (int i = r->layers; i-- > 0;) {
         const double left = (double)i / r->layers;

@@ -68,6 +68,15 @@ static void locate(const sequence *s) {
     }
 }
 
+/* Which part of the work of this batch chunk i is, for ll_model_watch. With gradients every chunk goes forward, which
+ * is one part; then, from the last chunk on, each goes forward and back, which takes four times as long. */
+static void report_chunk(const sequence *s, int i, int back) {
+    const int64_t n = s->ws->chunks->count, parts = s->grad ? 5 * n : n;
+    const int64_t at = back ? n + 4 * (s->chunks - 1 - i) : i;
+    ll_workspace_part(s->ws, s->part * parts + at, s->parts * parts);
+    s->ws->span = back ? 4 : 1;
+}
+
 /* Chunk i through the network. grad: NULL, or training, which goes back if `back`. */
 static ll_status run_chunk(const sequence *s, int i, int back) {
     ll_workspace *ws = s->ws;
@@ -77,7 +86,7 @@ static ll_status run_chunk(const sequence *s, int i, int back) {
     c->carry.in = c->state + (size_t)i * c->carry.count;
     c->carry.out = c->carry.in + c->carry.count;
     c->carry.offset[0] = c->before[i];
-    ll_workspace_part(ws, s->part * c->count + i, s->parts * c->count);
+    report_chunk(s, i, back);
     ll_carry_begin(&c->carry, &x, &c->before[i]);
     ll_batch_run run = ll_network_begin(s->model, ws, &x);
     run.position = first_of(s, i);
@@ -129,7 +138,7 @@ static ll_status run_chunks(const ll_model *m, ll_workspace *ws, const ll_batch 
     sequence s = {.model = m, .ws = ws, .batch = batch, .outer = outer, .grad = grad, .scale = scale, .draw = draw};
     ll_status status = LL_OK;
     s.tally = tally;
-    s.parts = (parts ? parts : 1) * batch->B;
+    s.parts = parts * batch->B;
     c->carry.within = !outer;
     ws->carry = &c->carry;
     for (s.row = 0; s.row < batch->B && !status; s.row++) {

@@ -88,6 +88,7 @@ static ll_status stack_backward(const ll_batch_run *run) {
         if (!status) status = ll_block_backward(run, l);
         if (status) return status;
         report_ready(run, l);
+        if ((status = ll_network_report_back(run, run->ws->below + l))) return status;
     }
     ll_embed_back(run);
     return LL_OK;

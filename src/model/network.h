@@ -80,7 +80,8 @@ struct ll_workspace {
     struct ll_shared *shared; /* if other processes have the rest of the sequences: how; or NULL */
     ll_ready_fn *ready;       /* ll_workspace_on_gradient */
     void *ready_arg;
-    int64_t part, parts; /* the current batch is number part of parts; parts = 0: the only one */
+    int64_t part, parts; /* the current batch is number part of parts */
+    int64_t span;        /* ... or, with chunks, so many of them: 1 or 4 */
     int below, blocks;   /* blocks of the batch before those of this stack, and all of them */
     int B, T;            /* the most; T with CLS tokens */
     size_t bytes;
@@ -382,8 +383,11 @@ LL_MUST_USE ll_status ll_network_forward(const ll_batch_run *run);
 LL_MUST_USE ll_status ll_network_backward(const ll_batch_run *run);
 /* The embedding and the first blocks of the run's stack. */
 LL_MUST_USE ll_status ll_stack_forward(const ll_batch_run *run, int blocks);
-/* Reports to the function of ll_model_watch how many blocks of this batch are done, of all stacks. */
+/* Reports to the function of ll_model_watch how many blocks of this batch are done, of all stacks. Where gradients
+ * follow, forward passes are a third of the work. */
 LL_MUST_USE ll_status ll_network_report(const ll_batch_run *run, int64_t done, int64_t blocks);
+/* The same in a backward pass: `left` blocks are left. */
+LL_MUST_USE ll_status ll_network_report_back(const ll_batch_run *run, int64_t left);
 /* Reports how far sublayer j is after rows r. Passes over all rows are parts first .. last of the sublayer. Only with
  * several chunks of rows; for short inputs, blocks suffice. */
 LL_MUST_USE ll_status ll_sublayer_report(const ll_batch_run *run, int j, ll_rows r, double first, double last);

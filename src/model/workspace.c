@@ -217,6 +217,7 @@ static ll_status plan(ll_workspace **out, const ll_model *m, const ll_stack *sta
         return status;
     }
     ws->bytes = lay_out(ws, NULL) * sizeof(float);
+    ll_workspace_part(ws, 0, 1);
     *out = ws;
     return LL_OK;
 }
@@ -280,6 +281,7 @@ void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg) {
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts) {
     ws->part = part;
     ws->parts = parts;
+    ws->span = 1;
     if (ws->source) ll_workspace_part(ws->source, part, parts);
 }
 

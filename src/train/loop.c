@@ -34,7 +34,7 @@ static void refresh(ll_trainer *t) {
     const ll_run_state *s = &t->state;
     ll_progress *p = &t->progress;
     const double elapsed = ll_now() - t->began;
-    const int64_t done = s->step - t->begun;
+    const double done = (double)(s->step - t->begun) + p->within;
     p->step = s->step;
     p->steps = c->train.steps;
     p->saved = t->saved;
@@ -42,20 +42,64 @@ static void refresh(ll_trainer *t) {
     p->learning_rate = s->step > 0 ? ldexp(ll_schedule_rate(c, s->step), -(int)s->rewinds) : 0;
     p->gradient_norm = s->norm;
     p->seconds = t->metrics.seconds + elapsed;
-    p->eta = done > 1 ? elapsed / (double)done * (double)(c->train.steps - s->step) : NAN;
+    const double left = (double)(c->train.steps - s->step) - p->within;
+    p->eta = done > 1 || p->within > 0.1 ? elapsed / done * left : NAN;
     p->valid_loss = s->valid_loss;
     p->valid_accuracy = s->valid_accuracy;
     p->matching = (const char *const[]){NULL, "attention", "logits"}[ll_teaching_stage(c, s->step > 0 ? s->step : 1)];
 }
 
+typedef struct {
+    ll_progress_fn *call;
+    void *arg;
+    int stop;
+} watcher;
+
+static int is_alone(const ll_trainer *t) { return t->ranks.size == 1; }
+
+static void report(ll_trainer *t, watcher *w, const char *event) {
+    refresh(t);
+    t->progress.event = event;
+    t->told = ll_now();
+    if (w->call && w->call(&t->progress, w->arg)) w->stop = 1;
+}
+
+typedef struct {
+    ll_trainer *t;
+    watcher *w;
+} within;
+
+/* An ll_done_fn for the model of a step. Ranks only stop together, after a step. */
+static int report_within(int64_t done, int64_t total, void *arg) {
+    const within *in = arg;
+    ll_trainer *t = in->t;
+    if (ll_now() - t->told < t->patience) return 0;
+    t->progress.within = (double)done / (double)total;
+    report(t, in->w, "computing");
+    t->progress.within = 0;
+    return in->w->stop && is_alone(t);
+}
+
+/* The gradient of a step, watched. */
+static ll_status gradient(ll_trainer *t, watcher *w, int64_t step, ll_gradient *g) {
+    within in = {t, w};
+    ll_model *m = t->model;
+    ll_done_fn *const before = m->progress;
+    void *const before_arg = m->progress_arg;
+    if (w->call) ll_model_watch(m, report_within, &in);
+    const ll_status status = ll_engine_gradient(t->engine, t->train, step, g);
+    ll_model_watch(m, before, before_arg);
+    return status;
+}
+
 /* One update; or LL_EDIVERGED and no update, because the check comes before any change. */
-static ll_status advance(ll_trainer *t, int stop) {
+static ll_status advance(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
     const int64_t step = s->step + 1;
     const double start = ll_now();
     ll_gradient g;
-    t->engine->stop = stop;
-    ll_status status = ll_engine_gradient(t->engine, t->train, step, &g);
+    t->engine->stop = w->stop;
+    ll_status status = gradient(t, w, step, &g);
     if (status) return status;
     if (!isfinite(g.loss)) return diverged(t, "the loss", g.loss, step);
     if (!isfinite(g.norm)) return diverged(t, "the norm of the gradient", g.norm, step);
@@ -70,20 +114,6 @@ static ll_status advance(ll_trainer *t, int stop) {
     t->unsaved = 1;
     measure(t, ll_now() - start, g.tokens);
     return LL_OK;
-}
-
-typedef struct {
-    ll_progress_fn *call;
-    void *arg;
-    int stop;
-} watcher;
-
-static int is_alone(const ll_trainer *t) { return t->ranks.size == 1; }
-
-static void report(ll_trainer *t, watcher *w, const char *event) {
-    refresh(t);
-    t->progress.event = event;
-    if (w->call && w->call(&t->progress, w->arg)) w->stop = 1;
 }
 
 static int due(const ll_trainer *t, int64_t every) {
@@ -313,7 +343,8 @@ static ll_status run(ll_trainer *t, watcher *w) {
         status = in_folder(t, w, settle);
         if (!status && t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
         if (!status && w->stop && is_alone(t)) return stopped(t, w);
-        if (!status) status = advance(t, w->stop);
+        if (!status) status = advance(t, w);
+        if (status == LL_ESTOPPED) return stopped(t, w); /* within a step, of which nothing is kept */
         if (status) {
             status = recover(t, w, status);
             if (status) return status;
@@ -335,6 +366,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     watcher w = {progress, arg, 0};
     t->began = ll_now();
     t->begun = t->state.step;
+    t->told = t->began;
     ll_status status = t->left ? ll_group_agree(&all, ll_run_folder_enter(t)) : LL_OK;
     if (!status) status = run(t, &w);
     ll_run_folder_leave(t);

@@ -19,9 +19,7 @@ static sums sums_of(const ll_engine *e) {
     return (sums){at, at + n, at + 2 * n, at + 3 * n, at + 3 * n + 1};
 }
 
-static size_t sums_count(const ll_engine *e) {
-    return 3 * (size_t)e->shards.leaves + 1 + e->optimizer->pieces;
-}
+static size_t sums_count(const ll_engine *e) { return 3 * (size_t)e->shards.leaves + 1 + e->optimizer->pieces; }
 
 ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model, const ll_shards *s,
                               const ll_optimizer *o, int ranks) {
@@ -180,9 +178,9 @@ static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch
         ll_carry_begin(carry, b, e->before);
     }
     ll_workspace_carry(e->ws, carry);
-    const ll_status status =
-        e->teacher ? ll_teaching_run(e->teacher, e->model, e->ws, b, step, grad, scale, number, tally)
-                   : ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
+    const ll_status status = e->teacher
+                                 ? ll_teaching_run(e->teacher, e->model, e->ws, b, step, grad, scale, number, tally)
+                                 : ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
     ll_workspace_carry(e->ws, NULL);
     if (carry && !status) ll_carry_advance(carry, b);
     return status;
@@ -198,10 +196,13 @@ static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int
     for (int i = 0; i < parts && !status; i++) {
         const int64_t number = (step - 1) * parts + i;
         const ll_batch *b = read_shard(e, reader, shard, number);
+        const int64_t batches = (int64_t)parts * (shard - e->shards.first) + i;
+        ll_workspace_part(e->ws, batches, (int64_t)parts * e->shards.count);
         ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
         status = run_batch(e, reader, b, step, number, grad, scale, &tally);
         for (int s = 0; s < b->B; s++) to->tokens[leaf] += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
     }
+    ll_workspace_part(e->ws, 0, 1);
     ll_exchange_added(e->exchange);
     to->loss[leaf] = tally.loss;
     to->count[leaf] = (double)tally.count;
@@ -216,6 +217,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     sums s = sums_of(e);
     double loss = 0, count = 0, tokens = 0;
     ll_status status = redraw(e, step);
+    ll_exchange_begin(e->exchange);
     memset(e->sums, 0, sums_count(e) * sizeof *e->sums);
     for (int i = 0; i < e->shards.count && !status; i++)
         status = run_shard(e, reader, e->shards.first + i, step, (float)(1 / expected), &s);

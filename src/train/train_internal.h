@@ -259,6 +259,8 @@ struct ll_trainer {
     double began, busy; /* clock at the start of ll_trainer_run; seconds of the recent steps */
     int64_t begun;      /* step at that time */
     double busy_tokens;
+    double told;     /* clock at the last call of the caller's ll_progress_fn */
+    double patience; /* seconds without one after which a step reports how far it is */
 };
 
 #endif

@@ -244,6 +244,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     t->saved = t->state.back = -1;
     t->lock = -1;
     t->unsaved = 1;
+    t->patience = 1;
     t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
     t->ranks = ll_dist_ranks();
     if (resume && !out) out = resume;

@@ -73,7 +73,6 @@ void ll_keyless_gradients(const ll_attention *op, const ll_keyless_state *s, int
     const size_t E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
     const int64_t first = n > (int64_t)keep ? at + n - (int64_t)keep : at; /* of those that are left */
     if (s->dsum) {
-        memset(s->dsum, 0, 2 * E * sizeof(float));
         memset(s->dcount, 0, 4 * sizeof(float));
         memset(s->dvalues, 0, keep * E * sizeof(float));
         memset(s->dkept, 0, keep * sizeof(float));

@@ -77,7 +77,6 @@ void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const floa
 
 void ll_causal_state_save_empty(const ll_attention *op, float *to) {
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
-    memset(to, 0, ll_state_floats(op) * sizeof *to);
     to += m * E + m + E;
     to[LL_SAVED_EXPONENT] = (float)LL_NO_EXPONENT;
     to[LL_SAVED_TOP] = to[LL_SAVED_REACH] = -INFINITY;

@@ -30,7 +30,7 @@ enum {
 };
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to);
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from);
-/* Saves the state before the first token. */
+/* Saves the state before the first token, where all numbers are 0 but these. */
 void ll_causal_state_save_empty(const ll_attention *op, float *to);
 /* The state with which the scan of a head begins: that of earlier calls, or the empty one. And the state it leaves. */
 void ll_causal_begin(ll_head *j, ll_causal_state *s);

@@ -30,7 +30,7 @@ typedef struct {
 /* Causal scans save a state at the start of each chunk, except for the first chunk of a sequence. Its index is that of
  * the chunk of the row in which it starts, so that packed sequences never share one. Bidirectional scans save the whole
  * sum. */
-static int chunk_tokens(int tile) { return tile * (tile >= 256 ? 1 : tile <= 16 ? 16 : 256 / tile); }
+static int chunk_tokens(int tile) { return tile * (tile <= 16 ? 16 : LL_TILE_MOST / tile); }
 
 /* Tokens of a tile. A causal forward pass takes more of them. Not with running features, whose exponents backward finds
  * again, tile by tile: there both passes have the same tiles. In both directions twice as many rows stay in L1 where
