@@ -262,6 +262,27 @@ static void refused_memory(void **unused) {
     ll_large_file_is(0);
 }
 
+/* A file that has no room among the addresses of the process, here because it may have no more of them. */
+static void no_addresses(void **state) {
+    (void)state;
+    struct rlimit before, none;
+    ll_bytes bytes = {0};
+    const char *path = at("sparse");
+    CHECK_OK(ll_file_write(path, "x", 1));
+    assert_int_equal(truncate(path, 64 << 20), 0);
+    getrlimit(RLIMIT_AS, &before);
+    none = before, none.rlim_cur = 1 << 20;
+    setrlimit(RLIMIT_AS, &none);
+    const ll_status status = ll_file_map(&bytes, path);
+    setrlimit(RLIMIT_AS, &before);
+    assert_int_equal(status, LL_ENOMEM);
+    assert_non_null(strstr(ll_error(), "no memory to map the 67108864 bytes of"));
+    assert_null(bytes.data);
+    CHECK_OK(ll_file_map(&bytes, path));
+    assert_int_equal(bytes.size, 64 << 20);
+    ll_bytes_free(&bytes);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts),
@@ -275,6 +296,7 @@ int main(void) {
         cmocka_unit_test(a_folder_that_cannot_be_written),
         cmocka_unit_test(a_full_disk),
         cmocka_unit_test(refused_memory),
+        cmocka_unit_test(no_addresses),
     };
     return cmocka_run_group_tests_name("spill", tests, make_folder, remove_folder);
 }

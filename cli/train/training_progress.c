@@ -45,7 +45,7 @@ static const char *within(char text[24], const ll_progress *p) {
 static void describe(char *line, size_t size, const ll_watch *w) {
     const ll_progress *p = &w->last;
     const double unit = w->unit ? 1 / log(2) : 1;
-    char valid[64] = "", eta[24], all[40] = "", memory[24], rest[24], loss[64], next[24];
+    char valid[64] = "", eta[24], all[40] = "", memory[24], rest[24], loss[64], next[24], speed[40] = "";
     snprintf(loss, sizeof loss, "%.3f %s%s", p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "");
     if (p->matching && !strcmp(p->matching, "attention"))
         snprintf(loss, sizeof loss, "%.2f %% of attention missed", 100 * p->loss);
@@ -56,14 +56,12 @@ static void describe(char *line, size_t size, const ll_watch *w) {
         else
             snprintf(valid, sizeof valid, "  valid %.3f, %.2f %% right", p->valid_loss, 100 * p->valid_accuracy);
     }
-    const int n = snprintf(line, size, "%s%sstep %lld/%lld%s", w->name ? w->name : "", w->name ? "  " : "",
-                           (long long)p->step, (long long)p->steps, within(next, p));
-    char *rate = line + n;
-    if (w->steps) /* there is no loss and no speed before the first */
-        rate += snprintf(rate, size - (size_t)n, "  %s%s  %.*f tokens/s", loss, valid, p->tokens_per_second < 10,
-                         p->tokens_per_second);
-    snprintf(rate, size - (size_t)(rate - line), "  eta %s%s  %s", ll_duration(eta, p->eta), all,
-             ll_size(memory, (double)ll_memory_now()));
+    /* Before the first step there is no loss, and no speed. */
+    if (p->tokens_per_second > 0)
+        snprintf(speed, sizeof speed, "  %.*f tokens/s", p->tokens_per_second < 10, p->tokens_per_second);
+    snprintf(line, size, "%s%sstep %lld/%lld%s%s%s%s%s  eta %s%s  %s", w->name ? w->name : "", w->name ? "  " : "",
+             (long long)p->step, (long long)p->steps, within(next, p), p->step ? "  " : "", p->step ? loss : "", valid,
+             speed, ll_duration(eta, p->eta), all, ll_size(memory, (double)ll_memory_now()));
 }
 
 /* Does this event get a line of its own? An evaluation does. So does the end if its step has no line yet; but not if
