@@ -11,6 +11,7 @@ CMOCKA_HAS := $(addsuffix =1,$(addprefix -DHAVE_,STRUCT_TIMESPEC MALLOC_H INTTYP
 # $(call from_sources,FOLDER,COMPILER,AR): the two libraries in FOLDER.
 define from_sources
 $(1)/libjansson.a: $(wildcard $(SOURCES)/jansson/src/*.c)
+	@[ -e $(SOURCES)/jansson ] || { echo "no sources of jansson here: make deps-musl (or deps-wasm) fetches them" >&2; exit 1; }
 	@mkdir -p $$(@D)/jansson && touch $$(@D)/jansson/jansson_private_config.h
 	$$(call run,cc)cd $$(@D)/jansson && $(2) -DHAVE_STDINT_H -I. -I$(abspath $(SOURCES))/jansson/android -c $$(abspath $$^)
 	@rm -f $$@ && $(3) rcs $$@ $$(@D)/jansson/*.o
@@ -27,7 +28,7 @@ MUSL_LAB := $(filter-out lab/report lab/sets,$(wildcard lab/*))
 # Tests of what is left out: pictures, reports (which runs write), packed files, tokenizers of other programs.
 MUSL_NOT := adopt axis carry compare data fasta fetch figure file heat idx image input labelled listops midi music music_data \
     music_style pair_data pathfinder precision refused_memory report report_parts resume retrieval run_folder sentencepiece spill \
-    study teaching train words
+    study teaching train within words
 deps-musl: sources
 	@.ci/deps musl-tools librandom123-dev libxxhash-dev
 $(eval $(call from_sources,$(MUSL),musl-gcc -O2,ar))
