@@ -33,6 +33,7 @@ deps-musl: sources
 	@.ci/deps musl-tools librandom123-dev libxxhash-dev
 $(eval $(call from_sources,$(MUSL),musl-gcc -O2,ar))
 musl: $(MUSL)/libjansson.a $(MUSL)/libcmocka.a
-	+@LL_FAST=1 $(AGAIN) B=$(MUSL) CC="$(MUSL_CC)" LAB_ROOMS="$(MUSL_LAB)" $(SOURCES_ONLY) LDFLAGS=-static RESULTS=$(RESULTS) \
+	+@rm -f $(MUSL)/results; LL_FAST=1 $(AGAIN) B=$(MUSL) CC="$(MUSL_CC)" LAB_ROOMS="$(MUSL_LAB)" $(SOURCES_ONLY) LDFLAGS=-static RESULTS=$(MUSL)/results \
 	    LIBS="-L$(abspath $(MUSL)) -ljansson -lm" TESTS="$(filter-out $(MUSL_NOT:%=$(MUSL)/tests/test_%),$(FAST:$(B)/%=$(MUSL)/%))" tests
+	@awk '{passed += $$1; failed += $$2} END {print "musl: " NR " programs, " passed " passed, " failed " failed"}' $(MUSL)/results
 .PHONY: sources deps-musl musl

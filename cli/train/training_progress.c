@@ -102,4 +102,6 @@ double ll_watch_rate(const ll_watch *w) {
     return w->slowness > 0 ? (double)w->steps / w->slowness : w->last.tokens_per_second;
 }
 
-void ll_watch_end(ll_watch *w) { ll_line_end(&w->line); }
+void ll_watch_end(ll_watch *w) {
+    ll_line_end(&w->line);
+}

@@ -4,7 +4,9 @@
 /* A block is one unit of progress, or FINE units if it has several chunks of rows. */
 enum { FINE = 1000 };
 
-static int unit(const ll_batch_run *run) { return run->rows > LL_CHUNK ? FINE : 1; }
+static int unit(const ll_batch_run *run) {
+    return run->rows > LL_CHUNK ? FINE : 1;
+}
 
 static ll_status report(const ll_batch_run *run, int64_t units, int64_t blocks) {
     const ll_model *m = run->model;

@@ -19,7 +19,9 @@ static sums sums_of(const ll_engine *e) {
     return (sums){at, at + n, at + 2 * n, at + 3 * n, at + 3 * n + 1};
 }
 
-static size_t sums_count(const ll_engine *e) { return 3 * (size_t)e->shards.leaves + 1 + e->optimizer->pieces; }
+static size_t sums_count(const ll_engine *e) {
+    return 3 * (size_t)e->shards.leaves + 1 + e->optimizer->pieces;
+}
 
 ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model, const ll_shards *s,
                               const ll_optimizer *o, int ranks) {
@@ -178,9 +180,9 @@ static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch
         ll_carry_begin(carry, b, e->before);
     }
     ll_workspace_carry(e->ws, carry);
-    const ll_status status = e->teacher
-                                 ? ll_teaching_run(e->teacher, e->model, e->ws, b, step, grad, scale, number, tally)
-                                 : ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
+    const ll_status status =
+        e->teacher ? ll_teaching_run(e->teacher, e->model, e->ws, b, step, grad, scale, number, tally)
+                   : ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
     ll_workspace_carry(e->ws, NULL);
     if (carry && !status) ll_carry_advance(carry, b);
     return status;
@@ -196,8 +198,8 @@ static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int
     for (int i = 0; i < parts && !status; i++) {
         const int64_t number = (step - 1) * parts + i;
         const ll_batch *b = read_shard(e, reader, shard, number);
-        const int64_t batches = (int64_t)parts * (shard - e->shards.first) + i;
-        ll_workspace_part(e->ws, batches, (int64_t)parts * e->shards.count);
+        const int64_t before = (int64_t)parts * (shard - e->shards.first) + i;
+        ll_workspace_part(e->ws, before, (int64_t)parts * e->shards.count);
         ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
         status = run_batch(e, reader, b, step, number, grad, scale, &tally);
         for (int s = 0; s < b->B; s++) to->tokens[leaf] += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
