@@ -43,17 +43,6 @@ const char *ll_args_nearest(const char *word, const char *const *names, int n) {
     return best;
 }
 
-static int unknown(const ll_command *command, const char *word, size_t length) {
-    char name[64];
-    const char *names[64];
-    int n = 0;
-    snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word);
-    for (const ll_arg *a; n < 64 && (a = option_at(command, n)); n++) names[n] = a->name;
-    const char *near = strncmp(name, "--", 2) ? NULL : ll_args_nearest(name + 2, names, n);
-    if (near) return ll_usage("unknown option '%s'; did you mean '--%s'?", name, near);
-    return ll_usage("unknown option '%s'", name);
-}
-
 /* ---- Values ---- */
 
 static int bad_value(const ll_arg *a, const char *text) {
@@ -105,6 +94,32 @@ static const ll_arg *find(const ll_command *command, const char *word, size_t le
             return a;
     }
     return NULL;
+}
+
+/* The recipe's key whose last word is nearest to `word`, for commands with --set; NULL if none is nearer than `least`. */
+static const char *nearest_key(const ll_command *command, const char *word, int least) {
+    const char *best = NULL;
+    const ll_recipe_key *key;
+    if (!find(command, "--set", strlen("--set"))) return NULL;
+    for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
+        const int e = ll_edit_distance(word, strrchr(key->name, '.') + 1);
+        if (e < least) best = key->name, least = e;
+    }
+    return best;
+}
+
+static int unknown(const ll_command *command, const char *word, size_t length) {
+    char name[64];
+    const char *names[64];
+    int n = 0;
+    snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word);
+    for (const ll_arg *a; n < 64 && (a = option_at(command, n)); n++) names[n] = a->name;
+    if (strncmp(name, "--", 2)) return ll_usage("unknown option '%s'", name);
+    const char *near = ll_args_nearest(name + 2, names, n);
+    const char *key = nearest_key(command, name + 2, near ? ll_edit_distance(name + 2, near) : 2 + (int)strlen(name + 2) / 3);
+    if (key) return ll_usage("unknown option '%s'; did you mean '--set %s=VALUE'?", name, key);
+    if (near) return ll_usage("unknown option '%s'; did you mean '--%s'?", name, near);
+    return ll_usage("unknown option '%s'", name);
 }
 
 /* Reads the option at argv[*i], and its value; -1, or the exit code. */

@@ -53,6 +53,9 @@ int ll_stdout_end(int code);
 
 /* Applies every "section.key=value" of --set. */
 ll_status ll_set_all(ll_recipe *recipe, const ll_arg_list *set);
+/* 'KEY="VALUE"' for ll_recipe_set, so that a path keeps its quotes and spaces. */
+enum { LL_ASSIGNMENT = 2 * PATH_MAX + 64 };
+const char *ll_assignment(char text[LL_ASSIGNMENT], const char *key, const char *value);
 /* As ll_failed, for a call that opens the data of a recipe. */
 int ll_failed_data(ll_status status, const ll_recipe *recipe);
 /* Creates the first of "runs/NAME-1", "runs/NAME-2", ... that does not exist. So two runs that begin at the same time
@@ -67,6 +70,9 @@ void ll_run_model(char *path, size_t size, const char *run);
 /* Can a file be written at the path of an option? Is called before the work whose result it keeps. -1, or the exit
  * code. */
 int ll_target_check(const char *option, const char *path);
+/* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
+ * or the exit code. */
+int ll_folder_check(const char *option, const char *path);
 /* The file of a model: of the folder of a run its best model, else its last one; any other path stays as it is. */
 const char *ll_model_file(const char *path, char file[PATH_MAX]);
 /* Loads a model for use, and warns if its file has no checksums. A run's folder will do. -1, or the exit code. */

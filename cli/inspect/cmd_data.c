@@ -67,6 +67,8 @@ static const char *folder_of(const char *set) {
 static int make(const char *what) {
     const char *path = folder_of(what);
     if (!strcmp(what, "listops") && !out) return ll_usage("make listops needs --out FILE");
+    const int code = strcmp(what, "listops") ? ll_folder_check("--out", path) : ll_target_check("--out", path);
+    if (code >= 0) return code;
     ll_progress_line t = ll_progress_of(LL_PROGRESS_COUNT, path);
     ll_stop_on_signals(1, "stopping", "the same command makes unfinished files again");
     const ll_status status = ll_data_make(what, path, count, (int)size, (uint64_t)seed, ll_progress_report, &t);
@@ -156,7 +158,9 @@ static int get_file(const ll_known_file *f) {
 static int get(const char *set) {
     if (!is_known(set)) return unknown(set);
     if (from && !*from) return ll_usage("--from needs an address");
-    int code = 0;
+    int code = ll_folder_check("--out", folder_of(set));
+    if (code >= 0) return code;
+    code = 0;
     for (int i = 0; !code && ll_data_known(i); i++)
         if (!strcmp(ll_data_known(i)->set, set)) code = get_file(ll_data_known(i));
     return code;

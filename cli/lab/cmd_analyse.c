@@ -69,8 +69,8 @@ static int trouble_with(const char *path) {
 }
 
 static int make_folder(void) {
-    struct stat about;
-    if (!mkdir(folder, 0777) || (errno == EEXIST && !stat(folder, &about) && S_ISDIR(about.st_mode))) return -1;
+    const int code = ll_folder_check("--out", folder);
+    if (code >= 0 || !mkdir(folder, 0777) || errno == EEXIST) return code;
     return trouble_with(folder);
 }
 

@@ -232,6 +232,7 @@ static int table(int n, const char **words) {
         print_list(c);
         code = 0;
     }
+    if (code < 0 && out) code = ll_folder_check("--out", out);
     if (code < 0) code = run(c, words[0], how);
     ll_comparison_free(c);
     return code;

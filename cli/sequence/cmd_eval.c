@@ -24,10 +24,8 @@ static const ll_arg args[] = {
 };
 
 static ll_status change(ll_model *model, const char *key, const char *value) {
-    char assignment[4200];
-    if (!value) return LL_OK;
-    snprintf(assignment, sizeof assignment, "%s=%s", key, value);
-    return ll_model_set(model, assignment);
+    char assignment[LL_ASSIGNMENT];
+    return value ? ll_model_set(model, ll_assignment(assignment, key, value)) : LL_OK;
 }
 
 /* Images with a published name have their labels beside them. The library finds these if no others are named. */

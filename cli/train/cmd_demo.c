@@ -137,6 +137,8 @@ static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
 
 static int demo(int n, const char **words) {
     (void)n, (void)words;
+    const int refused = out ? ll_folder_check("--out", out) : -1;
+    if (refused >= 0) return refused;
     ll_recipe *recipe = NULL;
     ll_trainer *trainer = NULL;
     char folder[64] = "";

@@ -26,10 +26,8 @@ static const ll_arg args[] = {
 
 /* Applies --data and --from, if they are given. */
 static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) {
-    char assignment[5000];
-    if (!path) return LL_OK;
-    snprintf(assignment, sizeof assignment, "%s=%s", key, path);
-    return ll_recipe_set(recipe, assignment);
+    char assignment[LL_ASSIGNMENT];
+    return path ? ll_recipe_set(recipe, ll_assignment(assignment, key, path)) : LL_OK;
 }
 
 /* The recipe of the run that is resumed: its recipe.ini, or that of its checkpoint. */
@@ -206,6 +204,7 @@ static int train(int n, const char **words) {
     if (code < 0 && ranks && !memory) code = ll_usage("--ranks goes with --memory; start ranks with mpirun -n N");
     if (code < 0 && memory && !recipe && !own) code = ll_usage("--memory needs a recipe");
     if (code < 0 && memory) code = print_memory(recipe ? recipe : own);
+    if (code < 0 && out) code = ll_folder_check("--out", out);
     if (code < 0) {
         if (!out && !resume) {
             /* One rank creates the folder, and all that is in it. */

@@ -18,6 +18,16 @@ ll_status ll_set_all(ll_recipe *recipe, const ll_arg_list *set) {
     return LL_OK;
 }
 
+const char *ll_assignment(char text[LL_ASSIGNMENT], const char *key, const char *value) {
+    size_t n = (size_t)snprintf(text, 64, "%.60s=\"", key);
+    for (; *value && n + 4 < LL_ASSIGNMENT; value++) {
+        if (*value == '"') text[n++] = '"';
+        text[n++] = *value;
+    }
+    strcpy(text + n, "\"");
+    return text;
+}
+
 static int made_runs; /* the folder of all of them */
 
 void ll_new_run(char *out, size_t size, const char *name) {
@@ -55,7 +65,19 @@ int ll_target_check(const char *option, const char *path) {
     const char *target = there && realpath(path, real) ? real : path, *slash = strrchr(target, '/');
     snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - target) + 1 : 1, slash ? target : ".");
     if (!access(folder, W_OK | X_OK)) return -1;
+    if (errno == ENOENT || errno == ENOTDIR)
+        return ll_usage("%s %s: there is no folder %s; make it first", option, path, folder);
     return ll_fail_message("%s %s: cannot write there: %s", option, path, strerror(errno));
+}
+
+int ll_folder_check(const char *option, const char *path) {
+    struct stat about;
+    if (!*path) return ll_usage("%s '': needs the name of a folder", option);
+    if (stat(path, &about)) {
+        if (errno != ENOTDIR) return -1; /* it is made later, or what makes it says why not */
+        return ll_usage("%s %s: a part of this path is a file; name a folder", option, path);
+    }
+    return S_ISDIR(about.st_mode) ? -1 : ll_usage("%s %s: it is a file; name a folder", option, path);
 }
 
 static void note(const char *path) {

@@ -42,10 +42,8 @@ refused 'no case' "$longline" bench --ops --case nothing
 refused 'layer' "$longline" bench --models --set model.layer=1
 refused 'did you mean' "$longline" bench --length 5
 refused 'model.layer' "$longline" bench --set model.layer=1
-t 1 "$longline" bench --json nowhere/out.json
-err 'nowhere/out.json: cannot write there'
-t 1 "$longline" bench --figure nowhere/out.svg
-silent
+refused '--json nowhere/out.json: there is no folder nowhere/; make it first' "$longline" bench --json nowhere/out.json
+refused '--figure nowhere/out.svg: there is no folder nowhere/' "$longline" bench --figure nowhere/out.svg
 refused 'it is a folder' "$longline" bench --json .
 refused 'early tokens go to 400' "$longline" bench --generate --position 400
 refused 'add --ops' "$longline" bench --models --figure time.svg

@@ -36,15 +36,15 @@ for name in x ' 6' 6- 6-x 6--1 6-3-2 -4294967290; do
     refused "pathfinder-1 to -14" "$longline" data make "pathfinder-$name" --out w
 done
 refused "listops, pathfinder .or pathfinder-1 to -14, -6-3 with 3 distractors. and music" "$longline" data make nothing --out w
-refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out w --size 5
+refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out l --size 5
 refused "needs --out" "$longline" data make listops
 refused "did you mean 'verify'" "$longline" data verfy mnist
 refused "needs the name" "$longline" data get
 refused "no data set 'nothing'" "$longline" data get nothing
 refused "no data set 'mnsit' to get; did you mean 'mnist'" "$longline" data get mnsit
 : >file
-t 1 "$longline" data get mnist --out file --from http://127.0.0.1:1
-err "cannot create folder file: a file has that name"
+refused "--out file: it is a file; name a folder" "$longline" data get mnist --out file --from http://127.0.0.1:1
+refused "--out file/deep: a part of this path is a file" "$longline" data make music --out file/deep
 refused "data.train: cannot open data/mnist/.*; longline data get mnist fetches it" "$longline" train "$root/recipes/mnist.ini"
 refused "data make listops draws it" "$longline" train "$root/recipes/lra/listops.ini"
 refused "data get wikitext-2 fetches it" "$longline" train "$root/recipes/wikitext-words.ini"

@@ -96,8 +96,7 @@ if [ -e other.mid ]; then
         "Piece Bar Meter_3/4 Position_1 Tempo_100 Program_40 Pitch_60 Duration_4 Velocity_66 Position_3 Pitch_64 Duration_4\
  Velocity_70 Bar Position_1 Drum_36 Velocity_126"
 fi
-t 1 "$longline" generate $model --tokens 9000000 --out absent/new.mid
-err "cannot write there"
+refused "there is no folder absent/" "$longline" generate $model --tokens 9000000 --out absent/new.mid
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --out new.mid
 silent
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --echo --out both.midi

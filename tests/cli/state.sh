@@ -105,8 +105,7 @@ mkdir folder
 refused "folder" sampled linear --save-state folder
 refused "name of a file" sampled linear --save-state ''
 refused "name of a file" sampled linear --save-state folder/
-t 1 sampled linear --save-state nowhere/a.state
-err "nowhere/a.state: cannot write there"
+refused "--save-state nowhere/a.state: there is no folder nowhere/" sampled linear --save-state nowhere/a.state
 silent
 refused "only-read needs --save-state" sampled linear --only-read --prompt a
 refused "needs a prompt" sampled linear --only-read --save-state a.state

@@ -26,6 +26,13 @@ refused "no command 'zzzzzz'" "$longline" zzzzzz
 refused "did you mean 'generate'" "$longline" help genrate
 refused "unexpected argument 'b'" "$longline" help a b
 refused "unknown option '--lenght'; did you mean '--length'" "$longline" inspect x --lenght 3
+for option in --steps --stes --kernl; do
+    refused "did you mean '--set (train.steps|attention.kernel)=VALUE'" "$longline" train x $option 3
+done
+: >file
+refused "--out file: it is a file; name a folder" "$longline" train "$root/recipes/copy.ini" --out file
+refused "--out file: it is a file; name a folder" "$longline" demo --out file
+refused "--out file/deep: a part of this path is a file" "$longline" analyse moments --quick --out file/deep
 refused "unknown option '-x'" "$longline" inspect -x
 refused "unknown option '--nothing-like-it'" "$longline" eval --nothing-like-it=3 x
 refused "needs MODEL" "$longline" generate
