@@ -93,6 +93,23 @@ static double shape_of(const ll_heat_map *m, const ll_panel *p) {
     return fmin(fmax((m->numbers ? 0.4 : 1) * p->rows / p->cols, 0.2), 5);
 }
 
+/* About the pixels that the longest name takes: there is nothing to measure text with yet. */
+static double names_of(const ll_heat_map *m, const ll_panel *p) {
+    size_t longest = 0;
+    for (int i = 0; i < p->rows; i++) longest = ll_max_size(longest, strlen(m->names[i]));
+    for (int i = 0; i < p->cols; i++) longest = ll_max_size(longest, strlen(ll_heat_map_columns(m)[i]));
+    return 0.62 * SMALL_SIZE * (double)longest + 6;
+}
+
+/* The height of a panel over the width of its cell. Names take the same room to the left and below. */
+static double tall_of(const ll_heat_map *m, const ll_panel *p, double cell) {
+    const double shape = shape_of(m, p);
+    if (!m->names) return fmin(shape, 1);
+    if (!m->numbers) return 1;
+    const double left = fmin(names_of(m, p) / cell, 0.25);
+    return fmin(shape * (1 - left) + left, 1);
+}
+
 static grid lay_out(const ll_heat_map *m) {
     grid g = {.across = m->across > 0 ? m->across : (int)ceil(sqrt(m->n * 1.6))};
     if (g.across > m->n) g.across = m->n;
@@ -100,11 +117,7 @@ static grid lay_out(const ll_heat_map *m) {
     g.down = ll_ceil_div(m->n, g.across);
     const double space = WIDTH - 2 * SIDE - (g.across - 1) * GAP;
     double shape = 0;
-    /* Names of columns need room below, so a panel with names has a square, or an eighth more than numbers need. */
-    for (int i = 0; i < m->n; i++) {
-        const double own = fmin(shape_of(m, &m->panels[i]) + (m->names && m->numbers ? 0.125 : 0), 1);
-        shape = fmax(shape, m->names && !m->numbers ? 1 : own);
-    }
+    for (int i = 0; i < m->n; i++) shape = fmax(shape, tall_of(m, &m->panels[i], space / g.across));
     g.cell = m->numbers ? space / g.across : fmin(space / g.across, 520 + 300 * (1 - shape));
     g.tall = g.cell * shape;
     g.top = 24 + (m->title && *m->title ? 28 : 0) + (m->y_label && *m->y_label ? 20 : 0);
