@@ -41,7 +41,13 @@ static int read_file(const char *path, uint8_t **text, size_t *size) {
 }
 
 /* -1, or the exit code. */
-static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, size_t n) {
+static int ended(ll_status status, const char *place) {
+    if (!status) return -1;
+    return place ? ll_failed_at(status, place) : ll_failed(status, NULL);
+}
+
+/* place: of the text, for errors; or NULL. -1, or the exit code. */
+static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, size_t n, const char *place) {
     int *tokens = malloc((n + 2) * sizeof *tokens);
     if (!tokens) return ll_fail_message("out of memory");
     tokens[0] = LL_TOKEN_BEGIN;
@@ -53,27 +59,27 @@ static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, 
     ll_model_watch(model, NULL, NULL);
     ll_progress_end(&progress);
     free(tokens);
-    return status ? ll_failed(status, NULL) : -1;
+    return ended(status, place);
 }
 
 /* Generates from the present token until the target ends. -1, or the exit code. */
-static int write_target(ll_stream *stream, const ll_sampling *how, int64_t most, int save, FILE *to) {
+static int write_target(ll_stream *stream, const ll_question *q, FILE *to) {
     float logits[LL_TOKEN_COUNT];
     int token = LL_TOKEN_BEGIN;
     ll_status status =
         ll_stream_position(stream) ? ll_stream_logits(stream, logits) : ll_stream_feed(stream, &token, 1, logits);
     for (int64_t n = 0; !status && !ll_stop_wanted(); n++) {
-        token = ll_sample(logits, LL_TOKEN_COUNT, how, ll_stream_position(stream));
-        if (token == LL_TOKEN_END || (most && n == most)) break;
+        token = ll_sample(logits, LL_TOKEN_COUNT, &q->how, ll_stream_position(stream));
+        if (token == LL_TOKEN_END || (q->most && n == q->most)) break;
         if (token < LL_TOKEN_PAD) fputc(token, to);
         if (fflush(to)) {
-            if (!save) return 1; /* main prints why */
+            if (!q->save_state) return 1; /* main prints why */
             ll_output_lost();
             break;
         }
         status = ll_stream_feed(stream, &token, 1, logits);
     }
-    return status ? ll_failed(status, NULL) : -1;
+    return ended(status, q->place);
 }
 
 /* before: the position where generation began; the token in front of a target has one, too. */
@@ -123,7 +129,7 @@ static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
         code = status ? ll_failed(status, NULL) : -1;
     }
     if (code < 0 && !q->load_state)
-        code = read_source(*stream, model, q->prompt ? (const uint8_t *)q->prompt : text, size);
+        code = read_source(*stream, model, q->prompt ? (const uint8_t *)q->prompt : text, size, NULL);
     free(text);
     return code;
 }
@@ -136,7 +142,7 @@ int ll_answer(ll_model *model, const ll_question *q) {
     if (code < 0) code = begin(&stream, model, q);
     if (code < 0 && !q->only_read) {
         const int64_t before = ll_stream_position(stream);
-        code = write_target(stream, &q->how, q->most, q->save_state != NULL, stdout);
+        code = write_target(stream, q, stdout);
         if (code < 0) print_end(stream, before);
     }
     if (code < 0) code = q->save_state ? ll_output_code(save(stream, q->save_state)) : 0;
@@ -147,10 +153,9 @@ int ll_answer(ll_model *model, const ll_question *q) {
 int ll_answer_line(ll_model *model, const ll_question *q, const char *text, size_t n, FILE *to) {
     ll_stream *stream = NULL;
     int code = check_model(model);
-    const ll_status status = code < 0 ? ll_stream_create(&stream, model) : LL_OK;
-    if (status) code = ll_failed(status, NULL);
-    if (code < 0) code = read_source(stream, model, (const uint8_t *)text, n);
-    if (code < 0) code = write_target(stream, &q->how, q->most, 0, to);
+    if (code < 0) code = ended(ll_stream_create(&stream, model), q->place);
+    if (code < 0) code = read_source(stream, model, (const uint8_t *)text, n, q->place);
+    if (code < 0) code = write_target(stream, q, to);
     ll_stream_free(stream);
     return code;
 }

@@ -57,6 +57,7 @@ typedef struct {
     int64_t most; /* bytes of the target; 0: up to its end */
     int only_read;
     int pairs;    /* is it a seq2seq model: with --prompts */
+    const char *place; /* "FILE, line N" of the prompt, for errors; or NULL */
 } ll_question;
 /* Writes the target of a text or of a file's text, or continues it. Returns the exit code. */
 int ll_answer(ll_model *model, const ll_question *question);

@@ -59,14 +59,8 @@ static void write_escaped(FILE *to, const char *text, size_t n) {
 
 static const char *source; /* of the prompts */
 
-static int failed_at(ll_status status, int64_t i) {
-    char place[PATH_MAX + 40];
-    snprintf(place, sizeof place, "%s, line %lld", source, (long long)i + 1);
-    return ll_failed_at(status, place);
-}
-
 /* -1, or the exit code. */
-static int generate_one(ll_model *model, const ll_question *q, int64_t number, const char *line, size_t n, FILE *to) {
+static int generate_one(ll_model *model, const ll_question *q, const char *line, size_t n, FILE *to) {
     ll_text_output s = {0};
     int code = ll_text_output_create(&s, model, q->load_state);
     ll_status status = LL_OK;
@@ -83,7 +77,7 @@ static int generate_one(ll_model *model, const ll_question *q, int64_t number, c
         if (!status) fwrite(text, 1, size, to);
     }
     ll_text_output_free(&s);
-    if (code < 0 && status) code = failed_at(status, number);
+    if (code < 0 && status) code = ll_failed_at(status, q->place);
     return code;
 }
 
@@ -91,11 +85,14 @@ static int generate_one(ll_model *model, const ll_question *q, int64_t number, c
 static int answer(ll_model *model, const ll_question *q, int64_t i, const char *line, size_t n, char **text,
                   size_t *size) {
     ll_question own = *q;
+    char place[PATH_MAX + 40];
+    snprintf(place, sizeof place, "%s, line %lld", source, (long long)i + 1);
+    own.place = place;
     *text = NULL;
     FILE *to = open_memstream(text, size);
     if (!to) return ll_fail_message("out of memory");
     own.how.seed += (uint64_t)i;
-    int code = q->pairs ? ll_answer_line(model, &own, line, n, to) : generate_one(model, &own, i, line, n, to);
+    int code = q->pairs ? ll_answer_line(model, &own, line, n, to) : generate_one(model, &own, line, n, to);
     if (fclose(to) && code < 0) code = ll_fail_message("out of memory");
     return code;
 }

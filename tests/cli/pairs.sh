@@ -54,6 +54,11 @@ check "from the source in a state, the same bytes" cmp part whole1
 t 0 "$longline" generate $model --load-state read.state --tokens 4 --seed 3
 tr -d '\n' <out >>part
 check "4 bytes and 4 more are 8" cmp part whole2
+t 0 toy --out learned --set train.steps=1 --set position.type=learned --set position.max-length=64 --set position.cross=none
+printf 'abc\n%0100d\n' 5 >prompts.txt
+t 2 "$longline" generate learned --prompts prompts.txt --tokens 3
+check "the first prompt has its answer" test "$(wc -l <out)" -eq 1
+err "^longline generate: prompts.txt, line 2: "
 refused "has a source already" "$longline" generate $model --load-state read.state --prompt abc
 refused "not the state of a stream" "$longline" generate $model --load-state $model
 refused "would leave no result" "$longline" generate $model --prompt abc --only-read
