@@ -96,7 +96,8 @@ static const ll_arg *find(const ll_command *command, const char *word, size_t le
     return NULL;
 }
 
-/* The recipe's key whose last word is nearest to `word`, for commands with --set; NULL if none is nearer than `least`. */
+/* The recipe's key whose last word is nearest to `word`, for commands with --set; NULL if none is nearer than
+ * `least`. */
 static const char *nearest_key(const ll_command *command, const char *word, int least) {
     const char *best = NULL;
     const ll_recipe_key *key;
@@ -116,7 +117,8 @@ static int unknown(const ll_command *command, const char *word, size_t length) {
     for (const ll_arg *a; n < 64 && (a = option_at(command, n)); n++) names[n] = a->name;
     if (strncmp(name, "--", 2)) return ll_usage("unknown option '%s'", name);
     const char *near = ll_args_nearest(name + 2, names, n);
-    const char *key = nearest_key(command, name + 2, near ? ll_edit_distance(name + 2, near) : 2 + (int)strlen(name + 2) / 3);
+    const int least = near ? ll_edit_distance(name + 2, near) : 2 + (int)strlen(name + 2) / 3;
+    const char *key = nearest_key(command, name + 2, least);
     if (key) return ll_usage("unknown option '%s'; did you mean '--set %s=VALUE'?", name, key);
     if (near) return ll_usage("unknown option '%s'; did you mean '--%s'?", name, near);
     return ll_usage("unknown option '%s'", name);
