@@ -353,6 +353,10 @@ static void test_what_cannot_be(void **state) {
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "same offset");
     call = (ll_attention_call){.B = 1, .query_offset = -3, .key_offset = -3};
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "begin at 0");
+    call = (ll_attention_call){.B = 1, .query_offset = INT64_MAX, .key_offset = INT64_MAX};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "positions begin at 0 to 2^52");
+    call = (ll_attention_call){.B = 1, .offsets = (int64_t[]){(INT64_C(1) << 52) + 1}};
+    CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "those of sequence 0 at 4503599627370497");
     call = (ll_attention_call){.B = 2, .offsets = (int64_t[]){0, -1}};
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "those of sequence 1 at -1");
     call = (ll_attention_call){.B = 2, .state_out = &x, .state_row = 1};

@@ -216,9 +216,41 @@ static void test_parts_of_noise(void **state) {
     }
 }
 
+/* A call of the last query alone, with all keys, reads no noise behind the end of what was given, and gives the last
+ * row of the whole call. */
+static void test_given_noise_ends(void **state) {
+    (void)state;
+    enum { R = 2, TAPS = 3, KEYS = 4, ROWS = KEYS + TAPS - 1 };
+    float *noise = malloc(sizeof *noise * H * D * ROWS * R), filter[H * D * TAPS], whole[H * T * E];
+    uint64_t seed = 11;
+    assert_non_null(noise);
+    for (int i = 0; i < H * D * ROWS * R; i++) noise[i] = (float)draw_normal(&seed);
+    for (int i = 0; i < H * D * TAPS; i++) filter[i] = (float)draw_normal(&seed);
+    placed *p = place(LL_KERNEL_ELU1, LL_POSITION_NONE, 0);
+    ll_attention_free(p->op);
+    p->c.causal = 0, p->c.position = LL_POSITION_CONV_SPE;
+    ll_position_config *w = &p->c.encoding;
+    w->realizations = R, w->taps = TAPS, w->noise_rows = ROWS, w->noise = noise;
+    w->filter_q = w->filter_k = filter;
+    CHECK_OK(ll_attention_create(&p->op, &p->c));
+    free(noise);
+    p->call.T = p->call.S = KEYS;
+    CHECK_OK(ll_attention_forward(p->op, &p->call));
+    memcpy(whole, p->y, sizeof whole);
+    p->call.T = 1, p->call.query_offset = KEYS - 1;
+    p->call.q.data += (KEYS - 1) * D;
+    CHECK_OK(ll_attention_forward(p->op, &p->call));
+    for (int i = 0; i < H * E; i++)
+        assert_float_equal(p->y[i / E * T * E + i % E], whole[(i / E * T + KEYS - 1) * E + i % E], 1e-5f);
+    p->call.query_offset = KEYS;
+    CHECK_FAILS(ll_attention_forward(p->op, &p->call), LL_EINVAL, "the noise that was given ends after 4");
+    drop(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_of_noise),
+        cmocka_unit_test(test_given_noise_ends),
         cmocka_unit_test(test_only_distances_count),
         cmocka_unit_test(test_cuts_change_no_bit),
         cmocka_unit_test(test_lengths_0_and_1),

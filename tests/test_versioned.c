@@ -42,6 +42,8 @@ static void attention_config(void **state) {
     CHECK_FAILS(forward(y, &c, (ll_attention_call){0}), LL_EINVAL, "set it to sizeof(ll_attention_config)");
     c.struct_size = 3;
     CHECK_FAILS(forward(y, &c, (ll_attention_call){0}), LL_EINVAL, "struct_size of ll_attention_config is 3");
+    c.struct_size = sizeof(ll_attention_config *);
+    CHECK_FAILS(forward(y, &c, (ll_attention_call){0}), LL_EINVAL, "struct_size of ll_attention_config is 8");
 }
 
 static void attention_call(void **state) {

@@ -190,8 +190,8 @@ typedef struct {
     int segments;
     const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
     ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
-    int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence; causal: the
-                                       * same */
+    int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence, 0 to 2^52;
+                                       * causal: the same */
     const int64_t *offsets; /* (sequences) those of each sequence, where keys are the queries' own tokens; NULL: of all
                              * sequences the two above */
     /* Gated linear attention: log r of every token and head (B, H, T, 1), at most 0. The state decays by r before the

@@ -96,18 +96,21 @@ ll_attention_call ll_with_state_rows(const ll_attention *op, const ll_attention_
     return c;
 }
 
+/* Positions are counted in 64 bits, and multiplied: this leaves room. */
+static int is_position(int64_t offset) { return offset >= 0 && offset <= LL_POSITION_MOST; }
+
 static ll_status check_state(const ll_attention *op, const ll_attention_call *c) {
     size_t floats;
     for (int i = 0; c->offsets && i < ll_sequence_count(c); i++)
-        if (c->offsets[i] < 0)
-            return ll_fail(LL_EINVAL, "attention: positions begin at 0, and those of sequence %d at %lld", i,
+        if (!is_position(c->offsets[i]))
+            return ll_fail(LL_EINVAL, "attention: positions begin at 0 to 2^52, and those of sequence %d at %lld", i,
                            (long long)c->offsets[i]);
     if (c->offsets && !op->c.causal && !op->kind->itself)
         return ll_fail(LL_EINVAL, "attention: offsets of each sequence are for attention of a sequence to itself; give "
                                   "query_offset and key_offset");
-    if (c->query_offset < 0 || c->key_offset < 0)
-        return ll_fail(LL_EINVAL, "attention: positions begin at 0, not at %lld and %lld", (long long)c->query_offset,
-                       (long long)c->key_offset);
+    if (!is_position(c->query_offset) || !is_position(c->key_offset))
+        return ll_fail(LL_EINVAL, "attention: positions begin at 0 to 2^52, not at %lld and %lld",
+                       (long long)c->query_offset, (long long)c->key_offset);
     if (op->c.causal && c->query_offset != c->key_offset)
         return ll_fail(LL_EINVAL, "attention: causal queries and keys are the same tokens; give them the same offset");
     if (c->dstate_out && !c->state_out)

@@ -10,7 +10,7 @@
 
 static const char format[] = "longline-stream", version[] = "1";
 enum { NAME = 64 };
-static const int64_t LONGEST = INT64_C(1) << 52, SOURCE_MOST = 1 << 30;
+static const int64_t LONGEST = LL_POSITION_MOST, SOURCE_MOST = 1 << 30;
 
 /* The keys of a part that are not at their defaults, so that a key of a later version changes no digest. */
 static ll_status add_part(const void *part, const ll_key_table *table, ll_st_writer *writer) {

@@ -8,6 +8,9 @@
 
 enum { LL_QUERY, LL_KEY }; /* the sides of a call */
 
+/* The last position at which a sequence, or a part of one, may begin. */
+#define LL_POSITION_MOST (INT64_C(1) << 52)
+
 /* A sequence: its row of the tensors, its first query and key there, and how many are in use. Outputs and gradients of
  * the rest of its capacity are set to zeros. */
 typedef struct {
