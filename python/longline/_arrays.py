@@ -34,6 +34,8 @@ def as_numpy(name: str, x: Any) -> Array:
         raise TypeError(f"{name}: is on {where}; it must be on the CPU (for torch: {name}.cpu())")
     if getattr(x, "requires_grad", False):
         raise TypeError(f"{name}: needs a gradient; use longline.torch.functional, or {name}.detach()")
+    if getattr(x, "is_neg", bool)():
+        raise TypeError(f"{name}: is a negated view, whose sign DLPack does not give; give {name}.resolve_neg()")
     try:
         return np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:

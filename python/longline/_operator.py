@@ -249,7 +249,7 @@ class Operator:
     def _extras(self, q: Array, k: Array, lengths: Any, query_lengths: Any, key_mask: Any, segments: Any, gate: Any,
                 state: Any, return_state: bool, offset: int) -> Dict[str, Any]:
         B, T, S = q.shape[0], q.shape[2], k.shape[2]
-        e: Dict[str, Any] = {"offset": check_count("offset", offset, 0)}
+        e: Dict[str, Any] = {"offset": check_count("offset", offset, 0, 1 << 52)}
         if lengths is not None:
             e["lengths"] = integers("lengths", lengths, (B,), "(B)")
         if query_lengths is not None:
@@ -310,8 +310,10 @@ class Operator:
             floats("out", y, shape, "(B, heads, T, value_size)", False)
             if not y.flags.writeable or overlaps_itself(y):
                 raise ArgumentError("out: it must be writable, each element with a place of its own")
-            if any(overlap(y, x) for x in (q, k, v)):
-                raise ArgumentError("out: lies where q, k or v does, which are read meanwhile; give another array")
+            read = [("q", q), ("k", k), ("v", v), *((n, x) for n, x in e.items() if isinstance(x, np.ndarray))]
+            for name, x in read:
+                if overlap(y, x):
+                    raise ArgumentError(f"out: lies where {name} does, which is read meanwhile; give another array")
         call = self._call(q, k, v, y, e)
         saved = np.empty(0, np.float32)
         if save:

@@ -52,6 +52,9 @@ class Stream:
             check(lib.ll_attention_stream_clone(out, self._s))
         return Stream(self.operator, self.batch, out[0])
 
+    def __copy__(self) -> "Stream":
+        return self.clone()
+
     @property
     def bytes(self) -> int:
         return int(lib.ll_attention_stream_bytes(self._s))

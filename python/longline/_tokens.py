@@ -119,6 +119,9 @@ class TokenStream:
             check(lib.ll_stream_clone(out, self._s))
         return TokenStream(self.model, out[0])
 
+    def __copy__(self) -> "TokenStream":
+        return self.clone()
+
     def reset(self) -> None:
         with self._lock:
             lib.ll_stream_reset(self._s)

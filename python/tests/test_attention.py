@@ -1,4 +1,5 @@
 """Operators against definitions in double precision, and which arguments are accepted."""
+import copy
 import threading
 import time
 
@@ -148,9 +149,10 @@ def test_state_and_steps(qkv, kernel):
     stream = operator.stream(2)
     size = stream.bytes
     stream.feed(*(x[:, :, :30] for x in qkv))
-    other = stream.clone()
+    other, third = stream.clone(), copy.copy(stream)
     tail = [x[:, :, 30:] for x in qkv]
-    assert np.array_equal(stream.feed(*tail), other.feed(*tail)) and stream.bytes == size
+    ahead = stream.feed(*tail)
+    assert all(np.array_equal(ahead, s.feed(*tail)) for s in (other, third)) and stream.bytes == size
 
 
 def test_packed_rows_and_lengths(qkv):

@@ -28,11 +28,17 @@ def attend(kernel="elu1", position="none", *, a=q, **options):
     return longline.attention(a, k, v, kernel, position, **options)
 
 
+def out_over_mask():
+    both = np.ones(q.size, np.float32)
+    causal.forward(q, k, v, key_mask=both[:10].reshape(2, 5), out=both.reshape(q.shape))
+
+
 WRONG = {
     # Arrays
     "masked": (lambda: attend(a=np.ma.masked_array(q, mask=q > 0)), TypeError, "q: is a masked array"),
     "too large": (lambda: longline.attention(q * np.float32(1e38), k * np.float32(1e38), v), longline.Diverged,
                   "q, k or v are too large"),
+    "out over a mask": (out_over_mask, longline.ArgumentError, "out: lies where key_mask"),
     "out over q": (lambda: causal.forward(q, k, v, out=q), longline.ArgumentError, "out: lies where q"),
     "foreign saved": (lambda: softmax.backward(saved, q), longline.ArgumentError, "saved: another operator"),
     "no saved": (lambda: causal.backward(q, q), TypeError, "saved: is a ndarray"),

@@ -222,6 +222,11 @@ def test_names_of_other_libraries():
                         ("does not divide", lambda: ll.nn.LinearAttention(30, 4)),
                         ("dropout", lambda: ll.nn.LinearAttention(32, 4, dropout=0.1)),
                         ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.eye(3).bool())),
+                        ("attn_mask: a float mask", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.ones(3, 3).triu(1))),
+                        ("attn_mask: a float mask", lambda: b(torch.zeros(1, 3, 32),
+                                                              attn_mask=torch.ones(3, 3).triu(1) * float("nan"))),
+                        ("key_padding_mask: a float mask", lambda: b(torch.zeros(1, 3, 32),
+                                                                     key_padding_mask=torch.full((1, 3), 0.5))),
                         ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.stack(
                             [triangle, torch.eye(3).bool()])))]:
         with pytest.raises(ValueError, match=words):

@@ -20,7 +20,11 @@ class LinearAttention(nn.Module):
 
     Other libraries' names of arguments are taken: dim, heads, dim_head, nb_features, generalized_attention (performer-
     pytorch; kernel "relu", here without a projection), d_model, n_heads (fast-transformers). `load_state_dict` takes the
-    weights of their modules and of nn.MultiheadAttention.
+    weights of their modules and of nn.MultiheadAttention, without their random features.
+
+    What is drawn is no parameter of the module and not in its `state_dict`: random features, permutations, and the
+    numbers of positions and of linformer. It follows from the options, of which `seed` is one: give the same to a module
+    that loads these weights. Only the projections train.
     """
 
     def __init__(self, embed_dim: Optional[int] = None, num_heads: Optional[int] = None, dropout: float = 0.0,
@@ -145,7 +149,7 @@ def _check_causal(mask: Any, T: int, S: int) -> None:
     if not isinstance(mask, torch.Tensor):
         raise TypeError(f"attn_mask: is a {type(mask).__name__}; it must be a torch.Tensor")
     hidden = ~torch.ones(T, S, dtype=torch.bool).tril()
-    removed = mask if mask.dtype == torch.bool else mask != 0
+    removed = _removed("attn_mask", mask)
     fits = removed.dim() >= 2 and removed.shape[-2:] == hidden.shape
     hidden = hidden.expand_as(removed) if fits else hidden  # (B H, T, S): all are the causal one
     if not fits or not (torch.equal(removed, hidden) or torch.equal(~removed, hidden)):
@@ -165,9 +169,21 @@ def _keep(padding: Optional[torch.Tensor], mask: Optional[torch.Tensor], B: int,
         raise TypeError(f"key_padding_mask: is a {type(given).__name__}; it must be a torch.Tensor")
     if tuple(given.shape) != (B, S):
         raise ArgumentError(f"key_padding_mask: its shape is {tuple(given.shape)}; it must be (B, S) = ({B}, {S})")
-    if given.dtype != torch.bool:
-        given = given != 0
-    return (given if mask is not None else ~given).float()
+    if mask is None:
+        return (~_removed("key_padding_mask", given)).float()
+    return (given if given.dtype == torch.bool else given != 0).float()
+
+
+def _removed(name: str, mask: torch.Tensor) -> torch.Tensor:
+    """True where a mask of nn.MultiheadAttention removes a key: booleans and whole numbers, or floats that are added to
+    logits: 0, or -inf or as good as that."""
+    if not mask.is_floating_point():
+        return mask.bool()
+    removed = mask <= -1e4
+    if not bool((removed | (mask == 0)).all()):
+        raise ArgumentError(f"{name}: a float mask is added to logits, which linear attention does not have; its numbers "
+                            "must be 0 or -inf")
+    return removed
 
 
 def _lengths(keep: torch.Tensor) -> torch.Tensor:

@@ -98,7 +98,10 @@ class AttentionLayer(LinearAttention):
 
     def forward(self, queries: torch.Tensor, keys: torch.Tensor, values: torch.Tensor,  # type: ignore[override]
                 attn_mask: Any = None, query_lengths: Any = None, key_lengths: Any = None) -> torch.Tensor:
-        """(B, T, C) to (B, T, C). The masks are fast-transformers' own: FullMask, LengthMask, TriangularCausalMask."""
+        """(B, T, C) to (B, T, C). The masks are fast-transformers' own: FullMask, LengthMask, TriangularCausalMask.
+
+        query_lengths is not read, as in their linear attention: rows of padding get some result.
+        """
         shown = getattr(attn_mask, "bool_matrix", attn_mask)
         if shown is not None and bool(shown.all()):
             shown = None
