@@ -336,6 +336,12 @@ static int is_loopback(const struct sockaddr *a) {
 /* MHD's own messages are about what clients do. They are not logged. */
 static void no_message(void *arg, const char *format, va_list values) { (void)arg, (void)format, (void)values; }
 
+/* A path with a NUL would end there. It stays as it is, and is no path of this server. */
+static size_t unescape(void *arg, struct MHD_Connection *connection, char *text) {
+    (void)arg, (void)connection;
+    return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
+}
+
 int ll_http_start(void) {
     struct addrinfo *address = NULL;
     int code = parse_address(&address);
@@ -348,7 +354,7 @@ int ll_http_start(void) {
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)ll_serve.connections, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)ll_serve.idle, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, 512u,
-        MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END); /* without reuse of its address: two servers would share its requests out at random */
     freeaddrinfo(address);
     if (!daemon_) {
         const char *reason = strerror(errno);

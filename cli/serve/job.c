@@ -72,7 +72,7 @@ static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *w
     if (p->tokens && job->request.echo) write_tokens(in, job->model);
     if (!in->n && (job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))) return take_empty(in, job->model, why);
     if (in->n > ll_serve.prompt)
-        return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a request", field,
+        return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a prompt", field,
                          in->n, (long long)ll_serve.prompt);
     if (!in->n && job->request.ask != LL_ASK_GENERATE && job->request.ask != LL_ASK_CREATE)
         return ll_refuse(why, 400, field, "'%s' has no tokens", field);
@@ -119,9 +119,7 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
         field = "messages";
     }
     if (r->ask == LL_ASK_COMPLETION && !r->prompts) r->prompts = 1; /* an empty prompt */
-    if (r->prompts * r->n > ll_serve.batch)
-        return ll_refuse(why, 400, "n", "%d prompts of %lld choices; this server takes %lld together", r->prompts,
-                         (long long)r->n, (long long)ll_serve.batch);
+    if (r->prompts * r->n > ll_serve.batch) return ll_refuse_many(r, ll_serve.batch, why);
     if (r->max_tokens > ll_serve.most)
         return ll_refuse(why, 400, most, "'%s' is %lld; this server makes at most %lld of a request", most,
                          (long long)r->max_tokens, (long long)ll_serve.most);

@@ -61,6 +61,9 @@ static int wrong_type(const field *f, const char *type, json_t *value, ll_refusa
 
 static int in_range(const field *f, double x, ll_refusal *why) {
     if (x >= f->min && x <= f->max) return 0;
+    if (x > f->max && f->max >= 1e15) return ll_refuse(why, 400, f->name, "'%s' is %.15g, too large", f->name, x);
+    if (f->max >= 1e15) /* as far as a double counts: no limit that a client would want to read */
+        return ll_refuse(why, 400, f->name, "'%s' is %.15g, must be at least %.15g", f->name, x, f->min);
     return ll_refuse(why, 400, f->name, "'%s' is %.15g, must be from %.15g to %.15g", f->name, x, f->min, f->max);
 }
 
@@ -180,10 +183,12 @@ static int read_message(ll_request *r, json_t *m, size_t i, ll_refusal *why) {
     snprintf(where, sizeof where, "messages.%zu", i);
     snprintf(part, sizeof part, "%s.content.0", where);
     snprintf(param, sizeof param, "%s.%s", where, is_name(role) ? "content" : "role");
+    if (!json_is_object(m)) return ll_refuse(why, 400, where, "'%s' must be an object", where);
     if (json_is_string(role) && !is_name(role))
         return ll_refuse(why, 400, param, "'%s' has the character NUL, which no name has", param);
     if (!is_name(role) || !json_is_string(content))
-        return ll_refuse(why, 400, param, "'%s' must be a string", param);
+        return ll_refuse(why, 400, param, "'%s' must be a string%s", param,
+                         is_name(role) ? ", or a list of one part of type text" : "");
     if (check_fields(m, message_fields, where, why)) return -1;
     if (check_fields(json_array_get(json_object_get(m, "content"), 0), content_fields, part, why)) return -1;
     r->message[r->messages++] =
@@ -292,6 +297,15 @@ static int read_field(ll_request *r, const char *name, json_t *value, ll_refusal
     return ll_refuse(why, 400, name, "there is no field '%.*s' here", ll_shown(name, 60), name);
 }
 
+int ll_refuse_many(const ll_request *r, int64_t most, ll_refusal *why) {
+    const char *name = r->ask & LL_ASK_INPUTS ? "input" : r->n > 1 ? "n" : "prompt";
+    if (r->n > 1)
+        return ll_refuse(why, 400, name, "%d prompts of %lld choices; this server takes %lld together", r->prompts,
+                         (long long)r->n, (long long)most);
+    return ll_refuse(why, 400, name, "'%s' has %d entries; this server takes %lld together", name, r->prompts,
+                     (long long)most);
+}
+
 /* Checks that concern several fields. */
 static int check_request(const ll_request *r, ll_refusal *why) {
     const char *input = r->ask & LL_ASK_INPUTS ? "input" : "prompt";
@@ -302,9 +316,7 @@ static int check_request(const ll_request *r, ll_refusal *why) {
         return ll_refuse(why, 400, "prompt", "'prompt' has %d entries; a session reads one", r->prompts);
     if (r->ask == LL_ASK_ATTENTION && r->prompts > 1)
         return ll_refuse(why, 400, "input", "'input' has %d entries; attention is of one", r->prompts);
-    if (r->prompts * r->n > LL_PROMPTS)
-        return ll_refuse(why, 400, "n", "%d prompts of %lld choices are more than %d", r->prompts, (long long)r->n,
-                         LL_PROMPTS);
+    if (r->prompts * r->n > LL_PROMPTS) return ll_refuse_many(r, LL_PROMPTS, why);
     if (r->top_logprobs >= 0 && r->logprobs < 0)
         return ll_refuse(why, 400, "top_logprobs", "'top_logprobs' goes with 'logprobs': true");
     if (r->max_tokens >= 0 && r->max_completion_tokens >= 0 && r->max_tokens != r->max_completion_tokens)

@@ -86,6 +86,8 @@ typedef struct {
 /* Reads a body of `size` bytes (0: no fields). Returns 0, or -1 with `why`: malformed JSON, or a field that is unknown,
  * of a wrong type, out of range, or not supported. */
 int ll_request_read(ll_request *request, ll_ask ask, const void *body, size_t size, ll_refusal *why);
+/* More prompts, or choices of them, than `most`. */
+int ll_refuse_many(const ll_request *request, int64_t most, ll_refusal *why);
 void ll_request_free(ll_request *request);
 
 /* What a method asks of a path, and the session that the path names ("" or 37 characters). 0 and `why` if there is no

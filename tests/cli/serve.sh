@@ -27,6 +27,16 @@ for port in 73616 65536 18446744073709551616 -1 +80 0x50 http 80a ''; do
     refused "port must be a number from 0 to 65535" timeout 20 "$longline" serve $model --listen "127.0.0.1:$port"
 done
 refused "address cannot be used" "$longline" serve $model --listen 192.0.2.1:80
+"$longline" serve $model --listen 127.0.0.1:0 2>first.err &
+first=$! port=
+for _ in $(seq 100); do
+    port=$(sed -n 's|.*listening on http://127.0.0.1:||p' first.err)
+    [ -z "$port" ] || break
+    sleep 0.1
+done
+refused "address cannot be used: Address already in use" timeout 60 "$longline" serve $model --listen "127.0.0.1:$port"
+kill $first
+wait $first
 refused "cannot be read" "$longline" serve $model --api-keys nowhere
 echo short >keys
 chmod 600 keys
