@@ -96,12 +96,9 @@ static const ll_arg *find(const ll_command *command, const char *word, size_t le
     return NULL;
 }
 
-/* The recipe's key whose last word is nearest to `word`, for commands with --set; NULL if none is nearer than
- * `least`. */
-static const char *nearest_key(const ll_command *command, const char *word, int least) {
+const char *ll_args_nearest_key(const char *word, int least) {
     const char *best = NULL;
     const ll_recipe_key *key;
-    if (!find(command, "--set", strlen("--set"))) return NULL;
     for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
         const int e = ll_edit_distance(word, strrchr(key->name, '.') + 1);
         if (e < least) best = key->name, least = e;
@@ -118,7 +115,7 @@ static int unknown(const ll_command *command, const char *word, size_t length) {
     if (strncmp(name, "--", 2)) return ll_usage("unknown option '%s'", name);
     const char *near = ll_args_nearest(name + 2, names, n);
     const int least = near ? ll_edit_distance(name + 2, near) : 2 + (int)strlen(name + 2) / 3;
-    const char *key = nearest_key(command, name + 2, least);
+    const char *key = find(command, "--set", strlen("--set")) ? ll_args_nearest_key(name + 2, least) : NULL;
     if (key) return ll_usage("unknown option '%s'; did you mean '--set %s=VALUE'?", name, key);
     if (near) return ll_usage("unknown option '%s'; did you mean '--%s'?", name, near);
     return ll_usage("unknown option '%s'", name);

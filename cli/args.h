@@ -51,5 +51,7 @@ void ll_args_help(const ll_command *command);
 
 /* The nearest of n names (`step` bytes apart, each a const char *), or NULL if none is near. */
 const char *ll_args_nearest(const char *word, const char *const *names, int n);
+/* The key of recipes whose last word is nearest to `word`, or NULL if none is nearer than `least` letters. */
+const char *ll_args_nearest_key(const char *word, int least);
 
 #endif

@@ -70,6 +70,8 @@ void ll_run_model(char *path, size_t size, const char *run);
 /* Can a file be written at the path of an option? Is called before the work whose result it keeps. -1, or the exit
  * code. */
 int ll_target_check(const char *option, const char *path);
+/* The same, where it is not a file that is read, either: the model of words[0], or another of n words. */
+int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
 /* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
  * or the exit code. */
 int ll_folder_check(const char *option, const char *path);
@@ -80,12 +82,17 @@ int ll_load_model(ll_model **model, const char *path);
 void ll_note_unchecked(const char *path); /* the warning for any file of tensors */
 /* Quantizes the weights as --weights says: f32, bf16, int8, int4; NULL: they stay as they are. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
+/* --data for a recipe whose data.format makes its data would be ignored. -1, or the exit code. */
+int ll_data_check(const ll_recipe *recipe, const char *data);
 /* Are its data images? */
 int ll_reads_images(const ll_recipe *recipe);
 /* The commands for a model of this task: "encode, eval". */
 const char *ll_uses(const ll_model *model);
 /* The unit of a language model's loss (ll_recipe_unit); NULL for tasks with examples. */
 const char *ll_unit(const ll_recipe *recipe);
+
+/* Prints "KEY=PERPLEXITY": with digits that mean something, and not at all where it is larger than any number. */
+void ll_show_perplexity(const char *key, double perplexity);
 
 /* Prints the losses of the token frequencies of the train split on another split, as COMMAND.unigram_..., for the data
  * that are compared with them (proteins, words). */

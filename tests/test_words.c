@@ -178,7 +178,7 @@ static void held_out_text_is_unknown(void **state) {
     ll_batch_free(&b);
     ll_reader_free(r);
     c.train.length = 20;
-    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "10 tokens for this split");
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "10 tokens to train on");
 }
 
 /* ---- A model keeps its words ---- */

@@ -3,14 +3,15 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
 #include "generate/generate_output.h"
 
+enum { DRAFT_TOKENS = 4 };
+
 static const char *prompt, *prompt_file, *prompts, *load_state, *save_state, *midi_path, *weights, *draft;
-static int64_t tokens = 512, draft_tokens = 4, prompt_tokens, top_k, seed = 1;
+static int64_t tokens = 512, draft_tokens = DRAFT_TOKENS, prompt_tokens, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
 static int echo, only_read;
 
@@ -162,15 +163,6 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     return save_state ? ll_output_code(save(s)) : 0;
 }
 
-/* Is reported before hours of work, not after them: can the state be written. */
-static int check_target(const char *model) {
-    struct stat target, other;
-    if (!stat(save_state, &target) && !stat(model, &other) && target.st_dev == other.st_dev &&
-        target.st_ino == other.st_ino)
-        return ll_usage("--save-state %s: it would overwrite the model", save_state);
-    return ll_target_check("--save-state", save_state);
-}
-
 static int check_usage(const char *model) {
     if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
     if (prompts && (prompt || prompt_file || prompt_tokens || echo || midi_path || save_state || only_read))
@@ -184,7 +176,9 @@ static int check_usage(const char *model) {
     /* A piece of --out may not end before its first new event, which drafts do not know. */
     if (draft && (prompts || load_state || save_state || midi_path))
         return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state, --save-state or --out");
-    return save_state ? check_target(model) : -1;
+    if (!draft && draft_tokens != DRAFT_TOKENS) return ll_usage("--draft-tokens needs --draft MODEL");
+    const char *const read[] = {model, prompt_file};
+    return save_state ? ll_target_apart("--save-state", save_state, prompt_file ? 2 : 1, read) : -1;
 }
 
 /* -1, or the exit code. */

@@ -45,6 +45,7 @@ static int no_key(const char *word) {
         if (n < 256) names[n++] = k->name;
     }
     const char *near = ll_args_nearest(word, names, n);
+    if (!near) near = ll_args_nearest_key(word, 2 + (int)strlen(word) / 3);
     if (near) return ll_usage("there is no key '%s'; did you mean '%s'?", word, near);
     return ll_usage("there is no key or section '%s'", word);
 }

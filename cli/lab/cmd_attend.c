@@ -15,8 +15,9 @@ static const ll_arg args[] = {
 };
 
 static int attend(int n, const char **words) {
-    (void)n;
     if (!out) return ll_usage("needs -o FILE for the results");
+    const int code = ll_target_apart("--out", out, n, words);
+    if (code >= 0) return code;
     const ll_status status = ll_attend_file(words[0], out, streaming, (int)tile);
     if (status) return ll_failed(status, words[0]);
     printf("attend.out=%s\n", out);

@@ -156,7 +156,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
 }
 
 static int classify(int n, const char **words) {
-    const int code = out ? ll_target_check("--out", out) : -1;
+    const int code = out ? ll_target_apart("--out", out, n, words) : -1;
     return code < 0 ? ll_sequences_with(n, words, classify_with) : code;
 }
 

@@ -96,7 +96,8 @@ static int encode(int n, const char **words) {
     if (i < 0) return ll_usage("--pool %s: needs mean, first, last or all", pool);
     if (json && out) return ll_usage("give --json or -o FILE, not both");
     kind = (ll_embed_kind)i;
-    return ll_sequences_with(n, words, encode_with);
+    const int code = out ? ll_target_apart("--out", out, n, words) : -1;
+    return code < 0 ? ll_sequences_with(n, words, encode_with) : code;
 }
 
 const ll_command ll_command_encode = {

@@ -101,9 +101,12 @@ static int evaluate(ll_model *model, waiting *w) {
     if (status) return ll_failed_data(status, recipe);
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
-    if (unit) printf("eval.bits_per_%s=%.4f\neval.perplexity=%.4f\n", unit, e.bits_per_token, exp(e.loss));
-    if (unit && strcmp(unit, "word") && isfinite(e.bits_per_word))
-        printf("eval.bits_per_word=%.4f\neval.word_perplexity=%.4f\n", e.bits_per_word, exp2(e.bits_per_word));
+    if (unit) printf("eval.bits_per_%s=%.4f\n", unit, e.bits_per_token);
+    if (unit) ll_show_perplexity("eval.perplexity", exp(e.loss));
+    if (unit && strcmp(unit, "word") && isfinite(e.bits_per_word)) {
+        printf("eval.bits_per_word=%.4f\n", e.bits_per_word);
+        ll_show_perplexity("eval.word_perplexity", exp2(e.bits_per_word));
+    }
     if (unit && strcmp(unit, "byte") && isfinite(e.bits_per_byte)) printf("eval.bits_per_byte=%.4f\n", e.bits_per_byte);
     ll_show_baseline("eval", recipe, split);
     printf("eval.accuracy=%.4f\n", e.accuracy);
@@ -124,7 +127,8 @@ static int eval(int n, const char **words) {
     if (code >= 0) return code;
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);
-    code = status ? ll_failed(status, NULL) : ll_round_weights(model, weights);
+    code = status ? ll_failed(status, NULL) : ll_data_check(ll_model_recipe(model), data);
+    if (code < 0) code = ll_round_weights(model, weights);
     if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
     waiting w = {.progress = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};
     ll_model_watch(model, report_pass, &w);

@@ -18,7 +18,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "from", "MODEL", &from, 0, 0, "starts with its weights; the same as --set train.from=MODEL"},
     {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "changes a key of the recipe; may be repeated"},
     {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; default runs/NAME-1, -2, ..."},
-    {LL_ARG_TEXT, 0, "resume", "DIR", &resume, 0, 0, "resumes the run in this folder"},
+    {LL_ARG_TEXT, 0, "resume", "DIR", &resume, 0, 0, "resumes the run in this folder; a RECIPE besides is its recipe from now on"},
     {LL_ARG_FLAG, 0, "memory", NULL, &memory, 0, 0, "prints the bytes that the run would take, and does not train"},
     {LL_ARG_INTEGER, 0, "ranks", "N", &ranks, 0, 65536, "with --memory: for one of N ranks; 0 = for one process"},
     {.type = LL_ARG_END},
@@ -51,12 +51,15 @@ static int get_recipe(ll_recipe **recipe, const char *path) {
     if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
     if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
     if (resume && from) return ll_usage("--from begins a new run, and --resume continues one");
+    for (int i = 0; i < set.n && data; i++)
+        if (!strncmp(set.at[i], "data.train=", strlen("data.train=")))
+            return ll_usage("give --data or --set data.train, which mean the same");
     if (!path && !set.n && !data) return -1;
     ll_status status = path ? ll_recipe_load(recipe, path) : load_own(recipe);
     if (!status) status = ll_set_all(*recipe, &set);
     if (!status) status = set_path(*recipe, "data.train", data);
     if (!status) status = set_path(*recipe, "train.from", from);
-    return status ? ll_failed(status, path ? path : resume) : -1;
+    return status ? ll_failed(status, path ? path : resume) : ll_data_check(*recipe, data);
 }
 
 /* "recipes/text-bytes.ini" -> "runs/text-bytes-1" */
@@ -103,7 +106,7 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
         printf("train.valid_loss=%.6f\n", p->valid_loss);
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
         printf("train.valid_accuracy=%.4f\n", p->valid_accuracy);
-        if (watch->unit) printf("train.valid_perplexity=%.4f\n", exp(p->valid_loss));
+        if (watch->unit) ll_show_perplexity("train.valid_perplexity", exp(p->valid_loss));
         ll_show_baseline("train", ll_model_recipe(ll_trainer_model(trainer)), "valid");
     }
     if (watch->steps)
@@ -123,12 +126,14 @@ static void print_finished(const ll_trainer *trainer, const ll_progress *p) {
 }
 
 /* Warnings about settings that are probably mistakes. */
-static void question_schedule(const ll_recipe *recipe) {
+static void question_settings(const ll_recipe *recipe) {
     const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
     const long long most = strtoll(steps, NULL, 10), rising = strtoll(warmup, NULL, 10);
     if (most > 0 && rising > most)
         ll_print("train.warmup = %s is longer than train.steps = %s, so that the learning rate rises to %.0f %% of "
                  "train.learning-rate", warmup, steps, 100.0 * (double)most / (double)rising);
+    if (*ll_recipe_get(recipe, "train.teacher") && !strcmp(ll_recipe_get(recipe, "train.distil"), "none"))
+        ll_print("train.teacher is not asked: train.distil = none; set it to attention or logits, or both");
 }
 
 /* Is the disk full, or the user's quota? The error then names only the file. */
@@ -156,7 +161,7 @@ static int run_it(ll_trainer *trainer) {
     if (ll_trainer_origin(trainer)) ll_print("%s", ll_trainer_origin(trainer));
     if (!strcmp(ll_recipe_get(recipe, "train.precision"), "bf16") && strcmp(ll_cpu(), "avx512bf16") != 0)
         ll_print("train.precision = bf16 is slower than fp32 with %s instructions, and no more precise", ll_cpu());
-    question_schedule(recipe);
+    question_settings(recipe);
     ll_watch_start(&watch, recipe, ll_trainer_folder(trainer));
     ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);

@@ -70,6 +70,18 @@ int ll_target_check(const char *option, const char *path) {
     return ll_fail_message("%s %s: cannot write there: %s", option, path, strerror(errno));
 }
 
+int ll_target_apart(const char *option, const char *path, int n, const char *const *words) {
+    struct stat target, other;
+    char file[PATH_MAX];
+    for (int i = 0; i < n && !stat(path, &target); i++) {
+        const char *read = i ? words[i] : ll_model_file(words[0], file);
+        if (S_ISREG(target.st_mode) && !stat(read, &other) && target.st_dev == other.st_dev &&
+            target.st_ino == other.st_ino)
+            return ll_usage("%s %s: it would overwrite %s", option, path, i ? "what is read" : "the model");
+    }
+    return ll_target_check(option, path);
+}
+
 int ll_folder_check(const char *option, const char *path) {
     struct stat about;
     if (!*path) return ll_usage("%s '': needs the name of a folder", option);
@@ -98,7 +110,11 @@ const char *ll_model_file(const char *path, char file[PATH_MAX]) {
 
 int ll_load_model(ll_model **model, const char *path) {
     char file[PATH_MAX];
+    struct stat about;
     path = ll_model_file(path, file);
+    if (!stat(path, &about) && S_ISDIR(about.st_mode))
+        return ll_usage("%s has no model: neither best.safetensors nor last.safetensors; a run has one from its first "
+                        "checkpoint on", path);
     const ll_status status = ll_model_load(model, path);
     if (status) return ll_failed(status, path);
     if (!ll_model_size(*model).checked) note(path);
@@ -113,6 +129,16 @@ int ll_round_weights(ll_model *model, const char *weights) {
     if (kind == 4) return ll_usage("--weights %s: needs f32, bf16, int8 or int4", weights);
     const ll_status status = ll_model_quantize(model, (ll_precision)kind);
     return status ? ll_failed(status, NULL) : -1;
+}
+
+int ll_data_check(const ll_recipe *recipe, const char *data) {
+    static const char *const made[] = {"demo", "copy", "reverse", "copy-reverse", "recall"};
+    const char *format = ll_recipe_get(recipe, "data.format");
+    for (size_t i = 0; data && i < sizeof made / sizeof *made; i++)
+        if (!strcmp(format, made[i]))
+            return ll_usage("--data %s: data.format = %s makes its data; leave out --data, or set another data.format", data,
+                            format);
+    return -1;
 }
 
 int ll_reads_images(const ll_recipe *recipe) {
@@ -137,6 +163,10 @@ const char *ll_uses(const ll_model *model) {
 const char *ll_unit(const ll_recipe *recipe) {
     const char *unit = ll_recipe_unit(recipe);
     return strcmp(unit, "example") ? unit : NULL;
+}
+
+void ll_show_perplexity(const char *key, double perplexity) {
+    if (isfinite(perplexity)) printf(perplexity < 1e9 ? "%s=%.4f\n" : "%s=%.5e\n", key, perplexity);
 }
 
 void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split) {

@@ -19,11 +19,13 @@ LL_API void ll_tokenizer_free(ll_tokenizer *tokenizer);
 /* Tokens of text are in [0, this number). A model may have further ones, as a mask. */
 LL_API int ll_tokenizer_vocab(const ll_tokenizer *tokenizer);
 /* The tokens of a text, without those that go around it, in memory that the caller frees with ll_text_free.
- * LL_EINVAL for text that has none. O(size), and O(n log n) in the longest word of an imported tokenizer. */
+ * LL_EINVAL for text that the tokenizer cannot cut; empty text has no tokens. O(size), and O(n log n) in the longest
+ * word of an imported tokenizer. */
 LL_API LL_MUST_USE ll_status ll_tokenizer_encode(const ll_tokenizer *tokenizer, const void *text, size_t size,
                                                  int **tokens, size_t *count);
 /* The text of a token, *size bytes; the texts of tokens joined make the whole text (of imported tokenizers, as far as
- * they keep it: BERT's loses case, and its words begin with a blank). Valid until the next call. */
+ * they keep it: BERT's loses case, and its words begin with a blank). Valid until the next call. A number that
+ * is no token of text has none: *size is 0. */
 LL_API const char *ll_tokenizer_text(ll_tokenizer *tokenizer, int token, size_t *size);
 
 /* Tokens with a part of their own: those that go before and after every text of an imported model, as [CLS] and [SEP];

@@ -57,7 +57,8 @@ ll_status ll_tokenizer_encode(const ll_tokenizer *t, const void *text, size_t si
 }
 
 const char *ll_tokenizer_text(ll_tokenizer *t, int token, size_t *size) {
-    return ll_coder_text(t->coder, token, size);
+    *size = 0;
+    return token < 0 || token >= ll_tokenizer_vocab(t) ? "" : ll_coder_text(t->coder, token, size);
 }
 
 const int *ll_tokenizer_special(const ll_tokenizer *t, ll_special which, size_t *count) {

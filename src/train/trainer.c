@@ -140,12 +140,21 @@ static ll_status choose_recipe(ll_trainer *t, const ll_recipe *given, const char
     return status;
 }
 
+/* A recipe that asks for fewer steps than were made would not be that of the run. */
+static ll_status check_steps(const ll_trainer *t, const char *path) {
+    const long long made = (long long)t->state.step, asked = (long long)t->recipe->c.train.steps;
+    if (asked >= made) return LL_OK;
+    return ll_fail(LL_EINVAL, "train.steps = %lld: %s has made %lld steps; set train.steps to more than that", asked, path,
+                   made);
+}
+
 /* The checkpoint, and a recipe that is its own except for keys that may change. */
 static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *resume, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file);
     ll_status status = ll_checkpoint_state(&t->state, file);
     if (!status) status = ll_model_read(&t->model, file);
     if (!status) status = choose_recipe(t, recipe, resume);
+    if (!status) status = check_steps(t, path);
     if (!status) settle_ranks(&t->recipe->c);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);

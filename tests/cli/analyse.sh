@@ -34,8 +34,9 @@ out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
 check "no other pairs" test "$(grep -c ",100," out)" -eq 3
 t 0 "$longline" analyse stream-error --kernels all --positions all --length 50 --out pairs
 err "pairs/stream-error.svg shows the first 32 of 1[0-9][0-9] curves"
-refused "no attention.kernel \"favr\"; the nearest is favor" "$longline" analyse drift --kernels relu,favr
-refused "the nearest is decay" "$longline" analyse drift --positions deca
+refused "no attention.kernel \"favr\"; did you mean favor" "$longline" analyse drift --kernels relu,favr
+refused "there is no attention.kernel \"foo\"; .longline list. has them all" "$longline" analyse drift --kernels foo
+refused "did you mean decay" "$longline" analyse drift --positions deca
 refused "none of these" "$longline" analyse drift --kernels linformer
 refused "are for stream-error" "$longline" analyse periods --kernels relu
 refused "only stream-error takes longer streams" "$longline" analyse periods --length 70000

@@ -59,6 +59,8 @@ printf 'abc\n%0100d\n' 5 >prompts.txt
 t 2 "$longline" generate learned --prompts prompts.txt --tokens 3
 check "the first prompt has its answer" test "$(wc -l <out)" -eq 1
 err "^longline generate: prompts.txt, line 2: "
+refused "data.format = copy makes its data" "$longline" eval toy --data source.txt
+refused "data.format = copy makes its data" toy --data source.txt --out w
 refused "has a source already" "$longline" generate $model --load-state read.state --prompt abc
 refused "not the state of a stream" "$longline" generate $model --load-state $model
 refused "would leave no result" "$longline" generate $model --prompt abc --only-read

@@ -191,3 +191,8 @@ t 1 "$longline" score $model lines -o /dev/null
 err 'cannot write /dev/null: it is not a regular file'
 check "a device is not replaced" [ -c /dev/null ]
 refused "there is no folder absent/" "$longline" score $model lines -o absent/scores.csv
+refused "--out lines: it would overwrite what is read" "$longline" score $model lines -o lines
+refused "--out .*: it would overwrite the model" "$longline" score $model lines -o $model
+refused "it would overwrite the model" "$longline" encode "$(dirname $model)" lines -o $model
+mkdir unfinished
+refused "unfinished has no model: neither best.safetensors nor last.safetensors" "$longline" score unfinished lines

@@ -65,6 +65,9 @@ out "^train.steps=400$"
 rm halved/recipe.ini # the checkpoint has it, too
 t 0 "$longline" train --resume halved --set train.steps=402
 out "^train.steps=402$"
+refused "train.steps = 10: halved/last.safetensors has made 402 steps; set train.steps to more" "$longline" train \
+    --resume halved --set train.steps=10
+check "its recipe is as before" grep -q '^steps = 402$' halved/recipe.ini
 t 0 run --set train.steps=0 --out none
 check "no step has no loss" sh -c '! grep -q "^train.loss=" out'
 t 0 "$longline" train --resume straight --set train.steps=40
