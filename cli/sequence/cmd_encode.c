@@ -37,7 +37,10 @@ static void show_vector(const float *x) {
     putchar(']');
 }
 
+static int64_t empty; /* sequences without tokens */
+
 static int show(const ll_item *item) {
+    if (!item->n) empty++;
     const int n = kind == LL_EMBED_ALL ? item->n / numbers : 1;
     if (!json) {
         const ll_status status = ll_row_file_add(rows, item->id, item->answer, n);
@@ -81,6 +84,8 @@ static int encode_with(ll_model *model, int files, const char **paths) {
     }
     if (out) ll_stop_on_signals(1, "stopping", "no file was written");
     const int code = ll_sequences(&job, files, paths);
+    if (!code && empty)
+        ll_print("%lld %s no tokens: the vector is zeros", (long long)empty, empty > 1 ? "sequences have" : "sequence has");
     if (json) return code;
     if (code) {
         ll_row_file_abandon(rows);

@@ -86,7 +86,7 @@ typedef struct {
     const float *gate_noise; /* (H, D, R); NULL: drawn */
     uint64_t seed;           /* draws are functions of (seed, layer, head, position) */
     int layer;
-    int scales, axes;                      /* relative-s1: angular frequencies, and 1 or 2 axes */
+    int scales, axes;                      /* relative-s1: angular frequencies; relative-s1, -s2: 1 or 2 axes */
     const float *inv_freq, *alpha, *beta;  /* (scales), (H, axes scales), the same: rows before columns */
     int clip;         /* relative-s2, shaw: distances from this one on, 1 to 255, count as one */
     int keyless;      /* relative-s2: so many of the heads, the last, have no keys: k and dk have H - keyless heads */

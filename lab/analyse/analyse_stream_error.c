@@ -36,7 +36,7 @@ static ll_status check_list(const char *list, const char *what, const ll_mechani
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at, ","), at);
         for (int i = 0; row(i); i++)
             if (ll_edit_distance(row(i)->name, name) < ll_edit_distance(nearest, name)) nearest = row(i)->name;
-        const int apart = ll_edit_distance(nearest, name), is_near = apart <= 1 + (int)strlen(name) / 3;
+        const int apart = ll_edit_distance(nearest, name), is_near = 2 * apart <= (int)strlen(name);
         if (apart)
             return ll_fail(LL_EINVAL, "there is no %s \"%s\"%s%s; `longline list` has them all", what, name,
                            is_near ? "; did you mean " : "", is_near ? nearest : "");

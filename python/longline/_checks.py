@@ -37,7 +37,7 @@ def check_number(name: str, value: Any, least: float = -math.inf, most: float = 
 
 
 def check_positive(name: str, value: Any) -> float:
-    if not check_number(name, value, 0) > 0:
+    if not check_number(name, value) > 0:
         raise ArgumentError(f"{name}: is {value!r}; it must be a positive number")
     return float(value)
 

@@ -95,10 +95,10 @@ static void list_tiers(char *list, size_t size) {
 ll_status ll_set_cpu(const char *tier) {
     char list[80];
     const char *name = tier ? tier : getenv("LL_CPU");
-    const ll_kernels *table = name && *name ? ll_kernel_tier(name) : best(1);
+    const ll_kernels *table = tier || (name && *name) ? ll_kernel_tier(name) : best(1);
     list_tiers(list, sizeof list);
     if (!table)
-        return ll_fail(LL_EINVAL, "%s%s: no kernels that run here; this machine has %s",
+        return ll_fail(LL_EINVAL, "%s\"%s\": no kernels that run here; this machine has %s",
                        tier ? "" : "the environment variable LL_CPU=", name, list);
     atomic_store_explicit(&chosen, table, memory_order_release);
     return LL_OK;

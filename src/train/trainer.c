@@ -65,7 +65,9 @@ static ll_status check_data(const ll_trainer *t) {
 static ll_status check_words(const ll_trainer *t, const ll_model *model, const char *key, const char *path) {
     const ll_bytes *words = ll_reader_vocabulary(t->train), *known = &model->vocabulary;
     if (words->size == known->size && (!words->size || !memcmp(words->data, known->data, words->size))) return LL_OK;
-    return ll_fail(LL_EINVAL, "%s = %s: its tokens stand for other words than those of the data", key, path);
+    return ll_fail(LL_EINVAL, "%s = %s: its tokens stand for other words than those of the data; it was trained with "
+                              "data.format = %s, and needs that and the same vocabulary",
+                   key, path, ll_recipe_get(model->recipe, "data.format"));
 }
 
 /* Creates the model, with the weights of `from` if there is one. */

@@ -97,6 +97,5 @@ refused "needs --out" "$longline" analyse moments --png
 refused "empty is empty; name" "$longline" analyse matrices --model run/last.safetensors --text empty
 refused "run is a folder" "$longline" analyse matrices --model run/last.safetensors --text run
 : >file
-t 1 "$longline" analyse periods --quick --out file/x
-t 1 "$longline" analyse periods --quick --csv nowhere/x.csv
-err "nowhere/x.csv"
+refused "file/x: a part of this path is a file" "$longline" analyse periods --quick --out file/x
+refused "nowhere/x.csv: there is no folder nowhere/" "$longline" analyse periods --quick --csv nowhere/x.csv

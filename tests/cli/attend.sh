@@ -23,9 +23,10 @@ else
     refused "causal|later" "$longline" attend "$golden/permute-bidir.safetensors" -o o.safetensors --streaming
     check "a refused input leaves no file" test ! -e o.safetensors
     : >file
-    t 1 "$longline" attend "$golden/relu-proj-causal.safetensors" -o file/o.safetensors
-    err "file/o.safetensors"
-    if [ -w /dev/full ]; then t 1 "$longline" attend "$golden/relu-proj-causal.safetensors" -o nowhere/o.safetensors; fi
+    refused "there is no folder file/" "$longline" attend "$golden/relu-proj-causal.safetensors" -o file/o.safetensors
+    refused "there is no folder nowhere/" "$longline" attend "$golden/relu-proj-causal.safetensors" -o nowhere/o.safetensors
+    cp "$golden/relu-proj-causal.safetensors" own.safetensors
+    refused "own.safetensors: it would overwrite" "$longline" attend own.safetensors -o own.safetensors
     head -c 5000 "$golden/relu-proj-causal.safetensors" >cut.safetensors
     refused "cut.safetensors" "$longline" attend cut.safetensors -o o.safetensors
 fi

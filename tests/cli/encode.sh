@@ -52,12 +52,14 @@ cp vectors.npy old.npy
 t 2 "$longline" encode $model wrong -o old.npy
 check "the old file stays" cmp old.npy vectors.npy
 check "no file is left" test -z "$(find . -name '*.tmp-*' -o -name '*.part*')"
+printf 'line\n\nline\n' >gap
+t 0 "$longline" encode $model gap -o gap.npy
+err "1 sequence has no tokens: the vector is zeros"
 refused "must end with .safetensors, .npy or .csv" "$longline" encode $model lines -o vectors.txt
 refused "\-\-layer: there is no layer 3: the model has 2" "$longline" encode $model lines --layer 3
 refused "needs mean, first, last or all" "$longline" encode $model lines --pool some
 refused "missing" "$longline" encode $model missing -o new.npy
-t 1 "$longline" encode $model lines -o no/where.npy
-err "no/where.npy"
+refused "no/where.npy: there is no folder no/" "$longline" encode $model lines -o no/where.npy
 
 # Ctrl-C removes the unfinished file.
 last="encode -o new.npy, interrupted"

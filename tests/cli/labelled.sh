@@ -32,6 +32,7 @@ t 0 run --data films --out folder --set model.classes=0 --set data.test=
 check "the run knows the names" grep -q "^classes = neg,pos,unsup$" folder/recipe.ini
 check "the page has the names" grep -q "unsup</th>" folder/report.html
 refused "label-column" run --data films.tsv --out w --set data.label-column=2 --set data.text-column=1 --set data.limit=30
+refused "are both 2: each text would be its own class" run --data films.tsv --out w --set data.label-column=2
 refused "line 1 has 2 columns" run --data films.tsv --out w --set data.text-column=3
 refused "neg,bad" run --data films.csv --out w --set data.separator=comma --set data.label-column=2 \
     --set data.text-column=1 --set data.classes=neg,bad

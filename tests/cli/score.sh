@@ -195,4 +195,4 @@ refused "--out lines: it would overwrite what is read" "$longline" score $model 
 refused "--out .*: it would overwrite the model" "$longline" score $model lines -o $model
 refused "it would overwrite the model" "$longline" encode "$(dirname $model)" lines -o $model
 mkdir unfinished
-refused "unfinished has no model: neither best.safetensors nor last.safetensors" "$longline" score unfinished lines
+refused "the folder unfinished has no model: neither best.safetensors nor last.safetensors" "$longline" score unfinished lines

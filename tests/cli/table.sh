@@ -197,5 +197,4 @@ sed 's/metric = .*/metric = speed/' systems.ini >bad.ini
 refused "bad.ini:5: metric is" "$longline" table bad.ini
 refused "comes before" "$longline" table base.ini
 : >file
-t 1 "$longline" table systems.ini --budget 5steps --seeds 1 --out file/x
-err "file"
+refused "file/x: a part of this path is a file" "$longline" table systems.ini --budget 5steps --seeds 1 --out file/x

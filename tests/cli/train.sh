@@ -113,7 +113,7 @@ check "the folder of a run is its best model" sh -c 'test -s of-file && grep -v 
 t 0 "$longline" inspect chunks --verify
 t 0 "$longline" quantize chunks --out chunks.int8 --weights int8
 mkdir -p no-run
-refused "no-run.*folder" "$longline" inspect no-run
+refused "the folder no-run has no model" "$longline" inspect no-run
 t 0 run --memory --set train.length=100000
 all=$(value memory.activations)
 parts=$(($(value memory.weights) + $(value memory.gradients) + $(value memory.received) + $(value memory.moments) + all))

@@ -67,7 +67,8 @@ refused "--window 0: needs a whole number from 1" "$longline" score x --window 0
 refused "turbo" "$longline" version --cpu turbo
 t 0 "$longline" version --cpu scalar --threads 1
 refused "turbo" env LL_CPU=turbo "$longline" inspect x --cpu turbo
-refused "LL_CPU=turbo" env LL_CPU=turbo "$longline" version
+refused "no kernels that run here" "$longline" inspect x --cpu ''
+refused "LL_CPU=.turbo" env LL_CPU=turbo "$longline" version
 t 0 env LL_CPU=turbo "$longline" version --cpu scalar
 refused "line.?break" "$longline" "line
 break"

@@ -64,6 +64,11 @@ if grep -q "without SentencePiece" err; then
     check "without SentencePiece a run says so" grep -q "libsentencepiece-dev" err
 else
     out "^train.valid_bits_per_piece=[0-9.]+$"
+    refused "data.vocab-size = 9 is too small for this text: its characters alone are [0-9]+ tokens" "$longline" train \
+        "$root/recipes/wikitext-words.ini" --data text.txt $small --set data.valid=other.txt --set data.format=pieces \
+        --set data.test= --set data.vocab-size=9 --out few
+    refused "data.vocab-size = 1 has no room" "$longline" train "$root/recipes/wikitext-words.ini" --data text.txt $small \
+        --set data.valid=other.txt --set data.format=pieces --set data.test= --set data.vocab-size=1 --out few
     mv text.txt elsewhere
     t 0 "$longline" eval pieces/best.safetensors --split valid
     out "^eval.bits_per_byte=[0-9.]+$"

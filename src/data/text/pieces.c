@@ -2,6 +2,7 @@
  * gives the text byte for byte: the end of a line is a token, and what has no piece becomes bytes. */
 #include "data/text/pieces.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -41,6 +42,18 @@ static ll_status take_lines(ll_bytes *lines, const ll_bytes *text, size_t step) 
     return status;
 }
 
+/* SentencePiece's reasons are assertions of its sources. Those that say that the vocabulary is too small become ours. */
+static ll_status not_trained(const char *why, int vocab) {
+    int given, needed;
+    const char *sizes = strstr(why, "smaller than required_chars. ");
+    if (sizes && sscanf(sizes, "smaller than required_chars. %d vs %d", &given, &needed) == 2)
+        return ll_fail(LL_EINVAL, "data.vocab-size = %d is too small for this text: its characters alone are %d tokens",
+                       vocab, needed);
+    if (strstr(why, "insert_id"))
+        return ll_fail(LL_EINVAL, "data.vocab-size = %d has no room for the tokens that every vocabulary has", vocab);
+    return ll_fail(LL_EINVAL, "pieces cannot be made from this text (data.format=pieces): %s", why);
+}
+
 ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab, size_t most) {
     char why[LL_PIECES_WHY] = "";
     ll_bytes lines = {0};
@@ -49,7 +62,7 @@ ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab, size
     if (status) return status;
     const ll_bytes *from = step > 1 ? &lines : text;
     if (!ll_pieces_shim_train((const char *)from->data, from->size, vocab ? vocab : USUAL, take_model, model, why))
-        status = ll_fail(LL_EINVAL, "pieces cannot be made from this text (data.format=pieces): %s", why);
+        status = not_trained(why, vocab ? vocab : USUAL);
     ll_bytes_free(&lines);
     return status;
 }
