@@ -85,7 +85,8 @@ static int encode_with(ll_model *model, int files, const char **paths) {
     if (out) ll_stop_on_signals(1, "stopping", "no file was written");
     const int code = ll_sequences(&job, files, paths);
     if (!code && empty)
-        ll_print("%lld %s no tokens: the vector is zeros", (long long)empty, empty > 1 ? "sequences have" : "sequence has");
+        ll_print("%lld %s no tokens: the vector is zeros", (long long)empty,
+                 empty > 1 ? "sequences have" : "sequence has");
     if (json) return code;
     if (code) {
         ll_row_file_abandon(rows);

@@ -354,7 +354,8 @@ int ll_http_start(void) {
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)ll_serve.connections, MHD_OPTION_CONNECTION_TIMEOUT,
         (unsigned)ll_serve.idle, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, 512u,
-        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_END); /* without reuse of its address: two servers would share its requests out at random */
+        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
+        MHD_OPTION_END); /* without reuse of its address: two servers would share its requests out at random */
     freeaddrinfo(address);
     if (!daemon_) {
         const char *reason = strerror(errno);

@@ -113,8 +113,10 @@ int ll_load_model(ll_model **model, const char *path) {
     struct stat about;
     path = ll_model_file(path, file);
     if (!stat(path, &about) && S_ISDIR(about.st_mode))
-        return ll_usage("the folder %s has no model: neither best.safetensors nor last.safetensors; a run has one from its first "
-                        "checkpoint on", path);
+        return ll_usage(
+            "the folder %s has no model: neither best.safetensors nor last.safetensors; a run has one from its first "
+            "checkpoint on",
+            path);
     const ll_status status = ll_model_load(model, path);
     if (status) return ll_failed(status, path);
     if (!ll_model_size(*model).checked) note(path);
@@ -136,8 +138,8 @@ int ll_data_check(const ll_recipe *recipe, const char *data) {
     const char *format = ll_recipe_get(recipe, "data.format");
     for (size_t i = 0; data && i < sizeof made / sizeof *made; i++)
         if (!strcmp(format, made[i]))
-            return ll_usage("--data %s: data.format = %s makes its data; leave out --data, or set another data.format", data,
-                            format);
+            return ll_usage("--data %s: data.format = %s makes its data; leave out --data, or set another data.format",
+                            data, format);
     return -1;
 }
 

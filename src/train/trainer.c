@@ -65,8 +65,9 @@ static ll_status check_data(const ll_trainer *t) {
 static ll_status check_words(const ll_trainer *t, const ll_model *model, const char *key, const char *path) {
     const ll_bytes *words = ll_reader_vocabulary(t->train), *known = &model->vocabulary;
     if (words->size == known->size && (!words->size || !memcmp(words->data, known->data, words->size))) return LL_OK;
-    return ll_fail(LL_EINVAL, "%s = %s: its tokens stand for other words than those of the data; it was trained with "
-                              "data.format = %s, and needs that and the same vocabulary",
+    return ll_fail(LL_EINVAL,
+                   "%s = %s: its tokens stand for other words than those of the data; it was trained with "
+                   "data.format = %s, and needs that and the same vocabulary",
                    key, path, ll_recipe_get(model->recipe, "data.format"));
 }
 
@@ -146,8 +147,8 @@ static ll_status choose_recipe(ll_trainer *t, const ll_recipe *given, const char
 static ll_status check_steps(const ll_trainer *t, const char *path) {
     const long long made = (long long)t->state.step, asked = (long long)t->recipe->c.train.steps;
     if (asked >= made) return LL_OK;
-    return ll_fail(LL_EINVAL, "train.steps = %lld: %s has made %lld steps; set train.steps to more than that", asked, path,
-                   made);
+    return ll_fail(LL_EINVAL, "train.steps = %lld: %s has made %lld steps; set train.steps to more than that", asked,
+                   path, made);
 }
 
 /* The checkpoint, and a recipe that is its own except for keys that may change. */

@@ -36,7 +36,8 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
     own->label = c->data.label_column - 1, own->text = c->data.text_column - 1;
     own->examples.read = read_row;
     if (own->label == own->text)
-        return ll_fail(LL_EINVAL, "data.label-column and data.text-column are both %d: each text would be its own class",
+        return ll_fail(LL_EINVAL,
+                       "data.label-column and data.text-column are both %d: each text would be its own class",
                        c->data.label_column);
     const int fields = 1 + (own->label > own->text ? own->label : own->text);
     ll_status status =
