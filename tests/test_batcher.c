@@ -201,8 +201,10 @@ static void test_refusals(void **state) {
     const int good[] = {1, 2, 3}, bad[] = {1, V};
     ll_batch_item items[3] = {{a, good, 3}, {b, bad, 2}, {a, good, 1}};
     CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "item 1: token 11");
+    assert_int_equal(items[1].status, LL_EINVAL);
     assert_int_equal(ll_stream_position(a), 0);
     CHECK_FAILS(ll_batcher_feed(batcher, items, 3), LL_EINVAL, "3 items");
+    CHECK_FAILS(ll_batcher_feed(batcher, items, -1), LL_EINVAL, "-1 items");
     items[1] = (ll_batch_item){b, good, 0};
     CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "item 1: 0 tokens");
     items[1] = (ll_batch_item){a, good, 1};

@@ -66,7 +66,10 @@ static void show_text(const char *text, size_t n) {
 }
 
 static void show(work *w, const int *tokens, size_t n, size_t *shown) {
+    enum { SOME = 1 << 16 };
+    ll_progress_line progress = ll_progress_of(LL_PROGRESS_SHARE, "tokens written");
     for (size_t i = 0; i < n; i++, ++*shown) {
+        if (i && i % SOME == 0) (void)ll_progress_report((int64_t)i, (int64_t)n, &progress);
         if (ids || lines) {
             printf("%s%d", *shown ? " " : "", tokens[i]);
             continue;
@@ -76,6 +79,7 @@ static void show(work *w, const int *tokens, size_t n, size_t *shown) {
         printf("%d\t", tokens[i]);
         show_text(text, size);
     }
+    ll_progress_end(&progress);
 }
 
 static int encode_text(work *w, const char *text, size_t n) {

@@ -13,7 +13,7 @@ from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
 from ._images import are_images, image_rows, patch_numbers, reads_images
 from ._names import lookup
-from ._recipe import Recipe, as_text, encoded
+from ._recipe import Recipe, assignment, encoded
 from ._tokens import TokenStream, Tokenizer, pad
 
 Path = Union[str, "os.PathLike[str]"]
@@ -152,7 +152,7 @@ class Model:
     def set(self, key: str, value: Any) -> None:
         """Changes a key of [data] or [train] in the model's recipe; ArgumentError for keys that say what it is."""
         with self._lock:
-            check(lib.ll_model_set(self._m, encoded("key", key) + b"=" + encoded("value", as_text(value))))
+            check(lib.ll_model_set(self._m, assignment(key, value)))
 
     @property
     def task(self) -> str:

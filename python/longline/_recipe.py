@@ -26,6 +26,13 @@ def as_text(value: Any) -> str:
     return ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
+def assignment(key: str, value: Any) -> bytes:
+    """'key="value"', so that a value keeps its quotes and the spaces around it."""
+    if isinstance(key, str) and "=" in key:
+        raise ArgumentError(f"there is no key {key!r}; docs/keys.md lists them")
+    return encoded("key", key) + b'="' + encoded("value", as_text(value)).replace(b'"', b'""') + b'"'
+
+
 def _no_key(key: Any, known: Iterable[str]) -> str:
     near = difflib.get_close_matches(key, list(known), 1) if isinstance(key, str) else []
     return f"there is no key {key!r}" + (f"; the nearest is {near[0]}" if near else "; docs/keys.md lists them")
@@ -78,7 +85,7 @@ class Recipe(Mapping[str, str]):
             lib.ll_text_free(out[0])
 
     def __setitem__(self, key: str, value: Any) -> None:
-        check(lib.ll_recipe_set(self._r, encoded("key", key) + b"=" + encoded("value", as_text(value))))
+        check(lib.ll_recipe_set(self._r, assignment(key, value)))
 
     def __getitem__(self, key: str) -> str:
         value = lib.ll_recipe_get(self._r, encoded("key", key))

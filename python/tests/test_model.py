@@ -96,7 +96,7 @@ def test_files_and_bytes(small, tmp_path):
         assert np.array_equal(model.score(TOKENS), expected)
         assert dict(model.recipe) == dict(small.recipe)
     assert path.read_bytes() == small.to_bytes()
-    with pytest.raises(ValueError, match="load it with"):
+    with pytest.raises(ValueError, match="load it into memory"):
         Trainer(Model.load(path, mmap=True))
     with pytest.raises(longline.FormatError, match="cut"):
         Model.from_bytes(small.to_bytes()[:1000], "cut")
@@ -281,3 +281,12 @@ except longline.ArgumentError as error:
     result = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, text=True)
     lines = result.stdout.splitlines()
     assert result.returncode == 0 and lines[0] == "0.25 0.25" and "1000.5" in lines[1], result.stdout + result.stderr
+
+
+def test_values_keep_quotes_and_spaces():
+    recipe = longline.Recipe()
+    for path in (' "a" b ', '"', 'x"y"', "# no comment"):
+        recipe["data.train"] = path
+        assert recipe["data.train"] == path
+    with pytest.raises(ValueError, match="there is no key 'data.train=a'"):
+        recipe["data.train=a"] = "b"

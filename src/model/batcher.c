@@ -78,12 +78,15 @@ ll_status ll_batcher_load(ll_stream **stream, ll_batcher *b, const char *path) {
 
 static ll_status check_items(const ll_batcher *b, ll_batch_item *items, int count) {
     ll_status status = LL_OK;
-    if (count > b->rows) return ll_fail(LL_EINVAL, "%d items; the batcher has %d rows", count, b->rows);
+    if (count < 0 || count > b->rows)
+        return ll_fail(LL_EINVAL, "%d items; the batcher has %d rows", count, b->rows);
     for (int i = 0; i < count && !status; i++) {
         ll_stream *s = items[i].stream;
-        if (!s || s->batcher != b) return ll_fail(LL_EINVAL, "item %d: not a stream of this batcher", i);
-        status = ll_stream_check(s, items[i].tokens, items[i].n);
-        if (status) return ll_fail(status, "item %d: %s", i, ll_error());
+        if (!s || s->batcher != b)
+            status = ll_fail(LL_EINVAL, "item %d: not a stream of this batcher", i);
+        else if ((status = ll_stream_check(s, items[i].tokens, items[i].n)))
+            status = ll_fail(status, "item %d: %s", i, ll_error());
+        items[i].status = status;
     }
     for (int i = 0; i < count && !status; i++) items[i].stream->taken = 0;
     for (int i = 0; i < count && !status; i++)
