@@ -119,7 +119,7 @@ static void remedy(char text[120], const char *path) {
 int ll_failed_data(ll_status status, const ll_recipe *recipe) {
     static const char *const keys[] = {"data.train",        "data.valid",        "data.test",
                                        "data.train-labels", "data.valid-labels", "data.test-labels",
-                                       "data.docs",         "train.from"};
+                                       "data.docs",         "train.from",        "train.teacher"};
     char what[120] = "";
     int there = 1;
     for (size_t i = 0; recipe && i < sizeof keys / sizeof *keys; i++) {

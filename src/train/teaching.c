@@ -45,7 +45,7 @@ ll_status ll_teaching_load(ll_model **model, const ll_config *c) {
     if (c->train.distil == LL_DISTIL_NONE) return LL_OK;
     const ll_status status = ll_teaching_open(model, own[0] ? "train.teacher" : "train.from", path);
     if (status != LL_EIO) return status;
-    return ll_fail(LL_EINVAL, "%s (the teacher of train.distil; set train.teacher to where it is now)", ll_error());
+    return ll_fail(LL_EIO, "%s (the teacher of train.distil; set train.teacher to where it is now)", ll_error());
 }
 
 ll_status ll_teaching_run(ll_teacher *teacher, const ll_model *m, ll_workspace *ws, const ll_batch *batch, int64_t step,

@@ -21,13 +21,15 @@ ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const
     const int64_t least = split == LL_SPLIT_TRAIN ? (int64_t)c->length + 1 : 2;
     const ll_status status = ll_text_check_length(c);
     if (status) return status;
+    if (size < least && split == LL_SPLIT_TRAIN)
+        return ll_fail(LL_EINVAL,
+                       "%s: %lld %s to train on are too few: windows of train.length=%d need %lld; give it more "
+                       "text or set a smaller train.length",
+                       name, (long long)size, text ? "bytes" : "tokens", c->length, (long long)least);
     if (size < least)
-        return ll_fail(LL_EINVAL, "%s: %lld %s %s are too few: at least %lld are needed; give it more text%s", name,
-                       (long long)size, text ? "bytes" : "tokens", split == LL_SPLIT_TRAIN ? "to train on" : "held out",
-                       (long long)least,
-                       split == LL_SPLIT_TRAIN                         ? " or set a smaller train.length"
-                       : split == LL_SPLIT_VALID && ll_split_is_cut(c) ? " or set a larger data.valid-fraction"
-                                                                       : "");
+        return ll_fail(LL_EINVAL, "%s: %lld %s held out are too few, at least %lld are needed; give it more text%s",
+                       name, (long long)size, text ? "bytes" : "tokens", (long long)least,
+                       split == LL_SPLIT_VALID && ll_split_is_cut(c) ? " or set a larger data.valid-fraction" : "");
     if (text) r->vocab = 256;
     ll_text_windows *own = r->own;
     own->data = text;
