@@ -4,7 +4,7 @@
 #include "data/synthetic/listops.h"
 
 static int value_of(const char *expression) {
-    uint8_t text[400];
+    uint8_t text[2000];
     const size_t size = strlen(expression);
     memcpy(text, expression, size);
     const size_t n = ll_listops_tokens(text, size);
@@ -39,10 +39,10 @@ static void values_by_hand(void **state) {
         const int got = value_of(cases[i].expression);
         if (got != cases[i].value) fail_msg("%s: %d, expected %d", cases[i].expression, got, cases[i].value);
     }
-    char deep[400] = "";
-    for (int i = 0; i < 65; i++) strcat(deep, "[SM ");
+    char deep[2000] = "";
+    for (int i = 0; i < 257; i++) strcat(deep, "[SM ");
     strcat(deep, "1");
-    for (int i = 0; i < 65; i++) strcat(deep, " ]");
+    for (int i = 0; i < 257; i++) strcat(deep, " ]");
     assert_int_equal(value_of(deep), -1);
     assert_int_equal(value_of(deep + 4), -1); /* one bracket more than is allowed */
 }

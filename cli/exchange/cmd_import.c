@@ -1,6 +1,7 @@
 /* longline import: converts a pretrained model of another program. */
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -10,14 +11,28 @@ static int without_tokenizer;
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "file of the model; default model.safetensors"},
     {LL_ARG_FLAG, 0, "without-tokenizer", NULL, &without_tokenizer, 0, 0,
-     "leave the folder's tokenizer out: tokens are then numbers alone"},
+     "leave the folder's tokenizer out: text is then read as bytes, and tokens are numbers for programs alone"},
     {.type = LL_ARG_END},
 };
+
+/* Is the file of --out one of those that are read: the model itself, or in its folder? */
+static int is_read(const char *source) {
+    struct stat target, from;
+    char folder[PATH_MAX];
+    if (stat(out, &target) || stat(source, &from)) return 0;
+    if (S_ISDIR(from.st_mode)) {
+        const char *slash = strrchr(out, '/');
+        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
+        if (stat(folder, &target)) return 0;
+    }
+    return target.st_dev == from.st_dev && target.st_ino == from.st_ino;
+}
 
 static int import(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
-    const int code = ll_target_check("--out", out);
+    const int code = is_read(words[0]) ? ll_usage("--out %s: it would overwrite a file of %s", out, words[0])
+                                       : ll_target_check("--out", out);
     if (code >= 0) return code;
     ll_progress_line line = ll_progress_of(LL_PROGRESS_COUNT, words[0]);
     ll_status status = ll_model_import(&model, words[0], !without_tokenizer, ll_progress_report, &line);

@@ -19,15 +19,14 @@ static long long bytes_of(const char *path) {
 }
 
 static int quantize(int n, const char **words) {
-    (void)n;
     ll_model *model = NULL;
     char file[PATH_MAX];
     if (!out) return ll_usage("needs --out FILE, where the quantized model goes");
     if (!strcmp(weights, "f32")) return ll_usage("--weights f32: the weights are that; give bf16, int8 or int4");
-    int code = ll_target_check("--out", out);
+    int code = ll_target_apart("--out", out, n, words);
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
-    const long long before = bytes_of(ll_model_file(words[0], file)); /* which --out may replace */
+    const long long before = bytes_of(ll_model_file(words[0], file));
     code = ll_round_weights(model, weights);
     if (code < 0) {
         const ll_status status = ll_model_save(model, out);

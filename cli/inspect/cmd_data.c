@@ -198,6 +198,8 @@ static int ngrams(const char *path) {
     ll_recipe *recipe = NULL;
     double loss = 0;
     int64_t tokens = 0;
+    if (split && strcmp(split, "valid") && strcmp(split, "test"))
+        return ll_usage("--split %s: needs valid or test; what is counted is the train split", split);
     ll_status status = ll_recipe_load(&recipe, path);
     for (int i = 0; i < assignments.n && !status; i++) status = ll_recipe_set(recipe, assignments.at[i]);
     if (status) {
@@ -208,8 +210,9 @@ static int ngrams(const char *path) {
     ll_progress_line t = ll_progress_of(LL_PROGRESS_COUNT, "n-grams");
     status = ll_ngrams(recipe, (int)order, of, ll_progress_report, &t, &loss, &tokens);
     ll_progress_end(&t);
+    const int code = status ? ll_failed_data(status, recipe) : 0;
     ll_recipe_free(recipe);
-    if (status) return ll_failed(status, NULL);
+    if (status) return code;
     printf("ngrams.order=%lld\nngrams.split=%s\nngrams.count=%lld\n", (long long)order, of, (long long)tokens);
     printf("ngrams.loss=%.6f\nngrams.perplexity=%.4f\n", loss, exp(loss));
     printf("ngrams.bits_per_token=%.6f\n", loss / log(2));

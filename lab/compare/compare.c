@@ -126,15 +126,21 @@ static ll_status same_time(ll_status status, double *seconds) {
     return status ? status : ll_group_broadcast(&all, seconds, sizeof *seconds, 0);
 }
 
-/* Seconds that a step of this system takes here, with the sizes that its data give. */
+/* A recipe with the sizes that its data give, which can be trained. */
+static ll_status fill(ll_recipe **full, const ll_recipe *recipe) {
+    ll_reader *reader = NULL;
+    ll_status status = ll_recipe_copy(full, recipe);
+    if (!status) status = ll_reader_open(&reader, &(*full)->c, "train");
+    if (!status) status = ll_fit_fill(*full, reader);
+    if (!status) status = ll_config_check(&(*full)->c);
+    ll_reader_free(reader);
+    return status;
+}
+
+/* Seconds that a step of this system takes here. */
 static ll_status time_step(const ll_recipe *recipe, double *seconds) {
     ll_recipe *full = NULL;
-    ll_reader *reader = NULL;
-    ll_status status = ll_recipe_copy(&full, recipe);
-    if (!status) status = ll_reader_open(&reader, &full->c, "train");
-    if (!status) status = ll_fit_fill(full, reader);
-    if (!status) status = ll_config_check(&full->c);
-    ll_reader_free(reader);
+    ll_status status = fill(&full, recipe);
     status = same_time(status ? status : ll_train_step_time(full, TIMED, seconds), seconds);
     const double more = status ? 0 : fmin(TIMING / fmax(*seconds, 1e-9), TIMED_MOST);
     if (more > TIMED) status = same_time(ll_train_step_time(full, (int)more, seconds), seconds);
@@ -273,9 +279,16 @@ static ll_status measure_baseline(session *s, ll_contender *x) {
     return status;
 }
 
-/* Has every system the split that it is evaluated on? That is asked before the first of them is trained. A file that
- * cannot be read is left to the run that needs it. */
-static ll_status check_splits(const session *s) {
+static ll_status check_recipe(const ll_recipe *recipe) {
+    ll_recipe *full = NULL;
+    const ll_status status = fill(&full, recipe);
+    ll_recipe_free(full);
+    return status;
+}
+
+/* Can every system be trained, and has it the split that it is evaluated on? That is asked before the first of them is
+ * trained. A file that cannot be read is left to the run that needs it. */
+static ll_status check_systems(const session *s) {
     ll_status status = LL_OK;
     for (int i = 0; i < s->c->systems && !status; i++) {
         const ll_contender *x = &s->c->system[i];
@@ -283,8 +296,10 @@ static ll_status check_splits(const session *s) {
         int wants = 0;
         for (int seed = 1; seed <= s->c->seeds; seed++) wants |= wanted(s, x, seed);
         if (wants) status = ll_reader_open(&reader, &x->recipe->c, s->c->about.split);
+        if (status == LL_EINVAL) status = ll_fail(status, "split=%s: %s", s->c->about.split, ll_error());
+        if (wants && !status && !x->baseline) status = check_recipe(x->recipe);
         if (status != LL_EINVAL) status = LL_OK;
-        if (status) status = ll_fail(status, "[%.60s] split=%s: %s", x->name, s->c->about.split, ll_error());
+        if (status) status = ll_fail(status, "[%.60s] %s", x->name, ll_error());
         ll_reader_free(reader);
     }
     const ll_group all = ll_group_all();
@@ -335,6 +350,6 @@ ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
     const ll_group all = ll_group_all();
     status = ll_group_agree(&all, read_results(&s)); /* nobody writes before all have looked */
     if (!status) status = compare_ranks(&s);
-    if (!status) status = check_splits(&s);
+    if (!status) status = check_systems(&s);
     return status ? status : make_all(&s);
 }

@@ -79,13 +79,15 @@ static const ll_input_kind *kind_of(ll_input *in) {
     case LL_INPUT_PNG: return &ll_input_png;
     case LL_INPUT_AUTO: break;
     }
-    /* 0, 0, 8 and the number of axes, with colours one more; UTF-8's byte order mark before JSON. */
-    static const uint8_t gray[] = {0, 0, 8, 3}, colours[] = {0, 0, 8, 4}, marked[] = {0xef, 0xbb, 0xbf, '{'};
+    /* 0, 0, 8 and the number of axes, with colours one more; UTF-8's byte order mark before JSON and FASTA. */
+    static const uint8_t gray[] = {0, 0, 8, 3}, colours[] = {0, 0, 8, 4}, marked[] = {0xef, 0xbb, 0xbf, '{'},
+                         marked_fasta[] = {0xef, 0xbb, 0xbf, '>'};
     const int c = ll_input_peek(in);
     if (c == '>' || c == ';') return &ll_input_fasta;
     if (c == '{') return &ll_input_json;
     if (c == 0x89) return &ll_input_png;
     if (begins(in, marked)) return &ll_input_json;
+    if (begins(in, marked_fasta)) return &ll_input_fasta;
     return begins(in, gray) || begins(in, colours) ? &ll_input_idx : &lines;
 }
 

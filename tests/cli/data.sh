@@ -133,5 +133,7 @@ out "^ngrams.perplexity=8.0"
 refused "ngrams needs a recipe" "$longline" data ngrams
 refused "nothing.ini" "$longline" data ngrams nothing.ini
 refused "they need a recipe with model.task=lm" "$longline" data ngrams "$root/recipes/lra/text.ini"
+refused "needs valid or test" "$longline" data ngrams "$root/recipes/text-bytes.ini" --split train
+refused "cannot open nowhere" "$longline" data ngrams "$root/recipes/text-bytes.ini" --set data.train=nowhere
 refused "order" "$longline" data ngrams "$root/recipes/text-bytes.ini" --order 17
 refused "did you mean 'ngrams'" "$longline" data ngram "$root/recipes/text-bytes.ini"

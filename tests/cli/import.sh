@@ -74,6 +74,11 @@ damage "config.json: model.layers = 0 is out of range" "config['n_layer'] = 0"
 damage "model.heads = 3 does not divide model.width = 16" "config['n_head'] = 3"
 damage "activation \"sine\" is not supported" "config['activation_function'] = 'sine'"
 damage "scale_attn_by_inverse_layer_idx = true is not supported" "config['scale_attn_by_inverse_layer_idx'] = True"
+cp -r models/gpt2 own
+refused "own/model.safetensors: it would overwrite a file of own" "$longline" import own -o own/model.safetensors
+cd own || exit 1
+refused "model.safetensors: it would overwrite a file of ." "$longline" import .
+cd ..
 damage "model_type = \"t5\" is not a family that can be imported: gpt2, gpt_neox, llama" "config['model_type'] = 't5'"
 damage "config.json: model_type is missing" "del config['model_type']"
 damage "rope_scaling = .* is not supported" "config, tensors, _ = families.llama(); config['rope_scaling'] = {'factor': 8}"

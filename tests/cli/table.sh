@@ -49,6 +49,11 @@ sed 's/base.ini/untested.ini/' systems.ini >untested-systems.ini
 refused "\[exact\] split=test: data.test is empty: there is no test split" \
     "$longline" table untested-systems.ini --budget 20steps --seeds 2 --out untested
 check "no run was made for it" test ! -e untested/exact-1
+sed '$a\
+[torn]\
+model.heads = 3' systems.ini >torn.ini
+refused "\[torn\] model.heads = 3 does not divide model.width" "$longline" table torn.ini --budget 20steps --seeds 1 --out untested
+check "no run was made for it, either" test ! -e untested/exact-1
 t 0 "$longline" table systems.ini --budget 20steps --seeds 2
 out "^Nobody \(2021\), Table 9$"
 out "^Transformer +[0-9.]+ \+- [0-9.]+ +30.18 +2 +20 +2560 "

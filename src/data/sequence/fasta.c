@@ -123,7 +123,8 @@ static ll_status pass_file(pass *p, const ll_bytes *file, int64_t before) {
     p->left = 0;
     p->header = p->headers = 0;
     p->line = 0;
-    for (size_t at = 0, end; at < file->size && !status; at = end + 1) {
+    const size_t mark = file->size >= 3 && !memcmp(data, "\xef\xbb\xbf", 3) ? 3 : 0; /* UTF-8's byte order mark */
+    for (size_t at = mark, end; at < file->size && !status; at = end + 1) {
         end = end_of_line(file, at, &p->left);
         if (p->left > at) p->left = at; /* what was gone over for the line end is read now */
         p->line++;

@@ -14,8 +14,10 @@ static int is_blank(int c) {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
 }
 
-/* Comments and empty lines before a header. */
+/* Comments and empty lines before a header, and UTF-8's byte order mark at the start of a file. */
 static void skip_comments(ll_input *in) {
+    static const int mark[] = {0xef, 0xbb, 0xbf};
+    for (int i = 0; i < 3 && in->line == 1 && ll_input_peek(in) == mark[i]; i++) ll_input_take(in);
     for (int c; (c = ll_input_peek(in)) >= 0 && (is_blank(c) || c == ';');) {
         if (c == ';')
             skip_line(in);

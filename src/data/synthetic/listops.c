@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 
-enum { DEPTH_MOST = 64, DRAWN = 10 };
+enum { DEPTH_MOST = 256, DRAWN = 10 };
 
 static const char *const words[LL_LISTOPS_VOCAB] = {"0", "1", "2",    "3",    "4",    "5",   "6", "7",
                                                     "8", "9", "[MIN", "[MAX", "[MED", "[SM", "]"};
