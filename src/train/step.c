@@ -188,6 +188,14 @@ static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch
     return status;
 }
 
+/* Tokens of the model in a batch; of images with patches these, not their pixels. */
+static int64_t tokens_of(const ll_model *m, const ll_batch *b) {
+    int64_t n = 0;
+    for (int s = 0; s < b->B; s++)
+        n += m->c->model.patch ? ll_config_tokens(m->c) : b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
+    return n;
+}
+
 /* The gradient of one shard, over all batches of the step. */
 static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t step, float scale, sums *to) {
     const int parts = parts_of(e);
@@ -202,7 +210,7 @@ static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int
         ll_workspace_part(e->ws, before, (int64_t)parts * e->shards.count);
         ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
         status = run_batch(e, reader, b, step, number, grad, scale, &tally);
-        for (int s = 0; s < b->B; s++) to->tokens[leaf] += b->lengths[s] + (b->source ? b->source_lengths[s] : 0);
+        to->tokens[leaf] += (double)tokens_of(e->model, b);
     }
     ll_workspace_part(e->ws, 0, 1);
     ll_exchange_added(e->exchange);
