@@ -42,8 +42,7 @@ static ll_status take_lines(ll_bytes *lines, const ll_bytes *text, size_t step) 
     return status;
 }
 
-/* SentencePiece's reasons are assertions of its sources. Those that say that the vocabulary is too small become ours.
- */
+/* SentencePiece's reasons are assertions of its sources. Those of a vocabulary that is too small get our words. */
 static ll_status not_trained(const char *why, int vocab) {
     int given, needed;
     const char *sizes = strstr(why, "smaller than required_chars. ");
