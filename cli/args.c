@@ -31,6 +31,17 @@ static const ll_arg *option_at(const ll_command *command, int i) {
     return NULL;
 }
 
+/* The option that a word names: "--NAME", or "-L" for its letter; NULL if there is none. */
+static const ll_arg *find(const ll_command *command, const char *word, size_t length) {
+    for (int i = 0; option_at(command, i); i++) {
+        const ll_arg *a = option_at(command, i);
+        if (length == 2 && word[0] == '-' && a->letter && word[1] == a->letter) return a;
+        if (length == strlen(a->name) + 2 && !strncmp(word, "--", 2) && !strncmp(word + 2, a->name, length - 2))
+            return a;
+    }
+    return NULL;
+}
+
 /* ---- Suggestions ---- */
 
 const char *ll_args_nearest(const char *word, const char *const *names, int n) {
@@ -41,6 +52,31 @@ const char *ll_args_nearest(const char *word, const char *const *names, int n) {
         if (e <= least && (!best || e < least)) best = names[i], least = e;
     }
     return best;
+}
+
+const char *ll_args_nearest_key(const char *word, int least) {
+    const char *best = NULL;
+    const ll_recipe_key *key;
+    for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
+        const int e = ll_edit_distance(word, strrchr(key->name, '.') + 1);
+        if (e < least) best = key->name, least = e;
+    }
+    return best;
+}
+
+static int unknown(const ll_command *command, const char *word, size_t length) {
+    char name[64];
+    const char *names[64];
+    int n = 0;
+    snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word);
+    for (const ll_arg *a; n < 64 && (a = option_at(command, n)); n++) names[n] = a->name;
+    if (strncmp(name, "--", 2)) return ll_usage("unknown option '%s'", name);
+    const char *near = ll_args_nearest(name + 2, names, n);
+    const int least = near ? ll_edit_distance(name + 2, near) : 2 + (int)strlen(name + 2) / 3;
+    const char *key = find(command, "--set", strlen("--set")) ? ll_args_nearest_key(name + 2, least) : NULL;
+    if (key) return ll_usage("unknown option '%s'; did you mean '--set %s=VALUE'?", name, key);
+    if (near) return ll_usage("unknown option '%s'; did you mean '--%s'?", name, near);
+    return ll_usage("unknown option '%s'", name);
 }
 
 /* ---- Values ---- */
@@ -85,41 +121,6 @@ static int take(const ll_arg *a, const char *text, int argc) {
 }
 
 /* ---- Arguments ---- */
-
-static const ll_arg *find(const ll_command *command, const char *word, size_t length) {
-    for (int i = 0; option_at(command, i); i++) {
-        const ll_arg *a = option_at(command, i);
-        if (length == 2 && word[0] == '-' && a->letter && word[1] == a->letter) return a;
-        if (length == strlen(a->name) + 2 && !strncmp(word, "--", 2) && !strncmp(word + 2, a->name, length - 2))
-            return a;
-    }
-    return NULL;
-}
-
-const char *ll_args_nearest_key(const char *word, int least) {
-    const char *best = NULL;
-    const ll_recipe_key *key;
-    for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
-        const int e = ll_edit_distance(word, strrchr(key->name, '.') + 1);
-        if (e < least) best = key->name, least = e;
-    }
-    return best;
-}
-
-static int unknown(const ll_command *command, const char *word, size_t length) {
-    char name[64];
-    const char *names[64];
-    int n = 0;
-    snprintf(name, sizeof name, "%.*s", (int)(length < 63 ? length : 63), word);
-    for (const ll_arg *a; n < 64 && (a = option_at(command, n)); n++) names[n] = a->name;
-    if (strncmp(name, "--", 2)) return ll_usage("unknown option '%s'", name);
-    const char *near = ll_args_nearest(name + 2, names, n);
-    const int least = near ? ll_edit_distance(name + 2, near) : 2 + (int)strlen(name + 2) / 3;
-    const char *key = find(command, "--set", strlen("--set")) ? ll_args_nearest_key(name + 2, least) : NULL;
-    if (key) return ll_usage("unknown option '%s'; did you mean '--set %s=VALUE'?", name, key);
-    if (near) return ll_usage("unknown option '%s'; did you mean '--%s'?", name, near);
-    return ll_usage("unknown option '%s'", name);
-}
 
 /* Reads the option at argv[*i], and its value; -1, or the exit code. */
 static int one_option(const ll_command *command, int argc, const char **argv, int *i) {

@@ -70,7 +70,8 @@ void ll_run_model(char *path, size_t size, const char *run);
 /* Can a file be written at the path of an option? Is called before the work whose result it keeps. -1, or the exit
  * code. */
 int ll_target_check(const char *option, const char *path);
-/* The same, where it is not a file that is read, either: the model of words[0], or another of n words. */
+/* The same, where it is not a file that is read, either: the model of words[0], also where that is a folder of several
+ * files, or another of n words. */
 int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
 /* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
  * or the exit code. */

@@ -1,7 +1,6 @@
 /* longline import: converts a pretrained model of another program. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli.h"
 
@@ -15,24 +14,9 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
-/* Is the file of --out one of those that are read: the model itself, or in its folder? */
-static int is_read(const char *source) {
-    struct stat target, from;
-    char folder[PATH_MAX];
-    if (stat(out, &target) || stat(source, &from)) return 0;
-    if (S_ISDIR(from.st_mode)) {
-        const char *slash = strrchr(out, '/');
-        snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - out) + 1 : 1, slash ? out : ".");
-        if (stat(folder, &target)) return 0;
-    }
-    return target.st_dev == from.st_dev && target.st_ino == from.st_ino;
-}
-
 static int import(int n, const char **words) {
-    (void)n;
     ll_model *model = NULL;
-    const int code = is_read(words[0]) ? ll_usage("--out %s: it would overwrite a file of %s", out, words[0])
-                                       : ll_target_check("--out", out);
+    const int code = ll_target_apart("--out", out, n, words);
     if (code >= 0) return code;
     ll_progress_line line = ll_progress_of(LL_PROGRESS_COUNT, words[0]);
     ll_status status = ll_model_import(&model, words[0], !without_tokenizer, ll_progress_report, &line);

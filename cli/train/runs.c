@@ -53,32 +53,45 @@ void ll_run_model(char *path, size_t size, const char *run) {
     if (access(path, F_OK)) snprintf(path, size, "%s/last.safetensors", run);
 }
 
+/* Where a file of this path is written. One that exists is replaced in its own folder, also if a link names it, as
+ * /dev/stdout may. */
+static void target_folder(const char *path, char folder[PATH_MAX]) {
+    char real[PATH_MAX];
+    const char *target = realpath(path, real) ? real : path, *slash = strrchr(target, '/');
+    snprintf(folder, PATH_MAX, "%.*s", slash ? (int)(slash - target) + 1 : 1, slash ? target : ".");
+}
+
 int ll_target_check(const char *option, const char *path) {
     struct stat about;
-    char folder[PATH_MAX], real[PATH_MAX];
+    char folder[PATH_MAX];
     const size_t length = strlen(path);
     if (!length || path[length - 1] == '/') return ll_usage("%s '%s': needs the name of a file", option, path);
     const int there = !stat(path, &about);
     if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
     if (there && !S_ISREG(about.st_mode)) return -1; /* a pipe or a device is written as it is */
-    /* A file is replaced in its own folder, also if a link names it, as /dev/stdout may. */
-    const char *target = there && realpath(path, real) ? real : path, *slash = strrchr(target, '/');
-    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - target) + 1 : 1, slash ? target : ".");
+    target_folder(path, folder);
     if (!access(folder, W_OK | X_OK)) return -1;
     if (errno == ENOENT || errno == ENOTDIR)
         return ll_usage("%s %s: there is no folder %s; make it first", option, path, folder);
     return ll_fail_message("%s %s: cannot write there: %s", option, path, strerror(errno));
 }
 
+static int is_same(const struct stat *a, const char *path) {
+    struct stat b;
+    return !stat(path, &b) && a->st_dev == b.st_dev && a->st_ino == b.st_ino;
+}
+
 int ll_target_apart(const char *option, const char *path, int n, const char *const *words) {
-    struct stat target, other;
-    char file[PATH_MAX];
-    for (int i = 0; i < n && !stat(path, &target); i++) {
-        const char *read = i ? words[i] : ll_model_file(words[0], file);
-        if (S_ISREG(target.st_mode) && !stat(read, &other) && target.st_dev == other.st_dev &&
-            target.st_ino == other.st_ino)
+    struct stat target, read;
+    char file[PATH_MAX], folder[PATH_MAX];
+    const char *model = ll_model_file(words[0], file);
+    if (stat(path, &target) || !S_ISREG(target.st_mode)) return ll_target_check(option, path);
+    target_folder(path, folder);
+    if (!stat(model, &read) && S_ISDIR(read.st_mode) && is_same(&read, folder))
+        return ll_usage("%s %s: it would overwrite a file of %s", option, path, model);
+    for (int i = 0; i < n; i++)
+        if (is_same(&target, i ? words[i] : model))
             return ll_usage("%s %s: it would overwrite %s", option, path, i ? "what is read" : "the model");
-    }
     return ll_target_check(option, path);
 }
 

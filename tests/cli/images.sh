@@ -21,6 +21,8 @@ refused "cannot open named/t10k-labels-idx1-ubyte.*; name them in data.test-labe
 cp labels named/t10k-labels-idx1-ubyte
 t 0 "$longline" eval run/best.safetensors --data named/t10k-images-idx3-ubyte
 check "labels with their published name are found beside images" test "$(value eval.loss)" = "$loss"
+t 0 "$longline" train images.ini --out patches --set model.patch=2
+check "tokens are patches: 20 steps of 8 images of 4" test "$(tail -n 1 patches/metrics.csv | cut -d, -f3)" = 640
 t 0 "$longline" train images.ini --out beside --set data.train=named/t10k-images-idx3-ubyte --set data.train-labels=
 for run in run beside; do cut -d , -f 1,4,6 $run/metrics.csv >$run.losses; done
 check "training does the same" cmp run.losses beside.losses

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 
-enum { DEPTH_MOST = 256, DRAWN = 10 };
+enum { DRAWN = 10 };
 
 static const char *const words[LL_LISTOPS_VOCAB] = {"0", "1", "2",    "3",    "4",    "5",   "6", "7",
                                                     "8", "9", "[MIN", "[MAX", "[MED", "[SM", "]"};
@@ -62,12 +62,12 @@ static int apply(const level *v) {
 }
 
 int ll_listops_value(const uint8_t *tokens, size_t n) {
-    level open[DEPTH_MOST];
+    level open[LL_LISTOPS_DEEPEST];
     int depth = 0;
     for (size_t i = 0; i < n; i++) {
         int value = tokens[i];
         if (value >= LL_LISTOPS_MIN && value <= LL_LISTOPS_SM) {
-            if (depth == DEPTH_MOST) return -1;
+            if (depth == LL_LISTOPS_DEEPEST) return -1;
             open[depth++] = (level){.op = value};
             continue;
         }

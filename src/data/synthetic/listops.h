@@ -12,7 +12,8 @@ enum { LL_LISTOPS_MIN = 10, LL_LISTOPS_MAX, LL_LISTOPS_MED, LL_LISTOPS_SM, LL_LI
 size_t ll_listops_tokens(uint8_t *text, size_t size);
 /* The text of one token; "" if there is no such token. */
 const char *ll_listops_word(int token);
-/* Its value, 0..9; -1: not an expression. O(n). */
+/* Its value, 0..9; -1: not an expression, or one that is nested deeper. O(n). */
+enum { LL_LISTOPS_DEEPEST = 256 };
 int ll_listops_value(const uint8_t *tokens, size_t n);
 
 /* Parameters of the Long-Range Arena: depth 10, arguments 10, length 500 to 2000. */

@@ -46,7 +46,10 @@ static ll_status check_row(listops *own) {
     const ll_slice tokens = tokens_of(own->tokens, field, &answer);
     if (!is_digit(&field[answer])) return wrong(t, "has no answer 0..9 in either of its two columns");
     const int value = ll_listops_value(tokens.at, tokens.size);
-    if (value < 0) return wrong(t, "has no expression of MIN, MAX, MED and SM over digits, at most 256 deep");
+    if (value < 0)
+        return ll_fail(LL_EFORMAT,
+                       "%s: line %lld has no expression of MIN, MAX, MED and SM over digits, at most %d deep", t->name,
+                       (long long)t->line, LL_LISTOPS_DEEPEST);
     if (value != field[answer].at[0] - '0')
         return ll_fail(LL_EFORMAT, "%s: line %lld has the answer %c, but its expression comes to %d", t->name,
                        (long long)t->line, field[answer].at[0], value);
