@@ -216,14 +216,15 @@ static void test_parts_of_noise(void **state) {
     }
 }
 
-/* A call of the last query alone, with all keys, reads no noise behind the end of what was given, and gives the last
- * row of the whole call. */
+/* Noise that was given: a call of the last query alone, with all keys, gives the last row of the whole call. What counts
+ * against the end of the noise are the tokens in use, each sequence from where it begins. */
 static void test_given_noise_ends(void **state) {
     (void)state;
     enum { R = 2, TAPS = 3, KEYS = 4, ROWS = KEYS + TAPS - 1 };
-    float *noise = malloc(sizeof *noise * H * D * ROWS * R), filter[H * D * TAPS], whole[H * T * E];
+    float *noise = malloc(sizeof *noise * H * D * ROWS * R), *copied = malloc(sizeof *noise * H * D * ROWS * R);
+    float filter[H * D * TAPS], whole[H * T * E];
     uint64_t seed = 11;
-    assert_non_null(noise);
+    assert_true(noise && copied);
     for (int i = 0; i < H * D * ROWS * R; i++) noise[i] = (float)draw_normal(&seed);
     for (int i = 0; i < H * D * TAPS; i++) filter[i] = (float)draw_normal(&seed);
     placed *p = place(LL_KERNEL_ELU1, LL_POSITION_NONE, 0);
@@ -233,6 +234,7 @@ static void test_given_noise_ends(void **state) {
     w->realizations = R, w->taps = TAPS, w->noise_rows = ROWS, w->noise = noise;
     w->filter_q = w->filter_k = filter;
     CHECK_OK(ll_attention_create(&p->op, &p->c));
+    memcpy(copied, noise, sizeof *noise * H * D * ROWS * R);
     free(noise);
     p->call.T = p->call.S = KEYS;
     CHECK_OK(ll_attention_forward(p->op, &p->call));
@@ -242,6 +244,19 @@ static void test_given_noise_ends(void **state) {
     CHECK_OK(ll_attention_forward(p->op, &p->call));
     for (int i = 0; i < H * E; i++)
         assert_float_equal(p->y[i / E * T * E + i % E], whole[(i / E * T + KEYS - 1) * E + i % E], 1e-5f);
+    ll_attention_call padded = {.B = 2, .T = KEYS, .S = KEYS, .lengths = (int[]){KEYS, 1}};
+    float two[2 * H * T * E];
+    padded.q = (ll_view){p->q, 0, T * D, D}, padded.k = (ll_view){p->k, 0, T * D, D};
+    padded.v = (ll_view){p->v, 0, T * E, E}, padded.y = (ll_view){two, H * T * E, T * E, E};
+    ll_attention_free(p->op);
+    p->c.causal = 1, p->c.encoding.noise = copied;
+    CHECK_OK(ll_attention_create(&p->op, &p->c));
+    padded.offsets = (int64_t[]){0, KEYS - 1};
+    CHECK_OK(ll_attention_forward(p->op, &padded));
+    padded.offsets = (int64_t[]){0, KEYS};
+    CHECK_FAILS(ll_attention_forward(p->op, &padded), LL_EINVAL, "5 tokens, but the noise that was given ends after 4");
+    free(copied);
+    p->call.T = p->call.S, p->call.q.data = p->q, p->call.key_offset = KEYS;
     p->call.query_offset = KEYS;
     CHECK_FAILS(ll_attention_forward(p->op, &p->call), LL_EINVAL, "the noise that was given ends after 4");
     drop(p);

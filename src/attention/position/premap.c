@@ -62,9 +62,9 @@ ll_status ll_premap_reaches(const ll_premap *b, int64_t tokens) {
 ll_status ll_premap_reaches_call(const ll_premap *b, const ll_attention_call *c) {
     int64_t end = 0;
     for (int i = 0, n = ll_sequence_count(c); i < n; i++) {
-        const ll_span s = ll_sequence_at(c, i);
-        const int64_t queries = ll_sequence_offset(c, LL_QUERY, i) + s.query_capacity,
-                      keys = ll_sequence_offset(c, LL_KEY, i) + s.key_capacity;
+        const ll_span s = ll_sequence_at(c, i); /* no noise is read for what is not in use */
+        const int64_t queries = ll_sequence_offset(c, LL_QUERY, i) + s.queries,
+                      keys = ll_sequence_offset(c, LL_KEY, i) + s.keys;
         end = queries > end ? queries : end, end = keys > end ? keys : end;
     }
     return ll_premap_reaches(b, end);
@@ -120,13 +120,13 @@ static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int
         }
 }
 
-/* Tokens of its longest sequence on the sides first .. last. */
-static int longest(const ll_attention_call *c, group g, int first, int last) {
+/* Tokens of its longest sequence. */
+static int longest(const ll_attention_call *c, group g) {
     int most = 0;
     for (int i = g.from; i < g.to; i++) {
         const ll_span s = ll_sequence_at(c, i);
-        if (first == LL_QUERY && s.query_capacity > most) most = s.query_capacity;
-        if (last == LL_KEY && s.key_capacity > most) most = s.key_capacity;
+        most = s.query_capacity > most ? s.query_capacity : most;
+        most = s.key_capacity > most ? s.key_capacity : most;
     }
     return most;
 }
@@ -136,13 +136,12 @@ static void encode_group(const encoding *x, ll_premap_tile *t, group g, int from
     const int64_t offset[2] = {ll_sequence_offset(x->c, LL_QUERY, g.from), ll_sequence_offset(x->c, LL_KEY, g.from)};
     const int same = offset[LL_QUERY] == offset[LL_KEY];
     for (int side = LL_QUERY; side <= (same ? LL_QUERY : LL_KEY); side++) {
-        const int last = same ? LL_KEY : side, end = ll_min(to, longest(x->c, g, side, last));
         memset(t->work, 0, x->scratch * sizeof *t->work);
-        for (int t0 = from; t0 < end; t0 += LL_PREMAP_TILE) {
+        for (int t0 = from; t0 < to; t0 += LL_PREMAP_TILE) {
             t->t0 = offset[side] + t0;
-            t->C = ll_min(LL_PREMAP_TILE, end - t0);
+            t->C = to - t0 < LL_PREMAP_TILE ? to - t0 : LL_PREMAP_TILE;
             t->b->kind->prepare(t);
-            encode_tile(x, t, g, t0, side, last, sum);
+            encode_tile(x, t, g, t0, side, same ? LL_KEY : side, sum);
         }
     }
 }
@@ -156,7 +155,8 @@ static void encode_stripe(void *arg, size_t index, int worker) {
     t.work = x->pool + (size_t)worker * x->scratch;
     for (group g = {0}; g.to < ll_sequence_count(x->c);) {
         g = group_from(x->c, g.to);
-        encode_group(x, &t, g, from, to, x->sums + index * x->count);
+        const int end = longest(x->c, g);
+        encode_group(x, &t, g, from, to < end ? to : end, x->sums + index * x->count);
     }
 }
 
