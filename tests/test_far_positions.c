@@ -216,8 +216,8 @@ static void test_parts_of_noise(void **state) {
     }
 }
 
-/* Noise that was given: a call of the last query alone, with all keys, gives the last row of the whole call. What counts
- * against the end of the noise are the tokens in use, each sequence from where it begins. */
+/* Noise that was given: a call of the last query alone, with all keys, gives the last row of the whole call. What
+ * counts against the end of the noise are the tokens in use, each sequence from where it begins. */
 static void test_given_noise_ends(void **state) {
     (void)state;
     enum { R = 2, TAPS = 3, KEYS = 4, ROWS = KEYS + TAPS - 1 };
