@@ -96,8 +96,8 @@ const char *ll_unit(const ll_recipe *recipe);
 void ll_show_perplexity(const char *key, double perplexity);
 
 /* Prints the losses of the token frequencies of the train split on another split, as COMMAND.unigram_..., for the data
- * that are compared with them (proteins, words). */
-void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split);
+ * that are compared with them (proteins, words, music). batches: how many of the split are evaluated; 0: all. */
+void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split, int batches);
 
 /* ---- Progress of training ---- */
 

@@ -93,6 +93,7 @@ static void test_lengths(void **state) {
     t = run("lengths", (ll_analysis){.repeats = 1, .spread = 30, .length = 16}); /* e^1800 is no double */
     assert_false(isfinite(number(t, 0, "rounding_l2")));
     assert_non_null(strstr(t->verdict, "Rounding is not known"));
+    assert_int_equal(t->rows, 6 * 3); /* 2, 4 and 16 tokens: no length twice */
     ll_table_free(t);
 }
 

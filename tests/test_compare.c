@@ -171,7 +171,7 @@ static void results_are_those_of_runs(void **state) {
     ll_recipe *recipe = NULL;
     ll_baseline unigram;
     CHECK_OK(ll_recipe_load(&recipe, at("sub/base.ini")));
-    CHECK_OK(ll_unigram(recipe, "valid", &unigram));
+    CHECK_OK(ll_unigram(recipe, "valid", 3, &unigram));
     ll_recipe_free(recipe);
     assert_true(letters.runs == 1 && fabs(letters.mean - unigram.loss / log(2)) < 1e-9 && isnan(letters.deviation));
     int pairs, agree;

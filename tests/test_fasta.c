@@ -286,12 +286,14 @@ static void frequencies_by_hand(void **state) {
     CHECK_OK(ll_recipe_set(recipe, text));
     snprintf(text, sizeof text, "data.test=%s", put("u.fasta", ">a\nAAD\n", 7));
     CHECK_OK(ll_recipe_set(recipe, text));
-    CHECK_OK(ll_unigram(recipe, "test", &b));
+    CHECK_OK(ll_unigram(recipe, "test", 0, &b));
     const double all = 8 + 26;
     assert_true(fabs(b.loss - (-2 * log(6 / all) - log(1 / all) - log(3 / all)) / 4) < 1e-12);
     assert_true(b.accuracy == 0.5 && b.count == 4);
+    CHECK_OK(ll_unigram(recipe, "test", 1, &b)); /* the first batch alone */
+    assert_true(fabs(b.loss - (-2 * log(6 / all) - log(1 / all)) / 3) < 1e-12 && b.count == 3);
     CHECK_OK(ll_recipe_set(recipe, "model.task=mlm")); /* only letters: 27 tokens */
-    CHECK_OK(ll_unigram(recipe, "test", &b));
+    CHECK_OK(ll_unigram(recipe, "test", 0, &b));
     assert_true(fabs(b.loss - (-2 * log(6 / 33.0) - log(1 / 33.0)) / 3) < 1e-12);
     assert_true(b.count == 3);
     ll_recipe_free(recipe);
@@ -324,7 +326,7 @@ static void real_proteins_are_read(void **state) {
         ll_batch b;
         int64_t count[26] = {0}, all = 0;
         CHECK_OK(ll_batch_create(&b, &c));
-        ll_reader_count(r, &b, count);
+        for (int64_t n = 0; n < ll_reader_eval_batches(r); n++) ll_reader_count(r, &b, n, count);
         for (int v = 1; v < 26; v++) all += count[v];
         assert_int_equal(ll_reader_size(r), known[i].sequences);
         assert_int_equal(count[0], known[i].sequences);

@@ -122,7 +122,7 @@ static ll_status count_ngrams(void) {
 
 static ll_status count_tokens(void) {
     ll_baseline b;
-    return ll_unigram(recipe, "valid", &b);
+    return ll_unigram(recipe, "valid", 0, &b);
 }
 
 static ll_status measure_music(void) {

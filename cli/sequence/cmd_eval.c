@@ -108,7 +108,7 @@ static int evaluate(ll_model *model, waiting *w) {
         ll_show_perplexity("eval.word_perplexity", exp2(e.bits_per_word));
     }
     if (unit && strcmp(unit, "byte") && isfinite(e.bits_per_byte)) printf("eval.bits_per_byte=%.4f\n", e.bits_per_byte);
-    ll_show_baseline("eval", recipe, split);
+    ll_show_baseline("eval", recipe, split, (int)batches);
     printf("eval.accuracy=%.4f\n", e.accuracy);
     if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
     printf("eval.seconds=%.2f\n", e.seconds);

@@ -108,7 +108,8 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
         printf("train.valid_accuracy=%.4f\n", p->valid_accuracy);
         if (watch->unit) ll_show_perplexity("train.valid_perplexity", exp(p->valid_loss));
-        ll_show_baseline("train", ll_model_recipe(ll_trainer_model(trainer)), "valid");
+        ll_show_baseline("train", ll_model_recipe(ll_trainer_model(trainer)), "valid",
+                         atoi(ll_recipe_get(ll_model_recipe(ll_trainer_model(trainer)), "train.eval-batches")));
     }
     if (watch->steps)
         printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);

@@ -184,11 +184,11 @@ void ll_show_perplexity(const char *key, double perplexity) {
     if (isfinite(perplexity)) printf(perplexity < 1e9 ? "%s=%.4f\n" : "%s=%.5e\n", key, perplexity);
 }
 
-void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split) {
+void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split, int batches) {
     const char *format = ll_recipe_get(recipe, "data.format");
     ll_baseline b;
     if (!format || (strcmp(format, "fasta") && strcmp(format, "words") && strcmp(format, "midi"))) return;
-    if (ll_unigram(recipe, split, &b))
+    if (ll_unigram(recipe, split, batches, &b))
         ll_print("no baseline: %s", ll_error());
     else
         printf("%s.unigram_perplexity=%.4f\n%s.unigram_accuracy=%.4f\n", command, exp(b.loss), command, b.accuracy);

@@ -20,11 +20,11 @@ LL_API LL_MUST_USE ll_status ll_ngrams(const ll_recipe *recipe, int order, const
 typedef struct {
     double loss;     /* nats a token */
     double accuracy; /* of always predicting the most frequent token */
-    int64_t count;   /* tokens of the split */
+    int64_t count;   /* tokens whose loss it is */
 } ll_baseline;
 /* The loss of the token frequencies of the train split, with add-one smoothing: the empirical baseline of language
- * models, masked or not. */
-LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result);
+ * models, masked or not. batches: how many of the split, as in ll_evaluate; 0 is all. */
+LL_API LL_MUST_USE ll_status ll_unigram(const ll_recipe *recipe, const char *split, int batches, ll_baseline *result);
 
 /* Seconds of one full training step (forward, backward, update) on random tokens, without data or files: what `longline
  * bench` times. */

@@ -10,7 +10,8 @@
 enum { D = LL_ESTIMATOR_SIZE, FEATURES = 128, LENGTHS = 4, STEP = 4, QUERIES = 64 };
 
 typedef struct {
-    int L; /* the greatest length */
+    int L;     /* the greatest length */
+    int first; /* of the lengths that differ: lengths first to LENGTHS - 1 */
     float *q, *k, *v, *exact, *y;
     ll_mean estimate[LL_ESTIMATORS][LENGTHS], rounding[LL_ESTIMATORS][LENGTHS];
 } experiment;
@@ -78,7 +79,7 @@ static ll_status one_estimate(experiment *x, const ll_analysis *how, int kind, i
 static ll_status repeat(experiment *x, const ll_analysis *how, int r, int repeats) {
     ll_status status = LL_OK;
     ll_draw_inputs(how, 32, r, (size_t)x->L * D, x->q, x->k, x->v);
-    for (int i = 0; i < LENGTHS && !status; i++) {
+    for (int i = x->first; i < LENGTHS && !status; i++) {
         status = solve_exact(x, length_at(x, i));
         for (int kind = 0; kind < LL_ESTIMATORS && !status; kind++) status = one_estimate(x, how, kind, i, r);
         if (!status) status = ll_analyse_step(how, r * LENGTHS + i + 1, repeats * LENGTHS);
@@ -91,12 +92,12 @@ static ll_status repeat(experiment *x, const ll_analysis *how, int r, int repeat
     "is %.3g at %d tokens and %.3g at %d. "
 
 static ll_status report(ll_table *t, const experiment *x) {
-    const double first = x->estimate[0][0].mean, last = x->estimate[0][LENGTHS - 1].mean;
+    const double first = x->estimate[0][x->first].mean, last = x->estimate[0][LENGTHS - 1].mean;
     double worst = 0;
     int unknown = 0; /* is there an estimate without its rounding? */
     ll_status status = LL_OK;
     for (int kind = 0; kind < LL_ESTIMATORS; kind++)
-        for (int i = 0; i < LENGTHS && !status; i++) {
+        for (int i = x->first; i < LENGTHS && !status; i++) {
             const ll_mean *e = &x->estimate[kind][i], *r = &x->rounding[kind][i];
             unknown |= !isfinite(r->mean / e->mean);
             worst = fmax(worst, r->mean / e->mean);
@@ -106,10 +107,10 @@ static ll_status report(ll_table *t, const experiment *x) {
         }
     if (unknown)
         ll_table_verdict(t, CLAIM "Rounding is not known where features are beyond the range of double", first,
-                         length_at(x, 0), last, x->L);
+                         length_at(x, x->first), last, x->L);
     else
-        ll_table_verdict(t, CLAIM "Rounding is at most %.1g of the error of any kind", first, length_at(x, 0), last,
-                         x->L, worst);
+        ll_table_verdict(t, CLAIM "Rounding is at most %.1g of the error of any kind", first, length_at(x, x->first),
+                         last, x->L, worst);
     return status;
 }
 
@@ -127,6 +128,7 @@ ll_status ll_analyse_lengths(ll_table **table, const ll_analysis *how) {
     if (!x) return LL_ENOMEM;
     x->L = how->length ? how->length : how->quick ? 256 : 16384;
     if (x->L < 2) x->L = 2;
+    for (x->first = LENGTHS - 1; x->first && length_at(x, x->first - 1) < length_at(x, x->first);) x->first--;
     float **parts[] = {&x->q, &x->k, &x->v, &x->exact, &x->y};
     ll_status status = ll_table_create(table, "Error of linear attention against exact, by length", "draw and features",
                                        columns, 2, plots);

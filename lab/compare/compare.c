@@ -269,7 +269,7 @@ static ll_status measure_baseline(session *s, ll_contender *x) {
     char *run = ll_contender_folder(x, s->how->folder, 1);
     ll_status status = run ? ll_result_settings(r.settings, x->recipe, x->said) : LL_ENOMEM;
     snprintf(r.budget, sizeof r.budget, "%s", s->budget);
-    if (!status) status = ll_unigram(x->recipe, s->c->about.split, &b);
+    if (!status) status = ll_unigram(x->recipe, s->c->about.split, s->c->about.batches, &b);
     if (!status) {
         r.loss = b.loss, r.accuracy = b.accuracy, r.count = (double)b.count;
         status = write_result(&r, run);

@@ -9,12 +9,14 @@
 /* A larger file would take minutes. */
 enum { COUNTED_MOST = 1000000000 };
 
-/* count[token] of a split. */
-static ll_status count_tokens(int64_t **count, const ll_config *c, const ll_reader *reader) {
+/* count[token] of the batches of a split that are evaluated; batches = 0: of all. */
+static ll_status count_tokens(int64_t **count, const ll_config *c, const ll_reader *reader, int batches) {
     ll_batch batch = {0};
     ll_status status = ll_batch_create(&batch, c);
     if (!status && !(*count = ll_alloc((size_t)ll_reader_vocab(reader), sizeof **count))) status = LL_ENOMEM;
-    if (!status) ll_reader_count(reader, &batch, *count);
+    const int64_t n = ll_evaluate_batches(reader, batches);
+    for (int64_t i = 0; i < n && !status; i++)
+        ll_reader_count(reader, &batch, ll_evaluated_batch(reader, i, n), *count);
     ll_batch_free(&batch);
     return status;
 }
@@ -35,7 +37,7 @@ static void compare(ll_baseline *b, const int64_t *train, const int64_t *test, i
     *b = (ll_baseline){loss / (double)count, (double)test[best] / (double)count, count};
 }
 
-ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *result) {
+ll_status ll_unigram(const ll_recipe *recipe, const char *split, int batches, ll_baseline *result) {
     const ll_config *c = &recipe->c;
     ll_reader *train = NULL, *test = NULL;
     int64_t *in_train = NULL, *in_test = NULL;
@@ -47,8 +49,8 @@ ll_status ll_unigram(const ll_recipe *recipe, const char *split, ll_baseline *re
                        path);
     ll_status status = ll_reader_open(&train, c, "train");
     if (!status) status = ll_reader_open_as(&test, c, split, ll_reader_vocabulary(train));
-    if (!status) status = count_tokens(&in_train, c, train);
-    if (!status) status = count_tokens(&in_test, c, test);
+    if (!status) status = count_tokens(&in_train, c, train, 0);
+    if (!status) status = count_tokens(&in_test, c, test, batches);
     if (!status) compare(result, in_train, in_test, ll_reader_vocab(train));
     ll_reader_free(train);
     ll_reader_free(test);

@@ -79,14 +79,16 @@ static ll_status count_files(profile *p, const char *path) {
     return status;
 }
 
-static ll_status cosine(double *out, const double *x, const double *y, size_t n, const char *what) {
+/* Of the counts x of a and y of b. */
+static ll_status cosine(double *out, const double *x, const double *y, size_t n, const char *what, const char *a,
+                        const char *b) {
     double xx = 0, yy = 0, xy = 0;
     for (size_t i = 0; i < n; i++) {
         xx += x[i] * x[i];
         yy += y[i] * y[i];
         xy += x[i] * y[i];
     }
-    if (xx <= 0 || yy <= 0) return ll_fail(LL_EINVAL, "there are no %s to compare in one of the two", what);
+    if (xx <= 0 || yy <= 0) return ll_fail(LL_EINVAL, "%s: there are no %s to compare", xx <= 0 ? a : b, what);
     *out = xy / (sqrt(xx) * sqrt(yy));
     return LL_OK;
 }
@@ -99,10 +101,10 @@ ll_status ll_music_compare(ll_likeness *likeness, const char *a, const char *b) 
     if (!status) status = count_files(&p[1], b);
     if (!status)
         status = cosine(&found.time_pitch, p[0].time_pitch[0], p[1].time_pitch[0],
-                        sizeof p->time_pitch / sizeof(double), "notes near others");
+                        sizeof p->time_pitch / sizeof(double), "notes near others", a, b);
     if (!status)
         status = cosine(&found.onset_duration, p[0].onset_duration[0], p[1].onset_duration[0],
-                        sizeof p->onset_duration / sizeof(double), "notes of up to two quarters");
+                        sizeof p->onset_duration / sizeof(double), "notes of up to two quarters", a, b);
     for (int i = 0; i < 2; i++) found.notes[i] = p[i].notes;
     ll_free(p);
     if (!status) *likeness = found;

@@ -15,6 +15,11 @@ int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches) {
     return max_batches > 0 && max_batches < all ? max_batches : all;
 }
 
+/* Evaluated batches are spread over the split, because its beginning may be one file or one class. */
+int64_t ll_evaluated_batch(const ll_reader *reader, int64_t i, int64_t n) {
+    return i * ll_reader_eval_batches(reader) / n;
+}
+
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b) {
     const int capacity = b->B / ll_task_sequences(model->recipe->c.model.task);
     return (ll_evaluator){.model = model, .ws = ws, .reader = reader, .b = b, .capacity = capacity};
@@ -86,8 +91,7 @@ static ll_status hand_over(ll_tally *tally, const ll_tally *own, float *each, in
 
 ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n) {
     LL_FLOAT_MODE;
-    /* Evaluated batches are spread over the split, because its beginning may be one file or one class. */
-    const int64_t index = i * ll_reader_eval_batches(e->reader) / n;
+    const int64_t index = ll_evaluated_batch(e->reader, i, n);
     const ll_ranks ranks = ll_dist_ranks();
     const int width = e->shards ? e->shards->row.count : 1; /* number of ranks that share a batch */
     const int turn = (int)(i % (ranks.size / width)) * width;

@@ -140,6 +140,8 @@ LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const 
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);
 LL_MUST_USE ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
 void ll_evaluator_free(ll_evaluator *e);
+/* The index of batch i of n that are evaluated. */
+int64_t ll_evaluated_batch(const ll_reader *reader, int64_t i, int64_t n);
 /* Adds batch i of n, evenly spread over the reader's batches, to the tally. With several ranks they compute batches in
  * turn, and rank 0 adds them in the order of a single process. */
 LL_MUST_USE ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n);
