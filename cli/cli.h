@@ -99,6 +99,9 @@ void ll_show_perplexity(const char *key, double perplexity);
  * that are compared with them (proteins, words, music). batches: how many of the split are evaluated; 0: all. */
 void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split, int batches);
 
+/* What the recipe would need for this key to have an effect (ll_recipe_key); NULL: it has one. */
+const char *ll_unmet(const ll_recipe *recipe, const char *key);
+
 /* ---- Progress of training ---- */
 
 typedef struct {

@@ -11,6 +11,7 @@ BEGIN {
 }
 /^# / {
     what = substr($0, 3)
+    needs = ""
     choices = ""
     if (i = index(what, "; one of ")) {
         choices = substr(what, i + 9)
@@ -18,10 +19,17 @@ BEGIN {
         gsub(/\|/, "`, `", choices)
         choices = "; one of `" choices "`"
     }
+    if (i = index(what, "; needs ")) {
+        needs = substr(what, i + 8)
+        what = substr(what, 1, i - 1)
+        gsub(/\|/, "\\|", needs)
+        gsub(/ or /, "` or `", needs)
+        needs = "; needs `" needs "`"
+    }
 }
 /^[a-z].* =/ {
     gsub(/\|/, "\\|", what)
     value = $0
     sub(/^[^=]*= ?/, "", value)
-    print "| `" section "." $1 "` | " (value == "" ? "" : "`" value "`") " | " what choices " |"
+    print "| `" section "." $1 "` | " (value == "" ? "" : "`" value "`") " | " what needs choices " |"
 }

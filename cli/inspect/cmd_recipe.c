@@ -12,6 +12,7 @@ static void explain(const ll_recipe_key *k) {
         printf("\n");
     }
     printf("  default  %s\n", k->fallback && *k->fallback ? k->fallback : "(empty)");
+    if (k->needs) printf("  needs    %s\n", k->needs);
 }
 
 /* All keys at their defaults, as a recipe to save and change. */
@@ -28,6 +29,7 @@ static void list(void) {
             printf("\n[%s]\n", section);
         }
         printf("# %s", k->help);
+        if (k->needs) printf("; needs %s", k->needs);
         if (k->choices) printf("; one of %s", k->choices);
         printf("\n%s = %s\n", n ? dot + 1 : k->name, k->fallback ? k->fallback : "");
     }

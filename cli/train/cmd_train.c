@@ -134,8 +134,12 @@ static void question_settings(const ll_recipe *recipe) {
     if (most > 0 && rising > most)
         ll_print("train.warmup = %s is longer than train.steps = %s, so that the learning rate rises to %.0f %% of "
                  "train.learning-rate", warmup, steps, 100.0 * (double)most / (double)rising);
-    if (*ll_recipe_get(recipe, "train.teacher") && !strcmp(ll_recipe_get(recipe, "train.distil"), "none"))
-        ll_print("train.teacher is not asked: train.distil = none; set it to attention or logits, or both");
+    for (int i = 0; i < set.n; i++) {
+        char key[64];
+        snprintf(key, sizeof key, "%.*s", (int)strcspn(set.at[i], "="), set.at[i]);
+        const char *needs = ll_unmet(recipe, key);
+        if (needs) ll_print("%s has no effect: it needs %s", key, needs);
+    }
 }
 
 /* Is the disk full, or the user's quota? The error then names only the file. */

@@ -70,7 +70,7 @@ refused "train.steps = 10: halved/last.safetensors has made 402 steps; set train
 check "its recipe is as before" grep -q '^steps = 402$' halved/recipe.ini
 refused "cannot open nobody: .*set train.teacher" run --set train.distil=logits --set train.teacher=nobody --out w
 t 0 run --set train.steps=0 --set train.teacher=halved --out untaught
-err "^longline train: train.teacher is not asked: train.distil = none; set it to"
+err "^longline train: train.teacher has no effect: it needs train.distil=attention|logits|both"
 t 0 run --set train.steps=0 --out none
 check "no step has no loss" sh -c '! grep -q "^train.loss=" out'
 t 0 "$longline" train --resume straight --set train.steps=40
