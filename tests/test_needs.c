@@ -1,5 +1,5 @@
-/* Keys that another key switches off: where `longline train` says that a key has no effect, a run with it is the same as
- * without; where what it needs is set, they differ. */
+/* Keys that another key switches off: where `longline train` says that a key has no effect, a run with it is the same
+ * as without; where what it needs is set, they differ. */
 #include "folder.h"
 
 #include <math.h>
@@ -87,7 +87,8 @@ static int add_loss(const ll_progress *p, void *arg) {
     return 0;
 }
 
-/* A number that follows from the losses of a run; NAN if it is refused. unmet: what the key of the assignment would need. */
+/* A number that follows from the losses of a run; NAN if it is refused. unmet: what the key of the assignment would
+ * need. */
 static double outcome(const char *settings, const char *assignment, const char **unmet) {
     static int runs;
     char name[32], key[64];
@@ -115,10 +116,16 @@ static void keys_have_the_effect_they_are_said_to_have(void **state) {
     for (int i = 0; i < CASES; i++) {
         const char *word = cases[i].assignment, *unmet;
         const double without = outcome(cases[i].unmet, NULL, NULL), with = outcome(cases[i].unmet, word, &unmet);
-        if (!unmet || isnan(without) || (with != without && !isnan(with))) print_error("%s with %s has an effect\n", word, cases[i].unmet), wrong++;
+        if (!unmet || isnan(without) || (with != without && !isnan(with))) {
+            print_error("%s with %s has an effect\n", word, cases[i].unmet);
+            wrong++;
+        }
         if (!cases[i].met) continue;
         const double used = outcome(cases[i].met, word, &unmet), other = outcome(cases[i].met, NULL, NULL);
-        if (unmet || !(fabs(used - other) > 0)) print_error("%s with %s has no effect: %s\n", word, cases[i].met, ll_error()), wrong++;
+        if (unmet || !(fabs(used - other) > 0)) {
+            print_error("%s with %s has no effect: %s\n", word, cases[i].met, ll_error());
+            wrong++;
+        }
     }
     assert_int_equal(wrong, 0);
 }
