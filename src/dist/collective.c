@@ -91,8 +91,9 @@ ll_status ll_group_agree(const ll_group *g, ll_status status) {
     strncpy(mine.text, text, sizeof mine.text - 1);
     ll_status failed = gather(g, &mine, &buffer, sizeof mine, keep_first);
     if (!failed) failed = ll_group_broadcast(g, &mine, sizeof mine, 0);
-    if (failed || !mine.status) return failed;
-    ll_rank.agreed = 1; /* callers ask only about failures that end the program */
+    if (failed) return failed;
+    ll_rank.agreed = mine.status != LL_OK; /* a run that goes back and on (rewind.c) agrees again, on success */
+    if (!mine.status) return LL_OK;
     if (mine.rank == ll_rank.rank) return mine.status;
     if (mine.rank == 0) return ll_fail(mine.status, "%s", mine.text);
     return ll_fail(mine.status, "rank %d: %s", mine.rank, mine.text);

@@ -48,12 +48,12 @@ static ll_status sum_rows(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, c
     if (c->model.task != LL_TASK_SEQ2SEQ && one.train.length > LENGTH_MOST) one.train.length = LENGTH_MOST;
     const ll_status status = ll_batch_create(&b, &one);
     if (status) return status;
-    const int64_t n = ll_reader_eval_batches(reader);
+    const int64_t rows = ll_reader_eval_batches(reader) * c->train.batch; /* the last ones may be empty */
     for (int i = 0; i < ROWS; i++) {
         if (train)
             ll_reader_rows(reader, &b, c->train.seed, i);
         else
-            ll_reader_eval_rows(reader, &b, n / ROWS * i);
+            ll_reader_eval_rows(reader, &b, rows * i / ROWS);
         ll_st_checksum(sums[i], b.tokens, (size_t)b.B * (size_t)b.T * sizeof *b.tokens);
     }
     ll_st_checksum(sum, sums, sizeof sums);

@@ -42,6 +42,7 @@ t 0 "$longline" generate first/best.safetensors --prompt a --tokens 5 --save-sta
 mkdir other unlike
 tr a b <text.txt >other/text.txt
 head -n 100 text.txt >other/shorter.txt
+{ head -n 300 text.txt; tail -n +301 text.txt | tr l b; } >other/late.txt
 tr a b <lines.txt >other/lines.txt
 sed '2s/$/!/' prompts.txt >other/prompts.txt
 t 0 "$longline" generate first/best.safetensors --prompt b --tokens 5 --save-state other/state
@@ -105,6 +106,8 @@ for library in $libraries; do
         "[ \$rank = 0 ] || export LL_CPU=scalar; $train"
     with text.txt other/text.txt differs \
         'rank 1: a checksum of some rows of data.train is not that of rank 0: .*; give all machines the same files' "$train"
+    with test.txt other/late.txt differs \
+        'rank 1: a checksum of some rows of the held-out data is not that of rank 0' "$train --set data.valid=test.txt"
     with text.txt other/shorter.txt differs 'rank 1: the size of data.train is not that of rank 0: .*; give all' "$train"
     resume='exec "$0" train --resume run --set train.steps=12 --threads 1 -o unequal'
     with run longer differs \
