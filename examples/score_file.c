@@ -16,17 +16,24 @@ typedef struct {
     float least;
 } result;
 
-/* Adds one piece of a sequence. */
-static ll_status add_piece(result *r, ll_stream *stream, const ll_tokenizer *tokenizer, const ll_sequence *s) {
+/* Adds up to PIECE tokens. */
+static ll_status add_tokens(result *r, ll_stream *stream, const int *tokens, int n) {
     float logp[PIECE];
-    int *tokens = NULL;
-    size_t n = 0;
-    ll_status status = s->size ? ll_tokenizer_encode(tokenizer, s->text, s->size, &tokens, &n) : LL_OK;
-    if (!status && n) status = ll_stream_score(stream, logp, tokens, (int)n);
-    for (size_t i = 0; i < n && !status; i++, r->position++) {
+    const ll_status status = ll_stream_score(stream, logp, tokens, n);
+    for (int i = 0; i < n && !status; i++, r->position++) {
         r->sum += (double)logp[i];
         if (logp[i] < r->least) r->least = logp[i], r->where = r->position;
     }
+    return status;
+}
+
+/* Adds one piece of a sequence. It may have more tokens than bytes. */
+static ll_status add_piece(result *r, ll_stream *stream, const ll_tokenizer *tokenizer, const ll_sequence *s) {
+    int *tokens = NULL;
+    size_t n = 0;
+    ll_status status = s->size ? ll_tokenizer_encode(tokenizer, s->text, s->size, &tokens, &n) : LL_OK;
+    for (size_t i = 0; i < n && !status; i += PIECE)
+        status = add_tokens(r, stream, tokens + i, n - i < PIECE ? (int)(n - i) : PIECE);
     ll_text_free(tokens);
     return status;
 }

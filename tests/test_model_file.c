@@ -3,6 +3,7 @@
 
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "folder.h"
 #include "models.h"
@@ -327,11 +328,23 @@ static void test_redraw(void **state) {
     ll_model_free(model);
 }
 
+/* A file is packed if it begins with a whole magic number. The header of a model may have 0xb528 bytes. */
+static void test_plain(void **state) {
+    (void)state;
+    static const char *const begin[] = {"\x28\xb5\0\0\0\0\0\0", "\x1f\x8b\x09.....",
+                                        "\x28\xb5\x2f\xfd....", "\x1f\x8b\x08....."};
+    for (int i = 0; i < 4; i++) {
+        put_file(at("begin"), begin[i], 8);
+        assert_int_equal(ll_file_plain_size(at("begin")), i < 2 ? 8 : -1);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_mapped),    cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_repeated_entry), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_projection),
         cmocka_unit_test(test_permutation),    cmocka_unit_test(test_redraw),    cmocka_unit_test(test_rotations),
+        cmocka_unit_test(test_plain),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -201,6 +201,12 @@ static void bad_models_are_refused(void **state) {
     m = good;
     text(&m, 1, "", 0); /* a piece without text */
     refuse(&m, damaged);
+    char longest[1026];
+    memset(longest, 'a', sizeof longest);
+    longest[1025] = 0;
+    m = begun(2, 0);
+    piece(&m, longest, 0, USUAL); /* to cut it in two takes the square of its length */
+    refuse(&m, "has 1025 bytes; 1024 are the most");
     const char *const kind = "only unigram and BPE with U+2581 before words are";
     m = begun(3, 0);
     refuse(&m, kind);

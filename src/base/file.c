@@ -117,14 +117,13 @@ ll_status ll_descriptor_map(ll_bytes *bytes, int fd, size_t size, const char *na
 /* Opens a plain file, one that is not packed, as *fd and returns 1. Pipes must be read, and ll_file_read reports
  * errors. */
 static int open_plain(int *fd, int64_t *size, const char *path) {
-    static const uint8_t gzip[] = {0x1f, 0x8b}, xz[] = {0xfd, '7'}, zstd[] = {0x28, 0xb5};
     struct stat info;
-    uint8_t magic[2] = {0};
+    uint8_t begin[6];
     if (stat(path, &info) || !S_ISREG(info.st_mode)) return 0;
     *fd = open(path, O_RDONLY | O_CLOEXEC);
     if (*fd < 0) return 0;
-    if (!fstat(*fd, &info) && S_ISREG(info.st_mode) && pread(*fd, magic, 2, 0) >= 0 && memcmp(magic, gzip, 2) &&
-        memcmp(magic, xz, 2) && memcmp(magic, zstd, 2)) {
+    const ssize_t n = fstat(*fd, &info) || !S_ISREG(info.st_mode) ? -1 : pread(*fd, begin, sizeof begin, 0);
+    if (n >= 0 && !ll_packed_bytes(begin, (size_t)n)) {
         *size = info.st_size;
         return 1;
     }

@@ -14,8 +14,16 @@
 
 enum { CHUNK = 1 << 16, STEP = 1 << 30 };
 
-static const uint8_t GZIP_MAGIC[] = {0x1f, 0x8b, 8}, XZ_MAGIC[] = {0xfd, '7', 'z', 'X', 'Z', 0};
-static const uint8_t ZSTD_MAGIC[] = {0x28, 0xb5, 0x2f, 0xfd};
+/* The first bytes of packed files. */
+static const struct {
+    uint8_t magic[6];
+    size_t size;
+} packings[] = {
+    [LL_GZIP] = {{0x1f, 0x8b, 8}, 3},
+    [LL_XZ] = {{0xfd, '7', 'z', 'X', 'Z', 0}, 6},
+    [LL_ZSTD] = {{0x28, 0xb5, 0x2f, 0xfd}, 4},
+};
+enum { PACKINGS = sizeof packings / sizeof *packings };
 
 struct ll_unpack {
     char *name;
@@ -41,21 +49,26 @@ static ll_status refill(ll_unpack *u) {
     return take(u, &u->in, u->chunk, CHUNK);
 }
 
-static int begins(const ll_unpack *u, const uint8_t *magic, size_t size) {
-    return u->in >= size && !memcmp(u->chunk, magic, size);
+/* The packing whose magic number the n bytes begin with; PACKINGS if there is none. */
+static int packing_of(const uint8_t *data, size_t n) {
+    int i = 0;
+    while (i < PACKINGS && !(n >= packings[i].size && !memcmp(data, packings[i].magic, packings[i].size))) i++;
+    return i;
 }
 
-/* Have so few bytes been read that more may make them this magic number? */
-static int may_begin(const ll_unpack *u, const uint8_t *magic, size_t size) {
-    return u->in < size && !memcmp(u->chunk, magic, u->in);
+int ll_packed_bytes(const uint8_t *data, size_t n) { return packing_of(data, n) < PACKINGS; }
+
+/* Are the n bytes so few that more may make them a magic number? */
+static int may_be_packed(const uint8_t *data, size_t n) {
+    for (int i = 0; i < PACKINGS; i++)
+        if (n < packings[i].size && !memcmp(data, packings[i].magic, n)) return 1;
+    return 0;
 }
 
 /* Reads only as many bytes as tell the format, because a pipe may have no more yet. */
 static ll_status detect_format(ll_unpack *u) {
     ll_status status = refill(u);
-    while (!status && u->in &&
-           (may_begin(u, GZIP_MAGIC, sizeof GZIP_MAGIC) || may_begin(u, XZ_MAGIC, sizeof XZ_MAGIC) ||
-            may_begin(u, ZSTD_MAGIC, sizeof ZSTD_MAGIC))) {
+    while (!status && u->in && may_be_packed(u->chunk, u->in)) {
         size_t got = 0;
         status = take(u, &got, u->chunk + u->in, CHUNK - u->in);
         if (!got) break;
@@ -63,10 +76,8 @@ static ll_status detect_format(ll_unpack *u) {
     }
     if (status) return status;
     u->ended = !u->in;
-    if (begins(u, GZIP_MAGIC, sizeof GZIP_MAGIC)) return ll_decoder_create(&u->decoder, LL_GZIP, u->name);
-    if (begins(u, XZ_MAGIC, sizeof XZ_MAGIC)) return ll_decoder_create(&u->decoder, LL_XZ, u->name);
-    if (begins(u, ZSTD_MAGIC, sizeof ZSTD_MAGIC)) return ll_decoder_create(&u->decoder, LL_ZSTD, u->name);
-    return LL_OK;
+    const int i = packing_of(u->chunk, u->in);
+    return i < PACKINGS ? ll_decoder_create(&u->decoder, (enum ll_packing)i, u->name) : LL_OK;
 }
 
 /* Opens the file of this name. If there is none, opens the first neighbour that is the same file, packed or unpacked;

@@ -19,6 +19,9 @@ void ll_unpack_close(ll_unpack *u);
  * with the file's name. */
 LL_MUST_USE ll_status ll_unpack_read(ll_unpack *u, size_t *got, void *to, size_t most);
 
+/* Do n bytes begin like a packed file? */
+int ll_packed_bytes(const uint8_t *data, size_t n);
+
 /* The path, or "standard input". */
 const char *ll_unpack_name(const ll_unpack *u);
 int ll_unpack_is_packed(const ll_unpack *u);

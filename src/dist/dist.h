@@ -32,7 +32,7 @@ typedef struct ll_message {
 } ll_message;
 
 /* Tags of messages. Messages of one tag between two ranks arrive in the order in which they were sent. */
-enum { LL_TAG_CONTROL = 1, LL_TAG_COLLECT, LL_TAG_GROUP, LL_TAG_STATE, LL_TAG_SHARED, LL_TAG_PING, LL_TAG_BUCKET = 16 };
+enum { LL_TAG_CONTROL = 1, LL_TAG_COLLECT, LL_TAG_GROUP, LL_TAG_STATE, LL_TAG_PING, LL_TAG_SHARED, LL_TAG_BUCKET = 16 };
 
 /* Begins to send or receive `bytes` bytes, which must stay in place until ll_dist_wait. */
 void ll_dist_send(ll_message *m, const void *data, size_t bytes, int to, int tag);

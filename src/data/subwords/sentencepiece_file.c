@@ -20,6 +20,7 @@
 #include "data/subwords/tokenizer_files.h"
 
 enum { UNIGRAM = 1, BPE = 2 };
+enum { LONGEST_PIECE = 1024 }; /* bytes; the time of its merges is the square of it */
 enum { USUAL = 1, UNKNOWN, CONTROL, USER, UNUSED, BYTE };
 static const char BLANK[] = "\xe2\x96\x81";
 
@@ -106,6 +107,9 @@ static ll_status add_piece(sentencepiece *s, message m, const char *folder) {
         if (f.number == 2) p.score = (double)score;
         if (f.number == 3) p.kind = (int)(f.value & 15);
         if (f.number != 1 || p.text) continue;
+        if (f.bytes.end - f.bytes.at > LONGEST_PIECE)
+            return ll_fail(LL_EINVAL, "%s/tokenizer.model: piece %d has %lld bytes; %d are the most", folder, s->count,
+                           (long long)(f.bytes.end - f.bytes.at), (int)LONGEST_PIECE);
         int refused;
         p.text = ll_json_string((const char *)f.bytes.at, (size_t)(f.bytes.end - f.bytes.at), &refused);
         if (refused) return ll_fail(LL_ENOMEM, "no memory for the pieces of %s", folder);
@@ -328,7 +332,7 @@ ll_status ll_sentencepiece_compose(json_t **json, const ll_bytes *file, const js
         *json = json_pack("{s:o, s:o, s:n, s:o, s:o, s:o}", "added_tokens", added_tokens(&s), "normalizer",
                           normalizer(&s), "pre_tokenizer", "post_processor", around(&s, config), "decoder",
                           decoder(&s), "model", s.model == BPE ? bpe(&s) : unigram(&s));
-        if (!*json) status = LL_ENOMEM;
+        if (!*json) status = ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", folder);
     }
     for (int i = 0; i < s.count; i++) json_decref(s.piece[i].text);
     ll_free(s.piece);

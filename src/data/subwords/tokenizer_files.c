@@ -94,7 +94,8 @@ static ll_status add_token(json_t *added, const char *text, const json_t *id) {
     json_t *token =
         json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", json_integer_value(id), "content", text, "single_word",
                   0, "lstrip", !strcmp(text, "<mask>"), "rstrip", 0, "normalized", 0, "special", 1);
-    return json_object_set_new(added, text, token) ? LL_ENOMEM : LL_OK;
+    if (!json_object_set_new(added, text, token)) return LL_OK;
+    return ll_fail(LL_ENOMEM, "no memory for the tokens of a tokenizer");
 }
 
 /* What a config calls its token of the beginning, of the end, .. */
@@ -179,7 +180,7 @@ static json_t *letters(json_t *vocab, json_t *added) {
 static ll_status dump(ll_bytes *out, const json_t *json) {
     const size_t size = json ? json_dumpb(json, NULL, 0, JSON_COMPACT) : 0;
     uint8_t *data = size ? ll_alloc(size + 1, 1) : NULL;
-    if (!data) return LL_ENOMEM;
+    if (!data) return ll_fail(LL_ENOMEM, "no memory for a tokenizer");
     *out = (ll_bytes){data, json_dumpb(json, (char *)data, size, JSON_COMPACT)};
     if (out->size == size) return LL_OK;
     ll_bytes_free(out);
@@ -189,8 +190,9 @@ static ll_status dump(ll_bytes *out, const json_t *json) {
 /* From vocab.json and merges.txt, or from vocab.txt. */
 static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *lines, const ll_bytes *merges) {
     json_t *config = NULL, *vocab = NULL, *added = json_object(), *list = json_array(), *json = NULL;
-    ll_status status = added && list ? read_json(&config, folder, "tokenizer_config.json") : LL_ENOMEM;
-    if (!status && !merges->data && !(vocab = json_object())) status = LL_ENOMEM;
+    const int fine = added && list && (merges->data || (vocab = json_object()));
+    ll_status status = fine ? read_json(&config, folder, "tokenizer_config.json")
+                            : ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", folder);
     if (!status) status = merges->data ? read_json(&vocab, folder, "vocab.json") : read_lines(vocab, lines, folder);
     if (!status && merges->data) status = read_merges(list, merges, folder);
     if (!status) status = add_all(added, vocab, config, folder);
