@@ -95,8 +95,25 @@ static void test_patience(void **state) {
     ll_trainer_free(trainer);
 }
 
+/* Before a checkpoint a model is tried on the beginning of a batch alone: who stops a run does not wait for all of it. */
+static void a_trial_is_short(void **state) {
+    (void)state;
+    for (int length = 100; length < 30000; length *= 200) {
+        char more[100];
+        ll_tally tally = {0};
+        ll_trainer *trainer = NULL;
+        snprintf(more, sizeof more, "train.length=%d train.batch=1 data.format=demo", length);
+        ll_recipe *recipe = recipe_of(more);
+        CHECK_OK(ll_trainer_create(&trainer, recipe, at(length > 100 ? "tried" : "tried-too"), NULL));
+        CHECK_OK(ll_engine_try(trainer->engine, trainer->train, 0, &tally));
+        assert_int_equal(tally.count, length < 8192 ? length : 8192);
+        ll_trainer_free(trainer);
+        ll_recipe_free(recipe);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_stop_within_a_step),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_trial_is_short), cmocka_unit_test(test_stop_within_a_step),
                                        cmocka_unit_test(test_the_same_trainer_goes_on),
                                        cmocka_unit_test(test_patience)};
     return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -3,9 +3,12 @@
 #include <string.h>
 
 #include "base/float_mode.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "train/train_internal.h"
+
+enum { TRIED_MOST = 8192 }; /* tokens of a sequence that ll_engine_try reads */
 
 /* What a step adds over ranks. Each leaf has a field; the others are zero, so that the order of the sum does not
  * matter. */
@@ -259,6 +262,9 @@ ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_
     LL_FLOAT_MODE;
     if (!e->shards.count) return LL_OK;
     const ll_batch *b = read_shard(e, reader, e->shards.first, step * parts_of(e));
+    /* Who stops a run does not wait for a pass over a million tokens. */
+    for (int i = 0; i < e->batch.B && e->shards.row.count == 1; i++)
+        e->batch.lengths[i] = ll_min(e->batch.lengths[i], TRIED_MOST);
     return ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
 }
 

@@ -111,7 +111,8 @@ LL_MUST_USE ll_status ll_engine_teach(ll_engine *e, const ll_model *teacher);
 LL_MUST_USE ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result);
 /* Applies it: each rank updates its part of the parameters and sends it to all. */
 LL_MUST_USE ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *gradient);
-/* The loss of this rank's first shard of the first batch after update number `step`. */
+/* The loss of this rank's first shard of the first batch after update number `step`: of the first 8192 tokens of each
+ * sequence, unless ranks share it. */
 LL_MUST_USE ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally);
 /* Sends Adam's moments of all ranks to rank 0. */
 LL_MUST_USE ll_status ll_engine_collect(ll_engine *e);
