@@ -143,12 +143,22 @@ static ll_status visit(names *list, char *path, int depth) {
     return status;
 }
 
+/* Is it the folder of a run, whose files are results and no data? */
+static ll_status ask_for_lock(int *locked, const char *folder) {
+    char *path = ll_path_join(folder, LL_LOCK_FILE);
+    *locked = path && !access(path, F_OK);
+    ll_free(path);
+    return path ? LL_OK : LL_ENOMEM;
+}
+
 static ll_status walk(names *list, const char *folder, int depth) {
+    int locked = 0;
+    ll_status status = depth ? ask_for_lock(&locked, folder) : LL_OK;
+    if (status || locked) return status;
     if (depth > DEPTH) return ll_fail(LL_EIO, "%s: folders are nested more than %d deep", folder, DEPTH);
     DIR *dir = opendir(folder);
     if (!dir && errno == ENOMEM) return ll_fail(LL_ENOMEM, "no memory to read folder %s", folder);
     if (!dir) return ll_fail(LL_EIO, "cannot read folder %s: %s", folder, strerror(errno));
-    ll_status status = LL_OK;
     while (!status) {
         errno = 0;
         const struct dirent *entry = readdir(dir);

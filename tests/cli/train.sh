@@ -76,6 +76,17 @@ check "no step has no loss" sh -c '! grep -q "^train.loss=" out'
 t 0 "$longline" train --resume straight --set train.steps=40
 out "^train.steps=40$"
 
+# Runs in the folder of the data are no data.
+mkdir project
+cp text.txt project
+for name in one two; do
+    # shellcheck disable=SC2086
+    t 0 "$longline" train "$root/recipes/text-bytes.ini" --data project $small --out project/runs/$name
+    cut -d, -f1,4-8 project/runs/$name/metrics.csv >losses.$name
+done
+check "a second run in the folder of its data learns the same" cmp losses.one losses.two
+t 0 "$longline" train --resume project/runs/one --set train.steps=40
+
 # The folder is removed during training. This is reported at once, and the run is whole again.
 last="train, its folder removed"
 cp -r straight removed
