@@ -310,6 +310,11 @@ static void test_another_model_is_refused(void **state) {
     char more[200];
     snprintf(more, sizeof more, "data.train=%s", at("other.txt"));
     CHECK_FAILS(refused(more, at("straight"), at("straight")), LL_EINVAL, "data.train");
+    ll_bytes text = slurp(at("train.txt"));
+    for (size_t i = text.size / 2; i < text.size; i++) text.data[i] ^= 1;
+    CHECK_OK(ll_file_write(at("other.txt"), text.data, text.size));
+    ll_bytes_free(&text);
+    CHECK_FAILS(refused(more, at("straight"), at("straight")), LL_EINVAL, "data.train is as long as");
     assert_int_equal(mkdir(at("weights"), 0777), 0);
     ll_bytes best = slurp(in("straight", "best.safetensors"));
     CHECK_OK(ll_file_write(in("weights", "last.safetensors"), best.data, best.size));

@@ -2,6 +2,7 @@
  *
  *   adam.m.NAME, adam.v.NAME   moments of the parameter NAME, in its shape
  *   train.counters             int64: step, tokens, row, evaluated, best_step, data_size
+ *   train.data                 uint8: the checksum of some rows of the train split
  *   train.teacher              uint8: the digest of the teacher, with train.distil
  *   train.carry                float32: states that windows pass on, with train.carry-state
  *   train.carry-offset         int64: tokens of its document before each row, where model.separator begins documents
@@ -22,7 +23,7 @@
 enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 
 static const char CARRY[] = "train.carry", CARRY_OFFSET[] = "train.carry-offset", TEACHER[] = "train.teacher";
-static const char REWINDS[] = "train.rewinds", BACK[] = "train.back";
+static const char DATA[] = "train.data", REWINDS[] = "train.rewinds", BACK[] = "train.back";
 static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
 
 /* Copies between the struct and the two arrays of the file; `load` gives the direction. */
@@ -81,6 +82,8 @@ ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_
     if (!status && e->teacher)
         status = ll_st_add(writer, TEACHER, LL_U8, 1, (size_t[]){LL_DIGEST_TEXT - 1}, e->taught_by);
     if (!status) status = ll_st_add(writer, "train.counters", LL_I64, 1, (size_t[]){COUNTERS}, whole);
+    if (!status && *copy.data_sum)
+        status = ll_st_add(writer, DATA, LL_U8, 1, (size_t[]){LL_CHECKSUM_TEXT - 1}, copy.data_sum);
     if (!status && copy.rewinds) status = ll_st_add(writer, REWINDS, LL_I64, 1, (size_t[]){1}, &copy.rewinds);
     const double back[2] = {(double)copy.back, copy.back_loss};
     if (!status && copy.kept) status = ll_st_add(writer, BACK, LL_F64, 1, (size_t[]){2}, back);
@@ -114,6 +117,15 @@ static ll_status read_rewinds(ll_run_state *state, const ll_safetensors *file) {
     if (state->rewinds >= 1 && state->rewinds <= LL_REWINDS) return LL_OK;
     return ll_fail(LL_EFORMAT, "%s: %s holds %lld; the file is damaged", ll_safetensors_path(file), REWINDS,
                    (long long)state->rewinds);
+}
+
+/* Checkpoints of earlier versions have none. */
+static ll_status read_data_sum(ll_run_state *state, const ll_safetensors *file) {
+    const ll_st_tensor *tensor = NULL;
+    if (!ll_safetensors_find(file, DATA)) return LL_OK;
+    const ll_status status = find(&tensor, file, DATA, LL_U8, LL_CHECKSUM_TEXT - 1);
+    if (!status) memcpy(state->data_sum, tensor->data, LL_CHECKSUM_TEXT - 1);
+    return status;
 }
 
 void ll_back_is_here(ll_run_state *state) {
@@ -154,7 +166,8 @@ ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
                            (long long)x[i]);
     counters(state, x, 1);
     measures(state, y, 1);
-    status = read_rewinds(state, file);
+    status = read_data_sum(state, file);
+    if (!status) status = read_rewinds(state, file);
     return status ? status : read_back(state, file);
 }
 

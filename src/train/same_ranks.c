@@ -39,8 +39,7 @@ static ll_status compare_recipes(const ll_group *all, const ll_recipe *recipe) {
     return status;
 }
 
-/* A checksum of some rows, from all over the data. */
-static ll_status sum_rows(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, const ll_config *c, int train) {
+ll_status ll_rows_checksum(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, const ll_config *c, int train) {
     ll_config one = *c;
     ll_batch b;
     char sums[ROWS][LL_CHECKSUM_TEXT];
@@ -68,7 +67,7 @@ static ll_status compare_data(const char *name, const ll_reader *reader, const l
     snprintf(size, sizeof size, "%lld", (long long)ll_reader_size(reader));
     snprintf(what, sizeof what, "the size of %s", name);
     ll_status status = ll_dist_same(what, size, remedy);
-    if (!status) status = ll_group_agree(&all, sum_rows(sum, reader, c, train));
+    if (!status) status = ll_group_agree(&all, ll_rows_checksum(sum, reader, c, train));
     snprintf(what, sizeof what, "a checksum of some rows of %s", name);
     return status ? status : ll_dist_same(what, sum, remedy);
 }

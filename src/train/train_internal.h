@@ -162,6 +162,7 @@ typedef struct {
     int64_t evaluated; /* step of the last evaluation */
     int64_t best_step;
     int64_t data_size;                              /* size of the train split, to notice other data */
+    char data_sum[LL_CHECKSUM_TEXT];                /* ll_rows_checksum of it; "": of an earlier version's checkpoint */
     int64_t rewinds;                                /* how often the run went back because it diverged */
     int64_t back;                                   /* step of the checkpoint it would go back to; -1: there is none */
     double back_loss;                               /* mean loss of the steps before it; of step 1 if it is of step 0 */
@@ -220,6 +221,9 @@ LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 /* On all ranks: LL_EINVAL, with the number of a rank, if its version, recipe, data, processor's instructions or model
  * are not those of rank 0. */
 LL_MUST_USE ll_status ll_same_ranks(const ll_trainer *trainer);
+/* A checksum of some rows, from all over the data; train: of those of the first steps, else of those of evaluation. */
+LL_MUST_USE ll_status ll_rows_checksum(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, const ll_config *c,
+                                       int train);
 /* The same of the recipe of a model and the data that it is evaluated on. */
 LL_MUST_USE ll_status ll_same_data(const ll_model *model, const ll_reader *reader);
 

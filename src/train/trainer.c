@@ -128,6 +128,27 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     if (!status) status = create_engine(t);
     if (status) return status;
     t->state.data_size = ll_reader_size(t->train);
+    return ll_rows_checksum(t->state.data_sum, t->train, &t->recipe->c, 1);
+}
+
+/* A run goes on with the data it began with. */
+static ll_status check_same_data(ll_trainer *t, const char *path) {
+    ll_run_state *s = &t->state;
+    char sum[LL_CHECKSUM_TEXT];
+    const int64_t size = ll_reader_size(t->train);
+    if (size != s->data_size)
+        return ll_fail(LL_EINVAL,
+                       "data.train has %lld tokens or examples, but the run of %s began with %lld; give it "
+                       "the same data",
+                       (long long)size, path, (long long)s->data_size);
+    const ll_status status = ll_rows_checksum(sum, t->train, &t->recipe->c, 1);
+    if (status) return status;
+    if (*s->data_sum && strcmp(sum, s->data_sum))
+        return ll_fail(LL_EINVAL,
+                       "data.train is as long as what the run of %s began with, but differs from it; give it the same "
+                       "data, or begin a new run with train.from",
+                       path);
+    memcpy(s->data_sum, sum, sizeof sum);
     return LL_OK;
 }
 
@@ -163,13 +184,8 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
     if (status) return status;
-    const int64_t size = ll_reader_size(t->train);
-    if (size != t->state.data_size)
-        return ll_fail(LL_EINVAL,
-                       "data.train has %lld tokens or examples, but the run of %s began with %lld; give it "
-                       "the same data",
-                       (long long)size, path, (long long)t->state.data_size);
-    status = create_engine(t);
+    status = check_same_data(t, path);
+    if (!status) status = create_engine(t);
     if (status) return status;
     t->engine->optimizer->halvings = (int)t->state.rewinds;
     return ll_checkpoint_moments(t->engine, file);
