@@ -10,8 +10,6 @@
 #include "kernel/kernel.h"
 #include "train/train_internal.h"
 
-enum { PIECE = 16384 }; /* floats; p, m, v and g of a piece fit the L2 cache of a core */
-
 static size_t elements(const ll_param *p) {
     return (size_t)p->rows * (size_t)p->cols;
 }
@@ -19,9 +17,9 @@ static size_t elements(const ll_param *p) {
 static void cut(ll_optimizer *o, const ll_param *param, int count) {
     ll_piece *next = o->piece;
     for (int i = 0; i < count; i++)
-        for (size_t done = 0, n = elements(&param[i]); done < n; done += PIECE)
-            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay, 1,
-                                 ll_distil_is_attention(param[i].name)};
+        for (size_t done = 0, n = elements(&param[i]); done < n; done += LL_PIECE_FLOATS)
+            *next++ = (ll_piece){param[i].offset + done, n - done < LL_PIECE_FLOATS ? n - done : LL_PIECE_FLOATS,
+                                 param[i].decay, 1, ll_distil_is_attention(param[i].name)};
 }
 
 /* A page that is read before it is written faults twice, the second time on all processors. */
@@ -36,7 +34,7 @@ static void touch_piece(void *arg, size_t i) {
 ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size) {
     ll_optimizer *o = ll_alloc(1, sizeof *o);
     if (!o) return LL_ENOMEM;
-    for (int i = 0; i < count; i++) o->pieces += ll_ceil_div_size(elements(&param[i]), PIECE);
+    for (int i = 0; i < count; i++) o->pieces += ll_ceil_div_size(elements(&param[i]), LL_PIECE_FLOATS);
     o->piece = ll_alloc(o->pieces, sizeof *o->piece);
     o->sum = ll_alloc(o->pieces, sizeof *o->sum);
     /* A rank writes its own segments only, which lie closer together than huge pages are long. */
