@@ -173,8 +173,6 @@ typedef struct {
     int layer, cross;
 } ll_operator_location;
 ll_operator_location ll_operator_at(const ll_model *model, int op);
-/* How many of the operators are cross attention. */
-int ll_cross_layers(const ll_model *model);
 /* The operator of a layer of a stack: its own, or that of cross attention. */
 int ll_operator_of(const ll_stack *stack, int layer, int cross);
 /* "decoder.blocks.3." and the like, for tensors of an operator; "attention." or "cross." follows. */
