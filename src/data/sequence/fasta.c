@@ -217,7 +217,7 @@ static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next
     ll_corpus *o = &own->files;
     const int64_t from = at->byte;
     reading w = {until, next_text, 0, out};
-    int i = ll_corpus_file(o, from);
+    int i = ll_corpus_file(o, from, 0);
     while (i < o->files && !scan_file(own, &o->file[i], o->begin[i], at, &w)) i++;
     ll_corpus_touch(o, (size_t)(at->byte - from));
     while (i == o->files && w.out && at->token < until) give(&w, at, LL_FASTA_BOUNDARY);
