@@ -130,5 +130,5 @@ static ll_status open_folders(ll_reader *r, const ll_reader_options *c, int spli
     return ll_images_use(r, c, split, from.path, &set);
 }
 
-const ll_format ll_format_png = {"png",          1u << LL_TASK_CLASSIFY, open_folders,
-                                 ll_images_fill, sizeof(ll_images),      ll_images_close};
+const ll_format ll_format_png = {
+    "png", 1u << LL_TASK_CLASSIFY, open_folders, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1};
