@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "dist/bf16.h"
 #include "dist/tree.h"
 
 enum {
