@@ -128,6 +128,10 @@ static void update_piece(void *arg, size_t i) {
                (float)w->c->train.beta2, w->rate, w->vscale, (float)w->c->train.eps, piece->decay ? w->decay : 0);
 }
 
+double ll_optimizer_rate(const ll_optimizer *o, const ll_config *c, int64_t step) {
+    return ldexp(ll_schedule_rate(c, step), -o->halvings);
+}
+
 /* With s the number of the update and a its learning rate:
  *
  *   m = b1 m + (1 - b1) g    v = b2 v + (1 - b2) g^2
@@ -135,7 +139,7 @@ static void update_piece(void *arg, size_t i) {
  *
  * The term in brackets is AdamW's; Adam adds wd p to g instead. Only tensors with decay have either. */
 void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step) {
-    const double rate = ldexp(ll_schedule_rate(c, step), -o->halvings);
+    const double rate = ll_optimizer_rate(o, c, step);
     const int decoupled = c->train.optimizer == LL_OPT_ADAMW;
     update_work work = {
         .o = o,
