@@ -31,7 +31,7 @@ static void prepare(ll_model *model) {
         line[i].logits = realloc(line[i].logits, (size_t)T * (size_t)vocab * sizeof(float));
         random_ints(line[i].tokens, line[i].count, vocab, 0, (uint64_t)i + 1);
         ll_stream_reset(s);
-        if (s->memory) CHECK_OK(ll_stream_source(s, line[i].tokens, 1 + i));
+        if (s->cache) CHECK_OK(ll_stream_source(s, line[i].tokens, 1 + i));
         for (int t = 0; t < line[i].count; t++)
             CHECK_OK(ll_stream_feed(s, line[i].tokens + t, 1, line[i].logits + t * vocab));
     }
@@ -65,7 +65,7 @@ static void feed_together(ll_model *model, int rows, const char *what) {
         for (int i = 0; i < STREAMS && i <= call && count < rows; i++) {
             if (fed[i] == line[i].count || ll_below(4, 31, (uint64_t)i, (uint64_t)call) == 0) continue;
             if (!stream[i]) CHECK_OK(ll_batcher_stream(&stream[i], batcher));
-            if (!fed[i] && stream[i]->memory) CHECK_OK(ll_stream_source(stream[i], line[i].tokens, 1 + i));
+            if (!fed[i] && stream[i]->cache) CHECK_OK(ll_stream_source(stream[i], line[i].tokens, 1 + i));
             const int n = next_piece(call, i, line[i].count - fed[i]);
             of[count] = i;
             items[count++] = (ll_batch_item){.stream = stream[i], .tokens = line[i].tokens + fed[i], .n = n,

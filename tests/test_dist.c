@@ -1,7 +1,7 @@
 /* The tree that sums gradients. Its order depends only on the number of leaves, not on how ranks share them. */
 #include "test.h"
 
-#include "dist/bf16.h"
+#include "base/bf16.h"
 #include "dist/tree.h"
 
 enum { LEAVES = 40 };

@@ -130,35 +130,11 @@ static void test_below(void **state) {
     assert_in_range(high, 440, 560);
 }
 
-static void test_permutations(void **state) {
-    (void)state;
-    int32_t p[100], seen[100] = {0};
-    ll_permutation_draw(p, 100, 5, 6);
-    for (int i = 0; i < 100; i++) {
-        assert_in_range(p[i], 0, 99);
-        assert_int_equal(seen[p[i]]++, 0);
-    }
-    ll_permutation_draw(p, 1, 5, 6);
-    assert_int_equal(p[0], 0);
-    int count[27] = {0}, kinds = 0;
-    for (uint64_t s = 0; s < 6000; s++) {
-        ll_permutation_draw(p, 3, s, 6);
-        count[9 * p[0] + 3 * p[1] + p[2]]++;
-    }
-    for (int i = 0; i < 27; i++)
-        if (count[i]) {
-            kinds++;
-            assert_in_range(count[i], 880, 1120); /* four standard deviations of 29 around 1000 */
-        }
-    assert_int_equal(kinds, 6);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_answers),  cmocka_unit_test(test_philox_is_as_defined),
         cmocka_unit_test(test_streams_differ), cmocka_unit_test(test_draws_have_numbers),
         cmocka_unit_test(test_distributions),  cmocka_unit_test(test_below),
-        cmocka_unit_test(test_permutations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -101,6 +101,26 @@ static void sampling(void **state) {
     }
 }
 
+static void batch_and_loss(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("model.vocab=11 train.length=8");
+    const int tokens[] = {1, 2, 3, 4}, targets[] = {2, 3, 4, 5};
+    ll_memory_batch batch = {.B = 1, .T = 4, .tokens = tokens, .targets = targets};
+    ll_loss whole = {0}, part;
+    memset(&part, 0x5a, sizeof part);
+    part.struct_size = offsetof(ll_loss, count);
+    CHECK_OK(ll_model_loss(model, &batch, NULL, &whole));
+    assert_int_equal(whole.struct_size, 0);
+    assert_int_equal(whole.count, 4);
+    batch.struct_size = offsetof(ll_memory_batch, S);
+    CHECK_OK(ll_model_loss(model, &batch, NULL, &part));
+    assert_true(part.loss == whole.loss && part.accuracy == whole.accuracy);
+    for (size_t i = part.struct_size; i < sizeof part; i++) assert_int_equal(((unsigned char *)&part)[i], 0x5a);
+    part.struct_size = sizeof part + 8;
+    CHECK_FAILS(ll_model_loss(model, &batch, NULL, &part), LL_EINVAL, "struct_size of ll_loss");
+    ll_model_free(model);
+}
+
 static void evaluation(void **state) {
     (void)state;
     ll_model *model = tiny_model("model.vocab=256 train.length=16 train.batch=2 data.format=demo");
@@ -121,7 +141,7 @@ static void evaluation(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_config), cmocka_unit_test(attention_call), cmocka_unit_test(input_options),
-        cmocka_unit_test(sampling),         cmocka_unit_test(evaluation),
+        cmocka_unit_test(sampling),         cmocka_unit_test(batch_and_loss), cmocka_unit_test(evaluation),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,4 +1,5 @@
-/* Standard output that goes to a file, which is complete or unchanged. It may be larger than memory. */
+/* Standard output that goes to a file, which is complete or unchanged. It may be larger than memory. The steps are
+ * those of src/base/writer.c, whose functions are not public. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -41,7 +42,7 @@ static int is_temporary(int file) {
 int ll_stdout_begin(const char *path) {
     int code = choose_target(path);
     if (code >= 0) return code;
-    const int file = open(temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0666);
+    const int file = open(temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
     if (file < 0) return unwritable(temporary);
     fflush(stdout);
     if ((flock(file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || !is_temporary(file))
@@ -54,10 +55,24 @@ int ll_stdout_begin(const char *path) {
     return code;
 }
 
+/* The new name is on the disk only when its folder is. File systems that cannot sync a folder return other errors than
+ * these. */
+static int folder_lost(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char folder[PATH_MAX] = ".";
+    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
+    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return 0;
+    const int lost = fsync(fd) && (errno == EIO || errno == ENOSPC || errno == EDQUOT), reason = errno;
+    close(fd);
+    errno = reason;
+    return lost;
+}
+
 int ll_stdout_end(int code) {
     if (before < 0) return code;
     int bad = fflush(stdout) || ferror(stdout) || fsync(STDOUT_FILENO);
-    if (!bad && !code) bad = rename(temporary, target);
+    if (!bad && !code) bad = rename(temporary, target) || folder_lost(target);
     if (bad) code = unwritable(target);
     if (code) unlink(temporary);
     clearerr(stdout);

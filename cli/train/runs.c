@@ -147,20 +147,15 @@ int ll_round_weights(ll_model *model, const char *weights) {
 }
 
 int ll_data_check(const ll_recipe *recipe, const char *data) {
-    static const char *const made[] = {"demo", "copy", "reverse", "copy-reverse", "recall"};
     const char *format = ll_recipe_get(recipe, "data.format");
-    for (size_t i = 0; data && i < sizeof made / sizeof *made; i++)
-        if (!strcmp(format, made[i]))
-            return ll_usage("--data %s: data.format = %s makes its data; leave out --data, or set another data.format",
-                            data, format);
-    return -1;
+    if (!data || !ll_format_makes(format)) return -1;
+    return ll_usage("--data %s: data.format = %s makes its data; leave out --data, or set another data.format", data,
+                    format);
 }
 
 int ll_reads_images(const ll_recipe *recipe) {
-    const char *format = ll_recipe_get(recipe, "data.format");
-    if (strcmp(ll_recipe_get(recipe, "model.patch"), "0")) return 1;
-    return !strcmp(format, "idx") || !strcmp(format, "cifar10") || !strcmp(format, "pathfinder") ||
-           !strcmp(format, "png");
+    return strcmp(ll_recipe_get(recipe, "model.patch"), "0") ||
+           ll_format_has_images(ll_recipe_get(recipe, "data.format"));
 }
 
 const char *ll_uses(const ll_model *model) {

@@ -17,6 +17,10 @@ typedef struct {
 /* Known file number i, or NULL after the last. */
 LL_API const ll_known_file *ll_data_known(int i);
 
+/* Formats by their names in data.format. Does the library make the data itself? Are they images? */
+LL_API int ll_format_makes(const char *name);
+LL_API int ll_format_has_images(const char *name);
+
 /* Generates a data set. "listops": a table of `count` expressions of up to `size` tokens (0: 2000) in the file `out`.
  * "pathfinder": `count` images of `size` by `size` pixels (32, 64, 128 or 256; 0: 32) as images-idx3-ubyte and
  * labels-idx1-ubyte in the folder `out`, with paths of 14 segments. "pathfinder-9" and "pathfinder-6" have shorter

@@ -114,7 +114,7 @@ LL_API int64_t ll_stream_position(const ll_stream *stream);
 LL_API size_t ll_stream_bytes(const ll_stream *stream);
 
 typedef struct {
-    size_t struct_size; /* sizeof(ll_sampling), or 0: the fields of version 0.2 */
+    size_t struct_size; /* sizeof(ll_sampling), or 0: the fields of version 0.2. What a larger one adds is left out */
     float temperature; /* 1; 0 = the most likely token */
     int top_k;         /* 0 = all */
     float top_p;       /* 1 = all */

@@ -80,7 +80,7 @@ LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int
 
 /* A batch. Its sizes need not be those of the recipe. */
 typedef struct {
-    size_t struct_size;        /* sizeof(ll_memory_batch): later versions add fields at the end */
+    size_t struct_size;        /* sizeof(ll_memory_batch), or 0: the fields of version 0.2 */
     int B, T;                  /* sequences (match: 2i and 2i + 1 are a pair), tokens of the longest */
     const int *tokens;         /* (B, T) */
     const int *targets;        /* lm, mlm, seq2seq: (B, T); classify: (B); match: (B / 2). -1: not counted */
@@ -92,7 +92,7 @@ typedef struct {
 } ll_memory_batch;
 
 typedef struct {
-    size_t struct_size; /* sizeof(ll_loss), set by the caller */
+    size_t struct_size; /* sizeof(ll_loss), or 0: the fields of version 0.2; set by the caller */
     double loss;        /* mean over counted targets, nats */
     double accuracy;    /* fraction of them whose most likely answer is right */
     int64_t count;      /* of them */

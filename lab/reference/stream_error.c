@@ -9,7 +9,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-enum { COMPARED = 100, BLOCK_BITS = 10, PIECE = 256 };
+enum { COMPARED = 100, BLOCK_BITS = 10, PIECE = 256 /* tokens between two reports of progress */ };
 
 typedef struct {
     const ll_attention *op;

@@ -12,7 +12,7 @@
 #include "base/memory.h"
 #include "longline-lab.h"
 
-enum { PIECE = 1 << 16 };
+enum { PIECE = 1 << 16 /* bytes that are read at once */ };
 
 typedef struct {
     struct archive *in;

@@ -7,8 +7,6 @@
 #include "base/text.h"
 #include "study/study.h"
 
-static const double LN2 = 0.69314718055994530942;
-
 /* ---- Text ---- */
 
 enum { PROMPT = 64, WRITTEN = 480, BYTES = 16 /* longest token on average */ };
@@ -111,7 +109,7 @@ static void show_positions(const ll_study *s, const positions *p) {
     char caption[300], windows[32], mark[64], length[32], unit[64];
     for (int i = 0; i < POINTS; i++) {
         x[i] = ceil((double)i * p->T / POINTS) + (p->T / (double)POINTS - 1) / 2; /* the middle of its tokens */
-        y[i] = p->count[i] > 0 ? p->sum[i] / p->count[i] / LN2 : NAN;
+        y[i] = p->count[i] > 0 ? p->sum[i] / p->count[i] / M_LN2 : NAN;
     }
     const ll_curve curve = {"loss", POINTS, x, y};
     snprintf(unit, sizeof unit, "bits per %s", s->unit);

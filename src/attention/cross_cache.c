@@ -15,7 +15,7 @@ static const ll_cross_kind *kind_of(const ll_cross_cache *m) {
 /* ---- Created ---- */
 
 ll_status ll_cross_cache_ready(ll_cross_cache *m) {
-    const size_t scratch = kind_of(m)->scratch ? (kind_of(m)->scratch(m) + 31) / 16 * 16 : 0;
+    const size_t scratch = kind_of(m)->scratch ? ll_round_up(kind_of(m)->scratch(m), LL_LINE) : 0;
     const int threads = ll_threads();
     if (m->pool && m->workers >= threads && m->scratch == scratch) return LL_OK;
     float *pool = ll_alloc((size_t)threads * scratch, sizeof *pool);
@@ -27,15 +27,17 @@ ll_status ll_cross_cache_ready(ll_cross_cache *m) {
 
 static ll_status check(const ll_attention *op) {
     if (op->kind->keyless || op->logits)
-        return ll_fail(LL_EINVAL, "attention memory: distances within one sequence tell nothing about another; use "
-                                  "another position, or none");
+        return ll_fail(LL_EINVAL,
+                       "cross-attention cache: distances within one sequence tell nothing about another; use "
+                       "another position, or none");
     if (!op->kind->cross)
         return ll_fail(LL_EINVAL,
-                       "attention memory: %s keeps nothing that queries could read one after the other; use "
+                       "cross-attention cache: %s keeps nothing that queries could read one after the other; use "
                        "softmax or a linear kernel",
                        op->kind->name);
     if (op->c.causal)
-        return ll_fail(LL_EINVAL, "attention memory: the operator is causal; a source is seen whole by every query");
+        return ll_fail(LL_EINVAL,
+                       "cross-attention cache: the operator is causal; a source is seen whole by every query");
     return op->kind->cross->can ? op->kind->cross->can(op) : LL_OK;
 }
 
@@ -52,7 +54,7 @@ static ll_status build(ll_cross_cache *m) {
     return status ? status : ll_cross_cache_ready(m);
 }
 
-ll_status ll_cross_cache_create(ll_cross_cache **memory, const ll_attention *op) {
+ll_status ll_cross_cache_create(ll_cross_cache **cache, const ll_attention *op) {
     ll_status status = check(op);
     if (status) return status;
     ll_cross_cache *m = ll_alloc(1, sizeof *m);
@@ -63,7 +65,7 @@ ll_status ll_cross_cache_create(ll_cross_cache **memory, const ll_attention *op)
         ll_cross_cache_free(m);
         return status;
     }
-    *memory = m;
+    *cache = m;
     return LL_OK;
 }
 
@@ -114,7 +116,7 @@ static ll_status fill_encoded(ll_cross_cache *m, int S, ll_view k, ll_view v) {
 
 ll_status ll_cross_cache_fill(ll_cross_cache *m, int S, ll_view k, ll_view v) {
     LL_FLOAT_MODE;
-    if (S < 0) return ll_fail(LL_EINVAL, "attention memory: %d keys, must not be negative", S);
+    if (S < 0) return ll_fail(LL_EINVAL, "cross-attention cache: %d keys, must not be negative", S);
     m->S = 0; /* until all went well */
     const ll_status status = m->op->premap ? fill_encoded(m, S, k, v) : kind_of(m)->fill(m, S, k, v);
     if (!status) m->S = S;
@@ -123,7 +125,7 @@ ll_status ll_cross_cache_fill(ll_cross_cache *m, int S, ll_view k, ll_view v) {
 
 ll_status ll_cross_cache_read(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y) {
     LL_FLOAT_MODE;
-    if (n < 0 || first < 0) return ll_fail(LL_EINVAL, "attention memory: %d queries, must not be negative", n);
+    if (n < 0 || first < 0) return ll_fail(LL_EINVAL, "cross-attention cache: %d queries, must not be negative", n);
     if (!m->op->premap) return kind_of(m)->read(m, first, n, q, y);
     ll_status status = ll_premap_reaches(m->op->premap, first + n);
     for (int t = 0; t < n && !status; t += LL_PREMAP_TILE) {

@@ -10,14 +10,13 @@
  * have a state of constant size, softmax has keys and values. The operator is not causal, and must outlive the
  * cache. */
 typedef struct ll_cross_cache ll_cross_cache;
-LL_MUST_USE ll_status ll_cross_cache_create(ll_cross_cache **memory, const ll_attention *op);
-void ll_cross_cache_free(ll_cross_cache *memory);
-size_t ll_cross_cache_bytes(const ll_cross_cache *memory);
+LL_MUST_USE ll_status ll_cross_cache_create(ll_cross_cache **cache, const ll_attention *op);
+void ll_cross_cache_free(ll_cross_cache *cache);
+size_t ll_cross_cache_bytes(const ll_cross_cache *cache);
 /* Reads S keys and values of one sequence (batch = 0 in the views), which replace the earlier ones. */
-LL_MUST_USE ll_status ll_cross_cache_fill(ll_cross_cache *memory, int S, ll_view k, ll_view v);
+LL_MUST_USE ll_status ll_cross_cache_fill(ll_cross_cache *cache, int S, ll_view k, ll_view v);
 /* Answers n queries at positions first, first + 1, ..: O(n M (D + E)), softmax O(n S (D + E)). */
-LL_MUST_USE ll_status ll_cross_cache_read(const ll_cross_cache *memory, int64_t first, int n,
-                                           ll_view q, ll_view y);
+LL_MUST_USE ll_status ll_cross_cache_read(const ll_cross_cache *cache, int64_t first, int n, ll_view q, ll_view y);
 
 struct ll_cross_cache {
     const ll_attention *op;

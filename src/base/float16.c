@@ -1,27 +1,15 @@
 /* Numbers of 16 bits: IEEE's binary16 (F16) and bfloat16 (BF16). */
 #include <math.h>
-#include <string.h>
 
+#include "base/bf16.h"
 #include "base/safetensors.h"
 
 float ll_float16_to_float(enum ll_dtype dtype, uint16_t bits) {
-    if (dtype == LL_ST_BF16) {
-        const uint32_t wide = (uint32_t)bits << 16;
-        float x;
-        memcpy(&x, &wide, sizeof x);
-        return x;
-    }
+    if (dtype == LL_ST_BF16) return ll_bf16_to_float(bits);
     const int exponent = bits >> 10 & 31, fraction = bits & 1023;
     const float sign = bits >> 15 ? -1.0f : 1.0f;
     if (exponent == 31) return fraction ? NAN : sign * INFINITY;
     return sign * (exponent ? ldexpf((float)(fraction + 1024), exponent - 25) : ldexpf((float)fraction, -24));
-}
-
-static uint16_t to_bf16(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    if (isnan(x)) return (uint16_t)(bits >> 16 | 0x40);
-    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
 }
 
 /* Steps of binary16 are 2^(e - 10) where 2^e <= |x| < 2^(e+1), and 2^-24 below 2^-14. */
@@ -38,4 +26,6 @@ static uint16_t to_f16(float x) {
     return (uint16_t)(sign | (steps + ((shift + 24) << 10)));
 }
 
-uint16_t ll_float16_from_float(enum ll_dtype dtype, float x) { return dtype == LL_ST_BF16 ? to_bf16(x) : to_f16(x); }
+uint16_t ll_float16_from_float(enum ll_dtype dtype, float x) {
+    return dtype == LL_ST_BF16 ? ll_bf16_from_float(x) : to_f16(x);
+}

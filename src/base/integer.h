@@ -1,8 +1,9 @@
-/* Whole numbers: minimum, quotient rounded up, powers of two. */
+/* Whole numbers: minimum, quotient rounded up, powers of two, big-endian bytes. */
 #ifndef LL_INTEGER_H
 #define LL_INTEGER_H
 
 #include <stddef.h>
+#include <stdint.h>
 
 static inline int ll_min(int a, int b) {
     return a < b ? a : b;
@@ -25,6 +26,13 @@ static inline size_t ll_ceil_div_size(size_t n, size_t unit) {
 /* The smallest multiple of unit that is at least n. */
 static inline size_t ll_round_up(size_t n, size_t unit) {
     return ll_ceil_div_size(n, unit) * unit;
+}
+
+/* The number of n <= 4 bytes, the most significant first. */
+static inline uint32_t ll_big_endian(const uint8_t *p, int n) {
+    uint32_t x = 0;
+    for (int i = 0; i < n; i++) x = x << 8 | p[i];
+    return x;
 }
 
 static inline int ll_is_power_of_two(int n) {

@@ -88,13 +88,3 @@ void ll_normal_fill(float *x, size_t n, uint64_t seed, uint64_t stream, uint64_t
 void ll_uniform_fill(float *x, size_t n, uint64_t seed, uint64_t stream, uint64_t first) {
     fill(x, n, seed, stream, first, uniform_block);
 }
-
-void ll_permutation_draw(int32_t *p, int n, uint64_t seed, uint64_t stream) {
-    for (int i = 0; i < n; i++) p[i] = i;
-    for (int i = n - 1; i > 0; i--) {
-        const uint32_t j = ll_below((uint32_t)i + 1, seed, stream, (uint64_t)i);
-        const int32_t t = p[i];
-        p[i] = p[j];
-        p[j] = t;
-    }
-}

@@ -26,7 +26,5 @@ void ll_normal_pair(float x[2], uint32_t radius, uint32_t angle);
 /* x[i] = draw number first + i: standard normal, in pairs; uniform in [0, 1). */
 void ll_normal_fill(float *x, size_t n, uint64_t seed, uint64_t stream, uint64_t first);
 void ll_uniform_fill(float *x, size_t n, uint64_t seed, uint64_t stream, uint64_t first);
-/* A uniformly random permutation of 0..n-1 (Fisher-Yates). */
-void ll_permutation_draw(int32_t *p, int n, uint64_t seed, uint64_t stream);
 
 #endif

@@ -1,7 +1,7 @@
 /* Reads safetensors: 8 bytes with the size of a JSON header, the header, the data. Every number in the header is
  * checked against the file before it is used. Size and depth of the header are checked before the JSON parser sees it.
  * As the format demands, the tensors must fill the data without gaps or overlaps. */
-#include "base/safetensors.h"
+#include "base/safetensors_format.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -15,8 +15,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "tensors are used in place, and files are little-endian");
 
-/* A header of this size describes 100,000 tensors. Parsed, it takes about twenty times as much memory. */
-enum { HEADER_MOST = 1 << 24, DEPTH_MOST = 8, RANK_MOST = 8 };
+enum { DEPTH_MOST = 8, TYPES = sizeof ll_st_types / sizeof *ll_st_types };
 
 typedef struct {
     ll_st_tensor t;
@@ -34,17 +33,6 @@ struct ll_safetensors {
     entry *entry; /* in the order of the data */
 };
 
-static const struct {
-    const char *name;
-    enum ll_dtype dtype;
-    size_t size;
-} dtypes[] = {
-    {"F32", LL_F32, 4},       {"F64", LL_F64, 8},    {"I32", LL_I32, 4},   {"I64", LL_I64, 8},
-    {"U8", LL_U8, 1},         {"BOOL", LL_OTHER, 1}, {"I8", LL_ST_I8, 1},  {"F8_E4M3", LL_OTHER, 1},
-    {"F8_E5M2", LL_OTHER, 1}, {"I16", LL_OTHER, 2},  {"U16", LL_OTHER, 2}, {"F16", LL_ST_F16, 2},
-    {"BF16", LL_ST_BF16, 2},    {"U32", LL_OTHER, 4},  {"U64", LL_OTHER, 8},
-};
-
 /* The bytes of the header, from the beginning of a file. */
 static ll_status header_size(size_t *size, const ll_safetensors *f, const ll_bytes *bytes) {
     uint64_t n = 0;
@@ -53,9 +41,9 @@ static ll_status header_size(size_t *size, const ll_safetensors *f, const ll_byt
     memcpy(&n, bytes->data, 8);
     if (bytes->size > 8 && bytes->data[8] != '{')
         return ll_fail(LL_EFORMAT, "%s is not a safetensors file: its header does not begin with {", f->path);
-    if (n > HEADER_MOST)
+    if (n > LL_ST_HEADER_MOST)
         return ll_fail(LL_EFORMAT, "%s claims a header of %llu bytes, more than the %d that are accepted", f->path,
-                       (unsigned long long)n, HEADER_MOST);
+                       (unsigned long long)n, LL_ST_HEADER_MOST);
     *size = (size_t)n;
     return LL_OK;
 }
@@ -82,8 +70,8 @@ static int size_of(size_t *size, const json_t *value) {
 
 static ll_status read_shape(entry *e, const ll_safetensors *f, const json_t *shape) {
     ll_st_tensor *t = &e->t;
-    if (!json_is_array(shape) || json_array_size(shape) > RANK_MOST)
-        return ll_fail(LL_EFORMAT, "%s: tensor %s has no shape of at most %d axes", f->path, t->name, RANK_MOST);
+    if (!json_is_array(shape) || json_array_size(shape) > LL_ST_RANK_MOST)
+        return ll_fail(LL_EFORMAT, "%s: tensor %s has no shape of at most %d axes", f->path, t->name, LL_ST_RANK_MOST);
     t->rank = (int)json_array_size(shape);
     t->count = 1;
     for (int i = 0; i < t->rank; i++)
@@ -100,11 +88,11 @@ static ll_status read_entry(entry *e, const ll_safetensors *f, const char *name,
     const char *dtype = json_string_value(json_object_get(value, "dtype"));
     const json_t *offsets = json_object_get(value, "data_offsets");
     size_t bytes = 0, kind = 0;
-    while (dtype && kind < sizeof dtypes / sizeof *dtypes && strcmp(dtypes[kind].name, dtype)) kind++;
-    if (!dtype || kind == sizeof dtypes / sizeof *dtypes)
+    while (dtype && kind < TYPES && strcmp(ll_st_types[kind].name, dtype)) kind++;
+    if (!dtype || kind == TYPES)
         return ll_fail(LL_EFORMAT, "%s: tensor %s has type %s, which is not known", f->path, name,
                        dtype ? dtype : "none");
-    t->dtype = dtypes[kind].dtype;
+    t->dtype = ll_st_types[kind].dtype;
     const ll_status status = read_shape(e, f, json_object_get(value, "shape"));
     if (status) return status;
     if (json_array_size(offsets) != 2 || !size_of(&e->begin, json_array_get(offsets, 0)) ||
@@ -113,7 +101,7 @@ static ll_status read_entry(entry *e, const ll_safetensors *f, const char *name,
     if (e->end > f->size)
         return ll_fail(LL_EFORMAT, "%s is truncated: tensor %s ends at byte %zu of the data, which has %zu", f->path,
                        name, e->end, f->size);
-    if (__builtin_mul_overflow(t->count, dtypes[kind].size, &bytes) || bytes != e->end - e->begin)
+    if (__builtin_mul_overflow(t->count, ll_st_types[kind].size, &bytes) || bytes != e->end - e->begin)
         return ll_fail(LL_EFORMAT, "%s: tensor %s has %zu elements of type %s but %zu bytes", f->path, name, t->count,
                        dtype, e->end - e->begin);
     t->data = f->data + e->begin;

@@ -6,11 +6,13 @@
 
 enum ll_dtype { LL_F32, LL_F64, LL_I32, LL_I64, LL_U8, LL_ST_I8, LL_ST_F16, LL_ST_BF16, LL_OTHER };
 
+enum { LL_ST_RANK_MOST = 8 };
+
 typedef struct {
     char *name;
     enum ll_dtype dtype;
     int rank;
-    size_t shape[8];
+    size_t shape[LL_ST_RANK_MOST];
     size_t count; /* elements */
     size_t bytes;
     const void *data; /* inside the file's bytes; may be unaligned */

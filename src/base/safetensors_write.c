@@ -10,15 +10,15 @@
 #include "base/integer.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/safetensors.h"
+#include "base/safetensors_format.h"
 
-enum { HEADER_MOST = 1 << 24, ALIGN = 64, RANK_MOST = 8 };
+enum { ALIGN = 64 };
 
 typedef struct {
     char *name;
     enum ll_dtype dtype;
     int rank;
-    size_t shape[RANK_MOST], bytes, begin;
+    size_t shape[LL_ST_RANK_MOST], bytes, begin;
     const void *data;
 } entry;
 
@@ -27,12 +27,6 @@ struct ll_st_writer {
     int count, capacity;
     entry *entry;
 };
-
-static const struct {
-    const char *name;
-    size_t size;
-} dtypes[] = {[LL_F32] = {"F32", 4}, [LL_F64] = {"F64", 8},  [LL_I32] = {"I32", 4},    [LL_I64] = {"I64", 8},
-              [LL_U8] = {"U8", 1},   [LL_ST_I8] = {"I8", 1}, [LL_ST_F16] = {"F16", 2}, [LL_ST_BF16] = {"BF16", 2}};
 
 ll_status ll_st_writer_create(ll_st_writer **writer) {
     ll_st_writer *w = ll_alloc(1, sizeof *w);
@@ -77,11 +71,11 @@ static ll_status grow(ll_st_writer *w) {
 
 ll_status ll_st_add(ll_st_writer *w, const char *name, enum ll_dtype dtype, int rank, const size_t *shape,
                     const void *data) {
-    if (rank < 0 || rank > RANK_MOST || (unsigned)dtype >= LL_OTHER)
+    if (rank < 0 || rank > LL_ST_RANK_MOST || (unsigned)dtype >= LL_OTHER)
         return ll_fail(LL_EINVAL, "tensor %s cannot be written: rank %d, type %d", name, rank, (int)dtype);
     for (int i = 0; i < w->count; i++)
         if (!strcmp(w->entry[i].name, name)) return ll_fail(LL_EINVAL, "tensor %s is in the file already", name);
-    entry e = {.dtype = dtype, .rank = rank, .bytes = dtypes[dtype].size, .data = data};
+    entry e = {.dtype = dtype, .rank = rank, .bytes = ll_st_types[dtype].size, .data = data};
     for (int i = 0; i < rank; i++) {
         e.shape[i] = shape[i];
         if (__builtin_mul_overflow(e.bytes, shape[i], &e.bytes) || e.bytes > PTRDIFF_MAX)
@@ -103,14 +97,14 @@ static json_t *describe(const entry *e) {
             json_decref(shape);
             return NULL;
         }
-    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", dtypes[e->dtype].name, "shape", shape, "data_offsets",
+    return json_pack("{s:s, s:o, s:[I, I]}", "dtype", ll_st_types[e->dtype].name, "shape", shape, "data_offsets",
                      (json_int_t)e->begin, (json_int_t)(e->begin + e->bytes));
 }
 
 /* The unit of a tensor: a cache line, or its element. */
-static size_t unit(const entry *e) { return e->bytes % ALIGN ? dtypes[e->dtype].size : ALIGN; }
+static size_t unit(const entry *e) { return e->bytes % ALIGN ? ll_st_types[e->dtype].size : ALIGN; }
 
-static const size_t units[] = {ALIGN, 8, 4, 2, 1}; /* in this order; every size of `dtypes` is among them */
+static const size_t units[] = {ALIGN, 8, 4, 2, 1}; /* in this order; every size of `ll_st_types` is among them */
 enum { UNITS = sizeof units / sizeof *units };
 
 /* Sets the offset of every tensor of this unit, and adds its header entry. */
@@ -163,9 +157,9 @@ static ll_status make_head(ll_bytes *head, ll_st_writer *w, const char *path) {
     ll_status status = LL_OK;
     if (!n)
         status = ll_fail(LL_ENOMEM, "no memory for the header of %s", path);
-    else if (padded > HEADER_MOST)
+    else if (padded > LL_ST_HEADER_MOST)
         status = ll_fail(LL_EINVAL, "the header of %s would have %zu bytes, more than the %d that can be read", path, n,
-                         HEADER_MOST);
+                         LL_ST_HEADER_MOST);
     else if (!(head->data = ll_alloc(padded + 8, 1)))
         status = LL_ENOMEM;
     if (!status) {
@@ -233,7 +227,7 @@ void ll_st_digest(const ll_st_writer *w, char hex[LL_DIGEST_TEXT]) {
     }
     for (int i = 0; i < w->count; i++) {
         const entry *e = &w->entry[i];
-        uint64_t about[2 + RANK_MOST] = {(uint64_t)e->dtype, (uint64_t)e->rank};
+        uint64_t about[2 + LL_ST_RANK_MOST] = {(uint64_t)e->dtype, (uint64_t)e->rank};
         for (int k = 0; k < e->rank; k++) about[2 + k] = e->shape[k];
         hash_text(&hash, e->name);
         XXH3_128bits_update(&hash, about, sizeof about);

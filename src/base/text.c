@@ -102,19 +102,32 @@ double ll_scan_number(const char *text, char **end) {
     return value;
 }
 
-/* 0 also for an overlong form, a surrogate, and numbers above U+10FFFF. */
-int ll_utf8_length(const unsigned char *s, size_t left) {
-    const unsigned c = left ? s[0] : 0;
-    if (c < 0x80) return c >= 32 && c != 127;
-    const int n = c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    if ((size_t)n > left) return 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if (c == 0xe0 && s[1] < 0xa0) return 0;
-    if (c == 0xed && s[1] > 0x9f) return 0;
-    if (c == 0xf0 && s[1] < 0x90) return 0;
-    if (c == 0xf4 && s[1] > 0x8f) return 0;
-    return n;
+/* -1 also for an overlong form, a surrogate, and numbers above U+10FFFF. */
+int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes) {
+    static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const uint8_t first = *text;
+    const size_t size = first < 0x80   ? 1
+                        : first < 0xc0 ? 0
+                        : first < 0xe0 ? 2
+                        : first < 0xf0 ? 3
+                        : first < 0xf8 ? 4
+                                       : 0;
+    int32_t c = size == 1 ? first : first & (0x7f >> size);
+    *bytes = 1;
+    if (!size || size > n) return -1;
+    for (size_t i = 1; i < size; i++) {
+        if ((text[i] & 0xc0) != 0x80) return -1;
+        c = c << 6 | (text[i] & 0x3f);
+    }
+    if (c < least[size] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return -1;
+    *bytes = size;
+    return c;
+}
+
+int ll_utf8_length(const unsigned char *s, size_t n) {
+    size_t size = 0;
+    const int32_t c = n ? ll_char_at(s, n, &size) : -1;
+    return c < 32 || c == 127 ? 0 : (int)size;
 }
 
 int ll_is_plain_text(const char *text) {

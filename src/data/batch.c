@@ -36,12 +36,12 @@ static int64_t eval_index(const ll_reader *r, int64_t number) {
 typedef struct {
     int64_t window, first; /* the beginning of the row's stream or, if that is later, of its text */
     int64_t text, pass;
-} stream_position;
+} window_position;
 
-static stream_position stream_at(const ll_reader *r, int row, int n, int64_t index) {
+static window_position stream_at(const ll_reader *r, int row, int n, int64_t index) {
     const int64_t from = r->rows / n * row + r->rows % n * row / n;
     const int64_t to = r->rows / n * (row + 1) + r->rows % n * (row + 1) / n;
-    stream_position p = {.window = from + index % (to - from), .first = from, .pass = index / (to - from)};
+    window_position p = {.window = from + index % (to - from), .first = from, .pass = index / (to - from)};
     if (!r->texts) return p;
     const ll_text text = ll_text_at(r, LL_BY_ROW, p.window);
     p.text = text.text;
@@ -51,7 +51,7 @@ static stream_position stream_at(const ll_reader *r, int row, int n, int64_t ind
 
 void ll_reader_offsets(const ll_reader *r, int64_t *offset, int n, int64_t index) {
     for (int row = 0; row < n; row++) {
-        const stream_position p = stream_at(r, row, n, index);
+        const window_position p = stream_at(r, row, n, index);
         offset[row] = (p.window - p.first) * r->stride;
     }
 }
@@ -59,7 +59,7 @@ void ll_reader_offsets(const ll_reader *r, int64_t *offset, int n, int64_t index
 /* A text is augmented in the same way in all of its windows, and in another way in the next pass. */
 static void fill_streams(const ll_reader *r, ll_batch *batch, uint64_t seed, int64_t index) {
     for (int row = 0; row < batch->B; row++) {
-        const stream_position p = stream_at(r, row, batch->B, index);
+        const window_position p = stream_at(r, row, batch->B, index);
         r->format->fill(r, batch, row, eval_index(r, p.window));
         if (r->format->augment) r->format->augment(r, batch, row, seed, p.pass * r->size + p.text);
     }

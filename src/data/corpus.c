@@ -88,11 +88,11 @@ void ll_corpus_leave(const ll_corpus *o) {
     ll_bytes_leave(&o->joined);
 }
 
-int ll_corpus_file(const ll_corpus *o, int64_t byte) {
+int ll_corpus_file(const ll_corpus *o, int64_t byte, int gap) {
     int low = 0, high = o->files;
     while (high - low > 1) {
         const int middle = low + (high - low) / 2;
-        if (o->begin[middle] <= byte)
+        if (o->begin[middle] + (int64_t)gap * middle <= byte)
             low = middle;
         else
             high = middle;

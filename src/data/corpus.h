@@ -22,8 +22,8 @@ void ll_corpus_close(ll_corpus *o);
 void ll_corpus_touch(ll_corpus *o, size_t size);
 /* Gives the pages of all files back. */
 void ll_corpus_leave(const ll_corpus *o);
-/* The file that has byte number `byte` of all. */
-int ll_corpus_file(const ll_corpus *o, int64_t byte);
+/* The file that has byte number `byte` of all, where `gap` bytes stand between two files and belong to the first. */
+int ll_corpus_file(const ll_corpus *o, int64_t byte, int gap);
 
 /* The files of a path as one text, with one zero byte between two of them. */
 LL_MUST_USE ll_status ll_text_take(ll_bytes *text, const char *path);

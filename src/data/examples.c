@@ -59,10 +59,7 @@ static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
     const size_t T = (size_t)batch->T;
     int *tokens = batch->tokens + (size_t)row * T;
     size_t n = 0;
-    for (size_t i = 0; i < text->size && n < T; i++) {
-        tokens[n++] = text->at[i];
-        i += text->quoted && text->at[i] == '"';
-    }
+    for (size_t i = 0; i < text->size && n < T;) tokens[n++] = ll_slice_byte(text, &i);
     memset(tokens + n, 0, (T - n) * sizeof *tokens);
     batch->lengths[row] = (int)n;
 }

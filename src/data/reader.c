@@ -34,6 +34,12 @@ static const ll_format *const formats[] = {
 
 static int is_known(int format) { return format >= 0 && (size_t)format < sizeof formats / sizeof *formats; }
 
+const ll_format *ll_format_named(const char *name) {
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (!strcmp(formats[i]->name, name)) return formats[i];
+    return NULL;
+}
+
 int ll_data_is_made(const ll_data_options *c) { return is_known(c->format) && formats[c->format]->made; }
 
 /* Tasks of pairs have few formats, which the error names. For other tasks the error names the task that fits. */

@@ -41,8 +41,12 @@ typedef struct {
     void (*close)(const ll_reader *r); /* frees what r->own points to; NULL: nothing to free */
     /* Changes a row of a training batch by draws of (seed, number); NULL: no change. */
     void (*augment)(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
-    int made; /* the library generates the data, with a valid split; no file is named */
+    int made;   /* the library generates the data, with a valid split; no file is named */
+    int images; /* the examples are images */
 } ll_format;
+
+/* The format of this name in a recipe, or NULL. */
+const ll_format *ll_format_named(const char *name);
 
 extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
     ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder, ll_format_png,

@@ -3,10 +3,10 @@
 
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "dist/bf16.h"
 #include "dist/tree.h"
 
 enum {
@@ -38,7 +38,6 @@ struct ll_exchange {
     uint16_t *rounded;  /* fast: sent numbers, then received numbers */
     size_t *offset;     /* (buckets) beginning of a bucket's numbers in `received` */
     ll_message *message;
-    double sent;
 };
 
 static size_t *segment_of(const ll_exchange *x, int b) { return x->segment + (size_t)b * (size_t)(x->ranks + 1); }
@@ -281,7 +280,6 @@ static void send_floats(ll_exchange *x, bucket *k, const float *from, size_t off
         data = x->rounded + offset, bytes = n * sizeof *x->rounded;
     }
     ll_dist_send(&x->message[k->first_message + k->messages++], data, bytes, to, tag);
-    x->sent += (double)bytes;
 }
 
 /* Sends this rank's sums for the segments of others, and begins to receive theirs for its own segment. */
@@ -359,9 +357,8 @@ static ll_status copy_segments(ll_exchange *x, float *block, int only) {
             const int tag = LL_TAG_BUCKET + MOST_BUCKETS + b;
             if (s[from + 1] > s[from] && (only < 0 || only == x->rank))
                 ll_dist_receive(&x->message[n++], block + s[from], (s[from + 1] - s[from]) * sizeof *block, from, tag);
-            if (!own || (only >= 0 && only != to)) continue;
-            ll_dist_send(&x->message[n++], block + s[x->rank], own * sizeof *block, to, tag);
-            x->sent += (double)(own * sizeof *block);
+            if (own && (only < 0 || only == to))
+                ll_dist_send(&x->message[n++], block + s[x->rank], own * sizeof *block, to, tag);
         }
     }
     return ll_dist_wait(x->message, n);
@@ -377,5 +374,3 @@ int ll_exchange_owns(const ll_exchange *x, size_t piece) {
     const size_t *s = segment_of(x, b);
     return x->bound[piece] >= s[x->rank] && x->bound[piece] < s[x->rank + 1];
 }
-
-double ll_exchange_sent(const ll_exchange *x) { return x->sent; }

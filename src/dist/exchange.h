@@ -13,6 +13,13 @@
 
 typedef struct ll_exchange ll_exchange;
 
+/* Most floats of a piece, which one thread updates: p, m, v and g of a piece fit the L2 cache of a core. */
+enum { LL_PIECE_FLOATS = 16384 };
+
+/* How many numbers ranks add in a step besides gradients: loss, targets and tokens of each leaf, whether the run is to
+ * stop, and the squares of each piece. */
+static inline size_t ll_step_sums(int leaves, size_t pieces) { return 3 * (size_t)leaves + 1 + pieces; }
+
 /* Rank r has the leaves first[r] .. first[r] + count[r] - 1. bound (pieces + 1): offsets at which the block may be cut;
  * the last one is its end. fast: gradients are sent in bf16. */
 typedef struct {
@@ -50,7 +57,5 @@ LL_MUST_USE ll_status ll_exchange_share(ll_exchange *x, float *block);
 LL_MUST_USE ll_status ll_exchange_collect(ll_exchange *x, float *block);
 /* Does this rank own the piece? */
 int ll_exchange_owns(const ll_exchange *x, size_t piece);
-/* Bytes that this rank has sent in these calls. */
-double ll_exchange_sent(const ll_exchange *x);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { POSTED, MOVING, MOVED }; /* phases */
 enum { OPEN, DONE, FAILED };    /* states */
-enum { PIECE = 1 << 26 /* most bytes of one MPI call */ };
+enum { MPI_BYTES = 1 << 26 /* of one call, at most */ };
 
 static ll_message *active; /* used by the thread alone */
 static ll_message **active_end = &active;
@@ -21,7 +21,7 @@ static ll_message **active_end = &active;
 static int begin_piece(ll_message *m) {
     const ll_transport *t = ll_rank.transport;
     const size_t left = m->bytes - m->moved;
-    const int n = left < PIECE ? (int)left : PIECE;
+    const int n = left < MPI_BYTES ? (int)left : MPI_BYTES;
     ll_request *request = (ll_request *)&m->request;
     return m->sends ? t->send(m->data + m->moved, n, m->peer, m->tag, request)
                     : t->receive(m->data + m->moved, n, m->peer, m->tag, request);
@@ -37,7 +37,7 @@ static int progress(ll_message *m) {
     if (ll_rank.transport->test((ll_request *)&m->request, &done)) return -1;
     if (!done) return 0;
     const size_t left = m->bytes - m->moved;
-    m->moved += left < PIECE ? left : PIECE;
+    m->moved += left < MPI_BYTES ? left : MPI_BYTES;
     if (m->moved < m->bytes) return begin_piece(m) ? -1 : 1;
     m->phase = MOVED;
     return 1;
@@ -113,12 +113,6 @@ static void use_monotonic_clock(void) {
     pthread_condattr_destroy(&attr);
 }
 
-static double clock_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /* Nothing has moved. The thread first yields the core, and later sleeps for 50 microseconds at a time. Without messages
  * it sleeps until one is posted, and wakes every 10 milliseconds for heartbeats. */
 static void wait_for_work(int rounds) {
@@ -156,11 +150,11 @@ static void *progress_all(void *unused) {
     pthread_cond_broadcast(&ll_rank.done);
     pthread_mutex_unlock(&ll_rank.lock);
     if (failed || late) return NULL;
-    ll_heartbeat_begin(clock_now());
+    ll_heartbeat_begin(ll_now());
     for (int rounds = 0; !has_left(); rounds++) {
         take_posted();
         if (move_messages()) rounds = 0;
-        ll_heartbeat_round(clock_now());
+        ll_heartbeat_round(ll_now());
         wait_for_work(rounds);
     }
     ll_heartbeat_stop();

@@ -50,16 +50,14 @@ ll_status ll_dist_ping(size_t n, int count, int repeats, double *seconds) {
 
 /* ---- Simulated steps ---- */
 
-enum { PIECE = 16384 }; /* floats of a piece of the optimizer */
-
 static ll_status create(ll_exchange **exchange, const ll_simulated_step *r) {
     const ll_group all = ll_group_all();
-    const size_t pieces = ll_ceil_div_size(r->parameters, PIECE);
+    const size_t pieces = ll_ceil_div_size(r->parameters, LL_PIECE_FLOATS);
     int *first = ll_alloc((size_t)all.count * 2, sizeof *first);
     size_t *bound = ll_alloc(pieces + 1, sizeof *bound);
     ll_status status = first && bound ? LL_OK : LL_ENOMEM;
     for (int i = 0; i < all.count && !status; i++) first[i] = i, first[all.count + i] = 1;
-    for (size_t p = 0; p <= pieces && !status; p++) bound[p] = p < pieces ? p * PIECE : r->parameters;
+    for (size_t p = 0; p <= pieces && !status; p++) bound[p] = p < pieces ? p * LL_PIECE_FLOATS : r->parameters;
     if (!status) {
         const ll_exchange_plan plan = {all.count, first, first + all.count, pieces, bound, 0};
         status = ll_exchange_create(exchange, &plan);
@@ -115,7 +113,7 @@ ll_status ll_dist_simulate(const ll_simulated_step *r, int steps, double *second
     if (!r->parameters || r->layers < 1 || !(r->compute >= 0) || steps < 1)
         return ll_fail(LL_EINVAL, "a simulated step needs parameters, layers, seconds of computation and steps");
     ll_exchange *x = NULL;
-    const size_t count = 3 * (size_t)all.count + 1 + ll_ceil_div_size(r->parameters, PIECE); /* as in step.c */
+    const size_t count = ll_step_sums(all.count, ll_ceil_div_size(r->parameters, LL_PIECE_FLOATS));
     double *sums = ll_alloc(count, sizeof *sums);
     ll_status status = sums ? create(&x, r) : LL_ENOMEM;
     status = ll_group_agree(&all, status);

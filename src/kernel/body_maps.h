@@ -35,7 +35,7 @@ static void exponential(FORWARD) {
 
 /* With x = e^-|u| nothing overflows: 1 / (1 + x) for u >= 0, else x / (1 + x). */
 static void sigmoid(FORWARD) {
-    enum { PIECE = 64 };
+    enum { PIECE = 64 /* floats */ };
     float x[PIECE];
     EACH_ROW
         for (size_t from = 0; from < n; from += PIECE) {

@@ -15,7 +15,8 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+
+#include "base/bf16.h"
 
 /* LL_STATE_TOKENS: the most tokens of one call of state_tokens. LL_GEMM_DEPTH: terms of a slice of ll_gemm. */
 enum { LL_STATE_TOKENS = 16, LL_GEMM_DEPTH = 256 };
@@ -79,14 +80,6 @@ typedef struct {
 } ll_scan;
 
 enum { LL_GRADIENT_COLUMNS = 64 }; /* of scan_gradients: panels of four vectors of 16 */
-
-/* A bfloat16 as a float. This is exact. */
-static inline float ll_bf16_to_float(uint16_t bf16) {
-    const uint32_t bits = (uint32_t)bf16 << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* LL_GROUP: rows of a column of int8 and int4 that share a scale. LL_GEMM_DEPTH is a multiple. */
 enum { LL_GROUP = 32 };

@@ -24,7 +24,8 @@ static void gemm(int M, int N, int K, const float *A, size_t row, size_t col, co
         }
 }
 
-/* The 16 bits of x rounded to bfloat16. A NaN stays a NaN. */
+/* The 16 bits of x rounded to bfloat16. A NaN stays a NaN. Unlike ll_bf16_from_float it makes subnormal numbers 0, as
+ * the instruction VCVTNEPS2BF16 does. */
 static uint32_t bf16_bits(float x) {
     uint32_t bits;
     memcpy(&bits, &x, sizeof bits);

@@ -325,7 +325,7 @@ ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross) {
 }
 
 ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
-                             ll_cross_cache *memory) {
+                             ll_cross_cache *cache) {
     ll_batch_run reader = *source; /* its weights are the decoder's */
     reader.stack = stack;
     attention x = {.run = &reader, .from = *source, .layer = layer, .cross = 1};
@@ -334,6 +334,6 @@ ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, 
     if (status) return status;
     reverse(&x, 0);
     ll_operator_noise(source, ll_operator_of(stack, layer, 1));
-    return ll_cross_cache_fill(memory, source->T, view_of(source, &x.s[1], x.s[1].data),
+    return ll_cross_cache_fill(cache, source->T, view_of(source, &x.s[1], x.s[1].data),
                                view_of(source, &x.s[2], x.s[2].data));
 }

@@ -11,7 +11,7 @@
 #include "base/memory.h"
 #include "model/head_layers.h"
 
-enum { PIECE = 256 };
+enum { PIECE = 256 /* tokens */ };
 
 ll_status ll_model_can_stream(const ll_model *model) {
     if (!ll_task_causal(model->c->model.task))
@@ -44,8 +44,8 @@ static ll_status begin(ll_stream **out, ll_model *model, ll_batcher *batcher) {
     if (!status) {
         s->attention = ll_alloc((size_t)top->layers, sizeof(ll_attention_stream *));
         s->logits = ll_alloc((size_t)c->model.vocab, sizeof *s->logits);
-        if (top->parts > 2) s->memory = ll_alloc((size_t)top->layers, sizeof(ll_cross_cache *));
-        if (!s->attention || !s->logits || (top->parts > 2 && !s->memory)) status = LL_ENOMEM;
+        if (top->parts > 2) s->cache = ll_alloc((size_t)top->layers, sizeof(ll_cross_cache *));
+        if (!s->attention || !s->logits || (top->parts > 2 && !s->cache)) status = LL_ENOMEM;
     }
     if (status) {
         ll_stream_free(s);
@@ -63,8 +63,8 @@ ll_status ll_stream_create_in(ll_stream **out, ll_model *model, ll_batcher *batc
         const ll_attention *op = model->attention[ll_operator_of(top, l, 0)];
         status = batcher ? ll_attention_stream_create_lean(&s->attention[l], op, 1)
                          : ll_attention_stream_create(&s->attention[l], op, 1);
-        if (!status && s->memory)
-            status = ll_cross_cache_create(&s->memory[l], model->attention[ll_operator_of(top, l, 1)]);
+        if (!status && s->cache)
+            status = ll_cross_cache_create(&s->cache[l], model->attention[ll_operator_of(top, l, 1)]);
     }
     if (status) {
         ll_stream_free(s);
@@ -80,7 +80,7 @@ ll_status ll_stream_whole(const ll_stream *s) {
     return s->broken ? ll_fail(LL_EINVAL, "an earlier feed of this stream failed; reset it first") : LL_OK;
 }
 
-int ll_stream_keys(const ll_stream *s) { return s->sourced ? ll_cross_cache_keys(s->memory[0]) : 0; }
+int ll_stream_keys(const ll_stream *s) { return s->sourced ? ll_cross_cache_keys(s->cache[0]) : 0; }
 
 ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     ll_stream *new = NULL;
@@ -88,7 +88,7 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
     if (!status) status = begin(&new, s->model, s->batcher);
     for (int l = 0; !status && l < s->model->c->model.layers; l++) {
         status = ll_attention_stream_clone(&new->attention[l], s->attention[l]);
-        if (!status && s->memory) status = ll_cross_cache_clone(&new->memory[l], s->memory[l]);
+        if (!status && s->cache) status = ll_cross_cache_clone(&new->cache[l], s->cache[l]);
     }
     if (status) {
         ll_stream_free(new);
@@ -105,9 +105,9 @@ ll_status ll_stream_clone(ll_stream **copy, const ll_stream *s) {
 void ll_stream_free(ll_stream *s) {
     if (!s) return;
     for (int l = 0; s->attention && l < s->model->c->model.layers; l++) ll_attention_stream_free(s->attention[l]);
-    for (int l = 0; s->memory && l < s->model->c->model.layers; l++) ll_cross_cache_free(s->memory[l]);
+    for (int l = 0; s->cache && l < s->model->c->model.layers; l++) ll_cross_cache_free(s->cache[l]);
     ll_free(s->attention);
-    ll_free(s->memory);
+    ll_free(s->cache);
     ll_free(s->logits);
     if (!s->batcher) ll_workspace_free(s->ws);
     ll_free(s);
@@ -136,7 +136,7 @@ static ll_status encode(ll_stream *s, const int *tokens, int n) {
     const ll_batch_run run = ll_network_begin(m, ws, &in);
     status = buffer ? ll_encoder_forward(&run) : LL_ENOMEM;
     for (int l = 0; l < decoder->layers && !status; l++) {
-        status = ll_attend_remember(&run, decoder, l, buffer, s->memory[l]);
+        status = ll_attend_remember(&run, decoder, l, buffer, s->cache[l]);
         if (!status) status = ll_network_report(&run, encoder->layers + l + 1, encoder->layers + decoder->layers);
     }
     ll_free(buffer);
@@ -146,7 +146,7 @@ static ll_status encode(ll_stream *s, const int *tokens, int n) {
 
 ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
     LL_FLOAT_MODE;
-    if (!s->memory)
+    if (!s->cache)
         return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no source");
     if (n < 1) return ll_fail(LL_EINVAL, "a source of %d tokens; give at least 1", n);
     ll_status status = ll_check_tokens(s->model, tokens, NULL, 1, n);
@@ -160,7 +160,7 @@ ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
 
 ll_status ll_stream_check(const ll_stream *s, const int *tokens, int n) {
     const ll_model_config *c = s->model->c;
-    if (s->memory && !s->sourced)
+    if (s->cache && !s->sourced)
         return ll_fail(LL_EINVAL, "the stream has no source to read; give it one before the first token");
     ll_status status = ll_stream_whole(s);
     if (status) return status;
@@ -212,7 +212,7 @@ static ll_status check_output(ll_stream *s, const float *logp, int n, int last) 
 
 ll_stream_rows ll_stream_begin(ll_stream *s, int token, int first, int n) {
     if (token == s->model->c->model.separator) forget(s);
-    return (ll_stream_rows){first, n, s->position - s->document, s->attention, s->memory};
+    return (ll_stream_rows){first, n, s->position - s->document, s->attention, s->cache};
 }
 
 /* One piece of at most ws->T tokens through the network; logp as in ll_stream_score, or NULL. last: computes the logits
@@ -224,7 +224,7 @@ static ll_status feed_piece(ll_stream *s, const int *tokens, int n, float *logp,
     if (s->batcher) set.scratch = s->batcher->set.scratch, set.workers = s->batcher->set.workers;
     ll_batch_run run = ll_network_begin(s->model, s->ws, &in);
     run.streams = &set;
-    if (!logp && !s->memory) run.reads = last ? LL_READS_LAST : LL_READS_NONE;
+    if (!logp && !s->cache) run.reads = last ? LL_READS_LAST : LL_READS_NONE;
     if (logp && s->position)
         logp[0] = (float)((double)s->logits[tokens[0]] - ll_log_sum_exp(run.k, s->model->c->model.vocab, s->logits));
     const ll_status status = ll_network_forward(&run);
@@ -268,6 +268,6 @@ size_t ll_stream_bytes(const ll_stream *s) {
     size_t bytes = sizeof *s + (size_t)s->model->c->model.vocab * sizeof *s->logits;
     if (!s->batcher) bytes += sizeof *s->ws + s->ws->bytes;
     for (int l = 0; l < s->model->c->model.layers; l++) bytes += ll_attention_stream_bytes(s->attention[l]);
-    for (int l = 0; s->memory && l < s->model->c->model.layers; l++) bytes += ll_cross_cache_bytes(s->memory[l]);
+    for (int l = 0; s->cache && l < s->model->c->model.layers; l++) bytes += ll_cross_cache_bytes(s->cache[l]);
     return bytes;
 }

@@ -10,10 +10,10 @@ struct ll_stream {
     ll_batcher *batcher; /* whose workspace and scratch it uses; NULL: its own */
     ll_workspace *ws;
     ll_attention_stream **attention; /* (layers) of the top stack */
-    ll_cross_cache **memory;    /* (layers) seq2seq: the memory that cross attention reads; else NULL */
+    ll_cross_cache **cache;          /* (layers) seq2seq: of cross attention; else NULL */
     int64_t position, document;      /* tokens so far; those before the current document */
     float *logits;                   /* (V) for the token after the last one */
-    int sourced;                     /* does memory contain a source */
+    int sourced;                     /* do the caches contain a source */
     int taken;  /* by how many items of a call */
     int broken; /* a feed failed half-way: layers are at different tokens, or numbers are not finite */
 };

@@ -173,8 +173,6 @@ typedef struct {
     int layer, cross;
 } ll_operator_location;
 ll_operator_location ll_operator_at(const ll_model *model, int op);
-/* How many of the operators are cross attention. */
-int ll_cross_layers(const ll_model *model);
 /* The operator of a layer of a stack: its own, or that of cross attention. */
 int ll_operator_of(const ll_stack *stack, int layer, int cross);
 /* "decoder.blocks.3." and the like, for tensors of an operator; "attention." or "cross." follows. */
@@ -350,9 +348,9 @@ int ll_next_chunk(ll_rows *rows, size_t total);
 
 LL_MUST_USE ll_status ll_attend(const ll_batch_run *run, int layer, int cross);
 LL_MUST_USE ll_status ll_attend_back(const ll_batch_run *run, int layer, int cross);
-/* For a stream's cross attention: the memory of a layer for a source run whose `top` is computed. */
+/* Fills the cross-attention cache of a layer from a source run whose `top` is computed. */
 LL_MUST_USE ll_status ll_attend_remember(const ll_batch_run *source, const ll_stack *stack, int layer, float *buffer,
-                                         ll_cross_cache *memory);
+                                         ll_cross_cache *cache);
 
 /* ---- infer.c ---- */
 

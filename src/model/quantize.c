@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bf16.h"
 #include "base/finite.h"
 #include "base/float_mode.h"
 #include "base/integer.h"
@@ -87,8 +88,6 @@ void ll_quantized_free(ll_quantized *w) {
 
 /* ---- Rounding ---- */
 
-static uint16_t bf16_of(float x) { return ll_float16_from_float(LL_ST_BF16, x); }
-
 /* The numbers of one group of a column. */
 typedef struct {
     int n;
@@ -101,7 +100,7 @@ typedef struct {
  * coarse: such a group becomes 0. */
 static double round_with(group *g, float scale, int least, int most) {
     double error = 0;
-    g->scale = fabsf(scale) >= FLT_MIN ? bf16_of(scale) : 0;
+    g->scale = fabsf(scale) >= FLT_MIN ? ll_bf16_from_float(scale) : 0;
     const float unit = ll_bf16_to_float(g->scale);
     for (int i = 0; i < g->n; i++) {
         const float q = unit != 0 ? rintf(g->x[i] / unit) : 0;
@@ -160,7 +159,7 @@ static void quantize_tensor(void *arg, size_t i) {
     const size_t size = (size_t)p->rows * (size_t)p->cols;
     if (!is_matrix(j->m, (int)i)) return;
     if (j->w->precision == LL_BFLOAT16) {
-        for (size_t n = 0; n < size; n++) ((uint16_t *)j->w->matrix[i].bf16)[n] = bf16_of(p->value[n]);
+        for (size_t n = 0; n < size; n++) ((uint16_t *)j->w->matrix[i].bf16)[n] = ll_bf16_from_float(p->value[n]);
         return;
     }
     for (int k = 0; k < p->rows; k += LL_GROUP)

@@ -27,8 +27,6 @@ ll_operator_location ll_operator_at(const ll_model *m, int op) {
     return layer < s->layers ? (ll_operator_location){s, layer, 0} : (ll_operator_location){s, layer - s->layers, 1};
 }
 
-int ll_cross_layers(const ll_model *m) { return m->stacks > 1 ? m->stack[1].layers : 0; }
-
 int ll_operator_of(const ll_stack *stack, int layer, int cross) {
     return stack->first + layer + (cross ? stack->layers : 0);
 }

@@ -82,7 +82,7 @@ typedef struct {
 
 static int tensors_of(const ll_stream *s, int layer, int cross, extent e, ll_state_tensor t[LL_STATE_TENSORS]) {
     if (!cross) return ll_attention_stream_state(s->attention[layer], e.tokens, t);
-    return e.keys ? ll_cross_cache_state(s->memory[layer], e.keys, t) : 0;
+    return e.keys ? ll_cross_cache_state(s->cache[layer], e.keys, t) : 0;
 }
 
 /* Checks that the state is one that a stream could have. */
@@ -92,7 +92,7 @@ static ll_status check_values(const ll_stream *s) {
     for (int l = 0; l < s->model->c->model.layers; l++)
         for (int cross = 0; cross <= s->sourced; cross++) {
             const ll_status status =
-                cross ? ll_cross_cache_check(s->memory[l]) : ll_attention_stream_check(s->attention[l]);
+                cross ? ll_cross_cache_check(s->cache[l]) : ll_attention_stream_check(s->attention[l]);
             char where[NAME];
             name_of(where, l, cross, "");
             if (status) return ll_fail_in(status, where);
@@ -139,7 +139,7 @@ ll_status ll_stream_save(const ll_stream *s, const char *path) {
     if (!status) status = ll_st_meta(writer, "weights", ll_quantized_name(s->model));
     if (!status) status = ll_st_meta(writer, "position", position);
     if (!status) status = ll_st_meta(writer, "document", document);
-    if (!status && s->memory) status = ll_st_meta(writer, "source", source);
+    if (!status && s->cache) status = ll_st_meta(writer, "source", source);
     if (!status) status = add_state(s, writer);
     if (!status) status = ll_st_save(writer, path);
     ll_st_writer_free(writer);
@@ -255,7 +255,7 @@ static ll_status restore(ll_stream *s, const ll_safetensors *file, const stream_
     ll_status status = take(s, file, e, 0);
     for (int l = 0; l < s->model->c->model.layers && !status; l++) {
         status = ll_attention_stream_seek(s->attention[l], e.tokens);
-        if (!status && e.keys) status = ll_cross_cache_seek(s->memory[l], e.keys);
+        if (!status && e.keys) status = ll_cross_cache_seek(s->cache[l], e.keys);
     }
     if (status) return status;
     s->position = p->position;

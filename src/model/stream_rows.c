@@ -70,7 +70,7 @@ static ll_status cross_attention(const job *j) {
     ll_status status = LL_OK;
     for (int i = 0; i < set->count && !status; i++) {
         const ll_stream_rows *s = &set->span[i];
-        status = ll_cross_cache_read(s->memory[j->layer], s->position, s->n, rows_from(j->call->q, s->first),
+        status = ll_cross_cache_read(s->cache[j->layer], s->position, s->n, rows_from(j->call->q, s->first),
                                      rows_from(j->call->y, s->first));
     }
     return status;

@@ -9,7 +9,7 @@ typedef struct {
     int first, n;
     int64_t position;
     ll_attention_stream **attention; /* (layers): the states of attention */
-    ll_cross_cache **memory;         /* (layers): the memory of cross attention; NULL: there is none */
+    ll_cross_cache **cache;          /* (layers) of cross attention; NULL: there is none */
 } ll_stream_rows;
 /* The streams of a run in the order of their rows, and scratch for those that have none: so many floats for each
  * worker. */

@@ -6,19 +6,14 @@
 #include "base/finite.h"
 #include "base/float_mode.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 #include "model/network.h"
 #include "train/train_internal.h"
 
-/* Copies a struct of any version of the library. Fields that the caller does not know are 0. */
 static ll_status take_batch(ll_memory_batch *b, const ll_memory_batch *given) {
-    const size_t size = given->struct_size;
-    if (size < sizeof given->struct_size || size > sizeof *b)
-        return ll_fail(LL_EINVAL,
-                       "struct_size of the batch is %zu, and this library knows %zu: set it to sizeof(ll_memory_batch)",
-                       size, sizeof *b);
-    memcpy(b, given, size);
-    if (!b->tokens || !b->targets) return ll_fail(LL_EINVAL, "the batch has no tokens or no targets");
-    return LL_OK;
+    const ll_status status = ll_struct_take(b, sizeof *b, given, "ll_memory_batch");
+    if (status) return status;
+    return b->tokens && b->targets ? LL_OK : ll_fail(LL_EINVAL, "the batch has no tokens or no targets");
 }
 
 static ll_status check_targets(const ll_model *m, const ll_memory_batch *b) {
@@ -78,12 +73,10 @@ static ll_status run(const ll_model *m, const ll_memory_batch *b, float *gradien
 
 ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradients, ll_loss *loss) {
     LL_FLOAT_MODE;
-    ll_memory_batch b = {0};
+    ll_memory_batch b;
     ll_tally tally = {0};
-    if (loss->struct_size != sizeof *loss)
-        return ll_fail(LL_EINVAL, "struct_size of the loss is %zu; set it to sizeof(ll_loss), %zu", loss->struct_size,
-                       sizeof *loss);
-    ll_status status = take_batch(&b, given);
+    ll_status status = ll_struct_check(loss, sizeof *loss, "ll_loss");
+    if (!status) status = take_batch(&b, given);
     if (!status && gradients) status = ll_model_trainable(m);
     if (!status) status = check_batch(m, &b);
     const int64_t count = status ? 0 : counted(m, &b);
@@ -93,9 +86,10 @@ ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradie
     if (!isfinite(tally.loss))
         return ll_fail(LL_EDIVERGED, "the loss became %s; a lower learning rate, or a longer warm-up, helps",
                        ll_name_infinite(tally.loss));
-    loss->loss = tally.loss / (double)tally.count;
-    loss->accuracy = (double)tally.correct / (double)tally.count;
-    loss->count = tally.count;
+    const ll_loss found = {.loss = tally.loss / (double)tally.count,
+                           .accuracy = (double)tally.correct / (double)tally.count,
+                           .count = tally.count};
+    ll_struct_give(loss, sizeof *loss, &found);
     return LL_OK;
 }
 

@@ -8,8 +8,6 @@
 #include "base/versioned.h"
 #include "train/train_internal.h"
 
-static const double LN2 = 0.69314718055994530942;
-
 int64_t ll_evaluate_batches(const ll_reader *reader, int max_batches) {
     const int64_t all = ll_reader_eval_batches(reader);
     return max_batches > 0 && max_batches < all ? max_batches : all;
@@ -115,14 +113,14 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
     double words = 0, bytes = 0;
     if (c->model.task == LL_TASK_LM) ll_reader_units(reader, &words, &bytes);
     return (ll_evaluation){.loss = loss,
-                           .bits_per_token = loss / LN2,
+                           .bits_per_token = loss / M_LN2,
                            .accuracy = (double)tally->correct / (double)tally->count,
                            .count = tally->count,
                            .sequences = tally->sequences,
                            .exact = tally->sequences ? (double)tally->exact / (double)tally->sequences : 0,
                            .seconds = seconds,
-                           .bits_per_word = words > 0 ? loss / LN2 / words : NAN,
-                           .bits_per_byte = bytes > 0 ? loss / LN2 / bytes : NAN};
+                           .bits_per_word = words > 0 ? loss / M_LN2 / words : NAN,
+                           .bits_per_byte = bytes > 0 ? loss / M_LN2 / bytes : NAN};
 }
 
 /* A sum that is not finite stays so. */

@@ -39,7 +39,7 @@ static void refresh(ll_trainer *t) {
     p->steps = c->train.steps;
     p->saved = t->saved;
     p->loss = ll_recent_loss(s, LL_ROW_EVERY);
-    p->learning_rate = s->step > 0 ? ldexp(ll_schedule_rate(c, s->step), -(int)s->rewinds) : 0;
+    p->learning_rate = s->step > 0 ? ll_optimizer_rate(t->engine->optimizer, c, s->step) : 0;
     p->gradient_norm = s->norm;
     p->seconds = t->metrics.seconds + elapsed;
     const double left = (double)(c->train.steps - s->step) - p->within;

@@ -16,7 +16,6 @@
 
 static const char HEADER[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,"
                              "gradient_norm,tokens_per_second,memory_mib\n";
-static const double LN2 = 0.69314718055994530942;
 
 double ll_recent_loss(const ll_run_state *s, int64_t n) {
     double loss = 0, count = 0;
@@ -109,9 +108,9 @@ ll_status ll_metrics_row(ll_metrics *m, const ll_progress *p, const ll_run_state
     cell(m->file, round(p->seconds * 1000) / 1000, ",");
     fprintf(m->file, "%lld,", (long long)s->tokens);
     cell(m->file, loss, ",");
-    cell(m->file, p->matching && !strcmp(p->matching, "attention") ? NAN : loss / LN2, ","); /* of no code */
+    cell(m->file, p->matching && !strcmp(p->matching, "attention") ? NAN : loss / M_LN2, ","); /* of no code */
     cell(m->file, valid, ",");
-    cell(m->file, valid / LN2, ",");
+    cell(m->file, valid / M_LN2, ",");
     cell(m->file, evaluated ? s->valid_accuracy : NAN, ",");
     cell(m->file, p->learning_rate, ",");
     cell(m->file, s->norm, ",");

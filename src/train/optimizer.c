@@ -10,8 +10,6 @@
 #include "kernel/kernel.h"
 #include "train/train_internal.h"
 
-enum { PIECE = 16384 }; /* floats; p, m, v and g of a piece fit the L2 cache of a core */
-
 static size_t elements(const ll_param *p) {
     return (size_t)p->rows * (size_t)p->cols;
 }
@@ -19,9 +17,9 @@ static size_t elements(const ll_param *p) {
 static void cut(ll_optimizer *o, const ll_param *param, int count) {
     ll_piece *next = o->piece;
     for (int i = 0; i < count; i++)
-        for (size_t done = 0, n = elements(&param[i]); done < n; done += PIECE)
-            *next++ = (ll_piece){param[i].offset + done, n - done < PIECE ? n - done : PIECE, param[i].decay, 1,
-                                 ll_distil_is_attention(param[i].name)};
+        for (size_t done = 0, n = elements(&param[i]); done < n; done += LL_PIECE_FLOATS)
+            *next++ = (ll_piece){param[i].offset + done, n - done < LL_PIECE_FLOATS ? n - done : LL_PIECE_FLOATS,
+                                 param[i].decay, 1, ll_distil_is_attention(param[i].name)};
 }
 
 /* A page that is read before it is written faults twice, the second time on all processors. */
@@ -36,7 +34,7 @@ static void touch_piece(void *arg, size_t i) {
 ll_status ll_optimizer_create(ll_optimizer **optimizer, const ll_param *param, int count, size_t size) {
     ll_optimizer *o = ll_alloc(1, sizeof *o);
     if (!o) return LL_ENOMEM;
-    for (int i = 0; i < count; i++) o->pieces += ll_ceil_div_size(elements(&param[i]), PIECE);
+    for (int i = 0; i < count; i++) o->pieces += ll_ceil_div_size(elements(&param[i]), LL_PIECE_FLOATS);
     o->piece = ll_alloc(o->pieces, sizeof *o->piece);
     o->sum = ll_alloc(o->pieces, sizeof *o->sum);
     /* A rank writes its own segments only, which lie closer together than huge pages are long. */
@@ -130,6 +128,10 @@ static void update_piece(void *arg, size_t i) {
                (float)w->c->train.beta2, w->rate, w->vscale, (float)w->c->train.eps, piece->decay ? w->decay : 0);
 }
 
+double ll_optimizer_rate(const ll_optimizer *o, const ll_config *c, int64_t step) {
+    return ldexp(ll_schedule_rate(c, step), -o->halvings);
+}
+
 /* With s the number of the update and a its learning rate:
  *
  *   m = b1 m + (1 - b1) g    v = b2 v + (1 - b2) g^2
@@ -137,7 +139,7 @@ static void update_piece(void *arg, size_t i) {
  *
  * The term in brackets is AdamW's; Adam adds wd p to g instead. Only tensors with decay have either. */
 void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step) {
-    const double rate = ldexp(ll_schedule_rate(c, step), -o->halvings);
+    const double rate = ll_optimizer_rate(o, c, step);
     const int decoupled = c->train.optimizer == LL_OPT_ADAMW;
     update_work work = {
         .o = o,

@@ -22,9 +22,7 @@ static sums sums_of(const ll_engine *e) {
     return (sums){at, at + n, at + 2 * n, at + 3 * n, at + 3 * n + 1};
 }
 
-static size_t sums_count(const ll_engine *e) {
-    return 3 * (size_t)e->shards.leaves + 1 + e->optimizer->pieces;
-}
+static size_t sums_count(const ll_engine *e) { return ll_step_sums(e->shards.leaves, e->optimizer->pieces); }
 
 ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model, const ll_shards *s,
                               const ll_optimizer *o, int ranks) {
@@ -82,7 +80,7 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     ll_config part = *c; /* a shard of a batch, and a part of that */
     const int length = c->train.length / e->shards.row.count;
     part.train.batch = e->shards.most;
-    if (!status) status = ll_workspace_create(&e->ws, model, ll_config_sequences(&part), length, 1);
+    status = ll_workspace_create(&e->ws, model, ll_config_sequences(&part), length, 1);
     if (!status) status = ll_shards_share(&e->shards, e->ws);
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
     if (!status) status = ll_batch_create(&e->batch, &part);

@@ -24,7 +24,7 @@
 #include "train/shards.h"
 #include "train/teaching.h"
 
-/* Learning rate of update number `step`, counted from 1. */
+/* Learning rate of update number `step`, counted from 1, unless it was halved. */
 double ll_schedule_rate(const ll_config *c, int64_t step);
 
 /* ---- Optimizer ---- */
@@ -55,7 +55,9 @@ double ll_optimizer_norm(ll_optimizer *o, const float *block);
 /* The same in two steps: the sums of squares (pieces) of this rank's pieces, and the root of the sum over all. */
 void ll_optimizer_squares(ll_optimizer *o, const float *block, double *sum);
 double ll_optimizer_root(const ll_optimizer *o, const double *sum);
-/* Update number `step` (from 1) at ll_schedule_rate with the gradient grad * scale. grad is overwritten. */
+/* The learning rate of update number `step`, from 1. */
+double ll_optimizer_rate(const ll_optimizer *o, const ll_config *c, int64_t step);
+/* Makes that update with the gradient grad * scale. grad is overwritten. */
 void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, float *grad, double scale, int64_t step);
 /* The factor that limits a gradient of this norm to `clip` (0: no limit). */
 double ll_clip_scale(double norm, double clip);

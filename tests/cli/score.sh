@@ -186,7 +186,14 @@ if command -v strace >/dev/null && strace -o trace true 2>trace.err; then
     wait $!
     check "what another program has just written is not touched" [ "$(cat kept.csv)" = other ]
     err "another program is writing .*kept.csv"
+    # The second is that of the folder.
+    t 1 strace -qq -o trace -e trace=fsync -e inject=fsync:error=EIO:when=2 "$longline" score $model lines -o kept.csv
+    err "cannot write .*kept.csv: Input/output error"
 else echo "    (no strace here: two programs that write one file are not tried)"; fi
+mkfifo kept.csv.tmp-longline
+t 1 timeout 60 "$longline" score $model lines -o kept.csv
+err "cannot write .*kept.csv.tmp-longline: No such device or address"
+rm kept.csv.tmp-longline
 t 1 "$longline" score $model lines -o /dev/null
 err 'cannot write /dev/null: it is not a regular file'
 check "a device is not replaced" [ -c /dev/null ]

@@ -10,7 +10,8 @@ typedef struct {
 
 static ll_status can(const ll_attention *op) {
     if (ll_linear_map(op)->phi[LL_QUERY] == LL_PHI_FIXED && op->c.query_max == LL_MAX_SEQUENCE)
-        return ll_fail(LL_EINVAL, "attention memory: a query maximum over the sequence needs later queries; use token");
+        return ll_fail(LL_EINVAL,
+                       "cross-attention cache: a query maximum over the sequence needs later queries; use token");
     return LL_OK;
 }
 

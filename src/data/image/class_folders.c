@@ -1,7 +1,5 @@
 /* Folders of PNG files: a folder for each class, as torchvision's ImageFolder has them. Pictures are decoded and
  * resized one after the other. What the model reads is kept, in a temporary file if it is large. */
-#include <string.h>
-
 #include "base/file.h"
 #include "base/memory.h"
 #include "data/image/image.h"
@@ -29,11 +27,8 @@ typedef struct {
 /* Files that lie in no folder of a class, or in one that is not in the list of classes, are passed over. */
 static void choose(pictures *p, char **names, int files, const char *folder, const char *list) {
     for (int i = 0; i < files; i++) {
-        const char *name = names[i] + strlen(folder);
-        while (*name == '/') name++;
-        const char *end = strchr(name, '/');
-        const ll_slice label = {.at = (uint8_t *)name, .size = end ? (size_t)(end - name) : 0};
-        if (end && (!list || ll_label_number(list, &label) >= 0)) p->picture[p->count++] = (picture){names[i], label};
+        ll_slice label;
+        if (ll_label_of_file(&label, folder, names[i], list)) p->picture[p->count++] = (picture){names[i], label};
     }
 }
 
@@ -112,9 +107,7 @@ static ll_status read_all(ll_reader *r, pictures *p, const char *folder) {
     if (status) return status;
     if (!(p->picture = ll_alloc((size_t)files + 1, sizeof *p->picture))) status = LL_ENOMEM;
     if (!status) choose(p, names, files, folder, list);
-    if (!status && !p->count)
-        status = ll_fail(LL_EINVAL, "%s: no files in subfolders that name their class%s%s", folder,
-                         list ? ", of data.classes=" : "", list ? list : "");
+    if (!status && !p->count) status = ll_label_missing(folder, list);
     if (!status) status = number_classes(r, p, list, folder);
     for (int64_t i = 0; i < p->count && !status; i++) status = read_one(p, i);
     if (!status) status = ll_spill_end(&p->pixels, &r->file[0]);
@@ -137,5 +130,5 @@ static ll_status open_folders(ll_reader *r, const ll_reader_options *c, int spli
     return ll_images_use(r, c, split, from.path, &set);
 }
 
-const ll_format ll_format_png = {"png",          1u << LL_TASK_CLASSIFY, open_folders,
-                                 ll_images_fill, sizeof(ll_images),      ll_images_close};
+const ll_format ll_format_png = {
+    "png", 1u << LL_TASK_CLASSIFY, open_folders, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1};

@@ -11,16 +11,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/image/idx.h"
 #include "data/image/image.h"
 
-enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, MAGIC_COLOURS = 0x804, SIDE_MOST = 4096 };
+enum { MAGIC_LABELS = 0x801, MAGIC_IMAGES = 0x803, MAGIC_COLOURS = 0x804 };
 
-static uint32_t number(const uint8_t *p) {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
+static uint32_t number(const uint8_t *p) { return ll_big_endian(p, 4); }
 
 size_t ll_idx_header_size(const uint8_t header[LL_IDX_HEADER]) {
     return number(header) == MAGIC_COLOURS ? LL_IDX_HEADER_COLOURS : LL_IDX_HEADER;
@@ -56,8 +55,8 @@ static ll_status check_size(size_t size, uint64_t expected, const char *name, co
 
 static ll_status check_side(const uint8_t *data, int at, const char *name, const char *what) {
     const uint32_t side = number(data + at);
-    if (side >= 1 && side <= SIDE_MOST) return LL_OK;
-    return ll_fail(LL_EFORMAT, "%s: byte %d has %s %" PRIu32 ", expected 1..%d", name, at, what, side, SIDE_MOST);
+    if (side >= 1 && side <= LL_SIDE_MOST) return LL_OK;
+    return ll_fail(LL_EFORMAT, "%s: byte %d has %s %" PRIu32 ", expected 1..%d", name, at, what, side, LL_SIDE_MOST);
 }
 
 ll_status ll_idx_images_header(ll_idx *images, const uint8_t *data, size_t size, const char *name) {
@@ -183,5 +182,5 @@ static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
     return ll_images_use(r, c, split, from[0].path, &set);
 }
 
-const ll_format ll_format_idx = {"idx",          1u << LL_TASK_CLASSIFY, open_idx,
-                                 ll_images_fill, sizeof(ll_images),      ll_images_close};
+const ll_format ll_format_idx = {
+    "idx", 1u << LL_TASK_CLASSIFY, open_idx, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1};

@@ -5,6 +5,8 @@
 #include "base/spill.h"
 #include "data/reader.h"
 
+enum { LL_SIDE_MOST = 4096 /* of an image in a file, in pixels */ };
+
 /* r->own of these formats. */
 typedef struct {
     const uint8_t *pixels, *labels; /* of this split */

@@ -5,21 +5,18 @@
 #include <png.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/image/image.h"
 
-enum { HEAD = 33 /* signature and IHDR */, SIDE_MOST = 4096 };
-
-static uint32_t number(const uint8_t *p) {
-    return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
+enum { HEAD = 33 /* signature and IHDR */ };
 
 ll_status ll_png_size(int *width, int *height, const uint8_t *data, size_t size, const char *name) {
     static const uint8_t magic[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0, 0, 0, 13, 'I', 'H', 'D', 'R'};
     if (size < HEAD || memcmp(data, magic, sizeof magic)) return ll_fail(LL_EFORMAT, "%s: not a PNG file", name);
-    const uint32_t w = number(data + 16), h = number(data + 20);
-    if (w < 1 || h < 1 || w > SIDE_MOST || h > SIDE_MOST)
-        return ll_fail(LL_EFORMAT, "%s: a PNG file of %u x %u pixels; sides may be 1..%d", name, w, h, SIDE_MOST);
+    const uint32_t w = ll_big_endian(data + 16, 4), h = ll_big_endian(data + 20, 4);
+    if (w < 1 || h < 1 || w > LL_SIDE_MOST || h > LL_SIDE_MOST)
+        return ll_fail(LL_EFORMAT, "%s: a PNG file of %u x %u pixels; sides may be 1..%d", name, w, h, LL_SIDE_MOST);
     *width = (int)w;
     *height = (int)h;
     return LL_OK;

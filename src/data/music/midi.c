@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/music/score.h"
 
@@ -43,12 +44,6 @@ typedef struct {
 
 static ll_status wrong(const reader *r, const char *what) {
     return ll_fail(LL_EFORMAT, "%s: byte %zu: %s", r->name, r->at, what);
-}
-
-static unsigned big(const uint8_t *p, int n) {
-    unsigned x = 0;
-    for (int i = 0; i < n; i++) x = x << 8 | p[i];
-    return x;
 }
 
 /* A number of up to four bytes with seven bits each. All but the last have the highest bit set. */
@@ -114,8 +109,8 @@ static ll_status take_meta(reader *r, int type, unsigned n) {
     const uint8_t *p = r->data + r->at;
     if (type == META_END) r->over = 1;
     if (type == META_TEMPO) {
-        if (n != 3 || !big(p, 3)) return wrong(r, "a tempo needs three bytes and cannot be 0");
-        s->tempo[s->tempos++] = (ll_tempo){.at = r->now, .micros = (int)big(p, 3)};
+        if (n != 3 || !ll_big_endian(p, 3)) return wrong(r, "a tempo needs three bytes and cannot be 0");
+        s->tempo[s->tempos++] = (ll_tempo){.at = r->now, .micros = (int)ll_big_endian(p, 3)};
     } else if (type == META_METER) {
         if (n < 2 || !p[0] || p[1] > 7) return wrong(r, "a time signature cannot have 0 beats, or notes below 1/128");
         s->meter[s->meters++] = (ll_meter){.at = r->now, .numerator = p[0], .denominator = 1 << p[1]};
@@ -176,7 +171,7 @@ static ll_status take_chunks(reader *r, unsigned tracks) {
             return ll_fail(LL_EFORMAT, "%s: the file ends after %u of %u tracks; it is truncated", r->name, done,
                            tracks);
         const uint8_t *p = r->data + r->at;
-        const unsigned n = big(p + 4, 4);
+        const unsigned n = ll_big_endian(p + 4, 4);
         if (n > r->size - r->at - 8) return wrong(r, "a chunk is longer than what is left; the file is truncated");
         r->at += 8;
         r->end = r->at + n;
@@ -272,10 +267,10 @@ static void drop_silent(ll_score *s) {
 
 static ll_status check_header(const reader *r, unsigned *tracks, int *division) {
     const uint8_t *p = r->data;
-    if (!ll_is_midi(p, r->size) || big(p + 4, 4) < 6)
+    if (!ll_is_midi(p, r->size) || ll_big_endian(p + 4, 4) < 6)
         return ll_fail(LL_EFORMAT, "%s is not a standard MIDI file: it does not begin with a chunk MThd", r->name);
-    const unsigned format = big(p + 8, 2), ticks = big(p + 12, 2);
-    *tracks = big(p + 10, 2);
+    const unsigned format = ll_big_endian(p + 8, 2), ticks = ll_big_endian(p + 12, 2);
+    *tracks = ll_big_endian(p + 10, 2);
     *division = (int)ticks;
     if (format > 1)
         return ll_fail(LL_EFORMAT, "%s has format %u; only formats 0 and 1 hold one piece of music", r->name,
@@ -309,10 +304,10 @@ ll_status ll_midi_read(ll_score *score, const uint8_t *data, size_t size, const 
     r->name = name;
     r->score = &s;
     ll_status status = check_header(r, &tracks, &s.division);
-    if (!status && big(data + 4, 4) > size - 8) status = wrong(r, "the header is longer than the file");
+    if (!status && ll_big_endian(data + 4, 4) > size - 8) status = wrong(r, "the header is longer than the file");
     if (!status) status = ll_score_reserve(&s, size / 3 + 1, size / 6 + 1, size / 6 + 1);
     if (!status) status = changes_room(r, size);
-    if (!status) r->at = 8 + big(data + 4, 4);
+    if (!status) r->at = 8 + ll_big_endian(data + 4, 4);
     if (!status) status = take_chunks(r, tracks);
     if (!status) take_programs(r);
     if (!status) ll_score_sort(&s);

@@ -82,15 +82,6 @@ typedef struct {
     int transpose; /* semitones, up or down, at most */
 } music;
 
-/* The pieces of the split as one text. */
-static ll_status join_pieces(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
-    ll_text_windows *w = r->own;
-    w->offset = ll_text_at(r, LL_BY_TEXT, 0).begin;
-    const int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - w->offset + 1;
-    r->examples = r->texts = 0;
-    return ll_text_use(r, c, split, name, NULL, size);
-}
-
 static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split) {
     music *own = r->own;
     ll_text_windows *w = &own->text;
@@ -113,7 +104,7 @@ static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split)
         return ll_fail(LL_EINVAL, "%s: no piece of %lld is left for this split; change data.valid-fraction", from.path,
                        (long long)pieces);
     ll_texts_use(r, c, first);
-    return c->data.joined ? join_pieces(r, c, split, from.path) : LL_OK;
+    return c->data.joined ? ll_texts_join(r, c, split, from.path) : LL_OK;
 }
 
 /* ---- Transposition ---- */

@@ -217,22 +217,13 @@ static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next
     ll_corpus *o = &own->files;
     const int64_t from = at->byte;
     reading w = {until, next_text, 0, out};
-    int i = ll_corpus_file(o, from);
+    int i = ll_corpus_file(o, from, 0);
     while (i < o->files && !scan_file(own, &o->file[i], o->begin[i], at, &w)) i++;
     ll_corpus_touch(o, (size_t)(at->byte - from));
     while (i == o->files && w.out && at->token < until) give(&w, at, LL_FASTA_BOUNDARY);
 }
 
 /* ---- Reader ---- */
-
-/* The sequences of the split as one text, with the boundary after the last one. */
-static ll_status join(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
-    ll_text_windows *w = r->own;
-    w->offset = ll_text_at(r, LL_BY_TEXT, 0).begin;
-    const int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - w->offset + 1;
-    r->examples = r->texts = 0;
-    return ll_text_use(r, c, split, name, NULL, size);
-}
 
 static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split) {
     proteins *own = r->own;
@@ -256,7 +247,7 @@ static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split)
     ll_texts_use(r, c, first);
     r->vocab = LL_FASTA_VOCAB;
     r->maskable = 1; /* a masked boundary would be easy to guess, because letters are on both sides */
-    return c->data.joined ? join(r, c, split, from.path) : LL_OK;
+    return c->data.joined ? ll_texts_join(r, c, split, from.path) : LL_OK;
 }
 
 static void close_fasta(const ll_reader *r) {

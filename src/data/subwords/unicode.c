@@ -37,27 +37,6 @@ void ll_grown_free(ll_grown *b) {
     *b = (ll_grown){0};
 }
 
-int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes) {
-    static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    const uint8_t first = *text;
-    const size_t size = first < 0x80   ? 1
-                        : first < 0xc0 ? 0
-                        : first < 0xe0 ? 2
-                        : first < 0xf0 ? 3
-                        : first < 0xf8 ? 4
-                                       : 0;
-    int32_t c = size == 1 ? first : first & (0x7f >> size);
-    *bytes = 1;
-    if (!size || size > n) return -1;
-    for (size_t i = 1; i < size; i++) {
-        if ((text[i] & 0xc0) != 0x80) return -1;
-        c = c << 6 | (text[i] & 0x3f);
-    }
-    if (c < least[size] || c > 0x10ffff || (c >= 0xd800 && c < 0xe000)) return -1;
-    *bytes = size;
-    return c;
-}
-
 int ll_is_white(int32_t c) {
     return (c >= 9 && c <= 13) || c == ' ' || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
            c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/status.h"
+#include "base/text.h"
 
 /* Bytes that grow. */
 typedef struct {
@@ -18,8 +19,6 @@ LL_MUST_USE ll_status ll_grown_add(ll_grown *b, const void *data, size_t n);
 LL_MUST_USE ll_status ll_grown_add_char(ll_grown *b, int32_t c);
 void ll_grown_free(ll_grown *b);
 
-/* The character at the beginning of n >= 1 bytes, and how many bytes it has. What is no UTF-8 is -1, one byte long. */
-int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes);
 /* Has it the property White_Space? */
 int ll_is_white(int32_t c);
 

@@ -14,18 +14,6 @@ typedef struct {
 /* The number of the first byte of a file, with the zero bytes before it. */
 static int64_t begin_of(const ll_corpus *o, int i) { return o->begin[i] + i; }
 
-static int file_of(const ll_corpus *o, int64_t byte) {
-    int low = 0, high = o->files;
-    while (high - low > 1) {
-        const int middle = low + (high - low) / 2;
-        if (begin_of(o, middle) <= byte)
-            low = middle;
-        else
-            high = middle;
-    }
-    return low;
-}
-
 /* Token i is byte i, so that nothing is gone through. */
 static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next_text, int *out) {
     texts *own = r->own;
@@ -34,7 +22,7 @@ static void scan(const ll_reader *r, ll_text_cursor *at, int64_t until, int next
     (void)next_text; /* the files are one text */
     at->token = until;
     if (!out) return;
-    for (int64_t i = from, k = file_of(o, i); i < until; i++) {
+    for (int64_t i = from, k = ll_corpus_file(o, i, 1); i < until; i++) {
         const int64_t byte = i - begin_of(o, (int)k), size = (int64_t)o->file[k].size;
         *out++ = byte < size ? o->file[k].data[byte] : 0;
         if (byte >= size && k + 1 < o->files) k++;

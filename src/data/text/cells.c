@@ -11,10 +11,7 @@ ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest) {
 
 size_t ll_slice_copy(uint8_t *to, size_t most, const ll_slice *s) {
     size_t n = 0;
-    for (size_t i = 0; i < s->size && n < most; i++) {
-        to[n++] = s->at[i];
-        i += s->quoted && s->at[i] == '"';
-    }
+    for (size_t i = 0; i < s->size && n < most;) to[n++] = ll_slice_byte(s, &i);
     return n;
 }
 

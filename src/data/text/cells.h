@@ -22,6 +22,12 @@ ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest);
 /* Reads the first `fields` fields of the next row that is not empty. *found is 0 at the end. LL_EFORMAT
  * names the line of a row with fewer fields. */
 LL_MUST_USE ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found);
+/* The byte of a field at *i, which moves on; two quotes are one byte. */
+static inline uint8_t ll_slice_byte(const ll_slice *s, size_t *i) {
+    const uint8_t byte = s->at[*i];
+    *i += 1 + (s->quoted && byte == '"');
+    return byte;
+}
 /* The first bytes of a field, at most `most`, with single quotes. Returns how many there are. */
 size_t ll_slice_copy(uint8_t *to, size_t most, const ll_slice *s);
 int ll_slice_is(const ll_slice *s, const char *text);

@@ -64,6 +64,20 @@ int ll_label_number(const char *list, const ll_slice *label) {
     return number < LL_CLASSES_MOST ? number : -1;
 }
 
+int ll_label_of_file(ll_slice *label, const char *folder, const char *file, const char *list) {
+    const char *below = file + strlen(folder);
+    while (*below == '/') below++;
+    const char *end = strchr(below, '/');
+    if (!end) return 0;
+    *label = (ll_slice){.at = (uint8_t *)below, .size = (size_t)(end - below)};
+    return !list || ll_label_number(list, label) >= 0;
+}
+
+ll_status ll_label_missing(const char *folder, const char *list) {
+    return ll_fail(LL_EINVAL, "%s: no files in subfolders that name their class%s%s", folder,
+                   list ? ", of data.classes=" : "", list ? list : "");
+}
+
 static int by_bytes(const name *a, const name *b) {
     const int order = memcmp(a->at, b->at, a->size < b->size ? a->size : b->size);
     return order ? order : (a->size > b->size) - (a->size < b->size);

@@ -9,6 +9,11 @@ enum { LL_CLASSES_MOST = 256 };
 /* The number of a label: its place in a list "neg,pos", or (list NULL) the number that it is; -1: it is neither. */
 int ll_label_number(const char *list, const ll_slice *label);
 
+/* The label of a file in a folder: the first folder below. 0: it lies in none, or in one that is not in the list. */
+int ll_label_of_file(ll_slice *label, const char *folder, const char *file, const char *list);
+/* LL_EINVAL: no file of the folder has a label. */
+LL_MUST_USE ll_status ll_label_missing(const char *folder, const char *list);
+
 /* The labels of a file, seen one after the other. */
 typedef struct ll_labels ll_labels;
 /* list: the names of the classes; NULL: all labels are numbers, or the names are those that occur. `name` is how errors

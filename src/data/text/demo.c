@@ -12,7 +12,7 @@
 
 extern const uint8_t ll_demo_begin[], ll_demo_end[]; /* demo_text.S */
 
-enum { PIECE = 4096, GROUP = 10 };
+enum { PIECE = 4096 /* bytes */, GROUP = 10 /* pieces */ };
 
 static int is_held_out(size_t piece) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_BATCH, 0xde, 0);

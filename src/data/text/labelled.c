@@ -49,16 +49,6 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
 
 /* ---- Folders ---- */
 
-/* The class of a file: the first folder below `path`, if it is in the list. */
-static int class_of(ll_slice *label, const char *path, const char *file, const char *list) {
-    const char *name = file + strlen(path);
-    while (*name == '/') name++;
-    const char *end = strchr(name, '/');
-    if (!end) return 0;
-    *label = (ll_slice){.at = (uint8_t *)name, .size = (size_t)(end - name)};
-    return !list || ll_label_number(list, label) >= 0;
-}
-
 /* The files that have a class, one after the other; labels[i] is that of file i. */
 static ll_status join_files(ll_reader *r, ll_slice *labels, char **names, int count, const char *list,
                             const char *path) {
@@ -66,7 +56,7 @@ static ll_status join_files(ll_reader *r, ll_slice *labels, char **names, int co
     ll_spill all = {.name = path};
     ll_status status = LL_OK;
     for (int i = 0; !status && i < count; i++) {
-        if (!class_of(&labels[r->size], path, names[i], list)) continue;
+        if (!ll_label_of_file(&labels[r->size], path, names[i], list)) continue;
         const size_t before = all.bytes.size;
         status = ll_spill_add_file(&all, names[i]);
         own->text[r->size++].size = all.bytes.size - before;
@@ -107,9 +97,7 @@ static ll_status read_folder(ll_reader *r, const ll_reader_options *c, ll_labels
     ll_slice *label = ll_alloc((size_t)count, sizeof *label);
     own->text = ll_alloc((size_t)count, sizeof *own->text);
     status = label && own->text ? join_files(r, label, names, count, given(c), path) : LL_ENOMEM;
-    if (!status && !r->size)
-        status = ll_fail(LL_EINVAL, "%s: no files in subfolders that name their class%s%s", path,
-                         given(c) ? ", of data.classes=" : "", given(c) ? given(c) : "");
+    if (!status && !r->size) status = ll_label_missing(path, given(c));
     for (int64_t i = 0; i < r->size && !status; i++) status = ll_labels_see(labels, &label[i]);
     if (!status) status = end_labels(r, labels, given(c));
     if (!status) status = number_labels(r, label);

@@ -52,6 +52,14 @@ void ll_texts_use(ll_reader *r, const ll_reader_options *c, int64_t first) {
     r->rows = last.row + ll_text_windows_of(last.begin, last.end, r->T);
 }
 
+ll_status ll_texts_join(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
+    ll_text_windows *w = r->own;
+    w->offset = ll_text_at(r, LL_BY_TEXT, 0).begin;
+    const int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - w->offset + 1;
+    r->examples = r->texts = 0;
+    return ll_text_use(r, c, split, name, NULL, size);
+}
+
 /* Finds the end of a text: the next mark knows that of the last text before it. */
 static void find_end(const ll_reader *r, ll_text_place *x, const ll_mark *next) {
     const ll_text_windows *w = r->own;

@@ -41,6 +41,8 @@ LL_MUST_USE ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int 
 /* Makes r read r->size texts of their own, from number `first` of own->texts on. Each has the token before its first
  * and the one after its last. Windows do not cross texts. */
 void ll_texts_use(ll_reader *r, const ll_reader_options *c, int64_t first);
+/* Makes the texts that ll_texts_use chose one text. It ends with the token after the last of them. */
+LL_MUST_USE ll_status ll_texts_join(ll_reader *r, const ll_reader_options *c, int split, const char *name);
 /* LL_EINVAL if train.length is less than a token. */
 LL_MUST_USE ll_status ll_text_check_length(const ll_reader_options *c);
 /* The number of windows of T tokens that a text has from token `begin` to the one before `end`. */
