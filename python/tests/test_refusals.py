@@ -124,6 +124,16 @@ def test_noise_that_fits():
     assert np.isfinite(y).all() and not np.array_equal(y, attend(position="sine-spe", realizations=8))
 
 
+def test_kept_operators_are_of_the_same_types():
+    """A call with 16 does not make 16.0 valid, nor True a number."""
+    attend("favor", features=16, causal=True)
+    with pytest.raises(longline.ArgumentError, match="features: is 16.0"):
+        attend("favor", features=16.0, causal=True)
+    attend(position="relative-s1", realizations=1)
+    with pytest.raises(longline.ArgumentError, match="realizations: is True"):
+        attend(position="relative-s1", realizations=True)
+
+
 def test_query_lengths():
     y = attend(lengths=[5, 5], query_lengths=[3, 5])
     assert np.array_equal(y[0, :, :3], attend()[0, :, :3]) and not y[0, :, 3:].any()
