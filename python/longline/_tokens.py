@@ -9,7 +9,7 @@ import numpy as np
 
 from ._arrays import Array, integers, pointer
 from ._checks import check_count, check_native, check_number, check_seed
-from ._core import ArgumentError, check, ffi, lib, own
+from ._core import ArgumentError, NotCopied, check, ffi, lib, own
 from ._recipe import encoded
 
 if TYPE_CHECKING:
@@ -39,8 +39,10 @@ def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Opt
     return array, n, one
 
 
-class Tokenizer:
+class Tokenizer(NotCopied):
     """How a model makes tokens of text: bytes, words or parts of them, letters of proteins, events of music."""
+
+    instead = "each model has its own, model.tokenizer"
 
     def __init__(self, model: "Model") -> None:
         out = ffi.new("ll_tokenizer **")
@@ -100,13 +102,15 @@ def _marked(model: "Model", text: Union[str, bytes], ends: bool) -> Array:
     return np.array([lib.LL_TOKEN_BEGIN, *model.tokenizer.encode(text), *tail], np.int32)
 
 
-class TokenStream:
+class TokenStream(NotCopied):
     """Tokens through a model one after the other, in memory that does not grow (linear attention).
 
     Calls of a stream from several threads wait for each other, and for calls of its model. Of an encoder-decoder
     (task = seq2seq) a text of the source gets a begin token (257) before it and an end token (258) after it. The first
     text of the target gets a begin token.
     """
+
+    instead = "stream.clone() goes on from here, and stream.save(path) writes it"
 
     def __init__(self, model: "Model", _native: Any = None) -> None:
         check_native("model", model, "_m", "Model")

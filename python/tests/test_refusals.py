@@ -152,6 +152,19 @@ def test_copies():
         assert recipe["model.width"] == "64"
 
 
+@pytest.mark.parametrize("thing, words", [
+    (causal, "longline.Operator: deepcopy and pickle cannot copy it; make another"),
+    (causal.stream(), r"longline.Stream: deepcopy and pickle cannot copy it; stream.clone\(\)"),
+    (model.stream(), r"TokenStream: .* stream.save\(path\)"),
+    (model.tokenizer, "Tokenizer: .* model.tokenizer"),
+    (longline.Trainer(model), r"Trainer: .* Trainer\(None, resume=folder\)"),
+])
+def test_no_copies(thing, words):
+    for call in (copy.deepcopy, pickle.dumps, lambda x: pickle.dumps([x], 0)):
+        with pytest.raises(TypeError, match=words):
+            call(thing)
+
+
 def test_refused_by_torch():
     torch = pytest.importorskip("torch")
     import longline.torch as torched
