@@ -82,6 +82,8 @@ WRONG = {
     # Recipes and models
     "recipe": (lambda: longline.Model("x"), TypeError, "settings: is a str"),
     "key": (lambda: longline.Recipe()["model.widt"], KeyError, "nearest is model.width"),
+    "key of a model": (lambda: model.set("model.width", 64), longline.ArgumentError,
+                       '^"model.width": the model is fixed; only keys of'),
     "content": (lambda: longline.Model.from_bytes("x"), TypeError, "content: is a str"),
     "surrogate": (lambda: model.score("\ud800"), longline.ArgumentError, "text: its character 0"),
     "surrogate of a key": (lambda: longline.Recipe({"data.train": "a\ud800"}), longline.ArgumentError,
