@@ -257,6 +257,8 @@ def test_errors(small):
     small.parameters()["embedding.weight"][...] = np.nan
     with pytest.raises(longline.Diverged):
         small.score(TOKENS)
+    with pytest.raises(longline.Diverged, match="tensor embedding.weight is not a number at element 0"):
+        small.to_bytes()
 
 
 @pytest.mark.skipif(not shutil.which("localedef"), reason="no localedef: numbers are not tested with a decimal comma")
