@@ -11,7 +11,7 @@ from ._arrays import Array, integers, pointer
 from ._checks import check_count
 from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
-from ._images import are_images, image_rows, patch_numbers, reads_images
+from ._images import are_images, check_whole, image_rows, patch_numbers, reads_images
 from ._names import lookup
 from ._recipe import Recipe, assignment, encoded
 from ._tokens import TokenStream, Tokenizer, is_seq2seq, pad, source_tokens
@@ -228,6 +228,7 @@ class Model:
         if are_images(tokens) and reads_images(self.recipe):
             tokens, one = image_rows(name, tokens, self.recipe)
         rows, n, flat = pad(name, tokens, lengths)
+        check_whole(name, rows.shape[1], n, self.recipe)
         return rows, n, one or flat
 
     def logp(self, tokens: Any, lengths: Any = None) -> Array:
