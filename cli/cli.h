@@ -87,6 +87,8 @@ int ll_round_weights(ll_model *model, const char *weights);
 int ll_data_check(const ll_recipe *recipe, const char *data);
 /* Are its data images? */
 int ll_reads_images(const ll_recipe *recipe);
+/* The numbers of one of its images; 0: its data are none. */
+int ll_image_numbers(const ll_recipe *recipe);
 /* The commands for a model of this task: "encode, eval". */
 const char *ll_uses(const ll_model *model);
 /* The unit of a language model's loss (ll_recipe_unit); NULL for tasks with examples. */

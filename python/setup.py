@@ -1,7 +1,7 @@
 """Builds the wheel and the sdist; pyproject.toml has the rest.
 
 The library is built first, by its own Makefile, unless LONGLINE_ARCHIVE names one. An sdist carries its sources in
-`core/`. A wheel carries the shared libraries that it needs besides those of every Linux.
+`core/`. A wheel carries the shared libraries that it needs besides those of every Linux, and the licences of these.
 """
 import os
 import re
@@ -78,6 +78,38 @@ def glibc(paths) -> str:
     return "manylinux_%d_%d" % newest
 
 
+# What a wheel may carry: the beginning of the library's name, its licence, and where it comes from.
+LICENCES = [("libjansson", "MIT", "https://github.com/akheron/jansson"),
+            ("liblzma", "0BSD or public domain", "https://tukaani.org/xz"),
+            ("libpcre2", "BSD-3-Clause", "https://www.pcre.org"),
+            ("libpng", "libpng-2.0", "http://www.libpng.org/pub/png"),
+            ("libsentencepiece", "Apache-2.0", "https://github.com/google/sentencepiece"),
+            ("libutf8proc", "MIT", "https://juliastrings.github.io/utf8proc"),
+            ("libxxhash", "BSD-2-Clause", "https://xxhash.com"),
+            ("libzstd", "BSD-3-Clause", "https://facebook.github.io/zstd"),
+            ("libz.", "Zlib", "https://zlib.net")]
+
+
+def copyright_of(path: str) -> str:
+    """The text that Debian's package of a file has on its authors and terms; "" elsewhere."""
+    try:
+        owner = subprocess.run(["dpkg", "-S", "*/" + os.path.basename(path)], capture_output=True, text=True).stdout
+        return (Path("/usr/share/doc") / owner.split(":")[0] / "copyright").read_text()
+    except OSError:
+        return ""
+
+
+def licences(paths: dict) -> str:
+    """The licences of bundled libraries (name to path), and of xxHash, which is compiled in: a list, then the texts."""
+    lines, texts = ["The libraries in this folder, and xxHash, which is part of longline's extension module:\n"], []
+    for name, path in {**paths, "libxxhash": "/usr/include/xxhash.h"}.items():
+        found = [f"{licence}, {home}" for begin, licence, home in LICENCES if name.startswith(begin)]
+        lines.append(f"{name}: {found[0] if found else 'see the terms of the system that it was taken from'}")
+        text = copyright_of(os.path.realpath(path))
+        texts += [f"\n---- {name} ----\n\n{text}"] if text else []
+    return "\n".join([*lines, *texts]) + "\n"
+
+
 class Wheel(BDistWheel):
     """For every CPython from 3.9 on (abi3), with its libraries inside."""
 
@@ -90,8 +122,10 @@ class Wheel(BDistWheel):
         self.native = next(root.glob("longline/_native*.so"))
         libraries = root / "longline.libs"
         libraries.mkdir(exist_ok=True)
-        for name, where in needed(str(self.native)).items():
+        bundled = needed(str(self.native))
+        for name, where in bundled.items():
             shutil.copy(os.path.realpath(where), libraries / name)
+        (libraries / "LICENSES").write_text(licences(bundled))
         super().write_wheelfile(wheelfile_base, *arguments, **named)
 
     def get_tag(self):

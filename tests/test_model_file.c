@@ -296,6 +296,24 @@ static void test_permutation(void **state) {
     assert_true(fabs(fixed / DRAWS - 1) < 0.06);
 }
 
+/* No file is written that could not be loaded: the one of before stays. */
+static void test_not_finite(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("train.seed=1"), *back = NULL;
+    char *bytes = NULL;
+    size_t size = 0;
+    CHECK_OK(ll_model_save(model, at("finite")));
+    model->param[3].value[5] = NAN;
+    CHECK_FAILS(ll_model_save(model, at("finite")), LL_EDIVERGED, "finite: tensor blocks.0.attention.query.weight");
+    CHECK_FAILS(ll_model_save_bytes(model, &bytes, &size), LL_EDIVERGED, "not a number at element 5, and such a model");
+    assert_null(bytes);
+    CHECK_FAILS(ll_model_quantize(model, LL_INT8), LL_EDIVERGED, "such a model cannot be quantized");
+    model->param[3].value[5] = -INFINITY;
+    CHECK_FAILS(ll_model_save(model, at("finite")), LL_EDIVERGED, "is infinite at element 5");
+    CHECK_OK(ll_model_load(&back, at("finite")));
+    ll_model_free(model), ll_model_free(back);
+}
+
 /* The rotations of a hash are those of the file, not those that the seed would draw. */
 static void test_rotations(void **state) {
     (void)state;
@@ -345,6 +363,7 @@ int main(void) {
         cmocka_unit_test(test_repeated_entry), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_projection),
         cmocka_unit_test(test_permutation),    cmocka_unit_test(test_redraw),    cmocka_unit_test(test_rotations),
         cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_not_finite),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

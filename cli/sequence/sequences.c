@@ -248,13 +248,6 @@ static const char *value(const ll_job *job, const char *key) {
     return text ? text : "";
 }
 
-/* The numbers of the model's images; 0: it reads no images. */
-static int image_of(const ll_job *job) {
-    const int pixels = atoi(value(job, "position.width")) * atoi(value(job, "position.height"));
-    if (!ll_reads_images(ll_model_recipe(job->model))) return 0;
-    return pixels > 0 ? pixels * atoi(value(job, "model.channels")) : atoi(value(job, "train.length"));
-}
-
 /* What goes before each sequence, or after it: the tokenizer's own tokens outermost, and those of a text. */
 static ll_status encode_end(run *r, ll_special end, const char *text, int **tokens, size_t *n) {
     size_t own = 0;
@@ -351,7 +344,7 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     r->w.tick = progress;
     r->w.arg = r;
     ll_model_watch(job->model, ll_window_report, &r->w);
-    r->image = image_of(job);
+    r->image = ll_image_numbers(ll_model_recipe(job->model));
     r->whole = !strcmp(value(job, "data.format"), "subwords");
     r->by_byte = !r->whole && strcmp(value(job, "data.format"), "words") &&
                  strcmp(value(job, "data.format"), "pieces") && strcmp(value(job, "data.format"), "listops") &&

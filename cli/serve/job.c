@@ -23,7 +23,7 @@ static int take_tokens(ll_input_tokens *in, const ll_served *m, json_t *list, co
     return 0;
 }
 
-/* The text of tokens that are echoed. */
+/* The text that is echoed is that of the tokens. Of words and music it may differ from the text that was sent. */
 static void write_tokens(ll_input_tokens *in, const ll_served *m) {
     ll_buffer all = {0};
     for (int i = 0; i < in->n; i++) {
@@ -63,20 +63,28 @@ static int take_empty(ll_input_tokens *in, const ll_served *m, ll_refusal *why) 
     return in->n ? 0 : ll_refuse(why, 400, "prompt", "this model needs a prompt");
 }
 
+/* Can the model answer such requests about so many tokens? */
+static int check_length(const ll_serve_job *job, int n, const char *field, ll_refusal *why) {
+    const int image = job->request.ask & LL_ASK_INPUTS ? ll_image_numbers(ll_model_recipe(job->model->model)) : 0;
+    if (n > ll_serve.prompt)
+        return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a prompt", field, n,
+                         (long long)ll_serve.prompt);
+    if (!n && job->request.ask != LL_ASK_GENERATE && job->request.ask != LL_ASK_CREATE)
+        return ll_refuse(why, 400, field, "'%s' has no tokens", field);
+    if (image && n != image)
+        return ll_refuse(why, 400, field, "'%s' has %d tokens; the model reads images of %d numbers", field, n, image);
+    return 0;
+}
+
 static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *why) {
     const ll_prompt *p = &job->request.prompt[i];
     ll_input_tokens *in = &job->input[job->inputs++];
     if (p->tokens ? take_tokens(in, job->model, p->tokens, field, why)
                   : take_text(in, job->model, p->text, p->size, field, why))
         return -1;
-    if (p->tokens && job->request.echo) write_tokens(in, job->model);
+    if (job->request.echo) write_tokens(in, job->model);
     if (!in->n && (job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))) return take_empty(in, job->model, why);
-    if (in->n > ll_serve.prompt)
-        return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a prompt", field,
-                         in->n, (long long)ll_serve.prompt);
-    if (!in->n && job->request.ask != LL_ASK_GENERATE && job->request.ask != LL_ASK_CREATE)
-        return ll_refuse(why, 400, field, "'%s' has no tokens", field);
-    return 0;
+    return check_length(job, in->n, field, why);
 }
 
 /* Can the model answer such requests? */
@@ -84,6 +92,11 @@ static int check_model(const ll_served *m, ll_ask ask, ll_refusal *why) {
     if (ask & (LL_ASK_EMBEDDING | LL_ASK_ATTENTION)) return 0;
     if (ask == LL_ASK_CLASSIFY)
         return m->classes ? 0 : ll_refuse(why, 400, "model", "the model '%s' has no classes", m->name);
+    if (!m->batcher && ask == LL_ASK_SCORE) {
+        const char *task = ll_recipe_get(ll_model_recipe(m->model), "model.task");
+        return ll_refuse(why, 400, "model", "the model '%s' (model.task = %s) gives no probabilities of sequences",
+                         m->name, task);
+    }
     if (!m->batcher) return ll_refuse(why, 400, "model", "the model '%s' does not generate text", m->name);
     if (ask == LL_ASK_CHAT && !m->chat)
         return ll_refuse(why, 400, "model", "the model '%s' has no chat template; use /v1/completions", m->name);

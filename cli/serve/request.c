@@ -61,8 +61,9 @@ static int wrong_type(const field *f, const char *type, json_t *value, ll_refusa
 
 static int in_range(const field *f, double x, ll_refusal *why) {
     if (x >= f->min && x <= f->max) return 0;
-    if (x > f->max && f->max >= 1e15) return ll_refuse(why, 400, f->name, "'%s' is %.15g, too large", f->name, x);
-    if (f->max >= 1e15) /* as far as a double counts: no limit that a client would want to read */
+    if (x > f->max && f->max >= 1e15)
+        return ll_refuse(why, 400, f->name, "'%s' is %.15g, must be at most %.15g", f->name, x, f->max);
+    if (f->max >= 1e15)
         return ll_refuse(why, 400, f->name, "'%s' is %.15g, must be at least %.15g", f->name, x, f->min);
     return ll_refuse(why, 400, f->name, "'%s' is %.15g, must be from %.15g to %.15g", f->name, x, f->min, f->max);
 }
@@ -265,7 +266,7 @@ static const field fields[] = {
     {"temperature", DRAWS, read_number, AT(temperature), 0, 100},
     {"top_p", DRAWS, read_number, AT(top_p), 0, 1},
     {"top_k", DRAWS, read_integer, AT(top_k), 0, 1e6},
-    {"seed", DRAWS, read_integer, AT(seed), 0, 9e15},
+    {"seed", DRAWS, read_integer, AT(seed), 0, (double)INT64_MAX}, /* the largest that jansson reads */
     {"n", TEXTS, read_integer, AT(n), 1, LL_CHOICES},
     {"stop", DRAWS, read_stop, 0},
     {"stream", DRAWS, read_flag, AT(stream)},
@@ -337,6 +338,10 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &at) : json_object();
     if (!r->body && (!size || json_error_code(&at) == json_error_out_of_memory))
         return ll_refuse(why, 503, "", "no memory for the request");
+    if (!r->body && json_error_code(&at) == json_error_numeric_overflow)
+        return ll_refuse(why, 400, "",
+                         "the body has a number that is too large: line %d, column %d; integers go to %lld", at.line,
+                         at.column, (long long)INT64_MAX);
     if (!r->body)
         return ll_refuse(why, 400, "", "the body is not JSON: line %d, column %d: %s", at.line, at.column, at.text);
     if (!json_is_object(r->body)) return ll_refuse(why, 400, "", "the body is JSON, but not an object");

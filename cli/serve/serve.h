@@ -9,7 +9,7 @@
  *   serve_metrics.c   /metrics and the log              api_keys.c       who may send requests
  *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64
  *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
- *   request_path.c    what a path is asked for
+ *   request_path.c    what a path is asked for          session_file.c   what a session's file tells
  *
  * There are three threads. HTTP reads requests and writes answers. The engine alone uses the models' streams. The side
  * thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
@@ -101,9 +101,9 @@ char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal
 typedef struct {
     int *token;
     int n;
-    const char *text; /* the input as it was sent, for echo; or NULL */
+    const char *text; /* the input as it was sent; for echo that of its tokens; or NULL */
     size_t size;
-    char *written; /* the text of tokens, where `text` is that */
+    char *written; /* that of the tokens */
 } ll_input_tokens;
 
 struct ll_choice;
@@ -289,6 +289,10 @@ void ll_session_delete(ll_session *s);
 void ll_session_used(ll_session *s); /* after its stream has read tokens */
 ll_session *ll_session_next(const ll_session *s); /* next older one; of NULL, the newest */
 int ll_session_owned(const ll_session *s, int key);
+
+/* ---- session_file.c ---- */
+
+int64_t ll_session_position(const char *path); /* of a file of a session; -1: it does not tell */
 
 /* ---- session_calls.c ---- */
 

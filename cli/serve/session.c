@@ -308,7 +308,6 @@ static void add_file(const char *name) {
     else
         s->saved = 1;
     measure_files(s);
-    s->bytes = s->disk;
 }
 
 /* If a server was killed after it saved a session and before it removed the .swap file, that file is older than the
@@ -327,6 +326,15 @@ static void remove_stale_swap(ll_session *s) {
     measure_files(s);
 }
 
+/* What the file says from which the session goes on. */
+static void read_position(ll_session *s) {
+    char path[PATH];
+    const char *kind = s->swapped ? "swap" : "state";
+    path_of(path, s, kind);
+    s->position = ll_session_position(path);
+    s->bytes = file_size(s, kind);
+}
+
 int ll_sessions_open(void) {
     const char *folder = ll_serve.state_dir;
     if (!folder) return -1;
@@ -339,7 +347,10 @@ int ll_sessions_open(void) {
     DIR *all = opendir(folder);
     for (struct dirent *entry; all && (entry = readdir(all));) add_file(entry->d_name);
     if (all) closedir(all);
-    for (ll_session *s = newest; s; s = s->older) remove_stale_swap(s);
+    for (ll_session *s = newest; s; s = s->older) {
+        remove_stale_swap(s);
+        read_position(s);
+    }
     return -1;
 }
 

@@ -158,6 +158,12 @@ int ll_reads_images(const ll_recipe *recipe) {
            ll_format_has_images(ll_recipe_get(recipe, "data.format"));
 }
 
+int ll_image_numbers(const ll_recipe *recipe) {
+    const int pixels = atoi(ll_recipe_get(recipe, "position.width")) * atoi(ll_recipe_get(recipe, "position.height"));
+    if (!ll_reads_images(recipe)) return 0;
+    return atoi(ll_recipe_get(recipe, pixels > 0 ? "model.channels" : "train.length")) * (pixels > 0 ? pixels : 1);
+}
+
 const char *ll_uses(const ll_model *model) {
     static const char *const uses[][2] = {{"lm", "score, encode, generate, eval"},
                                           {"classify", "classify, encode, eval"},

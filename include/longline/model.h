@@ -16,7 +16,8 @@ LL_API LL_MUST_USE ll_status ll_model_create(ll_model **model, const ll_recipe *
  * the model is freed: it may be replaced (renamed over, as ll_model_save does) or removed meanwhile, but not be cut
  * short or written over in place. What changes the model does not change the file. Reads all parameters once. */
 LL_API LL_MUST_USE ll_status ll_model_load(ll_model **model, const char *path);
-/* Written to a temporary file in the same folder, flushed, then renamed. */
+/* Written to a temporary file in the same folder, flushed, then renamed. LL_EDIVERGED for a parameter that is infinite
+ * or not a number, whose file could not be loaded. */
 LL_API LL_MUST_USE ll_status ll_model_save(const ll_model *model, const char *path);
 /* The same from a file's bytes in memory, of which nothing is kept: its parameters are a block of its own, which can
  * be trained (ll_adam_create). `name` stands in messages for the path. */
@@ -53,7 +54,7 @@ typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8, LL_INT4 } ll_precision;
  * and streams then read 16 (LL_BFLOAT16), 8.5 (LL_INT8) or 4.5 bits (LL_INT4) of a weight. The integers have one scale,
  * in bfloat16, for 32 neighbouring rows of a column. ll_evaluate measures the loss in quality. ll_model_save then
  * writes a file of that size, which ll_model_load maps. A quantized model cannot be trained or quantized again
- * (LL_EINVAL); the kind that it has changes nothing. O(parameters). */
+ * (LL_EINVAL); the kind that it has changes nothing. Parameters must be finite, as for ll_model_save. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision precision);
 
 typedef struct {

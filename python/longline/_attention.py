@@ -40,12 +40,18 @@ def _is_plain(option: Any) -> bool:
     return option is None or isinstance(option, (str, int, float, np.integer, np.floating, np.bool_))
 
 
+def _typed(option: Any) -> Any:
+    """16 and 16.0 are equal, and the second is refused where features are counted."""
+    return tuple(map(_typed, option)) if isinstance(option, tuple) else (type(option), option)
+
+
 def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size: int, value_size: int,
                  options: Dict[str, Any]) -> Operator:
     """The operator of these settings, kept for the next call, unless an option is an array or tensor, which may
     change."""
-    key: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
-    kept = _is_plain(key)
+    given: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
+    kept = _is_plain(given)
+    key = _typed(given)
     if kept and key in _OPERATORS:
         return _OPERATORS[key]
     operator = Operator(kernel, position, causal=causal, heads=heads, key_size=key_size, value_size=value_size,

@@ -9,7 +9,7 @@ from typing import Any, Callable, Optional
 from ._native import ffi, lib
 
 __all__ = ["ffi", "lib", "check", "LonglineError", "ArgumentError", "FileError", "FormatError", "OutOfMemory",
-           "Diverged", "Stopped", "Watch", "own", "progress_bar", "text"]
+           "Diverged", "NotCopied", "Stopped", "Watch", "own", "progress_bar", "text"]
 
 
 class LonglineError(Exception):
@@ -67,6 +67,15 @@ def check(status: int) -> None:
 def own(native: Any, free: Any, *keep: Any) -> Any:
     """A native object that is freed with its last reference, and until then keeps what it borrows."""
     return ffi.gc(native, lambda pointer: (free(pointer), keep)[0])
+
+
+class NotCopied:
+    """An object of the library that Python cannot copy. deepcopy and pickle raise TypeError, which says what to do."""
+
+    instead = ""
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        raise TypeError(f"longline.{type(self).__name__}: deepcopy and pickle cannot copy it; {self.instead}")
 
 
 class Watch:

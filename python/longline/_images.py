@@ -101,6 +101,16 @@ def _read(path: str, size: Tuple[int, ...], recipe: Mapping[str, str]) -> Array:
         rows.append(np.frombuffer(ffi.buffer(sequence.text, sequence.size), np.uint8).copy())
 
 
+def check_whole(name: str, numbers: int, lengths: Any, recipe: Mapping[str, str]) -> None:
+    """A classifier of images of a size reads whole ones."""
+    if recipe["model.task"] not in ("classify", "match") or not reads_images(recipe):
+        return
+    image = int(recipe["position.height"]) * int(recipe["position.width"]) * int(recipe["model.channels"])
+    wrong = [n for n in ([numbers] if lengths is None else lengths.tolist()) if n != image]
+    if image and wrong:
+        raise ArgumentError(f"{name}: has {wrong[0]} tokens; the model reads images of {image} numbers")
+
+
 def patch_numbers(recipe: Mapping[str, str]) -> int:
     """How many numbers of an image make one vector of `encode`."""
     return max(int(recipe["model.patch"]) ** 2 * int(recipe["model.channels"]), 1)

@@ -11,10 +11,10 @@ from ._arrays import Array, integers, pointer
 from ._checks import check_count
 from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
-from ._images import are_images, image_rows, patch_numbers, reads_images
+from ._images import are_images, check_whole, image_rows, patch_numbers, reads_images
 from ._names import lookup
 from ._recipe import Recipe, assignment, encoded
-from ._tokens import TokenStream, Tokenizer, pad
+from ._tokens import TokenStream, Tokenizer, is_seq2seq, pad, source_tokens
 
 Path = Union[str, "os.PathLike[str]"]
 
@@ -26,7 +26,7 @@ class Batch(NamedTuple):
     targets  tasks lm, mlm, seq2seq: (B, T), classify: (B), match: (B / 2); -1 is not counted. None for language models:
              the next token of each, so that (B, T + 1) tokens give T targets
     lengths  (B) tokens in use, from the front; None: all, or those of the lists
-    source   (B, S) or lists: what a seq2seq model reads
+    source   (B, S) or lists: what a seq2seq model reads; texts get a begin and an end token
     """
 
     tokens: Any
@@ -217,14 +217,18 @@ class Model:
             watch.check(status)
 
     def _tokens(self, tokens: Any, lengths: Any, name: str = "tokens") -> Tuple[Array, Optional[Array], bool]:
+        def encode(text: Any) -> Array:
+            return source_tokens(self, text) if name == "source" and is_seq2seq(self) else self.tokenizer.encode(text)
+
         if isinstance(tokens, (str, bytes)):
-            tokens = self.tokenizer.encode(tokens)
+            tokens = encode(tokens)
         if isinstance(tokens, (list, tuple)) and tokens and isinstance(tokens[0], (str, bytes)):
-            tokens = [self.tokenizer.encode(x) for x in tokens]
+            tokens = [encode(x) for x in tokens]
         one = False
         if are_images(tokens) and reads_images(self.recipe):
             tokens, one = image_rows(name, tokens, self.recipe)
         rows, n, flat = pad(name, tokens, lengths)
+        check_whole(name, rows.shape[1], n, self.recipe)
         return rows, n, one or flat
 
     def logp(self, tokens: Any, lengths: Any = None) -> Array:
@@ -304,7 +308,8 @@ class Model:
         """Tokens one after the other, without end or so many.
 
         The state is kept: the next call goes on where this one ended, unless `reset` is called. A draw is a function of
-        (seed, position). source: what a seq2seq model reads first.
+        (seed, position). source: what a seq2seq model reads first; without a prompt its target begins at the begin
+        token (257), and the tokens end before the end token (258).
         """
         return self.state.generate(prompt, tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
                                    source=source)

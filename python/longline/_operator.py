@@ -9,7 +9,7 @@ from . import _draws
 from ._arrays import (Array, carried, check_result, doubles_of, empty_like_layout, floats, four, integers, numbers,
                       overlap, overlaps_itself, pointer, view)
 from ._checks import check_count, check_flag, check_number, check_pair, check_positive, check_seed, check_type
-from ._core import ArgumentError, OutOfMemory, check, ffi, lib, own
+from ._core import ArgumentError, NotCopied, OutOfMemory, check, ffi, lib, own
 from ._names import FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup
 from ._segments import segment_rows
 from ._stream import Stream
@@ -44,7 +44,7 @@ class Saved(NamedTuple):
     floats: Array
 
 
-class Operator:
+class Operator(NotCopied):
     """Attention of one layer: y_i = sum_j A_ij v_j / sum_j A_ij.
 
     Linear kernels: A_ij = r^(i-j) <P^i phi(q_i), P^j phi(k_j)> in O(T) (Katharopoulos et al. 2020, equation 7;
@@ -68,6 +68,8 @@ class Operator:
 
     Raises ArgumentError with the reason where the parts do not fit together. Threads may share an operator.
     """
+
+    instead = "make another with the same options and seed"
 
     def __init__(self, kernel: str = "softmax", position: str = "none", *, heads: int, key_size: int,
                  value_size: Optional[int] = None, causal: bool = False, features: int = 256,

@@ -6,17 +6,19 @@ from typing import TYPE_CHECKING, Any
 
 from ._arrays import Array, check_result, empty_like_layout, view
 from ._checks import check_count, check_native
-from ._core import ArgumentError, check, ffi, lib, own
+from ._core import ArgumentError, NotCopied, check, ffi, lib, own
 
 if TYPE_CHECKING:
     from ._operator import Operator
 
 
-class Stream:
+class Stream(NotCopied):
     """A causal operator fed with any number of tokens at a time, in constant memory for linear kernels.
 
     How tokens are cut into calls changes no bit. `bytes` is the size of the state.
     """
+
+    instead = "stream.clone() goes on from here"
 
     def __init__(self, operator: Operator, batch: int = 1, _native: Any = None) -> None:
         check_native("operator", operator, "_op", "Operator")

@@ -9,7 +9,7 @@ import numpy as np
 
 from ._arrays import Array, integers, pointer
 from ._checks import check_count, check_native, check_number, check_seed
-from ._core import ArgumentError, check, ffi, lib, own
+from ._core import ArgumentError, NotCopied, check, ffi, lib, own
 from ._recipe import encoded
 
 if TYPE_CHECKING:
@@ -39,8 +39,10 @@ def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Opt
     return array, n, one
 
 
-class Tokenizer:
+class Tokenizer(NotCopied):
     """How a model makes tokens of text: bytes, words or parts of them, letters of proteins, events of music."""
+
+    instead = "each model has its own, model.tokenizer"
 
     def __init__(self, model: "Model") -> None:
         out = ffi.new("ll_tokenizer **")
@@ -82,11 +84,33 @@ class Tokenizer:
         return int(lib.ll_tokenizer_vocab(self._t))
 
 
-class TokenStream:
+def is_seq2seq(model: "Model") -> bool:
+    return model.recipe["model.task"] == "seq2seq"
+
+
+def source_tokens(model: "Model", text: Union[str, bytes]) -> Array:
+    """The tokens of a text that an encoder reads: it has a begin token before it and an end token after it."""
+    return _marked(model, text, True)
+
+
+def _marked(model: "Model", text: Union[str, bytes], ends: bool) -> Array:
+    vocab = model.recipe["model.vocab"]
+    if int(vocab) != lib.LL_TOKEN_COUNT:
+        raise ArgumentError(f"text: the model has {vocab} different tokens, and bytes with begin and end are "
+                            f"{lib.LL_TOKEN_COUNT}; give tokens")
+    tail = [lib.LL_TOKEN_END] if ends else []
+    return np.array([lib.LL_TOKEN_BEGIN, *model.tokenizer.encode(text), *tail], np.int32)
+
+
+class TokenStream(NotCopied):
     """Tokens through a model one after the other, in memory that does not grow (linear attention).
 
-    Calls of a stream from several threads wait for each other, and for calls of its model.
+    Calls of a stream from several threads wait for each other, and for calls of its model. Of an encoder-decoder
+    (task = seq2seq) a text of the source gets a begin token (257) before it and an end token (258) after it. The first
+    text of the target gets a begin token.
     """
+
+    instead = "stream.clone() goes on from here, and stream.save(path) writes it"
 
     def __init__(self, model: "Model", _native: Any = None) -> None:
         check_native("model", model, "_m", "Model")
@@ -128,13 +152,16 @@ class TokenStream:
 
     def source(self, tokens: Any) -> None:
         """seq2seq: what the stream's target is made from; resets the stream."""
+        if isinstance(tokens, (str, bytes)) and is_seq2seq(self.model):
+            tokens = source_tokens(self.model, tokens)
         t = self._tokens("source", tokens)
         with self._lock:
             check(lib.ll_stream_source(self._s, pointer(t, "int *"), len(t)))
 
     def _tokens(self, name: str, tokens: Any) -> Array:
         if isinstance(tokens, (str, bytes)):
-            tokens = self.model.tokenizer.encode(tokens)
+            begins = self.position == 0 and is_seq2seq(self.model)
+            tokens = _marked(self.model, tokens, False) if begins else self.model.tokenizer.encode(tokens)
         t = integers(name, np.atleast_1d(tokens), (None,), "(tokens)")
         if not len(t):
             raise ArgumentError(f"{name}: it must have at least one token")
@@ -171,7 +198,12 @@ class TokenStream:
                  top_p: float = 1.0, seed: int = 0, source: Any = None) -> Iterator[int]:
         """Feeds the prompt at once; then draws tokens as they are asked for. See `Model.generate`."""
         how = self._begin(prompt, tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, source=source)
-        return self._draw(how, tokens, int(self.model.recipe["model.vocab"]))
+        return self._draw(how, tokens, int(self.model.recipe["model.vocab"]), self._end())
+
+    def _end(self) -> int:
+        """The token that ends a target of an encoder-decoder; -1 for other models."""
+        marks = is_seq2seq(self.model) and int(self.model.recipe["model.vocab"]) == lib.LL_TOKEN_COUNT
+        return int(lib.LL_TOKEN_END) if marks else -1
 
     def _begin(self, prompt: Any, tokens: Optional[int], *, temperature: float = 1.0, top_k: int = 0,
                top_p: float = 1.0, seed: int = 0, source: Any = None) -> Any:
@@ -191,25 +223,33 @@ class TokenStream:
             raise TypeError(f"prompt: is a {type(prompt).__name__}; it must be a str, bytes or a list of tokens")
         if prompt is not None and len(prompt):
             self.feed(prompt, logits=False)
+        elif self.position == 0 and self._end() >= 0:
+            self.feed([lib.LL_TOKEN_BEGIN], logits=False)
         elif self.position == 0:
             raise ArgumentError("prompt: there is none, and nothing was fed before; give at least one token")
         return how
 
-    def _draw(self, how: Any, tokens: Optional[int], below: int) -> Iterator[int]:
-        """So many tokens, each less than `below`."""
+    def _draw(self, how: Any, tokens: Optional[int], below: int, end: int = -1) -> Iterator[int]:
+        """So many tokens, each less than `below`, or those before the token `end`, which is not fed."""
         logits = np.empty(int(self.model.recipe["model.vocab"]), np.float32)
         left = tokens
         while left is None or left > 0:
             with self._lock:  # never held where a token is handed out
                 check(lib.ll_stream_logits(self._s, pointer(logits)))
                 token = int(lib.ll_sample(pointer(logits), below, how, self.position))
+                if token == end:
+                    return
                 self.feed([token], logits=False)
             yield token
             left = left if left is None else left - 1
 
     def generate_text(self, prompt: Any, tokens: int, **how: Any) -> str:
-        """The text of so many tokens after a prompt. Only tokens that stand for text are drawn."""
-        tokenizer = self.model.tokenizer
+        """The text of so many tokens after a prompt. Only tokens that stand for text are drawn.
+
+        Of an encoder-decoder: the text up to the end of the target, as `longline generate` writes it.
+        """
+        tokenizer, end = self.model.tokenizer, self._end()
         check_count("tokens", tokens, 0)
-        drawn: List[int] = list(self._draw(self._begin(prompt, tokens, **how), tokens, tokenizer.vocabulary))
-        return tokenizer.decode(np.array(drawn, np.int32))
+        below = tokenizer.vocabulary if end < 0 else lib.LL_TOKEN_COUNT
+        drawn: List[int] = list(self._draw(self._begin(prompt, tokens, **how), tokens, below, end))
+        return tokenizer.decode(np.array([t for t in drawn if t < tokenizer.vocabulary], np.int32))

@@ -6,7 +6,7 @@ import os
 from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Union
 
 from ._arrays import Array, pointer
-from ._core import ArgumentError, LonglineError, Watch, check, ffi, lib, own, progress_bar, text
+from ._core import ArgumentError, LonglineError, NotCopied, Watch, check, ffi, lib, own, progress_bar, text
 from ._html import table
 from ._model import Model, Path
 from ._recipe import Recipe, encoded
@@ -39,7 +39,7 @@ class Progress(NamedTuple):
 Callback = Callable[[Progress], Any]
 
 
-class Trainer:
+class Trainer(NotCopied):
     """Trains by a recipe with its data, or step by step on batches from memory.
 
     Trainer(recipe, "runs/mine").run()         a run in a folder, as `longline train` makes it
@@ -49,6 +49,8 @@ class Trainer:
     callbacks are called with a `Progress` after each step; one that gives True stops the run, as Ctrl-C does, and
     all is saved.
     """
+
+    instead = "a run goes on from its folder by Trainer(None, resume=folder), and a model is kept by model.save(path)"
 
     def __init__(self, what: Union[Recipe, Mapping[str, Any], Model, Path, None], folder: Optional[Path] = None, *,
                  resume: Optional[Path] = None, callbacks: Iterable[Callback] = ()) -> None:

@@ -187,10 +187,29 @@ def test_images(channels):
         assert np.array_equal(model.logp(images[0]), model.logp(images)[0])
     else:
         assert np.array_equal(model.logp(images[..., 0]), model.logp(images))
+    for tokens in ("ab", ["ab", "cd"], images.reshape(5, -1)[:, 1:], [images[0].ravel(), images[1].ravel()[:7]]):
+        with pytest.raises(ValueError, match=f"tokens; the model reads images of {96 * channels} numbers"):
+            model.classify(tokens)
+        with pytest.raises(ValueError, match="the model reads images of"):
+            model.encode(tokens)
     with pytest.raises(TypeError, match="images are integers of 0 to 255"):
         model.classify(images / np.float32(255))
     with pytest.raises(ValueError, match=r"the model reads images \(B, height, width"):
         model.classify(np.zeros((5, 12, 8, 2), np.uint8))
+
+
+def test_pixels_of_whole_images():
+    """A classifier of pixels one by one has no patches that refuse a part of an image."""
+    model = Model({"model.task": "classify", "model.classes": 3, "position.type": "permute2d", "position.width": 4,
+                   "position.height": 3, "train.length": 12, "attention.kernel": "relu", "model.width": 16,
+                   "model.heads": 2, "model.layers": 1,
+                   "model.ff": 16, "data.format": "idx"})
+    assert model.classify("twelve bytes")[1].shape == (1, 3)
+    for call in (model.classify, model.encode, model.logp):
+        with pytest.raises(ValueError, match="tokens: has 2 tokens; the model reads images of 12 numbers"):
+            call("ab")
+    with pytest.raises(ValueError, match="tokens: has 11 tokens"):
+        model.loss(Batch([[1] * 12, [1] * 11], targets=[0, 1]))
 
 
 @pytest.mark.parametrize("channels, resize, side", [(1, "bilinear", 0), (3, "bilinear", 0), (3, "bicubic", 14)])
@@ -257,6 +276,8 @@ def test_errors(small):
     small.parameters()["embedding.weight"][...] = np.nan
     with pytest.raises(longline.Diverged):
         small.score(TOKENS)
+    with pytest.raises(longline.Diverged, match="tensor embedding.weight is not a number at element 0"):
+        small.to_bytes()
 
 
 @pytest.mark.skipif(not shutil.which("localedef"), reason="no localedef: numbers are not tested with a decimal comma")

@@ -82,6 +82,8 @@ WRONG = {
     # Recipes and models
     "recipe": (lambda: longline.Model("x"), TypeError, "settings: is a str"),
     "key": (lambda: longline.Recipe()["model.widt"], KeyError, "nearest is model.width"),
+    "key of a model": (lambda: model.set("model.width", 64), longline.ArgumentError,
+                       '^"model.width": the model is fixed; only keys of'),
     "content": (lambda: longline.Model.from_bytes("x"), TypeError, "content: is a str"),
     "surrogate": (lambda: model.score("\ud800"), longline.ArgumentError, "text: its character 0"),
     "surrogate of a key": (lambda: longline.Recipe({"data.train": "a\ud800"}), longline.ArgumentError,
@@ -124,6 +126,16 @@ def test_noise_that_fits():
     assert np.isfinite(y).all() and not np.array_equal(y, attend(position="sine-spe", realizations=8))
 
 
+def test_kept_operators_are_of_the_same_types():
+    """A call with 16 does not make 16.0 valid, nor True a number."""
+    attend("favor", features=16, causal=True)
+    with pytest.raises(longline.ArgumentError, match="features: is 16.0"):
+        attend("favor", features=16.0, causal=True)
+    attend(position="relative-s1", realizations=1)
+    with pytest.raises(longline.ArgumentError, match="realizations: is True"):
+        attend(position="relative-s1", realizations=True)
+
+
 def test_query_lengths():
     y = attend(lengths=[5, 5], query_lengths=[3, 5])
     assert np.array_equal(y[0, :, :3], attend()[0, :, :3]) and not y[0, :, 3:].any()
@@ -140,6 +152,19 @@ def test_copies():
     for other in (copy.copy(recipe), copy.deepcopy(recipe), pickle.loads(pickle.dumps(recipe))):
         other["model.width"] = 32
         assert recipe["model.width"] == "64"
+
+
+@pytest.mark.parametrize("thing, words", [
+    (causal, "longline.Operator: deepcopy and pickle cannot copy it; make another"),
+    (causal.stream(), r"longline.Stream: deepcopy and pickle cannot copy it; stream.clone\(\)"),
+    (model.stream(), r"TokenStream: .* stream.save\(path\)"),
+    (model.tokenizer, "Tokenizer: .* model.tokenizer"),
+    (longline.Trainer(model), r"Trainer: .* Trainer\(None, resume=folder\)"),
+])
+def test_no_copies(thing, words):
+    for call in (copy.deepcopy, pickle.dumps, lambda x: pickle.dumps([x], 0)):
+        with pytest.raises(TypeError, match=words):
+            call(thing)
 
 
 def test_refused_by_torch():

@@ -87,6 +87,37 @@ def test_seq2seq_from_memory():
     assert steps[-1].loss < 0.3 * steps[0].loss
 
 
+def test_texts_of_seq2seq_have_marks():
+    """A text of a source lies between 257 and 258, a target begins with 257, and generation ends before 258."""
+    model = Model({"model.task": "seq2seq", "model.vocab": 259, "model.width": 32, "model.heads": 2, "model.layers": 1,
+                   "model.ff": 32, "attention.kernel": "elu1", "train.learning-rate": 0.01, "train.warmup": 0})
+    batch = Batch([[257, *b"no"], [257, *b"yes"]], targets=[[*b"no", 258], [*b"yes", 258]], source=["ja", b"nein"])
+    loss = model.loss(batch)[0]
+    assert loss == model.loss(batch._replace(source=[[257, *b"ja", 258], [257, *b"nein", 258]]))[0]
+    Trainer(model).fit([batch] * 80, progress=False)
+
+    def answer(source, prompt=None, **how):
+        return list(model.generate(prompt, source=source, temperature=0, **how))
+
+    assert answer("ja") == [*b"no"] and answer("nein", tokens=50) == [*b"yes"]
+    assert answer([257, *b"nein", 258], [257]) == [*b"yes"]
+    assert answer("nein", "y") == [*b"es"] == answer("nein", [257, *b"y"]) and answer("nein", tokens=2) == [*b"ye"]
+    for prompt, text in (None, "yes"), ("", "yes"), ("ye", "s"):
+        assert model.stream().generate_text(prompt, 50, source="nein", temperature=0) == text
+    streams = [model.stream() for _ in range(2)]
+    for stream, source, first in zip(streams, ("ja", [257, *b"ja", 258]), (b"", [257])):
+        stream.source(source)
+        stream.feed([*first, *b"n"] if first else b"n")
+    assert streams[0].position == 2 and np.array_equal(streams[0].feed("o"), streams[1].feed("o"))
+    empty = model.stream()
+    empty.source("")  # as `longline generate` reads it
+    with pytest.raises(ValueError, match="the stream has no source to read"):
+        model.stream().generate(None, 3)
+    other = Model({**model.recipe, "model.vocab": 300})
+    with pytest.raises(ValueError, match="the model has 300 different tokens, and bytes with begin and end are 259"):
+        other.stream().source("ja")
+
+
 def test_run_and_resume(tmp_path):
     events = []
     trainer = Trainer(RUN, tmp_path / "run", callbacks=[lambda p: events.append((p.step, p.event))])

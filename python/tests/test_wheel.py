@@ -34,6 +34,19 @@ def test_wheel_is_for_all_pythons(wheel):
     assert any(n.startswith("longline.libs/libjansson") for n in names)
 
 
+def test_wheel_has_the_licences(wheel):
+    """The project's own, and that of every library it carries."""
+    archive = zipfile.ZipFile(wheel)
+    own = [n for n in archive.namelist() if re.fullmatch(r"longline-[\d.]+\.dist-info/(licenses/)?LICENSE", n)]
+    assert len(own) == 1 and archive.read(own[0]) == (ROOT / "LICENSE").read_bytes()
+    text = archive.read("longline.libs/LICENSES").decode()
+    bundled = [n.split("/")[1] for n in archive.namelist() if n.startswith("longline.libs/lib")]
+    for name in [*bundled, "libxxhash"]:
+        assert re.search(rf"^{re.escape(name)}: (?!see)\S.*https?://", text, re.M), f"{name} is not in python/setup.py"
+    if Path("/usr/share/doc/libjansson4/copyright").exists():
+        assert "Petri Lehtinen" in text
+
+
 def test_wheel_works_by_itself(wheel, tmp_path):
     """The wheel with its own libraries, in another folder, without the sources."""
     with zipfile.ZipFile(wheel) as archive:
@@ -81,6 +94,7 @@ def test_sdist_has_what_is_built_from(tmp_path):
         tar.extractall(tmp_path / "out")
     root = next((tmp_path / "out").iterdir())
     assert (root / "native.py").exists() and (root / "longline" / "_core.py").exists()
+    assert (root / "LICENSE").read_text() == (ROOT / "LICENSE").read_text() and not (root / "LICENSE").is_symlink()
     done = subprocess.run(["make", "-C", str(root / "core"), f"B={tmp_path}/b", "SENTENCEPIECE=", f"{tmp_path}/b/src/base/text.o"],
                           capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,54 @@ static int rank_of(const ll_param *p) {
     return p->cols == 1 ? 1 : 2;
 }
 
+/* ---- Numbers that are not finite ---- */
+
+typedef struct {
+    const ll_model *m;
+    size_t *infinite; /* (count): for each tensor, its first element that is not finite */
+} survey;
+
+static size_t size_of(const ll_param *p) { return (size_t)p->rows * (size_t)p->cols; }
+
+static void find_infinite(void *arg, size_t i) {
+    const survey *s = arg;
+    const ll_param *p = &s->m->param[i];
+    s->infinite[i] = p->value ? ll_find_infinite(p->value, size_of(p)) : size_of(p);
+}
+
+/* The first parameter that is not finite, or m->count, and its element. Reads every parameter once, on all threads. */
+static ll_status find_first(const ll_model *m, int *param, size_t *element) {
+    const survey s = {m, ll_alloc((size_t)m->count, sizeof *s.infinite)};
+    if (!s.infinite) return LL_ENOMEM;
+    ll_parallel_for((size_t)m->count, find_infinite, (void *)&s);
+    int i = 0;
+    while (i < m->count && s.infinite[i] == size_of(&m->param[i])) i++;
+    *param = i;
+    *element = i < m->count ? s.infinite[i] : 0;
+    ll_free(s.infinite);
+    return LL_OK;
+}
+
+/* So the pages of a mapped file are loaded now and not at the first token. */
+static ll_status check_finite(const ll_model *m, const char *path) {
+    int i = 0;
+    size_t at = 0;
+    const ll_status status = find_first(m, &i, &at);
+    if (status || i == m->count) return status;
+    return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", path, m->param[i].name, at);
+}
+
+ll_status ll_model_finite(const ll_model *m, const char *what) {
+    int i = 0;
+    size_t at = 0;
+    const ll_status status = find_first(m, &i, &at);
+    if (status || i == m->count) return status;
+    return ll_fail(LL_EDIVERGED, "tensor %s is %s at element %zu, and such a model cannot be %s", m->param[i].name,
+                   ll_name_infinite((double)m->param[i].value[at]), at, what);
+}
+
+/* ---- Writing ---- */
+
 ll_status ll_model_write(const ll_model *m, ll_st_writer *writer) {
     char redraws[32];
     snprintf(redraws, sizeof redraws, "%lld", (long long)m->redraws);
@@ -41,7 +89,9 @@ ll_status ll_model_write(const ll_model *m, ll_st_writer *writer) {
 
 ll_status ll_model_save(const ll_model *m, const char *path) {
     ll_st_writer *writer = NULL;
-    ll_status status = ll_st_writer_create(&writer);
+    ll_status status = ll_model_finite(m, "saved");
+    if (status) return ll_fail_in(status, path);
+    status = ll_st_writer_create(&writer);
     if (status) return status;
     status = ll_model_write(m, writer);
     if (!status) status = ll_st_save(writer, path);
@@ -52,7 +102,8 @@ ll_status ll_model_save(const ll_model *m, const char *path) {
 ll_status ll_model_save_bytes(const ll_model *m, char **out, size_t *size) {
     ll_st_writer *writer = NULL;
     ll_bytes bytes = {0};
-    ll_status status = ll_st_writer_create(&writer);
+    ll_status status = ll_model_finite(m, "saved");
+    if (!status) status = ll_st_writer_create(&writer);
     if (status) return status;
     status = ll_model_write(m, writer);
     if (!status) status = ll_st_bytes(writer, &bytes);
@@ -62,6 +113,8 @@ ll_status ll_model_save_bytes(const ll_model *m, char **out, size_t *size) {
     *size = bytes.size;
     return LL_OK;
 }
+
+/* ---- Reading ---- */
 
 /* Is it a longline model? Reads the recipe and the number of redraws from the metadata. */
 static ll_status read_meta(ll_model *m, const ll_safetensors *file) {
@@ -101,36 +154,6 @@ static int is_usable(const ll_safetensors *file) {
         aligned &= (uintptr_t)t->data % unit == 0;
     }
     return aligned;
-}
-
-typedef struct {
-    const ll_model *m;
-    size_t *infinite; /* (count): for each tensor, its first element that is not finite */
-} survey;
-
-static size_t size_of(const ll_param *p) {
-    return (size_t)p->rows * (size_t)p->cols;
-}
-
-static void find_infinite(void *arg, size_t i) {
-    const survey *s = arg;
-    const ll_param *p = &s->m->param[i];
-    s->infinite[i] = p->value ? ll_find_infinite(p->value, size_of(p)) : size_of(p);
-}
-
-/* Reads every parameter once, on all threads, so that the pages of a mapped file are loaded now and not at the first
- * token. */
-static ll_status check_finite(const ll_model *m, const char *path) {
-    const survey s = {m, ll_alloc((size_t)m->count, sizeof *s.infinite)};
-    ll_status status = LL_OK;
-    if (!s.infinite) return LL_ENOMEM;
-    ll_parallel_for((size_t)m->count, find_infinite, (void *)&s);
-    for (int i = 0; i < m->count && !status; i++)
-        if (s.infinite[i] < size_of(&m->param[i]))
-            status = ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", path, m->param[i].name,
-                             s.infinite[i]);
-    ll_free(s.infinite);
-    return status;
 }
 
 /* Copies the parameters, or, with `in_place`, uses them in the file if they are aligned. */

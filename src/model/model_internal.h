@@ -149,6 +149,8 @@ const ll_bytes *ll_model_origin(const ll_model *model, const char *name);
  * than that. Reading names the tensor that is missing or has another shape. ll_model_read copies into one block. */
 LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
+/* LL_EDIVERGED where a parameter is infinite or not a number, so that the model cannot be `what` ("saved"). */
+LL_MUST_USE ll_status ll_model_finite(const ll_model *model, const char *what);
 /* Parameters and draws of a model that can be trained become those of a file of the same model. */
 LL_MUST_USE ll_status ll_model_restore(ll_model *model, const ll_safetensors *file);
 

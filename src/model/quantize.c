@@ -183,7 +183,8 @@ ll_status ll_model_quantize(ll_model *m, ll_precision precision) {
         return ll_fail(LL_EINVAL, "the weights of this model are %s already; load the model that they were made of",
                        names[m->quantized->precision]);
     ll_quantized *w = NULL;
-    const ll_status status = create(&w, m, precision, 1);
+    ll_status status = ll_model_finite(m, "quantized");
+    if (!status) status = create(&w, m, precision, 1);
     if (status) return status;
     ll_parallel_for((size_t)m->count, quantize_tensor, &(job){m, w});
     take_over(m, w);

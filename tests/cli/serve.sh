@@ -59,8 +59,13 @@ if command -v python3 >/dev/null; then
         --set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32 --set model.pool=first \
         --set train.length=64 --set train.batch=4 --set train.steps=60 --set train.warmup=2 --set train.eval-every=20 \
         --set train.learning-rate=0.01 --set data.classes=dull,good --set data.label-column=1 --set data.text-column=2
+    # shellcheck disable=SC2086
+    t 0 "$longline" train "$root/recipes/wikitext-words.ini" --data text.txt $small --set data.valid=text.txt \
+        --set data.test=text.txt --out words
+    small_images
+    t 0 "$longline" train images.ini --out images-run --set train.steps=2
     python3 -B "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors \
-        broken/best.safetensors films/best.safetensors
+        broken/best.safetensors films/best.safetensors words/best.safetensors images-run/best.safetensors
     check "all clients ended" test $? = 0
 else
     pass "there is no python3 here: no client was run"

@@ -1,5 +1,6 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS. LEARNED has learned
-positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films. Prints a line for each check.
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES. LEARNED
+has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words, IMAGES
+classifies images of 16 pixels. Prints a line for each check.
 serve_process.py has the server, serve_sessions.py the tests of sessions, serve_wire.py those of what clients read."""
 import json
 import os
@@ -103,6 +104,16 @@ def test_attention(s):
     check("which change nothing", all(abs(x - y) < 1e-4 for v, w in zip(b["weights"], c["weights"]) for x, y in zip(v, w)), (b, c))
 
 
+def test_seeds(s):
+    texts = [s.post("/v1/completions", {"prompt": "line", "seed": seed})[2] for seed in (2**63 - 1, 2**63 - 1, 2**63 - 2, 9 * 10**15 + 1)]
+    check("seeds up to 2^63 - 1", all("choices" in t for t in texts) and texts[0]["choices"] == texts[1]["choices"] and
+          texts[0]["choices"] != texts[2]["choices"], texts)
+    for body, words in (({"seed": 2**63}, "integers go to 9223372036854775807"), ({"seed": -1}, "'seed' is -1, must be at least 0"),
+                        ({"max_tokens": 10**16}, "must be at most 1e+15")):
+        status, _, answer = s.post("/v1/completions", {"prompt": "a", **body})
+        check(f"400 of {body}, with the limit", status == 400 and words in answer["error"]["message"], answer)
+
+
 def test_refusals(s):
     ok = {"prompt": "a", "max_tokens": 1}
     sess = "/v1/sessions/sess_" + "0" * 32
@@ -187,7 +198,44 @@ def test_classes(films):
     check("attention of the token before the text, to all of it", a["tokens"] == [None, *texts[0]] and
           all(len(w) == 1 + len(texts[0]) and w[-1] != 0 for w in a["weights"]), a)
     check("it makes no text", s.post("/v1/completions", {"prompt": "a"})[2]["error"]["param"] == "model")
+    error = s.post("/v1/score", {"input": "a"})[2]["error"]
+    check("nor a score", error["message"] == "the model 'films' (model.task = classify) gives no probabilities of sequences" and
+          error["param"] == "model", error)
     check("and ends", s.end() == 0)
+
+
+def test_words(path):
+    """The echo of a model of words is the text of its tokens, and offsets are in it."""
+    s = Server(served=path)
+    body = {"echo": True, "max_tokens": 7, "seed": 2, "logprobs": 1}
+    for prompt in ("line 3 of", "the   line\tis zzz of  \n 3   says", "line  \u00e9\u00e9 of"):
+        whole = s.post("/v1/completions", {**body, "prompt": prompt})[2]
+        text, logs = whole["choices"][0]["text"], whole["choices"][0]["logprobs"]
+        ends = [*logs["text_offset"][1:], len(text)]
+        check("each token is at its offset", whole["usage"]["completion_tokens"] == 7 and logs["tokens"] ==
+              [text[a:b] for a, b in zip(logs["text_offset"], ends)] and text.split()[:1] != ["of"], whole)
+        parts, _ = events(s.post("/v1/completions", {**body, "prompt": prompt, "stream": True})[2])
+        check("in a stream, too", "".join(p["choices"][0]["text"] for p in parts) == text and logs["text_offset"] ==
+              sum((p["choices"][0]["logprobs"]["text_offset"] for p in parts), []), parts)
+        alone = s.post("/v1/completions", {**body, "prompt": prompt, "echo": False})[2]["choices"][0]
+        check("and the same text follows", text.endswith(alone["text"]) and alone["text"], (text, alone))
+    said = subprocess.run([program, "generate", path, "--prompt", "line 3 of", "--echo", "--tokens", "7", "--seed", "2"],
+                          capture_output=True, check=True).stdout.decode()
+    text = s.post("/v1/completions", {**body, "prompt": "line 3 of"})[2]["choices"][0]["text"]
+    check("an echo as generate --echo prints it", said == text, (said, text))
+    check("it ends", s.end() == 0)
+
+
+def test_images(path):
+    """A model of images reads whole images, as the command does."""
+    s = Server(served=path)
+    for where in ("classify", "embeddings"):
+        for n in (1, 15, 17):
+            status, _, answer = s.post("/v1/" + where, {"input": "0" * n})
+            check(f"{n} numbers are no image", status == 400 and answer["error"]["param"] == "input" and answer["error"]["message"]
+                  == f"'input' has {n} tokens; the model reads images of 16 numbers", answer)
+        check("16 are one", s.post("/v1/" + where, {"input": ["0" * 16, list(range(16))]})[0] == 200)
+    check("it ends", s.end() == 0)
 
 
 # ---- The same bits, whatever runs at the same time ----
@@ -324,6 +372,7 @@ def test_log(s):
 def main():
     s = Server("--idle", "3", "--max-body", "65536", "--state-dir", os.path.join(folder, "one"))
     test_answers(s)
+    test_seeds(s)
     test_refusals(s)
     test_wire(s)
     test_parallel(s)
@@ -340,6 +389,8 @@ def main():
     test_learned(sys.argv[4])
     test_broken(sys.argv[5])
     test_classes(sys.argv[6])
+    test_words(sys.argv[7])
+    test_images(sys.argv[8])
 
 
 signal.alarm(150)  # ends the test if something hangs

@@ -42,6 +42,9 @@ def test_kill(options):
     expected = generate(s, a, 30)
     s.end(signal.SIGKILL)
     s = Server(*options)
+    states = os.path.join(folder, "two")
+    told, size = s.ask("GET", a)[2], sum(os.path.getsize(os.path.join(states, name)) for name in os.listdir(states))
+    check("a session on disk tells its position", told["position"] == 16 and told["bytes"] == size and not told["in_memory"], told)
     check("kill -9 loses no saved session", generate(s, a, 30) == expected)
     check("a session that was not saved is lost", s.ask("GET", b)[0] == 404)
     s.post(a + "/restore", "")
@@ -49,6 +52,7 @@ def test_kill(options):
     position = s.ask("GET", a)[2]["position"]
     check("SIGTERM ends it", s.end() == 0)
     s = Server(*options)
+    check("SIGTERM keeps positions", s.ask("GET", a)[2]["position"] == position, s.ask("GET", a))
     check("SIGTERM saves sessions", s.post(a + "/append", {"prompt": "x"})[2]["position"] == position + 1)
     many = [make(s, f"line {i}") for i in range(12)]
     s.end()
