@@ -1,6 +1,6 @@
-/* Tells how likely a model thinks each sequence of some files is (lines, JSONL, FASTA; plain, .gz or .xz), and where it
- * is surprised most. Sequences of any length: a stream scores them piece by piece, which for models over bytes may be
- * cut anywhere.
+/* Tells how likely a model thinks each sequence of some files is, and where it is surprised most. Files are lines,
+ * JSONL, FASTA, images (idx, PNG), plain or packed (.gz, .xz, .zst). Sequences of any length: a stream scores them
+ * piece by piece, which for models over bytes may be cut anywhere.
  *
  *     cc score_file.c $(pkg-config --cflags --libs longline) && ./a.out runs/mine/best.safetensors lines.txt
  */

@@ -89,12 +89,66 @@ static void labels_move_apart(void **state) {
     }
 }
 
+/* As many labels as there are lines. Most curves end at the top. */
+static void labels_fill_the_space(void **state) {
+    (void)state;
+    enum { N = 24 };
+    ll_label l[N] = {0};
+    for (int i = 0; i < N; i++) l[i] = (ll_label){.x = 100, .y = i < 20 ? 3 + i % 2 : 200, .width = 80, .curve = i};
+    ll_labels_spread(l, N, 17, 10, 10 + 17 * (N - 1));
+    for (int i = 0; i < N; i++) {
+        assert_true(l[i].y > 9.9 && l[i].y < 10.1 + 17 * (N - 1));
+        for (int j = 0; j < i; j++) assert_true(fabs(l[i].y - l[j].y) > 16.9);
+    }
+}
+
+static int is_covered(const ll_cover *c, const ll_label *l) {
+    int n = 0;
+    for (int row = (int)(l->y - 6) / 4; row <= (int)(l->y + 7) / 4; row++)
+        for (int column = (int)l->x / 4; column <= (int)(l->x + l->width) / 4; column++) n += c->covered[row][column];
+    return n;
+}
+
+/* A curve runs through two labels. They move to the other side of their dots, and stay apart. */
+static void labels_leave_curves_free(void **state) {
+    (void)state;
+    static ll_cover c = {.width = 960, .height = 540, .left = 60, .right = 940, .top = 50, .bottom = 480};
+    ll_label l[3] = {{.end_x = 300, .end_y = 250}, {.end_x = 300, .end_y = 266}, {.end_x = 300, .end_y = 400}};
+    for (int i = 0; i < 3; i++) l[i].x = l[i].end_x + 10, l[i].y = l[i].end_y, l[i].width = 120;
+    l[1].y = 267;
+    ll_cover_line(&c, 320, 350, 420, 150);
+    ll_labels_clear(l, 3, &c, 17);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(is_covered(&c, &l[i]), 0);
+        assert_true(fabs(l[i].y - l[i].end_y) <= 34);
+        assert_true(l[i].x == 310 || l[i].x == 170 || l[i].x == 240);
+    }
+    assert_true(fabs(l[0].y - l[1].y) > 16.9 || fabs(l[0].x - l[1].x) > 120);
+    assert_true(l[2].x == 310 && l[2].y == 400);
+}
+
+static void logarithmic_axes_say_so(void **state) {
+    (void)state;
+    char title[LL_AXIS_TITLE];
+    ll_axis_title(title, "norm", 1);
+    assert_string_equal(title, "norm (logarithmic)");
+    ll_axis_title(title, "norm", 0);
+    assert_string_equal(title, "norm");
+    ll_axis_title(title, NULL, 1);
+    assert_string_equal(title, "logarithmic");
+    ll_axis_title(title, NULL, 0);
+    assert_string_equal(title, "");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(axes_have_round_numbers),
         cmocka_unit_test(wide_axes_have_powers),
         cmocka_unit_test(numbers_are_written_for_people),
         cmocka_unit_test(labels_move_apart),
+        cmocka_unit_test(labels_fill_the_space),
+        cmocka_unit_test(labels_leave_curves_free),
+        cmocka_unit_test(logarithmic_axes_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

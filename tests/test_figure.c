@@ -141,15 +141,28 @@ static void svg_is_well_formed(void **state) {
                                 "e",
                                 4, UP, UP},
                                {"many points", 100000, x, y}};
-    const ll_figure f = figure_of(curves, 2);
+    ll_figure f = figure_of(curves, 2);
+    f.title = "a < b & \x01\xff Gr\xc3\xb6\xc3\x9f" "e";
     ll_bytes svg;
     CHECK_OK(ll_figure_write(&f, at("f.svg")));
     CHECK_OK(ll_file_read(&svg, at("f.svg"), 1 << 26));
     assert_int_equal(strncmp((char *)svg.data, "<?xml", 5), 0);
     assert_non_null(strstr((char *)svg.data, "width=\"960"));
+    assert_non_null(strstr((char *)svg.data, ">\n<title>a &lt; b &amp; ?? Gr\xc3\xb6\xc3\x9f" "e</title>"));
     assert_true(check_tags((char *)svg.data) > 20);
     assert_true(svg.size > 5000 && svg.size < 600000); /* 100000 points, but no more are drawn than can be seen */
     ll_bytes_free(&svg);
+}
+
+static void one_point_is_a_dot(void **state) {
+    (void)state;
+    const double one[] = {1}, two[] = {2};
+    const ll_curve curves[] = {{"", 1, one, two}, {"", 1, two, one}};
+    const int faint[] = {0, 1};
+    const ll_figure f = figure_of(curves, 2);
+    CHECK_OK(ll_figure_draw(&f, faint, at("dots.png")));
+    assert_true(find_colour(at("dots.png"), 0x0072b2).count > 10);
+    assert_true(find_colour(at("dots.png"), 0xd55e00).count > 10);
 }
 
 static void any_numbers_and_sizes(void **state) {
@@ -293,6 +306,7 @@ int main(void) {
         cmocka_unit_test(logarithms_straighten_powers),
         cmocka_unit_test(what_is_no_number_is_skipped),
         cmocka_unit_test(svg_is_well_formed),
+        cmocka_unit_test(one_point_is_a_dot),
         cmocka_unit_test(any_numbers_and_sizes),
         cmocka_unit_test(wrong_figures_are_refused),
         cmocka_unit_test(a_failure_keeps_the_old_picture),

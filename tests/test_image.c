@@ -156,6 +156,8 @@ static void shifts_and_margins(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "2 empty columns on both sides (data.margin) and the class");
     c.data.margin = 3, c.data.only = -1;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "3 empty columns");
+    c.data.margin = 1, c.data.only = 9;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "has 1 empty column on both sides");
 }
 
 static void resized_images_are_read(void **state) {

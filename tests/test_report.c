@@ -27,6 +27,10 @@ static void write_run(const char *folder, const char *recipe, int rows, int ever
     free(csv);
 }
 
+/* The beginning of a run in the key. */
+#define KEY(look)                                                                                                      \
+    "<li><svg viewBox=\"0 0 36 6\" aria-hidden=\"true\"><path class=\"line " look "\" d=\"M2 3H34\"/></svg>"
+
 /* ---- Without a model ---- */
 
 static void a_run_has_a_page(void **state) {
@@ -126,6 +130,64 @@ static void long_runs_have_short_pages(void **state) {
     ll_bytes_free(&svg);
 }
 
+/* Runs that use the palette again have dashes, in the key as in the drawing. */
+static void many_runs_look_different(void **state) {
+    (void)state;
+    enum { RUNS = 15 };
+    const char *runs[RUNS];
+    write_run(at("same"), "", 20, 10);
+    runs[0] = at("same");
+    for (int i = 1; i < RUNS; i++) runs[i] = runs[0];
+    CHECK_OK(ll_runs_report(runs, RUNS, at("many.html")));
+    char *page = page_at(at("many.html"));
+    check_page(page);
+    has(page, KEY("c6"));
+    has(page, KEY("c0 dash1"));
+    has(page, KEY("c0 dash2"));
+    has(page, "<path class=\"line c0 dash2\" d=\"M0 ");
+    ll_free(page);
+}
+
+/* Only one of two runs has the loss by position. */
+static void a_single_curve_is_named(void **state) {
+    (void)state;
+    write_run(at("images"), "[model]\ntask = classify\nclasses = 10\nvocab = 256\n[data]\nformat = idx\n", 20, 20);
+    write_run(at("text"), "", 20, 20);
+    CHECK_OK(ll_folder_create(at("text/figures")));
+    const char rows[] = "position in the text,loss\n1,8\n64,4\n";
+    CHECK_OK(ll_file_write(at("text/figures/loss-by-position.csv"), rows, sizeof rows - 1));
+    const char *const runs[2] = {at("images"), at("text")};
+    CHECK_OK(ll_runs_report(runs, 2, at("unlike.html")));
+    char *page = page_at(at("unlike.html"));
+    check_page(page);
+    const char *figure = strstr(page, "id=\"loss-by-position\"");
+    assert_non_null(figure);
+    has(figure, KEY("c1") "text <b>4</b></li>");
+    has(figure, "<p class=\"axis\" aria-hidden=\"true\">bits per byte, held-out data</p>");
+    has(page, "bits per example or byte");
+    ll_free(page);
+}
+
+static void a_diverged_run_has_numbers(void **state) {
+    (void)state;
+    const char csv[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"
+                       "tokens_per_second,memory_mib\n10,1,640,15987,23064.3067,15987,123.456,0.1,0.1,2,100,20\n";
+    write_run(at("wild"), "", 1, 1);
+    CHECK_OK(ll_file_write(at("wild/metrics.csv"), csv, sizeof csv - 1));
+    CHECK_OK(ll_run_report(at("wild"), NULL, NULL, NULL));
+    char *page = page_at(at("wild/report.html"));
+    check_page(page);
+    has(page, "<td>23,064 bits per byte</td>");
+    has(page, "<td>123.5 bits per byte, perplexity 1.");
+    has(page, "norm (logarithmic)</p>");
+    has(page, "The training loss, 23,064 bits per byte, is far above chance");
+    assert_null(strstr(page, "perplexity inf"));
+    /* Curves of one point are dots, faint ones, too. */
+    has(page, "<path class=\"dots c0\" d=\"M");
+    has(page, "<path class=\"dots c1\" d=\"M");
+    ll_free(page);
+}
+
 static void runs_side_by_side(void **state) {
     (void)state;
     write_run(at("one"), "[model]\nlayers = 2\nwidth = 64\n", 40, 20);
@@ -141,8 +203,8 @@ static void runs_side_by_side(void **state) {
     has(page, "<th scope=\"row\">Steps</th><td>400 of 10,000</td><td>800 of 10,000</td>");
     has(page, "id=\"loss\"");
     has(page, "id=\"loss-by-time\"");
-    has(page, "<li class=\"c0\">one <b>2.250</b></li>");
-    has(page, "<li class=\"c1\">two <b>2.250</b></li>");
+    has(page, KEY("c0") "one <b>2.250</b></li>");
+    has(page, KEY("c1") "two <b>2.250</b></li>");
     ll_free(page);
     char *csv = page_at(at("both-figures/loss.csv"));
     assert_memory_equal(csv, "curve,step,", 11);
@@ -151,7 +213,7 @@ static void runs_side_by_side(void **state) {
     CHECK_OK(ll_runs_report(runs, 3, at("both.html"))); /* two runs of one name, one without held-out data */
     page = page_at(at("both.html"));
     check_page(page);
-    has(page, "<li class=\"c0\">one <b>2.200</b></li>");
+    has(page, KEY("c0") "one <b>2.200</b></li>");
     has(page, at("other/two"));
     ll_free(page);
     CHECK_FAILS(ll_runs_report(runs, 0, at("no.html")), LL_EINVAL, "0 runs");
@@ -200,7 +262,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_has_a_page),   cmocka_unit_test(what_comes_from_outside_is_text),
         cmocka_unit_test(any_bytes_are_text), cmocka_unit_test(long_runs_have_short_pages),
-        cmocka_unit_test(runs_side_by_side),  cmocka_unit_test(a_page_is_whole_or_as_before),
+        cmocka_unit_test(runs_side_by_side),  cmocka_unit_test(many_runs_look_different),
+        cmocka_unit_test(a_single_curve_is_named), cmocka_unit_test(a_diverged_run_has_numbers),
+        cmocka_unit_test(a_page_is_whole_or_as_before),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

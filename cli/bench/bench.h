@@ -99,6 +99,8 @@ int ll_bench_json(const ll_bench *b, const char *path);
  * lengths measured; NaN if it does not, 0 if it always is. */
 double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast);
 ll_status ll_bench_figure(const ll_bench *b, const char *path);
+/* -1, or the exit code: the chosen cases have none that the figure draws. */
+int ll_bench_figure_check(const ll_bench *b);
 
 /* Comparison with an earlier program. */
 typedef struct {

@@ -125,6 +125,7 @@ static int check(ll_bench *b) {
     if (code < 0 && figure && !ops && (models || generation))
         return ll_usage("--figure draws attention by itself: add --ops");
     if (code < 0 && figure) code = ll_target_check("--figure", figure);
+    if (code < 0 && figure) code = ll_bench_figure_check(b);
     return code < 0 && json ? ll_target_check("--json", json) : code;
 }
 

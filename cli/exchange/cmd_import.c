@@ -8,7 +8,7 @@ static const char *out = "model.safetensors";
 static int without_tokenizer;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "file of the model; default model.safetensors"},
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "file of the model"},
     {LL_ARG_FLAG, 0, "without-tokenizer", NULL, &without_tokenizer, 0, 0,
      "leave the folder's tokenizer out: text is then read as bytes, and tokens are numbers for programs alone"},
     {.type = LL_ARG_END},
@@ -42,15 +42,15 @@ const ll_command ll_command_import = {
     .least = 1,
     .most = 1,
     .summary = "read a pretrained model from a Hugging Face folder",
-    .text =
-        "Reads config.json and the weights of FOLDER (model.safetensors, or the files of\n"
-        "model.safetensors.index.json; F32, F16, BF16) and writes a model for all commands. Families: GPT-2,\n"
-        "GPT-NeoX and Pythia, LLaMA (also Mistral and Qwen2), BERT, RoBERTa, RoFormer, ESM-2. Every tensor of\n"
-        "FOLDER must be used; an error names one that is left over. The tokenizer (tokenizer.json; or vocab.txt; or\n"
-        "vocab.json and merges.txt) comes along, so that the model reads and writes text.\n\n"
-        "  longline import gpt2 -o gpt2.safetensors\n"
-        "  longline inspect gpt2.safetensors\n"
-        "  longline export gpt2.safetensors gpt2-again --to hf",
+    .text = "Reads config.json and the weights of FOLDER (model.safetensors, or the files of\n"
+            "model.safetensors.index.json; F32, F16, BF16) and writes a model for all commands. Families: GPT-2,\n"
+            "GPT-NeoX and Pythia, LLaMA (also Mistral and Qwen2), BERT, RoBERTa, RoFormer, ESM-2, ViT. Every tensor\n"
+            "of FOLDER must be used; an error names one that is left over. The tokenizer (tokenizer.json; or\n"
+            "vocab.txt; or vocab.json and merges.txt; or tokenizer.model) comes along, so that the model reads and\n"
+            "writes text.\n\n"
+            "  longline import gpt2 -o gpt2.safetensors\n"
+            "  longline inspect gpt2.safetensors\n"
+            "  longline export gpt2.safetensors gpt2-again --to hf",
     .args = args,
     .run = import,
 };

@@ -208,8 +208,8 @@ const ll_command ll_command_tokenize = {
     .text =
         "Reads a text from FILE (plain, .gz, .xz, .zst; else standard input) and prints a line for each token: its\n"
         "number and what it stands for. MODEL may also be a tokenizer by itself: tokenizer.json, or a folder with it\n"
-        "or with vocab.txt, or with vocab.json and merges.txt. What --decode writes of the numbers from --ids is the\n"
-        "text again, byte for byte, where the tokenizer keeps all of it, as GPT-2's does.\n\n"
+        "or with vocab.txt, or with vocab.json and merges.txt, or with tokenizer.model. What --decode writes of the\n"
+        "numbers from --ids is the text again, byte for byte, where the tokenizer keeps all of it, as GPT-2's does.\n\n"
         "  echo 'Hello, world' | longline tokenize gpt2.safetensors\n"
         "  longline tokenize gpt2/tokenizer.json book.txt --ids | wc -w\n"
         "  longline tokenize gpt2.safetensors book.txt --ids | longline tokenize gpt2.safetensors --decode",

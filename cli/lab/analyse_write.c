@@ -94,52 +94,105 @@ void ll_analysis_wrote(const char *what, const char *path) {
 
 /* ---- Pictures ---- */
 
-/* Consecutive rows of one label are a curve; columns become arrays. */
-static int gather(const ll_table *t, const ll_plot *p, double *x, double *y, double *half, ll_curve *curves,
-                  const double **bands) {
+enum { SPLIT = 7 /* so many curves have colours of their own */, WORD = 64 };
+
+/* Rows [first, end) of one label. */
+typedef struct {
+    int first, end;
+    char word[WORD]; /* the first of the label */
+    int alike;       /* how many curves have it */
+} span;
+
+/* A table's columns as arrays, and its curves. */
+typedef struct {
+    const ll_table *t;
+    const ll_plot *p;
+    double *x, *y, *half; /* (rows) */
+    span *spans;
+    int n;
+} plotted;
+
+/* Consecutive rows of one label are a curve. */
+static int list_spans(span *spans, const ll_table *t) {
     int n = 0;
-    for (int r = 0; r < t->rows && n < CURVES; n++) {
-        const int first = r;
-        for (; r < t->rows && !strcmp(t->label[r], t->label[first]); r++) {
-            x[r] = at(t, r, p->x);
-            y[r] = at(t, r, p->y);
-            half[r] = p->deviation >= 0 ? at(t, r, p->deviation) : 0;
-        }
-        curves[n] = (ll_curve){t->label[first], r - first, x + first, y + first};
-        bands[n] = half + first;
+    for (int r = 0; r < t->rows; n++) {
+        span *s = &spans[n];
+        *s = (span){.first = r};
+        while (r < t->rows && !strcmp(t->label[r], t->label[s->first])) r++;
+        s->end = r;
+        snprintf(s->word, sizeof s->word, "%.*s", (int)strcspn(t->label[s->first], " "), t->label[s->first]);
     }
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < n; j++) spans[i].alike += !strcmp(spans[i].word, spans[j].word);
     return n;
 }
 
-/* Labels that have rows, one after the other. */
-static int labels(const ll_table *t) {
-    int n = t->rows > 0;
-    for (int r = 1; r < t->rows; r++) n += strcmp(t->label[r], t->label[r - 1]) != 0;
-    return n;
+/* Has it a number that a logarithmic axis can show? */
+static int has_positive(const plotted *d, const span *s) {
+    int any = 0;
+    for (int r = s->first; r < s->end; r++) any |= d->y[r] > 0;
+    return any;
 }
 
-static ll_status picture(const ll_table *t, const ll_plot *p, const char *path, double *buffer) {
+/* Is a curve in the picture of `word`? NULL: all are. "": those whose word no other has. */
+static int belongs(const span *s, const char *word) {
+    return !word || (*word ? s->alike > 1 && !strcmp(s->word, word) : s->alike == 1);
+}
+
+static ll_status picture(const plotted *d, const char *word, const char *folder, const char *ending) {
+    const ll_plot *p = d->p;
     ll_curve curves[CURVES];
     const double *bands[CURVES];
-    ll_figure f = {
-        .title = p->title, .x_label = p->x_label, .y_label = p->y_label, .log_x = p->log_x, .log_y = p->log_y};
-    f.n = gather(t, p, buffer, buffer + t->rows, buffer + 2 * t->rows, curves, bands);
+    const int named = word && *word;
+    char path[4200], title[200];
+    int all = 0;
+    snprintf(path, sizeof path, "%s/%s%s%s.%s", folder, p->name, named ? "-" : "", named ? word : "", ending);
+    snprintf(title, sizeof title, "%s%s%s", p->title, named ? ": " : "", named ? word : "");
+    ll_figure f = {.title = title, .x_label = p->x_label, .y_label = p->y_label, .log_x = p->log_x, .log_y = p->log_y};
+    for (int i = 0; i < d->n; i++) {
+        const span *s = &d->spans[i];
+        if (!belongs(s, word) || (word && p->log_y && !has_positive(d, s)) || all++ >= CURVES) continue;
+        curves[f.n] = (ll_curve){d->t->label[s->first], s->end - s->first, d->x + s->first, d->y + s->first};
+        bands[f.n++] = d->half + s->first;
+    }
     f.curves = curves;
     f.deviation = bands;
-    if (f.n < labels(t)) ll_print("%s shows the first %d of %d curves; the table has all", path, f.n, labels(t));
-    return ll_figure_write(&f, path);
+    if (!all) return LL_OK;
+    if (f.n < all) ll_print("%s shows the first %d of %d curves; the table has all", path, f.n, all);
+    const ll_status status = ll_figure_write(&f, path);
+    if (!status) ll_analysis_wrote("figure", path);
+    return status;
+}
+
+static ll_status pictures(plotted *d, const char *folder, const char *ending) {
+    const ll_table *t = d->t;
+    for (int r = 0; r < t->rows; r++) {
+        d->x[r] = at(t, r, d->p->x);
+        d->y[r] = at(t, r, d->p->y);
+        d->half[r] = d->p->deviation >= 0 ? at(t, r, d->p->deviation) : 0;
+    }
+    if (!d->p->split || d->n <= SPLIT) return picture(d, NULL, folder, ending);
+    ll_status status = picture(d, "", folder, ending);
+    for (int i = 0; i < d->n && !status; i++) {
+        int seen = d->spans[i].alike == 1;
+        for (int j = 0; j < i && !seen; j++) seen = !strcmp(d->spans[i].word, d->spans[j].word);
+        if (!seen) status = picture(d, d->spans[i].word, folder, ending);
+    }
+    return status;
 }
 
 ll_status ll_analysis_pictures(const ll_table *t, const char *folder, const char *ending) {
     ll_status status = LL_OK;
     double *buffer = calloc(3 * (size_t)t->rows + 1, sizeof *buffer);
-    if (!buffer) return LL_ENOMEM;
+    span *spans = calloc((size_t)t->rows + 1, sizeof *spans);
+    if (!buffer || !spans) status = LL_ENOMEM;
+    plotted d = {.t = t, .x = buffer, .spans = spans};
+    if (!status) d.y = buffer + t->rows, d.half = d.y + t->rows, d.n = list_spans(spans, t);
     for (int i = 0; i < t->plots && !status; i++) {
-        char path[4200];
-        snprintf(path, sizeof path, "%s/%s.%s", folder, t->plot[i].name, ending);
-        status = picture(t, &t->plot[i], path, buffer);
-        if (!status) ll_analysis_wrote("figure", path);
+        d.p = &t->plot[i];
+        status = pictures(&d, folder, ending);
     }
+    free(spans);
     free(buffer);
     return status;
 }

@@ -12,6 +12,7 @@ typedef struct {
     const char *title, *x_label, *y_label;
     int x, y, deviation; /* columns; deviation: half the width of a band around y, -1: none */
     int log_x, log_y;
+    int split; /* 1: more curves than 7 are several figures, one for labels that begin with the same word */
 } ll_plot;
 
 /* The result of an experiment: rows of numbers, each with a label. */

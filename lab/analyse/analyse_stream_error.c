@@ -145,7 +145,7 @@ static int next(const ll_analysis *how, pair *p) {
 ll_status ll_analyse_stream_error(ll_table **table, const ll_analysis *how) {
     static const char *const columns[] = {"tokens", "deviation", "tiles", NULL};
     static const ll_plot plots[] = {{"stream-error", "Deviation of streams from double precision", "tokens",
-                                     "largest difference over largest answer", 0, 1, -1, 1, 1}};
+                                     "largest difference over largest answer", 0, 1, -1, 1, 1, 1}};
     pair first = {.position = -1};
     double worst[2] = {0};
     watch w = {.how = how};

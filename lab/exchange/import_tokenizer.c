@@ -12,8 +12,8 @@ ll_status ll_tokenizer_import(ll_tokenizer **tokenizer, const char *path) {
     ll_status status = ll_subwords_find(&json, path);
     if (!status && !json.size)
         status = ll_fail(LL_EINVAL,
-                         "%s has no tokenizer: no tokenizer.json, no vocab.txt, and no vocab.json with "
-                         "merges.txt",
+                         "%s has no tokenizer: no tokenizer.json, no vocab.txt, no tokenizer.model, and no "
+                         "vocab.json with merges.txt",
                          path);
     if (!status) status = ll_tokenizer_create_from(tokenizer, &subwords, &json, path);
     ll_bytes_free(&json);

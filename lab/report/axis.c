@@ -18,6 +18,15 @@ double ll_axis_position(const ll_axis *x, double v) {
     return x->from + t * (x->to - x->from);
 }
 
+void ll_axis_title(char out[LL_AXIS_TITLE], const char *label, int log) {
+    const int named = label && *label;
+    snprintf(out, LL_AXIS_TITLE,
+             !log    ? "%.500s"
+             : named ? "%.500s (logarithmic)"
+                     : "%.500slogarithmic",
+             named ? label : "");
+}
+
 /* The smallest of 1, 2, 5 times a power of ten that is at least v. */
 static double round_step(double v) {
     const double power = pow(10, floor(log10(v)));

@@ -18,51 +18,57 @@ static void name_all(const ll_run *runs, int n, const char **names) {
     }
 }
 
-static const char *common_unit(const ll_run *runs, int n) {
-    for (int i = 1; i < n; i++)
-        if (strcmp(runs[i].unit, runs[0].unit)) return "token or example";
-    return runs[0].unit;
+/* The unit of the runs that have a curve: "byte"; or their units: "byte or example". */
+static void common_unit(char out[64], const ll_run *runs, const ll_curve *curves, int n) {
+    size_t length = 0;
+    *out = 0;
+    for (int i = 0; i < n; i++) {
+        int known = !curves[i].n;
+        for (int j = 0; j < i; j++) known |= curves[j].n && !strcmp(runs[i].unit, runs[j].unit);
+        if (!known && length < 64)
+            length += (size_t)snprintf(out + length, 64 - length, "%s%s", length ? " or " : "", runs[i].unit);
+    }
 }
 
 static void figure(ll_html *h, const ll_run *runs, int n, const char **names, int x, const ll_html_about *about,
                    const char *x_label) {
-    ll_curve curves[MOST];
-    char y[80];
+    ll_curve curves[MOST] = {0};
+    char y[100], unit[64];
     int held_out = 1;
     for (int i = 0; i < n; i++) held_out &= ll_columns_last(&runs[i].metrics, LL_RUN_VALID) >= 0;
     for (int i = 0; i < n; i++) {
         const ll_columns *t = &runs[i].metrics;
         curves[i] = (ll_curve){names[i], t->n, t->column[x], t->column[held_out ? LL_RUN_VALID : LL_RUN_BITS]};
     }
-    snprintf(y, sizeof y, "bits per %s, %s data", common_unit(runs, n), held_out ? "held-out" : "training");
+    common_unit(unit, runs, curves, n);
+    snprintf(y, sizeof y, "bits per %s, %s data", unit, held_out ? "held-out" : "training");
     const ll_figure f = {.title = about->caption, .x_label = x_label, .y_label = y, .n = n, .curves = curves};
     ll_html_plot(h, about, &f, NULL);
 }
 
-/* Loss against position, of the runs whose reports have it. */
+/* Loss against position, of the runs whose reports have it. Other runs have curves without points, so that each run has
+ * one colour on the whole page. */
 static void positions(ll_html *h, const ll_run *runs, int n, const char **names) {
     static const char *const columns[2] = {"position in the text", "loss"};
     static const ll_html_about about = {"loss-by-position", "Held-out loss by the number of tokens before it, as the "
                                                             "reports of the runs have it."};
-    ll_columns table[MOST];
-    ll_curve curves[MOST];
-    char y[80];
+    ll_columns table[MOST] = {0};
+    ll_curve curves[MOST] = {0};
+    char y[100], unit[64];
     int found = 0;
     for (int i = 0; i < n; i++) {
         char path[4200];
         snprintf(path, sizeof path, "%s/figures/loss-by-position.csv", runs[i].folder);
-        if (access(path, R_OK) || ll_columns_read(&table[found], path, columns, 2, 2)) continue;
-        curves[found] = (ll_curve){names[i], table[found].n, table[found].column[0], table[found].column[1]};
-        found++;
+        if (access(path, R_OK) || ll_columns_read(&table[i], path, columns, 2, 2)) table[i] = (ll_columns){0};
+        curves[i] = (ll_curve){names[i], table[i].n, table[i].column[0], table[i].column[1]};
+        found += table[i].n > 0;
     }
-    snprintf(y, sizeof y, "bits per %s, held-out data", common_unit(runs, n));
-    const ll_figure f = {.title = "Loss against position",
-                         .x_label = "position in the text",
-                         .y_label = y,
-                         .n = found,
-                         .curves = curves};
+    common_unit(unit, runs, curves, n);
+    snprintf(y, sizeof y, "bits per %s, held-out data", unit);
+    const ll_figure f = {
+        .title = "Loss against position", .x_label = "position in the text", .y_label = y, .n = n, .curves = curves};
     if (found) ll_html_plot(h, &about, &f, NULL);
-    for (int i = 0; i < found; i++) ll_columns_free(&table[i]);
+    for (int i = 0; i < n; i++) ll_columns_free(&table[i]);
 }
 
 static int least(const ll_run_facts *facts, int n) {
@@ -80,9 +86,10 @@ static void results(ll_html *h, const ll_run *runs, const ll_run_facts *facts, i
     ll_html_section(h, "results", "Results");
     const int best = n > 1 ? least(facts, n) : -1;
     if (best >= 0) {
-        char line[400];
-        ll_format_text(line, sizeof line, "Lowest held-out loss: %s, %.4f bits per %s.", names[best],
-                       facts[best].best_bits, runs[best].unit);
+        char line[400], bits[LL_BITS_TEXT];
+        ll_bits_text(bits, facts[best].best_bits, 4);
+        ll_format_text(line, sizeof line, "Lowest held-out loss: %s, %s bits per %s.", names[best], bits,
+                       runs[best].unit);
         ll_html_paragraph(h, line);
     }
     ll_html_table_begin(h, &table);

@@ -64,15 +64,22 @@ static int classifies(const ll_run *run) {
     return !strcmp(run->unit, "example");
 }
 
-/* Bits, and what is computed from them. */
+/* Bits, and what is computed from them. A perplexity that a number cannot hold is left out. */
 static void loss(char *out, size_t size, const ll_run *run, double bits) {
-    const double nats = bits * log(2);
+    const double perplexity = exp(bits * log(2));
+    char text[LL_BITS_TEXT], nats[LL_BITS_TEXT];
+    ll_bits_text(text, bits, 4);
+    ll_bits_text(nats, bits * log(2), 4);
     if (!isfinite(bits))
         snprintf(out, size, "–");
     else if (classifies(run))
-        ll_format_text(out, size, "%.4f bits (%.4f nats)", bits, nats);
+        ll_format_text(out, size, "%s bits (%s nats)", text, nats);
+    else if (isfinite(perplexity))
+        ll_format_text(out, size,
+                       perplexity < 1e6 ? "%s bits per %s, perplexity %.3f" : "%s bits per %s, perplexity %.3g", text,
+                       run->unit, perplexity);
     else
-        ll_format_text(out, size, "%.4f bits per %s, perplexity %.3f", bits, run->unit, exp(nats));
+        ll_format_text(out, size, "%s bits per %s", text, run->unit);
 }
 
 static void share(char *out, size_t size, double fraction) {
@@ -178,13 +185,15 @@ void ll_run_tiles(ll_html *h, const ll_run *run, const ll_run_facts *f) {
         ll_format_text(number, sizeof number, "%.2f %%", 100 * f->best_accuracy);
         snprintf(more, sizeof more, "of held-out examples right");
     } else {
-        ll_format_text(number, sizeof number, "%.3f", valid ? f->best_bits : f->train_bits);
+        ll_bits_text(number, valid ? f->best_bits : f->train_bits, 3);
         snprintf(more, sizeof more, "bits per %s on %s data", run->unit, valid ? "held-out" : "training");
     }
     fact(h, classifies(run) && valid ? "Accuracy" : "Loss", number, more);
     if (f->test.count > 0) {
-        ll_format_text(number, sizeof number, classifies(run) ? "%.2f %%" : "%.3f",
-                       classifies(run) ? 100 * f->test.accuracy : f->test.bits_per_token);
+        if (classifies(run))
+            ll_format_text(number, sizeof number, "%.2f %%", 100 * f->test.accuracy);
+        else
+            ll_bits_text(number, f->test.bits_per_token, 3);
         snprintf(more, sizeof more, classifies(run) ? "of test %ss right" : "bits per %s on test data", run->unit);
         fact(h, "Test", number, more);
     }

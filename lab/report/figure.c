@@ -13,11 +13,49 @@ enum { WIDTH = 960, HEIGHT = 540, LEAST = 120, MOST = 16384 };
 typedef struct {
     ll_writer *writer;
     ll_status status;
+    const char *title; /* still to be written, or NULL */
+    size_t tag;        /* characters of "<svg" that were written */
 } sink;
 
+static void put_bytes(sink *s, const void *data, size_t size) {
+    if (!s->status && size) s->status = ll_writer_put(s->writer, data, size);
+}
+
+static void put_title(sink *s) {
+    const char *const escapes[] = {"&&amp;", "<&lt;", ">&gt;"};
+    const unsigned char *at = (const unsigned char *)s->title, *end = at + strlen(s->title);
+    put_bytes(s, "\n<title>", 8);
+    while (at < end) {
+        const int n = ll_xml_character(at, (size_t)(end - at));
+        const char *escape = NULL;
+        for (size_t i = 0; i < 3; i++)
+            if (*at == (unsigned char)escapes[i][0]) escape = escapes[i] + 1;
+        if (escape)
+            put_bytes(s, escape, strlen(escape));
+        else
+            put_bytes(s, n ? (const void *)at : "?", n ? (size_t)n : 1);
+        at += n ? n : 1;
+    }
+    put_bytes(s, "</title>", 8);
+    s->title = NULL;
+}
+
+/* cairo has no call for the title of an SVG document, which viewers show and screen readers read. So it is put behind
+ * the tag that begins the document. */
 static cairo_status_t put(void *arg, const unsigned char *data, unsigned int size) {
+    static const char tag[] = "<svg";
     sink *s = arg;
-    if (!s->status) s->status = ll_writer_put(s->writer, data, size);
+    unsigned int written = 0;
+    for (unsigned int i = 0; i < size && s->title; i++) {
+        if (s->tag < sizeof tag - 1) {
+            s->tag = data[i] == (unsigned char)tag[s->tag] ? s->tag + 1 : data[i] == '<';
+        } else if (data[i] == '>') {
+            put_bytes(s, data, i + 1);
+            put_title(s);
+            written = i + 1;
+        }
+    }
+    put_bytes(s, data + written, size - written);
     return s->status ? CAIRO_STATUS_WRITE_ERROR : CAIRO_STATUS_SUCCESS;
 }
 
@@ -66,10 +104,11 @@ static ll_status draw(const char *path, int width, int height, ll_painter *paint
     return LL_OK;
 }
 
-ll_status ll_picture_write(const char *path, int width, int height, ll_painter *paint, const void *what) {
+ll_status ll_picture_write(const char *path, const char *title, int width, int height, ll_painter *paint,
+                           const void *what) {
     ll_status status = check(path, width, height);
     if (status) return status;
-    sink out = {0};
+    sink out = {.title = title && *title && has_ending(path, ".svg") ? title : NULL};
     status = ll_writer_open(&out.writer, path);
     if (status) return status;
     status = draw(path, width, height, paint, what, &out);
@@ -95,7 +134,8 @@ ll_status ll_figure_draw(const ll_figure *f, const int *faint, const char *path)
         if (f->curves[i].n < 0 || (f->curves[i].n > 0 && (!f->curves[i].x || !f->curves[i].y)))
             return ll_fail(LL_EINVAL, "%s: curve %d has no points", path, i);
     const page p = {f, faint};
-    return ll_picture_write(path, f->width ? f->width : WIDTH, f->height ? f->height : HEIGHT, paint_page, &p);
+    return ll_picture_write(path, f->title, f->width ? f->width : WIDTH, f->height ? f->height : HEIGHT, paint_page,
+                            &p);
 }
 
 ll_status ll_figure_write(const ll_figure *figure, const char *path) {

@@ -337,5 +337,5 @@ ll_status ll_heat_map_write(const ll_heat_map *m, const char *path) {
                            m->panels[i].cols);
     const int width = m->width ? m->width : WIDTH;
     const int height = m->height ? m->height : (int)ceil(lay_out(m).height * width / WIDTH);
-    return ll_picture_write(path, width, height, paint, m);
+    return ll_picture_write(path, m->title, width, height, paint, m);
 }

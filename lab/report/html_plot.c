@@ -7,16 +7,7 @@
 #include "report/html.h"
 
 /* The size of the drawing in its own units; ticks are chosen for a box of this many pixels. */
-enum {
-    ACROSS = 2000,
-    UP = 1000,
-    BOX_WIDTH = 640,
-    BOX_HEIGHT = 300,
-    BINS = 400,
-    TABLE_ROWS = 12,
-    COLOURS = 7,
-    MARKED = 30
-};
+enum { ACROSS = 2000, UP = 1000, BOX_WIDTH = 640, BOX_HEIGHT = 300, BINS = 400, TABLE_ROWS = 12, MARKED = 30 };
 
 typedef struct {
     ll_html *h;
@@ -62,6 +53,14 @@ static int up(const plot *p, double v) {
     return (int)lround(ll_axis_position(&p->y, v));
 }
 
+static int is_faint(const plot *p, int k) { return p->faint && p->faint[k]; }
+
+/* The classes of a curve's line, also in the key. */
+static void line_class(const plot *p, int k) {
+    ll_html_print(p->h, "<path class=\"line c%d%s", k % LL_COLOURS, is_faint(p, k) ? " faint" : "");
+    if (k >= LL_COLOURS) ll_html_print(p->h, " dash%d", k / LL_COLOURS % LL_DASHES);
+}
+
 /* ---- Words ---- */
 
 static void key(const plot *p) {
@@ -71,7 +70,9 @@ static void key(const plot *p) {
     for (int k = 0; k < p->f->n; k++) {
         if (!p->n[k]) continue;
         const ll_curve *c = &p->f->curves[k];
-        ll_html_print(p->h, "<li class=\"c%d%s\">", k % COLOURS, p->faint && p->faint[k] ? " faint" : "");
+        ll_html_put(p->h, "<li><svg viewBox=\"0 0 36 6\" aria-hidden=\"true\">");
+        line_class(p, k);
+        ll_html_put(p->h, "\" d=\"M2 3H34\"/></svg>");
         ll_html_text(p->h, label_of(c));
         ll_html_print(p->h, " <b>%s</b></li>\n", number(text, c->y[p->index[k][p->n[k] - 1]]));
     }
@@ -80,11 +81,13 @@ static void key(const plot *p) {
 
 /* A description of the figure for screen readers. */
 static void describe(const plot *p) {
-    char a[4][32];
+    char a[4][32], title[LL_AXIS_TITLE];
     ll_html_put(p->h, "Chart of ");
-    ll_html_text(p->h, p->f->y_label ? p->f->y_label : "y");
+    ll_axis_title(title, p->f->y_label ? p->f->y_label : "y", p->f->log_y);
+    ll_html_text(p->h, title);
     ll_html_put(p->h, " against ");
-    ll_html_text(p->h, p->f->x_label ? p->f->x_label : "x");
+    ll_axis_title(title, p->f->x_label ? p->f->x_label : "x", p->f->log_x);
+    ll_html_text(p->h, title);
     ll_html_put(p->h, ".");
     for (int k = 0; k < p->f->n; k++) {
         if (!p->n[k]) continue;
@@ -128,15 +131,15 @@ static void grid(const plot *p) {
 static void curve(const plot *p, int k) {
     const ll_curve *c = &p->f->curves[k];
     if (!p->n[k]) return;
-    ll_html_print(p->h, "<path class=\"line c%d%s%s\" d=\"", k % COLOURS, p->faint && p->faint[k] ? " faint" : "",
-                  k >= COLOURS ? " dashed" : "");
+    line_class(p, k);
+    ll_html_put(p->h, "\" d=\"");
     for (int i = 0; i < p->n[k]; i++) {
         const int at = p->index[k][i];
         ll_html_print(p->h, "%s%d %d", i ? " " : "M", across(p, c->x[at]), up(p, c->y[at]));
     }
     ll_html_put(p->h, "\"/>\n");
-    if (p->n[k] > MARKED || (p->faint && p->faint[k])) return;
-    ll_html_print(p->h, "<path class=\"dots c%d\" d=\"", k % COLOURS); /* lines of no length with round ends */
+    if (p->n[k] > MARKED || (is_faint(p, k) && p->n[k] > 1)) return;      /* one point is no line */
+    ll_html_print(p->h, "<path class=\"dots c%d\" d=\"", k % LL_COLOURS); /* lines of no length with round ends */
     for (int i = 0; i < p->n[k]; i++)
         ll_html_print(p->h, "M%d %dh0", across(p, c->x[p->index[k][i]]), up(p, c->y[p->index[k][i]]));
     ll_html_put(p->h, "\"/>\n");
@@ -153,15 +156,17 @@ static void mark(const plot *p) {
 }
 
 static void drawing(const plot *p) {
+    char title[LL_AXIS_TITLE];
     size_t longest = 1;
     for (int i = 0; i < p->y.n; i++) {
         size_t n = 0;
         for (const char *c = p->y.tick[i].text; *c; c++) n += (*c & 0xc0) != 0x80;
         if (n > longest) longest = n;
     }
-    if (p->f->y_label) {
+    ll_axis_title(title, p->f->y_label, p->f->log_y);
+    if (title[0]) {
         ll_html_put(p->h, "<p class=\"axis\" aria-hidden=\"true\">");
-        ll_html_text(p->h, p->f->y_label);
+        ll_html_text(p->h, title);
         ll_html_put(p->h, "</p>\n");
     }
     ll_html_print(p->h, "<div class=\"plot\" style=\"--left:%.1fch\" role=\"img\" aria-label=\"",
@@ -175,9 +180,10 @@ static void drawing(const plot *p) {
     ticks(p);
     mark(p);
     ll_html_put(p->h, "</div>\n");
-    if (p->f->x_label) {
+    ll_axis_title(title, p->f->x_label, p->f->log_x);
+    if (title[0]) {
         ll_html_put(p->h, "<p class=\"axis below\" aria-hidden=\"true\">");
-        ll_html_text(p->h, p->f->x_label);
+        ll_html_text(p->h, title);
         ll_html_put(p->h, "</p>\n");
     }
 }

@@ -7,8 +7,11 @@
 #include "report/pen.h"
 #include "report/report_internal.h"
 
-enum { COLOURS = 7, MARKED = 30 /* a curve of at most so many points shows each of them */ };
-static const int COLOUR[COLOURS] = {0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0xe69f00, 0x56b4e9, 0x3c3c3c};
+enum { MARKED = 30 /* a curve of at most so many points shows each of them */ };
+static const int COLOUR[LL_COLOURS] = {0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0xe69f00, 0x56b4e9, 0x3c3c3c};
+/* Lengths of dashes and of what is between them: one for each use of the palette. */
+static const double DASH[LL_DASHES][4] = {{0}, {7, 5}, {1, 5}, {10, 5, 1, 5}, {16, 5}};
+static const int DASH_PARTS[LL_DASHES] = {0, 2, 2, 4, 2};
 static const double LINE = 17;
 
 typedef struct {
@@ -18,8 +21,11 @@ typedef struct {
     double width, height;            /* of the page, before scaling */
     double left, right, top, bottom; /* of the plot */
     ll_axis x, y;
+    char x_title[LL_AXIS_TITLE], y_title[LL_AXIS_TITLE];
     int labels;
+    double line; /* height of a line of labels */
     ll_label label[LL_CURVES_MOST];
+    ll_cover cover; /* by curves */
 } page;
 
 /* ---- What can be drawn ---- */
@@ -73,6 +79,23 @@ static double widest(cairo_t *cr, const ll_axis *axis) {
     return most;
 }
 
+static int drawable_points(const page *p, const ll_curve *c) {
+    int n = 0;
+    for (int i = 0; i < c->n; i++) n += drawable(p, c, i);
+    return n;
+}
+
+/* The font of labels, which is smaller if there are more than fit. */
+static void label_font(const page *p) { font(p->cr, TEXT_SIZE * p->line / LINE, 1); }
+
+static void set_label_size(page *p) {
+    int n = 0;
+    for (int k = 0; k < p->figure->n; k++)
+        n += p->figure->curves[k].label && *p->figure->curves[k].label && last_point(p, &p->figure->curves[k]) >= 0;
+    p->line = n > 1 ? fmin(LINE, (p->bottom - 4 - p->top) / (n - 1)) : LINE;
+    label_font(p);
+}
+
 /* The plot ends where every name still fits beside the end of its curve. */
 static void set_right_margin(page *p) {
     p->right = p->width - 26;
@@ -84,19 +107,76 @@ static void set_right_margin(page *p) {
         *l = (ll_label){.curve = k, .x = c->x[last], .y = c->y[last]};
         l->width = ll_label_fit(p->cr, l->text, sizeof l->text, c->label, 0.3 * p->width);
         const double position = ll_axis_position(&p->x, l->x); /* until now the axis covers 0..1 */
-        const double space = p->width - 16 - 10 - l->width - p->left;
+        const double space = p->width - 16 - LL_LABEL_GAP - l->width - p->left;
         if (position > 1e-6) p->right = fmin(p->right, p->left + space / position);
         p->labels++;
     }
+}
+
+/* The figure's vertical line and its name. */
+typedef struct {
+    double x, from, width;
+    char text[128];
+} mark_line;
+
+/* 0: there is none. */
+static int find_mark(const page *p, mark_line *m) {
+    const ll_figure *f = p->figure;
+    if (!f->mark || !ll_axis_takes(f->log_x, f->mark_at) || f->mark_at < p->x.lo || f->mark_at > p->x.hi) return 0;
+    font(p->cr, TEXT_SIZE, 0);
+    m->width = ll_label_fit(p->cr, m->text, sizeof m->text, f->mark, 0.4 * p->width);
+    m->x = ll_axis_position(&p->x, f->mark_at);
+    m->from = m->x + 6 + m->width > p->right ? m->x - 6 - m->width : m->x + 6;
+    return 1;
+}
+
+static void cover_dot(page *p, double x, double y) {
+    const double radius = 3.6;
+    ll_cover_line(&p->cover, x - radius, y, x + radius, y);
+    ll_cover_line(&p->cover, x, y - radius, x, y + radius);
+}
+
+static void cover_curve(page *p, const ll_curve *c) {
+    double x = NAN, y = NAN;
+    const int dots = drawable_points(p, c) <= MARKED;
+    for (int i = 0; i < c->n; i++) {
+        if (!drawable(p, c, i)) continue;
+        const double next_x = ll_axis_position(&p->x, c->x[i]), next_y = ll_axis_position(&p->y, c->y[i]);
+        if (!isnan(x)) ll_cover_line(&p->cover, x, y, next_x, next_y);
+        if (dots) cover_dot(p, next_x, next_y);
+        x = next_x, y = next_y;
+    }
+}
+
+static void place_labels(page *p) {
+    mark_line m;
+    for (int i = 0; i < p->labels; i++) {
+        ll_label *l = &p->label[i];
+        l->end_x = ll_axis_position(&p->x, l->x);
+        l->end_y = ll_axis_position(&p->y, l->y);
+        l->x = l->end_x + LL_LABEL_GAP;
+        l->y = l->end_y;
+    }
+    ll_labels_spread(p->label, p->labels, p->line, p->top, p->bottom - 4);
+    p->cover.width = p->width, p->cover.height = p->height;
+    p->cover.left = p->left + 4, p->cover.right = p->width - 12;
+    p->cover.top = p->top, p->cover.bottom = p->bottom - 8;
+    for (int k = 0; k < p->figure->n; k++) cover_curve(p, &p->figure->curves[k]);
+    if (find_mark(p, &m)) {
+        ll_cover_line(&p->cover, m.x, p->top, m.x, p->bottom);
+        for (int i = 0; i < 3; i++) ll_cover_line(&p->cover, m.from, p->top + 4 * i, m.from + m.width, p->top + 4 * i);
+    }
+    ll_labels_clear(p->label, p->labels, &p->cover, p->line);
 }
 
 static int arrange(page *p) {
     const ll_figure *f = p->figure;
     double x[2], y[2];
     if (!find_ranges(p, x, y)) return 0;
-    const int titled = f->title && *f->title, named = f->y_label && *f->y_label;
-    p->top = 24 + (titled ? 30 : 0) + (named ? 24 : 0);
-    p->bottom = p->height - (f->x_label && *f->x_label ? 58 : 36);
+    ll_axis_title(p->x_title, f->x_label, f->log_x);
+    ll_axis_title(p->y_title, f->y_label, f->log_y);
+    p->top = 24 + (f->title && *f->title ? 30 : 0) + (p->y_title[0] ? 24 : 0);
+    p->bottom = p->height - (p->x_title[0] ? 58 : 36);
     font(p->cr, TEXT_SIZE, 0);
     ll_axis_set(&p->y, f->log_y, y[0], y[1], p->bottom - p->top, 42, 1);
     p->y.from = p->bottom;
@@ -104,16 +184,12 @@ static int arrange(page *p) {
     p->left = 24 + widest(p->cr, &p->y) + 10;
     ll_axis_set(&p->x, f->log_x, x[0], x[1], p->width - 26 - p->left, 84, 0);
     p->x.to = 1;
-    font(p->cr, TEXT_SIZE, 1);
+    set_label_size(p);
     set_right_margin(p);
     ll_axis_set(&p->x, f->log_x, x[0], x[1], p->right - p->left, 84, 0);
     p->x.from = p->left;
     p->x.to = p->right;
-    for (int i = 0; i < p->labels; i++) {
-        p->label[i].x = ll_axis_position(&p->x, p->label[i].x) + 10;
-        p->label[i].y = ll_axis_position(&p->y, p->label[i].y);
-    }
-    ll_labels_spread(p->label, p->labels, LINE, p->top, p->bottom - 4);
+    place_labels(p);
     return 1;
 }
 
@@ -150,17 +226,14 @@ static void draw_axes(const page *p) {
 
 /* A vertical line with a name, if the figure has one. */
 static void draw_mark(const page *p) {
-    const ll_figure *f = p->figure;
-    if (!f->mark || !ll_axis_takes(f->log_x, f->mark_at) || f->mark_at < p->x.lo || f->mark_at > p->x.hi) return;
-    const double x = ll_axis_position(&p->x, f->mark_at), dash[2] = {4, 4};
-    char text[128];
+    const double dash[2] = {4, 4};
+    mark_line m;
+    if (!find_mark(p, &m)) return;
     cairo_set_dash(p->cr, dash, 2, 0);
-    line(p->cr, x, p->top, x, p->bottom, 1, AXIS);
+    line(p->cr, m.x, p->top, m.x, p->bottom, 1, AXIS);
     cairo_set_dash(p->cr, dash, 0, 0);
-    font(p->cr, TEXT_SIZE, 0);
-    const double width = ll_label_fit(p->cr, text, sizeof text, f->mark, 0.4 * p->width);
     colour(p->cr, QUIET, 1);
-    write_text(p->cr, x + 6, p->top + 10, x + 6 + width > p->right ? 1 + 12 / width : 0, text);
+    write_text(p->cr, m.from, p->top + 10, 0, m.text);
 }
 
 static void draw_words(const page *p) {
@@ -177,12 +250,12 @@ static void draw_words(const page *p) {
     }
     font(p->cr, TEXT_SIZE, 0);
     colour(p->cr, QUIET, 1);
-    if (f->y_label && *f->y_label) {
-        ll_label_fit(p->cr, text, sizeof text, f->y_label, most);
+    if (p->y_title[0]) {
+        ll_label_fit(p->cr, text, sizeof text, p->y_title, most);
         write_text(p->cr, 24, y, 0, text);
     }
-    if (f->x_label && *f->x_label) {
-        ll_label_fit(p->cr, text, sizeof text, f->x_label, most);
+    if (p->x_title[0]) {
+        ll_label_fit(p->cr, text, sizeof text, p->x_title, most);
         write_text(p->cr, (p->left + p->right) / 2, p->height - 16, 0.5, text);
     }
 }
@@ -204,8 +277,7 @@ static void trace(const page *p, const ll_curve *c) {
 }
 
 static void draw_points(const page *p, const ll_curve *c, int rgb) {
-    int n = 0, last = last_point(p, c);
-    for (int i = 0; i < c->n; i++) n += drawable(p, c, i);
+    const int n = drawable_points(p, c), last = last_point(p, c);
     for (int i = 0; i < c->n; i++) {
         if (!drawable(p, c, i) || (n > MARKED && i != last)) continue;
         cairo_new_sub_path(p->cr);
@@ -234,7 +306,7 @@ static void draw_bands(const page *p) {
         cairo_new_path(p->cr);
         for (int i = 0; i < n; i++) edge(p, k, i, 1);
         for (int i = n - 1; i >= 0; i--) edge(p, k, i, -1);
-        colour(p->cr, COLOUR[k % COLOURS], 0.16);
+        colour(p->cr, COLOUR[k % LL_COLOURS], 0.16);
         cairo_fill(p->cr);
     }
 }
@@ -243,30 +315,31 @@ static void draw_curves(const page *p) {
     cairo_set_line_join(p->cr, CAIRO_LINE_JOIN_ROUND);
     cairo_set_line_cap(p->cr, CAIRO_LINE_CAP_ROUND);
     for (int k = p->figure->n - 1; k >= 0; k--) { /* the first curve is on top */
-        const int pale = p->faint && p->faint[k], rgb = COLOUR[k % COLOURS];
-        const double dash[2] = {7, 5};
-        cairo_set_dash(p->cr, dash, k < COLOURS ? 0 : 2, 0); /* the second use of the palette */
+        const int pale = p->faint && p->faint[k], rgb = COLOUR[k % LL_COLOURS], dash = k / LL_COLOURS % LL_DASHES;
+        cairo_set_dash(p->cr, DASH[dash], DASH_PARTS[dash], 0);
         colour(p->cr, rgb, pale ? 0.5 : 1);
         cairo_set_line_width(p->cr, pale ? 1.1 : 2.4);
         cairo_new_path(p->cr); /* text leaves a current point */
         trace(p, &p->figure->curves[k]);
         cairo_stroke(p->cr);
-        cairo_set_dash(p->cr, dash, 0, 0);
-        if (!pale) draw_points(p, &p->figure->curves[k], rgb);
+        cairo_set_dash(p->cr, NULL, 0, 0);
+        if (!pale || drawable_points(p, &p->figure->curves[k]) == 1) /* one point is no line */
+            draw_points(p, &p->figure->curves[k], rgb);
     }
 }
 
 static void draw_labels(const page *p) {
-    font(p->cr, TEXT_SIZE, 1);
+    label_font(p);
     for (int i = 0; i < p->labels; i++) { /* on a rim of paper, in case another curve passes below */
         const ll_label *l = &p->label[i];
-        cairo_move_to(p->cr, l->x, l->y + 4.5);
+        const double baseline = l->y + 4.5 * p->line / LINE;
+        cairo_move_to(p->cr, l->x, baseline);
         cairo_text_path(p->cr, l->text);
         colour(p->cr, PAPER, 0.9);
-        cairo_set_line_width(p->cr, 4);
+        cairo_set_line_width(p->cr, 4 * p->line / LINE);
         cairo_stroke(p->cr);
-        colour(p->cr, COLOUR[l->curve % COLOURS], 1);
-        cairo_move_to(p->cr, l->x, l->y + 4.5);
+        colour(p->cr, COLOUR[l->curve % LL_COLOURS], 1);
+        cairo_move_to(p->cr, l->x, baseline);
         cairo_show_text(p->cr, l->text);
     }
 }

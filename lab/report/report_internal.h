@@ -39,31 +39,57 @@ int ll_axis_takes(int log, double v);
  * zero. */
 void ll_axis_set(ll_axis *axis, int log, double lo, double hi, double length, double gap, int open);
 double ll_axis_position(const ll_axis *axis, double v);
+/* The label of an axis, which says so if the axis is logarithmic. */
+enum { LL_AXIS_TITLE = 600 };
+void ll_axis_title(char out[LL_AXIS_TITLE], const char *label, int log);
 
 /* A number as people write it: "65,536", "1.5M", "0.002"; as many decimals as `step` has. */
 void ll_number_text(char *out, size_t size, double v, double step, double largest);
 
 /* ---- Labels ---- */
 
+enum { LL_LABEL_GAP = 10 /* between a curve's end and its label */ };
+
 typedef struct {
-    char text[128];     /* UTF-8, shortened to fit */
-    double x, y, width; /* the y of the curve's end; then the y of the text */
+    char text[128];      /* UTF-8, shortened to fit */
+    double x, y, width;  /* of the text */
+    double end_x, end_y; /* of the curve's end */
     int curve;
 } ll_label;
 
 /* Copies text without what is not UTF-8, shortened to a width of `most` in the current font; returns its width. */
 double ll_label_fit(cairo_t *cr, char *out, size_t size, const char *text, double most);
-/* Moves overlapping labels apart, within top..bottom. */
+/* Sorts labels by y and moves them apart, within top..bottom, where n lines are to fit. */
 void ll_labels_spread(ll_label *labels, int n, double line, double top, double bottom);
 
+/* The parts of a page that are drawn on, in cells. */
+enum { LL_COVER_COLUMNS = 240, LL_COVER_ROWS = 135 };
+typedef struct {
+    double width, height;
+    double left, right, top, bottom; /* labels stay within */
+    unsigned char covered[LL_COVER_ROWS][LL_COVER_COLUMNS];
+} ll_cover;
+void ll_cover_line(ll_cover *cover, double x0, double y0, double x1, double y1);
+/* Moves labels that cover a curve to a place near the curve's end where they do not, if there is one. */
+void ll_labels_clear(ll_label *labels, int n, const ll_cover *cover, double line);
+
+/* The size of the UTF-8 character at s; 0 if there is none that XML may have. */
+int ll_xml_character(const unsigned char *s, size_t left);
+
 /* ---- Figures ---- */
+
+/* Curve number k has colour k % LL_COLOURS, and dash number k / LL_COLOURS: 0 is solid. So each curve has its own look.
+ */
+enum { LL_COLOURS = 7, LL_DASHES = 5 };
 
 /* Draws onto a surface of width x height units. 0: no point can be drawn; -1: cairo failed. */
 int ll_page_draw(cairo_surface_t *surface, const ll_figure *figure, const int *faint, int width, int height);
 
-/* A picture of this size in a .svg or .png file, which is replaced when complete. paint: as ll_page_draw. */
+/* A picture of this size in a .svg or .png file, which is replaced when complete. paint: as ll_page_draw. title: that
+ * of the SVG document, or NULL. */
 typedef int ll_painter(cairo_surface_t *surface, const void *what, int width, int height);
-LL_MUST_USE ll_status ll_picture_write(const char *path, int width, int height, ll_painter *paint, const void *what);
+LL_MUST_USE ll_status ll_picture_write(const char *path, const char *title, int width, int height, ll_painter *paint,
+                                       const void *what);
 
 /* As ll_figure_write; faint (n) or NULL says which curves are thin and pale. */
 LL_MUST_USE ll_status ll_figure_draw(const ll_figure *figure, const int *faint, const char *path);
@@ -128,6 +154,10 @@ typedef struct {
     ll_recipe *recipe;  /* NULL: cannot be read */
     ll_columns metrics; /* columns LL_RUN_... */
 } ll_run;
+
+/* A loss in bits: with so many decimals below 100, one below 10,000, none above. "–" if it is not finite. */
+enum { LL_BITS_TEXT = 32 };
+void ll_bits_text(char out[LL_BITS_TEXT], double bits, int decimals);
 
 /* LL_EFORMAT also if there is no loss yet. */
 LL_MUST_USE ll_status ll_run_open(ll_run *run, const char *folder);

@@ -49,13 +49,23 @@ void ll_run_close(ll_run *run) {
     *run = (ll_run){0};
 }
 
+void ll_bits_text(char out[LL_BITS_TEXT], double bits, int decimals) {
+    if (!isfinite(bits))
+        snprintf(out, LL_BITS_TEXT, "–");
+    else if (fabs(bits) < 9999.95)
+        ll_format_text(out, LL_BITS_TEXT, "%.*f", fabs(bits) < 99.95 ? decimals : 1, bits);
+    else
+        ll_number_text(out, LL_BITS_TEXT, fabs(bits) < 1e12 ? round(bits) : bits, 1, bits);
+}
+
 static void write_title(char *out, size_t size, const ll_run *run) {
     const ll_columns *t = &run->metrics;
     const int valid = ll_columns_last(t, LL_RUN_VALID), last = valid >= 0 ? valid : ll_columns_last(t, LL_RUN_BITS);
     const double step = t->column[LL_RUN_STEP][last], bits = t->column[valid >= 0 ? LL_RUN_VALID : LL_RUN_BITS][last];
-    char step_text[24];
+    char step_text[24], loss[LL_BITS_TEXT];
+    ll_bits_text(loss, bits, 3);
     ll_number_text(step_text, sizeof step_text, step, 1, fmin(step, 999999));
-    ll_format_text(out, size, "%s: %.3f bits per %s on %s data after %s steps", run->name, bits, run->unit,
+    ll_format_text(out, size, "%s: %s bits per %s on %s data after %s steps", run->name, loss, run->unit,
                    valid >= 0 ? "validation" : "training", step_text);
 }
 

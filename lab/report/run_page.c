@@ -14,12 +14,13 @@ static void warn_of_chance(ll_html *h, const ll_run *run, const ll_run_facts *f)
     const int classes = !strcmp(task, "classify") || !strcmp(task, "match");
     const char *answers = ll_recipe_get(run->recipe, classes ? "model.classes" : "model.vocab");
     const double chance = log2(fmax(ll_scan_number(answers, NULL), 2));
-    char text[300];
+    char text[300], bits[LL_BITS_TEXT];
+    ll_bits_text(bits, f->train_bits, 3);
     if (!(f->train_bits > 2 * chance + 1 / log(2))) return;
     ll_format_text(text, sizeof text,
-                   "The training loss, %.4g bits per %s, is far above chance, which is %.4g: "
+                   "The training loss, %s bits per %s, is far above chance, which is %.4g: "
                    "lower train.learning-rate, lengthen train.warmup, or set train.clip = 1.",
-                   f->train_bits, run->unit, chance);
+                   bits, run->unit, chance);
     ll_html_paragraph(h, text);
 }
 
@@ -71,9 +72,11 @@ void ll_run_page_loss(ll_html *h, const ll_run *run) {
     const ll_curve curves[2] = {curve(run, "held-out", LL_RUN_VALID), curve(run, "training", LL_RUN_BITS)};
     const int faint[2] = {0, 1};
     const ll_figure f = {.title = title, .x_label = "step", .y_label = y, .n = 2, .curves = curves};
-    const ll_html_about about = {"loss", "Loss while training; held-out data was never trained on."};
+    const int held_out = ll_columns_last(&run->metrics, LL_RUN_VALID) >= 0;
+    const ll_html_about about = {"loss", held_out ? "Loss while training; held-out data was never trained on."
+                                                  : "Loss while training. There is none on held-out data."};
     ll_html_section(h, "learning", "Loss");
-    ll_html_plot(h, &about, &f, ll_columns_last(&run->metrics, LL_RUN_VALID) >= 0 ? faint : NULL);
+    ll_html_plot(h, &about, &f, held_out ? faint : NULL);
     if (!strcmp(run->unit, "example")) plot_accuracy(h, run);
 }
 

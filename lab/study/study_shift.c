@@ -46,10 +46,10 @@ static void show(const ll_study *s, const shifts *of) {
     char caption[240], examples[32];
     ll_count_text(examples, sizeof examples, (double)of->examples);
     snprintf(caption, sizeof caption,
-             "Accuracy where the same %s held-out images, which have %d empty columns at both sides, are moved to the "
+             "Accuracy where the same %s held-out images, which have %d empty column%s at both sides, are moved to the "
              "right or, below 0, to the left. What a model has learnt holds at other places, too, where it stays "
              "level.",
-             examples, of->margin);
+             examples, of->margin, of->margin == 1 ? "" : "s");
     const ll_curve curve = {"accuracy", of->n, of->x, of->accuracy};
     const ll_html_about about = {"accuracy-by-shift", caption};
     const ll_figure f = {.title = "Accuracy against shift",

@@ -20,8 +20,18 @@ static void close_study(ll_study *s) {
     s->tokenizer = NULL;
 }
 
+/* Is there a split that the run did not train on? */
+static ll_status check_split(const ll_config *c) {
+    if (ll_fit_has_valid(c) || (c->data.test && c->data.test[0])) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "There is none: data.valid and data.test are empty, and data.valid-fraction is 0. What needs "
+                   "such data is left out.");
+}
+
 /* The data are read once for all parts. */
 static ll_status open_study(ll_study *s) {
+    const ll_status none = check_split(s->c);
+    if (none) return none;
     s->window = *s->c;
     if (s->c->model.task == LL_TASK_LM) s->window.train.batch = 1, s->window.train.length = longest(s);
     ll_status status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);

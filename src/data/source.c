@@ -36,7 +36,8 @@ ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int spl
         return LL_OK;
     }
     if (split == LL_SPLIT_TEST)
-        return ll_fail(LL_EINVAL, "%s is empty: there is no test split; name its file, or evaluate on valid", s.key);
+        return ll_fail(LL_EINVAL, "%s is empty: there is no test split; name its file%s", s.key,
+                       given(c->data.valid)[0] || ll_split_is_cut(c) ? ", or evaluate on valid" : "");
     if (split == LL_SPLIT_VALID && !labels)
         return ll_fail(LL_EINVAL, "data.valid is empty and data.valid-fraction is 0, so there is no valid split; "
                                   "name its file, or set the share of train to hold out");

@@ -7,7 +7,7 @@
 enum { LL_REDUCE_EXACT, LL_REDUCE_FAST };
 
 typedef struct {
-    int shards;   /* parts of a batch with gradients of their own; 0: each example with several ranks, else 1 */
+    int shards;   /* parts of a batch with gradients of their own; 0: by ranks, model and batch (dist_keys.c) */
     int sequence; /* ranks that share a sequence */
     int reduce;
     double timeout; /* seconds */

@@ -6,8 +6,8 @@
 #include "model/mechanism.h"
 #include "train/train_internal.h"
 
-/* A resumed run may change these keys and is still the same run: how long it is, its learning rate from now on, how
- * often it is evaluated, and the path of the same data. All others are part of what was trained so far. */
+/* A resumed run may change these keys and is still the same run, because they do not change what was trained so far.
+ * A path must lead to the same data. */
 static const char *const FREE[] = {
     "train.steps",        "train.warmup", "train.schedule",         "train.learning-rate", "train.final-rate",
     "train.weight-decay", "train.clip",   "train.eval-every",       "train.eval-batches",  "data.train",

@@ -1,6 +1,6 @@
 /* A run: created from a recipe, perhaps with another model's weights, or resumed from a checkpoint. All memory is
- * allocated and all data are opened here. The folder comes last, so that a run that cannot start leaves nothing
- * behind. */
+ * allocated and all data are opened here. The folder comes last, so that a run with a wrong recipe or wrong data
+ * writes nothing. If files of the folder cannot be written, the folder stays, without a lock. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -237,17 +237,17 @@ static ll_status name_files(ll_trainer *t, const char *out) {
 static ll_status take_new_folder(ll_trainer *t) {
     ll_status status = ll_folder_create(t->folder);
     if (!status) status = ll_folder_lock(&t->lock, &t->unlocked, t->folder);
-    if (!status) status = refuse_old_run(t->folder);
-    if (status) release(t, 0);
-    return status;
+    return status ? status : refuse_old_run(t->folder);
 }
 
 static ll_status open_folder(ll_trainer *t, const char *resume) {
-    const int moves = resume && !same_folder(t->folder, resume);
-    ll_status status = resume && !moves ? LL_OK : take_new_folder(t);
+    const int moves = resume && !same_folder(t->folder, resume), takes = !resume || moves;
+    ll_status status = takes ? take_new_folder(t) : LL_OK;
     if (!status) status = ll_metrics_open(&t->metrics, t->folder, resume, t->state.row);
     if (!status) status = ll_run_recipe_write(t);
-    return status || !moves ? status : copy_models(t, resume);
+    if (!status && moves) status = copy_models(t, resume);
+    if (status && takes) release(t, 0);
+    return status;
 }
 
 /* All but the folder. If this fails, all ranks fail together, before anything is written. */

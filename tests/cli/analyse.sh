@@ -33,7 +33,13 @@ out "^softmax rope,30000," # its time is quadratic
 out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
 check "no other pairs" test "$(grep -c ",100," out)" -eq 3
 t 0 "$longline" analyse stream-error --kernels all --positions all --length 50 --out pairs
-err "pairs/stream-error.svg shows the first 32 of 1[0-9][0-9] curves"
+not_err "shows the first"
+out "^analyse.figure=pairs/stream-error-relu.svg$"
+check "a figure for each kernel with several positions" test "$(find pairs -name 'stream-error-*.svg' | wc -l)" -eq 15
+check "one curve of zeros has no figure on a logarithmic scale" test ! -e pairs/stream-error.svg
+check "its title" grep -q "<title>Deviation of streams from double precision: relu</title>" pairs/stream-error-relu.svg
+t 0 "$longline" analyse stream-error --kernels favor,relu --positions none,rope --length 50 --out together
+check "a few curves are one figure" test "$(find together -name "*.svg")" = together/stream-error.svg
 refused "no attention.kernel \"favr\"; did you mean favor" "$longline" analyse drift --kernels relu,favr
 refused "there is no attention.kernel \"foo\"; .longline list. has them all" "$longline" analyse drift --kernels foo
 refused "did you mean decay" "$longline" analyse drift --positions deca

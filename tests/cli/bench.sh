@@ -47,6 +47,9 @@ refused '--figure nowhere/out.svg: there is no folder nowhere/' "$longline" benc
 refused 'it is a folder' "$longline" bench --json .
 refused 'early tokens go to 400' "$longline" bench --generate --position 400
 refused 'add --ops' "$longline" bench --models --figure time.svg
+refused 'attention/relu/ leaves nothing that --figure draws: .*relu\+permute/.* softmax and favor' \
+    "$longline" bench --ops --lengths 16,64 --repeats 1 --threads 1 --case attention/relu/ --figure time.svg
+refused 'leaves nothing that --figure draws' "$longline" bench --case favor/causal/fwd/ --figure time.svg
 refused 'must end in .svg or .png' "$longline" bench --figure time.jpg
 # A quota of processor time counts: with the worth of one processor there is one thread. Where this script may not make
 # a namespace, only tests/test_cpus.c tests it.

@@ -22,7 +22,7 @@ function background(element) {
 }
 
 function checkPlot(figure) {
-  const box = figure.querySelector('svg').getBoundingClientRect(), lines = all('path.line', figure);
+  const box = figure.querySelector('.plot svg').getBoundingClientRect(), lines = all('.plot path.line', figure);
   if (box.width < 100 || box.height < 80) complain('too small', figure);
   if (!lines.length || lines.some(l => !/^M\d/.test(l.getAttribute('d')))) complain('no curve', figure);
   for (const line of lines)

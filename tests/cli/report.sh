@@ -34,6 +34,12 @@ check "the page has no replacement characters" sh -c '! grep -q "$(printf "\357\
 t 0 run --out quiet --set train.report=off
 check "train.report=off writes no page" test ! -e quiet/report.html
 not_err "report"
+t 0 run --out all --set data.valid-fraction=0
+check "nothing was held out" grep -q 'There is none on held-out data' all/report.html
+check "the page says so" grep -q 'data.valid and data.test are empty, and data.valid-fraction is 0' all/report.html
+check "it names no split that is not there" sh -c '! grep -q "never trained on\|evaluate on valid" all/report.html'
+refused "data.test is empty: there is no test split; name its file$" "$longline" eval all/last.safetensors --split test
+refused "name its file, or evaluate on valid$" "$longline" eval one/best.safetensors --split test
 t 0 "$longline" report one two quiet
 out "^report.page=comparison.html$"
 check "differences are marked" grep -q 'class="marked"><th scope="row">position.type</th><td>permute</td><td>sine-spe<' \

@@ -73,7 +73,8 @@ t 0 "$longline" tokenize own/last.safetensors text.bin --ids
 check "a model that was trained with it has it" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
 refused "data.format=subwords needs a tokenizer: data.tokenizer, or train.from" \
     "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt --out other --set data.format=subwords
-refused "data.tokenizer = models has no tokenizer.json" "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt \
+refused "data.tokenizer = models has no tokenizer.json, no vocab.txt, no tokenizer.model, and no vocab.json" \
+    "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt \
     --out other --set data.format=subwords --set data.tokenizer=models
 
 # Tokens around a text: the vocab.txt of BERT, and that of ESM-2, where each letter is a token.

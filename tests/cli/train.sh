@@ -35,6 +35,10 @@ printf 'runs/text-bytes-3\nruns/text-bytes-4\n' | cmp - names
 check "each in a folder of its own" test $? -eq 0
 t 0 run --out half --cpu scalar --set train.precision=bf16 --set train.steps=2
 err "bf16 is slower than fp32 with scalar"
+mkdir -p blocked/metrics.csv
+t 1 run --out blocked
+err "metrics.csv"
+check "a run that cannot write its files leaves no lock" test ! -e blocked/.lock
 mkdir elsewhere
 check "a run that cannot begin leaves no folder" sh -c "cd elsewhere && ! '$longline' train '$recipe' --data gone \
     2>err && test ! -e runs"

@@ -23,6 +23,12 @@ out "^longline [0-9]"
 refused "needs a command" "$longline"
 refused "no command 'trian'; did you mean 'train'" "$longline" trian
 refused "no command 'zzzzzz'" "$longline" zzzzzz
+t 0 "$longline" import --help
+out "RoFormer, ESM-2, ViT"
+out "file of the model \(default model.safetensors\)$"
+out "tokenizer.model"
+t 0 "$longline" tokenize --help
+out "tokenizer.model"
 refused "did you mean 'generate'" "$longline" help genrate
 refused "unexpected argument 'b'" "$longline" help a b
 refused "unknown option '--lenght'; did you mean '--length'" "$longline" inspect x --lenght 3

@@ -19,7 +19,12 @@ static double fall(const ll_scales *f, const ll_head *j, int t0, int i) {
     return f->constant + (f->gated ? OCTAVE * (double)*ll_at(&j->at.gate, t0 + i) : 0);
 }
 
-/* Where the run that begins at row a ends. sum[i]: log2 of the decay of tokens a + 1 .. i. */
+/* The unit of a state whose numbers reach 2^reach; of one that a gate has made nearly empty, that of an empty one. */
+static int unit_of(float reach) {
+    return reach > (float)LL_NO_EXPONENT ? (int)ceilf(reach) : LL_NO_EXPONENT;
+}
+
+/* Where the run that begins at row a ends. exponent: the unit of the state before it, after the decay of row a. sum[i]: log2 of the decay of tokens a + 1 .. i. */
 static int end_of_run(ll_scales *f, const ll_head *j, int t0, int a, int exponent) {
     int top = exponent, first = LL_NO_EXPONENT;
     for (int i = a; i < f->n; i++) {
@@ -46,7 +51,7 @@ static void set_run(ll_scales *f, const ll_head *j, int t0, int a, int b) {
     const int before = f->next;
     if (running(j)) {
         f->reach = reach_after(f, a, b, f->reach, all);
-        f->next = f->P[b - 1] == LL_NO_EXPONENT ? LL_NO_EXPONENT : (int)ceilf(f->reach);
+        f->next = f->P[b - 1] == LL_NO_EXPONENT ? LL_NO_EXPONENT : unit_of(f->reach);
     }
     const int top = f->P[b - 1];
     for (int i = a; i < b; i++) {
@@ -74,5 +79,9 @@ void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, 
         f->end[f->runs++] = n;
         return;
     }
-    for (int a = 0; a < n; a = f->end[f->runs - 1]) set_run(f, j, t0, a, end_of_run(f, j, t0, a, f->next));
+    for (int a = 0; a < n; a = f->end[f->runs - 1]) {
+        const int decays = running(j) && f->next != LL_NO_EXPONENT;
+        const int unit = decays ? unit_of(f->reach + (float)fall(f, j, t0, a)) : f->next;
+        set_run(f, j, t0, a, end_of_run(f, j, t0, a, unit));
+    }
 }

@@ -106,9 +106,10 @@ static ll_status choose(ll_reader *r, const ll_reader_options *c, const char *na
     if (!n)
         return ll_fail(LL_EINVAL,
                        "%s: of %" PRId64
-                       " images none is left that has %d empty columns on both sides (data.margin)%s; "
+                       " images none is left that has %d empty column%s on both sides (data.margin)%s; "
                        "shift by fewer pixels",
-                       name, r->size, c->data.margin, c->data.only >= 0 ? " and the class data.only" : "");
+                       name, r->size, c->data.margin, c->data.margin == 1 ? "" : "s",
+                       c->data.only >= 0 ? " and the class data.only" : "");
     r->size = n;
     return LL_OK;
 }

@@ -28,8 +28,8 @@ static ll_status find_tokenizer(ll_bytes *vocabulary, const char *path) {
     const ll_status status = ll_subwords_find(vocabulary, path);
     if (!status && !vocabulary->size)
         return ll_fail(LL_EINVAL,
-                       "data.tokenizer = %s has no tokenizer.json, no vocab.txt, and no vocab.json with "
-                       "merges.txt",
+                       "data.tokenizer = %s has no tokenizer.json, no vocab.txt, no tokenizer.model, and no "
+                       "vocab.json with merges.txt",
                        path);
     return status ? ll_fail_in(status, "data.tokenizer") : LL_OK;
 }
