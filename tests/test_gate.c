@@ -195,6 +195,34 @@ static void test_against_definition(void **state) {
     ll_set_threads(0);
 }
 
+/* A gate that shuts removes large keys, and the small ones after it are not lost below them. */
+static void test_small_keys_after_a_shut_gate(void **state) {
+    (void)state;
+    static const double gates[] = {-60, -150, -1e30};
+    uint64_t seed = 6;
+    for (int i = 0; i < 6; i++) {
+        definition *d = definition_create(LL_KERNEL_EXP, 0, 5);
+        const int shut = i < 3 ? T / 2 : 3;
+        for (int h = 0; h < H; h++) {
+            d->x[4][h * T + shut] = gates[i % 3];
+            for (int n = shut * D; n < T * D; n++) d->x[1][h * T * D + n] -= 110;
+        }
+        const ll_attention_config c = config_of(LL_KERNEL_EXP, NULL);
+        ll_attention *op;
+        double y[H * T * E];
+        tensors t = tensors_create(d);
+        CHECK_OK(ll_attention_create(&op, &c));
+        loss_of(d, y);
+        run(op, &t, T, NULL);
+        for (int n = 0; n < H * T * E; n++) close_to("y", n, (double)t.y[n], y[n], 2e-5);
+        check_gradients(d, &t, NULL, 0, &seed);
+        check_stream(op, &t, y);
+        tensors_free(&t);
+        ll_attention_free(op);
+        free(d);
+    }
+}
+
 /* A gate of log r for every token is a decay of r. rope-linear has gates in numerator and denominator. */
 static void test_constant_gates(void **state) {
     (void)state;
@@ -262,6 +290,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_definition),
         cmocka_unit_test(test_constant_gates),
+        cmocka_unit_test(test_small_keys_after_a_shut_gate),
         cmocka_unit_test(test_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
