@@ -80,13 +80,13 @@ static float *element(const ll_view *v, int b, int h, int t) {
     return v->data + (size_t)b * v->batch + (size_t)h * v->head + (size_t)t * v->token;
 }
 
-/* Replaces the rows of a view for which `mask` is 0, or with mask = NULL the rows from `from` on. */
+/* Replaces the rows of a view for which `mask` is 0 by no numbers, or with mask = NULL the rows from `from` on. */
 static void replace(drawn *d, const ll_view *v, int n, int width, const float *mask, int from, uint64_t *seed) {
     for (int b = 0; b < d->call.B; b++)
         for (int h = 0; h < d->config.H; h++)
             for (int t = 0; t < n; t++) {
                 if (mask ? mask[(size_t)b * (size_t)n + (size_t)t] != 0 : t < from) continue;
-                for (int e = 0; e < width; e++) element(v, b, h, t)[e] = (float)(6 * draw_normal(seed));
+                for (int e = 0; e < width; e++) element(v, b, h, t)[e] = mask ? NAN : (float)(6 * draw_normal(seed));
             }
 }
 
