@@ -49,6 +49,26 @@ static int take_text(ll_input_tokens *in, const ll_served *m, const char *text, 
     return in->token ? 0 : ll_refuse_memory(why);
 }
 
+/* Puts the tokens around a text that go before and after every text of an imported model, as other commands do: after it
+ * only where nothing goes on from there. A chat template may have written them. A session has its first text. */
+static int add_special(ll_input_tokens *in, const ll_serve_job *job, ll_refusal *why) {
+    size_t before, after;
+    const int *first = ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_BEFORE, &before);
+    const int *last = ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_AFTER, &after);
+    const size_t n = (size_t)in->n;
+    if (*job->session || (!n && job->request.ask & LL_ASK_INPUTS)) return 0;
+    if (n >= before && !memcmp(in->token, first, before * sizeof *first)) before = 0;
+    if (!(job->request.ask & LL_ASK_INPUTS)) after = 0;
+    int *all = before + after ? ll_serve_try(n + before + after, sizeof *all) : NULL;
+    if (!all) return before + after ? ll_refuse_memory(why) : 0;
+    memcpy(all, first, before * sizeof *all);
+    memcpy(all + before, in->token, n * sizeof *all);
+    memcpy(all + before + n, last, after * sizeof *all);
+    free(in->token);
+    in->token = all, in->n = (int)(n + before + after);
+    return 0;
+}
+
 /* Generation needs a first token. An empty prompt becomes the token that ends a text, or a newline if there is none. */
 static int take_empty(ll_input_tokens *in, const ll_served *m, ll_refusal *why) {
     free(in->token);
@@ -80,7 +100,7 @@ static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *w
     const ll_prompt *p = &job->request.prompt[i];
     ll_input_tokens *in = &job->input[job->inputs++];
     if (p->tokens ? take_tokens(in, job->model, p->tokens, field, why)
-                  : take_text(in, job->model, p->text, p->size, field, why))
+                  : take_text(in, job->model, p->text, p->size, field, why) || add_special(in, job, why))
         return -1;
     if (job->request.echo) write_tokens(in, job->model);
     if (!in->n && (job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))) return take_empty(in, job->model, why);
@@ -131,7 +151,9 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
         r->prompt[r->prompts++] = (ll_prompt){.text = job->chat_prompt, .size = size};
         field = "messages";
     }
-    if (r->ask == LL_ASK_COMPLETION && !r->prompts) r->prompts = 1; /* an empty prompt */
+    size_t before = 0;
+    if (r->ask == LL_ASK_CREATE) (void)ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_BEFORE, &before);
+    if ((r->ask == LL_ASK_COMPLETION || before) && !r->prompts) r->prompts = 1; /* an empty prompt */
     if (r->prompts * r->n > ll_serve.batch) return ll_refuse_many(r, ll_serve.batch, why);
     if (r->max_tokens > ll_serve.most)
         return ll_refuse(why, 400, most, "'%s' is %lld; this server makes at most %lld of a request", most,

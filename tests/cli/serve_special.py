@@ -1,0 +1,37 @@
+"""The server and the commands give an imported model the same tokens around a text. Run by serve_special.sh."""
+import subprocess
+
+from serve_process import Server, check, model, program
+
+
+def command(*words, text=None):
+    return subprocess.run([program, *words], input=text, capture_output=True, check=True, encoding="utf-8",
+                          errors="replace").stdout
+
+
+server = Server()
+greedy = {"max_tokens": 12, "temperature": 0}
+expected = command("generate", model, "--prompt", "some words", "--tokens", "12", "--temperature", "0")
+_, _, answer = server.post("/v1/completions", {"prompt": "some words", **greedy})
+texts = [text.replace("\ufffd", "") for text in (answer["choices"][0]["text"], expected.rstrip("\n"))]
+check("a completion is what generate writes", texts[0] == texts[1] != "", texts)
+check("the token before the text is one of its tokens", answer["usage"]["prompt_tokens"] > 1, answer)
+
+_, _, made = server.post("/v1/sessions", {"prompt": "some "})
+at = "/v1/sessions/" + made["id"]
+server.post(at + "/append", {"prompt": "words"})
+_, _, more = server.post(at + "/generate", greedy)
+_, _, parts = server.post("/v1/sessions", {})
+check("a session begins with it", parts["position"] == 1, parts)
+check("and has it once", more["choices"][0]["text"] == answer["choices"][0]["text"], (answer, more))
+
+_, _, answer = server.post("/v1/score", {"input": "some words"})
+row = command("score", model, "-", text="some words\n").split("\n")[1].split("\t")
+found = answer["data"][0]
+check("a score is that of score", abs(found["logprob"] - float(row[2])) < 1e-3, (found, row))
+
+_, _, answer = server.post("/v1/embeddings", {"input": "some words"})
+vector = [float(x) for x in command("encode", model, "-", text="some words\n").split("\n")[-2].split(",")[1:]]
+found = answer["data"][0]["embedding"]
+check("an embedding is that of encode", max(abs(a - b) for a, b in zip(found, vector)) < 1e-3, (found, vector))
+check("the server ends", server.end() == 0)

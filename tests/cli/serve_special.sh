@@ -1,0 +1,19 @@
+# longline serve: the tokens that go before and after every text of an imported model, as other commands have them
+# (serve_special.py).
+python=/usr/bin/python3
+if "$longline" serve nowhere --listen 127.0.0.1:0 2>&1 | grep -q libmicrohttpd || ! $python -c 'import numpy' 2>/dev/null; then
+    echo "    (no libmicrohttpd or no python3-numpy here: imported models are not served)"
+    return 0
+fi
+t 0 $python "$root/tests/python/write_models.py" models
+# A GPT-2 whose vocabulary has <s> and </s>.
+sed -i 's/"<|endoftext|>"/"<s>"/; s/"ĊĊ"/"<\/s>"/' models/gpt2-text/vocab.json
+grep -v 'Ċ Ċ' models/gpt2-text/merges.txt >merges
+mv merges models/gpt2-text/merges.txt
+t 0 "$longline" import models/gpt2-text -o model.safetensors
+printf a >a
+t 0 "$longline" tokenize model.safetensors --ids a
+out '^299 64 261$'
+mkdir work
+$python -B "$root/tests/cli/serve_special.py" "$longline" model.safetensors work
+check "the client ended" test $? = 0
