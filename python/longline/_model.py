@@ -218,7 +218,8 @@ class Model:
 
     def _tokens(self, tokens: Any, lengths: Any, name: str = "tokens") -> Tuple[Array, Optional[Array], bool]:
         def encode(text: Any) -> Array:
-            return source_tokens(self, text) if name == "source" and is_seq2seq(self) else self.tokenizer.encode(text)
+            framed = name == "source" and is_seq2seq(self)
+            return source_tokens(self, text) if framed else self.tokenizer.encode(text, before=True, after=True)
 
         if isinstance(tokens, (str, bytes)):
             tokens = encode(tokens)

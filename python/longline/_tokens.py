@@ -50,8 +50,11 @@ class Tokenizer(NotCopied):
         self._t = own(out[0], lib.ll_tokenizer_free, model._m, model._owner)
         self._lock = threading.Lock()
 
-    def encode(self, text: Union[str, bytes]) -> Array:
-        """The tokens of a text; ArgumentError for text that has none."""
+    def encode(self, text: Union[str, bytes], before: bool = False, after: bool = False) -> Array:
+        """The tokens of a text; ArgumentError for text that has none.
+
+        before, after: with those that an imported model has before or after every text, as [CLS] and [SEP].
+        """
         if not isinstance(text, (str, bytes)):
             raise TypeError(f"text: is a {type(text).__name__}; it must be str or bytes")
         try:
@@ -62,9 +65,16 @@ class Tokenizer(NotCopied):
         tokens, count = ffi.new("int **"), ffi.new("size_t *")
         check(lib.ll_tokenizer_encode(self._t, raw, len(raw), tokens, count))
         try:
-            return np.frombuffer(ffi.buffer(tokens[0], count[0] * 4), np.int32).copy()
+            found = np.frombuffer(ffi.buffer(tokens[0], count[0] * 4), np.int32)
+            ends = self._special(lib.LL_SPECIAL_BEFORE, before), self._special(lib.LL_SPECIAL_AFTER, after)
+            return np.concatenate([ends[0], found, ends[1]])
         finally:
             lib.ll_text_free(tokens[0])
+
+    def _special(self, which: int, wanted: bool) -> Array:
+        count = ffi.new("size_t *")
+        at = lib.ll_tokenizer_special(self._t, which, count)
+        return np.frombuffer(ffi.buffer(at, count[0] * 4), np.int32) if wanted and count[0] else np.empty(0, np.int32)
 
     def decode(self, tokens: Any) -> str:
         """The text of tokens, put one after the other; bytes that are no UTF-8 become U+FFFD."""
@@ -161,7 +171,8 @@ class TokenStream(NotCopied):
     def _tokens(self, name: str, tokens: Any) -> Array:
         if isinstance(tokens, (str, bytes)):
             begins = self.position == 0 and is_seq2seq(self.model)
-            tokens = _marked(self.model, tokens, False) if begins else self.model.tokenizer.encode(tokens)
+            tokens = (_marked(self.model, tokens, False) if begins
+                      else self.model.tokenizer.encode(tokens, before=self.position == 0))
         t = integers(name, np.atleast_1d(tokens), (None,), "(tokens)")
         if not len(t):
             raise ArgumentError(f"{name}: it must have at least one token")

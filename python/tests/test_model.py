@@ -1,4 +1,5 @@
 """Models: scores, embeddings, classes, generation, states, parameters, files and bytes."""
+import json
 import os
 import pathlib
 import pickle
@@ -311,3 +312,32 @@ def test_values_keep_quotes_and_spaces():
         assert recipe["data.train"] == path
     with pytest.raises(ValueError, match="there is no key 'data.train=a'"):
         recipe["data.train=a"] = "b"
+
+
+def test_texts_of_imported_models_have_their_tokens(tmp_path):
+    """A GPT-2 whose vocabulary has <s> and </s>: they go around texts, and not around tokens."""
+    program = pathlib.Path(longline.__file__).parents[2] / "longline"
+    if not program.exists():
+        pytest.skip("the program is not built: make builds it")
+    root = pathlib.Path(__file__).parents[2]
+    subprocess.run([sys.executable, root / "tests" / "python" / "write_models.py", tmp_path], check=True)
+    gpt2 = tmp_path / "gpt2-text"
+    vocabulary = json.loads((gpt2 / "vocab.json").read_text())
+    names = {"<|endoftext|>": "<s>", "\u010a\u010a": "</s>"}
+    (gpt2 / "vocab.json").write_text(json.dumps({names.get(k, k): v for k, v in vocabulary.items()}))
+    merges = (gpt2 / "merges.txt").read_text().splitlines()
+    (gpt2 / "merges.txt").write_text("\n".join(m for m in merges if m != "\u010a \u010a") + "\n")
+    subprocess.run([program, "import", gpt2, "-o", tmp_path / "model.safetensors"], check=True, capture_output=True)
+    model = longline.Model.load(tmp_path / "model.safetensors")
+    text = model.tokenizer.encode("some words").tolist()
+    around = [vocabulary["<|endoftext|>"], *text, vocabulary["\u010a\u010a"]]
+    assert model.tokenizer.encode("some words", before=True, after=True).tolist() == around
+    assert np.array_equal(model.encode("some words"), model.encode(around))
+    assert np.array_equal(model.score("some words"), model.score(around))
+    made = list(model.generate("some words", 5, temperature=0))
+    model.state.reset()
+    assert made == list(model.generate(around[:-1], 5, temperature=0))
+    stream = longline.TokenStream(model)
+    stream.feed("some")
+    stream.feed(" words")
+    assert stream.position == len(around) - 1
