@@ -95,7 +95,7 @@ static void test_patience(void **state) {
     ll_trainer_free(trainer);
 }
 
-/* Before a checkpoint a model is tried on the beginning of a batch alone: who stops a run does not wait for all of it. */
+/* Before a checkpoint a model is tried on the beginning of a batch alone, so that who stops a run does not wait. */
 static void a_trial_is_short(void **state) {
     (void)state;
     for (int length = 100; length < 30000; length *= 200) {

@@ -84,7 +84,9 @@ static ll_status one(char ***paths, int *count, const char *path) {
         if (status) return status;
         if (n) return append(paths, count, more, n);
         ll_names_free(more, n);
-        return ll_fail(LL_EINVAL, "%s: no files in this folder (hidden ones and those of runs do not count); put data in it", path);
+        return ll_fail(LL_EINVAL,
+                       "%s: no files in this folder (hidden ones and those of runs do not count); put data in it",
+                       path);
     }
     more = ll_alloc(1, sizeof *more);
     char *copy = more ? ll_strdup(path) : NULL;

@@ -24,7 +24,8 @@ static int unit_of(float reach) {
     return reach > (float)LL_NO_EXPONENT ? (int)ceilf(reach) : LL_NO_EXPONENT;
 }
 
-/* Where the run that begins at row a ends. exponent: the unit of the state before it, after the decay of row a. sum[i]: log2 of the decay of tokens a + 1 .. i. */
+/* Where the run that begins at row a ends. exponent: the unit of the state before it, after the decay of row a. sum[i]:
+ * log2 of the decay of tokens a + 1 .. i. */
 static int end_of_run(ll_scales *f, const ll_head *j, int t0, int a, int exponent) {
     int top = exponent, first = LL_NO_EXPONENT;
     for (int i = a; i < f->n; i++) {
