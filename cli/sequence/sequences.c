@@ -62,15 +62,18 @@ static int progress(void *arg, double share) {
     if ((!r->job->quiet && isatty(STDOUT_FILENO)) || now - r->start < 2) return 0;
     if (now - r->shown < (r->line.moves ? 0.1 : 10)) return 0;
     int64_t read, total;
-    char line[160], a[24], b[24], eta[24];
+    char a[24], b[24], eta[24];
+    ll_fields fields = {0};
     ll_input_progress(r->input, &read, &total);
     const double done = (double)r->answered + share * (double)(read - r->answered);
     const double sequences = (double)r->sequences - (1 - share) * r->w.n;
-    int n = snprintf(line, sizeof line, "%.0f sequences, %s", sequences, ll_size(a, done));
-    if (total > 0 && done > 0)
-        snprintf(line + n, sizeof line - (size_t)n, " of %s, eta %s", ll_size(b, (double)total),
-                 ll_duration(eta, (now - r->start) * ((double)total - done) / done));
-    ll_line_show(&r->line, line);
+    ll_field_add(&fields, 3, "%.0f sequences, ", sequences);
+    ll_field_add(&fields, 1, "%s", ll_size(a, done));
+    if (total > 0 && done > 0) {
+        ll_field_add(&fields, 1, " of %s", ll_size(b, (double)total));
+        ll_field_add(&fields, 2, ", eta %s", ll_duration(eta, (now - r->start) * ((double)total - done) / done));
+    }
+    ll_line_show(&r->line, &fields);
     r->shown = now;
     return 0;
 }
