@@ -142,6 +142,11 @@ ll_progress_line ll_progress_of(ll_progress_unit unit, const char *what);
 int ll_progress_report(int64_t done, int64_t total, void *line); /* an ll_done_fn; stops where ll_stop_wanted */
 void ll_progress_end(ll_progress_line *line);                    /* ends the moving line */
 
+/* From now on files that take longer than two seconds to read have such a line: "reading data.xz: 34 %, eta 0:05". The
+ * program begins with it. A report of other work ends it. */
+void ll_reading_line_begin(void);
+void ll_reading_line_end(void);
+
 /* From now on Ctrl-C, SIGTERM and SIGHUP make ll_stop_wanted true, and the second one ends the program. restart:
  * waiting calls continue to wait; else they fail with EINTR. The first signal prints `first` ("saving") with "; again
  * stops at once". The second one prints `second`: what is left of the work. */

@@ -89,6 +89,7 @@ static int encode_text(work *w, const char *text, size_t n) {
     const int *after = ll_tokenizer_special(w->tokenizer, LL_SPECIAL_AFTER, &after_n);
     const ll_status status = ll_tokenizer_encode(w->tokenizer, text, n, &tokens, &count);
     if (status) return ll_failed(status, NULL);
+    ll_line_break();
     if (!bare) show(w, before, before_n, &shown);
     show(w, tokens, count, &shown);
     if (!bare) show(w, after, after_n, &shown);

@@ -25,6 +25,7 @@ int ll_progress_report(int64_t done, int64_t total, void *arg) {
     const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
     char far[64], eta[24];
     ll_fields fields = {0};
+    ll_reading_line_end();
     if (t->resumes && !t->done_before) t->before = done;
     t->done_before = 1;
     if (now - t->start < 2 || now - t->shown < every) return ll_stop_wanted();

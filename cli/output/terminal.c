@@ -58,6 +58,7 @@ void ll_line_show(ll_line *line, const ll_fields *fields) {
         return;
     }
     for (const int most = columns(); width > most;) width = join(text, fields, --rank);
+    if (shown != line) ll_line_break();
     fprintf(stderr, "\r%s%*s", text, line->width > width ? line->width - width : 0, "");
     fflush(stderr);
     line->width = width;
@@ -67,7 +68,7 @@ void ll_line_show(ll_line *line, const ll_fields *fields) {
 void ll_line_end(ll_line *line) {
     if (line->width) fputc('\n', stderr);
     line->width = 0;
-    shown = NULL;
+    if (shown == line) shown = NULL;
 }
 
 void ll_line_break(void) {

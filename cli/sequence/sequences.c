@@ -55,6 +55,7 @@ typedef struct {
 static int progress(void *arg, double share) {
     run *r = arg;
     const double now = ll_now();
+    ll_reading_line_end();
     if (ll_stop_wanted()) {
         ll_print("interrupted after %lld sequences", (long long)(r->sequences - r->w.n));
         return 1;

@@ -85,6 +85,7 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         ll_print("%s: %s", progress->event, ll_error());
     }
     const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
+    ll_reading_line_end();
     if (progress->step != w->last.step && (!progress->event || progress->tokens_per_second > 0)) {
         w->steps++;
         if (progress->tokens_per_second > 0) w->slowness += 1 / progress->tokens_per_second;
