@@ -191,7 +191,7 @@ static int tokenize(int n, const char **words) {
     int code = open_tokenizer(&w, words[0]);
     if (code < 0 && n < 2 && isatty(STDIN_FILENO)) ll_print("reads from the terminal; Ctrl-D ends the text");
     if (code < 0 && !take_block((const uint8_t *)"", 0, &w))
-        code = ll_read_blocks(n > 1 ? words[1] : "-", NULL, take_block, &w);
+        code = ll_read_blocks(n > 1 ? words[1] : "-", NULL, 0, take_block, &w);
     if (code < 0) code = w.code;
     if (code < 0) code = convert(&w);
     ll_tokenizer_free(w.tokenizer);

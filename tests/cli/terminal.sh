@@ -50,3 +50,10 @@ head -c 20000000 /dev/zero >zeros
 shown 24 '%, eta [0-9:]+[^0-9:]' "$longline" eval wide200/best.safetensors --data zeros --set train.length=8192 \
     --set train.batch=1 --cpu scalar --threads 1 >out
 out "^[0-9]+ %, eta [0-9:]+$"
+# Answers go to the same terminal: a line of progress comes before them. With --length it counts what will be read.
+shown 80 'eta [0-9:]+[^0-9:]' "$longline" score wide200/best.safetensors zeros --length 10000000 --cpu scalar \
+    --threads 1 >out
+out "^0 sequences, [0-9.]+ [kM]B of 10 MB, eta [0-9:]+$"
+shown 80 'eta [0-9:]+[^0-9:]' "$longline" score wide200/best.safetensors zeros --per-token --length 10000 >out
+not_out() { if grep -qE -- "$1" out; then fail "stdout has $1"; else pass "stdout lacks $1"; fi; }
+not_out "sequences, .*eta"
