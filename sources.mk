@@ -27,8 +27,8 @@ MUSL_CC := musl-gcc $(SOURCES_INC) -idirafter /usr/include -idirafter /usr/inclu
 MUSL_LAB := $(filter-out lab/report lab/sets,$(wildcard lab/*))
 # Tests of what is left out: pictures, reports (which runs write), packed files, tokenizers of other programs.
 MUSL_NOT := adopt axis carry compare data fasta fetch figure file heat idx image input labelled listops midi music music_data \
-    music_style pair_data pathfinder precision refused_memory report report_parts resume retrieval run_folder sentencepiece spill \
-    study teaching train within words
+    music_style pair_data pathfinder precision reading refused_memory report report_parts resume retrieval run_folder \
+    sentencepiece spill study teaching train within words
 deps-musl: sources
 	@.ci/deps musl-tools librandom123-dev libxxhash-dev
 $(eval $(call from_sources,$(MUSL),musl-gcc -O2,ar))

@@ -144,6 +144,11 @@ ll_progress_line ll_progress_of(ll_progress_unit unit, const char *what);
 int ll_progress_report(int64_t done, int64_t total, void *line); /* an ll_done_fn; stops where ll_stop_wanted */
 void ll_progress_end(ll_progress_line *line);                    /* ends the moving line */
 
+/* From now on files that take longer than two seconds to read have such a line: "reading data.xz: 34 %, eta 0:05". The
+ * program begins with it. A report of other work ends it. */
+void ll_reading_line_begin(void);
+void ll_reading_line_end(void);
+
 /* From now on Ctrl-C, SIGTERM and SIGHUP make ll_stop_wanted true, and the second one ends the program. restart:
  * waiting calls continue to wait; else they fail with EINTR. The first signal prints `first` ("saving") with "; again
  * stops at once". The second one prints `second`: what is left of the work. */
@@ -156,9 +161,13 @@ int ll_stop_wanted(void);
 /* Passes a file ("-": standard input) of any length, plain, .gz, .xz or .zst, block by block to `take`, until that
  * returns non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress.
  * Returns -1, or the exit code after printing why the file cannot be read. */
+/* most: the bytes that are wanted of it, unpacked; 0: all. There may be more of them in the last block. */
 enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
-int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *arg);
+int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn *take, void *arg);
+/* How many of the `total` bytes of a file, which may be packed, will have been read once `most` unpacked bytes are
+ * there, `taken` of which lie between bytes `before` and `read`. */
+int64_t ll_bytes_wanted(int64_t before, int64_t read, int64_t total, int64_t taken, int64_t most);
 
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);

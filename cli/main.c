@@ -160,7 +160,11 @@ int main(int argc, char **argv) {
     if (ll_dist_launch_rank() && !freopen("/dev/null", "w", stdout)) return 1;
     int code = ll_args_parse(command, argc - 2, words, &n);
     if (code < 0) code = join_ranks(command);
-    if (code < 0) code = command->run(n, words);
+    if (code < 0) {
+        ll_reading_line_begin();
+        code = command->run(n, words);
+        ll_reading_line_end();
+    }
     code = finish(code);
     if (code) ll_stop_quietly(); /* a launcher ends all ranks by signals when one has failed */
     return ll_dist_end(code);

@@ -128,8 +128,8 @@ static void test_a_finished_run_can_be_made_longer(void **state) {
     assert_int_equal(o.last.step, 23);
 }
 
-/* The estimate of the time left is that of the steps since the run went on: elapsed / done * left. What had elapsed
- * before is the same at every step. */
+/* Without evaluations, the estimate of the time left is that of the steps since the run went on: elapsed / done * left.
+ * What had elapsed before is the same at every step. */
 typedef struct {
     int64_t begun, count;
     double before;
@@ -153,7 +153,7 @@ static void test_time_left(void **state) {
     (void)state;
     ll_trainer *trainer = NULL;
     estimate e = {.begun = 6};
-    run(NULL, at("estimated"), NULL, 6, LL_ESTOPPED);
+    run("data.valid= data.valid-fraction=0", at("estimated"), NULL, 6, LL_ESTOPPED);
     CHECK_OK(ll_trainer_create(&trainer, NULL, NULL, at("estimated")));
     CHECK_OK(ll_trainer_run(trainer, follow_estimate, &e));
     ll_trainer_free(trainer);

@@ -1,5 +1,5 @@
 /* Progress within a step ("computing"): it rises to 1, changes no bit, and a run that is stopped there goes on to the
- * same bits. */
+ * same bits. Progress within an evaluation. The time that is left. */
 #include "runs.h"
 
 typedef struct {
@@ -12,6 +12,7 @@ typedef struct {
 static int follow(const ll_progress *p, void *arg) {
     follower *f = arg;
     const int computing = p->event && !strcmp(p->event, "computing");
+    if (p->event && !strcmp(p->event, "evaluating")) return 0;
     if (!p->event) {
         assert_true(f->last == 1); /* the step that is over was reported to its end */
         f->last = 0, f->steps++;
@@ -79,6 +80,7 @@ static void test_the_same_trainer_goes_on(void **state) {
 /* Short steps say nothing. */
 static int no_share(const ll_progress *p, void *arg) {
     (void)arg;
+    if (p->event && !strcmp(p->event, "evaluating")) return 0;
     assert_true(p->within == 0 && (!p->event || strcmp(p->event, "computing")));
     return 0;
 }
@@ -112,9 +114,71 @@ static void a_trial_is_short(void **state) {
     }
 }
 
+/* ---- Evaluations ---- */
+
+typedef struct {
+    double within; /* of the present evaluation */
+    int whole;     /* evaluations whose share rose to 1 */
+} evaluations;
+
+static int follow_evaluation(const ll_progress *p, void *arg) {
+    evaluations *e = arg;
+    if (!p->event || strcmp(p->event, "evaluating")) {
+        assert_true(p->within == 0);
+        if (p->event && !strcmp(p->event, "eval")) e->whole += e->within == 1, e->within = 0;
+        return 0;
+    }
+    assert_true(fabs(p->within - e->within - 0.25) < 1e-12); /* a batch of four */
+    e->within = p->within;
+    if (p->step == p->steps) assert_true(p->within < 1 ? p->eta > 0 : p->eta == 0);
+    return 0;
+}
+
+static void test_the_share_of_an_evaluation(void **state) {
+    (void)state;
+    ll_recipe *recipe = recipe_of("train.eval-batches=4");
+    ll_trainer *trainer = NULL;
+    evaluations e = {0};
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("evaluated"), NULL));
+    ll_recipe_free(recipe);
+    trainer->patience = 1e9;
+    CHECK_OK(ll_trainer_run(trainer, follow_evaluation, &e));
+    ll_trainer_free(trainer);
+    assert_int_equal(e.whole, 3);
+}
+
+/* ---- The time that is left ---- */
+
+static void test_evaluations_that_are_left(void **state) {
+    (void)state;
+    for (int64_t steps = 0; steps < 12; steps++)
+        for (int64_t every = 0; every < 14; every++)
+            for (int64_t step = 0; step <= steps; step++) {
+                int64_t count = 0;
+                for (int64_t i = step + 1; i <= steps; i++) count += i == steps || (every && i % every == 0);
+                assert_int_equal(ll_evaluations_after(step, steps, every), count);
+            }
+}
+
+static void test_time_of_evaluations(void **state) {
+    (void)state;
+    ll_pace p = {.steps = 10, .steps_left = 30, .step_seconds = 20, .evaluations_left = 2, .batches = 6};
+    assert_true(fabs(ll_time_left(&p) - (30 * 2 + 2 * 6 * 2 / 3.0)) < 1e-9); /* none was timed yet */
+    p.evaluations = 1.5, p.evaluation_seconds = 45, p.evaluations_left = 1.5;
+    assert_true(fabs(ll_time_left(&p) - (30 * 2 + 1.5 * 30)) < 1e-9);
+    p.steps = 0;
+    assert_true(isnan(ll_time_left(&p)));
+    p.steps_left = 0; /* the last evaluation of a run that was resumed there */
+    assert_true(fabs(ll_time_left(&p) - 1.5 * 30) < 1e-9);
+    p.evaluations_left = 0;
+    assert_true(ll_time_left(&p) == 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_trial_is_short), cmocka_unit_test(test_stop_within_a_step),
-                                       cmocka_unit_test(test_the_same_trainer_goes_on),
-                                       cmocka_unit_test(test_patience)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_share_of_an_evaluation), cmocka_unit_test(test_evaluations_that_are_left),
+        cmocka_unit_test(test_time_of_evaluations),        cmocka_unit_test(a_trial_is_short),
+        cmocka_unit_test(test_stop_within_a_step),
+        cmocka_unit_test(test_the_same_trainer_goes_on),   cmocka_unit_test(test_patience)};
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

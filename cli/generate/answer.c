@@ -33,7 +33,7 @@ static int add_block(const uint8_t *bytes, size_t n, void *arg) {
 /* A whole file as text, without the newline at its end. -1, or the exit code. */
 static int read_file(const char *path, uint8_t **text, size_t *size) {
     source s = {.path = path, .code = -1};
-    const int code = ll_read_blocks(path, NULL, add_block, &s);
+    const int code = ll_read_blocks(path, NULL, 0, add_block, &s);
     *text = s.text;
     *size = s.n && s.code < 0 && s.text[s.n - 1] == '\n' ? s.n - 1 : s.n;
     if (code < 0 && ll_stop_wanted()) return 1; /* half of a source would be another source */

@@ -90,7 +90,7 @@ static int feed_prompt(ll_text_output *s) {
     if (status) return ll_failed(status, NULL);
     feeding file = {s, -1};
     const char *what = s->reports ? "prompt read" : NULL;
-    const int code = prompt_file ? ll_read_blocks(prompt_file, what, feed_block, &file) : -1;
+    const int code = prompt_file ? ll_read_blocks(prompt_file, what, s->bytes ? s->most : 0, feed_block, &file) : -1;
     if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
     status = ll_text_output_flush(s);
     if (echo && s->keeps && !midi_path) echo_tokens(s);

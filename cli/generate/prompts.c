@@ -156,7 +156,7 @@ int ll_answer_prompts(ll_model *model, const ll_question *q, const char *path) {
         return ll_usage("standard input goes to one rank alone; give --prompts a file");
     source = path;
     int code = compare_ranks(model, q, path);
-    if (code < 0) code = ll_read_blocks(path, NULL, add_block, &l);
+    if (code < 0) code = ll_read_blocks(path, NULL, 0, add_block, &l);
     if (code < 0) code = l.code;
     for (int64_t i = 0; code < 0 && next_line(&l, &at, &line, &n); i++) code = serve(model, q, i, line, n);
     free(l.text);

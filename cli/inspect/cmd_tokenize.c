@@ -89,6 +89,7 @@ static int encode_text(work *w, const char *text, size_t n) {
     const int *after = ll_tokenizer_special(w->tokenizer, LL_SPECIAL_AFTER, &after_n);
     const ll_status status = ll_tokenizer_encode(w->tokenizer, text, n, &tokens, &count);
     if (status) return ll_failed(status, NULL);
+    ll_line_break();
     if (!bare) show(w, before, before_n, &shown);
     show(w, tokens, count, &shown);
     if (!bare) show(w, after, after_n, &shown);
@@ -190,7 +191,7 @@ static int tokenize(int n, const char **words) {
     int code = open_tokenizer(&w, words[0]);
     if (code < 0 && n < 2 && isatty(STDIN_FILENO)) ll_print("reads from the terminal; Ctrl-D ends the text");
     if (code < 0 && !take_block((const uint8_t *)"", 0, &w))
-        code = ll_read_blocks(n > 1 ? words[1] : "-", NULL, take_block, &w);
+        code = ll_read_blocks(n > 1 ? words[1] : "-", NULL, 0, take_block, &w);
     if (code < 0) code = w.code;
     if (code < 0) code = convert(&w);
     ll_tokenizer_free(w.tokenizer);

@@ -64,7 +64,7 @@ static int read_text(matrices *x) {
     bytes text = {.capacity = image ? (size_t)x->how->length : TEXT + 64 * (size_t)x->how->length};
     text.at = malloc(text.capacity);
     if (!text.at) return ll_fail_message("out of memory");
-    int code = ll_read_blocks(x->how->text, NULL, take_bytes, &text);
+    int code = ll_read_blocks(x->how->text, NULL, 0, take_bytes, &text);
     for (size_t i = 0; code < 0 && image && i < text.size; i++) x->tokens[x->T++] = text.at[i];
     if (code < 0 && !image && text.size) {
         const ll_status status = encode(x, &text);

@@ -170,6 +170,7 @@ static int show(const ll_comparison_progress *p, void *arg) {
     f->watch.after = p->after;
     if (p->run) return ll_watch_step(p->run, &f->watch);
     ll_watch_end(&f->watch);
+    ll_reading_line_begin(); /* each run reads its data */
     if (!strcmp(p->stage, "pace")) ll_print("%s: timing a step", f->name);
     return ll_stop_wanted();
 }

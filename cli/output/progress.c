@@ -23,17 +23,20 @@ static void describe(char *text, size_t size, const ll_progress_line *t, double 
 int ll_progress_report(int64_t done, int64_t total, void *arg) {
     ll_progress_line *t = arg;
     const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
-    char text[300], far[64], eta[24], rest[40] = "";
+    char far[64], eta[24];
+    ll_fields fields = {0};
+    ll_reading_line_end();
     if (t->resumes && !t->done_before) t->before = done;
     t->done_before = 1;
     if (now - t->start < 2 || now - t->shown < every) return ll_stop_wanted();
     t->shown = now;
     describe(far, sizeof far, t, (double)done, (double)total);
+    ll_field_add(&fields, 3, "%s: ", t->what);
+    ll_field_add(&fields, 1, "%s", far);
     if (total > 0 && done > t->before)
-        snprintf(rest, sizeof rest, ", eta %s",
-                 ll_duration(eta, (now - t->start) * (double)(total - done) / (double)(done - t->before)));
-    snprintf(text, sizeof text, "%s: %s%s", t->what, far, rest);
-    ll_line_show(&t->line, text);
+        ll_field_add(&fields, 2, ", eta %s",
+                     ll_duration(eta, (now - t->start) * (double)(total - done) / (double)(done - t->before)));
+    ll_line_show(&t->line, &fields);
     return ll_stop_wanted();
 }
 

@@ -3,25 +3,36 @@
 
 #include "cli.h"
 
-static void report(ll_progress_line *progress, const ll_input *input) {
+int64_t ll_bytes_wanted(int64_t before, int64_t read, int64_t total, int64_t taken, int64_t most) {
+    if (total <= 0 || taken <= 0) return total;
+    const double each = (double)(read - before) / (double)taken; /* more than 1 where a block is not all taken yet */
+    const double wanted = (double)before + (double)most * (each < 1 ? each : 1);
+    return wanted < (double)total ? (int64_t)wanted : total;
+}
+
+static void report(ll_progress_line *progress, const ll_input *input, int64_t taken, int64_t most) {
     int64_t done, total;
     ll_input_progress(input, &done, &total);
+    if (most) total = ll_bytes_wanted(0, done, total, taken, most);
     ll_progress_report(done, total > 0 ? total : 0, progress);
 }
 
-int ll_read_blocks(const char *path, const char *what, ll_block_fn *take, void *arg) {
+int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn *take, void *arg) {
     const ll_input_options how = {.format = LL_INPUT_WHOLE, .piece = LL_BLOCK};
     const char *name = strcmp(path, "-") ? path : "standard input";
     ll_progress_line progress = ll_progress_of(LL_PROGRESS_BYTES, what);
     ll_input *input = NULL;
     ll_sequence block;
+    int64_t taken = 0;
     int found = 1, enough = 0;
     ll_status status = ll_input_open(&input, &path, 1, &how);
     while (!status && !enough && !ll_stop_wanted()) {
         status = ll_input_next(input, &block, &found);
         if (status || !found) break;
         enough = take(block.text, block.size, arg);
-        if (what && !enough) report(&progress, input);
+        taken += (int64_t)block.size;
+        if (most && taken >= most) break;
+        if (what && !enough) report(&progress, input, taken, most);
     }
     ll_progress_end(&progress);
     ll_input_close(input);

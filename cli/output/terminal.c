@@ -1,6 +1,8 @@
 /* A moving line. */
 #include "output/terminal.h"
 
+#include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,17 +19,46 @@ ll_line ll_line_start(void) {
 
 static ll_line *shown; /* the text that the line shows */
 
-/* Cut to the terminal's width, because one cannot go back on a line that wraps. */
-void ll_line_show(ll_line *line, char *text) {
+void ll_field_add(ll_fields *f, int rank, const char *format, ...) {
+    if (f->n == LL_FIELDS) return;
+    char *text = f->field[f->n].text;
+    va_list list;
+    va_start(list, format);
+    vsnprintf(text, sizeof f->field->text, format, list);
+    va_end(list);
+    f->field[f->n++].rank = rank;
+}
+
+/* Joins the fields of at most this rank. A field that has become the first one loses its separator. Returns the size.
+ */
+static int join(char *text, const ll_fields *f, int most) {
+    int size = 0;
+    for (int i = 0; i < f->n; i++) {
+        const char *part = f->field[i].text;
+        if (f->field[i].rank > most) continue;
+        if (!size) part += strspn(part, " ,");
+        size += (int)(stpcpy(text + size, part) - (text + size));
+    }
+    text[size] = 0;
+    return size;
+}
+
+/* The columns that a text may have; one cannot go back on a line that wraps. */
+static int columns(void) {
     struct winsize window;
+    return !ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col > 1 ? window.ws_col - 1 : INT_MAX;
+}
+
+void ll_line_show(ll_line *line, const ll_fields *fields) {
+    char text[LL_FIELDS * sizeof fields->field->text];
     if (!ll_dist_ranks().reports) return;
+    int rank = LL_FIELDS, width = join(text, fields, rank);
     if (!line->moves) {
         fprintf(stderr, "%s\n", text);
         return;
     }
-    if (!ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col > 1 && strlen(text) >= window.ws_col)
-        text[window.ws_col - 1] = 0;
-    const int width = (int)strlen(text);
+    for (const int most = columns(); width > most;) width = join(text, fields, --rank);
+    if (shown != line) ll_line_break();
     fprintf(stderr, "\r%s%*s", text, line->width > width ? line->width - width : 0, "");
     fflush(stderr);
     line->width = width;
@@ -37,7 +68,7 @@ void ll_line_show(ll_line *line, char *text) {
 void ll_line_end(ll_line *line) {
     if (line->width) fputc('\n', stderr);
     line->width = 0;
-    shown = NULL;
+    if (shown == line) shown = NULL;
 }
 
 void ll_line_break(void) {

@@ -94,6 +94,7 @@ static int score_with(ll_model *model, int files, const char **paths) {
                         .show = show,
                         .header = header,
                         .scored = 1,
+                        .in_parts = json || per_token,
                         .before = before,
                         .after = after,
                         .out = out};

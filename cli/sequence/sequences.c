@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *format, *text_key, *id_key;
@@ -44,33 +43,45 @@ typedef struct {
     int64_t sequences;
     ll_line line;
     int headed;    /* the header of the answers is written */
-    double start, shown;
+    double start, shown, wrote; /* times: of the beginning, of the last line of progress, of the last answers */
     int64_t answered; /* bytes of the input whose sequences have been answered */
+    int64_t read, begun; /* bytes of the input that were read before the last piece; before the current sequence */
 } run;
 
 /* ---- Progress ---- */
+
+/* Does a terminal get the answers, and has it just got some, or half a line? */
+static int is_busy(const run *r, double now) {
+    if (r->job->quiet || !isatty(STDOUT_FILENO)) return 0;
+    return now - r->wrote < 2 || (r->streaming && r->job->in_parts);
+}
 
 /* "1200 sequences, 3.4 MB of 28 MB, eta 0:23", after two seconds. share: the part of what was read since r->before_read
  * that has been answered. Non-zero, after a message, if a signal ends the run. */
 static int progress(void *arg, double share) {
     run *r = arg;
     const double now = ll_now();
+    ll_reading_line_end();
     if (ll_stop_wanted()) {
         ll_print("interrupted after %lld sequences", (long long)(r->sequences - r->w.n));
         return 1;
     }
-    if ((!r->job->quiet && isatty(STDOUT_FILENO)) || now - r->start < 2) return 0;
+    if (is_busy(r, now) || now - r->start < 2) return 0;
     if (now - r->shown < (r->line.moves ? 0.1 : 10)) return 0;
     int64_t read, total;
-    char line[160], a[24], b[24], eta[24];
+    char a[24], b[24], eta[24];
+    ll_fields fields = {0};
     ll_input_progress(r->input, &read, &total);
     const double done = (double)r->answered + share * (double)(read - r->answered);
     const double sequences = (double)r->sequences - (1 - share) * r->w.n;
-    int n = snprintf(line, sizeof line, "%.0f sequences, %s", sequences, ll_size(a, done));
-    if (total > 0 && done > 0)
-        snprintf(line + n, sizeof line - (size_t)n, " of %s, eta %s", ll_size(b, (double)total),
-                 ll_duration(eta, (now - r->start) * ((double)total - done) / done));
-    ll_line_show(&r->line, line);
+    ll_field_add(&fields, 3, "%.0f sequences, ", sequences);
+    ll_field_add(&fields, 1, "%s", ll_size(a, done));
+    if (r->streaming && r->by_byte && length) total = ll_bytes_wanted(r->begun, read, total, r->taken, length);
+    if (total > 0 && done > 0) {
+        ll_field_add(&fields, 1, " of %s", ll_size(b, (double)total));
+        ll_field_add(&fields, 2, ", eta %s", ll_duration(eta, (now - r->start) * ((double)total - done) / done));
+    }
+    ll_line_show(&r->line, &fields);
     r->shown = now;
     return 0;
 }
@@ -79,6 +90,7 @@ static int progress(void *arg, double share) {
 static int flush(run *r, int end) {
     int64_t total;
     const int code = end ? ll_window_end(&r->w) : ll_window_flush(&r->w);
+    r->wrote = ll_now();
     ll_input_progress(r->input, &r->answered, &total);
     return code;
 }
@@ -160,6 +172,7 @@ static int begin(run *r, const ll_sequence *s) {
     r->n = 0;
     r->taken = 0;
     r->streaming = 0;
+    r->begun = r->read;
     if (s->label) r->item.label = strdup(s->label);
     return r->item.id && r->item.file && (r->item.label || !s->label) ? -1 : ll_fail_message("out of memory");
 }
@@ -179,12 +192,14 @@ static int stream_part(run *r, int ends) {
         part.n = n;
         part.ends = ends && done + n == item->n;
         part.answer = r->logp;
+        if (part.ends) ll_window_answers(&r->w);
         code = r->job->show(&part);
         item->begins = 0;
         item->first += n;
         if (part.ends) break;
     }
     int64_t total;
+    if (ends) r->wrote = ll_now();
     free(item->tokens);
     item->tokens = NULL;
     ll_input_progress(r->input, &r->answered, &total);
@@ -221,8 +236,10 @@ static int take(run *r, const ll_sequence *s) {
 static int loop(run *r) {
     for (;;) {
         ll_sequence s;
+        int64_t total;
         int found = 0;
         if (progress(r, 0)) return 1;
+        ll_input_progress(r->input, &r->read, &total);
         const ll_status status = ll_input_next(r->input, &s, &found);
         if (status) {
             /* What was read before an error is answered first; the text of the error is kept meanwhile. */
@@ -272,37 +289,6 @@ static ll_status make_stream(run *r) {
     return status == LL_EINVAL ? LL_OK : status; /* a model that needs later tokens gathers them */
 }
 
-/* A file of music is one piece, unless --format says lines. */
-static int choose_format(ll_input_format *kind, int music) {
-    static const struct {
-        const char *name;
-        ll_input_format kind;
-    } kinds[] = {{"lines", LL_INPUT_LINES},
-                 {"jsonl", LL_INPUT_JSONL},
-                 {"fasta", LL_INPUT_FASTA},
-                 {"idx", LL_INPUT_IDX},
-                 {"png", LL_INPUT_PNG},
-                 {"midi", LL_INPUT_MIDI}};
-    *kind = music ? LL_INPUT_MIDI : whole ? LL_INPUT_WHOLE : LL_INPUT_AUTO;
-    if (whole && format) return ll_usage("give --whole or --format, not both");
-    if (!format) return -1;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(format, kinds[i].name)) {
-            *kind = kinds[i].kind;
-            return -1;
-        }
-    return ll_usage("--format %s: needs lines, jsonl, fasta, idx, png or midi", format);
-}
-
-/* The first file that cannot be opened, or NULL. */
-static const char *not_there(int files, const char **paths) {
-    struct stat about;
-    for (int i = 0; i < files; i++)
-        if (strcmp(paths[i], "-") && (access(paths[i], R_OK) || stat(paths[i], &about) || S_ISDIR(about.st_mode)))
-            return paths[i];
-    return NULL;
-}
-
 static int open_all(run *r, int files, const char **paths) {
     static const char *standard_input[] = {"-"};
     ll_input_options how = {.text_key = text_key,
@@ -318,7 +304,7 @@ static int open_all(run *r, int files, const char **paths) {
         how.side = atoi(value(r->job, "data.resize-side"));
         how.bicubic = !strcmp(value(r->job, "data.resize-filter"), "bicubic");
     }
-    const int code = choose_format(&how.format, !strcmp(value(r->job, "data.format"), "midi"));
+    const int code = ll_choose_format(&how.format, format, whole, !strcmp(value(r->job, "data.format"), "midi"));
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
     if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
@@ -329,9 +315,9 @@ static int open_all(run *r, int files, const char **paths) {
             return ll_usage("only one rank can read standard input; name files");
     if (!files && isatty(STDIN_FILENO)) ll_print("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
-    if (how.labels && not_there(1, &how.labels)) return ll_usage("--labels: cannot open %s", how.labels);
+    if (how.labels && ll_first_unreadable(1, &how.labels)) return ll_usage("--labels: cannot open %s", how.labels);
     const ll_status status = ll_input_open(&r->input, paths, files, &how);
-    return status ? ll_failed(status, not_there(files, paths)) : -1;
+    return status ? ll_failed(status, ll_first_unreadable(files, paths)) : -1;
 }
 
 int ll_sequences(const ll_job *job, int files, const char **paths) {

@@ -2,7 +2,7 @@
  * window. Those of similar length form a batch. Answers come in the order of the input.
  *
  *   sequences.c   the loop over the input     window.c   batches from a window
- *   show.c        names and numbers as TSV and JSON */
+ *   show.c        names and numbers as TSV and JSON      files.c   formats of the input */
 #ifndef LL_SEQUENCES_H
 #define LL_SEQUENCES_H
 
@@ -32,6 +32,7 @@ typedef struct {
     int scored; /* run is ll_model_score: long sequences may go through a stream */
     /* Writes an answer. -1, or the exit code after printing why. */
     int (*show)(const ll_item *item);
+    int in_parts;                   /* ... which writes what it has of a long sequence, and not all at its end */
     const char *label_key, *labels; /* as in ll_input_options */
     int quiet;                      /* answers do not go to standard output */
     const char *out;                /* they go to this file (.csv: as CSV); NULL: to standard output */
@@ -43,6 +44,14 @@ extern const ll_arg ll_sequence_args[];
 int ll_sequences(const ll_job *job, int files, const char **paths);
 /* A command with arguments MODEL [FILE...]: loads the model, and calls `use` with it and the files. */
 int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int files, const char **paths));
+
+/* ---- files.c ---- */
+
+/* What --format (NULL: not given) and --whole say. A file of music is one piece, unless the format is lines. -1, or the
+ * exit code. */
+int ll_choose_format(ll_input_format *kind, const char *format, int whole, int music);
+/* The first file that cannot be opened, or NULL. */
+const char *ll_first_unreadable(int files, const char **paths);
 
 /* ---- window.c ---- */
 
@@ -70,6 +79,8 @@ int ll_window_add(ll_window *w, const ll_item *item);
 int ll_window_full(const ll_window *w, int64_t most);
 /* An ll_done_fn for ll_model_watch: a batch may be one long sequence. */
 int ll_window_report(int64_t done, int64_t total, void *window);
+/* Answers come now: ends the line of progress where they go to the same terminal. */
+void ll_window_answers(const ll_window *w);
 /* Runs, shows and removes what is in the window. */
 int ll_window_flush(ll_window *w);
 /* The same at the end of the input, which all ranks must have reached. */

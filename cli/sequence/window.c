@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "sequence/sequences.h"
 
@@ -218,10 +219,15 @@ static void forget(ll_window *w) {
     w->tokens = 0;
 }
 
+void ll_window_answers(const ll_window *w) {
+    if (!w->job->quiet && isatty(STDOUT_FILENO)) ll_line_break();
+}
+
 int ll_window_flush(ll_window *w) {
     if (!w->n) return -1;
     int code = run_all(w);
     const int shows = !ll_dist_ranks().rank;
+    ll_window_answers(w);
     for (int i = 0; i < w->n && code < 0 && shows; i++) {
         w->item[i].answer = w->answers + w->item[i].at;
         code = w->job->show(&w->item[i]);

@@ -131,6 +131,7 @@ int ll_load_model(ll_model **model, const char *path) {
             "checkpoint on",
             path);
     const ll_status status = ll_model_load(model, path);
+    ll_line_break();
     if (status) return ll_failed(status, path);
     if (!ll_model_size(*model).checked) note(path);
     return -1;
@@ -189,7 +190,11 @@ void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *
     const char *format = ll_recipe_get(recipe, "data.format");
     ll_baseline b;
     if (!format || (strcmp(format, "fasta") && strcmp(format, "words") && strcmp(format, "midi"))) return;
-    if (ll_unigram(recipe, split, batches, &b))
+    fflush(stdout); /* the lines so far, before a long wait */
+    ll_reading_line_begin();
+    const ll_status status = ll_unigram(recipe, split, batches, &b);
+    ll_reading_line_end();
+    if (status)
         ll_print("no baseline: %s", ll_error());
     else
         printf("%s.unigram_perplexity=%.4f\n%s.unigram_accuracy=%.4f\n", command, exp(b.loss), command, b.accuracy);

@@ -33,35 +33,41 @@ void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder
     signal(SIGPIPE, SIG_IGN); /* a run of hours must not end because a reader of messages is gone */
 }
 
-/* ", 37 % of the next" within a step that takes long. */
-static const char *within(char text[24], const ll_progress *p) {
-    text[0] = 0;
-    if (p->within > 0) snprintf(text, 24, ", %.0f %% of the next", 100 * p->within);
-    return text;
+/* What is under way after the step: an evaluation, or a next step that takes long. */
+static void describe_within(ll_fields *f, const ll_progress *p) {
+    if (p->within <= 0) return;
+    if (p->event && !strcmp(p->event, "evaluating"))
+        ll_field_add(f, 3, ", evaluating %.0f %%", 100 * p->within);
+    else
+        ll_field_add(f, 3, ", %.0f %% of the next", 100 * p->within);
+}
+
+static void describe_loss(ll_fields *f, const ll_watch *w) {
+    const ll_progress *p = &w->last;
+    const double unit = w->unit ? 1 / log(2) : 1;
+    if (p->step && p->matching && !strcmp(p->matching, "attention"))
+        ll_field_add(f, 4, "  %.2f %% of attention missed", 100 * p->loss);
+    else if (p->step) /* before the first step there is no loss, and no speed */
+        ll_field_add(f, 4, "  %.3f %s%s", p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "");
+    if (isfinite(p->valid_loss) && w->unit) ll_field_add(f, 7, "  valid %.3f", p->valid_loss * unit);
+    if (isfinite(p->valid_loss) && !w->unit)
+        ll_field_add(f, 7, "  valid %.3f, %.2f %% right", p->valid_loss, 100 * p->valid_accuracy);
 }
 
 /* "step 120/2000  2.314 bits/byte  valid 2.410  38.2k tokens/s  eta 1:23  412 MB", with a name in front and what comes
  * after the run: "[2/6] permute, seed 1  step ... eta 1:23, all 12:40  412 MB" */
-static void describe(char *line, size_t size, const ll_watch *w) {
+static void describe(ll_fields *f, const ll_watch *w) {
     const ll_progress *p = &w->last;
-    const double unit = w->unit ? 1 / log(2) : 1;
-    char valid[64] = "", eta[24], all[40] = "", memory[24], rest[24], loss[64], next[24], speed[40] = "";
-    snprintf(loss, sizeof loss, "%.3f %s%s", p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "");
-    if (p->matching && !strcmp(p->matching, "attention"))
-        snprintf(loss, sizeof loss, "%.2f %% of attention missed", 100 * p->loss);
-    if (w->after > 0) snprintf(all, sizeof all, ", all %s", ll_duration(rest, p->eta + w->after));
-    if (isfinite(p->valid_loss)) {
-        if (w->unit)
-            snprintf(valid, sizeof valid, "  valid %.3f", p->valid_loss * unit);
-        else
-            snprintf(valid, sizeof valid, "  valid %.3f, %.2f %% right", p->valid_loss, 100 * p->valid_accuracy);
-    }
-    /* Before the first step there is no loss, and no speed. */
+    char text[24];
+    if (w->name) ll_field_add(f, 5, "%s", w->name);
+    ll_field_add(f, 1, "%sstep %lld/%lld", w->name ? "  " : "", (long long)p->step, (long long)p->steps);
+    describe_within(f, p);
+    describe_loss(f, w);
     if (p->tokens_per_second > 0)
-        snprintf(speed, sizeof speed, "  %.*f tokens/s", p->tokens_per_second < 10, p->tokens_per_second);
-    snprintf(line, size, "%s%sstep %lld/%lld%s%s%s%s%s  eta %s%s  %s", w->name ? w->name : "", w->name ? "  " : "",
-             (long long)p->step, (long long)p->steps, within(next, p), p->step ? "  " : "", p->step ? loss : "", valid,
-             speed, ll_duration(eta, p->eta), all, ll_size(memory, (double)ll_memory_now()));
+        ll_field_add(f, 8, "  %.*f tokens/s", p->tokens_per_second < 10, p->tokens_per_second);
+    ll_field_add(f, 2, "  eta %s", ll_duration(text, p->eta));
+    if (w->after > 0) ll_field_add(f, 6, ", all %s", ll_duration(text, p->eta + w->after));
+    ll_field_add(f, 9, "  %s", ll_size(text, (double)ll_memory_now()));
 }
 
 /* Does this event get a line of its own? An evaluation does. So does the end if its step has no line yet; but not if
@@ -79,6 +85,7 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         ll_print("%s: %s", progress->event, ll_error());
     }
     const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
+    ll_reading_line_end();
     if (progress->step != w->last.step && (!progress->event || progress->tokens_per_second > 0)) {
         w->steps++;
         if (progress->tokens_per_second > 0) w->slowness += 1 / progress->tokens_per_second;
@@ -89,9 +96,9 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         leaves(w);
     }
     if (is_news(w, progress) || now - w->shown >= every) {
-        char line[400];
-        describe(line, sizeof line, w);
-        ll_line_show(&w->line, line);
+        ll_fields fields = {0};
+        describe(&fields, w);
+        ll_line_show(&w->line, &fields);
         w->shown = now;
         w->shown_step = progress->step;
     }

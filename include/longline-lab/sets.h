@@ -32,6 +32,9 @@ LL_API int ll_format_has_images(const char *name);
 LL_API LL_MUST_USE ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed,
                                           ll_done_fn *progress, void *arg);
 
+/* From now on `watch` is called while this thread reads files of data and models; not of pipes. NULL: no longer. */
+LL_API void ll_data_watch(ll_reading_fn *watch, void *arg);
+
 /* SHA-256 of a file on disk (packed if it is), as 64 digits and a zero; and its size in bytes. */
 LL_API LL_MUST_USE ll_status ll_data_checksum(const char *path, char digits[65], int64_t *bytes);
 

@@ -52,6 +52,9 @@ LL_API int ll_edit_distance(const char *a, const char *b);
 /* Progress of a call that may take long: `done` of `total` units (total 0: unknown). If it returns non-zero, the call
  * stops with LL_ESTOPPED. */
 typedef int ll_done_fn(int64_t done, int64_t total, void *arg);
+/* Progress of reading a file: `done` of `total` bytes, as they are on the disk. name NULL: of a text that is in memory
+ * and is looked through, in any unit. */
+typedef void ll_reading_fn(const char *name, int64_t done, int64_t total, void *arg);
 
 /* ---- Machine ---- */
 

@@ -26,7 +26,7 @@ typedef struct {
     /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
      * attention gives that is missed, or "logits" */
     const char *matching;
-    double within; /* "computing": the share of the next step that is done; else 0 */
+    double within; /* "computing": the share of the next step that is done; "evaluating": of the evaluation; else 0 */
 } ll_progress;
 
 /* Called after every step with event = NULL, then once for each event of the step; "evaluating" comes after every batch

@@ -3,6 +3,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/read_progress.h"
 #include "train/train_internal.h"
 #include "longline-lab.h"
 
@@ -15,8 +16,10 @@ static ll_status count_tokens(int64_t **count, const ll_config *c, const ll_read
     ll_status status = ll_batch_create(&batch, c);
     if (!status && !(*count = ll_alloc((size_t)ll_reader_vocab(reader), sizeof **count))) status = LL_ENOMEM;
     const int64_t n = ll_evaluate_batches(reader, batches);
-    for (int64_t i = 0; i < n && !status; i++)
+    for (int64_t i = 0; i < n && !status; i++) {
         ll_reader_count(reader, &batch, ll_evaluated_batch(reader, i, n), *count);
+        ll_read_progress(NULL, i + 1, n);
+    }
     ll_batch_free(&batch);
     return status;
 }

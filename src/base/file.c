@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/read_progress.h"
 #include "base/unpack.h"
 
 typedef struct {
@@ -158,6 +159,7 @@ void ll_bytes_leave(const ll_bytes *bytes) {
 
 void ll_bytes_pass(const ll_bytes *bytes, size_t at, size_t *left) {
     const uint8_t *data = bytes->data;
+    ll_read_progress_pass(at, bytes->size);
     if (!bytes->mapped || at - *left < LL_PAGES_MOST) return;
     const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE) - 1;
     const uintptr_t from = ((uintptr_t)data + *left + page) & ~page, to = ((uintptr_t)data + at) & ~page;

@@ -29,11 +29,11 @@ LL_MUST_USE ll_status ll_descriptor_map(ll_bytes *bytes, int fd, size_t size, co
 void ll_bytes_free(ll_bytes *bytes);
 /* The size of a file that is not packed; -1 for others, pipes, and files that cannot be opened. */
 int64_t ll_file_plain_size(const char *path);
-/* The next three do nothing for bytes that are not mapped. The first one gives their pages back, which are read again
- * when they are needed. What was written to them is lost. */
+/* The next three are for bytes that are mapped; nothing else has pages to give back. The first one gives all of them
+ * back, which are read again when they are needed. What was written to them is lost. */
 void ll_bytes_leave(const ll_bytes *bytes);
-/* For one pass over the bytes, called on the way: gives the pages before `at` back, every LL_PAGES_MOST bytes.
- * *left: 0, then the place where that was done last. */
+/* For one pass over the bytes, called on the way: gives the pages before `at` back, every LL_PAGES_MOST bytes;
+ * and reports the progress (read_progress.h). *left: 0, then the place where that was done last. */
 void ll_bytes_pass(const ll_bytes *bytes, size_t at, size_t *left);
 /* For reading here and there: `size` bytes were read in one place. Gives the pages back when they are due. */
 void ll_bytes_touch(const ll_bytes *bytes, size_t size, size_t *touched);

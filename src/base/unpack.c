@@ -11,6 +11,7 @@
 
 #include "base/decode.h"
 #include "base/memory.h"
+#include "base/read_progress.h"
 
 enum { CHUNK = 1 << 16, STEP = 1 << 30 };
 
@@ -169,7 +170,9 @@ static ll_status read_packed(ll_unpack *u, size_t *got, uint8_t *to, size_t most
 ll_status ll_unpack_read(ll_unpack *u, size_t *got, void *to, size_t most) {
     *got = 0;
     if (u->ended || !most) return LL_OK;
-    return u->decoder ? read_packed(u, got, to, most) : read_plain(u, got, to, most);
+    const ll_status status = u->decoder ? read_packed(u, got, to, most) : read_plain(u, got, to, most);
+    if (u->size >= 0) ll_read_progress(u->name, u->taken, u->size);
+    return status;
 }
 
 const char *ll_unpack_name(const ll_unpack *u) {

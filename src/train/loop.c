@@ -29,12 +29,37 @@ static void measure(ll_trainer *t, double seconds, int64_t tokens) {
     t->progress.tokens_per_second = t->busy > 0 ? t->busy_tokens / t->busy : 0;
 }
 
+static int due(const ll_trainer *t, int64_t every) {
+    const int64_t step = t->state.step;
+    return step > 0 && (step == t->model->recipe->c.train.steps || (every > 0 && step % every == 0));
+}
+
+static int must_evaluate(const ll_trainer *t) {
+    return t->valid && due(t, t->model->recipe->c.train.eval_every) && t->state.evaluated != t->state.step;
+}
+
+/* The first step is slower than the others, so more than that is waited for. */
+static double time_left(const ll_trainer *t, double elapsed) {
+    const ll_train_options *c = &t->model->recipe->c.train;
+    const int64_t step = t->state.step;
+    const double within = t->progress.within, here = must_evaluate(t), next = here ? 0 : within;
+    ll_pace p = {.steps = (double)(step - t->begun) + next,
+                 .steps_left = (double)(c->steps - step) - next,
+                 .step_seconds = elapsed - t->evaluation_seconds,
+                 .evaluations = t->evaluations,
+                 .evaluation_seconds = t->evaluation_seconds};
+    if (p.steps <= 1 && next <= 0.1) p.steps = 0;
+    if (!t->valid) return ll_time_left(&p);
+    p.evaluations_left = (double)ll_evaluations_after(step, c->steps, c->eval_every) + (here ? 1 - within : 0);
+    p.batches = ll_evaluate_batches(t->valid, c->eval_batches);
+    return ll_time_left(&p);
+}
+
 static void refresh(ll_trainer *t) {
     const ll_config *c = &t->model->recipe->c;
     const ll_run_state *s = &t->state;
     ll_progress *p = &t->progress;
     const double elapsed = ll_now() - t->began;
-    const double done = (double)(s->step - t->begun) + p->within;
     p->step = s->step;
     p->steps = c->train.steps;
     p->saved = t->saved;
@@ -42,8 +67,7 @@ static void refresh(ll_trainer *t) {
     p->learning_rate = s->step > 0 ? ll_optimizer_rate(t->engine->optimizer, c, s->step) : 0;
     p->gradient_norm = s->norm;
     p->seconds = t->metrics.seconds + elapsed;
-    const double left = (double)(c->train.steps - s->step) - p->within;
-    p->eta = done > 1 || p->within > 0.1 ? elapsed / done * left : NAN;
+    p->eta = time_left(t, elapsed);
     p->valid_loss = s->valid_loss;
     p->valid_accuracy = s->valid_accuracy;
     p->matching = (const char *const[]){NULL, "attention", "logits"}[ll_teaching_stage(c, s->step > 0 ? s->step : 1)];
@@ -116,24 +140,20 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     return LL_OK;
 }
 
-static int due(const ll_trainer *t, int64_t every) {
-    const int64_t step = t->state.step;
-    return step > 0 && (step == t->model->recipe->c.train.steps || (every > 0 && step % every == 0));
-}
-
-static int must_evaluate(const ll_trainer *t) {
-    return t->valid && due(t, t->model->recipe->c.train.eval_every) && t->state.evaluated != t->state.step;
-}
-
 /* A request to stop ends it between two batches, with nothing changed. */
 static ll_status evaluate(ll_trainer *t, watcher *w) {
     ll_run_state *s = &t->state;
     ll_tally sum = {0};
     const int64_t n = ll_evaluate_batches(t->valid, t->model->recipe->c.train.eval_batches);
+    const double begun = ll_now() - t->evaluation_seconds;
     for (int64_t i = 0; i < n; i++) {
         ll_status status = ll_evaluate_batch(&sum, &t->evaluator, i, n);
         if (status) return status;
+        t->evaluations += 1 / (double)n;
+        t->evaluation_seconds = ll_now() - begun;
+        t->progress.within = (double)(i + 1) / (double)n;
         report(t, w, "evaluating");
+        t->progress.within = 0;
         if (w->stop && i + 1 < n && is_alone(t)) return LL_OK;
     }
     ll_status status = ll_evaluate_share(&sum);
@@ -366,6 +386,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     watcher w = {progress, arg, 0};
     t->began = ll_now();
     t->begun = t->state.step;
+    t->evaluations = t->evaluation_seconds = 0;
     t->told = t->began;
     ll_status status = t->left ? ll_group_agree(&all, ll_run_folder_enter(t)) : LL_OK;
     if (!status) status = run(t, &w);

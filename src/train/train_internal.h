@@ -10,6 +10,7 @@
  *   batch_loss.c loss, gradients and updates on batches from memory
  *   rewind.c     back to a checkpoint when a run diverges
  *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
+ *   time_left.c  the time that is left
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */
@@ -244,6 +245,18 @@ LL_MUST_USE ll_status ll_run_folder_enter(ll_trainer *trainer);
 /* The best model of a run, or the last; NULL if it has none yet. */
 LL_MUST_USE ll_status ll_run_load(ll_model **model, const char *run);
 
+/* What was done since the run began or was resumed, and what is left of it. A part of a step or evaluation counts as
+ * that. */
+typedef struct {
+    double steps, steps_left, step_seconds;
+    double evaluations, evaluations_left, evaluation_seconds;
+    int64_t batches; /* of an evaluation */
+} ll_pace;
+/* Seconds until the end of the run; NaN: not known yet. */
+double ll_time_left(const ll_pace *pace);
+/* The evaluations after this step: one every so many steps (0: none), and one after the last step. */
+int64_t ll_evaluations_after(int64_t step, int64_t steps, int64_t every);
+
 struct ll_trainer {
     ll_model *model;
     ll_model *teacher;        /* train.distil, or NULL */
@@ -268,6 +281,7 @@ struct ll_trainer {
     double began, busy; /* clock at the start of ll_trainer_run; seconds of the recent steps */
     int64_t begun;      /* step at that time */
     double busy_tokens;
+    double evaluations, evaluation_seconds; /* since then; a part of one counts as that */
     double told;     /* clock at the last call of the caller's ll_progress_fn */
     double patience; /* seconds without one after which a step reports how far it is */
 };

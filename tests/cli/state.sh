@@ -123,4 +123,10 @@ if [ -w /dev/full ]; then
     err "cannot write to standard output: No space left"
 fi
 head -c 50000000 /dev/zero >zeros
+told "^prompt read: [0-9.]+ [kM]B of 30 MB, eta [0-9:]+$" "$longline" generate linear/best.safetensors --prompt-file zeros \
+    --prompt-tokens 30000000
+# No more of a prompt is read than is used: the end of this file is missing.
+head -c 1000000 "$longline" | gzip | head -c 200000 >cut.gz
+t 0 "$longline" generate linear/best.safetensors --prompt-file cut.gz --prompt-tokens 1000 --tokens 3
+refused "cut.gz is truncated" "$longline" generate linear/best.safetensors --prompt-file cut.gz --tokens 3
 told "^prompt read: [0-9.]+ [kM]B of 50 MB, eta [0-9:]+$" "$longline" generate linear/best.safetensors --prompt-file zeros

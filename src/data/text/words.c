@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/read_progress.h"
 #include "data/text/coder.h"
 
 enum { UNKNOWN, LINE_END, FIRST, WORDS_MOST = 1000000 };
@@ -294,13 +295,19 @@ int64_t ll_words_read(const ll_words *w, const uint8_t *text, size_t size, size_
     return i;
 }
 
+enum { SOME = 1 << 14 };
+
 /* Counts first, so that the block gets the right size. */
 ll_status ll_words_encode(const ll_words *w, const uint8_t *text, size_t size, int32_t **tokens, int64_t *count) {
     size_t at = 0;
     int32_t *out = ll_alloc((size_t)ll_count_words(&(ll_bytes){(uint8_t *)text, size}), sizeof *out);
     if (!out) return LL_ENOMEM;
     *tokens = out;
-    *count = ll_words_read(w, text, size, &at, INT64_MAX, out);
+    *count = 0;
+    for (int64_t n = SOME; n == SOME; *count += n) {
+        n = ll_words_read(w, text, size, &at, SOME, out + *count);
+        ll_read_progress_pass(at, size);
+    }
     return LL_OK;
 }
 

@@ -1,0 +1,31 @@
+/* The files of sequences: their format, and whether they are there. */
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "sequence/sequences.h"
+
+int ll_choose_format(ll_input_format *kind, const char *format, int whole, int music) {
+    static const struct {
+        const char *name;
+        ll_input_format kind;
+    } kinds[] = {{"lines", LL_INPUT_LINES}, {"jsonl", LL_INPUT_JSONL}, {"fasta", LL_INPUT_FASTA},
+                 {"idx", LL_INPUT_IDX},     {"png", LL_INPUT_PNG},     {"midi", LL_INPUT_MIDI}};
+    *kind = music ? LL_INPUT_MIDI : whole ? LL_INPUT_WHOLE : LL_INPUT_AUTO;
+    if (whole && format) return ll_usage("give --whole or --format, not both");
+    if (!format) return -1;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(format, kinds[i].name)) {
+            *kind = kinds[i].kind;
+            return -1;
+        }
+    return ll_usage("--format %s: needs lines, jsonl, fasta, idx, png or midi", format);
+}
+
+const char *ll_first_unreadable(int files, const char **paths) {
+    struct stat about;
+    for (int i = 0; i < files; i++)
+        if (strcmp(paths[i], "-") && (access(paths[i], R_OK) || stat(paths[i], &about) || S_ISDIR(about.st_mode)))
+            return paths[i];
+    return NULL;
+}
