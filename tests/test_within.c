@@ -178,7 +178,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_share_of_an_evaluation), cmocka_unit_test(test_evaluations_that_are_left),
         cmocka_unit_test(test_time_of_evaluations),        cmocka_unit_test(a_trial_is_short),
-        cmocka_unit_test(test_stop_within_a_step),
-        cmocka_unit_test(test_the_same_trainer_goes_on),   cmocka_unit_test(test_patience)};
+        cmocka_unit_test(test_stop_within_a_step),         cmocka_unit_test(test_the_same_trainer_goes_on),
+        cmocka_unit_test(test_patience)};
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

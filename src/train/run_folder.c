@@ -1,6 +1,7 @@
 /* The folder of a running run: does it still exist, and is it the run's own? Somebody may remove or move it. Then it is
  * created again from memory; only the best model so far is lost. */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,6 +39,18 @@ static ll_status take_again(ll_trainer *t) {
 
 static int lost_lock(const ll_trainer *t) {
     return t->lock >= 0 && !ll_file_is_named(t->lock, t->lock_file);
+}
+
+void ll_run_folder_moved(const ll_trainer *t, char *to, size_t size) {
+    char link[40], path[4096];
+    *to = 0;
+    if (!lost_lock(t)) return;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", t->lock);
+    const ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n <= 0) return;
+    path[n] = 0;
+    char *slash = strrchr(path, '/');
+    if (slash && slash > path && ll_file_is_named(t->lock, path)) *slash = 0, snprintf(to, size, "%s", path);
 }
 
 int ll_run_folder_gone(const ll_trainer *t) {

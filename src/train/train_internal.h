@@ -234,6 +234,8 @@ LL_MUST_USE ll_status ll_same_data(const ll_model *model, const ll_reader *reade
 LL_MUST_USE ll_status ll_run_recipe_write(const ll_trainer *trainer);
 /* Is the folder, its lock, recipe or metrics missing? A few system calls: microseconds. */
 int ll_run_folder_gone(const ll_trainer *trainer);
+/* The name that the folder has now, if it was moved or renamed and the system tells; else "". */
+void ll_run_folder_moved(const ll_trainer *trainer, char *to, size_t size);
 /* Creates the folder again, with lock, recipe and metrics; *whole: only the lock was missing. LL_EIO if that fails, or
  * if another run has the folder. */
 LL_MUST_USE ll_status ll_run_folder_restore(ll_trainer *trainer, int *whole);

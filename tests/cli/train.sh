@@ -110,10 +110,14 @@ done
 check "metrics that go as soon as they are there begin with the header, each time" \
     test "$(grep -l '^step,seconds,' rows.* | wc -l)" -eq 20
 wait_until test -s removed/metrics.csv
+mv removed moved-away
+wait_until grep -qs 'removed is now ' err
+wait_until test -s removed/metrics.csv
 kill -TERM $pid
 ended $pid
 check "it goes on until it is stopped" test $? -eq 0
 err "^longline train: no folder: removed or a file of it was removed; it is made again, with recipe, metrics, step [0-9]+$"
+err "^longline train: no folder: removed is now /.*/moved-away; it is made again, and goes on from step [0-9]+: resume this one alone$"
 err "go on with: longline train --resume 'removed'"
 t 0 "$longline" report removed
 
