@@ -127,6 +127,18 @@ static void print_finished(const ll_trainer *trainer, const ll_progress *p) {
              (long long)p->step, (long long)p->steps, ll_trainer_folder(trainer));
 }
 
+/* Has a new model more classes than data.classes has names? The readers fill that in where the data name them. */
+static void question_classes(const ll_recipe *recipe) {
+    const char *names = ll_recipe_get(recipe, "data.classes");
+    const int classes = atoi(ll_recipe_get(recipe, "model.classes"));
+    int n = names && *names;
+    if (!n || resume || ll_unit(recipe)) return;
+    for (const char *s = names; (s = strchr(s, ',')); s++) n++;
+    if (classes > n)
+        ll_print("model.classes = %d, but the data has %d class%s (%.400s%s); set model.classes=%d or 0", classes, n,
+                 n > 1 ? "es" : "", names, strlen(names) > 400 ? ".." : "", n);
+}
+
 /* Warnings about settings that are probably mistakes. */
 static void question_settings(const ll_recipe *recipe) {
     const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
@@ -140,6 +152,7 @@ static void question_settings(const ll_recipe *recipe) {
         const char *needs = ll_unmet(recipe, key);
         if (needs) ll_print("%s has no effect: it needs %s", key, needs);
     }
+    question_classes(recipe);
 }
 
 /* Is the disk full, or the user's quota? The error then names only the file. */

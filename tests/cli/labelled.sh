@@ -29,8 +29,19 @@ check "a folder gives the same" test "$(value eval.loss)" = "$(value eval.loss f
 refused "data.test: cannot open data/imdb/test: .*; longline data get imdb fetches it" run --data films --out folder \
     --set model.classes=0
 t 0 run --data films --out folder --set model.classes=0 --set data.test=
+not_err "model.classes"
 check "the run knows the names" grep -q "^classes = neg,pos,unsup$" folder/recipe.ini
 check "the page has the names" grep -q "unsup</th>" folder/report.html
+t 0 run --data films --out many --set model.classes=10 --set data.test= --set train.steps=5
+err "model.classes = 10, but the data has 3 classes \(neg,pos,unsup\); set model.classes=3 or 0$"
+check "it says so once" test "$(grep -c 'model.classes' err)" -eq 1
+t 0 "$longline" train --resume many --set train.steps=6
+not_err "model.classes"
+ln -s "$PWD/nowhere" films/neg/99.txt
+t 1 run --data films --out w --set data.test=
+err "data.train: cannot open films/neg/99.txt: No such file or directory$"
+rm films/neg/99.txt
+rm -rf w
 refused "label-column" run --data films.tsv --out w --set data.label-column=2 --set data.text-column=1 --set data.limit=30
 refused "are both 2: each text would be its own class" run --data films.tsv --out w --set data.label-column=2
 refused "line 1 has 2 columns" run --data films.tsv --out w --set data.text-column=3
