@@ -128,6 +128,10 @@ static int eval(int n, const char **words) {
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);
     code = status ? ll_failed(status, NULL) : ll_data_check(ll_model_recipe(model), data);
+    if (code < 0 && labels && ll_unmet(ll_model_recipe(model), "data.test-labels"))
+        code = ll_usage("--labels %s: the labels of idx images are a file, and data.format = %s has none; leave out "
+                        "--labels",
+                        labels, ll_recipe_get(ll_model_recipe(model), "data.format"));
     if (code < 0) code = ll_round_weights(model, weights);
     if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
     waiting w = {.progress = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};

@@ -48,6 +48,11 @@ refused 'it is a folder' "$longline" bench --json .
 refused 'early tokens go to 400' "$longline" bench --generate --position 400
 refused 'add --ops' "$longline" bench --models --figure time.svg
 refused 'must end in .svg or .png' "$longline" bench --figure time.jpg
+refused '--set changes the recipe of --models, --generate and --dist; add one' "$longline" bench --ops --set model.width=7
+refused '--lengths are for --ops' "$longline" bench --yardsticks --lengths 64
+refused '--lengths are for --ops' "$longline" bench --dist --lengths 64
+refused '--position is for --generate; add it' "$longline" bench --yardsticks --position 1000
+refused '--json -: this does not go to standard output; name a file' "$longline" bench --json -
 # A quota of processor time counts: with the worth of one processor there is one thread. Where this script may not make
 # a namespace, only tests/test_cpus.c tests it.
 mkdir cgroup cgroup/cpu
