@@ -56,6 +56,15 @@ printf 'Source\tTarget\n( ( ( [MIN 4 ) 2 ) ] )\t2\n( ( ( [SM 9 ) 9 ) ] )\t8\n' >
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=lists.tsv --set data.test= $tiny --out lists
 printf '[MIN 4 2 ]\t4\n' >wrong.tsv
+# A row of headings that counts as an example, and lines that end with CR.
+{ echo text,label; awk 'BEGIN {for (i = 0; i < 20; i++) print "film " i "," i % 2}'; } >named.csv
+csv="--set data.separator=comma --set data.label-column=2 --set data.text-column=1 --set data.test= --set model.classes=2"
+# shellcheck disable=SC2086
+refused "named.csv: there are 3 labels .0,1,label., and model.classes = 2; .*set data.header=on$" run --data named.csv \
+    $csv --set data.header=off --out w
+tr '\n' '\r' <named.csv >returns.csv
+# shellcheck disable=SC2086
+refused "returns.csv: its lines end with CR alone; convert them: tr " run --data returns.csv $csv --out w
 refused "answer 4, but its expression comes to 2" "$longline" eval lists/best.safetensors --data wrong.tsv
 
 printf '[MIN 4 2 ]\n( ( ( [SM 9 ) 9 ) ] )\n' >some
