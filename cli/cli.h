@@ -67,9 +67,12 @@ void ll_drop_run(const char *folder);
 int ll_has_checkpoint(const char *folder);
 /* The best model of a run, or the last one if nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
-/* Can a file be written at the path of an option? Is called before the work whose result it keeps. -1, or the exit
- * code. */
+/* Can a file be written at the path of an option? Is called before the work whose result it keeps. "-" is refused: the
+ * commands that can write to standard output do not ask. -1, or the exit code. */
 int ll_target_check(const char *option, const char *path);
+/* The same for --out of answers that are text. "-" means standard output, and becomes NULL. Its ending must not name
+ * another format: json says whether the answers are JSON. */
+int ll_answers_target(const char **path, int json, int n, const char *const *words);
 /* The same, where it is not a file that is read, either: the model of words[0], also where that is a folder of several
  * files, or another of n words. */
 int ll_target_apart(const char *option, const char *path, int n, const char *const *words);

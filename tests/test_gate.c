@@ -284,6 +284,17 @@ static void test_what_cannot_be(void **state) {
     const ll_attention_call half = {.B = 1, .gate = {.data = &x}, .ddecay = &x};
     CHECK_FAILS(ll_attention_forward(op, &half), LL_EINVAL, "needs the gate's; give dgate");
     ll_attention_free(op);
+    /* It is the kernel that needs the gate, whatever the position. */
+    c = config_of(LL_KERNEL_GLA, NULL);
+    c.position = LL_POSITION_ROPE_LINEAR;
+    const ll_attention_call none = {.B = 1};
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_FAILS(ll_attention_forward(op, &none), LL_EINVAL, "attention: gla needs a gate for every token");
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    CHECK_FAILS(ll_attention_stream_feed(s, 1, none.q, none.k, none.v, none.y), LL_EINVAL, "stream: gla needs a gate");
+    ll_attention_stream_free(s);
+    ll_attention_free(op);
 }
 
 int main(void) {

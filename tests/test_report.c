@@ -223,6 +223,11 @@ static void runs_side_by_side(void **state) {
     assert_true(access(at("no.html"), F_OK) != 0);
 }
 
+static int stop(int64_t done, int64_t total, void *arg) {
+    (void)done, (void)total, (void)arg;
+    return 1;
+}
+
 static void a_page_is_whole_or_as_before(void **state) {
     (void)state;
     run("train.steps=10 train.report=on model.width=8 model.ff=8 train.length=8", at("frail"), NULL, 0, LL_OK);
@@ -252,6 +257,13 @@ static void a_page_is_whole_or_as_before(void **state) {
         assert_int_equal(status, LL_ENOMEM);
         assert_true(access(at("frail.html"), F_OK) != 0);
     }
+    /* A stopped page leaves the figures that were there, and none of its own. */
+    CHECK_FAILS(ll_run_report(at("frail"), at("stopped.html"), stop, NULL), LL_ESTOPPED, "stopped");
+    assert_true(access(at("stopped.html"), F_OK) != 0 && access(at("stopped-figures"), F_OK) != 0);
+    CHECK_OK(ll_folder_create(at("stopped-figures")));
+    CHECK_OK(ll_file_write(at("stopped-figures/loss.svg"), "", 0));
+    CHECK_FAILS(ll_run_report(at("frail"), at("stopped.html"), stop, NULL), LL_ESTOPPED, "stopped");
+    assert_int_equal(files_in(at("stopped-figures"), "loss"), 1);
     /* The folder of figures cannot be created. */
     CHECK_OK(ll_file_write(at("taken-figures"), "", 0));
     CHECK_FAILS(ll_run_report(at("plain"), at("taken.html"), NULL, NULL), LL_EIO, "taken-figures");

@@ -106,7 +106,7 @@ int ll_bench_figure_check(const ll_bench *b);
 typedef struct {
     const char *file;        /* the earlier program */
     const char *sections[5]; /* "--ops", ..; ends with NULL */
-    const char *lengths, *pattern;
+    const char *lengths, *pattern; /* or NULL */
     const ll_arg_list *set;
     int64_t position; /* of late tokens; 0: nothing is generated */
     int turns;        /* 0: 11 */

@@ -7,7 +7,8 @@
 #include "bench/bench.h"
 
 static int yardsticks, ops, models, generation, dist;
-static const char *lengths = "1024,4096,16384,65536", *json, *pattern, *figure, *against;
+static const char USUAL[] = "1024,4096,16384,65536";
+static const char *lengths, *json, *pattern, *figure, *against;
 static int64_t repeats, position;
 static double seconds = 30, compute_seconds;
 static ll_arg_list set;
@@ -20,7 +21,7 @@ static const ll_arg args[] = {
     {LL_ARG_FLAG, 0, "dist", NULL, &dist, 0, 0, "ranks under mpirun: the link, training steps, bytes sent"},
     {LL_ARG_NUMBER, 0, "rehearse", "S", &compute_seconds, 0, 1e6,
      "for --dist: steps that sleep S seconds in place of computing; messages are real"},
-    {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops"},
+    {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops; default 1024,4096,16384,65536"},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = as many as time allows"},
     {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, if --repeats is not given"},
     {LL_ARG_TEXT, 0, "case", "A,B,..", &pattern, 0, 0,
@@ -37,7 +38,7 @@ static const ll_arg args[] = {
 
 /* -1, or the exit code. */
 static int read_lengths(ll_bench *b) {
-    for (const char *s = lengths; *s;) {
+    for (const char *s = lengths ? lengths : USUAL; *s;) {
         char *end = NULL;
         const long T = strtol(s, &end, 10);
         if (end == s || (*end && *end != ',') || (*end && !end[1]) || T < 1 || T > 1 << 23)
@@ -101,11 +102,25 @@ static int compare(void) {
     ll_bench_against o = {.file = against, .lengths = lengths, .pattern = pattern, .set = &set, .turns = (int)repeats};
     int n = 0;
     if (yardsticks) o.sections[n++] = "--yardsticks";
-    if (ops || (!models && !generation && !yardsticks)) o.sections[n++] = "--ops";
+    if (ops || (!models && !generation && !yardsticks)) {
+        o.sections[n++] = "--ops";
+        if (!lengths) o.lengths = USUAL;
+    }
     if (models) o.sections[n++] = "--models";
     if (generation) o.sections[n++] = "--generate", o.position = position ? position : LATE_AGAINST;
     if (json || figure) return ll_usage("--against prints ratios; --json and --figure are of one program's times");
     return ll_bench_compare(&o);
+}
+
+/* Options of sections that do not run. -1, or the exit code. */
+static int check_takers(void) {
+    const int none = !yardsticks && !ops && !models && !generation && !dist, all = none && !against;
+    if (lengths && !ops && !none && !(figure && !models && !generation))
+        return ll_usage("--lengths are for --ops, which these options leave out");
+    if (position && !generation && !all) return ll_usage("--position is for --generate; add it");
+    if (set.n && !models && !generation && !dist && !all)
+        return ll_usage("--set changes the recipe of --models, --generate and --dist; add one of them");
+    return -1;
 }
 
 /* Checks all options before minutes of measuring. -1, or the exit code. */
@@ -118,6 +133,7 @@ static int check(ll_bench *b) {
     if (!status) status = ll_set_all(recipe, &set);
     ll_recipe_free(recipe);
     int code = status ? ll_failed(status, NULL) : read_lengths(b);
+    if (code < 0) code = check_takers();
     if (code < 0 && compute_seconds > 0 && !dist) return ll_usage("--rehearse goes with --dist");
     if (code < 0 && position && position <= LL_BENCH_EARLY)
         return ll_usage("--position %lld: early tokens go to %d; give a later one", (long long)position,

@@ -157,7 +157,8 @@ static int get_file(const ll_known_file *f) {
 
 static int get(const char *set) {
     if (!is_known(set)) return unknown(set);
-    if (from && !*from) return ll_usage("--from needs an address");
+    if (from && strncmp(from, "http://", 7) && strncmp(from, "https://", 8))
+        return ll_usage("--from %s: needs an address that begins with http:// or https://", from);
     int code = ll_folder_check("--out", folder_of(set));
     if (code >= 0) return code;
     code = 0;

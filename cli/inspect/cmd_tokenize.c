@@ -181,6 +181,10 @@ static int open_tokenizer(work *w, const char *path) {
     }
     const int code = ll_load_model(&w->model, path);
     if (code >= 0) return code;
+    if (ll_reads_images(ll_model_recipe(w->model))) {
+        ll_print("%s reads images, which have no tokens of text; use %s", path, ll_uses(w->model));
+        return 2;
+    }
     const ll_status status = ll_tokenizer_create(&w->tokenizer, w->model);
     return status ? ll_failed(status, NULL) : -1;
 }

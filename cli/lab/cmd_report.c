@@ -33,6 +33,7 @@ static int report(int n, const char **words) {
     if (length < 6 || strcmp(page + length - 5, ".html"))
         return ll_usage("-o %s: the name of the page must end in .html", page);
     ll_progress_line progress = ll_progress_of(LL_PROGRESS_SHARE, "report");
+    if (n == 1) ll_stop_on_signals(1, "stopping", "no page was written");
     const ll_status status = n == 1 ? ll_run_report(words[0], page, ll_progress_report, &progress)
                                     : ll_runs_report(words, n, page);
     ll_progress_end(&progress);

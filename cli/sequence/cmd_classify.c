@@ -11,7 +11,7 @@ static int64_t top = 1;
 static int json;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "writes this file, .csv as CSV; else standard output"},
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "writes this file, .csv as CSV; default or -: standard output"},
     {LL_ARG_INTEGER, 0, "top", "N", &top, 1, 1000, "prints the N most likely classes"},
     {LL_ARG_TEXT, 0, "labels", "FILE", &labels, 0, 0, "idx file of the true classes of images, for the accuracy"},
     {LL_ARG_TEXT, 0, "label-key", "KEY", &label_key, 0, 0, "key of the true class in JSONL, for the accuracy"},
@@ -156,7 +156,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
 }
 
 static int classify(int n, const char **words) {
-    const int code = out ? ll_target_apart("--out", out, n, words) : -1;
+    const int code = ll_answers_target(&out, json, n, words);
     return code < 0 ? ll_sequences_with(n, words, classify_with) : code;
 }
 

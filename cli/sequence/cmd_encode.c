@@ -10,7 +10,7 @@ static int64_t layer = -1;
 static int json;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, ".safetensors, .npy or .csv; else CSV on standard output"},
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, ".safetensors, .npy or .csv; default or -: CSV on standard output"},
     {LL_ARG_TEXT, 0, "pool", "KIND", &pool, 0, 0, "mean, first, last or all tokens (patches of images)"},
     {LL_ARG_INTEGER, 0, "layer", "K", &layer, -1, 1000,
      "output of block K; 0 = the embedding, -1 = the input of the output layer"},
@@ -100,9 +100,9 @@ static int encode(int n, const char **words) {
     int i = LL_EMBED_ALL;
     while (i >= 0 && strcmp(pool, kinds[i])) i--;
     if (i < 0) return ll_usage("--pool %s: needs mean, first, last or all", pool);
-    if (json && out) return ll_usage("give --json or -o FILE, not both");
+    if (json && out && strcmp(out, "-")) return ll_usage("give --json or -o FILE, not both");
     kind = (ll_embed_kind)i;
-    const int code = out ? ll_target_apart("--out", out, n, words) : -1;
+    const int code = ll_answers_target(&out, json, n, words);
     return code < 0 ? ll_sequences_with(n, words, encode_with) : code;
 }
 

@@ -34,7 +34,18 @@ static int has_labels_beside(const ll_model *model) {
            (strstr(data, "images-idx3-ubyte") || strstr(data, "images.idx3-ubyte"));
 }
 
+static char trained_on[64]; /* data.format of the model */
+
+/* The data do not fit a model that --set makes read another format than it was trained on. */
+static int failed(ll_status status, const ll_recipe *recipe) {
+    if (status != LL_EINVAL || !strcmp(ll_recipe_get(recipe, "data.format"), trained_on))
+        return ll_failed_data(status, recipe);
+    ll_print("%s; it was trained with data.format = %s", ll_error(), trained_on);
+    return 2;
+}
+
 static ll_status change_all(ll_model *model) {
+    snprintf(trained_on, sizeof trained_on, "%s", ll_recipe_get(ll_model_recipe(model), "data.format"));
     ll_status status = change(model, "data.test", data);
     if (!status) status = change(model, "data.test-labels", !labels && has_labels_beside(model) ? "" : labels);
     for (int i = 0; !status && i < set.n; i++) status = ll_model_set(model, set.at[i]);
@@ -98,7 +109,7 @@ static int evaluate(ll_model *model, waiting *w) {
     ll_evaluation e = {.struct_size = sizeof e};
     const ll_status status = ll_evaluate(model, split, (int)batches, &e);
     ll_progress_end(&w->progress);
-    if (status) return ll_failed_data(status, recipe);
+    if (status) return failed(status, recipe);
     const char *unit = ll_unit(recipe);
     printf("eval.split=%s\neval.count=%lld\neval.loss=%.6f\n", split, (long long)e.count, e.loss);
     if (unit) printf("eval.bits_per_%s=%.4f\n", unit, e.bits_per_token);
@@ -128,6 +139,10 @@ static int eval(int n, const char **words) {
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);
     code = status ? ll_failed(status, NULL) : ll_data_check(ll_model_recipe(model), data);
+    if (code < 0 && labels && ll_unmet(ll_model_recipe(model), "data.test-labels"))
+        code = ll_usage("--labels %s: the labels of idx images are a file, and data.format = %s has none; leave out "
+                        "--labels",
+                        labels, ll_recipe_get(ll_model_recipe(model), "data.format"));
     if (code < 0) code = ll_round_weights(model, weights);
     if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
     waiting w = {.progress = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};

@@ -9,7 +9,7 @@ static const char *before, *after, *out;
 static int per_token, json;
 
 static const ll_arg args[] = {
-    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "writes this file, .csv as CSV; else standard output"},
+    {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "writes this file, .csv as CSV; default or -: standard output"},
     {LL_ARG_FLAG, 0, "per-token", NULL, &per_token, 0, 0, "a line for every token; with --json a list of numbers"},
     {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "prints one JSON object a line instead of TSV"},
     {LL_ARG_TEXT, 0, "before", "TEXT", &before, 0, 0,
@@ -115,7 +115,7 @@ static int score_with(ll_model *model, int files, const char **paths) {
 }
 
 static int score(int n, const char **words) {
-    const int code = out ? ll_target_apart("--out", out, n, words) : -1;
+    const int code = ll_answers_target(&out, json, n, words);
     return code < 0 ? ll_sequences_with(n, words, score_with) : code;
 }
 

@@ -137,7 +137,8 @@ static int make_tokens(run *r) {
                  item->file, item->id, n, r->image);
         return 2;
     }
-    return item->tokens ? -1 : ll_fail_message("no memory for the %zu tokens of sequence %s", all, item->id);
+    return item->tokens ? -1
+                        : ll_fail_message("no memory for the %zu tokens of sequence %s%s", all, item->id, LL_USE_LESS);
 }
 
 static int keep_text(run *r, const uint8_t *text, size_t n) {
@@ -145,7 +146,9 @@ static int keep_text(run *r, const uint8_t *text, size_t n) {
     if (r->capacity - r->n < n) {
         const size_t capacity = 2 * r->capacity + n;
         char *more = realloc(r->text, capacity);
-        if (!more) return ll_fail_message("out of memory");
+        if (!more)
+            return ll_fail_message("%s: no memory for %zu bytes of sequence %s%s", r->item.file, capacity, r->item.id,
+                                   LL_USE_LESS);
         r->text = more;
         r->capacity = capacity;
     }

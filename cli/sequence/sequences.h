@@ -86,7 +86,9 @@ int ll_window_flush(ll_window *w);
 /* The same at the end of the input, which all ranks must have reached. */
 int ll_window_end(ll_window *w);
 void ll_window_free(ll_window *w);
-/* "cannot do FILE, line N: why" and the exit code of a status. */
+/* The remedy where a sequence does not fit into memory. */
+#define LL_USE_LESS "; to use the first tokens of each sequence alone, give --length N"
+/* "FILE: line N: why" and the exit code of a status. */
 int ll_item_failed(ll_status status, const ll_item *item);
 
 /* ---- show.c ---- */

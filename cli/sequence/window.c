@@ -11,7 +11,8 @@
 enum { TOKENS_MOST = 1 << 18, FLOATS_MOST = 1 << 24 };
 
 static int no_memory(void) {
-    return ll_fail_message("out of memory");
+    return ll_fail_message(
+        "no memory for a window of sequences; make it smaller (--window), or the sequences (--length)");
 }
 
 /* Grows *p to n items of a size; the contents are kept. */
@@ -51,7 +52,7 @@ int ll_window_full(const ll_window *w, int64_t most) {
 int ll_item_failed(ll_status status, const ll_item *item) {
     char line[32] = "";
     if (item->line > 0) snprintf(line, sizeof line, ": line %lld", (long long)item->line);
-    ll_print("%s%s: %s", item->file, line, ll_error());
+    ll_print("%s%s: %s%s", item->file, line, ll_error(), status == LL_ENOMEM ? LL_USE_LESS : "");
     return status == LL_EINVAL || status == LL_EFORMAT ? 2 : 1;
 }
 

@@ -12,6 +12,7 @@ static ll_arg_list set;
 static const char *data, *from, *out, *resume;
 static int memory;
 static int64_t ranks;
+static const char NO_RECIPE[] = "name a recipe (.ini)"; /* in errors of files that look like no recipe */
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "data", "PATH", &data, 0, 0, "training data; the same as --set data.train=PATH"},
@@ -60,6 +61,10 @@ static int get_recipe(ll_recipe **recipe, const char *path) {
     if (!status) status = ll_set_all(*recipe, &set);
     if (!status) status = set_path(*recipe, "data.train", data);
     if (!status) status = set_path(*recipe, "train.from", from);
+    if (status && path && strstr(ll_error(), NO_RECIPE)) {
+        ll_print("%s; data go to --data", ll_error());
+        return 2;
+    }
     return status ? ll_failed(status, path ? path : resume) : ll_data_check(*recipe, data);
 }
 
@@ -127,6 +132,18 @@ static void print_finished(const ll_trainer *trainer, const ll_progress *p) {
              (long long)p->step, (long long)p->steps, ll_trainer_folder(trainer));
 }
 
+/* Has a new model more classes than data.classes has names? The readers fill that in where the data name them. */
+static void question_classes(const ll_recipe *recipe) {
+    const char *names = ll_recipe_get(recipe, "data.classes");
+    const int classes = atoi(ll_recipe_get(recipe, "model.classes"));
+    int n = names && *names;
+    if (!n || resume || ll_unit(recipe)) return;
+    for (const char *s = names; (s = strchr(s, ',')); s++) n++;
+    if (classes > n)
+        ll_print("model.classes = %d, but the data has %d class%s (%.400s%s); set model.classes=%d or 0", classes, n,
+                 n > 1 ? "es" : "", names, strlen(names) > 400 ? ".." : "", n);
+}
+
 /* Warnings about settings that are probably mistakes. */
 static void question_settings(const ll_recipe *recipe) {
     const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
@@ -140,6 +157,7 @@ static void question_settings(const ll_recipe *recipe) {
         const char *needs = ll_unmet(recipe, key);
         if (needs) ll_print("%s has no effect: it needs %s", key, needs);
     }
+    question_classes(recipe);
 }
 
 /* Is the disk full, or the user's quota? The error then names only the file. */
@@ -186,12 +204,39 @@ static int run_it(ll_trainer *trainer) {
     return 0;
 }
 
+/* Is this key's value of the command line? */
+static int is_given(const char *key) {
+    const size_t n = strlen(key);
+    if (data && !strcmp(key, "data.train")) return 1;
+    for (int i = 0; i < set.n; i++)
+        if (!strncmp(set.at[i], key, n) && set.at[i][n] == '=') return 1;
+    return 0;
+}
+
+/* The key of a resumed run whose relative path is not there; or NULL. */
+static const char *lost_path(const ll_recipe *recipe) {
+    static const char *const keys[] = {"data.train", "data.valid", "data.test", "data.docs", "train.teacher"};
+    char error[4300];
+    for (size_t i = 0; recipe && i < sizeof keys / sizeof *keys; i++) {
+        const char *path = ll_recipe_get(recipe, keys[i]);
+        snprintf(error, sizeof error, "cannot open %s: %s", path ? path : "", strerror(ENOENT));
+        if (path && *path && *path != '/' && strstr(ll_error(), error)) return is_given(keys[i]) ? NULL : keys[i];
+    }
+    return NULL;
+}
+
 /* A run that cannot begin or resume: because of its checkpoint, or of the data that its recipe names. */
 static int not_begun(ll_status status, const ll_recipe *recipe) {
     char last[4200];
     if (!resume) return ll_failed_data(status, recipe);
     snprintf(last, sizeof last, "%s/last.safetensors", resume);
-    return access(last, R_OK) ? ll_failed(status, last) : ll_failed_data(status, recipe);
+    if (access(last, R_OK)) return ll_failed(status, last);
+    const char *key = lost_path(recipe);
+    if (!key) return ll_failed_data(status, recipe);
+    ll_print("%s; paths of a run count from the folder where it began: resume it there, or give %s%s%s", ll_error(),
+             strcmp(key, "data.train") ? "--set " : "--data PATH", strcmp(key, "data.train") ? key : "",
+             strcmp(key, "data.train") ? "=PATH" : "");
+    return 2;
 }
 
 /* What a run would take. */

@@ -65,6 +65,7 @@ int ll_target_check(const char *option, const char *path) {
     struct stat about;
     char folder[PATH_MAX];
     const size_t length = strlen(path);
+    if (!strcmp(path, "-")) return ll_usage("%s -: this does not go to standard output; name a file", option);
     if (!length || path[length - 1] == '/') return ll_usage("%s '%s': needs the name of a file", option, path);
     const int there = !stat(path, &about);
     if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
@@ -95,8 +96,24 @@ int ll_target_apart(const char *option, const char *path, int n, const char *con
     return ll_target_check(option, path);
 }
 
+static int ends_with(const char *path, const char *ending) {
+    const size_t n = strlen(path), m = strlen(ending);
+    return n > m && !strcmp(path + n - m, ending);
+}
+
+int ll_answers_target(const char **path, int json, int n, const char *const *words) {
+    if (*path && !strcmp(*path, "-")) *path = NULL;
+    if (!*path) return -1;
+    if (json && (ends_with(*path, ".csv") || ends_with(*path, ".tsv")))
+        return ll_usage("--out %s: --json writes JSON; name a .jsonl file, or leave out --json", *path);
+    if (!json && (ends_with(*path, ".json") || ends_with(*path, ".jsonl")))
+        return ll_usage("--out %s: JSON needs --json; else name a .csv or .tsv file", *path);
+    return ll_target_apart("--out", *path, n, words);
+}
+
 int ll_folder_check(const char *option, const char *path) {
     struct stat about;
+    if (!strcmp(path, "-")) return ll_usage("%s -: this does not go to standard output; name a folder", option);
     if (!*path) return ll_usage("%s '': needs the name of a folder", option);
     if (stat(path, &about)) {
         if (errno != ENOTDIR) return -1; /* it is made later, or what makes it says why not */

@@ -2,6 +2,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/text.h"
@@ -46,15 +47,40 @@ static void begin(ll_html *h, const char *title) {
     ll_html_put(h, "</h1>\n");
 }
 
+/* Keeps the name of a figure's file, if it is new. */
+static ll_status keep_made(ll_html *h, const char *path) {
+    if (!access(path, F_OK)) return LL_OK;
+    if (h->made_count == h->made_most) {
+        const int most = h->made_most ? 2 * h->made_most : 16;
+        char **bigger = ll_alloc((size_t)most, sizeof *bigger);
+        if (!bigger) return LL_ENOMEM;
+        if (h->made_count) memcpy(bigger, h->made, (size_t)h->made_count * sizeof *bigger);
+        ll_free(h->made);
+        h->made = bigger;
+        h->made_most = most;
+    }
+    char *copy = ll_strdup(path);
+    if (!copy) return LL_ENOMEM;
+    h->made[h->made_count++] = copy;
+    return LL_OK;
+}
+
+static void remove_made(const ll_html *h) {
+    for (int i = 0; i < h->made_count; i++) unlink(h->made[i]);
+    if (h->made_folder) rmdir(h->figures);
+}
+
 ll_status ll_html_open(ll_html *h, const char *path, const char *title) {
     *h = (ll_html){0};
     name_figures(h->shown, sizeof h->shown, path);
     char *folder = folder_of(path);
     if (folder) h->figures = ll_path_join(folder, h->shown);
+    h->made_folder = h->figures && !ll_is_folder(h->figures);
     ll_status status = h->figures ? ll_folder_create(h->figures) : LL_ENOMEM;
     if (!status) status = ll_writer_open(&h->writer, path);
     ll_free(folder);
     if (status) {
+        if (h->figures) remove_made(h);
         ll_html_abandon(h);
         return status;
     }
@@ -65,6 +91,7 @@ ll_status ll_html_open(ll_html *h, const char *path, const char *title) {
 void ll_html_abandon(ll_html *h) {
     ll_writer_abandon(h->writer);
     ll_free(h->figures);
+    ll_names_free(h->made, h->made_count);
     *h = (ll_html){.status = h->status};
 }
 
@@ -83,6 +110,7 @@ ll_status ll_html_finish(ll_html *h) {
         status = ll_writer_commit(h->writer);
         h->writer = NULL;
     }
+    if (status) remove_made(h);
     ll_html_abandon(h);
     return status;
 }
@@ -215,8 +243,11 @@ char *ll_html_path(ll_html *h, const char *name, const char *ending) {
     if (h->status) return NULL;
     snprintf(file, sizeof file, "%s.%s", name, ending);
     char *path = ll_path_join(h->figures, file);
-    if (!path) ll_html_fail(h, LL_ENOMEM);
-    return path;
+    const ll_status status = path ? keep_made(h, path) : LL_ENOMEM;
+    if (!status) return path;
+    ll_html_fail(h, status);
+    ll_free(path);
+    return NULL;
 }
 
 static void address(ll_html *h, const char *path) {

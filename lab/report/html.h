@@ -22,11 +22,14 @@ typedef struct {
     char *figures;   /* folder of the figures' files */
     char shown[300]; /* the same, relative to the page */
     int open;        /* is a section open? */
+    char **made;     /* files of figures that were not there before; removed if the page is not finished */
+    int made_count, made_most, made_folder; /* made_folder: was their folder not there? */
 } ll_html;
 
 /* Also creates the folder for figures: DIR/figures for DIR/report.html, else DIR/NAME-figures. */
 LL_MUST_USE ll_status ll_html_open(ll_html *h, const char *path, const char *title);
-/* Replaces the page with the new one; if anything failed, the old file stays. */
+/* Replaces the page with the new one. If anything failed, the old file stays, and new files of figures are removed, so
+ * that a full disk has their space again. */
 LL_MUST_USE ll_status ll_html_finish(ll_html *h);
 /* Removes the unfinished page. */
 void ll_html_abandon(ll_html *h);

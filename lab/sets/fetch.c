@@ -24,7 +24,9 @@ static ll_status fetch_part(const char *path, const char *note, const char *url,
     ll_status status = part.bytes && !*part.version && !checked ? ll_partial_begin(&part, "") : LL_OK;
     if (!status) status = ll_fetch_into(&part, progress, arg);
     if (!status && (fflush(part.file) || fsync(fileno(part.file)))) status = unwritable(path);
+    const off_t left = ftello(part.file);
     if (fclose(part.file) && !status) status = unwritable(path);
+    if (status && !left) unlink(path);
     return status;
 }
 

@@ -149,7 +149,10 @@ static ll_status explain(transfer *t, CURLcode code) {
     if (code == CURLE_COULDNT_RESOLVE_HOST || code == CURLE_COULDNT_CONNECT || code == CURLE_COULDNT_RESOLVE_PROXY)
         return ll_fail(LL_EIO, "cannot reach %s (%s); check the network, or download it by other means", url,
                        curl_easy_strerror(code));
-    return ll_fail(LL_EIO, "%s: %s; what came is kept; the next download continues it", url, curl_easy_strerror(code));
+    if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_URL_MALFORMAT)
+        return ll_fail(LL_EINVAL, "%s: needs an address that begins with http:// or https://", url);
+    return ll_fail(LL_EIO, "%s: %s%s", url, curl_easy_strerror(code),
+                   t->part->bytes ? "; what came is kept; the next download continues it" : "; nothing came");
 }
 
 static ll_status transfer_once(transfer *t) {

@@ -1,6 +1,7 @@
 /* Published data sets, and those that are generated here. Checksums are of the published files. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -97,8 +98,8 @@ static int is_pathfinder(const char *what, int *segments, int *distractors) {
     return end && !what[end];
 }
 
-ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed, ll_done_fn *progress,
-                       void *arg) {
+static ll_status make(const char *what, const char *out, int64_t count, int size, uint64_t seed, ll_done_fn *progress,
+                      void *arg) {
     int segments, distractors;
     if (count < 1 || count > INT32_MAX) return ll_fail(LL_EINVAL, "%lld examples cannot be made", (long long)count);
     if (!strcmp(what, "listops")) return make_listops(out, count, size, seed, progress, arg);
@@ -109,4 +110,33 @@ ll_status ll_data_make(const char *what, const char *out, int64_t count, int siz
                    "there is no generator of \"%s\"; there are listops, pathfinder (or pathfinder-1 to -14, "
                    "-6-3 with 3 distractors) and music",
                    what);
+}
+
+/* The length of the shortest folder of a path that does not exist; that of the path at most. */
+static size_t first_missing(const char *path, char *part) {
+    size_t n = strlen(path);
+    for (size_t i = 1; i < n; i++) {
+        if (path[i] != '/') continue;
+        part[i] = 0;
+        if (access(part, F_OK)) n = i;
+        part[i] = '/';
+    }
+    return n;
+}
+
+ll_status ll_data_make(const char *what, const char *out, int64_t count, int size, uint64_t seed, ll_done_fn *progress,
+                       void *arg) {
+    const int was = !access(out, F_OK);
+    char *part = ll_strdup(out);
+    if (!part) return LL_ENOMEM;
+    const size_t first = first_missing(out, part);
+    const ll_status status = make(what, out, count, size, seed, progress, arg);
+    /* Folders that were made for it and are empty go again. */
+    for (size_t n = strlen(out); status && !was && n >= first && n; n--) {
+        if (part[n] && part[n] != '/') continue;
+        part[n] = 0;
+        rmdir(part);
+    }
+    ll_free(part);
+    return status;
 }

@@ -19,6 +19,30 @@ DATA_PARAMETERS = ("freqs", "offsets", "gains", "filter_q", "filter_k", "gate", 
 COPIED_PARAMETERS = ("theta", "basis", "noise", "gate_noise")
 
 
+# Positions of images, and those of them that take tokens before them without an image, too.
+IMAGES = ("permute2d", "conv-spe", "relative-s1", "relative-s2")
+BEFORE = ("relative-s1", "relative-s2")
+
+
+def _refuse_idle(kernel: str, position: str, given: Dict[str, Any]) -> None:
+    """Options that are given, and that this kernel or position would ignore."""
+    if kernel not in LINEAR and given["feature_eps"] is not None:
+        raise ArgumentError(f"feature_eps: kernel {kernel!r} has no features; leave it out")
+    if kernel not in LINEAR and not given["normalise"]:
+        raise ArgumentError(f"normalise: kernel {kernel!r} is no linear one, whose divisor can be left out; it must be "
+                            "True")
+    if given["features"] is not None and given["projection"] is None and kernel != "favor":
+        hint = ", or give projection='orthogonal'" if kernel in LINEAR else ""
+        raise ArgumentError(f"features: are rows of a projection, and kernel {kernel!r} has none here; leave it out"
+                            f"{hint}")
+    if given["image"] is not None and position not in IMAGES:
+        raise ArgumentError(f"image: position {position!r} is in one dimension; leave it out, or use one of "
+                            f"{', '.join(IMAGES)}")
+    if given["before"] and position not in (IMAGES if given["image"] is not None else BEFORE):
+        raise ArgumentError(f"before: position {position!r} does not tell tokens before an image from others"
+                            f"{'; give image, too' if position in IMAGES else '; leave it out'}")
+
+
 class Gradients(NamedTuple):
     """What `Operator.backward` gives. q, k and v are as the inputs; the others are None where there are none."""
 
@@ -54,7 +78,7 @@ class Operator(NotCopied):
     position      a name of `longline.POSITIONS`: "permute" (Chen 2021), "rope" (Su et al. 2021), "sine-spe", ..
     heads, key_size, value_size   H, D and E
     causal        token i sees 0..i
-    features      rows of the projection of "favor", and of other linear kernels where `projection` is given
+    features      rows of the projection of "favor", and of other linear kernels where `projection` is given; None: 256
     feature_kind  "positive", "hyperbolic", "trigonometric" or "gaussian" (favor)
     projection    (features, D) or "orthogonal" or "iid"; None: orthogonal for favor, none for other kernels
     permutation   (H, features) or "long" or "random", for position "permute"
@@ -66,13 +90,14 @@ class Operator(NotCopied):
     Other options: feature_eps, normalise, seed, layer, window, landmarks, iterations, buckets, chunk, rounds, length,
     rank, linformer_k, linformer_v, realizations, sines, taps, scales, clip, gated, before, check_finite.
 
-    Raises ArgumentError with the reason where the parts do not fit together. Threads may share an operator.
+    Raises ArgumentError with the reason where the parts do not fit together, and for options that have no effect with
+    this kernel or position. Threads may share an operator.
     """
 
     instead = "make another with the same options and seed"
 
     def __init__(self, kernel: str = "softmax", position: str = "none", *, heads: int, key_size: int,
-                 value_size: Optional[int] = None, causal: bool = False, features: int = 256,
+                 value_size: Optional[int] = None, causal: bool = False, features: Optional[int] = None,
                  feature_kind: str = "positive", projection: Union[None, str, Array] = None,
                  permutation: Union[str, Array] = "long", scale: Optional[float] = None,
                  feature_eps: Optional[float] = None, decay: Union[None, str, Sequence[float], Array] = None,
@@ -92,12 +117,16 @@ class Operator(NotCopied):
         self.value_size = check_count("value_size", key_size if value_size is None else value_size, 1, _draws.SIZE_MOST)
         self.causal, self.check_finite = check_flag("causal", causal), check_flag("check_finite", check_finite)
         check_seed("seed", seed), check_count("layer", layer, 0)
+        check_flag("normalise", normalise), check_count("before", before, 0)
         for name, size in (("realizations", realizations), ("scales", scales), ("sines", sines), ("taps", taps),
-                           ("clip", clip), ("features", features), ("rank", rank)):
+                           ("clip", clip), ("rank", rank)):
             check_count(name, size, 1, _draws.SIZE_MOST)
         self._keep: list = []  # arrays that the library borrows
         if image is not None:
             image = check_pair("image", image)
+        _refuse_idle(self.kernel, self.position, dict(feature_eps=feature_eps, normalise=normalise, features=features,
+                                                      projection=projection, image=image, before=before))
+        features = check_count("features", 256 if features is None else features, 1, _draws.SIZE_MOST)
         two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")
         width = _draws.widths(self.position, self.key_size, realizations, scales, 2 if two else 1)
         c = self._config = ffi.new("ll_attention_config *")
@@ -108,7 +137,7 @@ class Operator(NotCopied):
         c.query_max, c.key_max = lib.LL_MAX_TOKEN, lib.LL_MAX_PREFIX
         feature_eps = KERNELS[self.kernel].eps if feature_eps is None else feature_eps
         c.feature_eps = check_number("feature_eps", feature_eps, 0)
-        if not check_flag("normalise", normalise) or self.kernel == "gla":
+        if not normalise or self.kernel == "gla":
             c.den, c.query_max, c.key_max = lib.LL_DEN_NONE, lib.LL_MAX_NONE, lib.LL_MAX_NONE
         softmax_scale = width**-0.5 if scale is None else check_positive("scale", scale)
         if self.kernel in MAPS:
@@ -117,7 +146,7 @@ class Operator(NotCopied):
             c.input_scale = softmax_scale**0.5 if self.kernel == "favor" else softmax_scale
         if image is not None:
             c.width, c.height = image
-        c.before = check_count("before", before, 0)
+        c.before = before
         try:
             self._draw(projection, permutation, decay, features, width, seed, layer)
             self._place(parameters, dict(scales=scales, axes=2 if two else 1, sines=sines, taps=taps, clip=clip,

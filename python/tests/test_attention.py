@@ -106,13 +106,13 @@ def test_permute_with_decay(qkv):
 
 
 @pytest.mark.parametrize("kernel, position, options", [
-    ("softmax", "rope", {}), ("favor", "permute", {"decay": "fixed"}), ("relu", "rope-linear", {}),
-    ("elu1", "relative-s1", {}), ("favor", "sine-spe", {"realizations": 16}), ("softmax", "t5", {}),
+    ("softmax", "rope", {}), ("favor", "permute", {"decay": "fixed", "features": 16}), ("relu", "rope-linear", {}),
+    ("elu1", "relative-s1", {}), ("favor", "sine-spe", {"realizations": 16, "features": 16}), ("softmax", "t5", {}),
     ("softmax", "shaw", {}), ("elu1", "relative-s2", {}), ("local", "none", {"window": 7})])
 def test_backward_is_the_slope(qkv, kernel, position, options):
     """The derivative of sum(g y) along a random direction of inputs and parameters, against central differences."""
     causal = position != "relative-s1"
-    operator = Operator(kernel, position, heads=3, key_size=8, causal=causal, features=16, **options)
+    operator = Operator(kernel, position, heads=3, key_size=8, causal=causal, **options)
     q, k, v = (x[:, :, :20].copy() for x in qkv)
     k = k[:, : 3 - operator.keyless].copy()
     random = np.random.default_rng(3)
@@ -137,7 +137,8 @@ def test_backward_is_the_slope(qkv, kernel, position, options):
 
 @pytest.mark.parametrize("kernel", ["favor", "elu1"])
 def test_state_and_steps(qkv, kernel):
-    operator = Operator(kernel, "permute", heads=3, key_size=8, causal=True, features=16, decay="fixed")
+    operator = Operator(kernel, "permute", heads=3, key_size=8, causal=True, decay="fixed",
+                        features=16 if kernel == "favor" else None)
     whole = operator.forward(*qkv)
     first, state = operator.forward(*(x[:, :, :24] for x in qkv), return_state=True)
     rest = operator.forward(*(x[:, :, 24:] for x in qkv), state=state, offset=24)

@@ -42,7 +42,8 @@ def tensors(*shape, n=3, seed=0):
 def compare(kernel, causal, gated=False, layout=False):
     q, k, v = tensors(2, 3, 30, 8)
     gate = (-torch.rand(2, 3, 30, 1)).requires_grad_() if gated else None
-    operator = longline.Operator(kernel, heads=3, key_size=8, causal=causal, features=20)
+    operator = longline.Operator(kernel, heads=3, key_size=8, causal=causal,
+                                 features=20 if kernel == "favor" else None)
     W = torch.from_numpy(operator.projection.astype(float)) if kernel == "favor" else None
     leaves = [q, k, v] + ([gate] if gated else [])
     given = [x.transpose(1, 2).contiguous().transpose(1, 2) if layout else x for x in leaves[:3]]
@@ -210,6 +211,7 @@ def test_fast_transformers_layer():
 
 
 def test_names_of_other_libraries():
+    ll.nn.LinearAttention(dim=32, heads=4, nb_features=None, generalized_attention=True)  # their default
     a = ll.nn.LinearAttention(dim=32, heads=4, nb_features=64, causal=True)  # performer-pytorch
     assert a.operator(True).features == 64 and a(torch.zeros(1, 6, 32))[0].shape == (1, 6, 32)
     assert ll.nn.LinearAttention(dim=32, heads=4, generalized_attention=True).kernel == "relu"

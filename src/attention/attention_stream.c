@@ -174,7 +174,7 @@ ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view 
     if (gate.data && !s->op->kind->gates)
         return ll_fail(LL_EINVAL, "attention stream: %s has no state that a gate could make decay", s->op->kind->name);
     if (!gate.data && s->op->gated)
-        return ll_fail(LL_EINVAL, "attention stream: %s needs a gate for every token", s->op->kind->name);
+        return ll_fail(LL_EINVAL, "attention stream: %s needs a gate for every token", s->op->gated);
     if (n < 0) return ll_fail(LL_EINVAL, "attention stream: %d tokens, must not be negative", n);
     ll_status status = ll_attention_stream_reserve(s, n);
     const int most = s->op->premap ? LL_PREMAP_TILE : n;

@@ -169,7 +169,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *giv
     op->c.permutation = NULL;
     if (ll_rotated_features(config)) op->c.encoding.theta = NULL;
     op->kind = ll_operator_of_config(config);
-    op->gated = ll_operator_of_kernel(config->kernel)->gated;
+    op->gated = ll_operator_of_kernel(config->kernel)->gated ? ll_operator_of_kernel(config->kernel)->name : NULL;
     op->features = ll_operator_of_kernel(config->kernel)->linear;
     op->D = ll_attention_width(config);
     op->map = ll_map_of(config->kernel);

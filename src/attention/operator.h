@@ -84,7 +84,7 @@ typedef struct ll_operator {
 struct ll_attention {
     ll_attention_config c; /* as the caller gave it; its arrays are our copies, save parameters that train */
     const ll_operator *kind;
-    int gated;                /* every call has to bring a gate */
+    const char *gated;        /* the kernel for which every call has to bring a gate, or NULL */
     int features;             /* its kernel has some */
     int D;                    /* query size after the premap stage */
     int tile;                 /* tokens of a tile; 0: usual_tile */

@@ -39,7 +39,7 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 
 static ll_status check_gate(const ll_attention *op, const ll_attention_call *c) {
     if (!c->gate.data && op->gated)
-        return ll_fail(LL_EINVAL, "attention: %s needs a gate for every token; the call has none", op->kind->name);
+        return ll_fail(LL_EINVAL, "attention: %s needs a gate for every token; the call has none", op->gated);
     if (!c->gate.data) return LL_OK;
     if (!op->kind->gates || !op->c.causal)
         return ll_fail(LL_EINVAL, "attention: a gate is for causal linear attention; %s has no state that could decay",

@@ -54,7 +54,8 @@ LL_MUST_USE ll_status ll_folder_create(const char *path);
 /* Creates the folder that contains the file of this path. */
 LL_MUST_USE ll_status ll_folder_create_for(const char *path);
 /* The names of the regular files of a folder and its subfolders as "folder/name", sorted, without hidden ones and
- * without subfolders that are folders of runs (LL_LOCK_FILE). */
+ * without subfolders that are folders of runs (LL_LOCK_FILE). Links that lead nowhere are among them, and cannot be
+ * opened. */
 LL_MUST_USE ll_status ll_folder_list(char ***paths, int *count, const char *path);
 void ll_names_free(char **paths, int count);
 

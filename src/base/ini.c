@@ -81,6 +81,8 @@ static ll_status parse_section(parser *p, char *line) {
 
 static ll_status parse_assignment(parser *p, char *line) {
     char *equals = strchr(line, '=');
+    if (!equals && !*p->section)
+        return ll_fail(LL_EFORMAT, "\"%.100s\" is neither [section] nor key = value; name a recipe (.ini)", line);
     if (!equals) return ll_fail(LL_EFORMAT, "\"%.100s\" is neither [section] nor key = value", line);
     *equals = 0;
     const char *word = ll_ini_trim(line, 0), *value = ll_ini_trim(equals + 1, 1);
@@ -118,9 +120,15 @@ ll_status ll_ini_parse(const char *text, const char *name, ll_ini_fn *each, void
     return status;
 }
 
+static ll_status too_long(uint64_t *limit, const ll_bytes *so_far, void *path) {
+    (void)limit, (void)so_far;
+    return ll_fail(LL_EFORMAT, "%s is longer than %d bytes, which is too long for a recipe; name a recipe (.ini)",
+                   (const char *)path, TEXT_MOST);
+}
+
 ll_status ll_ini_load(const char *path, ll_ini_fn *each, void *arg) {
     ll_bytes bytes = {0};
-    ll_status status = ll_file_read(&bytes, path, TEXT_MOST);
+    ll_status status = ll_file_read_by(&bytes, path, TEXT_MOST, too_long, (void *)path);
     if (status) return status;
     if (memchr(bytes.data, 0, bytes.size))
         status = ll_fail(LL_EFORMAT, "%s is not text: it contains zero bytes; name a recipe (.ini)", path);

@@ -16,11 +16,19 @@ static ll_status check_task(const char *key, const ll_mechanism_row *row, int ca
 ll_status ll_pair_check(int kernel, int position, int causal) {
     const ll_mechanism_row *k = ll_kernel_row(kernel), *p = ll_position_row(position);
     const unsigned missing = p->has & LL_NEEDS & ~k->has;
+    if (missing && !k->has)
+        return ll_fail(LL_EINVAL,
+                       "position.type = %s acts where tokens look at each other, and attention.kernel = %s has none of "
+                       "that; use sinusoidal, learned or none, or another kernel",
+                       p->about.name, k->about.name);
     if (missing == LL_HAS_KEYS)
         return ll_fail(LL_EINVAL,
                        "position.type = %s treats keys and queries differently, and those of attention.kernel = %s "
                        "are the same; use rope",
                        p->about.name, k->about.name);
+    if (missing & LL_HAS_LOGITS && !(k->has & LL_HAS_KEYS))
+        return ll_fail(LL_EINVAL, "position.type = %s %s, and attention.kernel = %s has none; use softmax, or rope",
+                       p->about.name, p->acts, k->about.name);
     if (missing)
         return ll_fail(LL_EINVAL, "position.type = %s %s, and attention.kernel = %s has none; %s", p->about.name,
                        p->acts, k->about.name, p->other);

@@ -180,12 +180,15 @@ static ll_status check_image_size(const ll_model_config *c, const char *what) {
                    c->position.width, c->position.height);
 }
 
+/* The key that the size of a head's queries comes from. */
+static const char *size_key(const ll_model_config *c) { return c->model.head_size ? "model.head-size" : "model.width"; }
+
 static ll_status check_permute2d(const ll_model_config *c) {
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = permute2d gives half of the features to each axis, and %d is odd; "
-                       "change attention.num-features or model.width",
-                       ll_config_features(c));
+                       "change attention.num-features or %s",
+                       ll_config_features(c), size_key(c));
     return check_image_size(c, "position.type = permute2d");
 }
 
@@ -196,8 +199,8 @@ static ll_status check_rope_linear(const ll_model_config *c) {
     if (ll_config_features(c) % 2)
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear rotates pairs of features, and %d is odd; change "
-                       "attention.num-features or model.width",
-                       ll_config_features(c));
+                       "attention.num-features or %s",
+                       ll_config_features(c), size_key(c));
     if (c->attention.kernel == LL_KERNEL_FAVOR && (eps > 0 || !c->attention.normalise))
         return ll_fail(LL_EINVAL,
                        "position.type = rope-linear with attention.kernel = favor needs a divisor and no eps, "
@@ -211,9 +214,8 @@ static ll_status check_rope_linear(const ll_model_config *c) {
 
 static ll_status check_rope(const ll_model_config *c) {
     if (ll_config_query_size(c) % 2)
-        return ll_fail(LL_EINVAL,
-                       "position.type = rope rotates pairs, and queries of size %d are odd; change model.width",
-                       ll_config_query_size(c));
+        return ll_fail(LL_EINVAL, "position.type = rope rotates pairs, and queries of size %d are odd; change %s",
+                       ll_config_query_size(c), size_key(c));
     if (c->position.rotary % 2 || c->position.rotary > ll_config_query_size(c))
         return ll_fail(LL_EINVAL,
                        "position.rotary = %d must be an even number up to the %d channels of a head's queries; 0 = all",

@@ -63,6 +63,17 @@ ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     return LL_OK;
 }
 
+ll_status ll_fit_check_fixed(const ll_config *c, const ll_reader *reader) {
+    const int vocab = ll_reader_vocab(reader), classes = ll_reader_classes(reader);
+    if (vocab > c->model.vocab)
+        return ll_fail(LL_EINVAL, "the data has %d different tokens, and this model, which is fixed, %d (model.vocab)",
+                       vocab, c->model.vocab);
+    if (classes > c->model.classes && !ll_config_per_token(c))
+        return ll_fail(LL_EINVAL, "the data has %d classes, and this model, which is fixed, %d (model.classes)",
+                       classes, c->model.classes);
+    return ll_fit_check(c, reader);
+}
+
 ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
     const int vocab = ll_reader_vocab(reader), classes = ll_reader_classes(reader);
     int width, height;

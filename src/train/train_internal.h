@@ -195,6 +195,8 @@ int ll_fit_has_valid(const ll_config *c);
 LL_MUST_USE ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
 /* LL_EINVAL if the data does not fit the recipe: more tokens than vocab, more classes, other sizes. */
 LL_MUST_USE ll_status ll_fit_check(const ll_config *c, const ll_reader *reader);
+/* The same for the recipe of a trained model, whose own keys cannot be set. */
+LL_MUST_USE ll_status ll_fit_check_fixed(const ll_config *c, const ll_reader *reader);
 /* Copies the keys that may change on resume from `recipe` to a model that was read from `path`. LL_EINVAL names the key
  * if another one differs. */
 LL_MUST_USE ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *path);

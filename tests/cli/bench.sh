@@ -51,6 +51,11 @@ refused 'attention/relu/ leaves nothing that --figure draws: .*relu\+permute/.* 
     "$longline" bench --ops --lengths 16,64 --repeats 1 --threads 1 --case attention/relu/ --figure time.svg
 refused 'leaves nothing that --figure draws' "$longline" bench --case favor/causal/fwd/ --figure time.svg
 refused 'must end in .svg or .png' "$longline" bench --figure time.jpg
+refused '--set changes the recipe of --models, --generate and --dist; add one' "$longline" bench --ops --set model.width=7
+refused '--lengths are for --ops' "$longline" bench --yardsticks --lengths 64
+refused '--lengths are for --ops' "$longline" bench --dist --lengths 64
+refused '--position is for --generate; add it' "$longline" bench --yardsticks --position 1000
+refused '--json -: this does not go to standard output; name a file' "$longline" bench --json -
 # A quota of processor time counts: with the worth of one processor there is one thread. Where this script may not make
 # a namespace, only tests/test_cpus.c tests it.
 mkdir cgroup cgroup/cpu

@@ -31,6 +31,11 @@ check "as many distractors as usual" cmp among/images-idx3-ubyte easy/images-idx
 check "fewer bright pixels without them" test "$(tr -d '\0' <alone/images-idx3-ubyte | wc -c)" -lt \
     "$(tr -d '\0' <easy/images-idx3-ubyte | wc -c)"
 refused "2000 of 2, cannot be drawn" "$longline" data make pathfinder-6-2000 --out w
+refused "2000 of 2, cannot be drawn" "$longline" data make pathfinder-6-2000 --out deep/er/w
+check "no folder is left" test ! -e w -a ! -e deep
+mkdir mine
+refused "2000 of 2, cannot be drawn" "$longline" data make pathfinder-6-2000 --out mine
+check "one that was there stays" rmdir mine
 refused "there are 1 to 14" "$longline" data make pathfinder-15 --out w
 for name in x ' 6' 6- 6-x 6--1 6-3-2 -4294967290; do
     refused "pathfinder-1 to -14" "$longline" data make "pathfinder-$name" --out w
@@ -38,6 +43,9 @@ done
 refused "listops, pathfinder .or pathfinder-1 to -14, -6-3 with 3 distractors. and music" "$longline" data make nothing --out w
 refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out l --size 5
 refused "needs --out" "$longline" data make listops
+refused "--from file:///here: needs an address that begins with http:// or https://" \
+    "$longline" data get mnist --from file:///here --out w
+check "nothing was begun" test ! -e w
 refused "did you mean 'verify'" "$longline" data verfy mnist
 refused "needs the name" "$longline" data get
 refused "no data set 'nothing'" "$longline" data get nothing

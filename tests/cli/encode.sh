@@ -89,3 +89,10 @@ err "interrupted after 0 sequences"
 check "no file is left" test $code -eq 1 -a ! -e zeros.npy
 head -c 20000000 /dev/zero >zeros
 told "^evaluated: [0-9]+ %, eta [0-9:]+$" "$longline" eval slow/best.safetensors --data zeros
+
+# What a sequence as long as its file takes is named, with the remedy.
+yes abcdefgh | head -c 100000000 >big.txt
+last="encode --whole, with 250 MB"
+(ulimit -v 250000; "$longline" encode $model big.txt --whole --threads 1 >out 2>err)
+check "exit code 1" test $? -eq 1
+err "big.txt: no memory for [0-9]+ bytes.*; to use the first tokens of each sequence alone, give --length N$"

@@ -29,8 +29,19 @@ check "a folder gives the same" test "$(value eval.loss)" = "$(value eval.loss f
 refused "data.test: cannot open data/imdb/test: .*; longline data get imdb fetches it" run --data films --out folder \
     --set model.classes=0
 t 0 run --data films --out folder --set model.classes=0 --set data.test=
+not_err "model.classes"
 check "the run knows the names" grep -q "^classes = neg,pos,unsup$" folder/recipe.ini
 check "the page has the names" grep -q "unsup</th>" folder/report.html
+t 0 run --data films --out many --set model.classes=10 --set data.test= --set train.steps=5
+err "model.classes = 10, but the data has 3 classes \(neg,pos,unsup\); set model.classes=3 or 0$"
+check "it says so once" test "$(grep -c 'model.classes' err)" -eq 1
+t 0 "$longline" train --resume many --set train.steps=6
+not_err "model.classes"
+ln -s "$PWD/nowhere" films/neg/99.txt
+t 1 run --data films --out w --set data.test=
+err "data.train: cannot open films/neg/99.txt: No such file or directory$"
+rm films/neg/99.txt
+rm -rf w
 refused "label-column" run --data films.tsv --out w --set data.label-column=2 --set data.text-column=1 --set data.limit=30
 refused "are both 2: each text would be its own class" run --data films.tsv --out w --set data.label-column=2
 refused "line 1 has 2 columns" run --data films.tsv --out w --set data.text-column=3
@@ -45,6 +56,15 @@ printf 'Source\tTarget\n( ( ( [MIN 4 ) 2 ) ] )\t2\n( ( ( [SM 9 ) 9 ) ] )\t8\n' >
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=lists.tsv --set data.test= $tiny --out lists
 printf '[MIN 4 2 ]\t4\n' >wrong.tsv
+# A row of headings that counts as an example, and lines that end with CR.
+{ echo text,label; awk 'BEGIN {for (i = 0; i < 20; i++) print "film " i "," i % 2}'; } >named.csv
+csv="--set data.separator=comma --set data.label-column=2 --set data.text-column=1 --set data.test= --set model.classes=2"
+# shellcheck disable=SC2086
+refused "named.csv: there are 3 labels .0,1,label., and model.classes = 2; .*set data.header=on$" run --data named.csv \
+    $csv --set data.header=off --out w
+tr '\n' '\r' <named.csv >returns.csv
+# shellcheck disable=SC2086
+refused "returns.csv: its lines end with CR alone; convert them: tr " run --data returns.csv $csv --out w
 refused "answer 4, but its expression comes to 2" "$longline" eval lists/best.safetensors --data wrong.tsv
 
 printf '[MIN 4 2 ]\n( ( ( [SM 9 ) 9 ) ] )\n' >some

@@ -65,6 +65,21 @@ check "no file is left" test ! -e x.html -a ! -e empty/report.html
 : >file
 t 1 "$longline" report one -o file/page.html
 err "file"
+# What cannot be written, or is stopped, leaves nothing: the disk may be full, and a checkpoint needs the space.
+last="report, with files of 20 blocks"
+(ulimit -f 20; "$longline" report one -o large.html >out 2>err)
+check "exit code 1" test $? -eq 1
+check "a page that is too large leaves no figures" sh -c '! ls -d large* 2>/dev/null'
+t 0 run --out wide --set model.width=256 --set model.ff=1024 --set train.length=128 --set train.batch=1 --set train.steps=1 \
+    --set train.warmup=0 --set train.eval-batches=1 --set train.report=off
+"$longline" report wide -o rp.html >out 2>err </dev/null &
+pid=$!
+wait_until test -s rp-figures/loss.svg
+kill -TERM $pid
+ended $pid
+check "a report that is stopped ends with 1" test $? -eq 1
+err "stopped on request"
+check "and leaves nothing" sh -c '! ls -d rp* 2>/dev/null'
 if [ -w /dev/full ]; then
     "$longline" report one >/dev/full 2>err
     check "a result to a full disk is a failure" test $? -eq 1

@@ -197,6 +197,20 @@ rm kept.csv.tmp-longline
 t 1 "$longline" score $model lines -o /dev/null
 err 'cannot write /dev/null: it is not a regular file'
 check "a device is not replaced" [ -c /dev/null ]
+t 0 "$longline" score $model lines -o -
+check "-o - is standard output" cmp out scores
+check "no file is called -" test ! -e ./-
+refused "--out w.csv: --json writes JSON; name a .jsonl file" "$longline" score $model lines -o w.csv --json
+refused "--out w.jsonl: JSON needs --json; else name a .csv or .tsv file" "$longline" score $model lines -o w.jsonl
+t 0 "$longline" score $model lines -o w.jsonl --json
+check "JSON goes to the file" grep -q '^{"id"' w.jsonl
+t 0 "$longline" encode $model lines --json -o -
+out '^\{"id"'
+refused "--out -: this does not go to standard output; name a file" "$longline" quantize $model -o -
+refused "--out -: this does not go to standard output; name a folder" "$longline" data make music --out - --count 1
+refused "--out -: this does not go to standard output; name a file" "$longline" data make listops --out - --count 1
+refused "--labels nosuch: the labels of idx images are a file, and data.format = bytes has none; leave out --labels" \
+    "$longline" eval $model --data lines --labels nosuch
 refused "there is no folder absent/" "$longline" score $model lines -o absent/scores.csv
 refused "--out lines: it would overwrite what is read" "$longline" score $model lines -o lines
 refused "--out .*: it would overwrite the model" "$longline" score $model lines -o $model

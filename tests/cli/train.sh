@@ -166,10 +166,18 @@ refused "missing.txt" run --out w --data missing.txt
 refused "missing.txt" run --out w --set data.valid=missing.txt
 refused "data.test: cannot open missing.txt.*--set data.test= trains without" run --out w --set data.test=missing.txt
 refused "data.test: cannot open missing.txt" "$longline" train --resume straight --set data.test=missing.txt
-refused "cannot open missing.txt" "$longline" train --resume straight --data missing.txt
+refused "cannot open missing.txt: [^;]*$" "$longline" train --resume straight --data missing.txt
 cp -r straight moved
 sed -i 's/^train = text.txt/train = missing.txt/' moved/recipe.ini
-refused "cannot open missing.txt" "$longline" train --resume moved --set train.steps=50
+refused "cannot open missing.txt: .*; paths of a run count from the folder where it began: .* give --data PATH$" \
+    "$longline" train --resume moved --set train.steps=50
+refused "text.txt:1: .* is neither .section. nor key = value; name a recipe \(.ini\); data go to --data$" \
+    "$longline" train text.txt
+yes 'a long text' | head -c 1100000 >long.txt
+refused "long.txt is longer than 1048576 bytes, which is too long for a recipe; .*data go to --data$" \
+    "$longline" train long.txt
+refused "the data has [0-9]+ different tokens, and this model, which is fixed, 256 .*trained with data.format = bytes$" \
+    "$longline" eval straight/best.safetensors --data text.txt --set data.format=words
 refused "data.train" "$longline" train "$recipe" --out w
 refused "no run folder nowhere" "$longline" train --resume nowhere
 refused "straight/last.safetensors is a file; give the folder" "$longline" train --resume straight/last.safetensors

@@ -37,8 +37,9 @@ class LinearAttention(nn.Module):
         head_size = options.pop("dim_head", None) or embed_dim // num_heads
         if options.pop("generalized_attention", False) and kernel == "favor":
             kernel = "relu"
-        if "nb_features" in options:
-            options["features"] = options.pop("nb_features") or 256
+        nb_features = options.pop("nb_features", None)
+        if nb_features:
+            options["features"] = nb_features
         if embed_dim % num_heads and head_size * num_heads != embed_dim:
             raise ArgumentError(f"num_heads: {num_heads} does not divide embed_dim {embed_dim}")
         if dropout:

@@ -108,6 +108,17 @@ static ll_status read_folder(ll_reader *r, const ll_reader_options *c, ll_labels
 
 /* ---- Reader ---- */
 
+/* Names of labels that are more than model.classes. In a table one of them may stand in the row of headings. */
+static ll_status check_names(ll_reader *r, const ll_reader_options *c, const char *path) {
+    labelled *own = r->own;
+    const int n = own->examples.most + 1, table = own->examples.read != NULL;
+    if (!r->class_names || c->classes < 1 || n <= c->classes) return LL_OK;
+    const char *first = c->data.header ? "" : "; if its first row has names of columns, set data.header=on";
+    return ll_fail(LL_EFORMAT, "%s: there are %d labels (%.200s%s), and model.classes = %d; set model.classes=%d%s",
+                   path, n, r->class_names, strlen(r->class_names) > 200 ? ".." : "", c->classes, n,
+                   table ? first : "");
+}
+
 static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_labels *labels = NULL;
@@ -122,6 +133,8 @@ static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int spl
     }
     ll_labels_free(labels);
     if (status) return ll_fail_in(status, from.key);
+    status = check_names(r, c, from.path);
+    if (status) return status;
     r->vocab = 256;
     return ll_examples_use(r, c, split, from.path);
 }

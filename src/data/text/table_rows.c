@@ -1,11 +1,24 @@
 /* Rows that stay in their file (table_rows.h). */
 #include "data/text/table_rows.h"
 
+#include <string.h>
+
 #include "base/memory.h"
+
+/* Does a line end with CR alone, and none with LF? Then the file would be one row. */
+static int has_bare_returns(const ll_bytes *file) {
+    const uint8_t *cr = file->size ? memchr(file->data, '\r', file->size) : NULL;
+    return cr && cr + 1 < file->data + file->size && !memchr(file->data, '\n', file->size);
+}
 
 ll_status ll_rows_open(ll_rows *t, const char *path, int fields, int comma, int rest) {
     ll_status status = ll_file_take(&t->file, path);
     if (status) return status;
+    if (has_bare_returns(&t->file)) {
+        ll_rows_close(t);
+        return ll_fail(LL_EFORMAT, "%s: its lines end with CR alone; convert them: tr '\\r' '\\n' <%s >NEW", path,
+                       path);
+    }
     t->cells = ll_cells_of(&t->file, path, comma, rest);
     t->fields = fields;
     t->field = ll_alloc((size_t)fields, sizeof *t->field);
