@@ -233,14 +233,8 @@ static ll_status keep_folder(ll_trainer *t, watcher *w) {
     if (access(t->best, F_OK)) s->best_loss = NAN;
     if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
     if (is_alone(t)) status = save(t, 0);
-    if (status) return status;
-    const ll_status why =
-        *moved ? ll_fail(LL_EIO, "%s is now %s; it is made again, and goes on from step %lld: resume this one alone",
-                         t->folder, moved, (long long)s->step)
-               : ll_fail(LL_EIO, "%s or a file of it was removed; it is made again, with recipe, metrics, step %lld",
-                         t->folder, (long long)s->step);
-    if (why) report(t, w, "no folder");
-    return LL_OK;
+    if (!status && ll_run_folder_lost(t, moved)) report(t, w, "no folder");
+    return status;
 }
 
 /* Calls a function that writes to the folder. If it fails because the folder is gone, calls it again in the new one. */

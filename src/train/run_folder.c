@@ -68,6 +68,15 @@ ll_status ll_run_folder_restore(ll_trainer *t, int *whole) {
     return status ? ll_fail(status, "the folder of the run, %s, is gone: %s", t->folder, ll_error()) : LL_OK;
 }
 
+ll_status ll_run_folder_lost(const ll_trainer *t, const char *moved) {
+    const long long step = (long long)t->state.step;
+    if (*moved)
+        return ll_fail(LL_EIO, "%s is now %s; it is made again, and goes on from step %lld: resume this one alone",
+                       t->folder, moved, step);
+    return ll_fail(LL_EIO, "%s or a file of it was removed; it is made again, with recipe, metrics, step %lld",
+                   t->folder, step);
+}
+
 void ll_run_folder_leave(ll_trainer *t) {
     if (t->lock >= 0) close(t->lock);
     t->lock = -1;

@@ -241,6 +241,8 @@ void ll_run_folder_moved(const ll_trainer *trainer, char *to, size_t size);
 /* Creates the folder again, with lock, recipe and metrics; *whole: only the lock was missing. LL_EIO if that fails, or
  * if another run has the folder. */
 LL_MUST_USE ll_status ll_run_folder_restore(ll_trainer *trainer, int *whole);
+/* Says that this was done. It is LL_EIO, with the text. */
+LL_MUST_USE ll_status ll_run_folder_lost(const ll_trainer *trainer, const char *moved);
 /* Lets go of the folder, so that another run may go on in it. */
 void ll_run_folder_leave(ll_trainer *trainer);
 /* Takes it again. LL_EIO if another run has it, or has gone on in it since. */
