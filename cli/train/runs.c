@@ -216,21 +216,3 @@ void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *
     else
         printf("%s.unigram_perplexity=%.4f\n%s.unigram_accuracy=%.4f\n", command, exp(b.loss), command, b.accuracy);
 }
-
-char *ll_duration(char *text, double seconds) {
-    if (!isfinite(seconds) || seconds < 0 || seconds > 1e8) return strcpy(text, "?");
-    const int s = (int)(seconds + 0.5);
-    if (s >= 3600)
-        snprintf(text, 24, "%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(text, 24, "%d:%02d", s / 60, s % 60);
-    return text;
-}
-
-char *ll_size(char *text, double bytes) {
-    static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
-    int i = 0;
-    for (; bytes >= 999.5 && i < 4; i++) bytes /= 1000;
-    snprintf(text, 24, bytes < 9.95 && i ? "%.1f %s" : "%.0f %s", bytes, unit[i]);
-    return text;
-}

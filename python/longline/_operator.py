@@ -10,37 +10,10 @@ from ._arrays import (Array, carried, check_result, doubles_of, empty_like_layou
                       overlap, overlaps_itself, pointer, view)
 from ._checks import check_count, check_flag, check_number, check_pair, check_positive, check_seed, check_type
 from ._core import ArgumentError, NotCopied, OutOfMemory, check, ffi, lib, own
-from ._names import FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup
+from ._idle import refuse_idle
+from ._names import (COPIED_PARAMETERS, DATA_PARAMETERS, FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup)
 from ._segments import segment_rows
 from ._stream import Stream
-
-DATA_PARAMETERS = ("freqs", "offsets", "gains", "filter_q", "filter_k", "gate", "inv_freq", "alpha", "beta", "rpe",
-                   "bias", "distance_k", "distance_v")
-COPIED_PARAMETERS = ("theta", "basis", "noise", "gate_noise")
-
-
-# Positions of images, and those of them that take tokens before them without an image, too.
-IMAGES = ("permute2d", "conv-spe", "relative-s1", "relative-s2")
-BEFORE = ("relative-s1", "relative-s2")
-
-
-def _refuse_idle(kernel: str, position: str, given: Dict[str, Any]) -> None:
-    """Options that are given, and that this kernel or position would ignore."""
-    if kernel not in LINEAR and given["feature_eps"] is not None:
-        raise ArgumentError(f"feature_eps: kernel {kernel!r} has no features; leave it out")
-    if kernel not in LINEAR and not given["normalise"]:
-        raise ArgumentError(f"normalise: kernel {kernel!r} is no linear one, whose divisor can be left out; it must be "
-                            "True")
-    if given["features"] is not None and given["projection"] is None and kernel != "favor":
-        hint = ", or give projection='orthogonal'" if kernel in LINEAR else ""
-        raise ArgumentError(f"features: are rows of a projection, and kernel {kernel!r} has none here; leave it out"
-                            f"{hint}")
-    if given["image"] is not None and position not in IMAGES:
-        raise ArgumentError(f"image: position {position!r} is in one dimension; leave it out, or use one of "
-                            f"{', '.join(IMAGES)}")
-    if given["before"] and position not in (IMAGES if given["image"] is not None else BEFORE):
-        raise ArgumentError(f"before: position {position!r} does not tell tokens before an image from others"
-                            f"{'; give image, too' if position in IMAGES else '; leave it out'}")
 
 
 class Gradients(NamedTuple):
@@ -124,7 +97,7 @@ class Operator(NotCopied):
         self._keep: list = []  # arrays that the library borrows
         if image is not None:
             image = check_pair("image", image)
-        _refuse_idle(self.kernel, self.position, dict(feature_eps=feature_eps, normalise=normalise, features=features,
+        refuse_idle(self.kernel, self.position, dict(feature_eps=feature_eps, normalise=normalise, features=features,
                                                       projection=projection, image=image, before=before))
         features = check_count("features", 256 if features is None else features, 1, _draws.SIZE_MOST)
         two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")

@@ -4,9 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/finite.h"
 #include "base/memory.h"
-#include "base/parallel.h"
 #include "base/text.h"
 #include "model/network.h"
 
@@ -14,52 +12,6 @@ static const char format[] = "longline-model", version[] = "1", vocabulary[] = "
 
 static int rank_of(const ll_param *p) {
     return p->cols == 1 ? 1 : 2;
-}
-
-/* ---- Numbers that are not finite ---- */
-
-typedef struct {
-    const ll_model *m;
-    size_t *infinite; /* (count): for each tensor, its first element that is not finite */
-} survey;
-
-static size_t size_of(const ll_param *p) { return (size_t)p->rows * (size_t)p->cols; }
-
-static void find_infinite(void *arg, size_t i) {
-    const survey *s = arg;
-    const ll_param *p = &s->m->param[i];
-    s->infinite[i] = p->value ? ll_find_infinite(p->value, size_of(p)) : size_of(p);
-}
-
-/* The first parameter that is not finite, or m->count, and its element. Reads every parameter once, on all threads. */
-static ll_status find_first(const ll_model *m, int *param, size_t *element) {
-    const survey s = {m, ll_alloc((size_t)m->count, sizeof *s.infinite)};
-    if (!s.infinite) return LL_ENOMEM;
-    ll_parallel_for((size_t)m->count, find_infinite, (void *)&s);
-    int i = 0;
-    while (i < m->count && s.infinite[i] == size_of(&m->param[i])) i++;
-    *param = i;
-    *element = i < m->count ? s.infinite[i] : 0;
-    ll_free(s.infinite);
-    return LL_OK;
-}
-
-/* So the pages of a mapped file are loaded now and not at the first token. */
-static ll_status check_finite(const ll_model *m, const char *path) {
-    int i = 0;
-    size_t at = 0;
-    const ll_status status = find_first(m, &i, &at);
-    if (status || i == m->count) return status;
-    return ll_fail(LL_EFORMAT, "%s: tensor %s is not finite at element %zu", path, m->param[i].name, at);
-}
-
-ll_status ll_model_finite(const ll_model *m, const char *what) {
-    int i = 0;
-    size_t at = 0;
-    const ll_status status = find_first(m, &i, &at);
-    if (status || i == m->count) return status;
-    return ll_fail(LL_EDIVERGED, "tensor %s is %s at element %zu, and such a model cannot be %s", m->param[i].name,
-                   ll_name_infinite((double)m->param[i].value[at]), at, what);
 }
 
 /* ---- Writing ---- */
@@ -174,7 +126,7 @@ static ll_status read_tensors(ll_model *m, const ll_safetensors *file, int in_pl
         else
             ll_st_floats(m->param[i].value, t);
     }
-    return check_finite(m, ll_safetensors_path(file));
+    return ll_model_check_file(m, ll_safetensors_path(file));
 }
 
 static ll_status read_vocabulary(ll_model *m, const ll_safetensors *file) {

@@ -26,6 +26,7 @@
  *   operator_params.c     their parameters
  *   model.c               create, describe
  *   model_file.c          load, save
+ *   model_finite.c        is every parameter a finite number
  *   distil.c              a batch through a model and its teacher
  *   soft_loss.c           a row of logits against the teacher's
  *   origin.c              files of the folder that a model was imported from
@@ -151,6 +152,9 @@ LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
 /* LL_EDIVERGED where a parameter is infinite or not a number, so that the model cannot be `what` ("saved"). */
 LL_MUST_USE ll_status ll_model_finite(const ll_model *model, const char *what);
+/* LL_EFORMAT where one of a model that was read from this file is. The pages of a mapped file are then loaded, too, and
+ * not at the first token. */
+LL_MUST_USE ll_status ll_model_check_file(const ll_model *model, const char *path);
 /* Parameters and draws of a model that can be trained become those of a file of the same model. */
 LL_MUST_USE ll_status ll_model_restore(ll_model *model, const ll_safetensors *file);
 
