@@ -49,7 +49,7 @@ typedef enum {
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
- * PREFIX is the default: causal, and can be streamed. With eps = 0 the choice changes nothing.
+ * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice changes nothing.
  * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token. Trigonometric
  * features exp(n - c) take the maximum of n; their queries may take SEQUENCE too.
  * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */
@@ -71,7 +71,7 @@ typedef enum {
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
     double base;        /* rope, in place of 10000; 0: 10000 */
-    int rotary;         /* rope: number of channels of a head that are rotated, even; 0: all */
+    int rotary;         /* rope: number of channels of a head that are rotated, even; 0: all, as with `theta` */
     const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) turns R's
                          * pairs of neighbours. Copies are kept of both, as of theta */
     int realizations;   /* spe: R */

@@ -183,9 +183,9 @@ class Model:
             i += 1
 
     def parameters(self) -> Dict[str, Array]:
-        """All parameters by name: views, so that writing to one changes the model. Matrices are (in, out).
+        """All parameters but quantized ones by name: views, so that writing to one changes the model.
 
-        Quantized matrices are left out."""
+        Matrices are (in, out), those of one column (in,)."""
         keep = (self._m, self._owner)
         return {self._name(t): np.asarray(_Memory(keep, t.data, self._shape(t))) for t in self._tensors()}
 

@@ -283,7 +283,7 @@ void ll_linear_project(ll_attention *op, const float *projection) {
 ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     if (fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY))
         return ll_fail(LL_EINVAL, "attention state: this stabiliser takes its maximum over a whole sequence, which is "
-                                  "not in one call; use prefix, token or none");
+                                  "not in one call; use none, or feature_eps = 0, or, if causal, prefix");
     tensor[0] = (ll_state_tensor){"state", LL_F32, 2, {(size_t)op->c.H, ll_carried_floats(op)}, NULL};
     *count = 1;
     return LL_OK;
