@@ -16,7 +16,7 @@
  * ll_error(). Arguments are borrowed for the call unless "keeps" is written. Objects come from
  * ll_x_create or ll_x_load and go with ll_x_free, which accepts NULL. The library never prints, never
  * exits, and never aborts on input. One object may be used by one thread at a time; different
- * objects by different threads.
+ * objects by different threads. Streams that share a batcher count as one object (longline-batch.h).
  *
  * Letters: B sequences in a batch, T tokens in a sequence, C width, H heads, D query/key size of a
  * head, E value size of a head, M features of a head, V vocabulary. All tensors are row-major float
