@@ -71,10 +71,14 @@ static void positions(ll_html *h, const ll_run *runs, int n, const char **names)
     for (int i = 0; i < n; i++) ll_columns_free(&table[i]);
 }
 
-static int least(const ll_run_facts *facts, int n) {
+/* The run with the least held-out loss; -1 if none has one, or if they count it in several units. */
+static int least(const ll_run *runs, const ll_run_facts *facts, int n) {
     int best = -1;
-    for (int i = 0; i < n; i++)
-        if (isfinite(facts[i].best_bits) && (best < 0 || facts[i].best_bits < facts[best].best_bits)) best = i;
+    for (int i = 0; i < n; i++) {
+        if (!isfinite(facts[i].best_bits)) continue;
+        if (best >= 0 && strcmp(runs[i].unit, runs[best].unit)) return -1;
+        if (best < 0 || facts[i].best_bits < facts[best].best_bits) best = i;
+    }
     return best;
 }
 
@@ -84,7 +88,7 @@ static void results(ll_html *h, const ll_run *runs, const ll_run_facts *facts, i
     for (int i = 0; i < n; i++) head[i + 1] = names[i];
     const ll_html_table table = {.label = "Results of the runs", .cols = n + 1, .head = head};
     ll_html_section(h, "results", "Results");
-    const int best = n > 1 ? least(facts, n) : -1;
+    const int best = n > 1 ? least(runs, facts, n) : -1;
     if (best >= 0) {
         char line[400], bits[LL_BITS_TEXT];
         ll_bits_text(bits, facts[best].best_bits, 4);
