@@ -31,7 +31,7 @@ static const struct {
     {"attention.iterations=2", "", "model.task=mlm model.vocab=257 attention.kernel=nystrom attention.landmarks=8"},
     {"attention.projected-length=4", "", "model.task=mlm model.vocab=257 attention.kernel=linformer"},
     {"attention.buckets=8", "", "attention.kernel=reformer attention.chunk=4"},
-    {"attention.chunk=8", "", "attention.kernel=reformer"},
+    {"attention.chunk=2", "", "attention.kernel=reformer attention.buckets=2"},
     {"attention.rounds=2", "", "attention.kernel=reformer attention.chunk=4"},
     {"attention.compat=google", "", "model.task=mlm model.vocab=257 " FAVOR},
     {"position.cycles=random", RELU " position.type=rope-linear", RELU " position.type=permute"},
