@@ -5,10 +5,14 @@
 
 #include "base/memory.h"
 
-/* Does a line end with CR alone, and none with LF? Then the file would be one row. */
+/* Does a line end with CR alone, and none with LF? Then the file would be one row. The beginning of a file usually
+ * tells, so that its other pages are not read. */
 static int has_bare_returns(const ll_bytes *file) {
-    const uint8_t *cr = file->size ? memchr(file->data, '\r', file->size) : NULL;
-    return cr && cr + 1 < file->data + file->size && !memchr(file->data, '\n', file->size);
+    enum { BEGINNING = 1 << 16 };
+    const size_t n = file->size < BEGINNING ? file->size : BEGINNING;
+    const uint8_t *cr = n ? memchr(file->data, '\r', n) : NULL;
+    if (!cr || cr + 1 == file->data + file->size || memchr(file->data, '\n', n)) return 0;
+    return !memchr(file->data, '\n', file->size);
 }
 
 ll_status ll_rows_open(ll_rows *t, const char *path, int fields, int comma, int rest) {
