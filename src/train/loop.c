@@ -42,7 +42,8 @@ static int must_evaluate(const ll_trainer *t) {
 static double time_left(const ll_trainer *t, double elapsed) {
     const ll_train_options *c = &t->model->recipe->c.train;
     const int64_t step = t->state.step;
-    const double within = t->progress.within, here = must_evaluate(t), next = here ? 0 : within;
+    const int here = must_evaluate(t);
+    const double within = t->progress.within, next = here ? 0 : within;
     ll_pace p = {.steps = (double)(step - t->begun) + next,
                  .steps_left = (double)(c->steps - step) - next,
                  .step_seconds = elapsed - t->evaluation_seconds,
