@@ -21,23 +21,32 @@ static void describe(char *text, size_t size, const ll_progress_line *t, double 
         ll_size(text, done);
 }
 
-int ll_progress_report(int64_t done, int64_t total, void *arg) {
-    ll_progress_line *t = arg;
-    const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
+/* Is it time for a line: two seconds after the start, and now and then? */
+static int due(const ll_progress_line *t, double now) {
+    return now - t->start >= 2 && now - t->shown >= (t->line.moves ? 0.2 : 10);
+}
+
+/* "WHAT: 34 %, eta 0:05". gone: the seconds that the work between `before` and `done` took. */
+static void show(ll_progress_line *t, const char *what, int64_t before, int64_t done, int64_t total, double gone) {
     char far[64], eta[24];
     ll_fields fields = {0};
+    describe(far, sizeof far, t, (double)done, (double)total);
+    ll_field_add(&fields, 3, "%s: ", what);
+    ll_field_add(&fields, 1, "%s", far);
+    if (total > 0 && done > before)
+        ll_field_add(&fields, 2, ", eta %s", ll_duration(eta, gone * (double)(total - done) / (double)(done - before)));
+    ll_line_show(&t->line, &fields);
+}
+
+int ll_progress_report(int64_t done, int64_t total, void *arg) {
+    ll_progress_line *t = arg;
+    const double now = ll_now();
     ll_reading_line_end();
     if (t->resumes && !t->done_before) t->before = done;
     t->done_before = 1;
-    if (now - t->start < 2 || now - t->shown < every) return ll_stop_wanted();
+    if (!due(t, now)) return ll_stop_wanted();
     t->shown = now;
-    describe(far, sizeof far, t, (double)done, (double)total);
-    ll_field_add(&fields, 3, "%s: ", t->what);
-    ll_field_add(&fields, 1, "%s", far);
-    if (total > 0 && done > t->before)
-        ll_field_add(&fields, 2, ", eta %s",
-                     ll_duration(eta, (now - t->start) * (double)(total - done) / (double)(done - t->before)));
-    ll_line_show(&t->line, &fields);
+    show(t, t->what, t->before, done, total, now - t->start);
     return ll_stop_wanted();
 }
 
@@ -65,21 +74,15 @@ static void begin(const char *what, int64_t done, double now) {
 
 static void report(const char *name, int64_t done, int64_t total, void *arg) {
     ll_progress_line *t = &reading.line;
-    char what[300], eta[24];
-    const double now = ll_now(), every = t->line.moves ? 0.2 : 10;
+    char what[300];
+    const double now = ll_now();
     (void)arg;
     snprintf(what, sizeof what, "reading %s", name ? name : "the text");
     if (done < reading.done || strcmp(what, reading.what) != 0) begin(what, done, now);
     reading.done = done;
     reading.last = now;
-    if (now - t->start < 2 || now - t->shown < every || total <= 0) return;
-    ll_fields fields = {0};
-    ll_field_add(&fields, 3, "%s: ", what);
-    ll_field_add(&fields, 1, "%.0f %%", 100 * (double)done / (double)total);
-    if (done > reading.first)
-        ll_field_add(&fields, 2, ", eta %s",
-                     ll_duration(eta, (now - reading.begun) * (double)(total - done) / (double)(done - reading.first)));
-    ll_line_show(&t->line, &fields);
+    if (!due(t, now) || total <= 0) return;
+    show(t, what, reading.first, done, total, now - reading.begun);
     t->shown = now;
 }
 
