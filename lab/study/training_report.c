@@ -35,7 +35,7 @@ static ll_status open_study(ll_study *s) {
     s->window = *s->c;
     if (s->c->model.task == LL_TASK_LM) s->window.train.batch = 1, s->window.train.length = longest(s);
     ll_status status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
-    if (!status) status = ll_fit_check(s->c, s->data);
+    if (!status) status = ll_fit_check(s->c, s->data, 0);
     if (!status) {
         int width, height;
         ll_reader_image(s->data, &width, &height);

@@ -142,7 +142,7 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     const ll_group all = ll_group_all();
     ll_status status = ll_struct_check(result, sizeof *result, "ll_evaluation");
     if (!status) status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
-    if (!status) status = ll_fit_check_fixed(c, reader);
+    if (!status) status = ll_fit_check(c, reader, 1);
     if (!status) status = ll_batch_create(&batch, c);
     if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->train.length, 0);
     if (!status && alone) e = ll_evaluator_alone(model, ws, reader, &batch);

@@ -63,27 +63,20 @@ ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     return LL_OK;
 }
 
-ll_status ll_fit_check_fixed(const ll_config *c, const ll_reader *reader) {
-    const int vocab = ll_reader_vocab(reader), classes = ll_reader_classes(reader);
-    if (vocab > c->model.vocab)
-        return ll_fail(LL_EINVAL, "the data has %d different tokens, and this model, which is fixed, %d (model.vocab)",
-                       vocab, c->model.vocab);
-    if (classes > c->model.classes && !ll_config_per_token(c))
-        return ll_fail(LL_EINVAL, "the data has %d classes, and this model, which is fixed, %d (model.classes)",
-                       classes, c->model.classes);
-    return ll_fit_check(c, reader);
+/* The data has `has` of something, and the model only `sized`, by this key. */
+static ll_status too_many(const char *what, int has, const char *key, int sized, int fixed) {
+    if (fixed)
+        return ll_fail(LL_EINVAL, "the data has %d %s, and this model, which is fixed, %d (%s)", has, what, sized, key);
+    return ll_fail(LL_EINVAL, "%s is %d, but the data has %d %s; set %s=%d", key, sized, has, what, key, has);
 }
 
-ll_status ll_fit_check(const ll_config *c, const ll_reader *reader) {
+ll_status ll_fit_check(const ll_config *c, const ll_reader *reader, int fixed) {
     const int vocab = ll_reader_vocab(reader), classes = ll_reader_classes(reader);
     int width, height;
     ll_reader_image(reader, &width, &height);
-    if (vocab > c->model.vocab)
-        return ll_fail(LL_EINVAL, "model.vocab is %d, but the data has %d different tokens; set model.vocab=%d",
-                       c->model.vocab, vocab, vocab);
+    if (vocab > c->model.vocab) return too_many("different tokens", vocab, "model.vocab", c->model.vocab, fixed);
     if (classes > c->model.classes && !ll_config_per_token(c))
-        return ll_fail(LL_EINVAL, "model.classes is %d, but the data has %d classes; set model.classes=%d",
-                       c->model.classes, classes, classes);
+        return too_many("classes", classes, "model.classes", c->model.classes, fixed);
     const long long numbers = (long long)width * height * ll_reader_channels(reader);
     if (width > 0 && numbers > c->train.length)
         return ll_fail(LL_EINVAL, "train.length is %d, but an image of %d x %d has %lld tokens; set train.length=0",

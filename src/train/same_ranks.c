@@ -1,5 +1,5 @@
 /* Do all ranks begin with the same? Machines may have other versions, files or settings than rank 0. Without this check
- * a run would go on and learn something else. */
+ * a run would go on and learn something else. A run that is resumed knows its data by the same checksum as ranks. */
 #include <stdio.h>
 #include <string.h>
 

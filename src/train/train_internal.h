@@ -193,10 +193,9 @@ ll_status ll_fit_above_chance(const ll_config *c, double loss);
 int ll_fit_has_valid(const ll_config *c);
 /* Sets the sizes that the recipe leaves to the data (0). */
 LL_MUST_USE ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
-/* LL_EINVAL if the data does not fit the recipe: more tokens than vocab, more classes, other sizes. */
-LL_MUST_USE ll_status ll_fit_check(const ll_config *c, const ll_reader *reader);
-/* The same for the recipe of a trained model, whose own keys cannot be set. */
-LL_MUST_USE ll_status ll_fit_check_fixed(const ll_config *c, const ll_reader *reader);
+/* LL_EINVAL if the data does not fit the recipe: more tokens than vocab, more classes, other sizes. fixed: it is that
+ * of a trained model, whose sizes cannot be set. */
+LL_MUST_USE ll_status ll_fit_check(const ll_config *c, const ll_reader *reader, int fixed);
 /* Copies the keys that may change on resume from `recipe` to a model that was read from `path`. LL_EINVAL names the key
  * if another one differs. */
 LL_MUST_USE ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *path);
@@ -226,11 +225,11 @@ LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 /* On all ranks: LL_EINVAL, with the number of a rank, if its version, recipe, data, processor's instructions or model
  * are not those of rank 0. */
 LL_MUST_USE ll_status ll_same_ranks(const ll_trainer *trainer);
+/* The same of the recipe of a model and the data that it is evaluated on. */
+LL_MUST_USE ll_status ll_same_data(const ll_model *model, const ll_reader *reader);
 /* A checksum of some rows, from all over the data; train: of those of the first steps, else of those of evaluation. */
 LL_MUST_USE ll_status ll_rows_checksum(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, const ll_config *c,
                                        int train);
-/* The same of the recipe of a model and the data that it is evaluated on. */
-LL_MUST_USE ll_status ll_same_data(const ll_model *model, const ll_reader *reader);
 
 /* recipe.ini of the run's folder. */
 LL_MUST_USE ll_status ll_run_recipe_write(const ll_trainer *trainer);

@@ -48,7 +48,7 @@ static ll_status check_test(const ll_trainer *t) {
     if (!c->data.test || !c->data.test[0]) return LL_OK;
     ll_status status = ll_reader_open_as(&test, c, "test", ll_reader_vocabulary(t->train));
     if (status == LL_EIO) return ll_fail(LL_EIO, "%s (--set data.test= trains without)", ll_error());
-    if (!status && (status = ll_fit_check(c, test))) status = ll_fail_in(status, "data.test");
+    if (!status && (status = ll_fit_check(c, test, 0))) status = ll_fail_in(status, "data.test");
     ll_reader_free(test);
     return status;
 }
@@ -56,8 +56,8 @@ static ll_status check_test(const ll_trainer *t) {
 static ll_status check_data(const ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_status status = ll_config_check(c);
-    if (!status) status = ll_fit_check(c, t->train);
-    if (!status && t->valid) status = ll_fit_check(c, t->valid);
+    if (!status) status = ll_fit_check(c, t->train, 0);
+    if (!status && t->valid) status = ll_fit_check(c, t->valid, 0);
     return status ? status : check_test(t);
 }
 
