@@ -70,12 +70,12 @@ void ll_run_model(char *path, size_t size, const char *run);
 /* Can a file be written at the path of an option? Is called before the work whose result it keeps. "-" is refused: the
  * commands that can write to standard output do not ask. -1, or the exit code. */
 int ll_target_check(const char *option, const char *path);
-/* The same for --out of answers that are text. "-" means standard output, and becomes NULL. Its ending must not name
- * another format: json says whether the answers are JSON. */
-int ll_answers_target(const char **path, int json, int n, const char *const *words);
 /* The same, where it is not a file that is read, either: the model of words[0], also where that is a folder of several
  * files, or another of n words. */
 int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
+/* The same for --out of answers that are text. "-" means standard output, and becomes NULL. The ending must not name
+ * another format: json says whether the answers are JSON. */
+int ll_answers_target(const char **path, int json, int n, const char *const *words);
 /* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
  * or the exit code. */
 int ll_folder_check(const char *option, const char *path);
@@ -163,8 +163,8 @@ int ll_stop_wanted(void);
 
 /* Passes a file ("-": standard input) of any length, plain, .gz, .xz or .zst, block by block to `take`, until that
  * returns non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress.
- * Returns -1, or the exit code after printing why the file cannot be read. */
-/* most: the bytes that are wanted of it, unpacked; 0: all. There may be more of them in the last block. */
+ * most: the bytes that are wanted of it, unpacked; 0: all. There may be more of them in the last block. Returns -1, or
+ * the exit code after printing why the file cannot be read. */
 enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
 int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn *take, void *arg);

@@ -6,8 +6,9 @@
 
 #include "bench/bench.h"
 
+#define USUAL "1024,4096,16384,65536" /* lengths */
+
 static int yardsticks, ops, models, generation, dist;
-static const char USUAL[] = "1024,4096,16384,65536";
 static const char *lengths, *json, *pattern, *figure, *against;
 static int64_t repeats, position;
 static double seconds = 30, compute_seconds;
@@ -21,7 +22,7 @@ static const ll_arg args[] = {
     {LL_ARG_FLAG, 0, "dist", NULL, &dist, 0, 0, "ranks under mpirun: the link, training steps, bytes sent"},
     {LL_ARG_NUMBER, 0, "rehearse", "S", &compute_seconds, 0, 1e6,
      "for --dist: steps that sleep S seconds in place of computing; messages are real"},
-    {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops; default 1024,4096,16384,65536"},
+    {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops; default " USUAL},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = as many as time allows"},
     {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, if --repeats is not given"},
     {LL_ARG_TEXT, 0, "case", "A,B,..", &pattern, 0, 0,

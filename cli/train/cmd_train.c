@@ -26,6 +26,14 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
+/* Does --set name this key? */
+static int is_set(const char *key) {
+    const size_t n = strlen(key);
+    for (int i = 0; i < set.n; i++)
+        if (!strncmp(set.at[i], key, n) && set.at[i][n] == '=') return 1;
+    return 0;
+}
+
 /* Applies --data and --from, if they are given. */
 static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) {
     char assignment[LL_ASSIGNMENT];
@@ -53,9 +61,7 @@ static int get_recipe(ll_recipe **recipe, const char *path) {
     if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
     if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
     if (resume && from) return ll_usage("--from begins a new run, and --resume continues one");
-    for (int i = 0; i < set.n && data; i++)
-        if (!strncmp(set.at[i], "data.train=", strlen("data.train=")))
-            return ll_usage("give --data or --set data.train, which mean the same");
+    if (data && is_set("data.train")) return ll_usage("give --data or --set data.train, which mean the same");
     if (!path && !set.n && !data) return -1;
     ll_status status = path ? ll_recipe_load(recipe, path) : load_own(recipe);
     if (!status) status = ll_set_all(*recipe, &set);
@@ -204,23 +210,15 @@ static int run_it(ll_trainer *trainer) {
     return 0;
 }
 
-/* Is this key's value of the command line? */
-static int is_given(const char *key) {
-    const size_t n = strlen(key);
-    if (data && !strcmp(key, "data.train")) return 1;
-    for (int i = 0; i < set.n; i++)
-        if (!strncmp(set.at[i], key, n) && set.at[i][n] == '=') return 1;
-    return 0;
-}
-
-/* The key of a resumed run whose relative path is not there; or NULL. */
+/* The key of a resumed run whose relative path is not there, and does not come from the command line; or NULL. */
 static const char *lost_path(const ll_recipe *recipe) {
     static const char *const keys[] = {"data.train", "data.valid", "data.test", "data.docs", "train.teacher"};
     char error[4300];
     for (size_t i = 0; recipe && i < sizeof keys / sizeof *keys; i++) {
         const char *path = ll_recipe_get(recipe, keys[i]);
         snprintf(error, sizeof error, "cannot open %s: %s", path ? path : "", strerror(ENOENT));
-        if (path && *path && *path != '/' && strstr(ll_error(), error)) return is_given(keys[i]) ? NULL : keys[i];
+        if (!path || !*path || *path == '/' || !strstr(ll_error(), error)) continue;
+        return is_set(keys[i]) || (data && !strcmp(keys[i], "data.train")) ? NULL : keys[i];
     }
     return NULL;
 }
