@@ -26,24 +26,10 @@ widths 26 "step 30/30$eta"
 widths 14 "step 30/30"
 # A table: the time of the run and that of all runs come before the loss on held-out data, tokens/s and memory.
 one_system
-cat >base.ini <<'END'
-[model]
-layers = 1
-width = 16
-heads = 2
-ff = 32
-[train]
-length = 32
-batch = 4
-warmup = 2
-report = off
-eval-batches = 2
-[data]
-train = text.txt
-valid = text.txt
-test = text.txt
-END
-t 0 shown 80 '' "$longline" table systems.ini --budget 20steps --seeds 2 --out table
+t 0 shown 80 '' "$longline" table systems.ini --budget 20steps --seeds 2 --out table --set model.layers=1 \
+    --set model.width=16 --set model.heads=2 --set train.length=32 --set train.batch=4 --set train.warmup=2 \
+    --set train.report=off --set train.eval-batches=2 --set data.train=text.txt --set data.valid=text.txt \
+    --set data.test=text.txt
 out "^\[1/2\] linear, seed 1  step 20/20  [0-9.]+ bits/byte  eta 0:00, all [0-9:]+$"
 # Other work: what it is goes first.
 head -c 20000000 /dev/zero >zeros
