@@ -80,7 +80,7 @@ static float *element(const ll_view *v, int b, int h, int t) {
     return v->data + (size_t)b * v->batch + (size_t)h * v->head + (size_t)t * v->token;
 }
 
-/* Replaces the rows of a view for which `mask` is 0 by no numbers, or with mask = NULL the rows from `from` on. */
+/* Replaces the rows of a view for which `mask` is 0 by NaN, or with mask = NULL the rows from `from` on. */
 static void replace(drawn *d, const ll_view *v, int n, int width, const float *mask, int from, uint64_t *seed) {
     for (int b = 0; b < d->call.B; b++)
         for (int h = 0; h < d->config.H; h++)

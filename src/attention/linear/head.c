@@ -59,7 +59,7 @@ void ll_inverses(const ll_head *j, int t0, int n, const float *s, const float *p
 void ll_pack_values(const ll_head *j, int t0, int C, const float *weight, float *out, size_t ld) {
     const size_t E = (size_t)j->op->c.E;
     j->k->scaled_rows(C, E, weight, ll_at(&j->at.v, t0), j->at.v.token, out, ld);
-    /* 0 times a value that is not a number would be none. */
+    /* 0 times NaN or an infinity is NaN. */
     for (int i = 0; i < C && j->mask; i++)
         if (j->mask[t0 + i] == 0) memset(out + (size_t)i * ld, 0, E * sizeof *out);
 }
