@@ -34,7 +34,7 @@ CORE_OPTIONAL := $(if $(SENTENCEPIECE),-lsentencepiece_train -lsentencepiece -ls
     $(if $(ZSTD),-lzstd)
 LAB_OPTIONAL := $(if $(CURL),-lcurl) $(if $(ARCHIVE),-larchive)
 CORE_LIBS := -ljansson $(if $(PACKED),-lz -llzma) $(if $(PNG),-lpng) $(CORE_OPTIONAL) -lm -lpthread
-LAB_LIBS := -lcairo -ljansson -lz -lmd $(LAB_OPTIONAL) -lm
+LAB_LIBS := -lcairo -lfontconfig -ljansson -lz -lmd $(LAB_OPTIONAL) -lm
 LIBS = $(LAB_LIBS) $(CORE_LIBS)
 WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_none.c,%/unpack_archive.c) $(if $(SENTENCEPIECE),%/pieces_none.c) \
     $(if $(PACKED),%/decode_none.c,%/decode.c) $(if $(PNG),%/png_none.c,%/png_read.c) $(if $(ZSTD),%/decode_zstd_none.c,%/decode_zstd.c) \
@@ -125,7 +125,7 @@ endif
 # Before the first file is compiled: are the headers of other packages there? Looked for again when the flags change.
 NEEDS := jansson.h:libjansson-dev Random123/philox.h:librandom123-dev xxhash.h:libxxhash-dev \
     $(if $(PACKED),zlib.h:zlib1g-dev lzma.h:liblzma-dev) $(if $(PNG),png.h:libpng-dev) \
-    $(if $(filter lab,$(LAB_ROOMS)),cairo/cairo.h:libcairo2-dev sha2.h:libmd-dev)
+    $(if $(filter lab,$(LAB_ROOMS)),cairo/cairo.h:libcairo2-dev fontconfig/fontconfig.h:libfontconfig-dev sha2.h:libmd-dev)
 $(B)/needs: $(B)/flags
 	@.ci/needs '$(CC) $(CFLAGS)' $(NEEDS)
 	@touch $@

@@ -2,7 +2,7 @@
 
 # ---- Packages. .ci/deps installs those that are missing; it does nothing when all are there. ----
 PKG_BUILD := gcc libc6-dev make pkg-config libjansson-dev librandom123-dev zlib1g-dev liblzma-dev libpng-dev libcairo2-dev \
-    libxxhash-dev libmd-dev
+    libfontconfig-dev libxxhash-dev libmd-dev
 # The package longline for Python, its tests, types and notebooks.
 PKG_PYTHON := python3-dev python3-venv python3-numpy python3-cffi python3-setuptools python3-wheel python3-build python3-pytest \
     python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib python3-pil mypy binutils
@@ -90,8 +90,8 @@ fuzz:
 AARCH64_TESTS ?= kernels kernel_rows quantize layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CFLAGS=-O1 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= UNICODE= ZSTD= MICROHTTPD= \
-    LIBS="-L/usr/lib/aarch64-linux-gnu $(patsubst -lcairo,-l:libcairo.so.2,$(patsubst -lpng,-l:libpng16.so.16,$(filter-out \
-    $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS))))"
+    LIBS="-L/usr/lib/aarch64-linux-gnu $(patsubst -lcairo,-l:libcairo.so.2,$(patsubst -lfontconfig,-l:libfontconfig.so.1,$(patsubst \
+    -lpng,-l:libpng16.so.16,$(filter-out $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS)))))"
 AARCH64_LIBS := $(addprefix /usr/lib/aarch64-linux-gnu/,libcmocka.so libcairo.so.2)
 aarch64-all: # takes an hour
 	+@$(MAKE) --no-print-directory aarch64 AARCH64_TESTS="$(patsubst tests/test_%.c,%,$(wildcard tests/test_*.c))"
@@ -122,8 +122,8 @@ deps-trust:
 TRUST := $(wildcard tests/trust/*.sh)
 TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states old_kernel shim.so long_stream)
 TRUST_CC = $(call run,ld)mkdir -p $(@D) && $(CC) -std=gnu17 -D_GNU_SOURCE -O2 -g -Wall -Wextra $(WERROR)
-$(B)/tests/trust/shim.so: tests/trust/shim.c $(B)/flags
-	$(TRUST_CC) -shared -fPIC $< -o $@ -ldl
+$(B)/tests/trust/shim.so: tests/trust/shim.c tests/trust/branch.c tests/trust/branch.h $(B)/flags
+	$(TRUST_CC) -shared -fPIC $(filter %.c,$^) -o $@ -ldl
 $(B)/tests/trust/long_stream: $(B)/tests/trust/long_stream.o $(STATIC)
 	$(LINK) -o $@
 $(B)/tests/trust/%: tests/trust/%.c $(B)/flags

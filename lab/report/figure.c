@@ -1,6 +1,8 @@
 /* A figure as a file. cairo's output goes to the disk through the writer that replaces the target only when it is
  * complete. */
 #include <cairo/cairo-svg.h>
+#include <fontconfig/fontconfig.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
 
@@ -83,10 +85,25 @@ static ll_status check_memory(const char *path, int width, int height, int svg) 
     return LL_OK;
 }
 
+/* Loads fontconfig's default configuration, once. Where there is no memory for it, fontconfig would try again for ever
+ * if cairo asked for it. */
+static ll_status find_fonts(const char *path) {
+    static atomic_int found;
+    if (atomic_load(&found)) return LL_OK;
+    FcConfig *config = FcInitLoadConfigAndFonts();
+    if (!config) return ll_fail_in(LL_ENOMEM, path);
+    const int set = FcConfigSetCurrent(config);
+    FcConfigDestroy(config);
+    if (!set) return ll_fail_in(LL_ENOMEM, path);
+    atomic_store(&found, 1);
+    return LL_OK;
+}
+
 /* Writes the picture, and turns cairo's status into ours. */
 static ll_status draw(const char *path, int width, int height, ll_painter *paint, const void *what, sink *out) {
     const int svg = has_ending(path, ".svg");
-    const ll_status status = check_memory(path, width, height, svg);
+    ll_status status = check_memory(path, width, height, svg);
+    if (!status) status = find_fonts(path);
     if (status) return status;
     cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(put, out, width, height)
                                    : cairo_image_surface_create(CAIRO_FORMAT_RGB24, width, height);

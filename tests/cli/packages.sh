@@ -4,10 +4,10 @@ make_one() { # COMPILER [OBJECT]: builds one file in a folder of its own
     env -u MAKEFLAGS -u MFLAGS make --no-print-directory -C "$root" B="$PWD/b" CC="$1" CURL= ARCHIVE= SENTENCEPIECE= \
         "$PWD/b/${2:-src/base/status.o}"
 }
-# All system headers except those of two packages.
+# All system headers except those of a few packages.
 mkdir headers
 for f in /usr/include/*; do
-    case $f in */jansson*.h | */cairo | */cmocka*.h) ;; *) ln -s "$f" headers ;; esac
+    case $f in */jansson*.h | */cairo | */fontconfig | */cmocka*.h) ;; *) ln -s "$f" headers ;; esac
 done
 machine=$(cc -dumpmachine)
 hiding="cc -nostdinc -isystem $(cc -print-file-name=include) -isystem $PWD/headers -isystem $PWD/headers/$machine"
@@ -15,11 +15,12 @@ hiding="cc -nostdinc -isystem $(cc -print-file-name=include) -isystem $PWD/heade
 t 2 make_one "$hiding"
 err "^longline needs jansson.h, of the package libjansson-dev$"
 err "^longline needs cairo/cairo.h, of the package libcairo2-dev$"
+err "^longline needs fontconfig/fontconfig.h, of the package libfontconfig-dev$"
 err "^make deps installs what is missing"
 not_err "zlib|No such file"
 check "nothing was compiled" test ! -e b/src/base/status.o
 not_err cmocka
-for f in /usr/include/jansson*.h /usr/include/cairo; do ln -s "$f" headers; done
+for f in /usr/include/jansson*.h /usr/include/cairo /usr/include/fontconfig; do ln -s "$f" headers; done
 t 0 make_one "$hiding"
 t 2 make_one "$hiding" tests/test_base.o
 err "^longline needs cmocka.h, of the package libcmocka-dev$"

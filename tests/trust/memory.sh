@@ -1,8 +1,8 @@
-# Allocation n is refused, once or with all that follow. The command gives an error and exit code 1, or works without
-# it. Files are the old or the new ones. Allocations of libraries count, too: a crash or endless wait within a library
-# is counted as the library's, one in our code fails. LL_MANNERS=once or all chooses one of the two. A folder for temporary files
-# that is in memory (TMPDIR=/dev/shm) makes the long form several times as fast. LL_BY=site tries one allocation of each chain of
-# calls that allocates, where all of them would take days.
+# Allocation n is refused, once or with all that follow, of one run that is cut short at none: tests/trust/branch.h. The command
+# gives an error and exit code 1, or works without it. Files are the old or the new ones. Allocations of libraries count, too: a
+# crash within a library is counted as the library's, one in our code fails, and so does a wait without end in either.
+# LL_MANNERS=once or all chooses one of the two. A folder for temporary files that is in memory (TMPDIR=/dev/shm) makes the long
+# form several times as fast.
 . "$root/tests/trust/lib"
 make_run
 t 0 "$longline" data make music --out songs --count 2 --size 2
@@ -16,50 +16,70 @@ END
 fi
 libraries='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng|libarchive'
 theirs=0
+# The child in which allocation n was refused has ended: it said so, and the files of its folder are whole.
+look() { # CODE
+    trials=$((trials + 1))
+    what="$name, allocation $n of $total ($manner)"
+    if [ "$1" -gt 1 ] && grep -qE "^crash in .*/lib.*($libraries)" try/err; then
+        theirs=$((theirs + 1))
+        ! long || echo "$what: $(grep '^crash in' try/err | head -n 1)" >>theirs
+    elif [ "$1" -gt 1 ]; then
+        wrong "$what: exit code $1 $(tail -n 1 try/err)"
+    fi
+    [ "$1" -eq 0 ] || [ -s try/err ] || wrong "$what: not a word"
+    is_whole try/here || wrong "$what: $why"
+}
+# A folder for children, whose other files are those of this one.
+make_try() {
+    rm -rf try ask answer
+    mkdir try
+    for file in *; do
+        case $file in here | try | out | err) ;; *) ln -s "../$file" try/ ;; esac
+    done
+    mkfifo ask answer
+}
 trial() { # NAME SAMPLES COMMAND...
     chosen "$1" || return 0
     name=$1 samples=$2
     shift 2
     fresh
-    rm -f count
-    [ "${LL_BY:-}" != site ] || export LL_SITES="$PWD/sites"
-    LL_COUNT=$PWD/count LD_PRELOAD=$shim "$@" >out 2>err </dev/null || fail "$name without trouble"
-    unset LL_SITES
-    [ "${LL_BY:-}" != site ] || echo "    $name: $(cat count) allocations of $(wc -l <sites) chains of calls"
+    if ! LL_COUNT=$PWD/count LD_PRELOAD=$shim "$@" >out 2>err </dev/null; then
+        fail "$name without trouble"
+        return 0
+    fi
     total=$(cat count)
+    step=$(((total - 1) / (samples > 1 ? samples - 1 : 1)))
+    ! long || step=${LL_STEP:-1}
     for manner in $manners; do
-        for n in $(numbers "$total" "$samples"); do
-            fresh
-            limit=$((${LL_LIMIT:-60}))
-            limited env LD_PRELOAD="$shim" LL_AT="$n" LL_ALL="$manner" "$@"
-            code=$?
-            trials=$((trials + 1))
-            what="$name, allocation $n of $total ($manner)"
-            # When the time is over, SIGABRT makes the shim print where the program hangs.
-            if [ $code -gt 1 ] && grep -qE "^crash in .*/lib.*($libraries)" err; then
-                theirs=$((theirs + 1))
-                ! long || echo "$what: $(grep '^crash in' err | head -n 1)" >>theirs
-            elif [ $code -gt 1 ]; then
-                wrong "$what: exit code $code $(tail -n 1 err)"
-            fi
-            [ $code -eq 0 ] || [ -s err ] || wrong "$what: not a word"
-            is_whole || wrong "$what: $why"
+        fresh
+        make_try
+        LL_ASK=ask LL_ANSWER=answer LL_STEP=$((step > 0 ? step : 1)) LL_ALL=$manner LD_PRELOAD=$shim "$@" >out 2>err </dev/null &
+        exec 3<ask 4>answer
+        while read -r part n code <&3; do
+            case $part in
+            copy)
+                rm -rf try/here try/out try/err
+                cp -r here try/
+                ;;
+            look) look "$code" ;;
+            esac
+            echo >&4
         done
+        exec 3<&- 4>&-
+        wait $! || wrong "$name: the run from which all others began: $(tail -n 1 err)"
+        is_whole here || wrong "$name: the run from which all others began: $why"
     done
     verdict "$name, with memory that fails"
 }
 # shellcheck disable=SC2086
 {
-    # Without any memory fontconfig may not end, which takes the whole time limit.
-    manners=once
-    ! long || manners=${LL_MANNERS:-once all}
-    trial train 8 "$longline" train --resume here/run --set train.steps=6 $one
-    trial report 3 "$longline" report here/run $one
     manners=${LL_MANNERS:-once all}
-    trial generate 5 "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state $one
-    trial score 4 "$longline" score "$model" begun/recipe.ini $one
-    trial inspect 30 "$longline" inspect "$model" $one
-    trial grid 30 "$longline" data grid songs
+    trial train 12 "$longline" train --resume here/run --set train.steps=6 $one
+    trial report 12 "$longline" report here/run $one
+    trial generate 12 "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state $one
+    trial score 12 "$longline" score "$model" begun/recipe.ini $one
+    trial inspect 60 "$longline" inspect "$model" $one
+    trial grid 60 "$longline" data grid songs
 }
 if long; then
     printf 'one line\nand another\n' >lines.txt

@@ -5,9 +5,10 @@
  *   LL_ALL     all: and all that follow it
  *   LL_CLOCK   seconds by which the time of day jumps after it was first asked for
  *   LL_COUNT   file to which the number of allocations is written at the end
- *   LL_SITES   file to which the number of each allocation is written whose chain of calls was not seen before
+ *   LL_ASK     each in turn, in one run: see branch.h
  *
- * A crash writes to stderr the object in which it happened. */
+ * A crash, and the end of its time, writes to stderr the object in which it happened. */
+#include "branch.h"
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
@@ -28,31 +29,10 @@ static atomic_long calls;
 static atomic_int started;
 static char alternate[1 << 16];
 
-/* Writes the number of an allocation of a new chain of calls: that of its FRAMES innermost functions. */
-enum { FRAMES = 24, CHAINS = 1 << 18 };
-static int sites = -1;
-static void note(long n) {
-    static unsigned long long seen[CHAINS];
-    static atomic_flag busy = ATOMIC_FLAG_INIT;
-    static _Thread_local int within;
-    void *frame[FRAMES];
-    if (within) return;
-    within = 1;
-    unsigned long long hash = 1;
-    const int depth = backtrace(frame, FRAMES);
-    for (int i = 0; i < depth; i++) hash = (hash ^ (unsigned long long)(size_t)frame[i]) * 0x9e3779b97f4a7c15u;
-    while (atomic_flag_test_and_set(&busy)) continue;
-    size_t i = hash >> 46; /* of 18 bits */
-    while (seen[i] && seen[i] != hash) i = (i + 1) % CHAINS;
-    if (!seen[i]) seen[i] = hash, dprintf(sites, "%ld\n", n);
-    atomic_flag_clear(&busy);
-    within = 0;
-}
-
 static int refused(void) {
     if (!atomic_load(&started)) return 0;
     const long n = atomic_fetch_add(&calls, 1) + 1;
-    if (sites >= 0) note(n);
+    if (branch_is_on() && branch_at(n)) at = n, count_file = NULL;
     if (n != at && !(all && at && n > at)) return 0;
     errno = ENOMEM;
     return 1;
@@ -74,6 +54,7 @@ int clock_gettime(clockid_t clock, struct timespec *t) {
     static atomic_int asked;
     const char *jump = getenv("LL_CLOCK");
     const int error = (int)syscall(SYS_clock_gettime, clock, t);
+    if (!error) branch_clock(clock, t);
     if (!error && jump && clock == CLOCK_REALTIME && atomic_fetch_add(&asked, 1)) t->tv_sec += atol(jump);
     return error;
 }
@@ -82,6 +63,11 @@ time_t time(time_t *out) {
     clock_gettime(CLOCK_REALTIME, &t);
     if (out) *out = t.tv_sec;
     return t.tv_sec;
+}
+
+char *realpath(const char *path, char *out) {
+    char *same = branch_is_on() || at ? branch_realpath(path, out) : NULL;
+    return same ? same : ((__typeof__(&realpath))dlsym(RTLD_NEXT, "realpath"))(path, out);
 }
 
 /* Prints "crash in /usr/lib/../libcairo.so.2": the object of the innermost frame outside libc and this file. */
@@ -93,7 +79,8 @@ static void crashed(int number) {
         if (!dladdr(frame[i], &about) || !about.dli_fname || strstr(about.dli_fname, "libc.so") ||
             strstr(about.dli_fname, "shim.so"))
             continue;
-        dprintf(STDERR_FILENO, "crash in %s\n", about.dli_fname);
+        const int late = number == SIGPROF || number == SIGALRM;
+        dprintf(STDERR_FILENO, "%s in %s\n", late ? "endless" : "crash", about.dli_fname);
         break;
     }
     signal(number, SIG_DFL);
@@ -114,13 +101,13 @@ static int begin(int argc, char **argv, char **environment) {
     backtrace(frame, 2); /* its first call allocates */
     const stack_t stack = {.ss_sp = alternate, .ss_size = sizeof alternate};
     sigaltstack(&stack, NULL);
-    static const int numbers[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+    static const int numbers[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGPROF, SIGALRM};
     const struct sigaction action = {.sa_handler = crashed, .sa_flags = SA_ONSTACK};
-    for (int i = 0; i < 5; i++) sigaction(numbers[i], &action, NULL);
+    for (int i = 0; i < 7; i++) sigaction(numbers[i], &action, NULL);
     at = getenv("LL_AT") ? atol(getenv("LL_AT")) : 0;
     all = getenv("LL_ALL") && !strcmp(getenv("LL_ALL"), "all");
     count_file = getenv("LL_COUNT");
-    if (getenv("LL_SITES")) sites = open(getenv("LL_SITES"), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    branch_begin();
     unsetenv("LD_PRELOAD"); /* programs that this one starts are not tested */
     atexit(count);
     atomic_store(&started, 1);
