@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/read_progress.h"
 #include "data/subwords/parts.h"
 
 struct ll_subwords {
@@ -116,6 +117,7 @@ static ll_status cut_words(encoding *e, const uint8_t *text, size_t n) {
     for (size_t i = 0, begin = 0; i < e->words.n && !status; begin = e->words.end[i++]) {
         const uint8_t *word = e->words.text.at + begin;
         const size_t size = e->words.end[i] - begin;
+        ll_read_progress_pass(begin, e->words.text.n);
         status = s->bpe       ? ll_bpe_cut(s->bpe, &s->vocab, &e->out, word, size)
                  : s->unigram ? ll_unigram_cut(s->unigram, &s->vocab, &e->out, word, size)
                               : ll_wordpiece_cut(s->wordpiece, &s->vocab, &e->out, word, size);
