@@ -81,8 +81,15 @@ static void report(const char *name, int64_t done, int64_t total, void *arg) {
     if (done < reading.done || strcmp(what, reading.what) != 0) begin(what, done, now);
     reading.done = done;
     reading.last = now;
-    if (!due(t, now) || total <= 0) return;
-    show(t, what, reading.first, done, total, now - reading.begun);
+    if (total <= 0) { /* nobody calls again before it is done */
+        ll_fields fields = {0};
+        ll_field_add(&fields, 1, "%s", what);
+        ll_line_show(&t->line, &fields);
+    } else if (due(t, now)) {
+        show(t, what, reading.first, done, total, now - reading.begun);
+    } else {
+        return;
+    }
     t->shown = now;
 }
 

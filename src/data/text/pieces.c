@@ -6,11 +6,12 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/read_progress.h"
 #include "base/spill.h"
 #include "base/text.h"
 #include "data/text/pieces_shim.h"
 
-enum { TEXT_MOST = 4096, USUAL = 8000 };
+enum { TEXT_MOST = 4096, USUAL = 8000, LONG = 2 << 20 /* bytes that take seconds */ };
 
 struct ll_pieces {
     void *processor;
@@ -61,6 +62,7 @@ ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab, size
     ll_status status = step > 1 ? take_lines(&lines, text, step) : LL_OK;
     if (status) return status;
     const ll_bytes *from = step > 1 ? &lines : text;
+    if (from->size >= LONG) ll_read_progress("the text, whose pieces are learned", 0, 0);
     if (!ll_pieces_shim_train((const char *)from->data, from->size, vocab ? vocab : USUAL, take_model, model, why))
         status = not_trained(why, vocab ? vocab : USUAL);
     ll_bytes_free(&lines);
@@ -145,6 +147,7 @@ ll_status ll_pieces_encode(const ll_pieces *p, const uint8_t *text, size_t size,
         fine = encode_line(p, text + at, n, &l, why);
         if (fine && end) fine = take_token(&l, LL_PIECES_LINE_END);
         at += n + 1;
+        ll_read_progress_pass(at, size);
     }
     if (fine && !l.token) fine = (l.token = ll_alloc(1, sizeof *l.token)) != NULL;
     if (!fine) {
