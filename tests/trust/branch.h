@@ -6,8 +6,8 @@
  *                      the child has ended with exit code CODE, or 128 and its signal; it answers each with a line
  *   LL_FROM, LL_STEP   allocations FROM, FROM + STEP, .. are tried; all without them
  *   LL_LIMIT           seconds of processor time that a child has
- *   LL_STOP            children that have a handler for it get SIGTERM, so that a run of minutes that goes on without the
- *                      allocation saves and ends
+ *   LL_STOP            children that have a handler for it get SIGTERM, so that a run of minutes that goes on without
+ *                      the allocation saves and ends
  *
  * A child works in the folder `try`, where the script has put a copy of the folder `here`, to which all that the
  * program writes belongs. Files of `here` that are open are opened again there, its outputs are try/out and try/err. */

@@ -28,7 +28,7 @@ look() { # CODE
     fi
     [ "$1" -eq 0 ] || [ -s try/err ] || wrong "$what: not a word"
     is_whole try/here || wrong "$what: $why"
-    ! long || [ $((trials % 1000)) -ne 0 ] || echo "    $what: $trials trials so far"
+    ! long || [ $((trials % 5000)) -ne 0 ] || echo "    $what: $trials trials so far"
 }
 # A folder for children, whose other files are those of this one.
 make_try() {
