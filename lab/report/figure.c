@@ -85,16 +85,20 @@ static ll_status check_memory(const char *path, int width, int height, int svg) 
     return LL_OK;
 }
 
-/* Loads fontconfig's default configuration, once. Where there is no memory for it, fontconfig would try again for ever
- * if cairo asked for it. */
+static atomic_int own_fonts;
+
+void ll_figure_own_fonts(void) { atomic_store(&own_fonts, 1); }
+
+/* Where there is no memory for its default configuration, fontconfig would try again for ever to load it when cairo
+ * asks for it. So it is loaded here before the first picture. In a program with fonts of its own that is a trial, and
+ * FcInit keeps the configuration that is there. */
 static ll_status find_fonts(const char *path) {
     static atomic_int found;
     if (atomic_load(&found)) return LL_OK;
     FcConfig *config = FcInitLoadConfigAndFonts();
-    if (!config) return ll_fail_in(LL_ENOMEM, path);
-    const int set = FcConfigSetCurrent(config);
-    FcConfigDestroy(config);
-    if (!set) return ll_fail_in(LL_ENOMEM, path);
+    const int fine = config && (atomic_load(&own_fonts) ? FcConfigSetCurrent(config) : FcInit());
+    if (config) FcConfigDestroy(config);
+    if (!fine) return ll_fail(LL_ENOMEM, "%s: no memory for the fonts", path);
     atomic_store(&found, 1);
     return LL_OK;
 }
