@@ -29,9 +29,9 @@ typedef struct {
 /* Draws curves into a .svg or .png file (by its ending). */
 LL_API LL_MUST_USE ll_status ll_figure_write(const ll_figure *figure, const char *path);
 
-/* For a program whose pictures are all longline's: the first one replaces fontconfig's current configuration by the default
- * one. Lack of memory is then always an error; without this call fontconfig may wait for ever where memory ends at one
- * moment. Fonts that the program itself has given to fontconfig are lost. */
+/* For a program whose pictures are all longline's: the first one replaces fontconfig's current configuration by the
+ * default one. Lack of memory is then always an error; without this call fontconfig may wait for ever where memory ends
+ * at one moment. Fonts that the program itself has given to fontconfig are lost. */
 LL_API void ll_figure_own_fonts(void);
 /* Matrices as colours: one panel, or many in a grid. The shade follows the square root of a value's size, so that small
  * weights are visible. Positive values are blue, negative ones orange. NaN is blank, or gray with LL_SHADES_RANGE. */

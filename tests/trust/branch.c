@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-static int ask = -1, answer = -1;
+static int ask = -1, answer = -1, is_child;
 static long from, step;
 static struct timespec away; /* time that was spent on branches */
 
@@ -42,16 +43,21 @@ static void tell(const char *what, long n, int code) {
     if (write(ask, line, (size_t)size) != size || read(answer, line, 1) != 1) _exit(99);
 }
 
-/* A descriptor of a file below here/ becomes one of its copy below try/here/, at the same offset. */
+/* The offset of a descriptor is common to parent and child. So the child opens each file again, at the same offset;
+ * where it is below here/, its copy below try/here/. */
 static void reopen(int fd, const char *folder) {
     char link[32], path[PATH_MAX], copy[PATH_MAX + 8];
+    struct stat about;
     snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
     const ssize_t n = readlink(link, path, sizeof path - 1);
     const size_t skip = strlen(folder);
-    if (n <= 0) return;
+    if (n <= 0 || fstat(fd, &about) || (!S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode))) return;
     path[n] = 0;
-    if (strncmp(path, folder, skip) || strncmp(path + skip, "/here", 5)) return;
-    snprintf(copy, sizeof copy, "%s/try%s", folder, path + skip);
+    const char *rest = path + skip;
+    if (!strncmp(path, folder, skip) && !strncmp(rest, "/here", 5))
+        snprintf(copy, sizeof copy, "%s/try%s", folder, rest);
+    else
+        strcpy(copy, path);
     const int own = open(copy, (fcntl(fd, F_GETFL) & (O_ACCMODE | O_APPEND | O_DIRECTORY)) | O_CLOEXEC);
     if (own < 0) dprintf(STDERR_FILENO, "no copy of %s\n", path), _exit(98);
     lseek(own, lseek(fd, 0, SEEK_CUR), SEEK_SET);
@@ -63,6 +69,7 @@ static void enter_copy(void) {
     char folder[PATH_MAX];
     close(ask), close(answer);
     ask = answer = -1;
+    is_child = 1;
     if (!getcwd(folder, sizeof folder) || chdir("try")) _exit(99);
     for (int fd = 0; fd < 500; fd++) reopen(fd, folder);
     const int to = O_WRONLY | O_CREAT | O_APPEND, out = open("out", to, 0666), err = open("err", to, 0666);
@@ -75,6 +82,16 @@ static void enter_copy(void) {
     struct sigaction stop;
     if (getenv("LL_STOP") && !sigaction(SIGTERM, NULL, &stop) && stop.sa_handler != SIG_DFL) raise(SIGTERM);
 }
+
+/* A lock that the parent holds belongs to the copied state. The child would wait for it for ever. */
+int fcntl(int fd, int command, ...) {
+    va_list list;
+    va_start(list, command);
+    void *argument = va_arg(list, void *);
+    va_end(list);
+    return is_child && (command == F_SETLKW || command == F_SETLK) ? 0 : (int)syscall(SYS_fcntl, fd, command, argument);
+}
+int fcntl64(int fd, int command, ...) __attribute__((alias("fcntl")));
 
 static struct timespec now(void) {
     struct timespec t;

@@ -1,6 +1,6 @@
 /* All allocations of a program refused in turn, while it runs once: before each that is tried it forks, and the child
  * is the run in which that one is refused. What came before is not run again, so that every allocation of a long run
- * can be tried. The program must have one thread.
+ * can be tried. The program must have one thread and no socket.
  *
  *   LL_ASK, LL_ANSWER  pipes of a script that takes part: it is told "copy N 0" before the fork, and "look N CODE" when
  *                      the child has ended with exit code CODE, or 128 and its signal; it answers each with a line
@@ -10,7 +10,7 @@
  *                      the allocation saves and ends
  *
  * A child works in the folder `try`, where the script has put a copy of the folder `here`, to which all that the
- * program writes belongs. Files of `here` that are open are opened again there, its outputs are try/out and try/err. */
+ * program writes belongs. Its outputs are try/out and try/err. */
 #ifndef LL_TRUST_BRANCH_H
 #define LL_TRUST_BRANCH_H
 #include <time.h>

@@ -16,18 +16,18 @@ END
 fi
 libraries='jansson|cairo|fontconfig|pixman|freetype|expat|sentencepiece|libstdc|libpng|libarchive'
 theirs=0
-# The child in which allocation n was refused has ended: it said so, and the files of its folder are whole.
-look() { # CODE
+# The run in which allocation n was refused has ended: it said so, and the files are whole.
+look() { # CODE FOLDER
     trials=$((trials + 1))
     what="$name, allocation $n of $total ($manner)"
-    if [ "$1" -gt 1 ] && grep -qE "^crash in .*/lib.*($libraries)" try/err; then
+    if [ "$1" -gt 1 ] && grep -qE "^crash in .*/lib.*($libraries)" "$2/err"; then
         theirs=$((theirs + 1))
-        ! long || echo "$what: $(grep '^crash in' try/err | head -n 1)" >>theirs
+        ! long || echo "$what: $(grep '^crash in' "$2/err" | head -n 1)" >>theirs
     elif [ "$1" -gt 1 ]; then
-        wrong "$what: exit code $1 $(tail -n 1 try/err)"
+        wrong "$what: exit code $1 $(tail -n 1 "$2/err")"
     fi
-    [ "$1" -eq 0 ] || [ -s try/err ] || wrong "$what: not a word"
-    is_whole try/here || wrong "$what: $why"
+    [ "$1" -eq 0 ] || [ -s "$2/err" ] || wrong "$what: not a word"
+    is_whole "$2/here" || wrong "$what: $why"
     ! long || [ $((trials % 5000)) -ne 0 ] || echo "    $what: $trials trials so far"
 }
 # A folder for children, whose other files are those of this one.
@@ -39,22 +39,28 @@ make_try() {
     done
     mkfifo ask answer
 }
+# One run without trouble; sets total, its allocations.
+counted() { # COMMAND...
+    fresh
+    if ! LL_COUNT=$PWD/count LD_PRELOAD=$shim "$@" >out 2>err </dev/null; then
+        fail "$name without trouble"
+        return 1
+    fi
+    total=$(cat count)
+}
 trial() { # NAME SAMPLES COMMAND...
     chosen "$1" || return 0
     name=$1 samples=$2
     shift 2
-    fresh
-    if ! LL_COUNT=$PWD/count LD_PRELOAD=$shim "$@" >out 2>err </dev/null; then
-        fail "$name without trouble"
-        return 0
-    fi
-    total=$(cat count)
+    counted "$@" || return 0
     step=$(((total - 1) / (samples > 1 ? samples - 1 : 1)))
     ! long || step=${LL_STEP:-1}
+    step=$((step > 0 ? step : 1))
     for manner in $manners; do
         fresh
         make_try
-        LL_ASK=ask LL_ANSWER=answer LL_STEP=$((step > 0 ? step : 1)) LL_ALL=$manner LD_PRELOAD=$shim "$@" >out 2>err </dev/null &
+        before=$trials
+        LL_ASK=ask LL_ANSWER=answer LL_STEP=$step LL_ALL=$manner LD_PRELOAD=$shim "$@" >out 2>err </dev/null &
         exec 3<ask 4>answer
         while read -r part n code <&3; do
             case $part in
@@ -62,13 +68,29 @@ trial() { # NAME SAMPLES COMMAND...
                 rm -rf try/here try/out try/err
                 cp -r here try/
                 ;;
-            look) look "$code" ;;
+            look) look "$code" try ;;
             esac
             echo >&4
         done
         exec 3<&- 4>&-
         wait $! || wrong "$name: the run from which all others began: $(tail -n 1 err)"
         is_whole here || wrong "$name: the run from which all others began: $why"
+        [ $(((trials - before) * step)) -ge $((total * 19 / 20)) ] || wrong "$name ($manner): only $((trials - before)) trials"
+    done
+    verdict "$name, with memory that fails"
+}
+# Each allocation in a run of its own: for a command with sockets, which parent and child would share.
+trial_apart() { # NAME COMMAND...
+    chosen "$1" || return 0
+    name=$1
+    shift
+    counted "$@" || return 0
+    for manner in $manners; do
+        for n in $(numbers "$total" 0); do
+            fresh
+            limited env LD_PRELOAD="$shim" LL_AT="$n" LL_ALL="$manner" "$@"
+            look $? .
+        done
     done
     verdict "$name, with memory that fails"
 }
@@ -117,7 +139,7 @@ if long; then
         trial ngrams 0 "$longline" data ngrams begun/recipe.ini --order 2 --set data.train=text.txt --set data.valid=text.txt
         trial compare 0 "$longline" data compare songs/*0.mid songs/*1.mid
         if small_archive; then
-            trial data-get 0 "$longline" data get lra --out here/got --from "$address"
+            trial_apart data-get "$longline" data get lra --out here/got --from "$address"
             kill $server
         fi
         trial attend 0 "$longline" attend "$root/tests/fuzz/corpus/case/favor" --out here/attended $one
