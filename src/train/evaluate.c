@@ -153,9 +153,10 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     for (int64_t i = 0; i < n && !status; i++) {
         ll_workspace_part(ws, i, n);
         status = ll_evaluate_batch(&tally, &e, i, n);
-        if (!status) status = check_loss(&tally, split, i + 1);
+        if (!status && (alone || all.count == 1)) status = check_loss(&tally, split, i + 1);
     }
     if (!status && !alone) status = ll_evaluate_share(&tally);
+    if (!status) status = check_loss(&tally, split, n); /* on all ranks: rank 0 alone has had the sum so far */
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
     if (!status) {
         const ll_evaluation found = sum_up(c, reader, &tally, ll_now() - start);
