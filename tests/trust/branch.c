@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 static int ask = -1, answer = -1, is_child;
-static long from, step;
+static long from, to, step;
 static struct timespec away; /* time that was spent on branches */
 
 static long number(const char *name, long otherwise) { return getenv(name) ? atol(getenv(name)) : otherwise; }
@@ -29,7 +29,7 @@ static int open_high(const char *path, int flags) { /* out of the way of the pro
 
 void branch_begin(void) {
     if (!getenv("LL_ASK")) return;
-    from = number("LL_FROM", 1), step = number("LL_STEP", 1);
+    from = number("LL_FROM", 1), to = number("LL_TO", LONG_MAX), step = number("LL_STEP", 1);
     ask = open_high(getenv("LL_ASK"), O_WRONLY), answer = open_high(getenv("LL_ANSWER"), O_RDONLY);
     if (ask < 0 || answer < 0) _exit(99);
 }
@@ -106,7 +106,7 @@ static struct timespec minus(struct timespec a, struct timespec b) {
 }
 
 int branch_at(long n) {
-    if (n < from || (n - from) % step) return 0;
+    if (n < from || n > to || (n - from) % step) return 0;
     const struct timespec begin = minus(now(), away);
     tell("copy", n, 0);
     const pid_t child = fork();

@@ -4,7 +4,7 @@
  *
  *   LL_ASK, LL_ANSWER  pipes of a script that takes part: it is told "copy N 0" before the fork, and "look N CODE" when
  *                      the child has ended with exit code CODE, or 128 and its signal; it answers each with a line
- *   LL_FROM, LL_STEP   allocations FROM, FROM + STEP, .. are tried; all without them
+ *   LL_FROM, LL_STEP, LL_TO  allocations FROM, FROM + STEP, .. TO are tried; all without them
  *   LL_LIMIT           seconds of processor time that a child has
  *   LL_STOP            children that have a handler for it get SIGTERM, so that a run of minutes that goes on without
  *                      the allocation saves and ends
