@@ -72,7 +72,7 @@ static void test_windows_are_one_sequence(void **state) {
         random_ints(tokens, B * LONG, 11, 0, 4);
         CHECK_OK(ll_workspace_create(&ws, m, B, LONG, 0));
         CHECK_OK(ll_workspace_create(&train, m, B, T, 1));
-        CHECK_OK(ll_carry_create(&carry, m, B, T));
+        CHECK_OK(ll_carry_create(&carry, m, B, T, 1));
         run_window(m, ws, tokens, B, 0, LONG, whole, NULL, NULL, NULL);
         int late[B * LONG];
         memcpy(late, tokens, sizeof late);
