@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/chunks.h"
@@ -236,6 +237,7 @@ static ll_status allocate(ll_workspace *ws) {
 
 ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stack *stack, int B, int T, int S,
                             int mode) {
+    LL_FLOAT_MODE;
     ll_workspace *ws = NULL;
     ll_status status = plan(&ws, m, stack, B, T, S, mode);
     if (!status) status = allocate(ws);

@@ -132,6 +132,7 @@ static ll_status check_loss(const ll_tally *tally, const char *split, int64_t ba
 }
 
 static ll_status evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result, int alone) {
+    LL_FLOAT_MODE;
     const ll_config *c = &model->recipe->c;
     const double start = ll_now();
     ll_reader *reader = NULL;

@@ -220,6 +220,8 @@ void ll_metrics_close(ll_metrics *metrics);
 /* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and
  * with half the learning rate. The checkpoint on disk is as it was. */
 int ll_rewind_may(const ll_trainer *trainer);
+/* LL_EDIVERGED where it may, and its loss is far above chance, unless that of the checkpoint was, too. */
+LL_MUST_USE ll_status ll_rewind_check(const ll_trainer *trainer);
 LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 
 /* On all ranks: LL_EINVAL, with the number of a rank, if its version, recipe, data, processor's instructions or model

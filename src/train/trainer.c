@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "train/train_internal.h"
 
@@ -267,6 +268,7 @@ static void find_back(ll_trainer *t) {
 }
 
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
+    LL_FLOAT_MODE;
     ll_trainer *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
     t->saved = t->state.back = -1;
