@@ -72,6 +72,20 @@ static void test_a_model_of_the_same_kind(void **state) {
     }
 }
 
+static void test_cycles_are_the_recipes(void **state) {
+    (void)state;
+    static const char random[] = "attention.kernel=favor position.type=permute position.cycles=random";
+    char *summary = NULL;
+    ll_model *from = tiny_model("attention.kernel=favor position.type=permute train.seed=8"),
+             *fresh = tiny_model(random), *m = made_from(random, from, &summary);
+    const ll_attention_config *a = &m->attention[0]->c, *b = &from->attention[0]->c, *c = &fresh->attention[0]->c;
+    assert_memory_not_equal(b->permutation, c->permutation, 2 * 12 * sizeof(int32_t));
+    assert_memory_equal(a->permutation, c->permutation, 2 * 12 * sizeof(int32_t));
+    assert_memory_equal(a->projection, b->projection, 12 * 8 * sizeof(float)); /* what was learned with */
+    ll_free(summary);
+    ll_model_free(m), ll_model_free(fresh), ll_model_free(from);
+}
+
 static void test_decays_are_the_recipes(void **state) {
     (void)state;
     char *summary = NULL;
@@ -261,10 +275,15 @@ static void test_words_stay_the_same(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_model_of_the_same_kind),     cmocka_unit_test(test_decays_are_the_recipes),
-        cmocka_unit_test(test_positions_keep_their_numbers), cmocka_unit_test(test_another_task),
-        cmocka_unit_test(test_other_widths_are_refused),     cmocka_unit_test(test_a_run_from_a_model),
-        cmocka_unit_test(test_such_a_run_resumes),           cmocka_unit_test(test_what_is_no_model_is_refused),
+        cmocka_unit_test(test_a_model_of_the_same_kind),
+        cmocka_unit_test(test_cycles_are_the_recipes),
+        cmocka_unit_test(test_decays_are_the_recipes),
+        cmocka_unit_test(test_positions_keep_their_numbers),
+        cmocka_unit_test(test_another_task),
+        cmocka_unit_test(test_other_widths_are_refused),
+        cmocka_unit_test(test_a_run_from_a_model),
+        cmocka_unit_test(test_such_a_run_resumes),
+        cmocka_unit_test(test_what_is_no_model_is_refused),
         cmocka_unit_test(test_words_stay_the_same),
     };
     return cmocka_run_group_tests(tests, make_first, remove_data);
