@@ -390,6 +390,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     ll_status status = t->left ? ll_group_agree(&all, ll_run_folder_enter(t)) : LL_OK;
     if (!status) status = run(t, &w);
     ll_run_folder_leave(t);
+    ll_model_settle_noise(t->model);
     ll_float_mode_restore(&w.host);
     return status;
 }
