@@ -164,11 +164,11 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     }
     ll_status status = ll_evaluate_share(&sum);
     if (status) return status;
-    const double loss = sum.loss / (double)(sum.count > 0 ? sum.count : 1);
+    const double loss = sum.loss / (double)sum.count;
     if (!isfinite(loss)) return diverged(t, "the loss on held-out data", loss, s->step);
     s->evaluated = s->step;
     s->valid_loss = loss;
-    s->valid_accuracy = (double)sum.correct / (double)(sum.count > 0 ? sum.count : 1);
+    s->valid_accuracy = (double)sum.correct / (double)sum.count;
     t->unsaved = 1;
     if (loss >= s->best_loss) return LL_OK; /* before the first evaluation it is NaN, so the first is the best */
     s->best_loss = loss;

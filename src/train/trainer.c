@@ -258,6 +258,7 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
     if (!status) status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
     if (!status && t->valid)
         status = ll_evaluator_of(&t->evaluator, t->engine, t->valid);
+    if (!status && t->valid) status = ll_evaluator_check(&t->evaluator, t->recipe->c.train.eval_batches);
     status = ll_group_agree(&all, status);
     return status ? status : ll_same_ranks(t);
 }
