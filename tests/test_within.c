@@ -62,6 +62,23 @@ static void test_stop_within_a_step(void **state) {
     }
 }
 
+/* Layers that are matched with a teacher's go back one by one. */
+static void test_matched_layers(void **state) {
+    (void)state;
+    char keys[300];
+    run("attention.kernel=softmax position.type=rope train.steps=1", at("teacher"), NULL, 0, LL_OK);
+    for (int length = 24; length < 1000; length += 600) { /* and with several reports within a layer */
+        const char *name = length > 24 ? "long" : "matched";
+        snprintf(keys, sizeof keys,
+                 "attention.kernel=elu1 position.type=rope train.distil=attention train.teacher=%s train.batch=2 "
+                 "train.steps=4 train.length=%d",
+                 at("teacher"), length);
+        const follower f = run_watched(keys, at(name), NULL, (follower){0}, LL_OK);
+        assert_int_equal(f.steps, 4);
+        assert_true(f.reports >= (length > 24 ? 12 : 4));
+    }
+}
+
 /* A step reads several windows, and some of them have passed their states on when it is stopped. The step then begins
  * again with the states that it began with. */
 static void test_stop_between_the_windows_of_a_step(void **state) {
@@ -204,6 +221,7 @@ int main(void) {
                                        cmocka_unit_test(test_stop_within_a_step),
                                        cmocka_unit_test(test_the_same_trainer_goes_on),
                                        cmocka_unit_test(test_stop_between_the_windows_of_a_step),
+                                       cmocka_unit_test(test_matched_layers),
                                        cmocka_unit_test(test_patience)};
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

@@ -143,8 +143,11 @@ ll_status ll_distil_attention(const ll_model *m, ll_workspace *ws, ll_teacher *t
     memset(t->error, 0, own.rows * sizeof *t->error);
     ll_embed(&theirs);
     ll_status status = LL_OK;
+    ws->blocks = layers;
     for (int l = 0; l < layers && !status; l++) {
+        ws->below = 2 * l; /* each layer goes back at once, and has three units of progress */
         status = match_layer(&match, &theirs, &own, l);
+        if (!status) status = ll_network_report(&own, 3 * (l + 1), layers);
         if (!status && l + 1 < layers) status = ll_feed_forward(&theirs, l);
     }
     for (size_t r = 0; r < own.rows && !status; r++) {
