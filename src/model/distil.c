@@ -18,7 +18,9 @@ struct ll_teacher {
 
 static const float FLOOR = 1e-6f; /* mean square of an output that counts as much as none */
 
-int ll_distil_is_attention(const char *tensor) { return strstr(tensor, ".attention.") != NULL; }
+int ll_distil_is_attention(const char *tensor) {
+    return strstr(tensor, ".attention.") || strstr(tensor, "position."); /* not embedding.position */
+}
 
 /* ---- What fits together ---- */
 

@@ -36,7 +36,7 @@ LL_MUST_USE ll_status ll_distil_logits(const ll_model *m, ll_workspace *ws, ll_t
                                        const ll_distil_options *how, const ll_batch *batch, float *grad, float scale,
                                        int64_t draw, ll_tally *tally);
 
-/* Is it a tensor of a layer's own attention, which ll_distil_attention gives a gradient? */
+/* Is it a tensor of attention or of positions inside it, which ll_distil_attention gives a gradient? */
 int ll_distil_is_attention(const char *tensor);
 
 #endif
