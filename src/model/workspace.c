@@ -187,6 +187,8 @@ static ll_status check(const ll_model *m, int B, int T, int mode) {
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
     if (T == INT_MAX || (double)B * (double)rows * row * (m->operators + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
+    if (c->model.separator >= 0 && (int64_t)B * rows > INT_MAX) /* each token may be a document */
+        return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; with model.separator it may have %d", B, T, INT_MAX);
     return LL_OK;
 }
 
