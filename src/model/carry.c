@@ -32,6 +32,16 @@ ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B, int T, i
     return LL_OK;
 }
 
+ll_status ll_carry_measure(size_t *bytes, const ll_model *model, int B, int T, int batches) {
+    size_t floats;
+    const ll_status status = ll_attention_state_floats(model->attention[0], &floats);
+    if (status == LL_EINVAL) return ll_fail_in(LL_EINVAL, "train.carry-state = on");
+    if (status) return status;
+    *bytes = (batches > 1 ? 3 : 2) * (size_t)model->operators * (size_t)B * floats * sizeof(float);
+    *bytes += (size_t)B * (size_t)T * sizeof(int64_t); /* offsets */
+    return LL_OK;
+}
+
 void ll_carry_free(ll_carry *c) {
     if (!c) return;
     ll_free(c->offset);

@@ -80,6 +80,15 @@ ll_status ll_teacher_create(ll_teacher **teacher, const ll_model *model, const l
     return LL_OK;
 }
 
+ll_status ll_teacher_measure(size_t *bytes, const ll_model *model, int B, int T, int attention) {
+    const size_t rows = (size_t)B * (size_t)ll_model_rows(model, T), C = (size_t)model->c->model.width;
+    const ll_status status = ll_workspace_measure_reading(bytes, model, B, T);
+    if (status) return status;
+    *bytes += ll_model_size(model).parameters * sizeof(float);
+    if (attention) *bytes += rows * (2 * C * sizeof(float) + sizeof(double));
+    return LL_OK;
+}
+
 void ll_teacher_free(ll_teacher *t) {
     if (!t) return;
     ll_workspace_free(t->ws);

@@ -174,6 +174,8 @@ void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
 /* Bytes of the workspace of a training step, and of what sharing its sequences with so many parts takes. Nothing is
  * made. */
 LL_MUST_USE ll_status ll_workspace_measure(size_t *bytes, const ll_model *model, int B, int T, int parts);
+/* The same of a workspace that reads whole sequences without gradients. */
+LL_MUST_USE ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *model, int B, int T);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
 
@@ -198,6 +200,8 @@ typedef struct {
     int within; /* all states are of one pass (chunks.c) */
 } ll_carry;
 LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B, int T, int batches);
+/* Bytes of it. Nothing is made. */
+LL_MUST_USE ll_status ll_carry_measure(size_t *bytes, const ll_model *model, int B, int T, int batches);
 void ll_carry_free(ll_carry *carry);
 void ll_carry_clear(ll_carry *carry, int row);
 void ll_carry_begin(ll_carry *carry, const ll_batch *batch, const int64_t *before);

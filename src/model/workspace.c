@@ -262,6 +262,14 @@ ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, i
     return status;
 }
 
+ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *m, int B, int T) {
+    ll_workspace *ws = NULL;
+    const ll_status status = plan(&ws, m, ll_top_stack(m), B, T, m->stacks > 1 ? T : 0, LL_EVALUATE);
+    if (!status) *bytes = ll_workspace_bytes(ws);
+    ll_workspace_free(ws);
+    return status;
+}
+
 ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training) {
     const int S = model->stacks > 1 ? T : 0, mode = training ? LL_TRAIN : LL_EVALUATE;
     if (!ll_chunks_wanted(model, T)) return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, mode);
