@@ -49,8 +49,8 @@ typedef struct {
 } ll_batch_item;
 
 /* Feeds count <= rows items, each as ll_stream_feed does. LL_EINVAL if an item is refused: then nothing is fed, and
- * ll_error() names the item. LL_EDIVERGED: the logits of the items that have this status are not finite; the others are
- * fed. LL_ENOMEM: likewise. Streams of items that failed must be reset. */
+ * ll_error() names the item where there are several. LL_EDIVERGED: the logits of the items that have this status are
+ * not finite; the others are fed. LL_ENOMEM: likewise. Streams of items that failed must be reset. */
 LL_API LL_MUST_USE ll_status ll_batcher_feed(ll_batcher *batcher, ll_batch_item *items, int count);
 
 LL_C_END

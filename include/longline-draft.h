@@ -28,7 +28,8 @@ LL_API LL_MUST_USE ll_status ll_draft_create(ll_draft **draft, ll_model *model, 
 LL_API void ll_draft_free(ll_draft *draft);
 /* Back to before the first token; what was counted stays. */
 LL_API void ll_draft_reset(ll_draft *draft);
-/* Reads n >= 1 tokens, of a prompt, in both models. Errors as ll_stream_feed; then it is to be reset. */
+/* Reads n >= 1 tokens, of a prompt, in both models; in the large one alone where the small one's learned positions end.
+ * Errors as ll_stream_feed; then it is to be reset. */
 LL_API LL_MUST_USE ll_status ll_draft_feed(ll_draft *draft, const int *tokens, int n);
 /* The next *n tokens: 1 to ahead + 1. A function of (models, tokens so far, ahead, sampling). LL_EINVAL before the
  * first token is fed. Where the small model's learned positions end, the large one goes on alone. */

@@ -72,6 +72,20 @@ static void test_a_model_of_the_same_kind(void **state) {
     }
 }
 
+static void test_cycles_are_the_recipes(void **state) {
+    (void)state;
+    static const char random[] = "attention.kernel=favor position.type=permute position.cycles=random";
+    char *summary = NULL;
+    ll_model *from = tiny_model("attention.kernel=favor position.type=permute train.seed=8"),
+             *fresh = tiny_model(random), *m = made_from(random, from, &summary);
+    const ll_attention_config *a = &m->attention[0]->c, *b = &from->attention[0]->c, *c = &fresh->attention[0]->c;
+    assert_memory_not_equal(b->permutation, c->permutation, 2 * 12 * sizeof(int32_t));
+    assert_memory_equal(a->permutation, c->permutation, 2 * 12 * sizeof(int32_t));
+    assert_memory_equal(a->projection, b->projection, 12 * 8 * sizeof(float)); /* what was learned with */
+    ll_free(summary);
+    ll_model_free(m), ll_model_free(fresh), ll_model_free(from);
+}
+
 static void test_decays_are_the_recipes(void **state) {
     (void)state;
     char *summary = NULL;
@@ -81,6 +95,44 @@ static void test_decays_are_the_recipes(void **state) {
     ll_model_free(m);
     ll_model_free(from);
     ll_free(summary);
+}
+
+/* Learned positions keep their numbers, where the table begins with rows of no position or with that of a CLS token. */
+static void test_positions_keep_their_numbers(void **state) {
+    (void)state;
+    static const char task[] =
+        "model.task=classify model.pool=first train.length=1 position.type=learned position.max-length=";
+    static const struct {
+        const char *from, *to;
+        int first_from, first_to, rows; /* rows that are taken */
+    } cases[] = {
+        {"9 position.offset=2", "9", 2, 0, 7},
+        {"9", "12 position.offset=2", 0, 2, 9},
+        {"9", "9 position.cls-token=on", 0, 1, 8},
+        {"9 position.cls-token=on", "9 position.cls-token=on position.offset=1", 0, 1, 8},
+        {"9 position.cls-token=on position.offset=3", "9 position.offset=4", 4, 4, 5},
+        {"9 position.offset=8", "9", 8, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char keys[200], *summary = NULL;
+        snprintf(keys, sizeof keys, "%s%s", task, cases[i].from);
+        ll_model *from = tiny_model(keys);
+        snprintf(keys, sizeof keys, "%s%s train.seed=8", task, cases[i].to);
+        ll_model *m = made_from(keys, from, &summary), *fresh = NULL;
+        ll_recipe *recipe = tiny_recipe(keys);
+        CHECK_OK(ll_model_create(&fresh, recipe));
+        const ll_param *p = named(m, "embedding.position"), *q = named(from, "embedding.position"),
+                       *drawn = named(fresh, "embedding.position");
+        for (int r = 0; r < p->rows; r++) {
+            const int at = r - cases[i].first_to, taken = at >= 0 && at < cases[i].rows;
+            const float *of = taken ? q->value + (cases[i].first_from + at) * q->cols : drawn->value + r * p->cols;
+            if (memcmp(p->value + r * p->cols, of, (size_t)p->cols * sizeof(float)))
+                fail_msg("case %zu: row %d is %s", i, r, taken ? "not taken" : "taken");
+        }
+        ll_recipe_free(recipe);
+        ll_model_free(fresh), ll_model_free(m), ll_model_free(from);
+        ll_free(summary);
+    }
 }
 
 /* A classifier from a masked language model, which has one more token, fewer blocks, and another kernel. */
@@ -224,7 +276,9 @@ static void test_words_stay_the_same(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_model_of_the_same_kind),
+        cmocka_unit_test(test_cycles_are_the_recipes),
         cmocka_unit_test(test_decays_are_the_recipes),
+        cmocka_unit_test(test_positions_keep_their_numbers),
         cmocka_unit_test(test_another_task),
         cmocka_unit_test(test_other_widths_are_refused),
         cmocka_unit_test(test_a_run_from_a_model),

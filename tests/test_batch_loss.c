@@ -1,5 +1,7 @@
 /* Training on batches from memory. Losses and gradients equal those of the network, updates those of the trainer's
  * optimizer. Models can be bytes in memory. Wrong batches are refused. */
+#include "attention/operator.h"
+#include "attention/position/premap.h"
 #include "base/memory.h"
 #include "models.h"
 #include "train/train_internal.h"
@@ -52,6 +54,30 @@ static void loss_and_gradients(void **state) {
     assert_true(fabs((loss.loss - moved.loss) / h - 1) < 0.02);
     ll_free(gradients);
     ll_model_free(model);
+}
+
+/* Does a model have the noise of evaluation? Streams of one model, in several threads, then only read it. */
+static void check_noise(const ll_model *m) {
+    for (int op = 0; op < m->operators; op++)
+        assert_int_equal(m->attention[op]->premap->c.encoding.seed, (uint64_t)m->c->seed);
+}
+
+static void noise_is_that_of_evaluation(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"position.type=sine-spe", "position.type=conv-spe position.taps=3",
+                                        "position.type=sine-spe train.chunk=2"};
+    for (int i = 0; i < 3; i++) {
+        char keys[200];
+        snprintf(keys, sizeof keys, "attention.kernel=favor position.realizations=4 %s", kinds[i]);
+        ll_model *model = tiny_model(keys);
+        const ll_memory_batch b = batch_of();
+        ll_loss loss = {.struct_size = sizeof loss};
+        float *gradients = ll_alloc(ll_model_size(model).block, sizeof *gradients);
+        CHECK_OK(ll_model_loss(model, &b, gradients, &loss));
+        check_noise(model);
+        ll_free(gradients);
+        ll_model_free(model);
+    }
 }
 
 static void updates_lower_the_loss(void **state) {
@@ -132,6 +158,7 @@ static void refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_and_gradients),
+        cmocka_unit_test(noise_is_that_of_evaluation),
         cmocka_unit_test(updates_lower_the_loss),
         cmocka_unit_test(models_as_bytes),
         cmocka_unit_test(refused),

@@ -248,6 +248,31 @@ static void test_divergence(void **state) {
     ll_model_free(model);
 }
 
+/* Each of the logits that an item asks for counts, not the last ones alone, which no longer see the token. */
+static void test_divergence_on_the_way(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=local attention.window=2 model.layers=1 model.tied-embedding=off");
+    const int tokens[6] = {3, 0, 1, 2, 1, 2};
+    float every[6 * V], last[V];
+    model->param[model->at.embedding].value[3 * model->c->model.width] = NAN;
+    for (int rows = 2; rows <= 8; rows += 6) { /* in several passes, and in one */
+        ll_batcher *batcher = NULL;
+        ll_stream *a = NULL, *b = NULL;
+        CHECK_OK(ll_batcher_create(&batcher, model, rows));
+        CHECK_OK(ll_batcher_stream(&a, batcher));
+        CHECK_OK(ll_batcher_stream(&b, batcher));
+        ll_batch_item item = {b, tokens, 6, 0, last};
+        CHECK_OK(ll_batcher_feed(batcher, &item, 1));
+        item = (ll_batch_item){a, tokens, 6, 1, every};
+        CHECK_FAILS(ll_batcher_feed(batcher, &item, 1), LL_EDIVERGED, "at token 0");
+        assert_int_equal(item.status, LL_EDIVERGED);
+        ll_stream_free(a);
+        ll_stream_free(b);
+        ll_batcher_free(batcher);
+    }
+    ll_model_free(model);
+}
+
 /* Memory is refused in the first of two passes. The stream that needs none in the second pass goes on. */
 static void test_refused_pass(void **state) {
     (void)state;
@@ -297,9 +322,11 @@ static void test_refused_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_pair), cmocka_unit_test(test_networks),   cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_weights),    cmocka_unit_test(test_streams),    cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_divergence), cmocka_unit_test(test_refused_pass), cmocka_unit_test(test_refused_memory),
+        cmocka_unit_test(test_every_pair),   cmocka_unit_test(test_divergence_on_the_way),
+        cmocka_unit_test(test_networks),     cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_weights),      cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_refusals),     cmocka_unit_test(test_divergence),
+        cmocka_unit_test(test_refused_pass), cmocka_unit_test(test_refused_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

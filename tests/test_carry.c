@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 
 #include "data/reader.h"
+#include "longline-dist.h"
 #include "models.h"
 
 enum { B = 2, T = 12, WINDOWS = 4, LONG = WINDOWS * T };
@@ -72,7 +73,7 @@ static void test_windows_are_one_sequence(void **state) {
         random_ints(tokens, B * LONG, 11, 0, 4);
         CHECK_OK(ll_workspace_create(&ws, m, B, LONG, 0));
         CHECK_OK(ll_workspace_create(&train, m, B, T, 1));
-        CHECK_OK(ll_carry_create(&carry, m, B, T));
+        CHECK_OK(ll_carry_create(&carry, m, B, T, 1));
         run_window(m, ws, tokens, B, 0, LONG, whole, NULL, NULL, NULL);
         int late[B * LONG];
         memcpy(late, tokens, sizeof late);
@@ -211,6 +212,31 @@ static void test_refused(void **state) {
     ll_recipe_free(recipe);
 }
 
+/* The memory of a run counts its states: three blocks where a step reads several windows. */
+static void test_memory_is_announced(void **state) {
+    (void)state;
+    for (int batches = 1; batches <= 2; batches++) {
+        ll_rank_memory with, without;
+        char keys[200];
+        snprintf(keys, sizeof keys, "attention.kernel=relu train.batch=3 train.accumulate=%d", batches);
+        ll_recipe *recipe = tiny_recipe(keys);
+        ll_model *m = NULL;
+        ll_carry *carry = NULL;
+        CHECK_OK(ll_dist_memory(recipe, 0, &without));
+        CHECK_OK(ll_recipe_set(recipe, "train.carry-state=on"));
+        CHECK_OK(ll_dist_memory(recipe, 0, &with));
+        CHECK_OK(ll_model_create(&m, recipe));
+        CHECK_OK(ll_carry_create(&carry, m, 3, 4, batches));
+        assert_true(without.states == 0);
+        assert_true(with.states ==
+                    (double)(carry->count * (size_t)(batches + 1) * sizeof(float) + 12 * sizeof(int64_t)));
+        assert_true(with.total - with.states == with.weights + with.gradients + with.moments + with.activations);
+        ll_carry_free(carry);
+        ll_model_free(m);
+        ll_recipe_free(recipe);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows_are_one_sequence),
@@ -218,6 +244,7 @@ int main(void) {
         cmocka_unit_test(test_music),
         cmocka_unit_test(test_a_stopped_run_goes_on_to_the_same_bits),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory_is_announced),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

@@ -63,7 +63,7 @@ static outcome step(const char *keys, int chunk, int carried, int training) {
     outcome o = {.grad = calloc(m->size, sizeof *o.grad), .size = m->size};
     make_text(&x);
     CHECK_OK(ll_workspace_create(&ws, m, B, T, training));
-    if (carried) CHECK_OK(ll_carry_create(&carry, m, B, T));
+    if (carried) CHECK_OK(ll_carry_create(&carry, m, B, T, 1));
     for (int w = 0; w < WINDOWS; w++) {
         const int64_t before[B] = {w * x.lengths[0], w * x.lengths[1]};
         const ll_batch in = {.B = B, .T = T, .tokens = x.tokens[w], .targets = x.targets[w], .lengths = x.lengths};

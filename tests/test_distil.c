@@ -21,6 +21,8 @@ static const pair pairs[] = {
     {"model.task=classify model.pool=first position.type=rope", "attention.kernel=relu"},
     {"model.task=mlm model.head-transform=on model.head-bias=on model.bias=all", "attention.kernel=favor"},
     {"model.task=match", "attention.kernel=elu1 attention.normalise=off"},
+    {"position.type=rope", "attention.kernel=softmax position.type=t5"}, /* what positions in attention learn, too */
+    {"position.type=learned position.max-length=9", "attention.kernel=softmax position.type=shaw position.clip=2"},
 };
 enum { PAIRS = sizeof pairs / sizeof *pairs };
 

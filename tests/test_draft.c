@@ -183,6 +183,14 @@ static void test_ends(void **state) {
     CHECK_OK(ll_draft_feed(d, prompt, 2));
     generate_drafted(d, &greedy, made, MOST);
     assert_memory_equal(made, expected, sizeof made);
+    ll_draft_reset(d);
+    int text[MOST + 2]; /* a prompt that is too long for the small model */
+    memcpy(text, prompt, sizeof prompt), memcpy(text + 2, expected, sizeof expected);
+    CHECK_OK(ll_draft_feed(d, text, MOST));
+    CHECK_OK(ll_draft_next(d, &greedy, tokens, &n));
+    assert_true(n == 1 && tokens[0] == text[MOST]);
+    CHECK_OK(ll_draft_next(d, &greedy, tokens, &n));
+    assert_true(n == 1 && tokens[0] == text[MOST + 1]);
     ll_draft_free(d);
     CHECK_OK(ll_draft_create(&d, small, large, 5, 11));
     CHECK_OK(ll_draft_feed(d, prompt, 2));

@@ -125,11 +125,24 @@ static void test_other_rows_are_not_computed(void **state) {
     free(x);
 }
 
+/* A sequence without tokens has its CLS token alone; its embedding is 0 nevertheless. */
+static void test_no_tokens(void **state) {
+    (void)state;
+    ll_model *m = tiny_model("model.task=classify model.pool=first attention.kernel=relu");
+    const int tokens[8] = {1, 2, 3, 4, 5, 6, 7, 8}, lengths[2] = {0, 4};
+    float out[2 * 16];
+    CHECK_OK(ll_model_encode(m, -1, LL_EMBED_FIRST, out, tokens, lengths, 2, 4));
+    for (int i = 0; i < 16; i++) assert_true(out[i] == 0);
+    assert_true(out[16] != 0);
+    ll_model_free(m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_models),
         cmocka_unit_test(test_every_pair),
         cmocka_unit_test(test_other_rows_are_not_computed),
+        cmocka_unit_test(test_no_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -178,6 +178,20 @@ static void test_refusals(void **state) {
     }
 }
 
+/* Documents of a batch are counted by an int. */
+static void test_too_many_documents(void **state) {
+    (void)state;
+    ll_model *m = tiny_model("attention.kernel=relu model.layers=1 model.separator=10");
+    size_t bytes = 0;
+    CHECK_OK(ll_workspace_measure(&bytes, m, 1, 1 << 30, 1));
+    assert_true(bytes > 0);
+    CHECK_FAILS(ll_workspace_measure(&bytes, m, 2, 1 << 30, 1), LL_EINVAL, "with model.separator");
+    ll_model_free(m);
+    m = tiny_model("attention.kernel=relu model.layers=1");
+    CHECK_OK(ll_workspace_measure(&bytes, m, 2, 1 << 30, 1));
+    ll_model_free(m);
+}
+
 int main(void) {
     ll_set_threads(1);
     const struct CMUnitTest tests[] = {
@@ -186,6 +200,7 @@ int main(void) {
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_learned_positions),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_too_many_documents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

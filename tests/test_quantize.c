@@ -146,7 +146,7 @@ static void check_rounded(const ll_model *model, int i, int kind, const float *b
     const ll_param *p = &model->param[i];
     const size_t cols = (size_t)p->cols, size = (size_t)p->rows * cols;
     float *after = calloc(size, sizeof *after);
-    ll_param_floats(model, i, p->rows, after);
+    ll_param_floats(model, i, 0, p->rows, after);
     for (size_t n = 0; n < size && kind == LL_BFLOAT16; n++) check_bf16(before[n], after[n]);
     for (int k = 0; k < p->rows && kind != LL_BFLOAT16; k += LL_GROUP)
         for (size_t c = 0; c < cols; c++) {
@@ -197,7 +197,7 @@ static void test_smallest(void **state) {
         for (int r = 0; r < p->rows; r++) p->value[(size_t)r * cols] = (r % 2 ? -189 : 100) * 0x1p-149f;
         CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
         float *after = calloc((size_t)p->rows * cols, sizeof *after);
-        ll_param_floats(model, i, p->rows, after);
+        ll_param_floats(model, i, 0, p->rows, after);
         for (int r = 0; r < p->rows; r++) assert_true(after[(size_t)r * cols] == 0);
         free(after);
         ll_model_free(model);
@@ -278,7 +278,7 @@ static void test_refused(void **state) {
     CHECK_OK(ll_model_loss(model, &batch, NULL, &loss));
     CHECK_OK(ll_model_create_from(&next, ll_model_recipe(model), model, &summary));
     for (int i = 0; i < next->count; i++) {
-        ll_param_floats(model, i, next->param[i].rows, gradients);
+        ll_param_floats(model, i, 0, next->param[i].rows, gradients);
         assert_memory_equal(gradients, next->param[i].value,
                             (size_t)next->param[i].rows * (size_t)next->param[i].cols * sizeof *gradients);
     }

@@ -117,6 +117,18 @@ static void test_other_models(void **state) {
     ll_model_free(model);
 }
 
+/* The seed of a model that draws the noise of its positions from it, however it is written. */
+static void test_a_seed_that_stays(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("attention.kernel=favor position.type=sine-spe");
+    CHECK_FAILS(ll_model_set(model, "train.seed=8"), LL_EINVAL, "cannot change");
+    CHECK_FAILS(ll_model_set(model, "train.seed = 8"), LL_EINVAL, "cannot change");
+    CHECK_FAILS(ll_model_set(model, "train.seed\t=8"), LL_EINVAL, "cannot change");
+    assert_string_equal(ll_recipe_get(ll_model_recipe(model), "train.seed"), "7");
+    CHECK_OK(ll_model_set(model, "train.seed=7"));
+    ll_model_free(model);
+}
+
 /* Quantized weights are other numbers: their state is refused elsewhere. The message says how to load the model. */
 static void test_quantized_models(void **state) {
     (void)state;
@@ -347,12 +359,12 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes),    cmocka_unit_test(test_nothing_fed),
-        cmocka_unit_test(test_other_models),  cmocka_unit_test(test_wrong_metadata),
-        cmocka_unit_test(test_wrong_tensors), cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_not_saved),     cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_documents),     cmocka_unit_test(test_quantized_models),
-        cmocka_unit_test(test_bf16_is_the_same_numbers),
+        cmocka_unit_test(test_same_bytes),       cmocka_unit_test(test_nothing_fed),
+        cmocka_unit_test(test_other_models),     cmocka_unit_test(test_a_seed_that_stays),
+        cmocka_unit_test(test_wrong_metadata),   cmocka_unit_test(test_wrong_tensors),
+        cmocka_unit_test(test_damage),           cmocka_unit_test(test_not_saved),
+        cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_quantized_models), cmocka_unit_test(test_bf16_is_the_same_numbers),
     };
     return cmocka_run_group_tests(tests, make_paths, remove_paths);
 }

@@ -3,6 +3,7 @@
 #include "runs.h"
 
 #include "base/memory.h"
+#include "longline-dist.h"
 
 /* Exact attention, the teacher of all other runs. */
 static int make_exact(void **state) {
@@ -189,6 +190,25 @@ static void test_refused(void **state) {
     assert_int_equal(access(at("none"), F_OK), -1);
 }
 
+/* The memory of a run counts its teacher. Without its file the run cannot begin, and nothing is counted. */
+static void test_memory_is_announced(void **state) {
+    (void)state;
+    ll_recipe *recipe = recipe_of(lesson("model.vocab=256"));
+    ll_rank_memory m[3];
+    CHECK_OK(ll_dist_memory(recipe, 0, &m[0]));
+    CHECK_OK(ll_recipe_set(recipe, "train.distil=logits"));
+    CHECK_OK(ll_dist_memory(recipe, 0, &m[1]));
+    CHECK_OK(ll_recipe_set(recipe, "train.distil=both"));
+    CHECK_OK(ll_dist_memory(recipe, 0, &m[2]));
+    assert_true(m[0].teacher == 0);
+    assert_true(m[1].teacher > m[1].parameters * sizeof(float));
+    assert_true(m[2].teacher == m[1].teacher + 4 * 24 * (2 * 16 * sizeof(float) + sizeof(double)));
+    for (int i = 0; i < 3; i++) assert_true(m[i].total - m[i].teacher == m[0].total);
+    CHECK_OK(ll_recipe_set(recipe, "train.teacher=/nowhere"));
+    CHECK_FAILS(ll_dist_memory(recipe, 0, &m[0]), LL_EIO, "train.teacher");
+    ll_recipe_free(recipe);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention_alone_changes),
@@ -199,6 +219,7 @@ int main(void) {
         cmocka_unit_test(test_recomputed),
         cmocka_unit_test(test_the_teacher_stays_the_same),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_memory_is_announced),
     };
     return cmocka_run_group_tests(tests, make_exact, remove_data);
 }

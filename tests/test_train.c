@@ -276,6 +276,19 @@ static void test_without_held_out_data(void **state) {
     assert_int_equal(access(in("novalid", "last.safetensors"), F_OK), 0);
 }
 
+/* Four tokens of a masked model, of which none is masked: a loss of 0 would be the best of the run. */
+static void test_held_out_data_without_targets(void **state) {
+    (void)state;
+    char keys[200];
+    const char *few = "model.task=mlm model.vocab=257 train.length=4 train.batch=1 train.steps=1";
+    snprintf(keys, sizeof keys, "%s train.eval-batches=1", few);
+    assert_int_equal(refused(keys, at("unmasked"), NULL), LL_EINVAL);
+    assert_non_null(strstr(ll_error(), "raise train.eval-batches"));
+    assert_int_equal(access(at("unmasked"), F_OK), -1);
+    snprintf(keys, sizeof keys, "%s train.eval-batches=50", few);
+    assert_true(run(keys, at("masked"), NULL, 0, LL_OK).last.valid_loss > 0);
+}
+
 static void test_step_time(void **state) {
     (void)state;
     double seconds = 0;
@@ -299,6 +312,7 @@ int main(void) {
         cmocka_unit_test(test_images),
         cmocka_unit_test(test_no_steps),
         cmocka_unit_test(test_without_held_out_data),
+        cmocka_unit_test(test_held_out_data_without_targets),
         cmocka_unit_test(test_step_time),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -62,6 +62,45 @@ static void test_stop_within_a_step(void **state) {
     }
 }
 
+/* Layers that are matched with a teacher's go back one by one. */
+static void test_matched_layers(void **state) {
+    (void)state;
+    char keys[300];
+    run("attention.kernel=softmax position.type=rope train.steps=1", at("teacher"), NULL, 0, LL_OK);
+    for (int length = 24; length < 1000; length += 600) { /* and with several reports within a layer */
+        const char *name = length > 24 ? "long" : "matched";
+        snprintf(keys, sizeof keys,
+                 "attention.kernel=elu1 position.type=rope train.distil=attention train.teacher=%s train.batch=2 "
+                 "train.steps=4 train.length=%d",
+                 at("teacher"), length);
+        const follower f = run_watched(keys, at(name), NULL, (follower){0}, LL_OK);
+        assert_int_equal(f.steps, 4);
+        assert_true(f.reports >= (length > 24 ? 12 : 4));
+    }
+}
+
+/* A step reads several windows, and some of them have passed their states on when it is stopped. The step then begins
+ * again with the states that it began with. */
+static void test_stop_between_the_windows_of_a_step(void **state) {
+    (void)state;
+    static const char *const documents[] = {"", "model.separator=32"};
+    for (int i = 0; i < 2; i++) {
+        char keys[200], whole[32], parts[32];
+        snprintf(keys, sizeof keys,
+                 "train.carry-state=on train.accumulate=4 attention.kernel=relu position.decay=fixed model.dropout=0 "
+                 "train.steps=6 train.eval-every=0 %s",
+                 documents[i]);
+        snprintf(whole, sizeof whole, "windows%d", i);
+        snprintf(parts, sizeof parts, "window%d", i);
+        run(keys, at(whole), NULL, 0, LL_OK);
+        for (int step = 2; step <= 5; step++) /* in each of its windows */
+            run_watched(keys, at(parts), step > 2 ? at(parts) : NULL,
+                        (follower){.stop_in = step, .after = 2 * step - 3}, LL_ESTOPPED);
+        run_watched(keys, at(parts), at(parts), (follower){0}, LL_OK);
+        same_run(whole, parts);
+    }
+}
+
 /* The trainer itself goes on, too. */
 static void test_the_same_trainer_goes_on(void **state) {
     (void)state;
@@ -175,10 +214,14 @@ static void test_time_of_evaluations(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_the_share_of_an_evaluation), cmocka_unit_test(test_evaluations_that_are_left),
-        cmocka_unit_test(test_time_of_evaluations),        cmocka_unit_test(a_trial_is_short),
-        cmocka_unit_test(test_stop_within_a_step),         cmocka_unit_test(test_the_same_trainer_goes_on),
-        cmocka_unit_test(test_patience)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_share_of_an_evaluation),
+                                       cmocka_unit_test(test_evaluations_that_are_left),
+                                       cmocka_unit_test(test_time_of_evaluations),
+                                       cmocka_unit_test(a_trial_is_short),
+                                       cmocka_unit_test(test_stop_within_a_step),
+                                       cmocka_unit_test(test_the_same_trainer_goes_on),
+                                       cmocka_unit_test(test_stop_between_the_windows_of_a_step),
+                                       cmocka_unit_test(test_matched_layers),
+                                       cmocka_unit_test(test_patience)};
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

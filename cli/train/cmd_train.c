@@ -243,8 +243,9 @@ static int print_memory(const ll_recipe *recipe) {
     const ll_status status = ll_dist_memory(recipe, (int)ranks, &m);
     if (status) return ll_failed(status, NULL);
     printf("memory.parameters=%.0f\nmemory.weights=%.0f\nmemory.gradients=%.0f\nmemory.received=%.0f\n"
-           "memory.moments=%.0f\nmemory.activations=%.0f\nmemory.total=%.0f\n",
-           m.parameters, m.weights, m.gradients, m.received, m.moments, m.activations, m.total);
+           "memory.moments=%.0f\nmemory.activations=%.0f\nmemory.states=%.0f\nmemory.teacher=%.0f\n"
+           "memory.total=%.0f\n",
+           m.parameters, m.weights, m.gradients, m.received, m.moments, m.activations, m.states, m.teacher, m.total);
     return 0;
 }
 

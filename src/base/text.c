@@ -1,8 +1,10 @@
 /* Text and numbers. A host program may use a locale that writes 0.5 as 0,5. Files must not depend on it, so each
- * conversion sets the C locale for its thread and restores the old one. */
+ * conversion sets the C locale for its thread and restores the old one. It also rounds to nearest, as the C library
+ * follows the rounding of the host. */
 #include "base/text.h"
 
 #include <errno.h>
+#include <fenv.h>
 #include <locale.h>
 #include <math.h>
 #include <stdio.h>
@@ -44,17 +46,21 @@ static void print(char out[LL_NUMBER_TEXT], double value) {
     }
 }
 
-/* Switches this thread to the C locale and returns the locale that it had; end_plain restores it. */
+/* Switches this thread to the C locale and to rounding to nearest, and returns what it had; end_plain restores it. */
 typedef struct {
     locale_t plain, old;
+    int rounding;
 } plain_locale;
 
 static plain_locale begin_plain(void) {
     const locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-    return (plain_locale){plain, uselocale(plain)};
+    const plain_locale l = {plain, uselocale(plain), fegetround()};
+    if (l.rounding != FE_TONEAREST) fesetround(FE_TONEAREST);
+    return l;
 }
 
 static void end_plain(plain_locale l) {
+    if (l.rounding != FE_TONEAREST) fesetround(l.rounding);
     uselocale(l.old);
     if (l.plain) freelocale(l.plain);
 }

@@ -8,8 +8,9 @@
 
 enum { NAMED = 6 /* most new tensors that the summary names */ };
 
-/* Rows stand for tokens or positions. Rows that both tables have mean the same. */
-static int is_table(const char *name) { return strstr(name, "embedding.weight") || strstr(name, "embedding.position"); }
+/* Rows stand for positions, or for tokens. Of such a table the rows that mean the same are taken. */
+static int is_positions(const char *name) { return strstr(name, "embedding.position") != NULL; }
+static int is_table(const char *name) { return strstr(name, "embedding.weight") || is_positions(name); }
 
 static const ll_param *namesake(const ll_model *m, const char *name) {
     for (int i = 0; i < m->count; i++)
@@ -17,9 +18,23 @@ static const ll_param *namesake(const ll_model *m, const char *name) {
     return NULL;
 }
 
-static int common_rows(const ll_param *p, const ll_param *q) {
-    if (!q || q->cols != p->cols || (q->rows != p->rows && !is_table(p->name))) return 0;
-    return q->rows < p->rows ? q->rows : p->rows;
+/* Rows of a tensor of the other model, and where they go in the one of the same name. */
+typedef struct {
+    int from, to, count;
+} row_range;
+
+static row_range common_rows(const ll_model *m, const ll_model *other, const ll_param *p, const ll_param *q) {
+    const ll_position_options *c = &m->c->position, *d = &other->c->position;
+    if (!q || q->cols != p->cols || (q->rows != p->rows && !is_table(p->name))) return (row_range){0};
+    row_range r = {0};
+    if (is_positions(p->name) && (c->offset != d->offset || c->cls != d->cls)) {
+        const int both = c->cls && d->cls; /* the row of the CLS token comes before that of position 0 */
+        r.from = d->offset + d->cls - both;
+        r.to = c->offset + c->cls - both;
+    }
+    const int there = q->rows - r.from, here = p->rows - r.to;
+    r.count = there < here ? there : here;
+    return r;
 }
 
 /* Names of tensors, of which the first few are told. */
@@ -62,14 +77,16 @@ ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **summary) {
     int taken = 0;
     for (int i = 0; i < m->count; i++) {
         const ll_param *p = &m->param[i], *q = namesake(from, p->name);
-        const int rows = common_rows(p, q);
-        if (rows)
-            ll_param_floats(from, (int)(q - from->param), rows, p->value);
+        const row_range r = common_rows(m, from, p, q);
+        if (r.count > 0)
+            ll_param_floats(from, (int)(q - from->param), r.from, r.count, p->value + (size_t)r.to * (size_t)p->cols);
         else
             add_name(&fresh, p->name);
-        taken += rows > 0;
+        taken += r.count > 0;
     }
-    for (int i = 0; i < from->count; i++)
-        if (!common_rows(&from->param[i], namesake(m, from->param[i].name))) add_name(&unused, from->param[i].name);
+    for (int i = 0; i < from->count; i++) {
+        const ll_param *q = &from->param[i], *p = namesake(m, q->name);
+        if (!p || common_rows(m, from, p, q).count < 1) add_name(&unused, q->name);
+    }
     return summarise(summary, taken, m->count, &fresh, &unused);
 }

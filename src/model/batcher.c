@@ -85,7 +85,7 @@ static ll_status check_items(const ll_batcher *b, ll_batch_item *items, int coun
         if (!s || s->batcher != b)
             status = ll_fail(LL_EINVAL, "item %d: not a stream of this batcher", i);
         else if ((status = ll_stream_check(s, items[i].tokens, items[i].n)))
-            status = ll_fail(status, "item %d: %s", i, ll_error());
+            status = count > 1 ? ll_fail(status, "item %d: %s", i, ll_error()) : status;
         items[i].status = status;
     }
     for (int i = 0; i < count && !status; i++) items[i].stream->taken = 0;
@@ -143,9 +143,9 @@ static void deliver(ll_batcher *b, ll_batch_item *item, int done, int n, const f
     s->position += n;
     if (item->every && item->logits)
         memcpy(item->logits + (size_t)done * V, logits, (size_t)rows * V * sizeof *logits);
+    item->status = ll_stream_check_logits(s, logits, rows);
     if (done + n < item->n) return;
     memcpy(s->logits, logits + (size_t)(rows - 1) * V, V * sizeof *logits);
-    item->status = ll_stream_check_logits(s);
     if (!item->every && item->logits) memcpy(item->logits, s->logits, V * sizeof *logits);
 }
 

@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "model/network.h"
 
-ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B, int T) {
+ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B, int T, int batches) {
     size_t floats;
     const ll_status status = ll_attention_state_floats(model->attention[0], &floats);
     if (status == LL_EINVAL) return ll_fail_in(LL_EINVAL, "train.carry-state = on");
@@ -21,12 +21,24 @@ ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B, int T) {
     c->segment_offset = ll_alloc((size_t)B * (size_t)T, sizeof *c->segment_offset);
     c->in = ll_alloc(c->count, sizeof *c->in);
     c->out = ll_alloc(c->count, sizeof *c->out);
-    if (!c->offset || !c->segment_offset || !c->in || !c->out) {
+    c->first_offset = ll_alloc((size_t)B, sizeof *c->first_offset);
+    if (batches > 1) c->third = ll_alloc(c->count, sizeof *c->third);
+    if (!c->offset || !c->segment_offset || !c->in || !c->out || !c->first_offset || (batches > 1 && !c->third)) {
         ll_carry_free(c);
         return LL_ENOMEM;
     }
     for (int b = 0; b < B; b++) ll_carry_clear(c, b);
     *out = c;
+    return LL_OK;
+}
+
+ll_status ll_carry_measure(size_t *bytes, const ll_model *model, int B, int T, int batches) {
+    size_t floats;
+    const ll_status status = ll_attention_state_floats(model->attention[0], &floats);
+    if (status == LL_EINVAL) return ll_fail_in(LL_EINVAL, "train.carry-state = on");
+    if (status) return status;
+    *bytes = (batches > 1 ? 3 : 2) * (size_t)model->operators * (size_t)B * floats * sizeof(float);
+    *bytes += (size_t)B * (size_t)T * sizeof(int64_t); /* offsets */
     return LL_OK;
 }
 
@@ -36,6 +48,8 @@ void ll_carry_free(ll_carry *c) {
     ll_free(c->segment_offset);
     ll_free(c->in);
     ll_free(c->out);
+    ll_free(c->third);
+    ll_free(c->first_offset);
     ll_free(c);
 }
 
@@ -84,9 +98,22 @@ int64_t ll_carry_after(const ll_carry *c, const int *tokens, int n, int64_t befo
 void ll_carry_advance(ll_carry *c, const ll_batch *x) {
     float *in = c->in;
     c->in = c->out, c->out = in;
+    if (in == c->first && c->third) c->out = c->third, c->third = in; /* the step may have to begin again with it */
     for (int b = 0; b < x->B; b++)
         c->offset[b] = ll_carry_after(c, x->tokens + (size_t)b * (size_t)x->T, x->lengths ? x->lengths[b] : x->T,
                                       c->offset[b]);
+}
+
+void ll_carry_begin_step(ll_carry *c) {
+    c->first = c->in;
+    memcpy(c->first_offset, c->offset, (size_t)c->B * sizeof *c->offset);
+}
+
+void ll_carry_undo_step(ll_carry *c) {
+    if (c->third == c->first) c->third = c->in;
+    if (c->out == c->first) c->out = c->in;
+    c->in = c->first;
+    memcpy(c->offset, c->first_offset, (size_t)c->B * sizeof *c->offset);
 }
 
 void ll_workspace_carry(ll_workspace *ws, ll_carry *carry) {

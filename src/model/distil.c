@@ -18,7 +18,9 @@ struct ll_teacher {
 
 static const float FLOOR = 1e-6f; /* mean square of an output that counts as much as none */
 
-int ll_distil_is_attention(const char *tensor) { return strstr(tensor, ".attention.") != NULL; }
+int ll_distil_is_attention(const char *tensor) {
+    return strstr(tensor, ".attention.") || strstr(tensor, "position."); /* not embedding.position */
+}
 
 /* ---- What fits together ---- */
 
@@ -75,6 +77,15 @@ ll_status ll_teacher_create(ll_teacher **teacher, const ll_model *model, const l
         return status;
     }
     *teacher = t;
+    return LL_OK;
+}
+
+ll_status ll_teacher_measure(size_t *bytes, const ll_model *model, int B, int T, int attention) {
+    const size_t rows = (size_t)B * (size_t)ll_model_rows(model, T), C = (size_t)model->c->model.width;
+    const ll_status status = ll_workspace_measure_reading(bytes, model, B, T);
+    if (status) return status;
+    *bytes += ll_model_size(model).parameters * sizeof(float);
+    if (attention) *bytes += rows * (2 * C * sizeof(float) + sizeof(double));
     return LL_OK;
 }
 
@@ -143,8 +154,11 @@ ll_status ll_distil_attention(const ll_model *m, ll_workspace *ws, ll_teacher *t
     memset(t->error, 0, own.rows * sizeof *t->error);
     ll_embed(&theirs);
     ll_status status = LL_OK;
+    ws->blocks = layers;
     for (int l = 0; l < layers && !status; l++) {
+        ws->below = 2 * l; /* each layer goes back at once, and has three units of progress */
         status = match_layer(&match, &theirs, &own, l);
+        if (!status) status = ll_network_report(&own, 3 * (l + 1), layers);
         if (!status && l + 1 < layers) status = ll_feed_forward(&theirs, l);
     }
     for (size_t r = 0; r < own.rows && !status; r++) {

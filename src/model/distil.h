@@ -22,6 +22,8 @@ typedef struct ll_teacher ll_teacher;
  * attention needs as many layers and rows of the same width, logits as many answers. */
 LL_MUST_USE ll_status ll_teacher_create(ll_teacher **teacher, const ll_model *model, const ll_model *student, int B,
                                         int T, int attention);
+/* Bytes of it and of its weights, of which quantized ones count as floats. Nothing is made. */
+LL_MUST_USE ll_status ll_teacher_measure(size_t *bytes, const ll_model *model, int B, int T, int attention);
 void ll_teacher_free(ll_teacher *teacher);
 
 /* One batch, as ll_model_run with a gradient: adds scale * d(sum of losses)/d(parameters of `m`) to grad, and the
@@ -36,7 +38,7 @@ LL_MUST_USE ll_status ll_distil_logits(const ll_model *m, ll_workspace *ws, ll_t
                                        const ll_distil_options *how, const ll_batch *batch, float *grad, float scale,
                                        int64_t draw, ll_tally *tally);
 
-/* Is it a tensor of a layer's own attention, which ll_distil_attention gives a gradient? */
+/* Is it a tensor of attention or of positions inside it, which ll_distil_attention gives a gradient? */
 int ll_distil_is_attention(const char *tensor);
 
 #endif

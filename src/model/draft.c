@@ -141,7 +141,9 @@ ll_status ll_draft_feed(ll_draft *d, const int *tokens, int n) {
     if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed; feed at least 1", n);
     ll_status status = ll_check_tokens(d->large.stream->model, tokens, NULL, 1, n);
     if (!status) status = feed_side(d, &d->large, tokens, n);
-    if (!status && !d->alone) status = feed_side(d, &d->small, tokens, n);
+    if (status) return status;
+    if (!d->alone) status = feed_side(d, &d->small, tokens, n);
+    if (status == LL_EINVAL) d->alone = 1, status = LL_OK; /* its learned positions end */
     if (status) return status;
     d->position += n - 1;
     d->tails = 0;

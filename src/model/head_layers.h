@@ -28,7 +28,7 @@ const float *ll_head_transform(const ll_batch_run *run, int n, const float *x);
  * gradients of its tensors. */
 void ll_head_transform_back(const ll_batch_run *run, int n, const float *x, float *dy);
 
-/* ---- match.c ---- */
+/* ---- pair.c ---- */
 
 /* The last hidden layer for n pairs, (n, ff), from their 2n pooled rows. Backward: from its gradient in ws->match.dh,
  * the gradients of the layer, and ws->dpool of pairs first .. first + n - 1. */

@@ -120,7 +120,7 @@ static void take_row(const embedding *e, size_t row, const float *x) {
         if (t >= cls_tokens) memcpy(e->out + (b * (T - cls_tokens) + t - cls_tokens) * C, x, C * sizeof *x);
         break;
     case LL_EMBED_FIRST:
-        if (t == 0) memcpy(e->out + b * C, x, C * sizeof *x);
+        if (t == 0 && n > cls_tokens) memcpy(e->out + b * C, x, C * sizeof *x);
         break;
     case LL_EMBED_LAST:
         if (t + 1 == n && t >= cls_tokens) memcpy(e->out + b * C, x, C * sizeof *x);

@@ -9,11 +9,11 @@
 #include "model/network.h"
 
 ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
-    LL_FLOAT_MODE;
     return ll_model_create_from(out, recipe, NULL, NULL);
 }
 
 ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll_model *from, char **summary) {
+    LL_FLOAT_MODE;
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     ll_status status = ll_recipe_copy(&m->recipe, recipe);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/network.h"
@@ -138,6 +139,7 @@ static ll_status read_vocabulary(ll_model *m, const ll_safetensors *file) {
 }
 
 static ll_status read_model(ll_model **out, const ll_safetensors *file, int in_place) {
+    LL_FLOAT_MODE;
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     ll_status status = read_meta(m, file);

@@ -135,6 +135,10 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 size_t ll_model_redraw_floats(const ll_model *model);
 LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *scratch);
 
+/* Makes the noise of stochastic positions that of evaluation, after passes with gradients have drawn their own. Streams
+ * in several threads then only read it. */
+void ll_model_settle_noise(const ll_model *model);
+
 /* A name for what the model computes: of its parameters, draws and keys (stream_file.c). O(parameters). */
 LL_MUST_USE ll_status ll_model_digest(const ll_model *model, char hex[LL_DIGEST_TEXT]);
 
@@ -170,6 +174,8 @@ void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
 /* Bytes of the workspace of a training step, and of what sharing its sequences with so many parts takes. Nothing is
  * made. */
 LL_MUST_USE ll_status ll_workspace_measure(size_t *bytes, const ll_model *model, int B, int T, int parts);
+/* The same of a workspace that reads whole sequences without gradients. */
+LL_MUST_USE ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *model, int B, int T);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
 
@@ -177,7 +183,8 @@ size_t ll_workspace_bytes(const ll_workspace *ws);
  * through the workspace, ll_carry_begin clears the rows whose document begins: where no token of the text came before,
  * or with a separator. before (B): tokens of its text that came before each row. After the batch, ll_carry_advance
  * makes what the windows left the state of the next ones. LL_EINVAL with the reason where attention has no state of
- * constant size. */
+ * constant size. A step of several batches needs a third block, because a step that fails begins again with the states
+ * that it began with. */
 typedef struct {
     const ll_model *model;
     int B;
@@ -186,14 +193,23 @@ typedef struct {
     size_t floats;   /* of a state */
     size_t count;    /* of all states */
     float *in, *out; /* (operators, B, floats) */
+    float *third;    /* the same; NULL where a step has one batch */
+    float *first;    /* which of these the step began with, */
+    int64_t *first_offset; /* and its offsets (B) */
     float *dout, *din; /* NULL, or the gradients at these */
     int within; /* all states are of one pass (chunks.c) */
 } ll_carry;
-LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B, int T);
+LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B, int T, int batches);
+/* Bytes of it. Nothing is made. */
+LL_MUST_USE ll_status ll_carry_measure(size_t *bytes, const ll_model *model, int B, int T, int batches);
 void ll_carry_free(ll_carry *carry);
 void ll_carry_clear(ll_carry *carry, int row);
 void ll_carry_begin(ll_carry *carry, const ll_batch *batch, const int64_t *before);
 void ll_carry_advance(ll_carry *carry, const ll_batch *batch);
+/* A step begins; and it is thrown away, after any number of its batches: the states are again those of its beginning.
+ */
+void ll_carry_begin_step(ll_carry *carry);
+void ll_carry_undo_step(ll_carry *carry);
 /* Copies the state that a row takes, or sets the one that it leaves: of all operators, one after the other. */
 void ll_carry_take(const ll_carry *carry, int row, float *state);
 void ll_carry_give(ll_carry *carry, int row, const float *state);

@@ -198,16 +198,16 @@ static ll_status diverged(ll_stream *s, float value, int64_t token) {
                    ll_name_infinite((double)value), (long long)token);
 }
 
-ll_status ll_stream_check_logits(ll_stream *s) {
-    const size_t V = (size_t)s->model->c->model.vocab, v = ll_find_infinite(s->logits, V);
-    return v < V ? diverged(s, s->logits[v], s->position - 1) : LL_OK;
+ll_status ll_stream_check_logits(ll_stream *s, const float *logits, int n) {
+    const size_t V = (size_t)s->model->c->model.vocab, all = (size_t)n * V, v = ll_find_infinite(logits, all);
+    return v < all ? diverged(s, logits[v], s->position - n + (int64_t)(v / V)) : LL_OK;
 }
 
 /* If the numbers for the last n tokens are not finite, the stream is broken. */
 static ll_status check_output(ll_stream *s, const float *logp, int n, int last) {
     const size_t all = (size_t)n, t = logp ? ll_find_infinite(logp, all) : all;
     if (t < all) return diverged(s, logp[t], s->position - n + (int64_t)t);
-    return last ? ll_stream_check_logits(s) : LL_OK;
+    return last ? ll_stream_check_logits(s, s->logits, 1) : LL_OK;
 }
 
 ll_stream_rows ll_stream_begin(ll_stream *s, int token, int first, int n) {

@@ -40,8 +40,8 @@ LL_MUST_USE ll_status ll_stream_check(const ll_stream *s, const int *tokens, int
 int ll_stream_piece(const ll_stream *s, const int *tokens, int n, int most);
 /* Makes the next rows of a run the stream's. A token that begins a document clears the stream. */
 ll_stream_rows ll_stream_begin(ll_stream *s, int token, int first, int n);
-/* LL_EDIVERGED if the stream's logits, those of its last token, are not finite; the stream is then broken. */
-LL_MUST_USE ll_status ll_stream_check_logits(ll_stream *s);
+/* LL_EDIVERGED if the logits (n, V) of its last n tokens are not finite; the stream is then broken. */
+LL_MUST_USE ll_status ll_stream_check_logits(ll_stream *s, const float *logits, int n);
 /* LL_EINVAL for a stream that is broken. */
 LL_MUST_USE ll_status ll_stream_whole(const ll_stream *s);
 /* Number of source tokens that cross attention has; 0: there is no source. */

@@ -187,13 +187,14 @@ static const ll_attention_config *namesake(const ll_model *m, int op, const ll_m
     return NULL;
 }
 
-/* Copies its random draws where the sizes are the same. */
-static void adopt(const ll_attention_config *a, const ll_attention_config *b, parts *p) {
+/* Copies its random draws where the sizes are the same. Permutations are copied where the recipes ask for the same. */
+static void adopt(const ll_attention_config *a, const ll_attention_config *b, int same_cycles, parts *p) {
     const size_t H = (size_t)a->H, n = (size_t)ll_permuted_features(a), rotated = (size_t)ll_rotated_features(a);
     const size_t hashes = (size_t)ll_hash_rows(a), angles = (size_t)rotation_angles(a);
     if (!b || a->H != b->H || a->M != b->M || ll_attention_width(a) != ll_attention_width(b)) return;
     if (a->M) memcpy(p->projection, b->projection, (size_t)a->M * (size_t)ll_attention_width(a) * sizeof(float));
-    if (n && (size_t)ll_permuted_features(b) == n) memcpy(p->permutation, b->permutation, H * n * sizeof(int32_t));
+    if (n && same_cycles && (size_t)ll_permuted_features(b) == n)
+        memcpy(p->permutation, b->permutation, H * n * sizeof(int32_t));
     if (rotated && (size_t)ll_rotated_features(b) == rotated) {
         memcpy(p->basis, b->encoding.basis, H * rotated * rotated * sizeof(float));
         memcpy(p->angles, b->encoding.theta, H * (rotated / 2) * sizeof(float));
@@ -208,7 +209,7 @@ static ll_status create(ll_model *m, const ll_safetensors *file, const ll_model 
     p->has_rotations = 0;
     ll_status status = file ? read(&from, &a, p) : draw(m, &a, op, p);
     if (status) return status;
-    if (other) adopt(&a, namesake(m, op, other), p);
+    if (other) adopt(&a, namesake(m, op, other), m->c->position.cycles == other->c->position.cycles, p);
     a.projection = a.M ? p->projection : NULL;
     a.permutation = ll_permuted_features(&a) ? p->permutation : NULL;
     a.decay = decays(m->c, &a) ? p->decay : NULL;

@@ -7,15 +7,15 @@ ll_status ll_model_set(ll_model *model, const char *assignment) {
     if (strncmp(assignment, "data.", 5) && strncmp(assignment, "train.", 6))
         return ll_fail(LL_EINVAL, "\"%.*s\": the model is fixed; only keys of [data] and [train] can change",
                        (int)strcspn(assignment, "="), assignment);
-    if (ll_config_draws_noise(model->c) && !strncmp(assignment, "train.seed=", 11))
-        return ll_fail(LL_EINVAL,
-                       "\"train.seed\": this model's positions draw their noise from its seed, which cannot change");
     /* First on a copy, so that a refused value leaves the model as it was. */
     ll_recipe *copy = NULL;
     ll_status status = ll_recipe_copy(&copy, model->recipe);
     if (!status) status = ll_recipe_set(copy, assignment);
     ll_model_config checked;
     if (!status) status = ll_recipe_model(copy, &checked);
+    if (!status && ll_config_draws_noise(model->c) && checked.seed != model->c->seed)
+        status = ll_fail(LL_EINVAL,
+                         "\"train.seed\": this model's positions draw their noise from its seed, which cannot change");
     if (!status) status = ll_recipe_set(model->recipe, assignment);
     ll_recipe_free(copy);
     if (!status) status = ll_model_read_recipe(model);

@@ -208,10 +208,10 @@ ll_matrix ll_param_matrix(const ll_model *m, int i) {
     return (ll_matrix){.f = i < 0 ? NULL : m->param[i].value, .ld = i < 0 ? 0 : (size_t)m->param[i].cols};
 }
 
-void ll_param_floats(const ll_model *m, int i, int rows, float *out) {
+void ll_param_floats(const ll_model *m, int i, int first, int rows, float *out) {
     const ll_matrix x = ll_param_matrix(m, i);
     const ll_kernels *k = ll_kernel_table();
-    for (int r = 0; r < rows; r++) k->dequantize(m->param[i].cols, &x, r, 0, out + (size_t)r * x.ld);
+    for (int r = 0; r < rows; r++) k->dequantize(m->param[i].cols, &x, first + r, 0, out + (size_t)r * x.ld);
 }
 
 /* ---- Files ---- */

@@ -40,7 +40,7 @@ static ll_status add_param(const ll_model *m, int i, float *floats, ll_st_writer
     const float *value = p->value;
     if (!value && !ll_param_matrix(m, i).bf16) return ll_quantized_write(m, i, writer);
     if (!value) {
-        ll_param_floats(m, i, p->rows, floats + p->offset);
+        ll_param_floats(m, i, 0, p->rows, floats + p->offset);
         value = floats + p->offset;
     }
     return ll_st_add(writer, p->name, LL_F32, 2, (size_t[]){(size_t)p->rows, (size_t)p->cols}, value);

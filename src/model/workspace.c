@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/chunks.h"
@@ -186,6 +187,8 @@ static ll_status check(const ll_model *m, int B, int T, int mode) {
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
     if (T == INT_MAX || (double)B * (double)rows * row * (m->operators + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
+    if (c->model.separator >= 0 && (int64_t)B * rows > INT_MAX) /* each token may be a document */
+        return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; with model.separator it may have %d", B, T, INT_MAX);
     return LL_OK;
 }
 
@@ -236,6 +239,7 @@ static ll_status allocate(ll_workspace *ws) {
 
 ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stack *stack, int B, int T, int S,
                             int mode) {
+    LL_FLOAT_MODE;
     ll_workspace *ws = NULL;
     ll_status status = plan(&ws, m, stack, B, T, S, mode);
     if (!status) status = allocate(ws);
@@ -254,6 +258,14 @@ ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, i
     if (!status) *bytes = ll_workspace_bytes(ws);
     if (!status && chunked) status = ll_chunks_measure(bytes, m, T, 1);
     if (!status && parts > 1) status = ll_shared_measure(ws, bytes);
+    ll_workspace_free(ws);
+    return status;
+}
+
+ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *m, int B, int T) {
+    ll_workspace *ws = NULL;
+    const ll_status status = plan(&ws, m, ll_top_stack(m), B, T, m->stacks > 1 ? T : 0, LL_EVALUATE);
+    if (!status) *bytes = ll_workspace_bytes(ws);
     ll_workspace_free(ws);
     return status;
 }

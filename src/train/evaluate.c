@@ -44,6 +44,32 @@ void ll_evaluator_free(ll_evaluator *e) {
     e->each = NULL;
 }
 
+/* Has a batch a target that counts? */
+static int predicts(const ll_config *c, const ll_batch *b) {
+    const int per_token = ll_config_per_token(c);
+    for (int i = 0; i < b->B / ll_task_sequences(c->model.task); i++)
+        for (int t = 0; t < (!per_token ? 1 : b->lengths ? b->lengths[i] : b->T); t++)
+            if (b->targets[per_token ? (size_t)i * (size_t)b->T + (size_t)t : (size_t)i] >= 0) return 1;
+    return 0;
+}
+
+ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches) {
+    const ll_config *c = &e->model->recipe->c;
+    const int batch = c->train.batch, width = ll_task_sequences(c->model.task);
+    const int64_t n = ll_evaluate_batches(e->reader, max_batches);
+    for (int64_t i = 0; i < n; i++)
+        for (int first = 0; first < batch; first += e->capacity) {
+            e->b->B = (first + e->capacity < batch ? e->capacity : batch - first) * width;
+            e->b->first = first * width;
+            ll_reader_eval_rows(e->reader, e->b, ll_evaluated_batch(e->reader, i, n) * batch + first);
+            if (predicts(c, e->b)) return LL_OK;
+        }
+    return ll_fail(LL_EINVAL,
+                   "the valid split has nothing to predict in the %lld batches of an evaluation; raise "
+                   "train.eval-batches, or give a larger data.valid",
+                   (long long)n);
+}
+
 static const float NOT_COUNTED = -FLT_MAX;
 
 /* Batch number `index`, in as many parts as its memory needs. A row's loss does not depend on the other rows. `each`
@@ -132,6 +158,7 @@ static ll_status check_loss(const ll_tally *tally, const char *split, int64_t ba
 }
 
 static ll_status evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result, int alone) {
+    LL_FLOAT_MODE;
     const ll_config *c = &model->recipe->c;
     const double start = ll_now();
     ll_reader *reader = NULL;

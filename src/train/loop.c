@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/finite.h"
+#include "base/float_mode.h"
 #include "train/train_internal.h"
 
 static ll_status diverged(const ll_trainer *t, const char *what, double value, int64_t step) {
@@ -78,6 +79,7 @@ typedef struct {
     ll_progress_fn *call;
     void *arg;
     int stop;
+    ll_float_mode host; /* its functions are called in its mode of floating point, and all else in the library's */
 } watcher;
 
 static int is_alone(const ll_trainer *t) { return t->ranks.size == 1; }
@@ -86,7 +88,10 @@ static void report(ll_trainer *t, watcher *w, const char *event) {
     refresh(t);
     t->progress.event = event;
     t->told = ll_now();
-    if (w->call && w->call(&t->progress, w->arg)) w->stop = 1;
+    if (!w->call) return;
+    ll_float_mode_restore(&w->host);
+    if (w->call(&t->progress, w->arg)) w->stop = 1;
+    w->host = ll_float_mode_set();
 }
 
 typedef struct {
@@ -159,11 +164,11 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     }
     ll_status status = ll_evaluate_share(&sum);
     if (status) return status;
-    const double loss = sum.loss / (double)(sum.count > 0 ? sum.count : 1);
+    const double loss = sum.loss / (double)sum.count;
     if (!isfinite(loss)) return diverged(t, "the loss on held-out data", loss, s->step);
     s->evaluated = s->step;
     s->valid_loss = loss;
-    s->valid_accuracy = (double)sum.correct / (double)(sum.count > 0 ? sum.count : 1);
+    s->valid_accuracy = (double)sum.correct / (double)sum.count;
     t->unsaved = 1;
     if (loss >= s->best_loss) return LL_OK; /* before the first evaluation it is NaN, so the first is the best */
     s->best_loss = loss;
@@ -217,7 +222,10 @@ static ll_status save(ll_trainer *t, int aside) {
 static void report_page(ll_trainer *t, watcher *w, int whole) {
     if (t->ranks.rank || !t->report || !t->model->recipe->c.train.report) return;
     if (!t->state.row) return; /* without a row there is no loss to draw */
-    report(t, w, t->report(t, whole, t->report_arg) ? "no report" : "report");
+    ll_float_mode_restore(&w->host);
+    const ll_status status = t->report(t, whole, t->report_arg);
+    w->host = ll_float_mode_set();
+    report(t, w, status ? "no report" : "report");
 }
 
 /* A missing folder is created again at once, as that of a whole run: with a checkpoint of this step. Its best model is
@@ -248,16 +256,6 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
     }
 }
 
-/* Where the run may go back, a loss far above chance counts as divergence, unless that of the checkpoint was, too. */
-static ll_status check_spike(const ll_trainer *t) {
-    const ll_config *c = &t->model->recipe->c;
-    const double loss = ll_recent_loss(&t->state, t->state.step - t->state.back);
-    if (!ll_rewind_may(t) || t->state.step <= t->state.back) return LL_OK;
-    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
-    if (ll_fit_is_above_chance(c, t->state.back_loss)) return LL_OK;
-    return ll_fit_above_chance(c, loss);
-}
-
 /* Is reported once. The run may recover, but somebody who trains for a week needs to know on the first day. */
 static void report_chance(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
@@ -271,7 +269,7 @@ static void report_chance(ll_trainer *t, watcher *w) {
 static ll_status settle(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
     ll_run_state *s = &t->state;
-    ll_status status = check_spike(t);
+    ll_status status = ll_rewind_check(t);
     int evaluated = 0, saved = 0;
     if (status) return status;
     if (must_evaluate(t)) {
@@ -384,7 +382,7 @@ static ll_status run(ll_trainer *t, watcher *w) {
 
 ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     const ll_group all = ll_group_all();
-    watcher w = {progress, arg, 0};
+    watcher w = {.call = progress, .arg = arg, .host = ll_float_mode_set()};
     t->began = ll_now();
     t->begun = t->state.step;
     t->evaluations = t->evaluation_seconds = 0;
@@ -392,5 +390,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     ll_status status = t->left ? ll_group_agree(&all, ll_run_folder_enter(t)) : LL_OK;
     if (!status) status = run(t, &w);
     ll_run_folder_leave(t);
+    ll_model_settle_noise(t->model);
+    ll_float_mode_restore(&w.host);
     return status;
 }

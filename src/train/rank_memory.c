@@ -1,6 +1,7 @@
 /* The memory that a rank takes for training: what its parts would allocate, counted by the functions that do. */
 #include "base/memory.h"
 #include "longline-dist.h"
+#include "train/teaching.h"
 #include "train/train_internal.h"
 
 static size_t floats_of(const ll_exchange_floats *f) { return f->gradients + f->received + 2 * f->own; }
@@ -29,12 +30,28 @@ static ll_status measure_activations(size_t *bytes, const ll_model *model, const
                                 s->row.count);
 }
 
+/* States that windows pass on. A step needs one more block of them if it has several batches. */
+static ll_status measure_states(size_t *bytes, const ll_model *model) {
+    const ll_train_options *c = &model->recipe->c.train;
+    return c->carry_state ? ll_carry_measure(bytes, model, c->batch, c->length, c->accumulate) : LL_OK;
+}
+
+static ll_status measure_teacher(size_t *bytes, const ll_config *c, const ll_shards *s) {
+    ll_model *teacher = NULL;
+    ll_status status = ll_teaching_load(&teacher, c);
+    if (!status && teacher)
+        status = ll_teacher_measure(bytes, teacher, s->most * ll_task_sequences(c->model.task), c->train.length,
+                                    c->train.distil != LL_DISTIL_LOGITS);
+    ll_model_free(teacher);
+    return status;
+}
+
 ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to) {
     ll_model *model = NULL;
     ll_optimizer *o = NULL;
     ll_shards shards;
     ll_exchange_floats floats;
-    size_t activations = 0;
+    size_t activations = 0, states = 0, teacher = 0;
     const int launched = ranks > 0;
     if (!ranks) ranks = 1;
     ll_status status = ll_model_sketch(&model, recipe);
@@ -42,6 +59,8 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
     if (!status) status = ll_shards_plan_for(&shards, &model->recipe->c, 0, ranks, launched);
     if (!status) status = measure_exchange(&floats, model, &shards, o, ranks);
     if (!status) status = measure_activations(&activations, model, &shards);
+    if (!status) status = measure_states(&states, model);
+    if (!status) status = measure_teacher(&teacher, &model->recipe->c, &shards);
     if (!status) {
         const double bytes = sizeof(float);
         *to = (ll_rank_memory){.parameters = (double)ll_model_size(model).parameters,
@@ -49,8 +68,11 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
                                .gradients = bytes * (double)floats.gradients,
                                .received = bytes * (double)floats.received,
                                .moments = 2 * bytes * (double)floats.own,
-                               .activations = (double)activations};
-        to->total = to->weights + to->gradients + to->received + to->moments + to->activations;
+                               .activations = (double)activations,
+                               .states = (double)states,
+                               .teacher = (double)teacher};
+        to->total =
+            to->weights + to->gradients + to->received + to->moments + to->activations + to->states + to->teacher;
     }
     ll_optimizer_free(o);
     ll_model_free(model);

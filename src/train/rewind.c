@@ -9,6 +9,15 @@ int ll_rewind_may(const ll_trainer *t) {
            t->state.rewinds < LL_REWINDS;
 }
 
+ll_status ll_rewind_check(const ll_trainer *t) {
+    const ll_config *c = &t->model->recipe->c;
+    const double loss = ll_recent_loss(&t->state, t->state.step - t->state.back);
+    if (!ll_rewind_may(t) || t->state.step <= t->state.back) return LL_OK;
+    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
+    if (ll_fit_is_above_chance(c, t->state.back_loss)) return LL_OK;
+    return ll_fit_above_chance(c, loss);
+}
+
 static ll_status load(ll_trainer *t) {
     ll_run_state before = t->state;
     ll_safetensors *file = NULL;

@@ -1,5 +1,6 @@
 /* One training step. All its random numbers are functions of the step's number, so that step 1001 of a resumed run is
  * step 1001 of an uninterrupted one. */
+#include <math.h>
 #include <string.h>
 
 #include "base/float_mode.h"
@@ -54,6 +55,12 @@ static int redraws(const ll_model *model) {
     return model->c->attention.kernel == LL_KERNEL_FAVOR && model->c->attention.redraw > 0;
 }
 
+/* Number of batches of a step. */
+static int parts_of(const ll_engine *e) {
+    const int accumulate = e->model->recipe->c.train.accumulate;
+    return accumulate > 1 ? accumulate : 1;
+}
+
 /* The states that windows pass on are those of all rows of a batch, so one process must have the batch in one shard. */
 static ll_status create_carry(ll_engine *e, const ll_config *c) {
     if (e->shards.leaves > 1)
@@ -61,7 +68,7 @@ static ll_status create_carry(ll_engine *e, const ll_config *c) {
                        "train.carry-state needs the whole batch in one shard, and here it has %d; use one process, or "
                        "set dist.shards=1",
                        e->shards.leaves);
-    const ll_status status = ll_carry_create(&e->carry, e->model, c->train.batch, c->train.length);
+    const ll_status status = ll_carry_create(&e->carry, e->model, c->train.batch, c->train.length, parts_of(e));
     if (status) return status;
     e->before = ll_alloc((size_t)c->train.batch, sizeof *e->before);
     return e->before ? LL_OK : LL_ENOMEM;
@@ -154,12 +161,6 @@ static ll_status redraw(ll_engine *e, int64_t step) {
     return LL_OK;
 }
 
-/* Number of batches of a step. */
-static int parts_of(const ll_engine *e) {
-    const int accumulate = e->model->recipe->c.train.accumulate;
-    return accumulate > 1 ? accumulate : 1;
-}
-
 static void on_gradient(void *arg, size_t from, size_t to) { ll_exchange_ready(arg, from, to); }
 
 /* Reads shard number `shard` of batch number `number`: this rank's part of it. */
@@ -220,8 +221,7 @@ static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int
     return status;
 }
 
-ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
-    LL_FLOAT_MODE;
+static ll_status gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
     const ll_config *c = &e->model->recipe->c;
     const double expected = (double)parts_of(e) * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
     const ll_group all = ll_group_all();
@@ -245,6 +245,16 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     *result = (ll_gradient){.loss = loss, .count = (int64_t)count, .tokens = (int64_t)tokens, .scale = scale};
     result->norm = scale * ll_optimizer_root(e->optimizer, s.squares);
     return LL_OK;
+}
+
+/* A step without a result, or whose result is not finite, is made again or never: its windows have then passed nothing
+ * on. */
+ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
+    LL_FLOAT_MODE;
+    if (e->carry) ll_carry_begin_step(e->carry);
+    const ll_status status = gradient(e, reader, step, result);
+    if (e->carry && (status || !isfinite(result->loss) || !isfinite(result->norm))) ll_carry_undo_step(e->carry);
+    return status;
 }
 
 ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {

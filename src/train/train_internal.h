@@ -143,6 +143,8 @@ LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const 
 /* On this rank alone: for what rank 0 does without the others. */
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);
 LL_MUST_USE ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
+/* LL_EINVAL where the batches of an evaluation have no target that counts, as a few short ones of a masked model. */
+LL_MUST_USE ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches);
 void ll_evaluator_free(ll_evaluator *e);
 /* The index of batch i of n that are evaluated. */
 int64_t ll_evaluated_batch(const ll_reader *reader, int64_t i, int64_t n);
@@ -220,6 +222,8 @@ void ll_metrics_close(ll_metrics *metrics);
 /* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and
  * with half the learning rate. The checkpoint on disk is as it was. */
 int ll_rewind_may(const ll_trainer *trainer);
+/* LL_EDIVERGED where it may, and its loss is far above chance, unless that of the checkpoint was, too. */
+LL_MUST_USE ll_status ll_rewind_check(const ll_trainer *trainer);
 LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 
 /* On all ranks: LL_EINVAL, with the number of a rank, if its version, recipe, data, processor's instructions or model

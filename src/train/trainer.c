@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "train/train_internal.h"
 
@@ -257,6 +258,7 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
     if (!status) status = resume ? resume_from(t, recipe, out, resume) : begin(t, recipe, out);
     if (!status && t->valid)
         status = ll_evaluator_of(&t->evaluator, t->engine, t->valid);
+    if (!status && t->valid) status = ll_evaluator_check(&t->evaluator, t->recipe->c.train.eval_batches);
     status = ll_group_agree(&all, status);
     return status ? status : ll_same_ranks(t);
 }
@@ -267,6 +269,7 @@ static void find_back(ll_trainer *t) {
 }
 
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
+    LL_FLOAT_MODE;
     ll_trainer *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
     t->saved = t->state.back = -1;

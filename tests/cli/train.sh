@@ -138,7 +138,8 @@ mkdir -p no-run
 refused "the folder no-run has no model" "$longline" inspect no-run
 t 0 run --memory --set train.length=100000
 all=$(value memory.activations)
-parts=$(($(value memory.weights) + $(value memory.gradients) + $(value memory.received) + $(value memory.moments) + all))
+parts=$(($(value memory.weights) + $(value memory.gradients) + $(value memory.received) + $(value memory.moments) + all
+    + $(value memory.states) + $(value memory.teacher)))
 check "the total of its parts" [ "$(value memory.total)" -eq $parts ]
 t 0 run --memory --set train.length=100000 --set train.chunk=1000
 check "a hundredth of the activations, and states" [ "$(value memory.activations)" -lt $((all / 10)) ]
