@@ -218,6 +218,9 @@ cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' sha
 refused "is not a name in this folder" "$longline" import shards
 refused "FOLDER" "$longline" import
 refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
+mkdir beside && cp gpt2.safetensors beside/model.safetensors
+refused "another folder: beside/model.safetensors: it would overwrite the model " "$longline" export beside/model.safetensors beside
+check "the model is still there" cmp beside/model.safetensors gpt2.safetensors
 
 # A model that was not imported, or has changed its form since, is not exported.
 small_text
