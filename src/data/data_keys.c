@@ -38,7 +38,8 @@ static const ll_key keys[] = {
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train that are used; 0 = all"),
     INT("data.resize", resize, "0", 0, 4096, "width and height to which images are resized; 0 = as they are"),
     INT("data.resize-side", resize_side, "0", 0, 4096,
-        "side of a square to which images are resized, whose middle of data.resize pixels is taken; 0 = data.resize"),
+        "side of a square to which images are resized, whose middle of data.resize pixels, which must be set, is "
+        "taken; 0 = data.resize"),
     CHOICE("data.resize-filter", resize_filter, "bilinear", "bilinear|bicubic", "how images are resized"),
     INT("data.shift", shift, "0", -4096, 4096, "pixels by which images are shifted to the right; new pixels are 0"),
     INT("data.margin", margin, "0", 0, 4096, "uses only images with so many empty columns on both sides"),

@@ -174,6 +174,22 @@ out "^train.valid_accuracy=1.0000$"
 t 0 "$longline" classify pictures-run/best.safetensors pictures/dark/3.png pictures/light/3.png
 out "^pictures/dark/3.png	dark	"
 out "^pictures/light/3.png	light	"
+# Without data.resize a larger square is not made, in training as in classify.
+for class in dark light; do
+    mkdir -p equal/$class
+    for i in 1 2 3 4; do cp middle.png equal/$class/$i.png; done
+done
+for side in 0 16; do
+    t 0 pictures $two --set data.train=equal --set data.resize-side=$side --set train.length=432 --set train.steps=2 \
+        --set train.eval-every=2 --set train.checkpoint-every=2 --set train.warmup=1 --set position.max-length=10 \
+        --out equal-$side
+    cp err equal-$side.notes
+    t 0 "$longline" classify equal-$side/last.safetensors large.png
+    cp out equal-$side.classes
+done
+check "it is said" grep -q "data.resize-side has no effect: it needs data.resize" equal-16.notes
+check "once" sh -c '! grep -q "no effect" equal-0.notes'
+check "classify has the pictures of training" cmp equal-0.classes equal-16.classes
 printf 'no picture' >pictures/dark/x.png
 refused "pictures/dark/x.png" pictures $two --set data.resize=8 --out pictures-again
 
