@@ -54,6 +54,7 @@ typedef struct {
     ll_data_options data;
     int channels;      /* of images: model.channels; 0: 1 */
     int task, classes; /* LL_TASK_...; classes: 0 = as many as the data have */
+    int vocab;         /* tokens of the model; 0 = as many as the data have */
     int batch, length; /* length: 0 = as the data have */
     int streams;       /* rows of training batches are streams: consecutive windows of texts */
     int64_t seed;

@@ -25,6 +25,9 @@ const char *ll_coder_text(ll_coder *coder, int token, size_t *size);
 /* The tokens that go before a text (end = 0), or after it; none but in another program's tokenizer. */
 const int32_t *ll_coder_around(const ll_coder *coder, int end, size_t *count);
 
+/* The token of masked language models; -1: none. Only another program's tokenizer may have one. */
+int ll_coder_mask(const ll_coder *coder);
+
 /* ---- words.c ---- */
 
 typedef struct ll_words ll_words;
