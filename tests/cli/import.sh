@@ -143,6 +143,17 @@ sed 1d out | cut -f 2- >vector
 check "the middle of the picture is classified" cmp got vector
 t 0 "$longline" export deit.safetensors back --to hf
 check "the processor comes back" cmp deit/preprocessor_config.json back/preprocessor_config.json
+# Names of classes may have quotes, and be there twice.
+$python -c "
+import json
+config = json.load(open('deit/config.json'))
+config['id2label'] = dict(zip('01234', ('\"red\" fox', 'crane', 'crane', '', 'crane (2), a bird')))
+json.dump(config, open('deit/config.json', 'w'))"
+t 0 "$longline" import deit -o named.safetensors
+t 0 "$longline" classify named.safetensors middle.png --top 5
+sed 1d out | cut -f 2,4,6,8,10 | tr '\t' '\n' | LC_ALL=C sort | tr '\n' '|' >got
+check "each class has its name: $(cat got)" \
+    test "$(cat got)" = '"red" fox|LABEL_3|crane|crane (2)|crane (2); a bird|'
 
 # A folder of PNG files for each class trains a new model.
 $python -c "
