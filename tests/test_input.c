@@ -84,6 +84,8 @@ static void test_json(void **state) {
                "-3|1|-1|yes\n2|2|-1|2\n");
     check_text(AUTO, "\xef\xbb\xbf{\"text\": \"yes\"}\n", "1|1|-1|yes\n");
     check_text(AUTO, "\xef\xbb\xbf", "1|1|-1|\xef\xbb\xbf\n");
+    check_text(AUTO, "{\"id\": 7, \"text\": \"a\", \"hash\": 18446744073709551615}", "7|1|-1|a\n");
+    check_wrong(AUTO, "{\"id\": 18446744073709551615, \"text\": \"a\"}", "neither string nor integer of 64 bits");
     check_wrong(AUTO, "{\"text\": \"a\"}\n{\"text\": \"b\"", "line 2: not JSON at byte");
     check_wrong(AUTO, "{\"text\": \"a\"}\n[1]\n", "line 2: not a JSON object");
     check_wrong(AUTO, "{\"txt\": \"a\"}\n", "line 1: the object has neither");
