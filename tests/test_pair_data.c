@@ -84,6 +84,9 @@ static void check_lines(char *path) {
 static void lines_become_pairs(void **state) {
     (void)state;
     check_lines(put("pairs", LINES, sizeof LINES - 1));
+    char marked[sizeof LINES + 3] = "\xef\xbb\xbf"; /* a byte order mark is no part of the first source */
+    memcpy(marked + 3, LINES, sizeof LINES);
+    check_lines(put("marked", marked, sizeof LINES + 2));
     check_lines(put_gz("pairs.gz", LINES, sizeof LINES - 1));
     check_lines(put_xz("pairs.xz", LINES, sizeof LINES - 1));
     ll_config c = config(put("many", "a\t1\nb\t2\nc\t3\nd\t4\ne\t5\nf\t6\ng\t7\nh\t8\ni\t9\nj\t0\n", 40));

@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/text/text_reader.h"
 
 int ll_fasta_token(int letter) {
@@ -123,8 +124,7 @@ static ll_status pass_file(pass *p, const ll_bytes *file, int64_t before) {
     p->left = 0;
     p->header = p->headers = 0;
     p->line = 0;
-    const size_t mark = file->size >= 3 && !memcmp(data, "\xef\xbb\xbf", 3) ? 3 : 0; /* UTF-8's byte order mark */
-    for (size_t at = mark, end; at < file->size && !status; at = end + 1) {
+    for (size_t at = ll_byte_order_mark(data, file->size), end; at < file->size && !status; at = end + 1) {
         end = end_of_line(file, at, &p->left);
         if (p->left > at) p->left = at; /* what was gone over for the line end is read now */
         p->line++;

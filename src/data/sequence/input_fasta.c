@@ -11,10 +11,8 @@ static void skip_line(ll_input *in) {
     for (int c; (c = ll_input_peek(in)) >= 0 && c != '\n';) ll_input_take(in);
 }
 
-/* Comments and empty lines before a header, and UTF-8's byte order mark at the start of a file. */
+/* Comments and empty lines before a header. */
 static void skip_comments(ll_input *in) {
-    static const int mark[] = {0xef, 0xbb, 0xbf};
-    for (int i = 0; i < 3 && in->line == 1 && ll_input_peek(in) == mark[i]; i++) ll_input_take(in);
     for (int c; (c = ll_input_peek(in)) >= 0 && (ll_fasta_is_blank(c) || c == ';');) {
         if (c == ';')
             skip_line(in);

@@ -91,17 +91,15 @@ static ll_status find_names(ll_input *in) {
 }
 
 static ll_status begin(ll_input *in, int *found) {
-    static const uint8_t mark[] = {0xef, 0xbb, 0xbf}; /* UTF-8's byte order mark, at the start of a file */
     ll_status status = LL_OK;
     json_decref(in->json);
     in->json = NULL;
     while (!status && ll_input_peek(in) >= 0) {
-        size_t size = 0, from = 0;
+        size_t size = 0;
         in->begin_line = in->line;
         status = read_line(in, &size);
-        if (!status && in->line == 1 && size >= 3 && !memcmp(in->buffer, mark, 3)) from = 3;
-        if (!status && size > from && !is_empty(in->buffer + from, size - from)) {
-            status = parse(in, in->buffer + from, size - from);
+        if (!status && !is_empty(in->buffer, size)) {
+            status = parse(in, in->buffer, size);
             if (!status) status = find_text(in);
             if (!status) status = find_names(in);
             *found = !status;
