@@ -24,8 +24,8 @@ static const ll_key keys[] = {
             "data.format=idx"),
     TEXT_IF("data.test-labels", test_labels, "labels of test; empty = the file beside the images", "data.format=idx"),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
-           "share of train, from its end, that is held out if valid is empty; formats labelled, listops, retrieval: "
-           "from all of it"),
+           "share of train, from its end, that is held out if valid is empty; formats labelled, listops, retrieval, "
+           "png: from all of it"),
     INT_IF("data.shortest", shortest, "1", 1, 1000000,
            "symbols of the shortest source, formats copy, reverse; least pairs, format recall",
            "data.format=copy|reverse|copy-reverse|recall"),

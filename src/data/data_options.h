@@ -42,10 +42,10 @@ typedef struct {
     int joined;                                       /* fasta, midi */
     int transpose, fine;                              /* midi; fine: the grid has thirds of sixteenths */
     int64_t min_count;                                /* words */
-    int vocab_size;                                   /* words */
+    int vocab_size;                                   /* words, pieces */
     int separator, header, label_column, text_column; /* labelled: columns from 1 */
     char *docs;                                       /* retrieval: id and text */
-    char *class_names;                                /* labelled: "neg,pos" */
+    char *class_names;                                /* labelled, png: "neg,pos" */
     char *tokenizer;                                  /* subwords: a file or folder */
 } ll_data_options;
 

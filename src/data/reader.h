@@ -13,7 +13,7 @@
  *   examples.c rows of such texts          cifar.c       CIFAR-10
  *   image.c    rows of images              resize.c      images of another size
  *   colours.c  gray and colours
- *   png_read.c gray pixels of PNG          pathfinder_png.c folders of PNG files
+ *   png_read.c pixels of PNG               pathfinder_png.c folders of PNG files
  *   class_folders.c folders of PNG files, one for each class
  *   pairs.c    source TAB target           toy.c         copy and reverse
  *   recall.c   associative recall          made.c        how many examples these have

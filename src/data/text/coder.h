@@ -31,7 +31,8 @@ int ll_coder_mask(const ll_coder *coder);
 /* ---- words.c ---- */
 
 typedef struct ll_words ll_words;
-/* So many different words are counted in one pass over a text. Their table takes 130 MB. */
+/* So many different words are counted in one pass over a text. Their table takes 130 MB, and
+ * twice that while it grows or is halved. */
 enum { LL_WORDS_TOGETHER = 3 << 20 };
 /* The list of a text's words that occur `least` times, the first `most` of them (0: all). A text with more than
  * `together` different words is read several times, so that memory does not grow with it. */
