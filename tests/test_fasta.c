@@ -171,6 +171,22 @@ static void splits_are_cut_by_sequences(void **state) {
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "valid-fraction");
 }
 
+/* What stands between letters is left out, as where sequences are scored. */
+static void blanks_and_gaps_are_left_out(void **state) {
+    (void)state;
+    static const char text[] = ">a\n\tM K\t*\tV-.\rA* \t\r\n \t\nC*\n";
+    ll_config c = config(LL_TASK_LM);
+    c.data.test = put("gaps", text, strlen(text));
+    c.train.batch = 1, c.train.length = 10;
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    ll_reader_eval_batch(r, &b, 0);
+    assert_string_equal(letters_of(&b, 0), "|MKVAC");
+    ll_batch_free(&b);
+    ll_reader_free(r);
+}
+
 static void wrong_files_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -345,6 +361,7 @@ int main(void) {
         cmocka_unit_test(files_of_a_list_follow_each_other),
         cmocka_unit_test(splits_are_cut_by_sequences),
         cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(blanks_and_gaps_are_left_out),
         cmocka_unit_test(masks_have_the_published_shares),
         cmocka_unit_test(masks_follow_from_seed_and_number),
         cmocka_unit_test(frequencies_by_hand),

@@ -2,8 +2,10 @@
  * libcurl says so. */
 #include "inputs.h"
 
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 
 enum { SIZE = 200000 };
@@ -241,6 +243,19 @@ static void too_much_is_thrown_away(void **state) {
     expect_file("more");
 }
 
+/* Two programs never write into the same part. */
+static void another_program_has_the_part(void **state) {
+    (void)state;
+    if (!can_fetch()) return;
+    const int other = open(put("busy.part", content, 1000), O_WRONLY);
+    assert_int_equal(flock(other, LOCK_EX | LOCK_NB), 0);
+    CHECK_FAILS(ll_data_fetch(url, at("busy"), NULL, NULL, NULL), LL_EIO, "another program fetches");
+    assert_int_not_equal(access(at("busy"), F_OK), 0);
+    close(other);
+    CHECK_OK(ll_data_fetch(url, at("busy"), NULL, NULL, NULL));
+    expect_file("busy");
+}
+
 static void a_server_without_ranges_sends_all_again(void **state) {
     (void)state;
     if (!can_fetch()) return;
@@ -291,6 +306,7 @@ int main(void) {
         cmocka_unit_test(a_wrong_checksum_leaves_nothing),  cmocka_unit_test(failures_say_what_to_do),
         cmocka_unit_test(the_same_file_is_gone_on_with),    cmocka_unit_test(a_file_that_changed_comes_anew),
         cmocka_unit_test(another_address_is_another_file),  cmocka_unit_test(too_much_is_thrown_away),
+        cmocka_unit_test(another_program_has_the_part),
     };
     return cmocka_run_group_tests_name("fetch", tests, start, remove_folder);
 }

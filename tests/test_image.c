@@ -291,6 +291,15 @@ static void folders_may_be_numbers(void **state) {
     }
     ll_batch_free(&b);
     ll_reader_free(r);
+    c.model.classes = 11;
+    snprintf(command, sizeof command, "mv '%s/4' '%s/four'", c.data.test, c.data.test);
+    assert_int_equal(system(command), 0);
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "has the label \"four\", and the classes of the model are numbers");
+    static char list[2000];
+    size_t n = 0;
+    for (int i = 0; i < 300; i++) n += (size_t)snprintf(list + n, sizeof list - n, "%sc%d", i ? "," : "", i);
+    c.data.class_names = list, c.model.classes = 300;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "data.classes has 300 names, and data of this format have at most 256");
 }
 
 /* The first test images in colour, against the same images in gray. */

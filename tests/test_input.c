@@ -70,6 +70,11 @@ static void test_lines(void **state) {
     check_text(AUTO, "one\n\nthree", "1|1|-1|one\n2|2|-1|\n3|3|-1|three\n");
     check_text(AUTO, "a b\r\nc\rd\r\n\n", "1|1|-1|a b\n2|2|-1|c<0d>d\n3|3|-1|\n");
     check_text(AUTO, "\n", "1|1|-1|\n");
+    check_text(AUTO,
+               "\xef\xbb\xbf"
+               "a\n\xef\xbb\xbf\n",
+               "1|1|-1|a\n2|2|-1|\xef\xbb\xbf\n");
+    check_text(LL_INPUT_LINES, "\xef\xbb\xbf\n\xef", "1|1|-1|\n2|2|-1|\xef\n");
     check_text(AUTO, "ends with a return\r", "1|1|-1|ends with a return<0d>\n");
     check_text(LL_INPUT_LINES, ">x\n{\"text\": 1}\n", "1|1|-1|>x\n2|2|-1|{\"text\": 1}\n");
     check_listing(AUTO, "\0a\0\nb", 5, "1|1|-1|<00>a<00>\n2|2|-1|b\n");
@@ -83,7 +88,9 @@ static void test_json(void **state) {
                "\xef\xbb\xbf{\"id\": -3, \"sequence\": \"no\", \"text\": \"yes\"}\n{\"id\": null, \"text\": \"2\"}",
                "-3|1|-1|yes\n2|2|-1|2\n");
     check_text(AUTO, "\xef\xbb\xbf{\"text\": \"yes\"}\n", "1|1|-1|yes\n");
-    check_text(AUTO, "\xef\xbb\xbf", "1|1|-1|\xef\xbb\xbf\n");
+    check_text(AUTO, "\xef\xbb\xbf", "");
+    check_text(AUTO, "{\"id\": 7, \"text\": \"a\", \"hash\": 18446744073709551615}", "7|1|-1|a\n");
+    check_wrong(AUTO, "{\"id\": 18446744073709551615, \"text\": \"a\"}", "neither string nor integer of 64 bits");
     check_wrong(AUTO, "{\"text\": \"a\"}\n{\"text\": \"b\"", "line 2: not JSON at byte");
     check_wrong(AUTO, "{\"text\": \"a\"}\n[1]\n", "line 2: not a JSON object");
     check_wrong(AUTO, "{\"txt\": \"a\"}\n", "line 1: the object has neither");

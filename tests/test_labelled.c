@@ -142,6 +142,38 @@ static void wrong_tables_are_refused(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "data.label-column");
 }
 
+/* Names of train come as data.classes. Without them the classes are numbers, and one label of another split that is
+ * none would change the number of every class. */
+static void other_splits_have_the_classes_of_train(void **state) {
+    (void)state;
+    ll_config c = config("mixed.tsv", "2\ta\n10\tb\nx\tc\n");
+    c.model.classes = 12;
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
+                "example 3 has the label \"x\", and the classes of the model are numbers");
+    c.data.class_names = kept("10,2,x");
+    assert_string_equal(all_of(&c, "test"), "1:a|0:b|2:c|");
+}
+
+/* A list of classes is wrong in a place that the error names, however long the list is. */
+static void wrong_lists_are_refused(void **state) {
+    (void)state;
+    static char list[4000], name[300];
+    size_t n = 0;
+    ll_config c = config("few.tsv", "c1\ta\n");
+    c.data.class_names = list;
+    for (int i = 0; i < 257; i++) n += (size_t)snprintf(list + n, sizeof list - n, "%sc%d", i ? "," : "", i);
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "data.classes has 257 names, and data of this format have at most 256");
+    snprintf(strrchr(list, ','), 8, ",c2");
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "has 257 names");
+    *strrchr(list, ',') = 0;
+    assert_string_equal(all_of(&c, "test"), "1:a|");
+    snprintf(strrchr(list, ','), 8, ",c2");
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "names 3 and 256 of 256 are both \"c2\"");
+    memset(name, 'x', 257);
+    c.data.class_names = name;
+    CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "name 1 of 1 has more than 256 bytes");
+}
+
 static void real_reviews_are_read(void **state) {
     (void)state;
     ll_config c = {.model.task = LL_TASK_CLASSIFY,
@@ -172,9 +204,14 @@ static void real_reviews_are_read(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tables_with_tabs),         cmocka_unit_test(tables_with_commas),
-        cmocka_unit_test(folders_of_classes),       cmocka_unit_test(held_out_examples_are_drawn),
-        cmocka_unit_test(wrong_tables_are_refused), cmocka_unit_test(real_reviews_are_read),
+        cmocka_unit_test(tables_with_tabs),
+        cmocka_unit_test(tables_with_commas),
+        cmocka_unit_test(folders_of_classes),
+        cmocka_unit_test(held_out_examples_are_drawn),
+        cmocka_unit_test(wrong_tables_are_refused),
+        cmocka_unit_test(real_reviews_are_read),
+        cmocka_unit_test(other_splits_have_the_classes_of_train),
+        cmocka_unit_test(wrong_lists_are_refused),
     };
     return cmocka_run_group_tests_name("labelled", tests, make_folder, remove_folder);
 }

@@ -125,6 +125,12 @@ static void the_vocabulary_is_fixed(void **state) {
         const size_t size = (size_t)snprintf(text, sizeof text, "Bar %s", wrong[i]);
         CHECK_FAILS(ll_music_tokens(&tokens, &n, (const uint8_t *)text, size, 1, "text"), LL_EINVAL, "number 2");
     }
+    CHECK_OK(ll_music_tokens(&tokens, &n,
+                             (const uint8_t *)"\xef\xbb\xbf"
+                                              "Bar",
+                             6, 0, "a byte order mark"));
+    assert_true(n == 1 && tokens[0] == LL_MUSIC_BAR);
+    ll_free(tokens);
     CHECK_OK(ll_music_tokens(&tokens, &n, (const uint8_t *)" \n", 2, 0, "blank"));
     assert_true(n == 1 && tokens[0] == LL_MUSIC_PIECE);
     ll_free(tokens);

@@ -145,6 +145,66 @@ static void keys_are_moved(void **state) {
     ll_reader_free(test);
 }
 
+/* What a row was moved by; 99: it has no note. */
+static int moved_by(const ll_batch *from, const ll_batch *to, int *low) {
+    int by = 99;
+    for (int t = 0; t < 2 * from->T; t++) {
+        const int was = t < from->T ? from->tokens[t] : from->targets[t - from->T];
+        const int now = t < from->T ? to->tokens[t] : to->targets[t - from->T];
+        if (was < LL_MUSIC_PITCH || was >= LL_MUSIC_DRUM) continue;
+        if (by != 99) assert_int_equal(now - was, by);
+        by = now - was, *low = was == LL_MUSIC_PITCH + 48;
+    }
+    return by;
+}
+
+/* A text whose state is passed on stays in one key: the highest note of a piece limits all of its windows, and that of
+ * all pieces, where they are joined. */
+static void a_stream_stays_in_its_key(void **state) {
+    (void)state;
+    static char text[4000];
+    ll_config c = config(), moved;
+    size_t n = 0;
+    for (int i = 0; i < 60; i++) /* two pieces: 60 and then 120; 48 */
+        n +=
+            (size_t)snprintf(text + n, sizeof text - n, "%sBar Position_1 Pitch_%d Duration_4 ", i % 30 ? "" : "Piece ",
+                             i < 20   ? 60
+                             : i < 30 ? 120
+                                      : 48);
+    c.data.train = kept(put("stream.txt", text, n));
+    c.train.carry_state = 1, c.train.length = 16;
+    moved = c;
+    moved.data.transpose = 12;
+    for (int joined = 0; joined < 2; joined++) {
+        ll_batch a, b;
+        int most[2] = {0};
+        c.data.joined = moved.data.joined = joined;
+        ll_reader *plain = opened(&c, "train"), *r = opened(&moved, "train");
+        const int64_t windows = ll_reader_eval_batches(plain);
+        CHECK_OK(ll_batch_create(&a, &c));
+        CHECK_OK(ll_batch_create(&b, &c));
+        for (int64_t pass = 0; pass < 40; pass++) {
+            int key[2] = {99, 99};
+            for (int64_t i = 0; i < windows; i++) {
+                int low = 0;
+                ll_reader_batch(plain, &a, 5, pass * windows + i);
+                ll_reader_batch(r, &b, 5, pass * windows + i);
+                const int by = moved_by(&a, &b, &low), piece = low && !joined;
+                if (by == 99) continue;
+                if (key[piece] != 99) assert_int_equal(by, key[piece]);
+                key[piece] = by;
+                if (by > most[piece]) most[piece] = by;
+            }
+        }
+        assert_int_equal(most[0], 7); /* 127 is the highest */
+        assert_true(joined || most[1] > 9);
+        ll_batch_free(&a);
+        ll_batch_free(&b);
+        ll_reader_free(plain);
+        ll_reader_free(r);
+    }
+}
+
 static void wrong_files_are_named(void **state) {
     (void)state;
     ll_config c = config();
@@ -316,6 +376,7 @@ int main(void) {
         cmocka_unit_test(a_piece_is_an_example),
         cmocka_unit_test(splits_are_cut_by_pieces),
         cmocka_unit_test(keys_are_moved),
+        cmocka_unit_test(a_stream_stays_in_its_key),
         cmocka_unit_test(wrong_files_are_named),
         cmocka_unit_test(grids_are_chosen),
         cmocka_unit_test(models_keep_the_vocabulary),

@@ -84,6 +84,9 @@ static void check_lines(char *path) {
 static void lines_become_pairs(void **state) {
     (void)state;
     check_lines(put("pairs", LINES, sizeof LINES - 1));
+    char marked[sizeof LINES + 3] = "\xef\xbb\xbf"; /* a byte order mark is no part of the first source */
+    memcpy(marked + 3, LINES, sizeof LINES);
+    check_lines(put("marked", marked, sizeof LINES + 2));
     check_lines(put_gz("pairs.gz", LINES, sizeof LINES - 1));
     check_lines(put_xz("pairs.xz", LINES, sizeof LINES - 1));
     ll_config c = config(put("many", "a\t1\nb\t2\nc\t3\nd\t4\ne\t5\nf\t6\ng\t7\nh\t8\ni\t9\nj\t0\n", 40));
@@ -248,6 +251,36 @@ static void recall_follows_its_rule(void **state) {
     ll_reader_free(r);
 }
 
+/* A batch of shorter rows than the reader's has the beginning of each sequence, and nothing is written behind it. */
+static void short_batches_have_the_beginning(void **state) {
+    (void)state;
+    ll_config c = {.model.task = LL_TASK_LM,
+                   .train.batch = 1,
+                   .train.length = 96,
+                   .train.seed = 3,
+                   .data.format = LL_DATA_RECALL,
+                   .data.shortest = 8,
+                   .data.longest = 8,
+                   .data.symbols = 8};
+    enum { SHORT = 24, EMPTY = -7 };
+    ll_reader *r = opened(&c, "train");
+    ll_batch whole, some;
+    CHECK_OK(ll_batch_create(&whole, &c));
+    CHECK_OK(ll_batch_create(&some, &c));
+    some.T = SHORT;
+    for (int64_t i = 0; i < 20; i++) {
+        for (int t = 0; t < whole.T; t++) some.tokens[t] = some.targets[t] = EMPTY;
+        ll_reader_batch(r, &whole, 1, i);
+        ll_reader_batch(r, &some, 1, i);
+        assert_memory_equal(some.tokens, whole.tokens, SHORT * sizeof *some.tokens);
+        assert_memory_equal(some.targets, whole.targets, SHORT * sizeof *some.targets);
+        for (int t = SHORT; t < whole.T; t++) assert_true(some.tokens[t] == EMPTY && some.targets[t] == EMPTY);
+    }
+    ll_batch_free(&whole);
+    ll_batch_free(&some);
+    ll_reader_free(r);
+}
+
 /* Another split, seed or index gives another example. The same three give the same example. */
 static void toys_are_counted(void **state) {
     (void)state;
@@ -284,7 +317,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lines_become_pairs),     cmocka_unit_test(wrong_lines_are_named),
         cmocka_unit_test(toys_follow_their_rule), cmocka_unit_test(recall_follows_its_rule),
-        cmocka_unit_test(toys_are_counted),
+        cmocka_unit_test(toys_are_counted),       cmocka_unit_test(short_batches_have_the_beginning),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

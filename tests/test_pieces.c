@@ -72,6 +72,30 @@ static void text_there_and_back(void **state) {
     ll_bytes_free(&again);
 }
 
+static ll_pieces *shared_pieces;
+
+static ll_status encode_text(void) {
+    int32_t *tokens = NULL;
+    int64_t count = 0;
+    const ll_status status = ll_pieces_encode(shared_pieces, (const uint8_t *)text, size, &tokens, &count);
+    if (!status) ll_free(tokens);
+    return status;
+}
+
+static void refused_memory_is_said(void **state) {
+    (void)state;
+    ll_bytes model = {0}, other = {0};
+    if (!trained(&model)) return;
+    CHECK_OK(ll_pieces_create(&shared_pieces, &model, "model"));
+    assert_true(check_refused_memory(encode_text) > 1);
+    ll_memory_fail_at(1);
+    const ll_status status = ll_pieces_train(&other, &(ll_bytes){(uint8_t *)text, size}, 300, LL_PIECES_MOST);
+    ll_memory_fail_at(0);
+    assert_int_equal(status, LL_ENOMEM);
+    ll_pieces_free(shared_pieces);
+    ll_bytes_free(&model);
+}
+
 static void damaged_models_are_refused(void **state) {
     (void)state;
     ll_bytes model = {0}, none = {0};
@@ -143,9 +167,8 @@ static void a_reader_makes_its_pieces(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(text_there_and_back),
-        cmocka_unit_test(damaged_models_are_refused),
-        cmocka_unit_test(texts_without_characters_are_refused),
+        cmocka_unit_test(text_there_and_back),       cmocka_unit_test(damaged_models_are_refused),
+        cmocka_unit_test(refused_memory_is_said),    cmocka_unit_test(texts_without_characters_are_refused),
         cmocka_unit_test(a_reader_makes_its_pieces),
     };
     return cmocka_run_group_tests_name("pieces", tests, make_text, remove_folder);

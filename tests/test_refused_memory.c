@@ -1,6 +1,8 @@
 /* Public functions that find no memory: each says so, keeps nothing, and works again. Each allocation is refused in
  * turn, with all that follow. Other tests do the same for attention, streams, models, readers, runs and reports;
  * tests/trust/memory.sh does it for the commands, with the allocations of libraries. */
+#include <limits.h>
+
 #include "runs.h"
 
 #include "data/music/score.h"
@@ -147,6 +149,8 @@ static ll_status write_midi(void) {
 
 static void test_music(void **state) {
     (void)state;
+    static const int none[] = {INT_MIN, INT_MAX, LL_MUSIC_BAR};
+    ll_tokenizer *tokenizer = NULL;
     char assignment[160];
     CHECK_OK(ll_data_make("music", at("music"), 2, 4, 1, NULL, NULL));
     assert_true(check_refused_memory(measure_music) > 3);
@@ -159,6 +163,9 @@ static void test_music(void **state) {
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("musician"), NULL));
     model = ll_trainer_model(trainer);
     assert_true(check_refused_memory(write_midi) > 3);
+    CHECK_OK(ll_tokenizer_create(&tokenizer, model));
+    CHECK_FAILS(ll_tokenizer_write_midi(tokenizer, at("one.mid"), none, 3, 5), LL_EINVAL, "in these 0 events");
+    ll_tokenizer_free(tokenizer);
     ll_trainer_free(trainer);
     ll_recipe_free(recipe);
 }

@@ -257,6 +257,21 @@ static void unigram_of_bytes(void **state) {
     ll_subwords_free(s);
 }
 
+/* The name of a token for a byte in a text is text, as for SentencePiece. The byte has the token. */
+static void unigram_with_bytes(void **state) {
+    (void)state;
+    static char json[8000];
+    size_t n = (size_t)snprintf(
+        json, sizeof json,
+        "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"byte_fallback\":true,\"vocab\":[[\"<unk>\",0]");
+    for (int i = 0; i < 256; i++) n += (size_t)snprintf(json + n, sizeof json - n, ",[\"<0x%02X>\",0]", i);
+    snprintf(json + n, sizeof json - n,
+             ",[\"<\",-5],[\">\",-5],[\"0x\",-5],[\"0\",-5],[\"x\",-5],[\"4\",-5],[\"1\",-5]]}}");
+    ll_subwords *s = subwords_of(json);
+    expect(s, "<0x41>A", "257 259 262 263 258 66");
+    ll_subwords_free(s);
+}
+
 int main(void) {
     if (ll_unicode_check()) {
         printf("built without PCRE2 and utf8proc: tokenizers of other programs are not tested\n");
@@ -266,6 +281,7 @@ int main(void) {
         cmocka_unit_test(bert_examples),           cmocka_unit_test(merges_are_the_definition),
         cmocka_unit_test(long_words_end),          cmocka_unit_test(all_text_comes_back),
         cmocka_unit_test(unigram_is_the_best_way), cmocka_unit_test(unigram_of_bytes),
+        cmocka_unit_test(unigram_with_bytes),
     };
     return cmocka_run_group_tests_name("subwords", tests, NULL, NULL);
 }

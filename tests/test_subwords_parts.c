@@ -74,6 +74,35 @@ static void expressions_see_the_text_alone(void **state) {
     ll_regex_free(regex);
 }
 
+/* The first match of an expression in a text that begins with it: its size. */
+static size_t matched(const char *pattern, const char *text) {
+    ll_regex *regex = NULL;
+    ll_regex_walk *walk = NULL;
+    size_t begin = 0, end = 0;
+    CHECK_OK(ll_regex_create(&regex, pattern, "test"));
+    CHECK_OK(ll_regex_begin(&walk, regex, (const uint8_t *)text, strlen(text)));
+    CHECK_OK(ll_regex_next(walk, &begin, &end));
+    ll_regex_end(walk);
+    ll_regex_free(regex);
+    return begin ? 0 : end;
+}
+
+/* What PCRE2 and the tokenizers library read in different ways is translated or refused. */
+static void expressions_mean_the_same(void **state) {
+    (void)state;
+    ll_regex *regex = NULL;
+    static const char *const wrong[] = {"[a-c&&[^b]]+", "[a[bc]]", "[^[x]]", "[\\H]", "[[:alpha]"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        CHECK_FAILS(ll_regex_create(&regex, wrong[i], "test"), LL_EFORMAT, "within brackets, which is not supported");
+    assert_int_equal(matched("\\h+", "aF9g"), 3);
+    assert_int_equal(matched("\\H+", "xyz a"), 4);
+    assert_int_equal(matched("[\\h_]+", "a_fg"), 3);
+    assert_int_equal(matched("[]a]+\\s", "]a] b"), 4);
+    assert_int_equal(matched("[^]a]+\\s", "b ]"), 2);
+    assert_int_equal(matched("[[:digit:]x\\]\\[]+\\s?", "1x][ b"), 5);
+    assert_int_equal(matched("a&&\\w", "a&&b"), 4);
+}
+
 static void expect_normal(const char *part, const char *text, const char *normal) {
     json_error_t error;
     json_t *json = json_loads(part, 0, &error);
@@ -315,11 +344,16 @@ int main(void) {
         return 0;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_are_cut),         cmocka_unit_test(expressions_see_the_text_alone),
+        cmocka_unit_test(words_are_cut),
+        cmocka_unit_test(expressions_see_the_text_alone),
+        cmocka_unit_test(expressions_mean_the_same),
 
-        cmocka_unit_test(texts_are_normalised),  cmocka_unit_test(added_tokens_are_found),
-        cmocka_unit_test(tokens_are_decoded),    cmocka_unit_test(tokens_of_bytes_are_decoded),
-        cmocka_unit_test(bad_files_are_refused), cmocka_unit_test(memory_may_be_refused),
+        cmocka_unit_test(texts_are_normalised),
+        cmocka_unit_test(added_tokens_are_found),
+        cmocka_unit_test(tokens_are_decoded),
+        cmocka_unit_test(tokens_of_bytes_are_decoded),
+        cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(memory_may_be_refused),
         cmocka_unit_test(a_trie_grows),
     };
     return cmocka_run_group_tests_name("subwords_parts", tests, NULL, NULL);

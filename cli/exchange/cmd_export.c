@@ -1,6 +1,8 @@
 /* longline export: writes an imported model back for the program that it came from. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli.h"
 
@@ -11,11 +13,20 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
+/* The weights of a folder have the name that import gives a model, too. */
+static int check_folder(const char **words) {
+    char weights[PATH_MAX];
+    const int size = snprintf(weights, sizeof weights, "%s/model.safetensors", words[1]);
+    if (size >= (int)sizeof weights || access(weights, F_OK)) return -1;
+    return ll_target_apart("name another folder:", weights, 1, words);
+}
+
 static int export(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
     if (strcmp(to, "hf")) return ll_usage("--to %s: there is no such format; give hf", to);
-    const int code = ll_load_model(&model, words[0]);
+    int code = check_folder(words);
+    if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
     const ll_status status = ll_model_export(model, words[1]);
     if (!status) printf("export.folder=%s\n", words[1]);

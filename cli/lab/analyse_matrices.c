@@ -156,6 +156,7 @@ static int draw(const matrices *x, int first, int layers) {
                              .n = n,
                              .panels = panels};
     snprintf(path, sizeof path, "%s/attention.%s", x->how->folder, x->how->ending);
+    if (n < layers * x->heads) ll_print("%s shows the first %d of %d matrices", path, n, layers * x->heads);
     const ll_status status = ll_heat_map_write(&map, path);
     if (status) return ll_failed(status, NULL);
     printf("analyse.figure=%s\n", path);

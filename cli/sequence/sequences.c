@@ -304,7 +304,7 @@ static int open_all(run *r, int files, const char **paths) {
         how.width = atoi(value(r->job, "position.width"));
         how.height = atoi(value(r->job, "position.height"));
         how.channels = atoi(value(r->job, "model.channels"));
-        how.side = atoi(value(r->job, "data.resize-side"));
+        how.side = atoi(value(r->job, "data.resize")) > 0 ? atoi(value(r->job, "data.resize-side")) : 0;
         how.bicubic = !strcmp(value(r->job, "data.resize-filter"), "bicubic");
     }
     const int code = ll_choose_format(&how.format, format, whole, !strcmp(value(r->job, "data.format"), "midi"));

@@ -163,6 +163,8 @@ static void question_settings(const ll_recipe *recipe) {
         const char *needs = ll_unmet(recipe, key);
         if (needs) ll_print("%s has no effect: it needs %s", key, needs);
     }
+    if (atoi(ll_recipe_get(recipe, "data.resize-side")) > 0 && !atoi(ll_recipe_get(recipe, "data.resize")))
+        ll_print("data.resize-side has no effect: it needs data.resize, the size of the middle that is taken");
     question_classes(recipe);
 }
 

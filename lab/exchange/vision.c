@@ -88,28 +88,58 @@ static int is_usual(const char *name, size_t i) {
     return !strcmp(name, usual);
 }
 
-/* data.classes from id2label. Commas part the names there, so that those within names become semicolons. */
+enum { NUMBER = 24 }; /* bytes of " (2)", or of a number alone */
+
+/* The name of class i: one that is there already gets a number, and an empty one is the usual one. Commas part names in
+ * data.classes, so that those within names become semicolons. */
+static ll_status name_class(char *out, size_t capacity, const char *name, size_t i, json_t *seen) {
+    int copy = 1;
+    if (*name)
+        snprintf(out, capacity, "%s", name);
+    else
+        snprintf(out, capacity, "LABEL_%zu", i);
+    for (char *c = out; (c = strchr(c, ','));) *c = ';';
+    const size_t n = strlen(out);
+    while (json_object_get(seen, out)) snprintf(out + n, capacity - n, " (%d)", ++copy);
+    return json_object_set_new(seen, out, json_true()) ? LL_ENOMEM : LL_OK;
+}
+
+/* Adds a name to a value in quotes, where two quotes stand for one. */
+static char *add_name(char *at, const char *name) {
+    for (; *name; *at++ = *name++)
+        if (*name == '"') *at++ = '"';
+    return at;
+}
+
+/* data.classes from id2label. */
 static ll_status set_names(ll_reading *r, const json_t *labels) {
-    static const char key[] = "data.classes=";
+    static const char key[] = "data.classes=\"";
     const size_t count = json_object_size(labels);
-    size_t size = sizeof key, named = 0;
+    size_t size = sizeof key + 1, longest = 0, named = 0;
     const char *name;
-    json_t *value;
-    json_object_foreach((json_t *)labels, name, value) size += json_string_length(value) + 1;
-    char *text = ll_alloc(size, 1), *at = text + sizeof key - 1;
-    if (!text) return LL_ENOMEM;
-    memcpy(text, key, sizeof key);
-    for (size_t i = 0; i < count; i++) {
-        char number[24];
-        snprintf(number, sizeof number, "%zu", i);
-        const char *one = json_string_value(json_object_get(labels, number));
-        if (!one) break;
-        named += !is_usual(one, i);
-        if (i) *at++ = ',';
-        for (; *one; one++) *at++ = *one == ',' ? ';' : *one;
-        *at = 0;
+    json_t *value, *seen = json_object();
+    json_object_foreach((json_t *)labels, name, value) {
+        const size_t n = json_string_length(value);
+        size += 2 * n + NUMBER;
+        if (n > longest) longest = n;
     }
-    const ll_status status = named ? ll_recipe_set(r->recipe, text) : LL_OK;
+    char *text = ll_alloc(size, 1), *one = ll_alloc(longest + NUMBER, 1), *at = text + sizeof key - 1;
+    ll_status status = text && one && seen ? LL_OK : LL_ENOMEM;
+    if (!status) memcpy(text, key, sizeof key);
+    for (size_t i = 0; i < count && !status; i++) {
+        char number[NUMBER];
+        snprintf(number, sizeof number, "%zu", i);
+        const char *theirs = json_string_value(json_object_get(labels, number));
+        if (!theirs) break;
+        named += !is_usual(theirs, i);
+        status = name_class(one, longest + NUMBER, theirs, i, seen);
+        if (i) *at++ = ',';
+        if (!status) at = add_name(at, one);
+    }
+    if (!status) memcpy(at, "\"", 2);
+    if (!status && named) status = ll_recipe_set(r->recipe, text);
+    json_decref(seen);
+    ll_free(one);
     ll_free(text);
     return status;
 }

@@ -18,6 +18,8 @@ typedef struct {
     char version[LL_VERSION_TEXT];
 } ll_partial;
 
+/* LL_EIO with the reason in errno. */
+LL_MUST_USE ll_status ll_partial_unwritable(const char *path);
 /* The file starts from its beginning, in this version: empties the part and stores the version. */
 LL_MUST_USE ll_status ll_partial_begin(ll_partial *part, const char *version);
 /* Reads the version; leaves it empty if none is stored, or if it belongs to another address. */

@@ -7,11 +7,13 @@
 #include "base/memory.h"
 #include "sets/fetch.h"
 
-static ll_status unwritable(const char *path) { return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno)); }
+ll_status ll_partial_unwritable(const char *path) {
+    return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno));
+}
 
 ll_status ll_partial_begin(ll_partial *part, const char *version) {
     char text[LL_VERSION_TEXT + 1];
-    if (fflush(part->file) || ftruncate(fileno(part->file), 0)) return unwritable("what comes");
+    if (fflush(part->file) || ftruncate(fileno(part->file), 0)) return ll_partial_unwritable("what comes");
     part->bytes = 0;
     snprintf(part->version, sizeof part->version, "%s", version);
     unlink(part->note);

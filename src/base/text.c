@@ -108,6 +108,8 @@ double ll_scan_number(const char *text, char **end) {
     return value;
 }
 
+size_t ll_byte_order_mark(const uint8_t *file, size_t n) { return n >= 3 && !memcmp(file, "\xef\xbb\xbf", 3) ? 3 : 0; }
+
 /* -1 also for an overlong form, a surrogate, and numbers above U+10FFFF. */
 int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes) {
     static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};

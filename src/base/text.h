@@ -23,6 +23,8 @@ int ll_format_text_list(char *out, size_t size, const char *format, va_list list
 /* As strtod, in the C locale: the number at the beginning of text; *end is where it ends (end may be NULL). */
 double ll_scan_number(const char *text, char **end);
 
+/* The size of UTF-8's byte order mark at the beginning of a file: 3, or 0 if there is none. */
+size_t ll_byte_order_mark(const uint8_t *file, size_t n);
 /* The character at the beginning of n >= 1 bytes, and how many bytes it has. What is no UTF-8 is -1, one byte long. */
 int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes);
 /* The size of the UTF-8 character at the beginning of n bytes; 0 if there is none or if it is a control character. */

@@ -39,11 +39,12 @@ void ll_reader_batch(const ll_reader *reader, ll_batch *batch, uint64_t seed, in
 /* A part of that: as many examples as `batch` has, from number `first` of all batches on. */
 void ll_reader_rows(const ll_reader *reader, ll_batch *batch, uint64_t seed, int64_t first);
 
-/* Evaluation: consecutive windows, or examples in order; each token is predicted once. Batch number `index` of
- * ll_reader_eval_batches. A short last batch ends with rows of length 0 and targets -1. */
 /* Training batch `index` with n streams (train.carry-state): for each row, the number of tokens of its text before
  * it. */
 void ll_reader_offsets(const ll_reader *reader, int64_t *offset, int n, int64_t index);
+
+/* Evaluation: consecutive windows, or examples in order; each token is predicted once. Batch number `index` of
+ * ll_reader_eval_batches. A short last batch ends with rows of length 0 and targets -1. */
 int64_t ll_reader_eval_batches(const ll_reader *reader);
 void ll_reader_eval_batch(const ll_reader *reader, ll_batch *batch, int64_t index);
 void ll_reader_eval_rows(const ll_reader *reader, ll_batch *batch, int64_t first);

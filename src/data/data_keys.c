@@ -24,8 +24,8 @@ static const ll_key keys[] = {
             "data.format=idx"),
     TEXT_IF("data.test-labels", test_labels, "labels of test; empty = the file beside the images", "data.format=idx"),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
-           "share of train, from its end, that is held out if valid is empty; formats labelled, listops, retrieval: "
-           "from all of it"),
+           "share of train, from its end, that is held out if valid is empty; formats labelled, listops, retrieval, "
+           "png: from all of it"),
     INT_IF("data.shortest", shortest, "1", 1, 1000000,
            "symbols of the shortest source, formats copy, reverse; least pairs, format recall",
            "data.format=copy|reverse|copy-reverse|recall"),
@@ -38,7 +38,8 @@ static const ll_key keys[] = {
     INT64("data.limit", limit, "0", 0, 1000000000000000, "bytes or examples of train that are used; 0 = all"),
     INT("data.resize", resize, "0", 0, 4096, "width and height to which images are resized; 0 = as they are"),
     INT("data.resize-side", resize_side, "0", 0, 4096,
-        "side of a square to which images are resized, whose middle of data.resize pixels is taken; 0 = data.resize"),
+        "side of a square to which images are resized, whose middle of data.resize pixels, which must be set, is "
+        "taken; 0 = data.resize"),
     CHOICE("data.resize-filter", resize_filter, "bilinear", "bilinear|bicubic", "how images are resized"),
     INT("data.shift", shift, "0", -4096, 4096, "pixels by which images are shifted to the right; new pixels are 0"),
     INT("data.margin", margin, "0", 0, 4096, "uses only images with so many empty columns on both sides"),

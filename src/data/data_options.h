@@ -42,10 +42,10 @@ typedef struct {
     int joined;                                       /* fasta, midi */
     int transpose, fine;                              /* midi; fine: the grid has thirds of sixteenths */
     int64_t min_count;                                /* words */
-    int vocab_size;                                   /* words */
+    int vocab_size;                                   /* words, pieces */
     int separator, header, label_column, text_column; /* labelled: columns from 1 */
     char *docs;                                       /* retrieval: id and text */
-    char *class_names;                                /* labelled: "neg,pos" */
+    char *class_names;                                /* labelled, png: "neg,pos" */
     char *tokenizer;                                  /* subwords: a file or folder */
 } ll_data_options;
 
@@ -54,6 +54,7 @@ typedef struct {
     ll_data_options data;
     int channels;      /* of images: model.channels; 0: 1 */
     int task, classes; /* LL_TASK_...; classes: 0 = as many as the data have */
+    int vocab;         /* tokens of the model; 0 = as many as the data have */
     int batch, length; /* length: 0 = as the data have */
     int streams;       /* rows of training batches are streams: consecutive windows of texts */
     int64_t seed;

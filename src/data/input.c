@@ -55,17 +55,20 @@ static const ll_input_kind lines = {begin_line, more_line, 1}, whole = {begin_wh
 
 /* ---- Files ---- */
 
-enum { MAGIC = 4 };
+enum { MAGIC = 4, MARK = 3 };
 
-/* Are these the first bytes of the file? */
-static int begins(ll_input *in, const uint8_t magic[MAGIC]) {
-    while (in->size < MAGIC && !memcmp(in->block, magic, in->size) && !in->status) {
+/* UTF-8's byte order mark, and what may come after it. */
+static const uint8_t mark[] = {0xef, 0xbb, 0xbf, '{'}, mark_fasta[] = {0xef, 0xbb, 0xbf, '>'};
+
+/* Are these the first n bytes of the file? */
+static int begins(ll_input *in, const uint8_t *magic, size_t n) {
+    while (in->size < n && !memcmp(in->block, magic, in->size) && !in->status) {
         size_t got = 0;
         in->status = ll_unpack_read(in->source, &got, in->block + in->size, sizeof in->block - in->size);
         if (!got) break;
         in->size += got;
     }
-    return in->size >= MAGIC && !memcmp(in->block, magic, MAGIC);
+    return in->size >= n && !memcmp(in->block, magic, n);
 }
 
 static const ll_input_kind *kind_of(ll_input *in) {
@@ -79,16 +82,15 @@ static const ll_input_kind *kind_of(ll_input *in) {
     case LL_INPUT_PNG: return &ll_input_png;
     case LL_INPUT_AUTO: break;
     }
-    /* 0, 0, 8 and the number of axes, with colours one more; UTF-8's byte order mark before JSON and FASTA. */
-    static const uint8_t gray[] = {0, 0, 8, 3}, colours[] = {0, 0, 8, 4}, marked[] = {0xef, 0xbb, 0xbf, '{'},
-                         marked_fasta[] = {0xef, 0xbb, 0xbf, '>'};
+    /* 0, 0, 8 and the number of axes, with colours one more. */
+    static const uint8_t gray[] = {0, 0, 8, 3}, colours[] = {0, 0, 8, 4};
     const int c = ll_input_peek(in);
     if (c == '>' || c == ';') return &ll_input_fasta;
     if (c == '{') return &ll_input_json;
     if (c == 0x89) return &ll_input_png;
-    if (begins(in, marked)) return &ll_input_json;
-    if (begins(in, marked_fasta)) return &ll_input_fasta;
-    return begins(in, gray) || begins(in, colours) ? &ll_input_idx : &lines;
+    if (begins(in, mark, MAGIC)) return &ll_input_json;
+    if (begins(in, mark_fasta, MAGIC)) return &ll_input_fasta;
+    return begins(in, gray, MAGIC) || begins(in, colours, MAGIC) ? &ll_input_idx : &lines;
 }
 
 static void close_file(ll_input *in) {
@@ -107,6 +109,7 @@ static ll_status open_next(ll_input *in) {
     in->image = 0;
     in->status = LL_OK;
     in->kind = kind_of(in);
+    if (in->kind->lines && begins(in, mark, MARK)) in->at = MARK;
     if (in->label_key && in->kind != &ll_input_json && ll_input_peek(in) >= 0)
         return ll_fail(LL_EFORMAT, "%s is not JSONL, and only JSONL has classes under a key (\"%.100s\")",
                        ll_unpack_name(in->source), in->label_key);

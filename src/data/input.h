@@ -18,7 +18,7 @@ enum { LL_INPUT_BLOCK = 1 << 16 };
 typedef struct {
     ll_status (*begin)(ll_input *in, int *found);
     ll_status (*more)(ll_input *in, int *ends);
-    int lines; /* do its errors name a line? */
+    int lines; /* is it text, whose errors name a line? */
 } ll_input_kind;
 
 extern const ll_input_kind ll_input_json, ll_input_fasta, ll_input_idx, ll_input_midi, ll_input_png;

@@ -102,6 +102,7 @@ ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const
     r->task = c->task;
     r->B = c->batch;
     r->T = c->length;
+    r->mask = -1;
     if (format->own && !(r->own = ll_alloc(1, format->own))) status = LL_ENOMEM;
     if (!status) status = copy(&r->vocabulary, vocabulary);
     if (!status) status = format->open(r, c, which);
@@ -113,7 +114,7 @@ ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const
         ll_reader_free(r);
         return status;
     }
-    if (c->task == LL_TASK_MLM) r->mask = r->vocab++;
+    if (c->task == LL_TASK_MLM && r->mask < 0) r->mask = r->vocab++;
     *reader = r;
     return LL_OK;
 }

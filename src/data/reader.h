@@ -13,7 +13,7 @@
  *   examples.c rows of such texts          cifar.c       CIFAR-10
  *   image.c    rows of images              resize.c      images of another size
  *   colours.c  gray and colours
- *   png_read.c gray pixels of PNG          pathfinder_png.c folders of PNG files
+ *   png_read.c pixels of PNG               pathfinder_png.c folders of PNG files
  *   class_folders.c folders of PNG files, one for each class
  *   pairs.c    source TAB target           toy.c         copy and reverse
  *   recall.c   associative recall          made.c        how many examples these have
@@ -64,7 +64,7 @@ struct ll_reader {
     int streams;           /* training reads `rows` in order, in as many streams as a batch has rows */
     int64_t rows, stride;  /* row number i of an evaluation has index i * stride, i < rows */
     int texts;             /* examples are texts of their own, cut into windows: ll_text_at */
-    int mask, maskable;    /* mlm: the token of the mask, and the first token that may be masked */
+    int mask, maskable; /* mlm: the token of the mask (-1: one after the format's), and the first that may be masked */
     ll_bytes vocabulary;   /* what a coder needs */
     char *class_names;     /* as data.classes, if the data have names and the recipe has not; else NULL */
     ll_bytes file[2];      /* the bytes that were read, or are mapped (ll_file_take) */

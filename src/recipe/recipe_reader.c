@@ -1,4 +1,4 @@
-/* The data room's part of a recipe: its section, and seven numbers. */
+/* The data room's part of a recipe: its section, and eight numbers. */
 #include "recipe/recipe_reader.h"
 
 ll_reader_options ll_config_reader(const ll_config *c) {
@@ -6,6 +6,7 @@ ll_reader_options ll_config_reader(const ll_config *c) {
                                .channels = c->model.channels,
                                .task = c->model.task,
                                .classes = c->model.classes,
+                               .vocab = c->model.vocab,
                                .batch = c->train.batch,
                                .length = c->train.length,
                                .streams = c->train.carry_state,

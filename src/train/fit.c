@@ -74,7 +74,8 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader, int fixed) {
     const int vocab = ll_reader_vocab(reader), classes = ll_reader_classes(reader);
     int width, height;
     ll_reader_image(reader, &width, &height);
-    if (vocab > c->model.vocab) return too_many("different tokens", vocab, "model.vocab", c->model.vocab, fixed);
+    const char *tokens = c->model.task == LL_TASK_MLM ? "different tokens with that of the mask" : "different tokens";
+    if (vocab > c->model.vocab) return too_many(tokens, vocab, "model.vocab", c->model.vocab, fixed);
     if (classes > c->model.classes && !ll_config_per_token(c))
         return too_many("classes", classes, "model.classes", c->model.classes, fixed);
     const long long numbers = (long long)width * height * ll_reader_channels(reader);

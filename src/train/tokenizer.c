@@ -75,7 +75,8 @@ ll_status ll_tokenizer_write_midi(const ll_tokenizer *t, const char *path, const
     if (!ll_coder_is_music(t->coder))
         return ll_fail(LL_EINVAL, "the model does not write music; a MIDI file needs a model of data.format=midi");
     ll_status status = ll_music_decode(&score, tokens, (int64_t)count, (int64_t)first);
-    if (!status && !score.notes) status = ll_fail(LL_EINVAL, "there is no note in these %zu events", count - first);
+    if (!status && !score.notes)
+        status = ll_fail(LL_EINVAL, "there is no note in these %zu events", first < count ? count - first : 0);
     if (!status) status = ll_midi_write(&file, &score);
     if (!status) status = ll_file_write(path, file.data, file.size);
     ll_score_free(&score);

@@ -35,7 +35,9 @@ static ll_status refuse_old_run(const char *out) {
 static ll_status open_data(ll_trainer *t, const ll_model *from) {
     const ll_config *c = &t->recipe->c;
     const ll_bytes *known = from && from->recipe->c.data.format == c->data.format ? &from->vocabulary : NULL;
-    ll_status status = ll_reader_open_as(&t->train, c, "train", known);
+    ll_config as = *c;
+    if (known && !as.model.vocab) as.model.vocab = from->recipe->c.model.vocab;
+    ll_status status = ll_reader_open_as(&t->train, &as, "train", known);
     if (status) return status;
     status = ll_fit_fill(t->recipe, t->train);
     if (status) return status;

@@ -143,6 +143,17 @@ sed 1d out | cut -f 2- >vector
 check "the middle of the picture is classified" cmp got vector
 t 0 "$longline" export deit.safetensors back --to hf
 check "the processor comes back" cmp deit/preprocessor_config.json back/preprocessor_config.json
+# Names of classes may have quotes, and be there twice.
+$python -c "
+import json
+config = json.load(open('deit/config.json'))
+config['id2label'] = dict(zip('01234', ('\"red\" fox', 'crane', 'crane', '', 'crane (2), a bird')))
+json.dump(config, open('deit/config.json', 'w'))"
+t 0 "$longline" import deit -o named.safetensors
+t 0 "$longline" classify named.safetensors middle.png --top 5
+sed 1d out | cut -f 2,4,6,8,10 | tr '\t' '\n' | LC_ALL=C sort | tr '\n' '|' >got
+check "each class has its name: $(cat got)" \
+    test "$(cat got)" = '"red" fox|LABEL_3|crane|crane (2)|crane (2); a bird|'
 
 # A folder of PNG files for each class trains a new model.
 $python -c "
@@ -174,6 +185,22 @@ out "^train.valid_accuracy=1.0000$"
 t 0 "$longline" classify pictures-run/best.safetensors pictures/dark/3.png pictures/light/3.png
 out "^pictures/dark/3.png	dark	"
 out "^pictures/light/3.png	light	"
+# Without data.resize a larger square is not made, in training as in classify.
+for class in dark light; do
+    mkdir -p equal/$class
+    for i in 1 2 3 4; do cp middle.png equal/$class/$i.png; done
+done
+for side in 0 16; do
+    t 0 pictures $two --set data.train=equal --set data.resize-side=$side --set train.length=432 --set train.steps=2 \
+        --set train.eval-every=2 --set train.checkpoint-every=2 --set train.warmup=1 --set position.max-length=10 \
+        --out equal-$side
+    cp err equal-$side.notes
+    t 0 "$longline" classify equal-$side/last.safetensors large.png
+    cp out equal-$side.classes
+done
+check "it is said" grep -q "data.resize-side has no effect: it needs data.resize" equal-16.notes
+check "once" sh -c '! grep -q "no effect" equal-0.notes'
+check "classify has the pictures of training" cmp equal-0.classes equal-16.classes
 printf 'no picture' >pictures/dark/x.png
 refused "pictures/dark/x.png" pictures $two --set data.resize=8 --out pictures-again
 
@@ -218,6 +245,9 @@ cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' sha
 refused "is not a name in this folder" "$longline" import shards
 refused "FOLDER" "$longline" import
 refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
+mkdir beside && cp gpt2.safetensors beside/model.safetensors
+refused "another folder: beside/model.safetensors: it would overwrite the model " "$longline" export beside/model.safetensors beside
+check "the model is still there" cmp beside/model.safetensors gpt2.safetensors
 
 # A model that was not imported, or has changed its form since, is not exported.
 small_text

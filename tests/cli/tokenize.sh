@@ -91,6 +91,20 @@ echo "MKT<mask>L" >line.txt
 t 0 "$longline" tokenize esm.safetensors line.txt --lines
 check "letters are tokens: $(cat out)" test "$(cat out)" = "0 20 15 11 32 4 2"
 t 0 "$longline" encode esm.safetensors line.txt -o vectors.safetensors
+# A tokenizer with a mask gives that to masked language models: one that was imported is evaluated, trained further and
+# exported.
+cp -r models/bert-pairs masks && awk 'BEGIN {print "[MASK]"; for (i = 6; i < 41; i++) print "w" i}' >>masks/vocab.txt
+awk 'BEGIN {for (i = 0; i < 2000; i++) printf "w%d%s", 6 + i * i % 35, i % 9 ? " " : "\n"}' >masked.txt
+t 0 "$longline" import masks -o masks.safetensors
+t 0 "$longline" eval masks.safetensors --data masked.txt
+out "^eval.loss=[345]"
+"$longline" inspect masks.safetensors | sed '/^tensor /,$d; s/^vocab = .*/vocab = 0/' >masks.ini
+t 0 "$longline" train masks.ini --from masks.safetensors --data masked.txt --out masks-run \
+    --set train.steps=1 --set train.batch=1 --set train.length=16 --set train.warmup=0 --set train.report=off
+check "no token is added for the mask" grep -q "^vocab = 41$" masks-run/recipe.ini
+t 0 "$longline" export masks-run/last.safetensors masks-again
+check "its vocabulary is as large as before" grep -q "vocab_size.*41" masks-again/config.json
+
 # A large vocabulary of this kind. An algorithm that takes O(n^2) would exceed the time limit.
 mkdir large && (echo "<unk>" && seq 150000) >large/vocab.txt
 echo "1500007" >line.txt

@@ -81,13 +81,12 @@ static ll_status read_one(pictures *p, int64_t i) {
 }
 
 /* Numbers of the classes, and their names where the recipe has none. */
-static ll_status number_classes(ll_reader *r, const pictures *p, const char *list, const char *folder) {
-    ll_labels *labels = NULL;
+static ll_status number_classes(ll_reader *r, const pictures *p, ll_labels *labels, const char *list,
+                                const char *folder) {
     int most = 0;
-    ll_status status = ll_labels_create(&labels, list, folder);
+    ll_status status = LL_OK;
     for (int64_t i = 0; i < p->count && !status; i++) status = ll_labels_see(labels, &picture_at(p, i)->label);
     if (!status) status = ll_labels_end(labels, &most, &r->class_names);
-    ll_labels_free(labels);
     if (!status && !list) list = r->class_names;
     if (!status && !(r->file[1].data = ll_alloc((size_t)p->count, 1))) status = LL_ENOMEM;
     for (int64_t i = 0; i < p->count && !status; i++)
@@ -99,22 +98,24 @@ static ll_status number_classes(ll_reader *r, const pictures *p, const char *lis
     return status;
 }
 
-static ll_status read_all(ll_reader *r, pictures *p, const char *folder) {
+static ll_status read_all(ll_reader *r, pictures *p, int split, const char *folder) {
     const char *list = p->c->data.class_names && p->c->data.class_names[0] ? p->c->data.class_names : NULL;
+    ll_labels *labels = NULL;
     char **names = NULL;
     int files = 0;
-    ll_status status = ll_folder_list(&names, &files, folder);
-    if (status) return status;
-    if (!(p->picture = ll_alloc((size_t)files + 1, sizeof *p->picture))) status = LL_ENOMEM;
+    ll_status status = ll_labels_create(&labels, list, split != LL_SPLIT_TRAIN && p->c->classes > 0, folder);
+    if (!status) status = ll_folder_list(&names, &files, folder);
+    if (!status && !(p->picture = ll_alloc((size_t)files + 1, sizeof *p->picture))) status = LL_ENOMEM;
     if (!status) choose(p, names, files, folder, list);
     if (!status && !p->count) status = ll_label_missing(folder, list);
-    if (!status) status = number_classes(r, p, list, folder);
+    if (!status) status = number_classes(r, p, labels, list, folder);
     for (int64_t i = 0; i < p->count && !status; i++) status = read_one(p, i);
     if (!status) status = ll_spill_end(&p->pixels, &r->file[0]);
     ll_spill_free(&p->pixels);
     ll_free(p->image);
     ll_free(p->picture);
     ll_names_free(names, files);
+    ll_labels_free(labels);
     return status;
 }
 
@@ -124,7 +125,7 @@ static ll_status open_folders(ll_reader *r, const ll_reader_options *c, int spli
     pictures p = {.c = c, .channels = ll_channels(c), .pixels.name = from.path};
     if (!status && !ll_is_folder(from.path))
         status = ll_fail(LL_EINVAL, "%s is not a folder with a folder of PNG files for each class", from.path);
-    if (!status) status = read_all(r, &p, from.path);
+    if (!status) status = read_all(r, &p, split, from.path);
     if (status) return ll_fail_in(status, from.key);
     const ll_image_set set = {r->file[0].data, r->file[1].data, p.count, p.to.width, p.to.height, p.channels, 1};
     return ll_images_use(r, c, split, from.path, &set);

@@ -77,10 +77,47 @@ static ll_status find_pieces(ll_marks *pieces, const ll_bytes *all, int T) {
     return LL_OK;
 }
 
+/* The lowest and the highest token of a pitch; low > high: there is none. */
+typedef struct {
+    int16_t low, high;
+} range;
+
 typedef struct {
     ll_text_windows text;
     int transpose; /* semitones, up or down, at most */
+    range *ranges; /* for streams: of each text of the split, or of all, where they are joined */
 } music;
+
+static int is_pitch(int token) { return token >= LL_MUSIC_PITCH && token < LL_MUSIC_DRUM; }
+
+static void widen(range *x, int token) {
+    if (!is_pitch(token)) return;
+    if (token < x->low) x->low = (int16_t)token;
+    if (token > x->high) x->high = (int16_t)token;
+}
+
+static const range NOTHING = {INT16_MAX, INT16_MIN};
+
+/* All windows of a text that is read as a stream are moved alike, so its range limits them all. */
+static ll_status find_ranges(ll_reader *r, int joined) {
+    music *own = r->own;
+    const ll_bytes *all = &own->text.tokens;
+    const int32_t *tokens = (const int32_t *)all->data;
+    size_t left = 0;
+    own->ranges = ll_alloc((size_t)r->size, sizeof *own->ranges);
+    if (!own->ranges) return LL_ENOMEM;
+    own->ranges[0] = NOTHING;
+    for (int64_t i = 0; i < r->size; i++) {
+        const ll_text text = ll_text_at(r, LL_BY_TEXT, i);
+        range *x = &own->ranges[joined ? 0 : i];
+        if (!joined) *x = NOTHING;
+        for (int64_t t = text.begin; t < text.end; t++) {
+            widen(x, tokens[t]);
+            ll_bytes_pass(all, (size_t)t * sizeof *tokens, &left);
+        }
+    }
+    return LL_OK;
+}
 
 static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split) {
     music *own = r->own;
@@ -104,31 +141,42 @@ static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split)
         return ll_fail(LL_EINVAL, "%s: no piece of %lld is left for this split; change data.valid-fraction", from.path,
                        (long long)pieces);
     ll_texts_use(r, c, first);
+    if (own->transpose && c->streams) status = find_ranges(r, c->data.joined);
+    if (status) return status;
     return c->data.joined ? ll_texts_join(r, c, split, from.path) : LL_OK;
+}
+
+static void close_music(const ll_reader *r) {
+    const music *own = r->own;
+    ll_free(own->ranges);
+    ll_text_close(r);
 }
 
 /* ---- Transposition ---- */
 
-static int is_pitch(int token) { return token >= LL_MUSIC_PITCH && token < LL_MUSIC_DRUM; }
+/* The range of the notes of a row, which its tokens and targets have. */
+static range range_of(int *const rows[2], size_t T) {
+    range x = NOTHING;
+    for (size_t i = 0; i < 2 * T; i++) widen(&x, rows[i / T][i % T]);
+    return x;
+}
 
 /* Transposes a row by a draw of (seed, number). */
 static void transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number) {
-    const int most = ((const music *)r->own)->transpose;
+    const music *own = r->own;
+    const int most = own->transpose;
     if (!most) return;
     const size_t T = (size_t)batch->T;
     int *rows[] = {batch->tokens + (size_t)row * T, batch->targets + (size_t)row * T};
     const uint64_t stream = ll_stream_id(LL_RANDOM_TRANSPOSE, 0, 0);
     int by = (int)ll_below(2 * (uint32_t)most + 1, seed, stream, (uint64_t)number) - most;
     /* The highest and the lowest note limit the transposition. */
-    for (size_t i = 0; i < 2 * T; i++) {
-        const int token = rows[i / T][i % T];
-        if (!is_pitch(token)) continue;
-        if (token + by >= LL_MUSIC_DRUM) by = LL_MUSIC_DRUM - 1 - token;
-        if (token + by < LL_MUSIC_PITCH) by = LL_MUSIC_PITCH - token;
-    }
+    const range x = own->ranges ? own->ranges[r->texts ? number % r->size : 0] : range_of(rows, T);
+    if (x.high >= x.low && x.high + by >= LL_MUSIC_DRUM) by = LL_MUSIC_DRUM - 1 - x.high;
+    if (x.high >= x.low && x.low + by < LL_MUSIC_PITCH) by = LL_MUSIC_PITCH - x.low;
     for (size_t i = 0; i < 2 * T; i++)
         if (is_pitch(rows[i / T][i % T])) rows[i / T][i % T] += by;
 }
 
-const ll_format ll_format_midi = {"midi",        1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_music, ll_text_fill,
-                                  sizeof(music), ll_text_close, transpose_row};
+const ll_format ll_format_midi = {
+    "midi", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_music, ll_text_fill, sizeof(music), close_music, transpose_row};

@@ -161,8 +161,8 @@ static void read_frame(decoder *l, int token, int position) {
 }
 
 static void read_token(decoder *l, int token) {
-    const int position = steps_of(token, &positions), duration = steps_of(token, &durations);
     if (token < 0 || token >= LL_MUSIC_VOCAB_FINE) return;
+    const int position = steps_of(token, &positions), duration = steps_of(token, &durations);
     if (position >= 0 || token < LL_MUSIC_PITCH) {
         read_frame(l, token, position);
         return;

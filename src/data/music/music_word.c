@@ -110,7 +110,7 @@ static int is_blank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 /* Writes the tokens of the words to `out` if it is not NULL; *n is their number. */
 static ll_status take_words(int32_t *out, int64_t *n, const uint8_t *text, size_t size, int fine, const char *name) {
     *n = 0;
-    for (size_t at = 0, end; at < size; at = end) {
+    for (size_t at = ll_byte_order_mark(text, size), end; at < size; at = end) {
         char word[LL_MUSIC_WORD] = "";
         end = at + 1;
         if (is_blank(text[at])) continue;

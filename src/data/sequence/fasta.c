@@ -5,8 +5,8 @@
  *
  * The alphabet is that of the Performer paper (Choromanski et al. 2021, C): the 20 amino acids and the five letters B,
  * O, U, X, Z for rare or unknown ones. These are 25 tokens; one more separates sequences. J is not among them and is
- * read as X. Lower case (soft masking) is read as upper case. Gaps "-" and "." and a final "*" are skipped. Lines that
- * begin with ";" are comments. Anything else is refused, with its line.
+ * read as X. Lower case (soft masking) is read as upper case. Gaps "-" and ".", blanks, and a "*" at the end or before
+ * a blank are skipped. Lines that begin with ";" are comments. Anything else is refused, with its line.
  *
  * Files stay as they are. One pass checks them, counts, and leaves marks; windows are read from the letters. */
 #include "data/sequence/fasta.h"
@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/text/text_reader.h"
 
 int ll_fasta_token(int letter) {
@@ -68,7 +69,7 @@ static void begin_text(pass *p) {
     p->header = 0;
 }
 
-/* A part of a line, without the line end. last: it ends the line. */
+/* A part of a line, without the line end. last: it ends the line; else another byte comes after it. */
 static ll_status pass_letters(pass *p, const uint8_t *from, size_t size, int last) {
     const int64_t byte = p->at.byte;
     if (!p->header) ll_marks_pass(&p->own->text.marks, &p->at);
@@ -77,7 +78,7 @@ static ll_status pass_letters(pass *p, const uint8_t *from, size_t size, int las
             p->at.byte = byte + (int64_t)i;
             if (p->header) begin_text(p);
             p->at.token++;
-        } else if (from[i] != '-' && from[i] != '.' && from[i] != ' ' && !(from[i] == '*' && last && i + 1 == size)) {
+        } else if (!ll_fasta_is_left_out(from[i], last && i + 1 == size ? -1 : from[i + 1])) {
             return wrong(p, from[i]);
         }
     }
@@ -97,8 +98,8 @@ static size_t end_of_line(const ll_bytes *file, size_t at, size_t *left) {
 
 static ll_status pass_line(pass *p, const uint8_t *from, size_t size, int64_t byte) {
     size_t blank = 0;
-    while (size && (from[size - 1] == '\r' || from[size - 1] == ' ')) size--;
-    while (blank < size && (from[blank] == ' ' || from[blank] == '\r')) blank++;
+    while (size && ll_fasta_is_blank(from[size - 1])) size--;
+    while (blank < size && ll_fasta_is_blank(from[blank])) blank++;
     if (blank == size) return LL_OK;
     if (!p->headers)
         return ll_fail(LL_EFORMAT,
@@ -123,8 +124,7 @@ static ll_status pass_file(pass *p, const ll_bytes *file, int64_t before) {
     p->left = 0;
     p->header = p->headers = 0;
     p->line = 0;
-    const size_t mark = file->size >= 3 && !memcmp(data, "\xef\xbb\xbf", 3) ? 3 : 0; /* UTF-8's byte order mark */
-    for (size_t at = mark, end; at < file->size && !status; at = end + 1) {
+    for (size_t at = ll_byte_order_mark(data, file->size), end; at < file->size && !status; at = end + 1) {
         end = end_of_line(file, at, &p->left);
         if (p->left > at) p->left = at; /* what was gone over for the line end is read now */
         p->line++;

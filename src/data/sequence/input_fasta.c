@@ -3,6 +3,7 @@
  * a file of another format would be read to the end without an error. */
 #include "base/memory.h"
 #include "data/input.h"
+#include "data/sequence/fasta.h"
 
 enum { NAME_MOST = 4096 };
 
@@ -10,15 +11,9 @@ static void skip_line(ll_input *in) {
     for (int c; (c = ll_input_peek(in)) >= 0 && c != '\n';) ll_input_take(in);
 }
 
-static int is_blank(int c) {
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
-/* Comments and empty lines before a header, and UTF-8's byte order mark at the start of a file. */
+/* Comments and empty lines before a header. */
 static void skip_comments(ll_input *in) {
-    static const int mark[] = {0xef, 0xbb, 0xbf};
-    for (int i = 0; i < 3 && in->line == 1 && ll_input_peek(in) == mark[i]; i++) ll_input_take(in);
-    for (int c; (c = ll_input_peek(in)) >= 0 && (is_blank(c) || c == ';');) {
+    for (int c; (c = ll_input_peek(in)) >= 0 && (ll_fasta_is_blank(c) || c == ';');) {
         if (c == ';')
             skip_line(in);
         else
@@ -35,7 +30,7 @@ static ll_status begin(ll_input *in, int *found) {
     if (c != '>') return ll_input_wrong(in, "no header, which begins with '>'; is it a FASTA file?");
     in->begin_line = in->line;
     ll_input_take(in);
-    for (; (c = ll_input_peek(in)) >= 0 && !is_blank(c); ll_input_take(in)) {
+    for (; (c = ll_input_peek(in)) >= 0 && !ll_fasta_is_blank(c); ll_input_take(in)) {
         if (n == NAME_MOST) return ll_input_wrong(in, "a name of more than %d bytes", NAME_MOST);
         if (c == 0) return ll_input_wrong(in, "a zero byte in a name");
         name[n++] = (char)c;
@@ -55,8 +50,7 @@ static ll_status pass_over(ll_input *in, int *first) {
     const int c = ll_input_take(in), next = ll_input_peek(in);
     const int begins = *first;
     *first = c == '\n';
-    if (is_blank(c) || c == '-' || c == '.') return LL_OK;
-    if (c == '*' && (next < 0 || is_blank(next))) return LL_OK;
+    if (ll_fasta_is_left_out(c, next)) return LL_OK;
     if (c == ';' && begins) {
         skip_line(in);
         return LL_OK;

@@ -14,6 +14,7 @@ struct ll_added_tokens {
     ll_trie trie[2];              /* texts to numbers of tokens: those found in raw text, and in normalised */
     unsigned char begins[2][256]; /* does one begin with this byte? */
     added *token;
+    int mask; /* the token [MASK] or <mask>; -1: none */
 };
 
 static ll_status add(ll_added_tokens *a, const json_t *entry, int number, const ll_normalizer *n, const char *name) {
@@ -24,6 +25,7 @@ static ll_status add(ll_added_tokens *a, const json_t *entry, int number, const 
         return ll_fail(LL_EFORMAT, "%s: added token %d of its tokenizer has no id or no content", name, number);
     a->token[number] = (added){(int)json_integer_value(id), ll_part_flag(entry, "single_word", 0),
                                ll_part_flag(entry, "lstrip", 0), ll_part_flag(entry, "rstrip", 0)};
+    if (!strcmp(text, "[MASK]") || !strcmp(text, "<mask>")) a->mask = a->token[number].id;
     ll_grown found = {0};
     ll_status status = which == NORMALISED ? ll_normalize(n, &found, (const uint8_t *)text, strlen(text))
                                            : ll_grown_add(&found, text, strlen(text));
@@ -39,6 +41,7 @@ ll_status ll_added_tokens_create(ll_added_tokens **out, const json_t *list, cons
     const size_t count = json_array_size(list);
     ll_added_tokens *a = ll_alloc(1, sizeof *a);
     if (!a) return LL_ENOMEM;
+    a->mask = -1;
     a->token = ll_alloc(count + 1, sizeof *a->token);
     ll_status status = a->token ? LL_OK : LL_ENOMEM;
     for (int i = 0; i < 2 && !status; i++) status = ll_trie_create(&a->trie[i]);
@@ -56,6 +59,8 @@ void ll_added_tokens_free(ll_added_tokens *a) {
     ll_free(a->token);
     ll_free(a);
 }
+
+int ll_added_token_mask(const ll_added_tokens *a) { return a->mask; }
 
 /* The character before text[at]; -1: there is none. */
 static int32_t char_before(const uint8_t *text, size_t at) {

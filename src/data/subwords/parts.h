@@ -141,6 +141,8 @@ typedef struct ll_added_tokens ll_added_tokens;
 LL_MUST_USE ll_status ll_added_tokens_create(ll_added_tokens **out, const json_t *list, const ll_normalizer *n,
                                              const char *name);
 void ll_added_tokens_free(ll_added_tokens *a);
+/* The added token that is called [MASK] or <mask>; -1: none. */
+int ll_added_token_mask(const ll_added_tokens *a);
 /* The first added token in text[from, n), as found in raw (normalised = 0) or in normalised text; -1: none. It takes
  * text[*begin, *end). */
 int ll_added_token_next(const ll_added_tokens *a, int normalised, const uint8_t *text, size_t n, size_t from,

@@ -85,6 +85,8 @@ void ll_subwords_free(ll_subwords *s) {
 
 int ll_subwords_count(const ll_subwords *s) { return s->texts.count; }
 
+int ll_subwords_mask(const ll_subwords *s) { return ll_added_token_mask(s->added); }
+
 const char *ll_subwords_text(const ll_subwords *s, int token, size_t *size) {
     *size = 0;
     if (token < 0 || token >= s->texts.count || !s->texts.text[token].at) return "";

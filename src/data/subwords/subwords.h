@@ -14,6 +14,8 @@ LL_MUST_USE ll_status ll_subwords_create(ll_subwords **subwords, const ll_bytes 
 void ll_subwords_free(ll_subwords *s);
 /* All tokens are below this. */
 int ll_subwords_count(const ll_subwords *s);
+/* The token of masked language models, [MASK] or <mask>; -1: none. */
+int ll_subwords_mask(const ll_subwords *s);
 /* Tokens of a text of any bytes, without those that go around it; to be freed with ll_free. O(n log n) at most.
  * LL_EINVAL where a byte has no token and there is none for what is unknown. */
 LL_MUST_USE ll_status ll_subwords_encode(const ll_subwords *s, const uint8_t *text, size_t size, int32_t **tokens,

@@ -113,21 +113,40 @@ static void release(void *p, void *unused) {
     ll_free(p);
 }
 
-/* PCRE2's \s has U+180E, which is no White_Space; its \w lacks marks and has numbers that are no digits. Within
- * brackets \S and \W stay as they are. */
+/* PCRE2's \s has U+180E, which is no White_Space; its \w lacks marks and has numbers that are no digits; its \h is a
+ * blank, and not a hexadecimal digit. Within brackets \S and \W stay as they are. */
 static const char *class_of(char letter) {
     if (letter == 's' || letter == 'S') return "\\t-\\r\\x{85}\\p{Z}";
+    if (letter == 'h' || letter == 'H') return "0-9A-Fa-f";
     if (letter != 'w' && letter != 'W') return NULL;
     return "\\p{L}\\p{M}\\p{Nd}\\p{Nl}\\p{Pc}\\x{200c}\\x{200d}\\x{24b6}-\\x{24e9}\\x{1f130}-\\x{1f149}"
            "\\x{1f150}-\\x{1f169}\\x{1f170}-\\x{1f189}";
 }
 
-static ll_status translate(ll_grown *out, const char *pattern) {
+/* The size of what opens brackets, "[", "[^", "[]" or "[^]", where a "]" is itself; or of "[:alpha:]" within them. 0:
+ * it is a set within a set, which PCRE2 has not. */
+static size_t opening(const char *p, int bracket) {
+    const char *end = bracket && p[1] == ':' ? strstr(p, ":]") : NULL;
+    const size_t n = p[1] == '^' ? 2 : 1;
+    if (bracket) return end ? (size_t)(end + 2 - p) : 0;
+    return n + (p[n] == ']');
+}
+
+static ll_status unlike(const char *name, const char *pattern, const char *what) {
+    return ll_fail(LL_EFORMAT,
+                   "%s: the regular expression \"%.80s\" of its tokenizer has %s within brackets, which is "
+                   "not supported",
+                   name, pattern, what);
+}
+
+static ll_status translate(ll_grown *out, const char *pattern, const char *name) {
     int bracket = 0;
     ll_status status = LL_OK;
     for (const char *p = pattern; *p && !status; p++) {
         const char *class = *p == '\\' ? class_of(p[1]) : NULL;
         const int not = class && p[1] < 'a';
+        if (bracket && class && p[1] == 'H') return unlike(name, pattern, "\\H");
+        if (bracket && p[0] == '&' && p[1] == '&') return unlike(name, pattern, "&&");
         if (class && !(not && bracket)) {
             if (!bracket) status = ll_grown_add(out, not ? "[^" : "[", not ? 2 : 1);
             if (!status) status = ll_grown_add(out, class, strlen(class));
@@ -135,9 +154,10 @@ static ll_status translate(ll_grown *out, const char *pattern) {
             p++;
             continue;
         }
-        if (*p == '[') bracket++;
-        if (*p == ']' && bracket) bracket--;
-        const size_t size = *p == '\\' && p[1] ? 2 : 1;
+        size_t size = *p == '\\' && p[1] ? 2 : 1;
+        if (*p == '[' && !(size = opening(p, bracket))) return unlike(name, pattern, "another set");
+        if (*p == '[') bracket = 1;
+        if (*p == ']') bracket = 0;
         status = ll_grown_add(out, p, size);
         p += size - 1;
     }
@@ -151,7 +171,7 @@ ll_status ll_regex_create(ll_regex **out, const char *pattern, const char *name)
     ll_regex *r = ll_alloc(1, sizeof *r);
     pcre2_general_context *memory = pcre2_general_context_create(allocate, release, NULL);
     pcre2_compile_context *how = memory ? pcre2_compile_context_create(memory) : NULL;
-    ll_status status = r && how ? translate(&translated, pattern) : LL_ENOMEM;
+    ll_status status = r && how ? translate(&translated, pattern, name) : LL_ENOMEM;
     if (!status) {
         r->code = pcre2_compile(translated.at ? translated.at : (const uint8_t *)"", translated.n,
                                 PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, how);

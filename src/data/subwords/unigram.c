@@ -8,7 +8,7 @@
 #include "data/subwords/parts.h"
 
 struct ll_unigram_model {
-    double *score; /* of each token */
+    double *score; /* of each token; -INFINITY: no text is it, as of "<0x41>", which stands for a byte */
     double unknown;
 };
 
@@ -40,6 +40,7 @@ ll_status ll_unigram_create(ll_unigram_model **out, const json_t *model, const l
             status = ll_fail(LL_EFORMAT, "%s: token %zu of its tokenizer has no score", v->name, i);
         if (u->score[i] < least) least = u->score[i];
     }
+    for (int i = 0; i < 256 && !status && v->byte_token[0] >= 0; i++) u->score[v->byte_token[i]] = -INFINITY;
     u->unknown = least - 10;
     if (status)
         ll_unigram_free(u);
@@ -69,7 +70,7 @@ static void find_best(const ll_unigram_model *u, const ll_vocab *v, best *b, con
         for (size_t end = i; end < n && (node = ll_trie_step(&v->trie, node, word[end]));) {
             const int token = v->trie.value[node];
             end++;
-            if (token < 0) continue;
+            if (token < 0 || u->score[token] < -DBL_MAX) continue;
             improve(&b[end], b[i].score + u->score[token], i, token);
             if (end == i + size) single = 1;
         }

@@ -93,6 +93,7 @@ static int first_in_turn(const double *turn, int places) {
     return first;
 }
 
+/* A batch may have less than the whole sequence (ll_rows_checksum). */
 static void fill_recall(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const recall *own = r->own;
     const uint64_t most = 1 + 2 * (uint64_t)own->longest + (uint64_t)own->half;
@@ -105,8 +106,9 @@ static void fill_recall(const ll_reader *r, ll_batch *batch, int row, int64_t in
     for (int i = 0; i < pairs; i++) {
         const int x = first_in_turn(own->turn, own->half - pairs), t = 2 * (pairs + x);
         own->turn[x] = INFINITY;
-        tokens[2 * i] = tokens[t] = KEYS + own->key[i];
-        tokens[2 * i + 1] = targets[t] = VALUES + own->value[i];
+        const int key = KEYS + own->key[i], value = VALUES + own->value[i];
+        if (2 * i + 1 < batch->T) tokens[2 * i] = key, tokens[2 * i + 1] = value;
+        if (t < batch->T) tokens[t] = key, targets[t] = value;
     }
     if (batch->lengths) batch->lengths[row] = batch->T;
 }

@@ -3,9 +3,11 @@
 
 #include <string.h>
 
+#include "base/text.h"
+
 ll_cells ll_cells_of(ll_bytes *bytes, const char *name, int comma, int rest) {
     ll_cells t = {.name = name, .at = bytes->data, .end = bytes->data + bytes->size, .comma = comma, .rest = rest};
-    if (bytes->size >= 3 && !memcmp(bytes->data, "\xef\xbb\xbf", 3)) t.at += 3; /* the byte order mark of UTF-8 */
+    t.at += ll_byte_order_mark(bytes->data, bytes->size);
     return t;
 }
 

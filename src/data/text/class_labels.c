@@ -16,6 +16,7 @@ typedef struct {
 struct ll_labels {
     const char *list, *file;
     int64_t seen, wrong; /* examples so far; the first one whose label can be no name, or 0 */
+    int numbers;         /* must labels be numbers? */
     int names, most;     /* is there a label that is not a number; the largest number */
     int count;
     name known[LL_CLASSES_MOST]; /* sorted */
@@ -36,17 +37,32 @@ static int index_in(const char *list, const name *x) {
     return -1;
 }
 
-/* How many names a list has; 0: one is empty, or there twice. */
 static int names_of(const char *list) {
-    int count = 0;
-    for (const char *at = list;; at++, count++) {
+    int count = 1;
+    while ((list = strchr(list, ',')) && list++) count++;
+    return count;
+}
+
+/* Every class needs a name of its own. Each message has its reason before the name, which may be long. */
+static ll_status check_list(const char *list) {
+    static const char need[] = "every class needs a name of its own";
+    const char *at = list;
+    const int count = names_of(list);
+    if (count > LL_CLASSES_MOST)
+        return ll_fail(LL_EINVAL, "data.classes has %d names, and data of this format have at most %d classes", count,
+                       LL_CLASSES_MOST);
+    for (int i = 0; i < count; i++) {
         name x = {.size = strcspn(at, ",")};
-        if (!x.size || x.size > sizeof x.at) return 0;
+        if (!x.size || x.size > NAME_MOST)
+            return ll_fail(LL_EINVAL, "data.classes: %s, and name %d of %d %s", need, i + 1, count,
+                           x.size ? "has more than 256 bytes" : "is empty");
         memcpy(x.at, at, x.size);
-        if (index_in(list, &x) != count) return 0;
-        at += x.size;
-        if (!*at) return count + 1;
+        if (index_in(list, &x) != i)
+            return ll_fail(LL_EINVAL, "data.classes: %s, and names %d and %d of %d are both \"%.*s\"", need,
+                           index_in(list, &x) + 1, i + 1, count, (int)x.size, at);
+        at += x.size + (i + 1 < count);
     }
+    return LL_OK;
 }
 
 static int as_number(const name *x) {
@@ -101,14 +117,14 @@ static int insert(ll_labels *l, const name *x) {
     return 1;
 }
 
-ll_status ll_labels_create(ll_labels **labels, const char *list, const char *file) {
-    if (list && !names_of(list))
-        return ll_fail(LL_EINVAL, "data.classes = %s: every class needs a name of its own, of at most %d bytes", list,
-                       NAME_MOST);
+ll_status ll_labels_create(ll_labels **labels, const char *list, int numbers, const char *file) {
+    const ll_status status = list ? check_list(list) : LL_OK;
+    if (status) return status;
     ll_labels *l = ll_alloc(1, sizeof *l);
     if (!l) return LL_ENOMEM;
     l->list = list;
     l->file = file;
+    l->numbers = numbers && !list;
     *labels = l;
     return LL_OK;
 }
@@ -123,6 +139,12 @@ ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
     if (l->list && number < 0)
         return ll_fail(LL_EFORMAT, "%s: example %lld has the label \"%.*s\", which is not in data.classes=%s", l->file,
                        (long long)l->seen, (int)(x.size < 60 ? x.size : 60), (const char *)x.at, l->list);
+    if (l->numbers && number < 0)
+        return ll_fail(LL_EFORMAT,
+                       "%s: example %lld has the label \"%.*s\", and the classes of the model are numbers, of 0..%d; "
+                       "correct it, or if all labels are names, set data.classes",
+                       l->file, (long long)l->seen, (int)(x.size < 60 ? x.size : 60), (const char *)x.at,
+                       LL_CLASSES_MOST - 1);
     if (l->list) return LL_OK;
     l->names |= number < 0;
     const int fits = x.size && x.size <= NAME_MOST && !memchr(x.at, ',', x.size) && !memchr(x.at, 0, x.size);
@@ -133,14 +155,14 @@ ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
 /* Text or a number out of range shows that data.label-column is wrong. */
 ll_status ll_labels_end(ll_labels *l, int *most, char **list) {
     size_t size = 1;
+    const char *column = ll_is_folder(l->file) ? "" : "; is data.label-column right?";
     *most = l->list ? names_of(l->list) - 1 : l->most;
     *list = NULL;
     if (!l->names) return LL_OK;
     if (l->wrong)
         return ll_fail(LL_EFORMAT,
-                       "%s: example %lld has a label that is not one of at most %d numbers or names without commas; is "
-                       "data.label-column right?",
-                       l->file, (long long)l->wrong, LL_CLASSES_MOST);
+                       "%s: example %lld has a label that is not one of at most %d numbers or names without commas%s",
+                       l->file, (long long)l->wrong, LL_CLASSES_MOST, column);
     for (int i = 0; i < l->count; i++) size += l->known[i].size + 1;
     char *text = *list = ll_alloc(size, 1);
     if (!text) return LL_ENOMEM;
@@ -153,5 +175,5 @@ ll_status ll_labels_end(ll_labels *l, int *most, char **list) {
     if (ll_is_plain_text(*list)) return LL_OK;
     ll_free(*list);
     *list = NULL;
-    return ll_fail(LL_EFORMAT, "%s: the labels are not names in UTF-8; is data.label-column right?", l->file);
+    return ll_fail(LL_EFORMAT, "%s: the labels are not names in UTF-8%s", l->file, column);
 }

@@ -16,11 +16,13 @@ LL_MUST_USE ll_status ll_label_missing(const char *folder, const char *list);
 
 /* The labels of a file, seen one after the other. */
 typedef struct ll_labels ll_labels;
-/* list: the names of the classes; NULL: all labels are numbers, or the names are those that occur. `name` is how errors
- * call the file. */
-LL_MUST_USE ll_status ll_labels_create(ll_labels **labels, const char *list, const char *name);
+/* list: the names of the classes; NULL: all labels are numbers, or the names are those that occur. numbers: without
+ * a list, all labels must be numbers. The splits besides train ask for that: names of train would have come as the
+ * list. `name` is how errors call the file. LL_EINVAL: the list does not have at most LL_CLASSES_MOST different names.
+ */
+LL_MUST_USE ll_status ll_labels_create(ll_labels **labels, const char *list, int numbers, const char *name);
 void ll_labels_free(ll_labels *l);
-/* LL_EFORMAT if there is a list and the label is not in it. */
+/* LL_EFORMAT if there is a list and the label is not in it, or if the label should be a number and is none. */
 LL_MUST_USE ll_status ll_labels_see(ll_labels *l, const ll_slice *label);
 /* After the last one: the largest number of a label, and if the names are those that occur, their list in new memory,
  * sorted; else NULL. */

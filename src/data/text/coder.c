@@ -164,3 +164,5 @@ const int32_t *ll_coder_around(const ll_coder *o, int end, size_t *count) {
     *count = 0;
     return o->subwords ? ll_subwords_around(o->subwords, end, count) : NULL;
 }
+
+int ll_coder_mask(const ll_coder *o) { return o->subwords ? ll_subwords_mask(o->subwords) : -1; }

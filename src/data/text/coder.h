@@ -25,10 +25,14 @@ const char *ll_coder_text(ll_coder *coder, int token, size_t *size);
 /* The tokens that go before a text (end = 0), or after it; none but in another program's tokenizer. */
 const int32_t *ll_coder_around(const ll_coder *coder, int end, size_t *count);
 
+/* The token of masked language models; -1: none. Only another program's tokenizer may have one. */
+int ll_coder_mask(const ll_coder *coder);
+
 /* ---- words.c ---- */
 
 typedef struct ll_words ll_words;
-/* So many different words are counted in one pass over a text. Their table takes 130 MB. */
+/* So many different words are counted in one pass over a text. Their table takes 130 MB, and
+ * twice that while it grows or is halved. */
 enum { LL_WORDS_TOGETHER = 3 << 20 };
 /* The list of a text's words that occur `least` times, the first `most` of them (0: all). A text with more than
  * `together` different words is read several times, so that memory does not grow with it. */

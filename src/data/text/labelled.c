@@ -123,7 +123,7 @@ static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int spl
     ll_source from = {0};
     ll_labels *labels = NULL;
     ll_status status = ll_split_source(&from, c, split, 0);
-    if (!status) status = ll_labels_create(&labels, given(c), from.path);
+    if (!status) status = ll_labels_create(&labels, given(c), split != LL_SPLIT_TRAIN && c->classes > 0, from.path);
     if (status) return status;
     if (ll_is_folder(from.path)) {
         status = read_folder(r, c, labels, from.path);

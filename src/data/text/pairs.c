@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/reader.h"
 
 /* Reads the pair of one line, or returns LL_EFORMAT. */
@@ -67,7 +68,8 @@ static ll_status pass(ll_reader *r, int64_t *count, const char *name, int most) 
     ll_mark here = {0};
     ll_status status = ll_marks_create(&own->lines, (int64_t)file->size, 0);
     if (!status && !file->size) return ll_fail(LL_EFORMAT, "%s: 0 bytes, expected lines of source TAB target", name);
-    for (size_t at = 0; !status && at < file->size;) {
+    own->at = ll_byte_order_mark(file->data, file->size);
+    for (size_t at = own->at; !status && at < file->size;) {
         here.byte = (int64_t)at;
         ll_marks_pass(&own->lines, &here);
         ll_bytes_pass(file, at, &left);

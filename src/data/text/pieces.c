@@ -46,6 +46,7 @@ static ll_status take_lines(ll_bytes *lines, const ll_bytes *text, size_t step) 
 /* SentencePiece's reasons are assertions of its sources. Those of a vocabulary that is too small get our words. */
 static ll_status not_trained(const char *why, int vocab) {
     int given, needed;
+    if (!why[0]) return LL_ENOMEM;
     const char *sizes = strstr(why, "smaller than required_chars. ");
     if (sizes && sscanf(sizes, "smaller than required_chars. %d vs %d", &given, &needed) == 2)
         return ll_fail(LL_EINVAL, "data.vocab-size = %d is too small for this text: its characters alone are %d tokens",
@@ -78,7 +79,9 @@ ll_status ll_pieces_create(ll_pieces **pieces, const ll_bytes *model, const char
         *pieces = p;
         return LL_OK;
     }
+    const int refused = !p->processor && !why[0];
     ll_pieces_free(p);
+    if (refused) return LL_ENOMEM;
     return ll_fail(LL_EFORMAT, "%s: its vocabulary is not a model of pieces: %s", name, why[0] ? why : "it is empty");
 }
 

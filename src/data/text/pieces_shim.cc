@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -92,7 +93,9 @@ extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll
         std::string model;
         const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
         if (!status.ok()) return fail(why, status.error_message());
-        return take(arg, model.data(), model.size()) || fail(why, "no memory");
+        return take(arg, model.data(), model.size()) || fail(why, "");
+    } catch (const std::bad_alloc &) {
+        return fail(why, "");
     } catch (const std::exception &e) {
         return fail(why, e.what());
     }
@@ -104,6 +107,8 @@ extern "C" void *ll_pieces_shim_load(const char *model, size_t size, char *why) 
         const auto status = p->LoadFromSerializedProto(std::string(model, size));
         if (status.ok()) return p.release();
         fail(why, status.error_message());
+    } catch (const std::bad_alloc &) {
+        fail(why, "");
     } catch (const std::exception &e) {
         fail(why, e.what());
     }
@@ -122,8 +127,10 @@ extern "C" int ll_pieces_shim_encode(void *p, const char *line, size_t size, ll_
         const auto status = static_cast<sentencepiece::SentencePieceProcessor *>(p)->Encode(std::string(line, size), &ids);
         if (!status.ok()) return fail(why, status.error_message());
         for (const int id : ids)
-            if (!take(arg, id)) return fail(why, "no memory");
+            if (!take(arg, id)) return fail(why, "");
         return 1;
+    } catch (const std::bad_alloc &) {
+        return fail(why, "");
     } catch (const std::exception &e) {
         return fail(why, e.what());
     }

@@ -1,5 +1,6 @@
 /* The functions of SentencePiece that we need, as C functions. pieces_shim.cc implements them; pieces_none.c returns an
- * error where the program was built without it. Error texts are written to `why`, 200 bytes. */
+ * error where the program was built without it. Error texts are written to `why`, 200 bytes; "" where memory was
+ * refused. */
 #ifndef LL_PIECES_SHIM_H
 #define LL_PIECES_SHIM_H
 

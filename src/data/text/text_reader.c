@@ -165,14 +165,14 @@ static int64_t count_words(const ll_reader *r) {
     return count;
 }
 
-static int64_t words_of(const ll_reader *r, const ll_text_windows *w) {
+static int64_t words_of(const ll_reader *r, ll_text_windows *w) {
     const ll_bytes text = {(uint8_t *)w->data, (size_t)w->bytes, r->file[0].mapped};
-    if (w->words >= 0) return w->words;
-    return w->scan ? count_words(r) : ll_count_words(&text);
+    if (w->words < 0) w->words = w->scan ? count_words(r) : ll_count_words(&text);
+    return w->words;
 }
 
 void ll_reader_units(const ll_reader *r, double *words, double *bytes) {
-    const ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
+    ll_text_windows *w = r->format->fill == ll_text_fill ? r->own : NULL;
     const double count = w ? (double)words_of(r, w) : 0;
     *words = w ? count / (double)r->size : 0;
     *bytes = w ? (double)w->bytes / (double)r->size : 0;

@@ -89,6 +89,11 @@ static ll_status encode(ll_bytes *tokens, const ll_coder *coder, const ll_bytes 
     return status;
 }
 
+/* A model without a token after those of its tokenizer has the tokenizer's mask, as imported models do. */
+static int choose_mask(const ll_coder *coder, const ll_reader_options *c) {
+    return c->vocab > 0 && c->vocab <= ll_coder_vocab(coder) ? ll_coder_mask(coder) : -1;
+}
+
 static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split) {
     ll_text_windows *own = r->own;
     ll_coder *coder = NULL;
@@ -98,6 +103,7 @@ static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split
     if (!status) status = ll_coder_create(&coder, &c->data, &r->vocabulary, "the model");
     if (!status) status = encode(&own->tokens, coder, &text, name);
     if (!status) r->vocab = ll_coder_vocab(coder);
+    if (!status) r->mask = choose_mask(coder, c);
     ll_coder_free(coder);
     if (status) return status;
     own->words = ll_count_words(&text);
