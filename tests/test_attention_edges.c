@@ -77,9 +77,69 @@ static void test_padding_behind_noise(void **state) {
     done(&s);
 }
 
+/* Backward multiplies what comes from later tokens by what a run has decayed, and by what the gate of the next token
+ * leaves. The product is smaller than a float, the gradient is not: token 20 is masked, and divides what the gate has
+ * left by itself. */
+static void test_gate_that_shuts(void **state) {
+    (void)state;
+    enum { T = 22 };
+    for (float shut = -40; shut > -80; shut -= 10) {
+        sequence s = {0};
+        const ll_attention_config c = config(LL_KERNEL_ELU1, 1, 1, 1);
+        make(&s, &c, T, 3);
+        s.call.gate = view(&s, 1, T, 1, NULL), s.call.dgate = result(&s, 1, T, 1);
+        float *mask = keep(&s, T, NULL);
+        s.call.key_mask = mask;
+        for (int t = 0; t < T; t++) {
+            s.call.q.data[t] = s.call.k.data[t] = s.call.g.data[t] = 0, s.call.v.data[t] = (float)t;
+            s.call.gate.data[t] = -1.3f, mask[t] = t < 20;
+        }
+        s.call.gate.data[20] = shut, s.call.g.data[20] = 1;
+        forward(&s), backward(&s);
+        double sum = 0;
+        for (int t = 0; t < 20; t++) sum += exp(-1.3 * t);
+        for (int t = 0; t < 20; t++)
+            if (!(fabs((double)s.call.dv.data[t] - exp(-1.3 * (19 - t)) / sum) < 1e-6))
+                fail_msg("gate %g, dv[%d] is %g", (double)shut, t, (double)s.call.dv.data[t]);
+        done(&s);
+    }
+}
+
+/* The same where threads share a head: it has the same bits as one thread. Gates shut in each tile of 64 tokens, and
+ * the loss reads one of these tokens in each chunk of 256. */
+static void test_gates_that_shut_in_chunks(void **state) {
+    (void)state;
+    enum { T = 1600, M = 70 };
+    sequence s[2] = {0};
+    const ll_attention_config c = config(LL_KERNEL_ELU1, 1, M, 3);
+    for (int i = 0; i < 2; i++) {
+        make(&s[i], &c, T, 4);
+        ll_attention_set_tile(s[i].op, 64);
+        s[i].call.saved = keep(&s[i], (int)ll_attention_saved(s[i].op, &s[i].call), NULL);
+        s[i].call.threads = i ? 3 : 1;
+        s[i].call.gate = view(&s[i], 1, T, 1, NULL), s[i].call.dgate = result(&s[i], 1, T, 1);
+        float *mask = keep(&s[i], T, NULL);
+        s[i].call.key_mask = mask;
+        for (int t = 0; t < T; t++) {
+            mask[t] = t % 64 != 40, s[i].call.gate.data[t] = mask[t] == 0 ? -68 : -1.3f * (float)(t % 2);
+            for (int e = 0; e < 3 && t % 256 != 40; e++) s[i].call.g.data[3 * t + e] = 0;
+        }
+        forward(&s[i]), backward(&s[i]);
+    }
+    double most = 0;
+    for (int t = 0; t < T * 3; t++) most = fmax(most, fabs((double)s[0].call.dv.data[t]));
+    assert_true(most > 0.1 && most < 1e3);
+    for (int t = 255; t < T - 256; t += 256) assert_true(s[1].call.dv.data[3 * t] != 0);
+    assert_memory_equal(s[0].call.dv.data, s[1].call.dv.data, T * 3 * sizeof(float));
+    assert_memory_equal(s[0].call.dk.data, s[1].call.dk.data, T * M * sizeof(float));
+    done(&s[0]), done(&s[1]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_padding_behind_noise),
+        cmocka_unit_test(test_gate_that_shuts),
+        cmocka_unit_test(test_gates_that_shut_in_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

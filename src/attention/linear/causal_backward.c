@@ -9,6 +9,7 @@
  * chunks U is kept like that, too. Within a chunk one scan reads U along both sides, where the kernels have it, and the
  * last row of Ut has the normaliser; else two scans keep U both ways. Features are computed once, and stay in cache for
  * the chunk. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -124,6 +125,16 @@ static int one_scan(const ll_head *j) {
     return j->k->scan_gradients && j->op->c.E % LL_GRADIENT_COLUMNS == 0;
 }
 
+/* By what the first `cols` columns of Ut, rows from e on, and U are multiplied before a run: carry * after. If that is
+ * too small for a float, carry multiplies them here, as in forward: where the divisor is tiny, U is huge. */
+static float carry_before(const ll_head *j, float carry, float after, float *Ut, size_t ld, int e, int cols, float *U) {
+    const float both = carry * after;
+    if (both >= FLT_MIN || carry == 0 || after == 0) return both;
+    for (int row = e; row <= j->op->c.E; row++) j->k->scale((size_t)cols, carry, Ut + (size_t)row * ld);
+    if (U) j->k->scale((size_t)cols * (size_t)j->op->c.E, carry, U);
+    return after;
+}
+
 static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
     const ll_attention *op = j->op;
     const int m = j->map->features, E = op->c.E, late = ll_causal_late(j, t0);
@@ -134,8 +145,8 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     for (int i = f->runs - 1; i >= 0; i--) {
         const int from = i ? f->end[i - 1] : 0, to = f->end[i], first = i == f->runs - 1;
         const size_t last = (size_t)(to - 1), row = (size_t)at + last;
-        const float carry = w->carry * f->after[i];
         const int at_once = one_scan(j), begin = at_once ? E : 0;
+        const float carry = carry_before(j, w->carry, f->after[i], w->Ut, w->ld, begin, m, w->U);
         ll_prefetch *next = first ? &out : NULL;
         move_back(j, w, late, carry, (size_t)(at + from), (size_t)(at + to), (part){begin, E + 1 - begin, 0, m},
                   w->Ut + (size_t)begin * w->ld, w->dphi + last * w->ld, at_once ? NULL : next);
@@ -312,8 +323,8 @@ static float accumulate_chunk(const walk *w, int i, int column, int cols, float 
         const int at = t * j->tile, late = ll_causal_late(j, s * j->chunk + at);
         for (int r = f->runs - 1; r >= 0; r--) {
             const int from = at + (r ? f->end[r - 1] : 0), to = at + f->end[r];
-            move_back(j, of, late, carry * f->after[r], (size_t)from, (size_t)to, (part){0, E1, column, cols}, U, NULL,
-                      NULL);
+            const float before = carry_before(j, carry, f->after[r], U, of->ld, 0, cols, NULL);
+            move_back(j, of, late, before, (size_t)from, (size_t)to, (part){0, E1, column, cols}, U, NULL, NULL);
             carry = f->carry[r];
         }
     }
