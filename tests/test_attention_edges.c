@@ -135,11 +135,90 @@ static void test_gates_that_shut_in_chunks(void **state) {
     done(&s[0]), done(&s[1]);
 }
 
+static void check_numbers(const char *what, int n, const float *x) {
+    double most = 0;
+    for (int i = 0; i < n; i++) {
+        if (!isfinite(x[i])) fail_msg("%s[%d] is %g", what, i, (double)x[i]);
+        most = fmax(most, fabs((double)x[i]));
+    }
+    if (most == 0) fail_msg("%s is 0", what);
+}
+
+/* The masked key 3 and its value are `as`. */
+static void run_masked(sequence *s, const ll_attention_config *c, float as) {
+    enum { T = 10 };
+    const int H = c->H, D = c->D, E = c->E;
+    make(s, c, T, 5);
+    float *mask = keep(s, T, NULL);
+    for (int t = 0; t < T; t++) mask[t] = t != 3;
+    for (int h = 0; h < H; h++) {
+        for (int i = 0; i < D; i++) s->call.k.data[(h * T + 3) * D + i] = as;
+        for (int e = 0; e < E; e++) s->call.v.data[(h * T + 3) * E + e] = as;
+    }
+    s->call.key_mask = mask;
+    ll_position_gradients *d = &s->call.dposition;
+    const int sines = H * D * c->encoding.sines, taps = H * D * c->encoding.taps;
+    if (sines) d->freqs = keep(s, sines, NULL), d->offsets = keep(s, sines, NULL), d->gains = keep(s, sines, NULL);
+    if (taps) d->filter_q = keep(s, taps, NULL), d->filter_k = keep(s, taps, NULL);
+    if (c->encoding.gate) d->gate = keep(s, H * D, NULL);
+    forward(s), backward(s);
+    check_numbers("y", H * T * E, s->call.y.data), check_numbers("dv", H * T * E, s->call.dv.data);
+    check_numbers("dq", H * T * D, s->call.dq.data), check_numbers("dk", H * T * D, s->call.dk.data);
+    if (s->ddecay) check_numbers("ddecay", H, s->ddecay);
+    if (sines)
+        check_numbers("freqs", sines, d->freqs), check_numbers("offsets", sines, d->offsets),
+            check_numbers("gains", sines, d->gains);
+    if (taps) check_numbers("filter_q", taps, d->filter_q), check_numbers("filter_k", taps, d->filter_k);
+    if (d->gate) check_numbers("gate", H * D, d->gate);
+}
+
+/* All that such a run kept has the same bits, but for masked keys and values. */
+static void check_masked(const ll_attention_config *c) {
+    sequence number = {0}, none = {0};
+    run_masked(&number, c, 1), run_masked(&none, c, NAN);
+    const ll_position_gradients *a = &number.call.dposition, *b = &none.call.dposition;
+    const float *const x[] = {number.ddecay, a->freqs, a->offsets, a->gains, a->filter_q, a->filter_k, a->gate};
+    const float *const y[] = {none.ddecay, b->freqs, b->offsets, b->gains, b->filter_q, b->filter_k, b->gate};
+    const int sines = c->D * c->encoding.sines, taps = c->D * c->encoding.taps;
+    const int n[] = {1, sines, sines, sines, taps, taps, c->D};
+    for (int i = 0; i < 7; i++)
+        for (int j = 0; j < n[i] * c->H && x[i]; j++) assert_true(x[i][j] == y[i][j]);
+    done(&number), done(&none);
+}
+
+/* Keys and values that key_mask removes need not be numbers: gradients of parameters do not see them either. */
+static void test_masked_keys_without_numbers(void **state) {
+    (void)state;
+    uint64_t seed = 6;
+    const float decay[] = {0.9f, 0.8f};
+    sequence s = {0};
+    ll_attention_config c = config(LL_KERNEL_ELU1, 2, 8, 5);
+    c.decay = decay;
+    check_masked(&c);
+    c.kernel = LL_KERNEL_FAVOR, c.M = 16, c.projection = keep(&s, 16 * 8, &seed);
+    check_masked(&c);
+    c.feature_eps = 1e-3f;
+    check_masked(&c);
+    c = config(LL_KERNEL_ELU1, 2, 8, 5);
+    c.position = LL_POSITION_SINE_SPE, c.encoding.realizations = 8, c.encoding.sines = 3;
+    c.encoding.freqs = keep(&s, 48, &seed), c.encoding.offsets = keep(&s, 48, &seed);
+    c.encoding.gains = keep(&s, 48, &seed), c.encoding.gate = keep(&s, 16, &seed);
+    check_masked(&c);
+    c.encoding.sines = 0, c.position = LL_POSITION_CONV_SPE;
+    for (int taps = 9; taps <= 40; taps += 31) { /* both ways of filtering */
+        c.encoding.taps = taps;
+        c.encoding.filter_q = keep(&s, 16 * taps, &seed), c.encoding.filter_k = keep(&s, 16 * taps, &seed);
+        check_masked(&c);
+    }
+    done(&s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_padding_behind_noise),
         cmocka_unit_test(test_gate_that_shuts),
         cmocka_unit_test(test_gates_that_shut_in_chunks),
+        cmocka_unit_test(test_masked_keys_without_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -78,8 +78,8 @@ typedef struct {
     ll_view in[2], out[2]; /* out: encoded, or their gradients */
     ll_view din[2];
     int backward, stripes, most, length; /* tokens of a sequence at most; of a stripe */
-    size_t scratch, count;
-    float *pool;  /* (workers, scratch) */
+    size_t scratch, copy, count;
+    float *pool;  /* (workers, scratch): of the kind, then of a copy of keys */
     double *sums; /* (H, stripes, count) */
 } encoding;
 
@@ -95,6 +95,21 @@ static group group_from(const ll_attention_call *c, int from) {
     return (group){from, to};
 }
 
+/* The n keys of a tile, whose masked rows may be anything: a copy (n, D) in which these rows are 0, so that they add
+ * nothing to gradients of parameters. */
+static const float *without_masked(const ll_premap *b, const float *mask, int n, const float *in, size_t token,
+                                   float *copy) {
+    const size_t D = (size_t)b->c.D;
+    for (int r = 0; r < n; r++) {
+        if (mask[r] == 0) {
+            memset(copy + (size_t)r * D, 0, D * sizeof *copy);
+        } else {
+            memcpy(copy + (size_t)r * D, in + (size_t)r * token, D * sizeof *copy);
+        }
+    }
+    return copy;
+}
+
 /* Tokens token .. token + C - 1 of a group, on the sides first .. last. */
 static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int t0, int first, int last, double *sum) {
     const ll_premap *b = t->b;
@@ -104,7 +119,8 @@ static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int
             const int all = side == LL_QUERY ? s.query_capacity : s.key_capacity;
             const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < 0 ? 0 : left < t->C ? left : t->C;
             const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;
-            const size_t token = x->in[side].token, ldo = x->out[side].token;
+            const size_t ldo = x->out[side].token;
+            size_t token = x->in[side].token;
             const int wanted = x->in[side].data && (!x->backward || x->din[side].data);
             if (t0 >= all || !wanted) continue; /* some kernels read no keys */
             const float *in = ll_element(&x->in[side], s.row, t->head, token0);
@@ -114,6 +130,10 @@ static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int
                 continue;
             }
             float *din = ll_element(&x->din[side], s.row, t->head, token0);
+            if (x->copy && x->c->key_mask && side == LL_KEY) {
+                const float *mask = x->c->key_mask + (size_t)s.row * (size_t)x->c->S + (size_t)token0;
+                in = without_masked(b, mask, n, in, token, t->work + x->scratch - x->copy), token = (size_t)b->c.D;
+            }
             b->kind->back(t, side, n, in, token, out, ldo, din, x->din[side].token, sum);
             for (int r = n; r < t->C && t0 + r < all; r++)
                 memset(din + (size_t)r * x->din[side].token, 0, (size_t)b->c.D * sizeof *din);
@@ -170,7 +190,8 @@ static void lay_out(encoding *x, ll_arena *a) {
     x->length = (tiles + most_stripes - 1) / most_stripes * LL_PREMAP_TILE;
     x->stripes = most ? (most + x->length - 1) / x->length : 0;
     x->count = x->backward && b->kind->sums ? b->kind->sums(b) : 0;
-    x->scratch = ll_round_up(b->kind->scratch(b), LL_LINE);
+    x->copy = x->count ? LL_PREMAP_TILE * (size_t)b->c.D : 0;
+    x->scratch = ll_round_up(b->kind->scratch(b) + x->copy, LL_LINE);
     x->pool = ll_arena_take(a, (size_t)x->c->threads * x->scratch);
     x->sums = ll_arena_bytes(a, (size_t)H * (size_t)x->stripes * x->count, sizeof *x->sums);
 }
