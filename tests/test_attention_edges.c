@@ -77,6 +77,40 @@ static void test_padding_behind_noise(void **state) {
     done(&s);
 }
 
+/* Gradients of position parameters have the same bits without padding and with padding of ten times the length. */
+static void test_padding_and_parameters(void **state) {
+    (void)state;
+    enum { N = 300, PADDED = 3000, D = 4, ALL = 160 };
+    static const ll_position positions[] = {LL_POSITION_SINE_SPE, LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};
+    for (int i = 0; i < 3; i++) {
+        float *gradient[2];
+        sequence s[2] = {0};
+        for (int padded = 0; padded < 2; padded++) {
+            uint64_t seed = 7;
+            const int n = N;
+            sequence *x = &s[padded];
+            ll_attention_config c = conv_spe(x, 40, 0, &seed);
+            ll_position_config *w = &c.encoding;
+            c.position = positions[i], w->sines = w->scales = 3, w->axes = 1;
+            w->freqs = w->inv_freq = w->filter_q, w->offsets = w->gains = w->alpha = w->beta = w->filter_k;
+            make(x, &c, padded ? PADDED : N, 0);
+            ll_attention_call *call = &x->call;
+            ll_view *const views[] = {&call->q, &call->k, &call->v, &call->g};
+            for (int j = 0; j < 4 * N * D; j++) views[j % 4]->data[j / 4] = (float)(0.5 * draw_normal(&seed));
+            call->lengths = &n;
+            float *to = gradient[padded] = keep(x, 5 * ALL, NULL);
+            call->dposition.filter_q = call->dposition.freqs = call->dposition.inv_freq = to;
+            call->dposition.filter_k = call->dposition.offsets = call->dposition.alpha = to + ALL;
+            call->dposition.gains = call->dposition.beta = to + 2 * ALL;
+            forward(x), backward(x);
+        }
+        assert_true(gradient[0][0] != 0 && gradient[0][ALL] != 0);
+        assert_memory_equal(gradient[0], gradient[1], 5 * ALL * sizeof(float));
+        for (int j = N * D; j < PADDED * D; j++) assert_true(s[1].call.dq.data[j] == 0 && s[1].call.dk.data[j] == 0);
+        done(&s[0]), done(&s[1]);
+    }
+}
+
 /* Backward multiplies what comes from later tokens by what a run has decayed, and by what the gate of the next token
  * leaves. The product is smaller than a float, the gradient is not: token 20 is masked, and divides what the gate has
  * left by itself. */
@@ -216,6 +250,7 @@ static void test_masked_keys_without_numbers(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_padding_behind_noise),
+        cmocka_unit_test(test_padding_and_parameters),
         cmocka_unit_test(test_gate_that_shuts),
         cmocka_unit_test(test_gates_that_shut_in_chunks),
         cmocka_unit_test(test_masked_keys_without_numbers),
