@@ -247,6 +247,48 @@ static void test_masked_keys_without_numbers(void **state) {
     done(&s);
 }
 
+/* Heads without keys (relative-s2): the first four of eight tokens see no key as far as the clip. Far keys outweigh
+ * near ones by e^logit, so that results are the same for any large one. */
+static void run_clipped(sequence *s, float logit) {
+    enum { T = 8, D = 4, CLIP = 4 };
+    ll_attention_config c = config(LL_KERNEL_SOFTMAX, 1, D, 1);
+    float *rpe = keep(s, (CLIP + 1) * D, NULL);
+    rpe[CLIP * D] = logit;
+    c.position = LL_POSITION_RELATIVE_S2;
+    c.encoding.rpe = rpe, c.encoding.clip = CLIP, c.encoding.keyless = 1, c.encoding.axes = 1;
+    make(s, &c, T, 8);
+    for (int t = 0; t < T; t++) s->call.q.data[t * D] = 1;
+    s->call.dposition.rpe = keep(s, (CLIP + 1) * D, NULL);
+    forward(s), backward(s);
+    ll_attention_stream *stream;
+    const ll_view y = result(s, 1, T, 1);
+    CHECK_OK(ll_attention_stream_create(&stream, s->op, 1));
+    CHECK_OK(ll_attention_stream_feed(stream, T, s->call.q, s->call.k, s->call.v, y));
+    for (int t = 0; t < T; t++) assert_true(fabsf(y.data[t] - s->call.y.data[t]) < 1e-6f);
+    ll_attention_stream_free(stream);
+}
+
+static void near_to(const char *what, int n, const float *x, const float *y) {
+    for (int i = 0; i < n; i++)
+        if (!(fabsf(x[i] - y[i]) < 1e-5f)) fail_msg("%s[%d] is %g, not %g", what, i, (double)y[i], (double)x[i]);
+}
+
+static void test_distance_that_is_not_there(void **state) {
+    (void)state;
+    sequence s = {0}, far = {0};
+    run_clipped(&s, 30);
+    run_clipped(&far, 200);
+    double sum = 0;
+    for (int t = 0; t < 4; t++) {
+        sum += (double)s.call.v.data[t];
+        assert_true(fabs((double)s.call.y.data[t] - sum / (t + 1)) < 1e-6);
+    }
+    near_to("y", 8, s.call.y.data, far.call.y.data), near_to("dv", 8, s.call.dv.data, far.call.dv.data);
+    near_to("dq", 32, s.call.dq.data, far.call.dq.data);
+    near_to("rpe", 20, s.call.dposition.rpe, far.call.dposition.rpe);
+    done(&s), done(&far);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_padding_behind_noise),
@@ -254,6 +296,7 @@ int main(void) {
         cmocka_unit_test(test_gate_that_shuts),
         cmocka_unit_test(test_gates_that_shut_in_chunks),
         cmocka_unit_test(test_masked_keys_without_numbers),
+        cmocka_unit_test(test_distance_that_is_not_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

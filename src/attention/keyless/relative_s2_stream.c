@@ -136,8 +136,9 @@ static void feed_head(void *arg, size_t index, int worker) {
             for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
             const int runs = ll_near_keys(op, t, 0, t + 1, w.run);
             const double count = (double)(t + 1);
-            const float sum =
-                ll_keyless_row(op, f->k, w.a + (size_t)i * s->w.ldt, w.run, runs, &values, V, count, w.num, &far);
+            float *a = w.a + (size_t)i * s->w.ldt;
+            ll_keyless_exponentials(op, f->k, a, w.run, runs, &values, count);
+            const float sum = ll_keyless_row(op, f->k, a, w.run, runs, &values, V, count, w.num, &far);
             f->k->scaled(E, ll_inverse(ll_keyless_divisor(op, sum, w.phi + (size_t)i * s->w.ld, count)), w.num, y);
         }
     }
