@@ -289,6 +289,57 @@ static void test_distance_that_is_not_there(void **state) {
     done(&s), done(&far);
 }
 
+/* A gate with favor needs a maximum that cancels, or none over tokens: what the error names helps. A stream that
+ * refuses a gate stays where it was. */
+static void test_gates_of_favor(void **state) {
+    (void)state;
+    enum { T = 3 };
+    uint64_t seed = 9;
+    sequence owner = {0};
+    ll_attention_config c = config(LL_KERNEL_FAVOR, 1, 2, 2);
+    c.M = 4, c.projection = keep(&owner, 8, &seed), c.den = LL_DEN_NONE;
+    for (int change = 0; change < 3; change++) {
+        sequence s = {0};
+        if (change == 1) c.den = LL_DEN_SUM;
+        if (change == 2) c.den = LL_DEN_NONE, c.key_max = LL_MAX_NONE;
+        make(&s, &c, T, 9);
+        s.call.gate = view(&s, 1, T, 1, NULL);
+        ll_attention_stream *stream;
+        CHECK_OK(ll_attention_stream_create(&stream, s.op, 1));
+        const ll_attention_call *a = &s.call;
+        const ll_status status = ll_attention_stream_feed_gated(stream, T, a->q, a->k, a->v, a->gate, a->y);
+        if (change) {
+            forward(&s);
+        } else {
+            CHECK_FAILS(ll_attention_forward(s.op, a), LL_EINVAL,
+                        "(LL_DEN_SUM) with feature_eps = 0, or use key_max none");
+        }
+        assert_int_equal(status, change ? LL_OK : LL_EINVAL);
+        assert_int_equal(stream->position, change ? T : 0);
+        ll_attention_stream_free(stream), done(&s);
+    }
+    done(&owner);
+}
+
+/* rope-linear of favor in both directions has no state, whatever its maximum is. The error does not advise another. */
+static void test_state_of_rope_linear(void **state) {
+    (void)state;
+    uint64_t seed = 10;
+    size_t floats;
+    sequence owner = {0};
+    ll_attention_config c = config(LL_KERNEL_FAVOR, 1, 2, 2);
+    c.M = 4, c.projection = keep(&owner, 8, &seed), c.causal = 0, c.position = LL_POSITION_ROPE_LINEAR;
+    for (int key_max = LL_MAX_PREFIX; key_max <= LL_MAX_NONE; key_max++) {
+        ll_attention *op;
+        c.key_max = (ll_max)key_max;
+        if (key_max == LL_MAX_TOKEN) continue; /* not for keys */
+        CHECK_OK(ll_attention_create(&op, &c));
+        CHECK_FAILS(ll_attention_state_floats(op, &floats), LL_EINVAL, "use rope");
+        ll_attention_free(op);
+    }
+    done(&owner);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_padding_behind_noise),
@@ -297,6 +348,8 @@ int main(void) {
         cmocka_unit_test(test_gates_that_shut_in_chunks),
         cmocka_unit_test(test_masked_keys_without_numbers),
         cmocka_unit_test(test_distance_that_is_not_there),
+        cmocka_unit_test(test_gates_of_favor),
+        cmocka_unit_test(test_state_of_rope_linear),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

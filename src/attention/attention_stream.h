@@ -72,7 +72,8 @@ typedef struct ll_recurrence {
     ll_status (*reserve)(ll_attention_stream *s, int64_t n);    /* for n more tokens; if it fails, s is unchanged */
     ll_status (*seek)(ll_attention_stream *s, int64_t position);
     void (*reset)(ll_attention_stream *s);
-    ll_status (*step)(ll_feed *f);                              /* n tokens; cannot fail after reserve */
+    /* n tokens. After reserve it fails only for a gate that the operator refuses, and then s is unchanged. */
+    ll_status (*step)(ll_feed *f);
     /* The state that a call left of one sequence becomes that of sequence b, whose position is set; and back. NULL: the
      * stream has no state of constant size, and reads a prompt by steps. */
     void (*prefill)(ll_attention_stream *s, int b, const float *state);
