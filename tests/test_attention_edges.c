@@ -340,6 +340,25 @@ static void test_state_of_rope_linear(void **state) {
     done(&owner);
 }
 
+/* value saves nothing: backward takes no memory for it. */
+static void test_backward_of_value(void **state) {
+    (void)state;
+    sequence s = {0};
+    const ll_attention_config c = config(LL_KERNEL_VALUE, 1, 2, 2);
+    make(&s, &c, 3, 11);
+    assert_int_equal(ll_attention_saved(s.op, &s.call), 0);
+    s.call.saved = NULL;
+    forward(&s), backward(&s);
+    assert_memory_equal(s.call.dv.data, s.call.g.data, 6 * sizeof(float));
+    done(&s);
+    const ll_attention_config softmax = config(LL_KERNEL_SOFTMAX, 1, 2, 2);
+    sequence other = {0};
+    make(&other, &softmax, 3, 11);
+    other.call.saved = NULL;
+    CHECK_FAILS(ll_attention_backward(other.op, &other.call), LL_EINVAL, "what forward saved");
+    done(&other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_padding_behind_noise),
@@ -350,6 +369,7 @@ int main(void) {
         cmocka_unit_test(test_distance_that_is_not_there),
         cmocka_unit_test(test_gates_of_favor),
         cmocka_unit_test(test_state_of_rope_linear),
+        cmocka_unit_test(test_backward_of_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,7 +54,7 @@ static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
     return op->own;
 }
 
-/* Floats of one saved state: S (features x E), z (features), exponent. */
+/* Floats of one saved state: S (features x E), z (features), V (E), and the numbers LL_SAVED_.. of causal.h. */
 size_t ll_state_floats(const ll_attention *op);
 /* Floats of the state of one head that a call takes or leaves: a saved state, and how many keys it has had. */
 size_t ll_carried_floats(const ll_attention *op);
