@@ -340,6 +340,22 @@ static void test_state_of_rope_linear(void **state) {
     done(&owner);
 }
 
+/* A query that reads a feature e^-60 of the largest one of its keys sees no larger key behind it. */
+static void test_small_features_before_a_large_key(void **state) {
+    (void)state;
+    const ll_attention_config c = config(LL_KERNEL_EXP, 1, 2, 1);
+    for (int T = 1; T <= 2; T++) {
+        sequence s = {0};
+        make(&s, &c, T, 12);
+        const float q[] = {-90, 0, 0, 0}, k[] = {0, -60, 27, -60}, v[] = {7, 3};
+        memcpy(s.call.q.data, q, (size_t)T * 2 * sizeof *q), memcpy(s.call.k.data, k, (size_t)T * 2 * sizeof *k);
+        memcpy(s.call.v.data, v, (size_t)T * sizeof *v);
+        forward(&s);
+        assert_true(s.call.y.data[0] == 7);
+        done(&s);
+    }
+}
+
 /* value saves nothing: backward takes no memory for it. */
 static void test_backward_of_value(void **state) {
     (void)state;
@@ -369,6 +385,7 @@ int main(void) {
         cmocka_unit_test(test_distance_that_is_not_there),
         cmocka_unit_test(test_gates_of_favor),
         cmocka_unit_test(test_state_of_rope_linear),
+        cmocka_unit_test(test_small_features_before_a_large_key),
         cmocka_unit_test(test_backward_of_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -49,7 +49,9 @@ typedef enum {
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
- * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice changes nothing.
+ * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice changes nothing. Calls
+ * then see no later token, in float, in what queries read of features down to e^-60 of the largest of the keys so far:
+ * a larger key behind a query may make smaller ones 0. So it is with exp, too.
  * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token. Trigonometric
  * features exp(n - c) take the maximum of n; their queries may take SEQUENCE too.
  * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */

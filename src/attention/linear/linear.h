@@ -123,7 +123,8 @@ double ll_decay_gradient(ll_head *j);
  *   read_i = d_i 2^(X - P_i)      of what row i reads
  *   after  = d 2^(X - C')         of the state at the end, with d of the last row
  *
- * Then a run of rows is a scan without factors. A tile is one run, unless factors would grow too large. */
+ * Then a run of rows is a scan without factors. A tile is one run, unless factors would grow too large: X is at most 40
+ * above P_i. So features of a row's keys are exact down to 2^-86 of the largest one, and smaller ones may become 0. */
 typedef struct {
     int n, next; /* tokens; C' of the last run */
     int plain;   /* no decay, exponents or mask: every factor is 1 */
