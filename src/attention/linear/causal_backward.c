@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "attention/linear/causal.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 
 typedef struct {
@@ -27,8 +28,6 @@ typedef struct {
     float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and its rounding error; then the same sum of
                * dden_i */
 } scratch;
-
-static int least(int a, int b) { return a < b ? a : b; }
 
 /* The gradient that all features of a query share. It comes through eps in the keys, and through eps in the divisor. */
 static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const float *dn) {
@@ -207,10 +206,8 @@ static scratch begin(ll_head *j, ll_arena *pool) {
 }
 
 /* The tiles of chunk s. */
-static int tiles_of(const ll_head *j, int s) {
-    return (least(j->n - s * j->chunk, j->chunk) + j->tile - 1) / j->tile;
-}
-static int rows_of(const ll_head *j, int s, int tile) { return least(j->tile, j->n - s * j->chunk - tile * j->tile); }
+static int tiles_of(const ll_head *j, int s) { return (ll_min(j->n - s * j->chunk, j->chunk) + j->tile - 1) / j->tile; }
+static int rows_of(const ll_head *j, int s, int tile) { return ll_min(j->tile, j->n - s * j->chunk - tile * j->tile); }
 
 /* The forward scan of chunk s: dq, from the state that forward saved. */
 static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
@@ -341,7 +338,7 @@ static void accumulate_eps(const walk *w, int i) {
 
 static void accumulate_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->map->features - column);
+    const int column = (int)i * COLUMNS, cols = ll_min(COLUMNS, w->j->map->features - column);
     float carry = w->carry;
     (void)worker;
     for (int s = w->count - 1; s >= 0; s--) {
