@@ -233,6 +233,9 @@ static void test_masked_keys_without_numbers(void **state) {
     check_masked(&c);
     c.feature_eps = 1e-3f;
     check_masked(&c);
+    c.decay = NULL, c.causal = 0, c.feature_eps = 0, c.den = LL_DEN_NONE;
+    c.features = LL_FEATURES_TRIGONOMETRIC, c.max_gradient = 1; /* which sums over all keys */
+    check_masked(&c);
     c = config(LL_KERNEL_ELU1, 2, 8, 5);
     c.position = LL_POSITION_SINE_SPE, c.encoding.realizations = 8, c.encoding.sines = 3;
     c.encoding.freqs = keep(&s, 48, &seed), c.encoding.offsets = keep(&s, 48, &seed);
