@@ -90,11 +90,37 @@ static void test_error_of_long_streams_does_not_grow(void **state) {
     drawn_free(d);
 }
 
+/* Many streams share scratch: a lean one has none, however many threads there are, though it consists of others. */
+static void test_lean_streams(void **state) {
+    (void)state;
+    static const ll_position positions[] = {LL_POSITION_NONE, LL_POSITION_ROPE_LINEAR, LL_POSITION_RELATIVE_S2};
+    static const float rpe[17 * 8];
+    for (int i = 0; i < 3; i++) {
+        ll_attention_config c = {.kernel = LL_KERNEL_RELU, .causal = 1, .H = 4, .D = 8, .E = 8, .input_scale = 1};
+        size_t bytes[2];
+        ll_attention *op;
+        c.position = positions[i];
+        c.encoding = (ll_position_config){.clip = 16, .axes = 1, .keyless = 2, .rpe = rpe};
+        CHECK_OK(ll_attention_create(&op, &c));
+        for (int many = 0; many < 2; many++) {
+            ll_attention_stream *s;
+            ll_set_threads(many ? 16 : 1);
+            CHECK_OK(ll_attention_stream_create_lean(&s, op, 1));
+            bytes[many] = ll_attention_stream_bytes(s);
+            ll_attention_stream_free(s);
+        }
+        ll_set_threads(0);
+        assert_int_equal(bytes[0], bytes[1]);
+        ll_attention_free(op);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_streams_are_tiles),
         cmocka_unit_test(test_state_does_not_grow),
         cmocka_unit_test(test_error_of_long_streams_does_not_grow),
+        cmocka_unit_test(test_lean_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

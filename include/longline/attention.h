@@ -49,7 +49,9 @@ typedef enum {
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
- * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice changes nothing.
+ * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice changes nothing. Calls
+ * then see no later token, in float, in what queries read of features down to e^-60 of the largest of the keys so far:
+ * a larger key behind a query may make smaller ones 0. So it is with exp, too.
  * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token. Trigonometric
  * features exp(n - c) take the maximum of n; their queries may take SEQUENCE too.
  * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */
@@ -66,8 +68,9 @@ typedef enum {
 } ll_den;
 
 /* What positions that act on q and k need. `theta` and noise are kept as copies; the other arrays are parameters
- * that may train: they stay the caller's, must outlive the operator, and are read at every call (by a stream of
- * stochastic positions: when it is made or reset). */
+ * that may train: they stay the caller's, must outlive the operator, and are read at every call and every feed of a
+ * stream. Only a stream of sine-spe reads its own just once after it was made, cloned or reset, or has read a
+ * prompt: at the next feed. */
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
     double base;        /* rope, in place of 10000; 0: 10000 */
@@ -190,7 +193,7 @@ typedef struct {
     const ll_segment *segment; /* (segments) packed rows: in the order in which they lie, apart from each other; causal,
                                 * keys = queries. The lengths are NULL. NULL: a row is a sequence */
     int segments;
-    const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Not with softmax */
+    const float *key_mask;  /* (B, S) 1 keeps a key, 0 removes it; NULL: all. Linear kernels alone */
     ll_view q, k, v, y;     /* y is written; rows that are in no sequence become 0 */
     int64_t query_offset, key_offset; /* position of the first query and of the first key of a sequence, 0 to 2^52;
                                        * causal: the same */
@@ -198,8 +201,8 @@ typedef struct {
                              * sequences the two above */
     /* Gated linear attention: log r of every token and head (B, H, T, 1), at most 0. The state decays by r before the
      * token joins it, besides config.decay: A_ij = <phi(q_i), phi(k_j)> times r of the tokens j+1 .. i (Yang et al.
-     * 2024, with a scalar gate). No data: no gate, which costs nothing. Causal linear kernels without an eps under a
-     * running maximum. dgate: its gradient, overwritten; no data: not wanted. */
+     * 2024, with a scalar gate). No data: no gate, which costs nothing. Causal linear kernels; favor under a running
+     * maximum only with LL_DEN_SUM and feature_eps = 0. dgate: its gradient, overwritten; no data: not wanted. */
     ll_view gate, dgate;
     /* What earlier calls leave, so that a sequence may be cut into calls: (sequences, ll_attention_state_floats) each.
      * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
@@ -213,7 +216,7 @@ typedef struct {
     int states_of_rows;      /* packed rows: a state for each row. Its first sequence takes it, its last one leaves it,
                               * and those between begin from nothing. A row without sequences passes it on */
     float *saved;           /* ll_attention_saved floats, written by forward and read by backward;
-                             * NULL: forward alone */
+                             * NULL: forward alone, or these are 0 */
     ll_view g, dq, dk, dv;  /* backward: gradient at y, and the gradients, overwritten; reads q, k, v and
                              * the y that forward wrote */
     float *ddecay;          /* (H), added to; NULL: not wanted */
@@ -251,7 +254,8 @@ typedef struct ll_attention_stream ll_attention_stream;
  * tokens. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_create(ll_attention_stream **s, const ll_attention *op, int B);
 LL_API void ll_attention_stream_free(ll_attention_stream *s);
-/* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). */
+/* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). (After a
+ * change of the parameters of sine-spe, see above, only the copy has the new ones.) */
 LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 /* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. How tokens are cut

@@ -184,7 +184,7 @@ ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view 
                      ll_view_from(y, t), ll_view_from(gate, t)};
         if (s->op->premap) encode(s, &f);
         status = recurrence_of(s)->step(&f);
-        s->position += now;
+        if (!status) s->position += now;
     }
     return status;
 }

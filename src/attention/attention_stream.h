@@ -21,7 +21,7 @@ LL_MUST_USE ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int
 /* Reserves memory for n more tokens, so that feeding them cannot fail. */
 LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
 /* A stream without scratch of its own, so that many streams of one operator can use the same. Before each feed it is
- * given scratch of so many floats a worker. It uses nothing else besides its state. */
+ * given scratch of so many floats a worker. Besides that and its state it has little, and nothing for each worker. */
 LL_MUST_USE ll_status ll_attention_stream_create_lean(ll_attention_stream **s, const ll_attention *op, int B);
 size_t ll_attention_stream_lent_floats(const ll_attention_stream *s);
 void ll_attention_stream_lend(ll_attention_stream *s, float *scratch, int workers);
@@ -72,7 +72,8 @@ typedef struct ll_recurrence {
     ll_status (*reserve)(ll_attention_stream *s, int64_t n);    /* for n more tokens; if it fails, s is unchanged */
     ll_status (*seek)(ll_attention_stream *s, int64_t position);
     void (*reset)(ll_attention_stream *s);
-    ll_status (*step)(ll_feed *f);                              /* n tokens; cannot fail after reserve */
+    /* n tokens. After reserve it fails only for a gate that the operator refuses, and then s is unchanged. */
+    ll_status (*step)(ll_feed *f);
     /* The state that a call left of one sequence becomes that of sequence b, whose position is set; and back. NULL: the
      * stream has no state of constant size, and reads a prompt by steps. */
     void (*prefill)(ll_attention_stream *s, int b, const float *state);

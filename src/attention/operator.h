@@ -82,7 +82,8 @@ typedef struct ll_operator {
 } ll_operator;
 
 struct ll_attention {
-    ll_attention_config c; /* as the caller gave it; its arrays are our copies, save parameters that train */
+    ll_attention_config c; /* as the caller gave it. projection, permutation, decay, basis and rotations are our copies.
+                            * The other arrays are the caller's: parameters, and what is read at creation alone */
     const ll_operator *kind;
     const char *gated;        /* the kernel for which every call has to bring a gate, or NULL */
     int features;             /* its kernel has some */

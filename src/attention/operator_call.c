@@ -314,12 +314,19 @@ ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *
     return status;
 }
 
+/* Does a call of the operator save anything? That of value does not. */
+static int saves(const ll_attention *op) {
+    const ll_attention_call one = {.B = 1, .T = 1, .S = 1};
+    return ll_attention_saved(op, &one) > 0;
+}
+
 ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call) {
     LL_FLOAT_MODE;
     ll_attention_call whole;
     if (!(call = known(&whole, call))) return LL_EINVAL;
     ll_status status = check_all(op, call);
-    if (!status && !call->saved) status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
+    if (!status && !call->saved && saves(op))
+        status = ll_fail(LL_EINVAL, "attention: backward needs what forward saved");
     if (status) return status;
     ll_attention_call c;
     float *own;

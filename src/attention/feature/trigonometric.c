@@ -6,6 +6,7 @@
  * compare with. W has every row twice (feature_map.c), so that every feature has its own u, and a permutation can move
  * it. map->sine says which features are sines. */
 #include <math.h>
+#include <string.h>
 
 #include "attention/feature/features.h"
 
@@ -51,8 +52,12 @@ void ll_trigonometric_back(const ll_feature_tile *t, const float *u, size_t ld, 
     for (int i = 0; i < t->C; i++, u += ld, dphi += ldd) {
         int none;
         float n, total = 0;
-        const int masked = t->mask && t->mask[i] == 0; /* its scale may be infinite, and dtop sums over all keys */
-        const float scale = masked ? 0 : scale_of(t, i, &none, &n);
+        sum[i] = 0;
+        if (t->mask && t->mask[i] == 0) { /* it need not be a number, and dtop sums over all keys */
+            memset(dphi, 0, (size_t)map->features * sizeof *dphi);
+            continue;
+        }
+        const float scale = scale_of(t, i, &none, &n);
         for (int a = 0; a < map->features; a++) {
             const float c = scale * cosf(u[a]), s = scale * sinf(u[a]);
             total += dphi[a] * (sine[a] ? s : c);

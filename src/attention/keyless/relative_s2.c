@@ -154,9 +154,41 @@ ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, 
         ll_features(&tile, phi, exponent, NULL);
     }
     tile.k->gemm(C, w->n, map->features, phi, w->ld, 1, w->phi_t, w->ldt, a, lda, 0);
-    for (int i = 0; i < C && is_softmax(op); i++, a += lda)
-        tile.k->exp_shift((size_t)w->n, tile.k->max((size_t)w->n, a), 1, 0, a, a);
     return tile;
+}
+
+static int distance_of(const ll_near *run, int64_t j) {
+    return run->base + (int)(j < run->centre ? run->centre - j : j - run->centre);
+}
+
+/* The largest logit among the distances of keys that a row has; -infinity if it has none. */
+static float largest(const ll_attention *op, const float *a, const ll_near *run, int runs, const ll_value_rows *v,
+                     double count) {
+    double beyond = count;
+    float most = -INFINITY;
+    for (int r = 0; r < runs; r++)
+        for (int64_t j = run[r].first; j < run[r].first + run[r].n; j++) {
+            if (!ll_value_counts(v, j)) continue;
+            most = fmaxf(most, a[distance_of(&run[r], j)]);
+            beyond -= 1;
+        }
+    return beyond > 0 ? fmaxf(most, a[op->c.encoding.clip]) : most;
+}
+
+void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_near *run, int runs,
+                             const ll_value_rows *v, double count) {
+    enum { APART = 40 };
+    const size_t n = (size_t)op->c.encoding.clip + 1;
+    if (!is_softmax(op)) return;
+    float top = k->max(n, a), least = top;
+    for (size_t t = 0; t < n; t++) least = fminf(least, a[t]);
+    const float most = top - least > APART ? largest(op, a, run, runs, v, count) : top;
+    if (most > -INFINITY && top - most > APART) {
+        top = most;
+        for (size_t t = 0; t < n; t++)
+            if (a[t] > top) a[t] = top; /* of no key */
+    }
+    k->exp_shift(n, top, 1, 0, a, a);
 }
 
 float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
@@ -171,7 +203,7 @@ float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a
     for (int r = 0; r < runs; r++)
         for (int64_t j = run[r].first; j < run[r].first + run[r].n; j++) {
             if (!ll_value_counts(v, j)) continue;
-            const float weight = a[run[r].base + (j < run[r].centre ? run[r].centre - j : j - run[r].centre)];
+            const float weight = a[distance_of(&run[r], j)];
             sum += weight;
             k->axpy(E, weight - *far, ll_value_row(v, j), num);
         }

@@ -52,8 +52,8 @@ void ll_vectors_set(ll_vectors *w, const ll_attention *op);
 /* Adds to drpe (n, D), from the gradient dphi (n, ld) at phi, which is destroyed. dw: (n, D) scratch. */
 void ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, float *dw, float *drpe);
 
-/* Computes a (C, lda), the weights of C queries (rows `token` apart) for each distance, and phi (C, op->ld), their
- * features (softmax: the scaled queries). work (C, op->ld): scratch. */
+/* Computes a (C, lda), the weights of C queries (rows `token` apart) for each distance (softmax: the logits), and phi
+ * (C, op->ld), their features (softmax: the scaled queries). work (C, op->ld): scratch. */
 ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
                                    float *phi, float *work, float *a, size_t lda);
 
@@ -99,6 +99,11 @@ void ll_keyless_gradients(const ll_attention *op, const ll_keyless_state *s, int
 void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
                       int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count);
 
+/* Softmax: makes the logits a of a row's distances weights, in units of the largest. A distance that the row does not
+ * have counts for that only if it is not much larger than those it has, which would vanish beside it. Other kernels
+ * have weights already: theirs vanish beside a vector whose features are e^80 times as large. */
+void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_near *run, int runs,
+                             const ll_value_rows *v, double count);
 /* One row. Computes num (E), the weighted sum of values, and returns the sum of weights. It needs the weights a of the
  * distances, the neighbours, and the sum V (E) and number of all values that the query sees. *far: the weight of those
  * at clip or farther; 0 if there is none. */

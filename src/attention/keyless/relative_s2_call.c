@@ -131,9 +131,9 @@ static void forward_sequence(const head *j) {
             const size_t row = (size_t)(i - t0);
             if (op->c.causal) see(j, i, &count);
             const int runs = ll_near_keys(op, j->query + i, j->v.begin, j->key + j->s, j->run);
-            float far, *y = ll_at(&j->at.y, i);
-            const float sum =
-                ll_keyless_row(op, x->k, j->a + row * x->w.ldt, j->run, runs, &j->v, j->V, count, j->num, &far);
+            float far, *y = ll_at(&j->at.y, i), *a = j->a + row * x->w.ldt;
+            ll_keyless_exponentials(op, x->k, a, j->run, runs, &j->v, count);
+            const float sum = ll_keyless_row(op, x->k, a, j->run, runs, &j->v, j->V, count, j->num, &far);
             const float den = ll_keyless_divisor(op, sum, j->phi + row * x->w.ld, count);
             x->k->scaled((size_t)op->c.E, ll_inverse(den), j->num, y);
             if (j->den) j->den[i] = den, j->far[i] = far;
@@ -149,8 +149,9 @@ static void forward_head(void *arg, size_t index, int worker) {
     for (int i = -1; next(&j, index, &i);) forward_sequence(&j);
 }
 
-/* Row i of a tile: adds the gradients of the weights a of the distances to da, and those of its neighbours' values. */
-static void row_back(const head *j, int i, const float *a, double count, float *da) {
+/* Row i of a tile: makes `a` the weights of the distances, and adds their gradients to da, and those of the neighbours'
+ * values. */
+static void row_back(const head *j, int i, float *a, double count, float *da) {
     const keyless_call *x = j->x;
     const ll_attention *op = x->op;
     const size_t E = (size_t)op->c.E;
@@ -160,6 +161,7 @@ static void row_back(const head *j, int i, const float *a, double count, float *
         op->c.den == LL_DEN_NONE && op->c.kernel != LL_KERNEL_SOFTMAX ? 0 : -x->k->dot(E, g, y) * inverse;
     const int runs = ll_near_keys(op, j->query + i, j->v.begin, j->key + j->s, j->run);
     double rest = count * (double)dden, beyond = count;
+    ll_keyless_exponentials(op, x->k, a, j->run, runs, &j->v, count);
     for (size_t e = 0; e < E; e++) {
         j->num[e] = g[e] * inverse;
         rest += j->V[e] * (double)j->num[e];

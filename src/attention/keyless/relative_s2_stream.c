@@ -8,6 +8,7 @@
 
 #include "attention/keyless/relative_s2.h"
 #include "attention/linear/linear.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { CHUNK = 16 };
@@ -20,8 +21,6 @@ struct ll_keyless_stream {
     float *vectors; /* their memory */
     double *V;      /* (B, keyless, E) */
     float *values;  /* (B, keyless, keep, E) */
-    float *pool;    /* (B, keyless, scratch) */
-    size_t scratch;
 };
 
 static size_t heads(const ll_keyless_stream *s) { return (size_t)s->B * (size_t)s->op->c.encoding.keyless; }
@@ -35,7 +34,7 @@ static ll_status create_vectors(ll_keyless_stream *s) {
     return LL_OK;
 }
 
-/* Scratch of a head: CHUNK queries, their weights, a row of sums, the runs of near tokens. */
+/* Scratch of a worker: CHUNK queries, their weights, a row of sums, the runs of near tokens. */
 typedef struct {
     float *phi, *work, *a, *num;
     ll_near *run;
@@ -59,13 +58,9 @@ ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attentio
     s->keep = ll_keyless_keep(op);
     ll_status status = create_vectors(s);
     if (!status) {
-        ll_arena counted = {0};
-        (void)take_all(s, &counted);
-        s->scratch = counted.used;
         s->V = ll_alloc(heads(s) * E, sizeof *s->V);
         s->values = ll_alloc(heads(s) * (size_t)s->keep, E * sizeof *s->values);
-        s->pool = ll_alloc(heads(s) * s->scratch, sizeof *s->pool);
-        if (!s->V || !s->values || !s->pool) status = LL_ENOMEM;
+        if (!s->V || !s->values) status = LL_ENOMEM;
     }
     if (status) {
         ll_keyless_stream_free(s);
@@ -80,7 +75,6 @@ void ll_keyless_stream_free(ll_keyless_stream *s) {
     ll_free(s->vectors);
     ll_free(s->V);
     ll_free(s->values);
-    ll_free(s->pool);
     ll_free(s);
 }
 
@@ -101,7 +95,7 @@ void ll_keyless_stream_seek(ll_keyless_stream *s, int64_t position) { s->positio
 
 size_t ll_keyless_stream_bytes(const ll_keyless_stream *s) {
     const size_t E = (size_t)s->op->c.E, vectors = 3 * (size_t)s->w.n * s->w.ld + (s->w.ld + 1) * s->w.ldt;
-    const size_t head = E * sizeof *s->V + ((size_t)s->keep * E + s->scratch) * sizeof(float);
+    const size_t head = E * sizeof *s->V + (size_t)s->keep * E * sizeof(float);
     return sizeof *s + heads(s) * head + vectors * sizeof(float);
 }
 
@@ -110,6 +104,7 @@ typedef struct {
     const ll_kernels *k;
     int n;
     ll_view q, v, y;
+    const ll_attention_stream *lender; /* of scratch */
 } feed;
 
 static void feed_head(void *arg, size_t index, int worker) {
@@ -118,12 +113,11 @@ static void feed_head(void *arg, size_t index, int worker) {
     const ll_attention *op = s->op;
     const size_t keyless = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E;
     const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
-    ll_arena pool = {.base = s->pool + index * s->scratch};
+    ll_arena pool = {.base = f->lender->pool + (size_t)worker * f->lender->scratch};
     const scratch w = take_all(s, &pool);
     float *ring = s->values + index * (size_t)s->keep * E;
     double *V = s->V + index * E;
     const ll_value_rows values = {.data = ring, .token = E, .ring = s->keep};
-    (void)worker;
     for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
         const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
         ll_keyless_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, w.phi, w.work, w.a,
@@ -136,18 +130,20 @@ static void feed_head(void *arg, size_t index, int worker) {
             for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
             const int runs = ll_near_keys(op, t, 0, t + 1, w.run);
             const double count = (double)(t + 1);
-            const float sum =
-                ll_keyless_row(op, f->k, w.a + (size_t)i * s->w.ldt, w.run, runs, &values, V, count, w.num, &far);
+            float *a = w.a + (size_t)i * s->w.ldt;
+            ll_keyless_exponentials(op, f->k, a, w.run, runs, &values, count);
+            const float sum = ll_keyless_row(op, f->k, a, w.run, runs, &values, V, count, w.num, &far);
             f->k->scaled(E, ll_inverse(ll_keyless_divisor(op, sum, w.phi + (size_t)i * s->w.ld, count)), w.num, y);
         }
     }
 }
 
-void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, ll_view y) {
-    feed f = {s, ll_kernel_table(), n, q, v, y};
+void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, ll_view y,
+                            const ll_attention_stream *lender) {
+    feed f = {s, ll_kernel_table(), n, q, v, y, lender};
     ll_vectors_set(&s->w, s->op);
     const double work = (double)n * (double)heads(s) * ll_s2_parts(s->op)->map->features * (s->op->c.D + s->w.n);
-    ll_stream_share(work, (int)heads(s), heads(s), feed_head, &f);
+    ll_stream_share(work, lender->workers, heads(s), feed_head, &f);
     s->position += n;
 }
 
@@ -180,8 +176,17 @@ static ll_status create(ll_attention_stream *s) {
     streams *own = s->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
     const int keyed = ll_keyed_heads(&s->op->c);
-    const ll_status status = keyed ? ll_attention_stream_create(&own->keyed, ll_s2_parts(s->op)->keyed, s->B) : LL_OK;
+    const ll_status status =
+        keyed ? ll_attention_stream_create_lean(&own->keyed, ll_s2_parts(s->op)->keyed, s->B) : LL_OK;
     return status ? status : ll_keyless_stream_create(&own->keyless, s->op, s->B);
+}
+
+/* Of heads with keys, or of those without: they run one after the other, in the scratch of this stream. */
+static size_t scratch_floats(const ll_attention_stream *s) {
+    const streams *own = s->own;
+    ll_arena a = {0};
+    (void)take_all(own->keyless, &a);
+    return own->keyed ? ll_max_size(a.used, ll_attention_stream_lent_floats(own->keyed)) : a.used;
 }
 
 static void destroy(ll_attention_stream *s) {
@@ -212,8 +217,9 @@ static ll_status seek(ll_attention_stream *s, int64_t position) {
 
 static ll_status feed_both(ll_feed *f) {
     const streams *own = f->s->own;
+    if (own->keyed) ll_attention_stream_lend(own->keyed, f->s->pool, f->s->workers);
     const ll_status status = own->keyed ? ll_attention_stream_feed(own->keyed, f->n, f->q, f->key, f->v, f->y) : LL_OK;
-    if (!status) ll_keyless_stream_feed(own->keyless, f->n, f->q, f->v, f->y);
+    if (!status) ll_keyless_stream_feed(own->keyless, f->n, f->q, f->v, f->y, f->s);
     return status;
 }
 
@@ -255,6 +261,7 @@ static ll_status check(const ll_attention_stream *s) {
 const ll_recurrence ll_recurrence_relative_s2 = {
     .create = create,
     .free = destroy,
+    .scratch = scratch_floats,
     .reserve = reserve,
     .seek = seek,
     .reset = reset,

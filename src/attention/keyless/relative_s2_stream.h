@@ -13,7 +13,9 @@ size_t ll_keyless_stream_bytes(const ll_keyless_stream *s);
 /* The functions of a stream. Its state is two tensors. Seek and reset keep their shapes, so they cannot fail. */
 int ll_keyless_stream_state(const ll_keyless_stream *s, ll_state_tensor tensor[2]);
 void ll_keyless_stream_seek(ll_keyless_stream *s, int64_t position);
-/* The next n tokens; views are of all heads, of which those without keys are the last. Cannot fail. */
-void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, ll_view y);
+/* The next n tokens; views are of all heads, of which those without keys are the last. Cannot fail. Uses the scratch of
+ * `lender`, a stream of the operator. */
+void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, ll_view y,
+                            const ll_attention_stream *lender);
 
 #endif

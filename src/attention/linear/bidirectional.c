@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "attention/linear/linear.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 
 /* Scratch of one worker. dphi, rows: of backward. sum: that of a chunk, which is a state or a part of U. */
@@ -36,7 +37,6 @@ typedef struct {
     float *St, *U;      /* backward: (E + 1, ld), (features, E) */
 } walk;
 
-static int least(int a, int b) { return a < b ? a : b; }
 static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
 
 /* Floats of a state, or of a part of U. */
@@ -96,7 +96,7 @@ static void share(walk *a, int pieces, ll_task *task) {
 static void sum_up(walk *a, int n, ll_task *sum_chunk, void (*join)(const walk *a, float *sum)) {
     const int chunks = (n + LL_SUM_CHUNK - 1) / LL_SUM_CHUNK;
     for (a->first = 0; a->first < chunks; a->first += a->workers) {
-        const int now = least(a->workers, chunks - a->first);
+        const int now = ll_min(a->workers, chunks - a->first);
         share(a, now, sum_chunk);
         for (int i = 0; i < now; i++)
             if (a->first + i) join(a, sum_of(a, i));
@@ -159,12 +159,12 @@ static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
 static void keys_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
     const ll_head *j = a->j;
-    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = least(j->s, from + LL_SUM_CHUNK);
+    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = ll_min(j->s, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, (int)i);
     (void)worker;
     w.sum = sum_of(a, (int)i);
     if (w.sum != a->sum) clear_state(j->op, w.sum);
-    for (int t0 = from; t0 < to; t0 += j->tile) add_keys(j, &w, t0, least(j->tile, to - t0));
+    for (int t0 = from; t0 < to; t0 += j->tile) add_keys(j, &w, t0, ll_min(j->tile, to - t0));
 }
 
 static void join_states(const walk *a, float *sum) {
@@ -194,9 +194,9 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
 
 static void queries_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (int)i * LL_SUM_CHUNK, to = least(a->j->n, from + LL_SUM_CHUNK);
+    const int from = (int)i * LL_SUM_CHUNK, to = ll_min(a->j->n, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, worker);
-    for (int t0 = from; t0 < to; t0 += a->j->tile) read_queries(a->j, a->state, &w, t0, least(a->j->tile, to - t0));
+    for (int t0 = from; t0 < to; t0 += a->j->tile) read_queries(a->j, a->state, &w, t0, ll_min(a->j->tile, to - t0));
 }
 
 void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
@@ -275,21 +275,21 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
 
 static void queries_back_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = least(a->j->n, from + LL_SUM_CHUNK);
+    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = ll_min(a->j->n, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, (int)i);
     (void)worker;
     w.sum = sum_of(a, (int)i);
     if (w.sum != a->sum) memset(w.sum, 0, sum_floats(a->j->op, 1) * sizeof *w.sum);
-    for (int t0 = from; t0 < to; t0 += a->j->tile) queries_back(a, &w, t0, least(a->j->tile, to - t0));
+    for (int t0 = from; t0 < to; t0 += a->j->tile) queries_back(a, &w, t0, ll_min(a->j->tile, to - t0));
 }
 
 static void join_back(const walk *a, float *sum) { a->j->k->add(sum_floats(a->j->op, 1), sum, a->sum); }
 
 static void keys_back_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (int)i * LL_SUM_CHUNK, to = least(a->j->s, from + LL_SUM_CHUNK);
+    const int from = (int)i * LL_SUM_CHUNK, to = ll_min(a->j->s, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, worker);
-    for (int t0 = from; t0 < to; t0 += a->j->tile) keys_back(a, &w, t0, least(a->j->tile, to - t0));
+    for (int t0 = from; t0 < to; t0 += a->j->tile) keys_back(a, &w, t0, ll_min(a->j->tile, to - t0));
 }
 
 void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {

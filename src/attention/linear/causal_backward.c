@@ -9,10 +9,12 @@
  * chunks U is kept like that, too. Within a chunk one scan reads U along both sides, where the kernels have it, and the
  * last row of Ut has the normaliser; else two scans keep U both ways. Features are computed once, and stay in cache for
  * the chunk. */
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
 #include "attention/linear/causal.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 
 typedef struct {
@@ -26,8 +28,6 @@ typedef struct {
     float *W; /* (2, E): sum over later rows of r^i eps' Phi_i dnum_i, and its rounding error; then the same sum of
                * dden_i */
 } scratch;
-
-static int least(int a, int b) { return a < b ? a : b; }
 
 /* The gradient that all features of a query share. It comes through eps in the keys, and through eps in the divisor. */
 static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const float *dn) {
@@ -124,6 +124,16 @@ static int one_scan(const ll_head *j) {
     return j->k->scan_gradients && j->op->c.E % LL_GRADIENT_COLUMNS == 0;
 }
 
+/* By what the first `cols` columns of Ut, rows from e on, and U are multiplied before a run: carry * after. If that is
+ * too small for a float, carry multiplies them here, as in forward: where the divisor is tiny, U is huge. */
+static float carry_before(const ll_head *j, float carry, float after, float *Ut, size_t ld, int e, int cols, float *U) {
+    const float both = carry * after;
+    if (both >= FLT_MIN || carry == 0 || after == 0) return both;
+    for (int row = e; row <= j->op->c.E; row++) j->k->scale((size_t)cols, carry, Ut + (size_t)row * ld);
+    if (U) j->k->scale((size_t)cols * (size_t)j->op->c.E, carry, U);
+    return after;
+}
+
 static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll_scales *f) {
     const ll_attention *op = j->op;
     const int m = j->map->features, E = op->c.E, late = ll_causal_late(j, t0);
@@ -134,8 +144,8 @@ static void reverse_tile(ll_head *j, scratch *w, int t0, int at, int n, const ll
     for (int i = f->runs - 1; i >= 0; i--) {
         const int from = i ? f->end[i - 1] : 0, to = f->end[i], first = i == f->runs - 1;
         const size_t last = (size_t)(to - 1), row = (size_t)at + last;
-        const float carry = w->carry * f->after[i];
         const int at_once = one_scan(j), begin = at_once ? E : 0;
+        const float carry = carry_before(j, w->carry, f->after[i], w->Ut, w->ld, begin, m, w->U);
         ll_prefetch *next = first ? &out : NULL;
         move_back(j, w, late, carry, (size_t)(at + from), (size_t)(at + to), (part){begin, E + 1 - begin, 0, m},
                   w->Ut + (size_t)begin * w->ld, w->dphi + last * w->ld, at_once ? NULL : next);
@@ -196,10 +206,8 @@ static scratch begin(ll_head *j, ll_arena *pool) {
 }
 
 /* The tiles of chunk s. */
-static int tiles_of(const ll_head *j, int s) {
-    return (least(j->n - s * j->chunk, j->chunk) + j->tile - 1) / j->tile;
-}
-static int rows_of(const ll_head *j, int s, int tile) { return least(j->tile, j->n - s * j->chunk - tile * j->tile); }
+static int tiles_of(const ll_head *j, int s) { return (ll_min(j->n - s * j->chunk, j->chunk) + j->tile - 1) / j->tile; }
+static int rows_of(const ll_head *j, int s, int tile) { return ll_min(j->tile, j->n - s * j->chunk - tile * j->tile); }
 
 /* The forward scan of chunk s: dq, from the state that forward saved. */
 static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
@@ -312,8 +320,8 @@ static float accumulate_chunk(const walk *w, int i, int column, int cols, float 
         const int at = t * j->tile, late = ll_causal_late(j, s * j->chunk + at);
         for (int r = f->runs - 1; r >= 0; r--) {
             const int from = at + (r ? f->end[r - 1] : 0), to = at + f->end[r];
-            move_back(j, of, late, carry * f->after[r], (size_t)from, (size_t)to, (part){0, E1, column, cols}, U, NULL,
-                      NULL);
+            const float before = carry_before(j, carry, f->after[r], U, of->ld, 0, cols, NULL);
+            move_back(j, of, late, before, (size_t)from, (size_t)to, (part){0, E1, column, cols}, U, NULL, NULL);
             carry = f->carry[r];
         }
     }
@@ -330,7 +338,7 @@ static void accumulate_eps(const walk *w, int i) {
 
 static void accumulate_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    const int column = (int)i * COLUMNS, cols = least(COLUMNS, w->j->map->features - column);
+    const int column = (int)i * COLUMNS, cols = ll_min(COLUMNS, w->j->map->features - column);
     float carry = w->carry;
     (void)worker;
     for (int s = w->count - 1; s >= 0; s--) {

@@ -53,16 +53,17 @@ static int exponent_of_row(const ll_head *j, row_units *u, int t) {
     return u->f.P[t % j->tile];
 }
 
-/* Moves a state of m features past one key and returns phi_q S' [dnum, dden] for the query of the same token. */
+/* Moves a state of m features past one key and returns phi_q S' [dnum, dden] for the query of the same token. A masked
+ * key, of weight 0, and its value are not read: 0 times NaN is NaN. */
 static double step(int m, int E1, tangent *s, double r, double weight, const float *phi_k, const float *v,
                    const float *phi_q, const double *dn) {
     double dr = 0;
     for (int a = 0; a < m; a++) {
         double *S = s->S + (size_t)a * (size_t)E1, *dS = s->dS + (size_t)a * (size_t)E1, read = 0;
-        const double k = weight * (double)phi_k[a];
+        const double k = weight == 0 ? 0 : weight * (double)phi_k[a];
         for (int e = 0; e < E1; e++) {
             dS[e] = S[e] + r * dS[e];
-            S[e] = r * S[e] + k * (e + 1 < E1 ? (double)v[e] : 1);
+            S[e] = r * S[e] + (weight == 0 ? 0 : k * (e + 1 < E1 ? (double)v[e] : 1));
             read += dS[e] * dn[e];
         }
         dr += (double)phi_q[a] * read;

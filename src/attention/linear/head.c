@@ -73,8 +73,6 @@ void ll_row_gradients(const ll_head *j, int t0, int n, float *dn, size_t ld) {
     for (int i = 0; i < n && j->op->c.den == LL_DEN_NONE; i++) dn[(size_t)i * ld + E] = 0;
 }
 
-static int least(int a, int b) { return a < b ? a : b; }
-
 void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
-    if (t0 < end) ll_prefetch_rows(next, ll_at(view, t0), view->token, least(j->tile, end - t0), cols);
+    if (t0 < end) ll_prefetch_rows(next, ll_at(view, t0), view->token, ll_min(j->tile, end - t0), cols);
 }

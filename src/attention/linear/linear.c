@@ -245,7 +245,9 @@ size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *c, int
 static ll_status linear(const ll_attention *op, const ll_attention_call *c, int backward) {
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
     if (c->gate.data && ll_causal_has_eps(op))
-        return ll_fail(LL_EINVAL, "attention: a gate and an eps under a running maximum do not go together; use eps 0");
+        return ll_fail(LL_EINVAL,
+                       "attention: a gate goes with the running maximum of favor only where it cancels; divide by the "
+                       "sum (LL_DEN_SUM) with feature_eps = 0, or use key_max none");
     if (!heads) return LL_OK;
     ll_arena a = {.base = c->scratch};
     linear_call l = call_of(op, c, backward, heads, &a);
@@ -282,8 +284,9 @@ void ll_linear_project(ll_attention *op, const float *projection) {
 
 ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     if (fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY))
-        return ll_fail(LL_EINVAL, "attention state: this stabiliser takes its maximum over a whole sequence, which is "
-                                  "not in one call; use none, or feature_eps = 0, or, if causal, prefix");
+        return ll_fail(LL_EINVAL,
+                       "attention state: this stabiliser takes its maximum over a whole sequence, which is "
+                       "not in one call; use none, or feature_eps = 0 and LL_DEN_SUM, or, if causal, prefix");
     tensor[0] = (ll_state_tensor){"state", LL_F32, 2, {(size_t)op->c.H, ll_carried_floats(op)}, NULL};
     *count = 1;
     return LL_OK;

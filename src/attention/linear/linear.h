@@ -54,7 +54,7 @@ static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
     return op->own;
 }
 
-/* Floats of one saved state: S (features x E), z (features), exponent. */
+/* Floats of one saved state: S (features x E), z (features), V (E), and the numbers LL_SAVED_.. of causal.h. */
 size_t ll_state_floats(const ll_attention *op);
 /* Floats of the state of one head that a call takes or leaves: a saved state, and how many keys it has had. */
 size_t ll_carried_floats(const ll_attention *op);
@@ -123,7 +123,8 @@ double ll_decay_gradient(ll_head *j);
  *   read_i = d_i 2^(X - P_i)      of what row i reads
  *   after  = d 2^(X - C')         of the state at the end, with d of the last row
  *
- * Then a run of rows is a scan without factors. A tile is one run, unless factors would grow too large. */
+ * Then a run of rows is a scan without factors. A tile is one run, unless factors would grow too large: X is at most 40
+ * above P_i. So features of a row's keys are exact down to 2^-86 of the largest one, and smaller ones may become 0. */
 typedef struct {
     int n, next; /* tokens; C' of the last run */
     int plain;   /* no decay, exponents or mask: every factor is 1 */

@@ -248,6 +248,10 @@ static void set_tile(ll_attention *op, int tile) {
 
 static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     int more = 0;
+    /* `create` has taken the maximum over the sequence, whatever the config says. */
+    if (op->c.kernel == LL_KERNEL_FAVOR && !op->c.causal && ll_scale_cancels(&op->c))
+        return ll_fail(LL_EINVAL, "attention state: rope-linear of favor in both directions takes its maximum over a "
+                                  "whole sequence, which is not in one call; use rope");
     ll_status status = ll_attention_state(ll_rope_linear_parts(op)->numerator, tensor, count);
     if (!status) status = ll_attention_state(ll_rope_linear_parts(op)->denominator, tensor + *count, &more);
     if (status) return status;

@@ -1,8 +1,9 @@
 /* rope-linear token by token, and as the source of cross attention. The numerator and the denominator each have a
- * stream or a cache. The output of the first is divided by that of the second. */
+ * stream, in the scratch of the whole one, or a cache. The output of the first is divided by that of the second. */
 #include "attention/attention_stream.h"
 #include "attention/cross_cache.h"
 #include "attention/linear/rope_linear.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 /* ---- As a stream ---- */
@@ -19,8 +20,15 @@ static ll_status create_stream(ll_attention_stream *s) {
     streams *own = s->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
     own->sums = ll_alloc(ll_stream_heads(s) * TOKENS, sizeof *own->sums);
-    ll_status status = own->sums ? ll_attention_stream_create(&own->numerator, of->numerator, s->B) : LL_ENOMEM;
-    return status ? status : ll_attention_stream_create(&own->denominator, of->denominator, s->B);
+    ll_status status = own->sums ? ll_attention_stream_create_lean(&own->numerator, of->numerator, s->B) : LL_ENOMEM;
+    return status ? status : ll_attention_stream_create_lean(&own->denominator, of->denominator, s->B);
+}
+
+/* Of either: they run one after the other, in the scratch of this stream. */
+static size_t scratch(const ll_attention_stream *s) {
+    const streams *own = s->own;
+    return ll_max_size(ll_attention_stream_lent_floats(own->numerator),
+                       ll_attention_stream_lent_floats(own->denominator));
 }
 
 static void free_stream(ll_attention_stream *s) {
@@ -71,7 +79,10 @@ static ll_status feed_tokens(ll_feed *f, int64_t t0, int n) {
 }
 
 static ll_status feed(ll_feed *f) {
+    const streams *own = f->s->own;
     ll_status status = LL_OK;
+    ll_attention_stream_lend(own->numerator, f->s->pool, f->s->workers);
+    ll_attention_stream_lend(own->denominator, f->s->pool, f->s->workers);
     for (int t = 0; t < f->n && !status; t += TOKENS)
         status = feed_tokens(f, t, f->n - t < TOKENS ? f->n - t : TOKENS);
     return status;
@@ -117,6 +128,7 @@ static ll_status check_stream(const ll_attention_stream *s) {
 const ll_recurrence ll_recurrence_rope_linear = {
     .create = create_stream,
     .free = free_stream,
+    .scratch = scratch,
     .reserve = reserve_stream,
     .seek = seek_stream,
     .reset = reset_stream,

@@ -1,6 +1,7 @@
 /* The factors of a causal tile, from the decay and from the exponents of softmax features. Within a run the state does
  * not decay. Instead keys grow, and what is read falls, by at most 2^RISE. So all but exact powers of two depends on no
- * later token. */
+ * later token. Powers of two are exact where no number becomes subnormal, which counts as 0: for features down to
+ * 2^-(126 - RISE) of the largest of a row's keys. A later key of the run may make smaller ones 0. */
 #include <math.h>
 
 #include "attention/linear/linear.h"

@@ -3,7 +3,8 @@
  * S) more rows of memory. No operator depends on these positions.
  *
  * Encoding is divided by shape alone into about TASKS tasks: a head and a run of tokens. Each task has its own sums for
- * the gradients of parameters. They are added in order afterwards, in double. */
+ * the gradients of parameters, in double. They are added in order afterwards. Only tokens in use count, so that padding
+ * changes no sum. */
 #include "attention/position/premap.h"
 
 #include <math.h>
@@ -77,9 +78,9 @@ typedef struct {
     const ll_attention_call *c;
     ll_view in[2], out[2]; /* out: encoded, or their gradients */
     ll_view din[2];
-    int backward, stripes, most, length; /* tokens of a sequence at most; of a stripe */
-    size_t scratch, count;
-    float *pool;  /* (workers, scratch) */
+    int backward, stripes, most, length; /* tokens in use of a sequence at most; of a stripe */
+    size_t scratch, copy, count;
+    float *pool;  /* (workers, scratch): of the kind, then of a copy of keys */
     double *sums; /* (H, stripes, count) */
 } encoding;
 
@@ -95,18 +96,35 @@ static group group_from(const ll_attention_call *c, int from) {
     return (group){from, to};
 }
 
+/* The n keys of a tile, whose masked rows may be anything: a copy (n, D) in which these rows are 0, so that they add
+ * nothing to gradients of parameters. */
+static const float *without_masked(const ll_premap *b, const float *mask, int n, const float *in, size_t token,
+                                   float *copy) {
+    const size_t D = (size_t)b->c.D;
+    for (int r = 0; r < n; r++) {
+        if (mask[r] == 0) {
+            memset(copy + (size_t)r * D, 0, D * sizeof *copy);
+        } else {
+            memcpy(copy + (size_t)r * D, in + (size_t)r * token, D * sizeof *copy);
+        }
+    }
+    return copy;
+}
+
+/* Some kernels read no keys. */
+static int is_wanted(const encoding *x, int side) { return x->in[side].data && (!x->backward || x->din[side].data); }
+
 /* Tokens token .. token + C - 1 of a group, on the sides first .. last. */
 static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int t0, int first, int last, double *sum) {
     const ll_premap *b = t->b;
     for (int i = g.from; i < g.to; i++)
         for (int side = first; side <= last; side++) {
             const ll_span s = ll_sequence_at(x->c, i);
-            const int all = side == LL_QUERY ? s.query_capacity : s.key_capacity;
-            const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < 0 ? 0 : left < t->C ? left : t->C;
+            const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < t->C ? left : t->C;
             const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;
-            const size_t token = x->in[side].token, ldo = x->out[side].token;
-            const int wanted = x->in[side].data && (!x->backward || x->din[side].data);
-            if (t0 >= all || !wanted) continue; /* some kernels read no keys */
+            const size_t ldo = x->out[side].token;
+            size_t token = x->in[side].token;
+            if (n <= 0 || !is_wanted(x, side)) continue;
             const float *in = ll_element(&x->in[side], s.row, t->head, token0);
             float *out = ll_element(&x->out[side], s.row, t->head, token0);
             if (!x->backward) {
@@ -114,21 +132,38 @@ static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int
                 continue;
             }
             float *din = ll_element(&x->din[side], s.row, t->head, token0);
+            if (x->copy && x->c->key_mask && side == LL_KEY) {
+                const float *mask = x->c->key_mask + (size_t)s.row * (size_t)x->c->S + (size_t)token0;
+                in = without_masked(b, mask, n, in, token, t->work + x->scratch - x->copy), token = (size_t)b->c.D;
+            }
             b->kind->back(t, side, n, in, token, out, ldo, din, x->din[side].token, sum);
-            for (int r = n; r < t->C && t0 + r < all; r++)
-                memset(din + (size_t)r * x->din[side].token, 0, (size_t)b->c.D * sizeof *din);
         }
 }
 
-/* Tokens of its longest sequence. */
+/* Tokens in use of its longest sequence. */
 static int longest(const ll_attention_call *c, group g) {
     int most = 0;
     for (int i = g.from; i < g.to; i++) {
         const ll_span s = ll_sequence_at(c, i);
-        most = s.query_capacity > most ? s.query_capacity : most;
-        most = s.key_capacity > most ? s.key_capacity : most;
+        most = s.queries > most ? s.queries : most;
+        most = s.keys > most ? s.keys : most;
     }
     return most;
+}
+
+/* The gradients of a head's padding. */
+static void clear_padding(void *arg, size_t h, int worker) {
+    const encoding *x = arg;
+    (void)worker;
+    for (int i = 0; i < ll_sequence_count(x->c); i++)
+        for (int side = LL_QUERY; side <= LL_KEY; side++) {
+            const ll_span s = ll_sequence_at(x->c, i);
+            const int used = side == LL_QUERY ? s.queries : s.keys;
+            const int all = side == LL_QUERY ? s.query_capacity : s.key_capacity;
+            for (int t = used; t < all && is_wanted(x, side); t++)
+                memset(ll_element(&x->din[side], (size_t)s.row, h, (size_t)((side == LL_QUERY ? s.query : s.key) + t)),
+                       0, (size_t)x->premap->c.D * sizeof(float));
+        }
 }
 
 /* Tokens from .. to - 1 of a group. Queries and keys at the same positions share what is prepared for them. */
@@ -160,17 +195,17 @@ static void encode_stripe(void *arg, size_t index, int worker) {
     }
 }
 
-/* Cuts the tokens into stripes, and divides the scratch. */
-static void lay_out(encoding *x, ll_arena *a) {
+/* Cuts sequences of at most so many tokens into stripes, and divides the scratch. */
+static void lay_out(encoding *x, int most, ll_arena *a) {
     const ll_premap *b = x->premap;
-    int queries, keys;
-    ll_sequence_longest(x->c, &queries, &keys);
-    const int most = x->most = queries > keys ? queries : keys, H = b->c.H;
+    const int H = b->c.H;
     const int tiles = (most + LL_PREMAP_TILE - 1) / LL_PREMAP_TILE, most_stripes = (TASKS + H - 1) / H;
     x->length = (tiles + most_stripes - 1) / most_stripes * LL_PREMAP_TILE;
+    x->most = most;
     x->stripes = most ? (most + x->length - 1) / x->length : 0;
     x->count = x->backward && b->kind->sums ? b->kind->sums(b) : 0;
-    x->scratch = ll_round_up(b->kind->scratch(b), LL_LINE);
+    x->copy = x->count ? LL_PREMAP_TILE * (size_t)b->c.D : 0;
+    x->scratch = ll_round_up(b->kind->scratch(b) + x->copy, LL_LINE);
     x->pool = ll_arena_take(a, (size_t)x->c->threads * x->scratch);
     x->sums = ll_arena_bytes(a, (size_t)H * (size_t)x->stripes * x->count, sizeof *x->sums);
 }
@@ -178,19 +213,20 @@ static void lay_out(encoding *x, ll_arena *a) {
 static void encode(encoding *x) {
     const ll_premap *b = x->premap;
     ll_arena a = {.base = x->c->scratch};
-    lay_out(x, &a);
+    lay_out(x, longest(x->c, (group){0, ll_sequence_count(x->c)}), &a);
     const size_t tasks = x->c->B ? (size_t)b->c.H * (size_t)x->stripes : 0;
+    if (x->backward) ll_parallel_among(x->c->threads, (size_t)b->c.H, clear_padding, x);
     if (x->count) memset(x->sums, 0, tasks * x->count * sizeof *x->sums);
     ll_parallel_among(x->c->threads, tasks, encode_stripe, x);
     for (size_t i = 0; x->count && i < tasks; i++)
         b->kind->collect(b, (int)i / x->stripes, x->sums + i * x->count, &x->c->dposition);
 }
 
-/* Longer sequences may be cut into fewer stripes, so this counts the most stripes. */
+/* Reads no lengths. Longer sequences may be cut into fewer stripes, so this counts the most stripes. */
 size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
     encoding x = {.premap = op->premap, .c = call, .backward = backward};
     ll_arena a = {0};
-    lay_out(&x, &a);
+    lay_out(&x, call->T > call->S ? call->T : call->S, &a);
     const int H = op->c.H, most_stripes = (TASKS + H - 1) / H;
     ll_arena_bytes(&a, (size_t)H * (size_t)(most_stripes - x.stripes) * x.count, sizeof *x.sums);
     return a.used;
