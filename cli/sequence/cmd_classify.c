@@ -38,26 +38,26 @@ static const char *name_of(int class, char text[300]) {
     return text;
 }
 
-/* Does a label give the class as a number, even if classes have names? */
-static int is_number(const char *label, int class) {
-    char text[16];
-    snprintf(text, sizeof text, "%d", class);
-    return !strcmp(label, text);
-}
-
-static int is_class(const char *label, int class) {
+/* The class that a label means: the one of that name, else the one of that number. Labels of an idx file are numbers.
+ * -1: no class. */
+static int class_of(const char *label) {
     char text[300];
-    return !strcmp(name_of(class, text), label) || is_number(label, class);
+    for (int c = 0; c < classes && !labels; c++)
+        if (!strcmp(name_of(c, text), label)) return c;
+    for (int c = 0; c < classes; c++) {
+        snprintf(text, sizeof text, "%d", c);
+        if (!strcmp(text, label)) return c;
+    }
+    return -1;
 }
 
 /* Is the most likely class the true one? */
 static void count(const char *label, int first) {
-    int known = 0;
-    for (int c = 0; c < classes && !known; c++) known = is_class(label, c);
+    const int class = class_of(label);
     labelled++;
-    right += is_class(label, first);
-    unknown += !known;
-    if (!known && !stranger) stranger = strdup(label);
+    right += class == first;
+    unknown += class < 0;
+    if (class < 0 && !stranger) stranger = strdup(label);
 }
 
 /* The next class after number `last` (-1: the first) in the order of probability; of equal ones the smaller number
