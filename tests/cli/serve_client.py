@@ -15,7 +15,7 @@ import threading
 import time
 
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
-from serve_sessions import test_broken, test_keys, test_kill, test_learned, test_quota, test_sessions
+from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
 from serve_wire import test_wire
 
 SECRET = "line 17 of 3 says it"  # a text that must not be in the log
@@ -384,6 +384,7 @@ def main():
     test_gone()
     test_names()
     test_quota()
+    test_files()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()
     test_learned(sys.argv[4])
