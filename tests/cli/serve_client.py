@@ -1,12 +1,12 @@
 """Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES. LEARNED
 has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words, IMAGES
 classifies images of 16 pixels. Prints a line for each check.
-serve_process.py has the server, serve_sessions.py the tests of sessions, serve_wire.py those of what clients read."""
+serve_process.py has the server, serve_sessions.py the tests of sessions, serve_names.py those of names, serve_wire.py
+those of what clients read."""
 import json
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 
+from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
 from serve_wire import test_wire
@@ -347,19 +348,6 @@ def test_gone():
         c.close()
         done = s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0]
         check("the next is answered after one that is gone", done == 200, done)
-    check("it ends", s.end() == 0)
-
-
-def test_names():
-    """A model has the name of its file without the ending, whatever else is in it."""
-    names = ["a-3.1", "a-3.2", "b.safetensors.old"]
-    models = os.path.join(folder, "models.d")
-    os.mkdir(models)
-    for name in names:
-        shutil.copy(model, os.path.join(models, name + ".safetensors"))
-    s = Server("--models", models, served=os.path.dirname(model) + "/")
-    check("names with points, and of a folder", [m["id"] for m in s.ask("GET", "/v1/models")[2]["data"]] ==
-          [os.path.basename(os.path.dirname(model)), *names], s.said())
     check("it ends", s.end() == 0)
 
 
