@@ -346,8 +346,8 @@ int ll_engine_start(void) {
     return -1;
 }
 
-void ll_engine_stop(void) {
-    atomic_store(&deadline, ll_now() + (double)ll_serve.drain);
+void ll_engine_stop(double end) {
+    atomic_store(&deadline, end);
     atomic_store(&stopping, 1);
     ll_queue_close(&ll_engine_queue);
     pthread_join(thread, NULL);

@@ -240,10 +240,10 @@ json_t *ll_reply_models(const char *name, ll_refusal *why);
 /* ---- engine.c ---- */
 
 int ll_engine_start(void);
-/* Lets running jobs finish, at most for --drain seconds, saves all sessions, and joins the thread. */
-void ll_engine_stop(void);
+/* Lets jobs finish until a time of ll_now, refuses the others, saves all sessions, and joins the thread. */
+void ll_engine_stop(double end);
 int ll_side_start(void);
-void ll_side_stop(void);
+void ll_side_stop(double end); /* the same, of jobs of the side thread */
 
 /* ---- served_attention.c ---- */
 

@@ -7,6 +7,23 @@
 #include "serve/serve.h"
 
 static pthread_t thread;
+static _Atomic double deadline = INFINITY; /* what is not answered then is refused */
+static ll_serve_job *current;
+
+/* Is the answer no longer wanted? */
+static int is_stopped(ll_serve_job *job) { return ll_now() > atomic_load(&deadline) || ll_job_gone(job); }
+
+/* A model asks between its blocks of layers whether it goes on. */
+static int stops_model(int64_t done, int64_t total, void *arg) {
+    (void)done, (void)total, (void)arg;
+    return is_stopped(current);
+}
+
+static void refuse_stopped(ll_serve_job *job) {
+    ll_refusal why = ll_client_gone;
+    if (!ll_job_gone(job)) ll_refuse(&why, 503, "", "the server is going down");
+    ll_job_refuse(job, &why);
+}
 
 static void refuse_status(ll_serve_job *job, ll_status status) {
     ll_refusal why = {0};
@@ -71,23 +88,29 @@ static ll_status classify(const ll_serve_job *job, int i, json_t *data) {
 }
 
 static void answer(ll_serve_job *job) {
+    if (is_stopped(job)) {
+        refuse_stopped(job);
+        return;
+    }
     if (job->request.ask == LL_ASK_ATTENTION) {
         ll_attention_answer(job);
         return;
     }
     json_t *data = json_array();
     ll_status status = LL_OK;
-    for (int i = 0; i < job->inputs && !status && !ll_job_gone(job); i++) {
+    for (int i = 0; i < job->inputs && !status; i++) {
         job->prompt_tokens += job->input[i].n;
-        status = job->request.ask == LL_ASK_EMBEDDING ? embed(job, i, data) : classify(job, i, data);
+        status = is_stopped(job)                        ? LL_ESTOPPED
+                 : job->request.ask == LL_ASK_EMBEDDING ? embed(job, i, data)
+                                                        : classify(job, i, data);
     }
     ll_count(LL_COUNT_PROMPT_TOKENS, job->prompt_tokens);
-    if (status || ll_job_gone(job)) {
+    if (status) {
         json_decref(data);
-        if (status)
-            refuse_status(job, status);
+        if (status == LL_ESTOPPED)
+            refuse_stopped(job);
         else
-            ll_job_refuse(job, &ll_client_gone);
+            refuse_status(job, status);
         return;
     }
     ll_job_answer(job, 200,
@@ -97,7 +120,9 @@ static void answer(ll_serve_job *job) {
 
 static void *run(void *arg) {
     (void)arg;
+    for (int i = 0; i < ll_served_models; i++) ll_model_watch(ll_served_model[i].side_model, stops_model, NULL);
     for (ll_serve_job *job; (job = ll_queue_take(&ll_side_queue, 1));) {
+        current = job;
         answer(job);
         ll_job_drop(job);
     }
@@ -108,7 +133,8 @@ int ll_side_start(void) {
     return pthread_create(&thread, NULL, run, NULL) ? ll_fail_message("cannot start a thread") : -1;
 }
 
-void ll_side_stop(void) {
+void ll_side_stop(double end) {
+    atomic_store(&deadline, end);
     ll_queue_close(&ll_side_queue);
     pthread_join(thread, NULL);
 }
