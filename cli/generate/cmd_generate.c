@@ -171,13 +171,13 @@ static int check_usage(const char *model) {
     if (only_read && !save_state) return ll_usage("--only-read needs --save-state; it would leave no result");
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs a prompt: --prompt-file");
     if (only_read && midi_path) return ll_usage("--only-read generates nothing; leave out --out");
-    const int target = midi_path ? ll_midi_output_check(midi_path) : -1;
+    const char *const read[] = {model, prompt_file};
+    const int target = midi_path ? ll_midi_output_check(midi_path, prompt_file ? 2 : 1, read) : -1;
     if (target >= 0) return target;
     /* A piece of --out may not end before its first new event, which drafts do not know. */
     if (draft && (prompts || load_state || save_state || midi_path))
         return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state, --save-state or --out");
     if (!draft && draft_tokens != DRAFT_TOKENS) return ll_usage("--draft-tokens needs --draft MODEL");
-    const char *const read[] = {model, prompt_file};
     return save_state ? ll_target_apart("--save-state", save_state, prompt_file ? 2 : 1, read) : -1;
 }
 

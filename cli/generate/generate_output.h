@@ -38,14 +38,15 @@ size_t ll_text_output_bytes(const ll_text_output *s); /* of its state */
 ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n);
 /* Ends the prompt: all of it has now been fed. */
 ll_status ll_text_output_flush(ll_text_output *s);
-/* Prints the text of the next token, and feeds it. */
+/* Gives the text of the next token, and feeds it. */
 ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size);
 
 /* ---- midi_output.c ---- */
 
 int ll_text_output_is_music(const ll_text_output *s);
-/* Can a MIDI file of this name be written? -1, or the exit code after printing why not. */
-int ll_midi_output_check(const char *path);
+/* Can a MIDI file of this name be written, without harm to the n files that are read? -1, or the exit code after
+ * printing why not. */
+int ll_midi_output_check(const char *path, int n, const char *const *words);
 /* Writes up to `most` events (0: to the end of the piece) as a MIDI file, with echo after the prompt. Requires that
  * tokens are kept. *n: how many were generated. -1, or the exit code. */
 int ll_midi_output(ll_text_output *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n);

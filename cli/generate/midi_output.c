@@ -11,9 +11,9 @@ int ll_text_output_is_music(const ll_text_output *s) {
     return count > 0;
 }
 
-int ll_midi_output_check(const char *path) {
+int ll_midi_output_check(const char *path, int n, const char *const *words) {
     const char *dot = strrchr(path, '.');
-    if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return ll_target_check("--out", path);
+    if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return ll_target_apart("--out", path, n, words);
     return ll_usage("--out %s: the file is written as MIDI; its name must end in .mid", path);
 }
 

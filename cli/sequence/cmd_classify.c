@@ -156,7 +156,9 @@ static int classify_with(ll_model *model, int files, const char **paths) {
 }
 
 static int classify(int n, const char **words) {
-    const int code = ll_answers_target(&out, json, n, words);
+    const char *const read[] = {words[0], labels};
+    int code = ll_answers_target(&out, json, n, words);
+    if (code < 0 && out && labels) code = ll_target_apart("--out", out, 2, read);
     return code < 0 ? ll_sequences_with(n, words, classify_with) : code;
 }
 
