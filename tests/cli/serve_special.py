@@ -34,4 +34,14 @@ _, _, answer = server.post("/v1/embeddings", {"input": "some words"})
 vector = [float(x) for x in command("encode", model, "-", text="some words\n").split("\n")[-2].split(",")[1:]]
 found = answer["data"][0]["embedding"]
 check("an embedding is that of encode", max(abs(a - b) for a, b in zip(found, vector)) < 1e-3, (found, vector))
+# Most tokens of this vocabulary have no text.
+answers = [server.post("/v1/completions", {"prompt": "x", "max_tokens": 3, "seed": i, "logprobs": 1, "temperature": 3,
+                                           "ignore_end": True})[2] for i in range(30)]
+logs = [a["choices"][0]["logprobs"] for a in answers]
+check("a log-probability for each token, of those without text too", all(len(log["tokens"]) == 3 for log in logs) and
+      any(log["tokens"][-1] == "" for log in logs), logs)
+_, _, answer = server.post("/v1/completions", {"prompt": "x", "max_tokens": 1, "logprobs": 20, "temperature": 0})
+log = answer["choices"][0]["logprobs"]
+check("of alternatives with the same text the likeliest is given", log["tokens"] == [""] and len(log["top_logprobs"][0]) < 20 and
+      log["top_logprobs"][0][""] == log["token_logprobs"][0], log)
 check("the server ends", server.end() == 0)
