@@ -69,12 +69,18 @@ static int write_target(ll_stream *stream, const ll_question *q, FILE *to) {
     ll_status status =
         ll_stream_position(stream) ? ll_stream_logits(stream, logits) : ll_stream_feed(stream, &token, 1, logits);
     for (int64_t n = 0; !status && !ll_stop_wanted(); n++) {
+        const int full = !ll_stream_left(stream); /* what comes now can never be read: a saved target ends before it */
         token = ll_sample(logits, LL_TOKEN_COUNT, &q->how, ll_stream_position(stream));
         if (token == LL_TOKEN_END || (q->most && n == q->most)) break;
-        if (token < LL_TOKEN_PAD) fputc(token, to);
+        if (token < LL_TOKEN_PAD && !(full && q->save_state)) fputc(token, to);
         if (fflush(to)) {
             if (!q->save_state) return 1; /* main prints why */
             ll_output_lost();
+            break;
+        }
+        if (full) {
+            ll_print("%s%sthe target ends because the model's learned positions do, after %lld tokens",
+                     q->place ? q->place : "", q->place ? ": " : "", (long long)ll_stream_position(stream));
             break;
         }
         status = ll_stream_feed(stream, &token, 1, logits);

@@ -27,7 +27,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE.mid", &midi_path, 0, 0,
      "music: writes a MIDI file (with --echo it includes the prompt) instead of events"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
-     "number of tokens (for text, bytes) to generate; 0 = until stopped"},
+     "number of tokens (for text, bytes) to generate; 0 = until stopped, or until learned positions end"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
      "divides the logits: lower is more predictable; 0 = always the most likely token"},
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "samples from the K most likely tokens; 0 = from all"},
@@ -106,7 +106,7 @@ static int feed_prompt(ll_text_output *s) {
 /* Writes text to stdout until there is enough or a signal arrives; *n counts its tokens. -1, or the exit code. */
 static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
     char last = '\n';
-    for (; (!tokens || *n < tokens) && !ll_stop_wanted(); ++*n) {
+    for (; (!tokens || *n < tokens) && !ll_text_output_ended(s) && !ll_stop_wanted(); ++*n) {
         const char *text;
         size_t size;
         const ll_status status = ll_text_output_next(s, how, &text, &size);
@@ -120,6 +120,7 @@ static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
         return -1;
     }
     if (last != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
+    if ((!tokens || *n < tokens) && ll_text_output_ended(s)) ll_text_output_print_end(s, NULL);
     return -1;
 }
 
@@ -142,6 +143,7 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     const int music = ll_text_output_is_music(s);
     if (midi_path && !music) return ll_usage("--out writes music, and this model does not");
     s->most = prompt_tokens;
+    s->saves = save_state != NULL;
     s->reports = !echo || !isatty(STDOUT_FILENO);
     s->keeps = midi_path || (echo && !s->bytes && (music || prompt_tokens));
     if (save_state) signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the text, not the state */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "cli.h"
+#include "longline-batch.h"
 #include "longline-draft.h"
 
 typedef struct {
@@ -22,6 +23,9 @@ typedef struct {
     int last;          /* the last token that was fed, */
     int in_word;       /* and whether the prompt ends in a word */
     int reports;       /* reports progress if a text is longer than a block of a file */
+    int separator;     /* the token with which learned positions begin again, or -1 */
+    int saves;         /* the state is saved, so that the text ends with the last token that the stream can read */
+    int full;          /* the last token had no position, so that the stream has not read it */
     int keeps;         /* keeps the tokens of prompt and output: */
     int *tokens;
     size_t token_count, token_capacity;
@@ -38,7 +42,11 @@ size_t ll_text_output_bytes(const ll_text_output *s); /* of its state */
 ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n);
 /* Ends the prompt: all of it has now been fed. */
 ll_status ll_text_output_flush(ll_text_output *s);
-/* Gives the text of the next token, and feeds it. */
+/* Does the text end here, because learned positions do? */
+int ll_text_output_ended(const ll_text_output *s);
+/* Prints that it does. place: of the prompt, or NULL. */
+void ll_text_output_print_end(const ll_text_output *s, const char *place);
+/* Gives the text of the next token, and feeds it. Call it for a text that has not ended. */
 ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size);
 
 /* ---- midi_output.c ---- */

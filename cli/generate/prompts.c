@@ -70,12 +70,14 @@ static int generate_one(ll_model *model, const ll_question *q, const char *line,
         status = ll_text_output_feed(&s, (const uint8_t *)"\n", 1);
         if (!status) status = ll_text_output_flush(&s);
     }
-    for (int64_t i = 0; i < q->most && code < 0 && !status; i++) {
+    int64_t i = 0;
+    for (; i < q->most && code < 0 && !status && !ll_text_output_ended(&s); i++) {
         const char *text;
         size_t size;
         status = ll_text_output_next(&s, &q->how, &text, &size);
         if (!status) fwrite(text, 1, size, to);
     }
+    if (i < q->most && code < 0 && !status) ll_text_output_print_end(&s, q->place);
     ll_text_output_free(&s);
     if (code < 0 && status) code = ll_failed_at(status, q->place);
     return code;
