@@ -30,6 +30,19 @@ row = command("score", model, "-", text="some words\n").split("\n")[1].split("\t
 found = answer["data"][0]
 check("a score is that of score", abs(found["logprob"] - float(row[2])) < 1e-3, (found, row))
 
+own = {}
+for text in ("a word", "<s>a word"):
+    _, _, answer = server.post("/v1/score", {"input": text})
+    row = command("score", model, "-", text=text + "\n").split("\n")[1].split("\t")
+    own[text] = answer["usage"]["prompt_tokens"]
+    check(f"a score of '{text}' is that of score", abs(answer["data"][0]["logprob"] - float(row[2])) < 1e-3, (answer, row))
+with open("chat.json", "w", encoding="utf-8") as f:
+    f.write('{"roles": {"user": ["<s>", ""]}, "begin": ""}')
+chats = Server("--chat-template", "chat.json")
+_, _, answer = chats.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "a word"}], "max_tokens": 1})
+check("a chat has the token of its template once", chats.end() == 0 and answer["usage"]["prompt_tokens"] == own["a word"] - 1 ==
+      own["<s>a word"] - 2, (answer, own))  # a score has the token after a text as well
+
 _, _, answer = server.post("/v1/embeddings", {"input": "some words"})
 vector = [float(x) for x in command("encode", model, "-", text="some words\n").split("\n")[-2].split(",")[1:]]
 found = answer["data"][0]["embedding"]
