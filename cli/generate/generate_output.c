@@ -27,6 +27,16 @@ int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state)
     return status ? ll_failed(status, state) : -1;
 }
 
+ll_status ll_text_output_begin(ll_text_output *s, const ll_stream *from) {
+    ll_stream_free(s->stream);
+    s->stream = NULL;
+    s->size = 0;
+    s->fed = 0;
+    s->full = 0;
+    const ll_status status = ll_stream_clone(&s->stream, from);
+    return status || !ll_stream_position(s->stream) ? status : ll_stream_logits(s->stream, s->logits);
+}
+
 /* Tokens that stand for other texts there would be drafts of nonsense. */
 static int check_tokens(const ll_text_output *s, ll_tokenizer *other) {
     if (ll_tokenizer_vocab(other) != s->text_vocab)

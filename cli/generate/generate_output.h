@@ -34,7 +34,9 @@ typedef struct {
 /* -1; or, after printing why, the exit code: for a model that does not generate. The model must outlive it. state: a
  * file to start from, or NULL. */
 int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state);
-/* The same, with another model that drafts `ahead` tokens at a time. */
+/* Begins another text with a copy of a stream. */
+ll_status ll_text_output_begin(ll_text_output *s, const ll_stream *from);
+/* The same as ll_text_output_create, with another model that drafts `ahead` tokens at a time. */
 int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, int ahead);
 void ll_text_output_free(ll_text_output *s);
 int64_t ll_text_output_position(const ll_text_output *s);

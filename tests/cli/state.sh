@@ -148,3 +148,13 @@ printf 'line \nline\n' >prompts.txt
 t 0 "$longline" generate $learned --prompts prompts.txt --tokens 900 --seed 3
 check "a line for each prompt" test "$(wc -l <out)" -eq 2
 err "prompts.txt, line 2: the text ends because"
+# Each line of --prompts begins with the same state.
+t 0 "$longline" generate linear/best.safetensors --prompt 'line 3' --only-read --save-state read.state
+printf 'of\n says\nof\n' >prompts.txt
+t 0 "$longline" generate linear/best.safetensors --load-state read.state --prompts prompts.txt --tokens 9 --temperature 0
+keep lines
+for i in 1 2 3; do
+    t 0 "$longline" generate linear/best.safetensors --load-state read.state --prompt "$(sed -n ${i}p prompts.txt)" --tokens 9 \
+        --temperature 0
+    check "line $i has the text that it gets alone" [ "$(sed -n "${i}p" lines | sed 's/\\n/\n/g')" = "$(cat out)" ]
+done
