@@ -80,8 +80,9 @@ static json_t *new_logprobs(ll_choice *s, const ll_buffer *piece) {
 static int is_chat(const ll_serve_job *job) { return job->request.ask == LL_ASK_CHAT; }
 
 static json_t *usage(const ll_serve_job *job) {
-    return json_pack("{s:i, s:i, s:i}", "prompt_tokens", job->prompt_tokens, "completion_tokens", job->made_tokens,
-                     "total_tokens", job->prompt_tokens + job->made_tokens);
+    const json_int_t prompt = job->prompt_tokens, made = job->made_tokens;
+    return json_pack("{s:I, s:I, s:I}", "prompt_tokens", prompt, "completion_tokens", made, "total_tokens",
+                     prompt + made);
 }
 
 static json_t *answer(const ll_serve_job *job, json_t *choices) {

@@ -130,7 +130,7 @@ typedef struct ll_serve_job {
     void *arg;
     /* HTTP reads these for the log, also while the engine still works for a client that has disconnected. */
     _Atomic double first; /* time of the first token; 0: none yet */
-    atomic_int prompt_tokens, made_tokens;
+    _Atomic int64_t prompt_tokens, made_tokens;
     /* Used only by the engine, or only by the side thread. */
     struct ll_choice *choice; /* (choices) */
     int choices, left;

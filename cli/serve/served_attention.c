@@ -82,8 +82,8 @@ void ll_attention_answer(ll_serve_job *job) {
         ll_job_answer(job, 200,
                       json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:{s:i, s:i}}", "object", "attention", "model",
                                 m->name, "layer", p.layer, "layers", p.layers, "query", p.query, "tokens",
-                                texts(job, &p), "weights", rows(weights, &p), "usage", "prompt_tokens",
-                                job->prompt_tokens, "total_tokens", job->prompt_tokens));
+                                texts(job, &p), "weights", rows(weights, &p), "usage", "prompt_tokens", job->input->n,
+                                "total_tokens", job->input->n));
     }
     free(weights);
 }

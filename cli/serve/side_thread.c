@@ -113,9 +113,10 @@ static void answer(ll_serve_job *job) {
             refuse_status(job, status);
         return;
     }
+    const json_int_t tokens = job->prompt_tokens;
     ll_job_answer(job, 200,
-                  json_pack("{s:s, s:s, s:o, s:{s:i, s:i}}", "object", "list", "model", job->model->name, "data", data,
-                            "usage", "prompt_tokens", job->prompt_tokens, "total_tokens", job->prompt_tokens));
+                  json_pack("{s:s, s:s, s:o, s:{s:I, s:I}}", "object", "list", "model", job->model->name, "data", data,
+                            "usage", "prompt_tokens", tokens, "total_tokens", tokens));
 }
 
 static void *run(void *arg) {
