@@ -9,25 +9,9 @@
 enum { PROMPTS_MOST = 1 << 28 }; /* bytes */
 
 typedef struct {
-    const char *path;
     char *text;
-    size_t n, capacity;
-    int code; /* -1, or the exit code */
+    size_t n;
 } lines;
-
-static int add_block(const uint8_t *bytes, size_t n, void *arg) {
-    lines *l = arg;
-    if (l->n + n > PROMPTS_MOST) l->code = ll_usage("%s is longer than %d bytes", l->path, PROMPTS_MOST);
-    if (l->code < 0 && l->n + n > l->capacity) {
-        char *more = realloc(l->text, l->capacity = 2 * (l->n + n));
-        if (!more) l->code = ll_fail_message("out of memory");
-        if (more) l->text = more;
-    }
-    if (l->code >= 0) return 1;
-    if (n) memcpy(l->text + l->n, bytes, n);
-    l->n += n;
-    return 0;
-}
 
 /* The line that begins at *at, which then is where the next one does. 0: there is none. */
 static int next_line(const lines *l, size_t *at, const char **line, size_t *n) {
@@ -158,7 +142,7 @@ static int open_output(ll_stream **first, ll_model *model, const char *state) {
 }
 
 int ll_answer_prompts(ll_model *model, const ll_question *q, const char *path) {
-    lines l = {.path = path, .code = -1};
+    lines l = {0};
     ll_stream *first = NULL;
     size_t at = 0, n;
     const char *line;
@@ -166,8 +150,7 @@ int ll_answer_prompts(ll_model *model, const ll_question *q, const char *path) {
         return ll_usage("standard input goes to one rank alone; give --prompts a file");
     source = path;
     int code = compare_ranks(model, q, path);
-    if (code < 0) code = ll_read_blocks(path, NULL, 0, add_block, &l);
-    if (code < 0) code = l.code;
+    if (code < 0) code = ll_read_whole(path, PROMPTS_MOST, &l.text, &l.n);
     if (code < 0 && !q->pairs) code = open_output(&first, model, q->load_state);
     for (int64_t i = 0; code < 0 && next_line(&l, &at, &line, &n); i++) code = serve(model, q, i, line, n);
     ll_text_output_free(&output);

@@ -54,30 +54,19 @@ static ll_status embed(const ll_serve_job *job, int i, json_t *data) {
     return status;
 }
 
-/* The name of a class, from the list data.classes, or its number. */
-static json_t *class_name(const ll_served *m, int class) {
-    const char *at = ll_recipe_get(ll_model_recipe(m->side_model), "data.classes");
-    for (int i = 0; i < class && at && *at; i++) {
-        at += strcspn(at, ",");
-        at += *at == ',';
-    }
-    if (at && *at) return json_stringn(at, strcspn(at, ","));
-    char number[16];
-    snprintf(number, sizeof number, "%d", class);
-    return json_string(number);
-}
-
 static ll_status classify(const ll_serve_job *job, int i, json_t *data) {
     const ll_served *m = job->model;
     const ll_input_tokens *in = &job->input[i];
     float *logp = ll_serve_alloc((size_t)m->classes, sizeof *logp);
     const ll_status status = ll_model_logp(m->side_model, logp, in->token, NULL, 1, in->n);
     json_t *classes = json_array();
+    char name[LL_CLASS_NAME];
     for (int64_t k = 0; !status && k < job->request.top && k < m->classes; k++) {
         int best = 0;
         for (int c = 1; c < m->classes; c++)
             if (logp[c] > logp[best]) best = c;
-        json_array_append_new(classes, json_pack("{s:o, s:f}", "class", class_name(m, best), "probability",
+        ll_class_name(ll_model_recipe(m->side_model), best, name);
+        json_array_append_new(classes, json_pack("{s:o, s:f}", "class", ll_json_text(name, strlen(name)), "probability",
                                                  exp((double)logp[best])));
         logp[best] = -INFINITY;
     }
