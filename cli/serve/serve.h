@@ -268,6 +268,7 @@ typedef struct ll_session {
     char owner[LL_OWNER + 1];
     ll_stream *stream;  /* NULL: only on disk */
     int busy;           /* a job uses it */
+    int deleted;        /* by a client, while a job used it: nobody has it any more */
     int dirty;          /* the stream is newer than its files */
     int broken;         /* a step failed half-way: there is no stream until it is restored */
     int saved, swapped; /* which files exist: that of `save`; that of an eviction from memory */

@@ -68,9 +68,7 @@ static ll_session *add(const char *id, ll_served *m, const char *owner) {
 
 ll_session *ll_session_next(const ll_session *s) { return s ? s->older : newest; }
 
-int ll_session_owned(const ll_session *s, int key) {
-    return !strcmp(ll_keys_owner(key), s->owner);
-}
+int ll_session_owned(const ll_session *s, int key) { return !s->deleted && !strcmp(ll_keys_owner(key), s->owner); }
 
 /* ---- Files ---- */
 

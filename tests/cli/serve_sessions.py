@@ -32,6 +32,12 @@ def test_sessions(s):
     check("restore goes back", s.post(a + "/restore", "")[0] == 200 and generate(s, a, 10) == more)
     check("a session that was not saved has nothing to go back to", s.post(b + "/restore", "")[0] == 409)
     check("delete", s.ask("DELETE", b)[2]["deleted"] and s.ask("GET", b)[0] == 404)
+    c = make(s, "line 3")
+    running = s.raw(request({"max_tokens": 60000, "stream": True, "ignore_end": True}, c + "/generate", b"Connection: close\r\n"))
+    running.recv(100)
+    check("delete while a request runs", s.ask("DELETE", c)[2].get("deleted") and s.ask("GET", c)[0] == 404 and
+          s.ask("DELETE", c)[0] == 404)
+    check("which ends with an error", b"has been deleted" in read_all(running).rsplit(b"data: ", 1)[1])
     check("nothing to go on from", s.post("/v1/sessions", {})[0] == 200 and
           s.post("/v1/sessions/" + s.post("/v1/sessions", {})[2]["id"] + "/generate", {})[2]["error"]["param"] == "prompt")
 
