@@ -27,7 +27,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE.mid", &midi_path, 0, 0,
      "music: writes a MIDI file (with --echo it includes the prompt) instead of events"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
-     "number of tokens (for text, bytes) to generate; 0 = until stopped, or until learned positions end"},
+     "number of tokens (for text, bytes) to generate; 0 = until stopped"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
      "divides the logits: lower is more predictable; 0 = always the most likely token"},
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "samples from the K most likely tokens; 0 = from all"},
@@ -236,8 +236,10 @@ const ll_command ll_command_generate = {
         "Writes bytes, words, tokens, letters or events of music to standard output as they are generated. The\n"
         "vocabulary is in the model. With --out, music becomes a MIDI file; the prompt may be a MIDI file, too.\n"
         "With linear attention, time and memory of a token do not depend on how many came before. The same seed,\n"
-        "model and prompt give the same text. A seq2seq model reads the prompt as its source and writes the target,\n"
-        "one line; its state includes the source and the part of the target so far.\n"
+        "model and prompt give the same text. It ends where learned positions do, whatever --tokens says.\n"
+        "A seq2seq model reads the prompt as its source and writes the target, one line; its state includes the "
+        "source\n"
+        "and the part of the target so far.\n"
         "A state is all that the model keeps of what it has read and written, in a file whose size does not grow\n"
         "with the text. Generation continues from it without reading the text again, and with the same options it\n"
         "gives the same text as without a stop. A state belongs to one model; other models refuse it.\n"
