@@ -248,7 +248,7 @@ void ll_side_stop(double end); /* the same, of jobs of the side thread */
 /* ---- served_attention.c ---- */
 
 enum { LL_ATTENTION_MOST = 4096 }; /* most tokens of a request for attention */
-void ll_attention_answer(ll_serve_job *job); /* on the side thread */
+ll_status ll_attention_answer(ll_serve_job *job); /* on the side thread; after an error the job has no answer yet */
 
 /* ---- api_keys.c ---- */
 

@@ -19,15 +19,12 @@ static int stops_model(int64_t done, int64_t total, void *arg) {
     return is_stopped(current);
 }
 
-static void refuse_stopped(ll_serve_job *job) {
-    ll_refusal why = ll_client_gone;
-    if (!ll_job_gone(job)) ll_refuse(&why, 503, "", "the server is going down");
-    ll_job_refuse(job, &why);
-}
-
 static void refuse_status(ll_serve_job *job, ll_status status) {
-    ll_refusal why = {0};
-    ll_refuse_status(&why, status, "input");
+    ll_refusal why = ll_client_gone;
+    if (status != LL_ESTOPPED)
+        ll_refuse_status(&why, status, "input");
+    else if (!ll_job_gone(job))
+        ll_refuse(&why, 503, "", "the server is going down");
     ll_job_refuse(job, &why);
 }
 
@@ -76,15 +73,7 @@ static ll_status classify(const ll_serve_job *job, int i, json_t *data) {
     return status;
 }
 
-static void answer(ll_serve_job *job) {
-    if (is_stopped(job)) {
-        refuse_stopped(job);
-        return;
-    }
-    if (job->request.ask == LL_ASK_ATTENTION) {
-        ll_attention_answer(job);
-        return;
-    }
+static ll_status answer_inputs(ll_serve_job *job) {
     json_t *data = json_array();
     ll_status status = LL_OK;
     for (int i = 0; i < job->inputs && !status; i++) {
@@ -96,16 +85,20 @@ static void answer(ll_serve_job *job) {
     ll_count(LL_COUNT_PROMPT_TOKENS, job->prompt_tokens);
     if (status) {
         json_decref(data);
-        if (status == LL_ESTOPPED)
-            refuse_stopped(job);
-        else
-            refuse_status(job, status);
-        return;
+        return status;
     }
     const json_int_t tokens = job->prompt_tokens;
     ll_job_answer(job, 200,
                   json_pack("{s:s, s:s, s:o, s:{s:I, s:I}}", "object", "list", "model", job->model->name, "data", data,
                             "usage", "prompt_tokens", tokens, "total_tokens", tokens));
+    return LL_OK;
+}
+
+static void answer(ll_serve_job *job) {
+    const ll_status status = is_stopped(job)                        ? LL_ESTOPPED
+                             : job->request.ask == LL_ASK_ATTENTION ? ll_attention_answer(job)
+                                                                    : answer_inputs(job);
+    if (status) refuse_status(job, status);
 }
 
 static void *run(void *arg) {
