@@ -92,6 +92,9 @@ int ll_data_check(const ll_recipe *recipe, const char *data);
 int ll_reads_images(const ll_recipe *recipe);
 /* The numbers of one of its images; 0: its data are none. */
 int ll_image_numbers(const ll_recipe *recipe);
+/* The name of a class, from data.classes, or its number where classes have no names. Returns text. */
+enum { LL_CLASS_NAME = 300 };
+const char *ll_class_name(const ll_recipe *recipe, int class, char text[LL_CLASS_NAME]);
 /* The commands for a model of this task: "encode, eval". */
 const char *ll_uses(const ll_model *model);
 /* The unit of a language model's loss (ll_recipe_unit); NULL for tasks with examples. */
@@ -168,6 +171,8 @@ int ll_stop_wanted(void);
 enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
 int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn *take, void *arg);
+/* A whole file as text, to be freed. More than `most` bytes are refused. -1, or the exit code. */
+int ll_read_whole(const char *path, size_t most, char **text, size_t *n);
 /* How many of the `total` bytes of a file, which may be packed, will have been read once `most` unpacked bytes are
  * there, `taken` of which lie between bytes `before` and `read`. */
 int64_t ll_bytes_wanted(int64_t before, int64_t read, int64_t total, int64_t taken, int64_t most);

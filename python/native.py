@@ -19,6 +19,8 @@ extern "Python" int longline_on_progress(const ll_progress *, void *);
 extern "Python" int longline_on_done(int64_t, int64_t, void *);
 """
 
+STREAMS = "int64_t ll_stream_left(const ll_stream *);"  # the one function of longline-batch.h that is used
+
 
 def declarations(text: str) -> str:
     """What cffi needs of a header: no comments, no preprocessor, none of our macros."""
@@ -38,10 +40,10 @@ def libraries() -> list:
 def build() -> cffi.FFI:
     archive = os.environ["LONGLINE_ARCHIVE"]
     ffi = cffi.FFI()
-    ffi.cdef("".join(declarations((ROOT / "include" / "longline" / f"{h}.h").read_text()) for h in HEADERS) + CALLBACKS)
+    ffi.cdef("".join(declarations((ROOT / "include" / "longline" / f"{h}.h").read_text()) for h in HEADERS) + CALLBACKS + STREAMS)
     ffi.set_source(
         "longline._native",
-        "#include <longline.h>\n",
+        "#include <longline.h>\n#include <longline-batch.h>\n",
         include_dirs=[str(ROOT / "include")],
         extra_objects=[archive],
         libraries=libraries(),

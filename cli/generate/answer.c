@@ -9,35 +9,11 @@
 
 enum { SOURCE_MOST = 1 << 26 };
 
-typedef struct {
-    const char *path;
-    uint8_t *text;
-    size_t n, capacity;
-    int code; /* -1, or the exit code */
-} source;
-
-static int add_block(const uint8_t *bytes, size_t n, void *arg) {
-    source *s = arg;
-    if (s->n + n > SOURCE_MOST) {
-        s->code = ll_usage("%s is longer than %d bytes", s->path, SOURCE_MOST);
-    } else if (s->n + n > s->capacity) {
-        uint8_t *more = realloc(s->text, s->capacity = 2 * (s->n + n));
-        if (more) s->text = more;
-        if (!more) s->code = ll_fail_message("out of memory");
-    }
-    if (s->code < 0 && n) memcpy(s->text + s->n, bytes, n);
-    s->n += n;
-    return s->code >= 0;
-}
-
 /* A whole file as text, without the newline at its end. -1, or the exit code. */
-static int read_file(const char *path, uint8_t **text, size_t *size) {
-    source s = {.path = path, .code = -1};
-    const int code = ll_read_blocks(path, NULL, 0, add_block, &s);
-    *text = s.text;
-    *size = s.n && s.code < 0 && s.text[s.n - 1] == '\n' ? s.n - 1 : s.n;
-    if (code < 0 && ll_stop_wanted()) return 1; /* half of a source would be another source */
-    return code >= 0 ? code : s.code;
+static int read_file(const char *path, char **text, size_t *size) {
+    const int code = ll_read_whole(path, SOURCE_MOST, text, size);
+    if (code < 0 && *size && (*text)[*size - 1] == '\n') --*size;
+    return code < 0 && ll_stop_wanted() ? 1 : code; /* half of a source would be another source */
 }
 
 /* -1, or the exit code. */
@@ -69,12 +45,18 @@ static int write_target(ll_stream *stream, const ll_question *q, FILE *to) {
     ll_status status =
         ll_stream_position(stream) ? ll_stream_logits(stream, logits) : ll_stream_feed(stream, &token, 1, logits);
     for (int64_t n = 0; !status && !ll_stop_wanted(); n++) {
+        const int full = !ll_stream_left(stream); /* what comes now can never be read: a saved target ends before it */
         token = ll_sample(logits, LL_TOKEN_COUNT, &q->how, ll_stream_position(stream));
         if (token == LL_TOKEN_END || (q->most && n == q->most)) break;
-        if (token < LL_TOKEN_PAD) fputc(token, to);
+        if (token < LL_TOKEN_PAD && !(full && q->save_state)) fputc(token, to);
         if (fflush(to)) {
             if (!q->save_state) return 1; /* main prints why */
             ll_output_lost();
+            break;
+        }
+        if (full) {
+            ll_print("%s%sthe target ends because the model's learned positions do, after %lld tokens",
+                     q->place ? q->place : "", q->place ? ": " : "", (long long)ll_stream_position(stream));
             break;
         }
         status = ll_stream_feed(stream, &token, 1, logits);
@@ -120,7 +102,7 @@ static int check_usage(const ll_question *q, const ll_model *model) {
 
 /* A stream with its source. -1, or the exit code. */
 static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
-    uint8_t *text = NULL;
+    char *text = NULL;
     size_t size = q->prompt ? strlen(q->prompt) : 0;
     int code = q->prompt_file ? read_file(q->prompt_file, &text, &size) : -1;
     if (code < 0) {
@@ -129,7 +111,7 @@ static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
         code = status ? ll_failed(status, NULL) : -1;
     }
     if (code < 0 && !q->load_state)
-        code = read_source(*stream, model, q->prompt ? (const uint8_t *)q->prompt : text, size, NULL);
+        code = read_source(*stream, model, (const uint8_t *)(q->prompt ? q->prompt : text), size, NULL);
     free(text);
     return code;
 }

@@ -106,7 +106,7 @@ static int feed_prompt(ll_text_output *s) {
 /* Writes text to stdout until there is enough or a signal arrives; *n counts its tokens. -1, or the exit code. */
 static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
     char last = '\n';
-    for (; (!tokens || *n < tokens) && !ll_stop_wanted(); ++*n) {
+    for (; (!tokens || *n < tokens) && !ll_text_output_ended(s) && !ll_stop_wanted(); ++*n) {
         const char *text;
         size_t size;
         const ll_status status = ll_text_output_next(s, how, &text, &size);
@@ -120,6 +120,7 @@ static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
         return -1;
     }
     if (last != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
+    if ((!tokens || *n < tokens) && ll_text_output_ended(s)) ll_text_output_print_end(s, NULL);
     return -1;
 }
 
@@ -142,6 +143,7 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     const int music = ll_text_output_is_music(s);
     if (midi_path && !music) return ll_usage("--out writes music, and this model does not");
     s->most = prompt_tokens;
+    s->saves = save_state != NULL;
     s->reports = !echo || !isatty(STDOUT_FILENO);
     s->keeps = midi_path || (echo && !s->bytes && (music || prompt_tokens));
     if (save_state) signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the text, not the state */
@@ -171,13 +173,13 @@ static int check_usage(const char *model) {
     if (only_read && !save_state) return ll_usage("--only-read needs --save-state; it would leave no result");
     if (only_read && !prompt && !prompt_file) return ll_usage("--only-read needs a prompt: --prompt-file");
     if (only_read && midi_path) return ll_usage("--only-read generates nothing; leave out --out");
-    const int target = midi_path ? ll_midi_output_check(midi_path) : -1;
+    const char *const read[] = {model, prompt_file};
+    const int target = midi_path ? ll_midi_output_check(midi_path, prompt_file ? 2 : 1, read) : -1;
     if (target >= 0) return target;
     /* A piece of --out may not end before its first new event, which drafts do not know. */
     if (draft && (prompts || load_state || save_state || midi_path))
         return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state, --save-state or --out");
     if (!draft && draft_tokens != DRAFT_TOKENS) return ll_usage("--draft-tokens needs --draft MODEL");
-    const char *const read[] = {model, prompt_file};
     return save_state ? ll_target_apart("--save-state", save_state, prompt_file ? 2 : 1, read) : -1;
 }
 
@@ -234,8 +236,9 @@ const ll_command ll_command_generate = {
         "Writes bytes, words, tokens, letters or events of music to standard output as they are generated. The\n"
         "vocabulary is in the model. With --out, music becomes a MIDI file; the prompt may be a MIDI file, too.\n"
         "With linear attention, time and memory of a token do not depend on how many came before. The same seed,\n"
-        "model and prompt give the same text. A seq2seq model reads the prompt as its source and writes the target,\n"
-        "one line; its state includes the source and the part of the target so far.\n"
+        "model and prompt give the same text. It ends where learned positions do, whatever --tokens says.\n"
+        "A seq2seq model reads the prompt as its source and writes the target, one line; its state includes the\n"
+        "source and the part of the target so far.\n"
         "A state is all that the model keeps of what it has read and written, in a file whose size does not grow\n"
         "with the text. Generation continues from it without reading the text again, and with the same options it\n"
         "gives the same text as without a stop. A state belongs to one model; other models refuse it.\n"

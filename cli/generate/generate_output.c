@@ -9,6 +9,8 @@ static int open_text(ll_text_output *s, ll_model *model) {
     const char *vocab = ll_recipe_get(recipe, "model.vocab");
     s->vocab = vocab ? atoi(vocab) : 0;
     s->bytes = !strcmp(ll_recipe_unit(recipe), "byte");
+    const char *separator = ll_recipe_get(recipe, "model.separator");
+    s->separator = separator ? atoi(separator) : -1;
     const ll_status status = ll_tokenizer_create(&s->tokenizer, model);
     if (status) return ll_failed(status, NULL);
     s->text_vocab = ll_tokenizer_vocab(s->tokenizer);
@@ -23,6 +25,16 @@ int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state)
     if (code >= 0) return code;
     if (ll_stream_position(s->stream)) status = ll_stream_logits(s->stream, s->logits);
     return status ? ll_failed(status, state) : -1;
+}
+
+ll_status ll_text_output_begin(ll_text_output *s, const ll_stream *from) {
+    ll_stream_free(s->stream);
+    s->stream = NULL;
+    s->size = 0;
+    s->fed = 0;
+    s->full = 0;
+    const ll_status status = ll_stream_clone(&s->stream, from);
+    return status || !ll_stream_position(s->stream) ? status : ll_stream_logits(s->stream, s->logits);
 }
 
 /* Tokens that stand for other texts there would be drafts of nonsense. */
@@ -152,6 +164,13 @@ static ll_status next_drafted(ll_text_output *s, const ll_sampling *how, int *to
     return status;
 }
 
+int ll_text_output_ended(const ll_text_output *s) { return s->full || (s->saves && !ll_stream_left(s->stream)); }
+
+void ll_text_output_print_end(const ll_text_output *s, const char *place) {
+    ll_print("%s%sthe text ends because the model's learned positions do, after %lld tokens", place ? place : "",
+             place ? ": " : "", (long long)ll_text_output_position(s));
+}
+
 ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size) {
     int token;
     ll_status status = LL_OK;
@@ -162,5 +181,7 @@ ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const c
     if (!status) status = keep(s, &token, 1);
     if (status) return status;
     *text = ll_tokenizer_text(s->tokenizer, token, size);
-    return s->draft ? LL_OK : ll_stream_feed(s->stream, &token, 1, s->logits);
+    if (s->draft) return LL_OK;
+    s->full = token != s->separator && !ll_stream_left(s->stream);
+    return s->full ? LL_OK : ll_stream_feed(s->stream, &token, 1, s->logits);
 }

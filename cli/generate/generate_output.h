@@ -5,6 +5,7 @@
 #include <stddef.h>
 
 #include "cli.h"
+#include "longline-batch.h"
 #include "longline-draft.h"
 
 typedef struct {
@@ -22,6 +23,9 @@ typedef struct {
     int last;          /* the last token that was fed, */
     int in_word;       /* and whether the prompt ends in a word */
     int reports;       /* reports progress if a text is longer than a block of a file */
+    int separator;     /* the token with which learned positions begin again, or -1 */
+    int saves;         /* the state is saved, so that the text ends with the last token that the stream can read */
+    int full;          /* the last token had no position, so that the stream has not read it */
     int keeps;         /* keeps the tokens of prompt and output: */
     int *tokens;
     size_t token_count, token_capacity;
@@ -30,7 +34,9 @@ typedef struct {
 /* -1; or, after printing why, the exit code: for a model that does not generate. The model must outlive it. state: a
  * file to start from, or NULL. */
 int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state);
-/* The same, with another model that drafts `ahead` tokens at a time. */
+/* Begins another text with a copy of a stream. */
+ll_status ll_text_output_begin(ll_text_output *s, const ll_stream *from);
+/* The same as ll_text_output_create, with another model that drafts `ahead` tokens at a time. */
 int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, int ahead);
 void ll_text_output_free(ll_text_output *s);
 int64_t ll_text_output_position(const ll_text_output *s);
@@ -38,14 +44,19 @@ size_t ll_text_output_bytes(const ll_text_output *s); /* of its state */
 ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n);
 /* Ends the prompt: all of it has now been fed. */
 ll_status ll_text_output_flush(ll_text_output *s);
-/* Prints the text of the next token, and feeds it. */
+/* Does the text end here, because learned positions do? */
+int ll_text_output_ended(const ll_text_output *s);
+/* Prints that it does. place: of the prompt, or NULL. */
+void ll_text_output_print_end(const ll_text_output *s, const char *place);
+/* Gives the text of the next token, and feeds it. Call it for a text that has not ended. */
 ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size);
 
 /* ---- midi_output.c ---- */
 
 int ll_text_output_is_music(const ll_text_output *s);
-/* Can a MIDI file of this name be written? -1, or the exit code after printing why not. */
-int ll_midi_output_check(const char *path);
+/* Can a MIDI file of this name be written, without harm to the n files that are read? -1, or the exit code after
+ * printing why not. */
+int ll_midi_output_check(const char *path, int n, const char *const *words);
 /* Writes up to `most` events (0: to the end of the piece) as a MIDI file, with echo after the prompt. Requires that
  * tokens are kept. *n: how many were generated. -1, or the exit code. */
 int ll_midi_output(ll_text_output *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n);

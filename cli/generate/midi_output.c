@@ -11,9 +11,9 @@ int ll_text_output_is_music(const ll_text_output *s) {
     return count > 0;
 }
 
-int ll_midi_output_check(const char *path) {
+int ll_midi_output_check(const char *path, int n, const char *const *words) {
     const char *dot = strrchr(path, '.');
-    if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return ll_target_check("--out", path);
+    if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return ll_target_apart("--out", path, n, words);
     return ll_usage("--out %s: the file is written as MIDI; its name must end in .mid", path);
 }
 
@@ -22,7 +22,7 @@ int ll_midi_output_check(const char *path) {
 static int go_on(ll_text_output *s, const ll_sampling *how, int64_t most, int64_t *n) {
     size_t count;
     const int piece = *ll_tokenizer_special(s->tokenizer, LL_SPECIAL_PIECE, &count);
-    for (; (!most || *n < most) && !ll_stop_wanted(); ++*n) {
+    for (; (!most || *n < most) && !ll_text_output_ended(s) && !ll_stop_wanted(); ++*n) {
         const char *text;
         size_t size;
         if (!*n) s->logits[piece] = -1e30f;
@@ -30,6 +30,7 @@ static int go_on(ll_text_output *s, const ll_sampling *how, int64_t most, int64_
         if (status) return ll_failed(status, NULL);
         if (s->tokens[s->token_count - 1] == piece) return -1;
     }
+    if ((!most || *n < most) && ll_text_output_ended(s)) ll_text_output_print_end(s, NULL);
     return -1;
 }
 

@@ -9,25 +9,9 @@
 enum { PROMPTS_MOST = 1 << 28 }; /* bytes */
 
 typedef struct {
-    const char *path;
     char *text;
-    size_t n, capacity;
-    int code; /* -1, or the exit code */
+    size_t n;
 } lines;
-
-static int add_block(const uint8_t *bytes, size_t n, void *arg) {
-    lines *l = arg;
-    if (l->n + n > PROMPTS_MOST) l->code = ll_usage("%s is longer than %d bytes", l->path, PROMPTS_MOST);
-    if (l->code < 0 && l->n + n > l->capacity) {
-        char *more = realloc(l->text, l->capacity = 2 * (l->n + n));
-        if (!more) l->code = ll_fail_message("out of memory");
-        if (more) l->text = more;
-    }
-    if (l->code >= 0) return 1;
-    if (n) memcpy(l->text + l->n, bytes, n);
-    l->n += n;
-    return 0;
-}
 
 /* The line that begins at *at, which then is where the next one does. 0: there is none. */
 static int next_line(const lines *l, size_t *at, const char **line, size_t *n) {
@@ -57,28 +41,29 @@ static void write_escaped(FILE *to, const char *text, size_t n) {
     }
 }
 
-static const char *source; /* of the prompts */
+static const char *source;      /* of the prompts */
+static ll_text_output output;   /* of one prompt after the other, */
+static const ll_stream *before; /* each of which begins with a copy of this */
 
 /* -1, or the exit code. */
-static int generate_one(ll_model *model, const ll_question *q, const char *line, size_t n, FILE *to) {
-    ll_text_output s = {0};
-    int code = ll_text_output_create(&s, model, q->load_state);
-    ll_status status = LL_OK;
-    if (code < 0) status = ll_text_output_feed(&s, (const uint8_t *)line, n);
-    if (code < 0 && !status) status = ll_text_output_flush(&s);
-    if (code < 0 && !status && !ll_stream_position(s.stream)) { /* as for a prompt that is empty */
-        status = ll_text_output_feed(&s, (const uint8_t *)"\n", 1);
-        if (!status) status = ll_text_output_flush(&s);
+static int generate_one(const ll_question *q, const char *line, size_t n, FILE *to) {
+    ll_text_output *s = &output;
+    ll_status status = ll_text_output_begin(s, before);
+    if (!status) status = ll_text_output_feed(s, (const uint8_t *)line, n);
+    if (!status) status = ll_text_output_flush(s);
+    if (!status && !ll_stream_position(s->stream)) { /* as for a prompt that is empty */
+        status = ll_text_output_feed(s, (const uint8_t *)"\n", 1);
+        if (!status) status = ll_text_output_flush(s);
     }
-    for (int64_t i = 0; i < q->most && code < 0 && !status; i++) {
+    int64_t i = 0;
+    for (; i < q->most && !status && !ll_text_output_ended(s); i++) {
         const char *text;
         size_t size;
-        status = ll_text_output_next(&s, &q->how, &text, &size);
+        status = ll_text_output_next(s, &q->how, &text, &size);
         if (!status) fwrite(text, 1, size, to);
     }
-    ll_text_output_free(&s);
-    if (code < 0 && status) code = ll_failed_at(status, q->place);
-    return code;
+    if (i < q->most && !status) ll_text_output_print_end(s, q->place);
+    return status ? ll_failed_at(status, q->place) : -1;
 }
 
 /* The answer to prompt number i, as text that is to be freed, or NULL. -1, or the exit code. */
@@ -92,7 +77,7 @@ static int answer(ll_model *model, const ll_question *q, int64_t i, const char *
     FILE *to = open_memstream(text, size);
     if (!to) return ll_fail_message("out of memory");
     own.how.seed += (uint64_t)i;
-    int code = q->pairs ? ll_answer_line(model, &own, line, n, to) : generate_one(model, &own, line, n, to);
+    int code = q->pairs ? ll_answer_line(model, &own, line, n, to) : generate_one(&own, line, n, to);
     if (fclose(to) && code < 0) code = ll_fail_message("out of memory");
     return code;
 }
@@ -148,17 +133,28 @@ static int compare_ranks(const ll_model *model, const ll_question *q, const char
     return code;
 }
 
+/* What all lines share: the tokenizer, and the stream that each begins with. -1, or the exit code. */
+static int open_output(ll_stream **first, ll_model *model, const char *state) {
+    const int code = ll_text_output_create(&output, model, state);
+    before = *first = output.stream;
+    output.stream = NULL;
+    return code;
+}
+
 int ll_answer_prompts(ll_model *model, const ll_question *q, const char *path) {
-    lines l = {.path = path, .code = -1};
+    lines l = {0};
+    ll_stream *first = NULL;
     size_t at = 0, n;
     const char *line;
     if (ll_dist_ranks().size > 1 && !strcmp(path, "-"))
         return ll_usage("standard input goes to one rank alone; give --prompts a file");
     source = path;
     int code = compare_ranks(model, q, path);
-    if (code < 0) code = ll_read_blocks(path, NULL, 0, add_block, &l);
-    if (code < 0) code = l.code;
+    if (code < 0) code = ll_read_whole(path, PROMPTS_MOST, &l.text, &l.n);
+    if (code < 0 && !q->pairs) code = open_output(&first, model, q->load_state);
     for (int64_t i = 0; code < 0 && next_line(&l, &at, &line, &n); i++) code = serve(model, q, i, line, n);
+    ll_text_output_free(&output);
+    ll_stream_free(first);
     free(l.text);
     return code < 0 ? 0 : code;
 }

@@ -1,4 +1,5 @@
 /* Reads files from front to back, and unpacks them meanwhile. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -41,4 +42,34 @@ int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn
         return -1;
     }
     return status ? ll_failed(status, strcmp(path, "-") ? path : NULL) : -1;
+}
+
+typedef struct {
+    const char *path;
+    char *text;
+    size_t n, capacity, most;
+    int code; /* -1, or the exit code */
+} whole;
+
+static int add_block(const uint8_t *bytes, size_t n, void *arg) {
+    whole *w = arg;
+    if (w->n + n > w->most) {
+        w->code = ll_usage("%s is longer than %zu bytes", w->path, w->most);
+    } else if (w->n + n > w->capacity) {
+        char *more = realloc(w->text, w->capacity = 2 * (w->n + n));
+        if (more) w->text = more;
+        if (!more) w->code = ll_fail_message("out of memory");
+    }
+    if (w->code >= 0) return 1;
+    if (n) memcpy(w->text + w->n, bytes, n);
+    w->n += n;
+    return 0;
+}
+
+int ll_read_whole(const char *path, size_t most, char **text, size_t *n) {
+    whole w = {.path = path, .most = most, .code = -1};
+    const int code = ll_read_blocks(path, NULL, 0, add_block, &w);
+    *text = w.text;
+    *n = w.n;
+    return code >= 0 ? code : w.code;
 }

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sequence/sequences.h"
+#include "output/show.h"
 
 static int csv;
 
@@ -21,29 +21,31 @@ void ll_put_field(const char *text) {
     if (quotes) putchar('"');
 }
 
-/* Bytes of the UTF-8 character that begins here, or 0: too long a form, a surrogate, beyond U+10FFFF. */
-static int character(const unsigned char *s) {
-    const unsigned c = s[0];
-    const int n = c < 0x80 ? 1 : c >= 0xc2 && c < 0xe0 ? 2 : (c & 0xf0) == 0xe0 ? 3 : c >= 0xf0 && c < 0xf5 ? 4 : 0;
-    for (int i = 1; i < n; i++)
-        if ((s[i] & 0xc0) != 0x80) return 0;
-    if ((c == 0xe0 && s[1] < 0xa0) || (c == 0xed && s[1] > 0x9f)) return 0;
-    return (c == 0xf0 && s[1] < 0x90) || (c == 0xf4 && s[1] > 0x8f) ? 0 : n;
+size_t ll_utf8_character(const char *text, size_t n) {
+    const unsigned char *t = (const unsigned char *)text;
+    const size_t size = *t < 0x80 ? 1 : *t < 0xc2 ? 0 : *t < 0xe0 ? 2 : *t < 0xf0 ? 3 : *t < 0xf5 ? 4 : 0;
+    if (!size || size > n) return 0;
+    for (size_t i = 1; i < size; i++)
+        if ((t[i] & 0xc0) != 0x80) return 0;
+    /* A longer form than is needed, a surrogate, or beyond U+10FFFF. */
+    if (size == 3 && ((*t == 0xe0 && t[1] < 0xa0) || (*t == 0xed && t[1] >= 0xa0))) return 0;
+    if (size == 4 && ((*t == 0xf0 && t[1] < 0x90) || (*t == 0xf4 && t[1] >= 0x90))) return 0;
+    return size;
 }
 
 void ll_put_string(const char *text) {
     putchar('"');
-    for (const unsigned char *s = (const unsigned char *)text; *s;) {
-        const int n = character(s);
-        if (n == 0)
-            fputs("\\ufffd", stdout);
-        else if (*s < 32)
-            printf("\\u%04x", *s);
-        else if (*s == '"' || *s == '\\')
-            printf("\\%c", *s);
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        const unsigned char c = (unsigned char)*text;
+        n = ll_utf8_character(text, left);
+        if (!n)
+            fputs("\\ufffd", stdout), n = 1;
+        else if (c < 32)
+            printf("\\u%04x", c);
+        else if (c == '"' || c == '\\')
+            printf("\\%c", c);
         else
-            fwrite(s, 1, (size_t)n, stdout);
-        s += n ? n : 1;
+            fwrite(text, 1, n, stdout);
     }
     putchar('"');
 }

@@ -20,44 +20,30 @@ static const ll_arg args[] = {
 };
 
 static int classes;
-static const char *names; /* "neg,pos", or "" if classes are numbers */
+static const ll_recipe *recipe;
 static int64_t right, labelled, unknown;
 static char *stranger; /* the first label that is not a class */
 
-/* The name of a class as text of up to 300 bytes. */
-static const char *name_of(int class, char text[300]) {
-    const char *at = names;
-    for (int i = 0; i < class && *at; i++) {
-        at += strcspn(at, ",");
-        at += *at == ',';
+/* The class that a label means: the one of that name, else the one of that number. Labels of an idx file are numbers.
+ * -1: no class. */
+static int class_of(const char *label) {
+    char text[LL_CLASS_NAME];
+    for (int c = 0; c < classes && !labels; c++)
+        if (!strcmp(ll_class_name(recipe, c, text), label)) return c;
+    for (int c = 0; c < classes; c++) {
+        snprintf(text, sizeof text, "%d", c);
+        if (!strcmp(text, label)) return c;
     }
-    if (*at)
-        snprintf(text, 300, "%.*s", (int)strcspn(at, ","), at);
-    else
-        snprintf(text, 300, "%d", class);
-    return text;
-}
-
-/* Does a label give the class as a number, even if classes have names? */
-static int is_number(const char *label, int class) {
-    char text[16];
-    snprintf(text, sizeof text, "%d", class);
-    return !strcmp(label, text);
-}
-
-static int is_class(const char *label, int class) {
-    char text[300];
-    return !strcmp(name_of(class, text), label) || is_number(label, class);
+    return -1;
 }
 
 /* Is the most likely class the true one? */
 static void count(const char *label, int first) {
-    int known = 0;
-    for (int c = 0; c < classes && !known; c++) known = is_class(label, c);
+    const int class = class_of(label);
     labelled++;
-    right += is_class(label, first);
-    unknown += !known;
-    if (!known && !stranger) stranger = strdup(label);
+    right += class == first;
+    unknown += class < 0;
+    if (class < 0 && !stranger) stranger = strdup(label);
 }
 
 /* The next class after number `last` (-1: the first) in the order of probability; of equal ones the smaller number
@@ -72,7 +58,7 @@ static int next_class(const float *logp, int last) {
 }
 
 static void show_json(const ll_item *item) {
-    char text[300];
+    char text[LL_CLASS_NAME];
     const int first = next_class(item->answer, -1);
     fputs("{\"id\":", stdout);
     ll_put_string(item->id);
@@ -81,13 +67,13 @@ static void show_json(const ll_item *item) {
         ll_put_string(item->label);
     }
     fputs(",\"class\":", stdout);
-    ll_put_string(name_of(first, text));
+    ll_put_string(ll_class_name(recipe, first, text));
     printf(",\"probability\":%.6f", exp((double)item->answer[first]));
     if (top > 1) {
         fputs(",\"top\":[", stdout);
         for (int i = 0, c = first; i < top && c >= 0; i++, c = next_class(item->answer, c)) {
             printf("%s{\"class\":", i ? "," : "");
-            ll_put_string(name_of(c, text));
+            ll_put_string(ll_class_name(recipe, c, text));
             printf(",\"probability\":%.6f}", exp((double)item->answer[c]));
         }
         putchar(']');
@@ -96,7 +82,7 @@ static void show_json(const ll_item *item) {
 }
 
 static int show(const ll_item *item) {
-    char text[300];
+    char text[LL_CLASS_NAME];
     const int first = next_class(item->answer, -1);
     if (item->label) count(item->label, first);
     if (json) {
@@ -110,7 +96,7 @@ static int show(const ll_item *item) {
     }
     for (int i = 0, c = first; i < top && c >= 0; i++, c = next_class(item->answer, c)) {
         putchar(ll_field_end());
-        ll_put_field(name_of(c, text));
+        ll_put_field(ll_class_name(recipe, c, text));
         printf("%c%.6f", ll_field_end(), exp((double)item->answer[c]));
     }
     putchar('\n');
@@ -134,8 +120,7 @@ static int classify_with(ll_model *model, int files, const char **paths) {
         ll_print("the model (model.task = %s) does not classify sequences; use %s", task, ll_uses(model));
         return 2;
     }
-    names = ll_recipe_get(ll_model_recipe(model), "data.classes");
-    if (!names) names = "";
+    recipe = ll_model_recipe(model);
     const ll_job job = {.model = model,
                         .width = (size_t)classes,
                         .run = ll_model_logp,
@@ -156,7 +141,9 @@ static int classify_with(ll_model *model, int files, const char **paths) {
 }
 
 static int classify(int n, const char **words) {
-    const int code = ll_answers_target(&out, json, n, words);
+    const char *const read[] = {words[0], labels};
+    int code = ll_answers_target(&out, json, n, words);
+    if (code < 0 && out && labels) code = ll_target_apart("--out", out, 2, read);
     return code < 0 ? ll_sequences_with(n, words, classify_with) : code;
 }
 

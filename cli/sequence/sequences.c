@@ -56,8 +56,8 @@ static int is_busy(const run *r, double now) {
     return now - r->wrote < 2 || (r->streaming && r->job->in_parts);
 }
 
-/* "1200 sequences, 3.4 MB of 28 MB, eta 0:23", after two seconds. share: the part of what was read since r->before_read
- * that has been answered. Non-zero, after a message, if a signal ends the run. */
+/* "1200 sequences, 3.4 MB of 28 MB, eta 0:23", after two seconds. share: the part of what was read behind r->answered
+ * that has been answered meanwhile. Non-zero, after a message, if a signal ends the run. */
 static int progress(void *arg, double share) {
     run *r = arg;
     const double now = ll_now();

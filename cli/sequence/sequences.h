@@ -2,11 +2,12 @@
  * window. Those of similar length form a batch. Answers come in the order of the input.
  *
  *   sequences.c   the loop over the input     window.c   batches from a window
- *   show.c        names and numbers as TSV and JSON      files.c   formats of the input */
+ *   files.c       formats of the input */
 #ifndef LL_SEQUENCES_H
 #define LL_SEQUENCES_H
 
 #include "cli.h"
+#include "output/show.h"
 
 /* One sequence, or part of a long one. */
 typedef struct {
@@ -90,18 +91,5 @@ void ll_window_free(ll_window *w);
 #define LL_USE_LESS "; to use the first tokens of each sequence alone, give --length N"
 /* "FILE: line N: why" and the exit code of a status. */
 int ll_item_failed(ll_status status, const ll_item *item);
-
-/* ---- show.c ---- */
-
-/* Fields are those of CSV (RFC 4180) from now on, not of TSV. */
-void ll_put_csv(void);
-/* A field; control characters become blanks, and CSV has quotes where it needs them. */
-void ll_put_field(const char *text);
-/* What stands between fields. */
-char ll_field_end(void);
-/* A string of JSON with its quotes; bytes that are not UTF-8 become U+FFFD. */
-void ll_put_string(const char *text);
-/* A number of JSON, or null. */
-void ll_put_number(const char *format, double x);
 
 #endif

@@ -32,7 +32,7 @@ static int read_line(const char *path, int line, char *text) {
     digest(keys[n].digest, key);
     for (int i = 0; i < LL_OWNER / 2; i++) snprintf(keys[n].owner + 2 * i, 3, "%02x", keys[n].digest[i]);
     if (name)
-        snprintf(keys[n].name, NAME, "%s", name);
+        snprintf(keys[n].name, NAME, "%.*s", ll_shown(name, NAME - 1), name);
     else
         snprintf(keys[n].name, NAME, "key-%d", n + 1);
     n++;

@@ -54,8 +54,9 @@ static int serve_models(int n, const char **paths) {
         wait_for_end();
         ll_http_drain();
     }
-    if (running) ll_engine_stop();
-    ll_side_stop();
+    const double end = ll_now() + (double)ll_serve.drain;
+    if (running) ll_engine_stop(end);
+    ll_side_stop(end);
     if (served) ll_http_stop();
     return served ? 0 : code;
 }

@@ -98,10 +98,9 @@ static void fail_job(ll_serve_job *job, const ll_refusal *why) {
         ll_choice *c = &job->choice[i];
         if (c->done) continue;
         release_stream(c);
-        if (job->request.ask == LL_ASK_CREATE) { /* nobody knows its name */
-            ll_session_delete(c->session);
-            c->session = NULL;
-        }
+        if (!c->session || (job->request.ask != LL_ASK_CREATE && !c->session->deleted)) continue;
+        ll_session_delete(c->session); /* nobody knows the name of one that was to be created */
+        c->session = NULL;
     }
     ll_job_refuse(job, why);
 }
@@ -275,10 +274,19 @@ static void take_result(ll_choice *c, const ll_batch_item *item) {
     begin_choices(c, item->logits + (size_t)(c->scores ? item->n - 1 : 0) * (size_t)vocab);
 }
 
-/* Stops jobs whose clients have disconnected. */
+/* Stops jobs whose clients have disconnected, or whose session has been deleted. */
 static void cancel_abandoned(void) {
-    for (int i = 0; i < actives; i++)
-        if (!active[i]->done && ll_job_gone(active[i]->job)) fail_job(active[i]->job, &ll_client_gone);
+    for (int i = 0; i < actives; i++) {
+        ll_choice *c = active[i];
+        ll_refusal why = {0};
+        if (c->done) continue;
+        if (c->session && c->session->deleted) {
+            ll_refuse(&why, 409, "session", "the session has been deleted");
+            fail_job(c->job, &why);
+        } else if (ll_job_gone(c->job)) {
+            fail_job(c->job, &ll_client_gone);
+        }
+    }
 }
 
 /* Feeds one item. Skips choices that are done: their job has failed by another choice in this step. */
@@ -346,8 +354,8 @@ int ll_engine_start(void) {
     return -1;
 }
 
-void ll_engine_stop(void) {
-    atomic_store(&deadline, ll_now() + (double)ll_serve.drain);
+void ll_engine_stop(double end) {
+    atomic_store(&deadline, end);
     atomic_store(&stopping, 1);
     ll_queue_close(&ll_engine_queue);
     pthread_join(thread, NULL);

@@ -50,15 +50,16 @@ static int take_text(ll_input_tokens *in, const ll_served *m, const char *text, 
 }
 
 /* Puts the tokens around a text that go before and after every text of an imported model, as other commands do. Those
- * after it have no place where the text goes on. A chat template may have written those before it, and a session has
- * them already. */
+ * after it have no place where the text goes on. A chat template may have written those before it; other texts get them
+ * in any case, as from other commands. A session has them already. */
 static int add_special(ll_input_tokens *in, const ll_serve_job *job, ll_refusal *why) {
     size_t before, after;
     const int *first = ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_BEFORE, &before);
     const int *last = ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_AFTER, &after);
     const size_t n = (size_t)in->n;
     if (*job->session || (!n && job->request.ask & LL_ASK_INPUTS)) return 0;
-    if (before && n >= before && !memcmp(in->token, first, before * sizeof *first)) before = 0;
+    const int chat = job->request.ask == LL_ASK_CHAT;
+    if (chat && before && n >= before && !memcmp(in->token, first, before * sizeof *first)) before = 0;
     if (!(job->request.ask & LL_ASK_INPUTS)) after = 0;
     int *all = before + after ? ll_serve_try(n + before + after, sizeof *all) : NULL;
     if (!all) return before + after ? ll_refuse_memory(why) : 0;

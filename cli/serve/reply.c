@@ -34,7 +34,8 @@ static json_t *completion_logprobs(ll_choice *s, const ll_buffer *piece, size_t 
         for (int k = 0; k < p->alternatives; k++) {
             const ll_token_logp *other = ll_other_at(s, p->others + (size_t)k);
             json_t *name = ll_token_text(m, m->tokenizer, other->token);
-            json_object_set_new(top, json_string_value(name), ll_json_number(other->logp));
+            if (!json_object_get(top, json_string_value(name))) /* of equal texts the likelier token comes first */
+                json_object_set_new(top, json_string_value(name), ll_json_number(other->logp));
             json_decref(name);
         }
         json_array_append_new(tops, top);
@@ -63,11 +64,12 @@ static json_t *chat_logprobs(const ll_choice *s, size_t from, size_t to) {
     return json_pack("{s:o}", "content", content);
 }
 
-/* Log-probabilities of the text that was passed on since the last call. */
+/* Log-probabilities of the text that was passed on since the last call. Tokens without text behind the last one that
+ * has some are passed on at the end, unless a stop text has cut there. */
 static json_t *new_logprobs(ll_choice *s, const ll_buffer *piece) {
     if (s->job->request.logprobs < 0) return json_null();
     const size_t from = s->logp_sent;
-    size_t to = from;
+    size_t to = s->finish && s->emitted == s->total ? ll_logps(s) : from;
     while (to < ll_logps(s) && (ll_logp_at(s, to)->prompt || ll_logp_at(s, to)->offset < s->emitted)) to++;
     s->logp_sent = to;
     return s->job->request.ask == LL_ASK_CHAT ? chat_logprobs(s, from, to) : completion_logprobs(s, piece, from, to);
@@ -78,8 +80,9 @@ static json_t *new_logprobs(ll_choice *s, const ll_buffer *piece) {
 static int is_chat(const ll_serve_job *job) { return job->request.ask == LL_ASK_CHAT; }
 
 static json_t *usage(const ll_serve_job *job) {
-    return json_pack("{s:i, s:i, s:i}", "prompt_tokens", job->prompt_tokens, "completion_tokens", job->made_tokens,
-                     "total_tokens", job->prompt_tokens + job->made_tokens);
+    const json_int_t prompt = job->prompt_tokens, made = job->made_tokens;
+    return json_pack("{s:I, s:I, s:I}", "prompt_tokens", prompt, "completion_tokens", made, "total_tokens",
+                     prompt + made);
 }
 
 static json_t *answer(const ll_serve_job *job, json_t *choices) {

@@ -130,7 +130,7 @@ typedef struct ll_serve_job {
     void *arg;
     /* HTTP reads these for the log, also while the engine still works for a client that has disconnected. */
     _Atomic double first; /* time of the first token; 0: none yet */
-    atomic_int prompt_tokens, made_tokens;
+    _Atomic int64_t prompt_tokens, made_tokens;
     /* Used only by the engine, or only by the side thread. */
     struct ll_choice *choice; /* (choices) */
     int choices, left;
@@ -240,15 +240,15 @@ json_t *ll_reply_models(const char *name, ll_refusal *why);
 /* ---- engine.c ---- */
 
 int ll_engine_start(void);
-/* Lets running jobs finish, at most for --drain seconds, saves all sessions, and joins the thread. */
-void ll_engine_stop(void);
+/* Lets jobs finish until a time of ll_now, refuses the others, saves all sessions, and joins the thread. */
+void ll_engine_stop(double end);
 int ll_side_start(void);
-void ll_side_stop(void);
+void ll_side_stop(double end); /* the same, of jobs of the side thread */
 
 /* ---- served_attention.c ---- */
 
 enum { LL_ATTENTION_MOST = 4096 }; /* most tokens of a request for attention */
-void ll_attention_answer(ll_serve_job *job); /* on the side thread */
+ll_status ll_attention_answer(ll_serve_job *job); /* on the side thread; after an error the job has no answer yet */
 
 /* ---- api_keys.c ---- */
 
@@ -268,6 +268,7 @@ typedef struct ll_session {
     char owner[LL_OWNER + 1];
     ll_stream *stream;  /* NULL: only on disk */
     int busy;           /* a job uses it */
+    int deleted;        /* by a client, while a job used it: nobody has it any more */
     int dirty;          /* the stream is newer than its files */
     int broken;         /* a step failed half-way: there is no stream until it is restored */
     int saved, swapped; /* which files exist: that of `save`; that of an eviction from memory */

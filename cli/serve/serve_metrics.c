@@ -122,7 +122,8 @@ void ll_log_request(const char *method, const char *path, int status, const ll_s
     if (job) {
         json_object_set_new(line, "id", json_string(job->id));
         if (job->model) json_object_set_new(line, "model", json_string(job->model->name));
-        if (job->key) json_object_set_new(line, "key", json_string(ll_keys_name(job->key)));
+        const char *key = ll_keys_name(job->key);
+        if (job->key) json_object_set_new(line, "key", ll_json_text(key, strlen(key)));
         json_object_set_new(line, "prompt_tokens", json_integer(job->prompt_tokens));
         json_object_set_new(line, "tokens", json_integer(job->made_tokens));
         if (job->first > 0) json_object_set_new(line, "first_ms", json_real((job->first - job->start) * 1e3));

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "output/show.h"
 #include "serve/serve.h"
 
 void ll_buffer_add(ll_buffer *b, const void *data, size_t n) {
@@ -23,19 +24,8 @@ void ll_buffer_free(ll_buffer *b) {
     *b = (ll_buffer){0};
 }
 
-/* The length of the UTF-8 character at t, or 0 if there is none. */
-static size_t character(const unsigned char *t, size_t left) {
-    const size_t n = *t < 0x80 ? 1 : *t < 0xc2 ? 0 : *t < 0xe0 ? 2 : *t < 0xf0 ? 3 : *t < 0xf5 ? 4 : 0;
-    if (!n || n > left) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((t[i] & 0xc0) != 0x80) return 0;
-    if (n == 3 && ((*t == 0xe0 && t[1] < 0xa0) || (*t == 0xed && t[1] >= 0xa0))) return 0;
-    if (n == 4 && ((*t == 0xf0 && t[1] < 0x90) || (*t == 0xf4 && t[1] >= 0x90))) return 0;
-    return n;
-}
-
 size_t ll_character(const char *text, size_t size) {
-    const size_t n = character((const unsigned char *)text, size);
+    const size_t n = ll_utf8_character(text, size);
     return n ? n : 1;
 }
 
@@ -44,7 +34,7 @@ json_t *ll_json_text(const char *text, size_t size) {
     if (s) return s;
     ll_buffer b = {0};
     for (size_t i = 0, n; i < size; i += n ? n : 1)
-        if ((n = character((const unsigned char *)text + i, size - i)))
+        if ((n = ll_utf8_character(text + i, size - i)))
             ll_buffer_add(&b, text + i, n);
         else
             ll_buffer_add(&b, "\xef\xbf\xbd", 3);

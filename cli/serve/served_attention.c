@@ -62,28 +62,26 @@ static json_t *texts(const ll_serve_job *job, const selection *p) {
     return list;
 }
 
-void ll_attention_answer(ll_serve_job *job) {
+ll_status ll_attention_answer(ll_serve_job *job) {
     const ll_served *m = job->model;
     ll_refusal why = {0};
     selection p;
     job->prompt_tokens = job->input->n;
     if (select_row(&p, job, &why)) {
         ll_job_refuse(job, &why);
-        return;
+        return LL_OK;
     }
     float *weights = ll_serve_alloc((size_t)p.heads * (size_t)p.tokens, sizeof *weights);
     const ll_status status =
         ll_model_attention_rows(m->side_model, job->input->token, job->input->n, p.layer, &p.query, 1, weights);
-    if (status) {
-        ll_refuse_status(&why, status, "input");
-        ll_job_refuse(job, &why);
-    } else {
+    if (!status) {
         ll_count(LL_COUNT_PROMPT_TOKENS, job->prompt_tokens);
         ll_job_answer(job, 200,
                       json_pack("{s:s, s:s, s:i, s:i, s:i, s:o, s:o, s:{s:i, s:i}}", "object", "attention", "model",
                                 m->name, "layer", p.layer, "layers", p.layers, "query", p.query, "tokens",
-                                texts(job, &p), "weights", rows(weights, &p), "usage", "prompt_tokens",
-                                job->prompt_tokens, "total_tokens", job->prompt_tokens));
+                                texts(job, &p), "weights", rows(weights, &p), "usage", "prompt_tokens", job->input->n,
+                                "total_tokens", job->input->n));
     }
     free(weights);
+    return status;
 }

@@ -44,7 +44,7 @@ static void name_of(char name[LL_MODEL_NAME], const char *path) {
         base = last_part(absolute, strlen(absolute), &n);
         if (!folder) base = last_part(absolute, (size_t)(base - absolute), &n);
     }
-    if (n >= LL_MODEL_NAME) n = LL_MODEL_NAME - 1;
+    if (n >= LL_MODEL_NAME) n = (size_t)ll_shown(base, LL_MODEL_NAME - 1);
     memcpy(name, base, n);
     name[n] = 0;
 }
@@ -69,13 +69,13 @@ static int is_pair(json_t *v) {
            json_is_string(json_array_get(v, 1));
 }
 
-/* Reads the file of --chat-template, or MODEL.chat.json if there is one. -1, or the exit code. */
+/* Reads the file of --chat-template, or the one beside the model's file if there is one. -1, or the exit code. */
 static int load_chat(ll_served *m, const char *model) {
-    char beside[4200];
+    char beside[4200], chosen[PATH_MAX];
     json_error_t error;
     json_t *value;
     const char *path = ll_serve.chat_template, *name;
-    snprintf(beside, sizeof beside, "%s.chat.json", model);
+    snprintf(beside, sizeof beside, "%s.chat.json", ll_model_file(model, chosen));
     FILE *file = fopen(path ? path : beside, "r");
     if (!file && !path && (errno == ENOENT || errno == ENAMETOOLONG)) return -1;
     if (!file && errno == ENOMEM) return ll_fail_message("no memory to read a chat template");
@@ -144,10 +144,20 @@ static int prepare_streams(ll_served *m) {
     return status ? ll_failed(status, NULL) : -1;
 }
 
+/* Answers are JSON, and all of them have the name of a model. */
+static int is_utf8(const char *name) {
+    json_t *text = json_string(name);
+    const int good = text && *name;
+    json_decref(text);
+    return good;
+}
+
 static int load(const char *path) {
     if (ll_served_models == LL_MODELS_MOST) return ll_usage("more than %d models", LL_MODELS_MOST);
     ll_served *m = &ll_served_model[ll_served_models];
     name_of(m->name, path);
+    if (!is_utf8(m->name))
+        return ll_usage("%s: the name of a model must be UTF-8; rename the file, or link to it", path);
     ll_digest(m->digest, LL_NAME_DIGEST, m->name);
     for (int i = 0; i < ll_served_models; i++)
         if (!strcmp(ll_served_model[i].digest, m->digest))

@@ -68,9 +68,7 @@ static ll_session *add(const char *id, ll_served *m, const char *owner) {
 
 ll_session *ll_session_next(const ll_session *s) { return s ? s->older : newest; }
 
-int ll_session_owned(const ll_session *s, int key) {
-    return !strcmp(ll_keys_owner(key), s->owner);
-}
+int ll_session_owned(const ll_session *s, int key) { return !s->deleted && !strcmp(ll_keys_owner(key), s->owner); }
 
 /* ---- Files ---- */
 
@@ -150,16 +148,17 @@ static void set_stream(ll_session *s, ll_stream *stream) {
     count_all();
 }
 
-static int read_file(ll_session *s, const char *kind, ll_refusal *why) {
+static int load_file(const ll_session *s, const char *kind, ll_stream **stream, ll_refusal *why) {
     char path[PATH];
-    ll_stream *stream = NULL;
     path_of(path, s, kind);
-    if (evict(file_size(s, kind), why)) return -1;
-    if (ll_batcher_load(&stream, s->model->batcher, path)) {
-        ll_log_event("error", "%s", ll_error());
-        return ll_refuse(why, 500, "session",
-                         "the session cannot be read back: its file is damaged, or of another model");
-    }
+    if (!ll_batcher_load(stream, s->model->batcher, path)) return 0;
+    ll_log_event("error", "%s", ll_error());
+    return ll_refuse(why, 500, "session", "the session cannot be read back: its file is damaged, or of another model");
+}
+
+static int read_file(ll_session *s, const char *kind, ll_refusal *why) {
+    ll_stream *stream = NULL;
+    if (evict(file_size(s, kind), why) || load_file(s, kind, &stream, why)) return -1;
     set_stream(s, stream);
     return 0;
 }
@@ -264,9 +263,19 @@ int ll_session_restore(ll_session *s, ll_refusal *why) {
     if (needs_folder(why)) return -1;
     if (s->busy) return ll_refuse(why, 409, "session", "the session is busy with another request");
     if (!s->saved) return ll_refuse(why, 409, "session", "the session was never saved");
+    ll_stream *stream = NULL; /* the session stays as it is until all else has succeeded */
+    if (load_file(s, "state", &stream, why)) return -1;
+    s->busy = 1; /* so that it is not evicted for what replaces it */
+    const int failed = evict(ll_stream_bytes(stream) - (s->stream ? s->bytes : 0), why);
+    s->busy = 0;
+    if (failed) {
+        ll_stream_free(stream);
+        return -1;
+    }
     discard(s);
     s->broken = 0;
-    return read_file(s, "state", why);
+    set_stream(s, stream);
+    return 0;
 }
 
 void ll_session_delete(ll_session *s) {
@@ -310,17 +319,15 @@ static void add_file(const char *name) {
     measure_files(s);
 }
 
-/* If a server was killed after it saved a session and before it removed the .swap file, that file is older than the
- * saved one. It is removed here. */
+/* If a server was killed after it saved a session and before it removed the .swap file, the saved file has read as much
+ * or more. The .swap file is removed here. Times of files do not tell which is newer: copies of a folder lose them. */
 static void remove_stale_swap(ll_session *s) {
     char state[PATH], swap[PATH];
-    struct stat a, b;
     path_of(state, s, "state");
     path_of(swap, s, "swap");
-    if (!s->saved || !s->swapped || stat(state, &a) || stat(swap, &b)) return;
-    if (a.st_mtim.tv_sec < b.st_mtim.tv_sec ||
-        (a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec < b.st_mtim.tv_nsec))
-        return;
+    if (!s->saved || !s->swapped) return;
+    const int64_t position = ll_session_position(swap);
+    if (position < 0 || position > ll_session_position(state)) return;
     remove_file(s, "swap");
     s->swapped = 0;
     measure_files(s);

@@ -90,9 +90,10 @@ static int call_by_name(ll_serve_job *job) {
         (void)ll_session_restore(s, &why);
         return answer(job, s, &why);
     }
-    if (s->busy) ll_refuse(&why, 409, "session", "the session is busy with another request");
-    if (why.status) return answer(job, s, &why);
-    ll_session_delete(s);
+    if (s->busy)
+        s->deleted = 1; /* the engine ends the job that uses it, and deletes it then */
+    else
+        ll_session_delete(s);
     ll_job_answer(job, 200, json_pack("{s:s, s:s, s:b}", "id", job->session, "object", "session", "deleted", 1));
     return 1;
 }

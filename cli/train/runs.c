@@ -182,6 +182,19 @@ int ll_image_numbers(const ll_recipe *recipe) {
     return atoi(ll_recipe_get(recipe, pixels > 0 ? "model.channels" : "train.length")) * (pixels > 0 ? pixels : 1);
 }
 
+const char *ll_class_name(const ll_recipe *recipe, int class, char text[LL_CLASS_NAME]) {
+    const char *at = ll_recipe_get(recipe, "data.classes");
+    for (int i = 0; i < class && at && *at; i++) {
+        at += strcspn(at, ",");
+        at += *at == ',';
+    }
+    if (at && *at)
+        snprintf(text, LL_CLASS_NAME, "%.*s", (int)strcspn(at, ","), at);
+    else
+        snprintf(text, LL_CLASS_NAME, "%d", class);
+    return text;
+}
+
 const char *ll_uses(const ll_model *model) {
     static const char *const uses[][2] = {{"lm", "score, encode, generate, eval"},
                                           {"classify", "classify, encode, eval"},

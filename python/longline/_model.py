@@ -310,7 +310,7 @@ class Model:
 
         The state is kept: the next call goes on where this one ended, unless `reset` is called. A draw is a function of
         (seed, position). source: what a seq2seq model reads first; without a prompt its target begins at the begin
-        token (257), and the tokens end before the end token (258).
+        token (257), and the tokens end before the end token (258). Tokens end where learned positions do.
         """
         return self.state.generate(prompt, tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed,
                                    source=source)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Optional[Array], bool]:
     """Tokens (B, T), their lengths or None, and whether there was one sequence without B."""
     one = False
+    rows = None
     if isinstance(tokens, (list, tuple)) and tokens and not isinstance(tokens[0], (int, np.integer)):
         rows = [integers(f"{name}[{i}]", row, (None,), "(tokens)") for i, row in enumerate(tokens)]
         if lengths is None and len({len(row) for row in rows}) > 1:
@@ -36,6 +37,10 @@ def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Opt
     if n is not None and (n.min() < 0 or n.max() > array.shape[1]):
         wrong = n.min() if n.min() < 0 else n.max()
         raise ArgumentError(f"lengths: has {wrong}; a row of {name} has 0..{array.shape[1]} tokens in use")
+    if n is not None and rows is not None:
+        for i, row in enumerate(rows):
+            if n[i] > len(row):
+                raise ArgumentError(f"lengths: has {n[i]} for {name}[{i}], which has {len(row)} tokens")
     return array, n, one
 
 
@@ -241,8 +246,12 @@ class TokenStream(NotCopied):
         return how
 
     def _draw(self, how: Any, tokens: Optional[int], below: int, end: int = -1) -> Iterator[int]:
-        """So many tokens, each less than `below`, or those before the token `end`, which is not fed."""
+        """So many tokens, each less than `below`, or those before the token `end`, which is not fed.
+
+        Where learned positions end, the tokens end with one that is not fed either: it has no position.
+        """
         logits = np.empty(int(self.model.recipe["model.vocab"]), np.float32)
+        separator = int(self.model.recipe["model.separator"])  # learned positions begin again with it
         left = tokens
         while left is None or left > 0:
             with self._lock:  # never held where a token is handed out
@@ -250,8 +259,12 @@ class TokenStream(NotCopied):
                 token = int(lib.ll_sample(pointer(logits), below, how, self.position))
                 if token == end:
                     return
-                self.feed([token], logits=False)
+                full = lib.ll_stream_left(self._s) == 0 and token != separator
+                if not full:
+                    self.feed([token], logits=False)
             yield token
+            if full:
+                return
             left = left if left is None else left - 1
 
     def generate_text(self, prompt: Any, tokens: int, **how: Any) -> str:

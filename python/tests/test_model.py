@@ -17,6 +17,16 @@ from longline import Batch, Model, Recipe, Trainer
 TOKENS = np.random.default_rng(0).integers(0, 256, (3, 12))
 
 
+def test_tokens_end_where_learned_positions_do():
+    model = Model({"model.width": 16, "model.heads": 2, "model.layers": 1, "model.ff": 16, "attention.kernel": "elu1",
+                   "position.type": "learned", "position.decay": "none", "position.max-length": 20, "train.length": 20,
+                   "data.format": "demo"})
+    whole = list(model.stream().generate("abc", seed=3))
+    assert len(whole) == 18  # the last one has no position
+    assert list(model.stream().generate("abc", 17, seed=3)) == whole[:17]
+    assert len(model.stream().generate_text("abc", 900)) > 0
+
+
 def test_score_is_logp(small):
     logp = small.logp(TOKENS)
     assert logp.shape == (3, 12, 256) and np.allclose(np.exp(logp).sum(-1), 1, atol=1e-5)

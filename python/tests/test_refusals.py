@@ -104,6 +104,8 @@ WRONG = {
     "surrogate of a key": (lambda: longline.Recipe({"data.train": "a\ud800"}), longline.ArgumentError,
                            "value: its character 1"),
     "lengths": (lambda: model.loss(longline.Batch("abc", lengths=[9])), longline.ArgumentError, "lengths: has 9"),
+    "lengths of padding": (lambda: model.score([[1, 2], [3]], lengths=[2, 2]), longline.ArgumentError,
+                           r"lengths: has 2 for tokens\[1\], which has 1 tokens"),
     "many tokens": (lambda: model.logp(np.broadcast_to(np.int32(1), (2**20, 2**20))), longline.ArgumentError,
                     "tokens: its shape"),
     "layer of a model": (lambda: model.encode("abc", layer=2**40), longline.ArgumentError, "layer: is"),

@@ -273,6 +273,26 @@ def test_convert_a_shared_module():
     assert model["a"] is model["b"][0] is model["b"][1]
 
 
+@pytest.mark.parametrize("kdim", [None, 6])
+def test_convert_keeps_frozen_weights(kdim):
+    old = torch.nn.MultiheadAttention(8, 2, kdim=kdim)
+    old.out_proj.weight.requires_grad_(False)
+    assert [n for n, p in ll.convert(old, kernel="elu1").named_parameters() if not p.requires_grad] == ["out_proj.weight"]
+    for p in old.parameters():
+        p.requires_grad_(False)
+    assert not any(p.requires_grad for p in ll.convert(old, kernel="elu1").parameters())
+
+
+def test_causal_masks():
+    """A mask of floats has torch's meaning alone: -inf removes a pair. One of booleans may have that of fast-transformers."""
+    layer, x, lower = ll.nn.LinearAttention(8, 2, kernel="elu1"), torch.randn(1, 5, 8), torch.ones(5, 5).tril() > 0
+    causal = layer(x, is_causal=True)[0]
+    for mask in (lower, ~lower, torch.zeros(5, 5).masked_fill(~lower, -torch.inf)):
+        assert torch.equal(layer(x, attn_mask=mask)[0], causal)
+    with pytest.raises(ValueError, match="not the causal one"):
+        layer(x, attn_mask=torch.zeros(5, 5).masked_fill(lower, -torch.inf))
+
+
 def test_dlpack_in_and_out():
     q, k, v = (x.detach() for x in tensors(1, 2, 10, 4))
     y = longline.attention(q, k, v, kernel="elu1")  # torch tensors where they lie

@@ -12,6 +12,7 @@ out "^63	0	[012]	0\.[0-9]+$"
 err "accuracy $accuracy: [0-9]+ of 64 right"
 refused "run/best.safetensors reads images, which have no tokens of text; use classify, encode, eval$" \
     "$longline" tokenize $model text.txt
+refused "labels.*overwrite" "$longline" classify $model images --labels labels -o labels
 refused "--json writes JSON" "$longline" classify $model images --json -o w.tsv
 t 0 "$longline" classify $model images --labels labels --window 1 --threads 1
 check "alone and in batches: the same" cmp out all

@@ -21,6 +21,14 @@ t 0 "$longline" eval tsv/best.safetensors --split test
 out "^eval.count=40$"
 out "^eval.accuracy=(0.9|1)"
 cp out first
+# Classes whose names are numbers: a label is a name, and not the number of another class as well.
+awk -F '\t' -v OFS='\t' '{$1++; print}' films.tsv >stars.tsv
+t 0 run --data stars.tsv --set data.test= --set data.classes=1,2 --out stars
+sed 's/^\([12]\)\t\(.*\)/{"label": "\1", "text": "\2"}/; s/label": "1/label": "3/; s/label": "2/label": "1/; s/label": "3/label": "2/' \
+    stars.tsv >wrong.jsonl
+t 0 "$longline" classify stars/best.safetensors wrong.jsonl --label-key label
+right=$(awk 'NR > 1 {n += $2 == $3} END {print n + 0}' out)
+err "accuracy 0.[0-9]+: $right of 40 right"
 t 0 "$longline" eval tsv/best.safetensors --data films.csv --set data.separator=comma --set data.label-column=2 \
     --set data.text-column=1 --set data.classes=neg,pos
 check "CSV gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"

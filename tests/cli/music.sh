@@ -97,6 +97,9 @@ if [ -e other.mid ]; then
  Velocity_70 Bar Position_1 Drum_36 Velocity_126"
 fi
 refused "there is no folder absent/" "$longline" generate $model --tokens 9000000 --out absent/new.mid
+cp songs/music-000002.mid prompt.mid
+refused "prompt.mid.*overwrite" "$longline" generate $model --prompt-file prompt.mid --out prompt.mid
+check "and the prompt is what it was" cmp prompt.mid songs/music-000002.mid
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --out new.mid
 silent
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --prompt-tokens 50 --tokens 300 --echo --out both.midi

@@ -55,6 +55,8 @@ t 0 "$longline" generate $model --load-state read.state --tokens 4 --seed 3
 tr -d '\n' <out >>part
 check "4 bytes and 4 more are 8" cmp part whole2
 t 0 toy --out learned --set train.steps=1 --set position.type=learned --set position.max-length=64 --set position.cross=none
+t 0 "$longline" generate learned --prompt abc --tokens 900 --temperature 0
+err "the target ends because the model's learned positions do, after 64 tokens"
 printf 'abc\n%0100d\n' 5 >prompts.txt
 t 2 "$longline" generate learned --prompts prompts.txt --tokens 3
 check "the first prompt has its answer" test "$(wc -l <out)" -eq 1

@@ -1,12 +1,12 @@
 """Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES. LEARNED
 has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words, IMAGES
 classifies images of 16 pixels. Prints a line for each check.
-serve_process.py has the server, serve_sessions.py the tests of sessions, serve_wire.py those of what clients read."""
+serve_process.py has the server, serve_sessions.py the tests of sessions, serve_names.py those of names, serve_wire.py
+those of what clients read."""
 import json
 import os
 import re
 import select
-import shutil
 import signal
 import socket
 import subprocess
@@ -14,8 +14,9 @@ import sys
 import threading
 import time
 
+from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
-from serve_sessions import test_broken, test_keys, test_kill, test_learned, test_quota, test_sessions
+from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
 from serve_wire import test_wire
 
 SECRET = "line 17 of 3 says it"  # a text that must not be in the log
@@ -102,16 +103,6 @@ def test_attention(s):
     check("of another, none to later tokens", b["query"] == 6 and all(w[7:] == [0] * (n - 7) and max(w[:7]) > 0 for w in b["weights"]), b)
     c = s.post("/v1/attention", {"input": text[:7]})[2]
     check("which change nothing", all(abs(x - y) < 1e-4 for v, w in zip(b["weights"], c["weights"]) for x, y in zip(v, w)), (b, c))
-
-
-def test_seeds(s):
-    texts = [s.post("/v1/completions", {"prompt": "line", "seed": seed})[2] for seed in (2**63 - 1, 2**63 - 1, 2**63 - 2, 9 * 10**15 + 1)]
-    check("seeds up to 2^63 - 1", all("choices" in t for t in texts) and texts[0]["choices"] == texts[1]["choices"] and
-          texts[0]["choices"] != texts[2]["choices"], texts)
-    for body, words in (({"seed": 2**63}, "integers go to 9223372036854775807"), ({"seed": -1}, "'seed' is -1, must be at least 0"),
-                        ({"max_tokens": 10**16}, "must be at most 1e+15")):
-        status, _, answer = s.post("/v1/completions", {"prompt": "a", **body})
-        check(f"400 of {body}, with the limit", status == 400 and words in answer["error"]["message"], answer)
 
 
 def test_refusals(s):
@@ -335,6 +326,20 @@ def test_queue():
     check("it ends all the same", s.end() == 0)
 
 
+def test_drain():
+    """--drain is for requests of the side thread as well, those that wait and the one that runs."""
+    s = Server("--drain", "0")
+    body = request({"input": ["a" * 60000] * 64}, "/v1/embeddings", b"Connection: close\r\n")
+    held = [s.raw(body) for _ in range(3)]
+    for _ in range(200):
+        if "longline_waiting_requests 2\n" in s.ask("GET", "/metrics")[2]:
+            break
+        time.sleep(0.05)
+    check("it ends", s.end() == 0)
+    answers = [read_all(c) for c in held]
+    check("503 at SIGTERM with --drain 0", all(b" 503 " in a[:20] and b"going down" in a for a in answers), answers)
+
+
 def test_gone():
     """Whoever waits for a whole answer and goes away leaves the batch to others."""
     s = Server("--batch", "1", "--max-tokens", "1000000000")
@@ -350,19 +355,6 @@ def test_gone():
     check("it ends", s.end() == 0)
 
 
-def test_names():
-    """A model has the name of its file without the ending, whatever else is in it."""
-    names = ["a-3.1", "a-3.2", "b.safetensors.old"]
-    models = os.path.join(folder, "models.d")
-    os.mkdir(models)
-    for name in names:
-        shutil.copy(model, os.path.join(models, name + ".safetensors"))
-    s = Server("--models", models, served=os.path.dirname(model) + "/")
-    check("names with points, and of a folder", [m["id"] for m in s.ask("GET", "/v1/models")[2]["data"]] ==
-          [os.path.basename(os.path.dirname(model)), *names], s.said())
-    check("it ends", s.end() == 0)
-
-
 def test_log(s):
     lines = s.said().split("\n")
     check("the log is lines of JSON", all(json.loads(line) for line in lines if line and not line.startswith("longline serve: ")))
@@ -372,7 +364,6 @@ def test_log(s):
 def main():
     s = Server("--idle", "3", "--max-body", "65536", "--state-dir", os.path.join(folder, "one"))
     test_answers(s)
-    test_seeds(s)
     test_refusals(s)
     test_wire(s)
     test_parallel(s)
@@ -381,9 +372,11 @@ def main():
     test_log(s)
     check("it ends at SIGTERM", s.end() == 0)
     test_queue()
+    test_drain()
     test_gone()
     test_names()
     test_quota()
+    test_files()
     test_kill(("--state-dir", os.path.join(folder, "two")))
     test_keys()
     test_learned(sys.argv[4])

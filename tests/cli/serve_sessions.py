@@ -1,5 +1,6 @@
 """Sessions of `longline serve`: use, a killed server, eviction, and owners."""
 import os
+import shutil
 import signal
 import subprocess
 
@@ -31,6 +32,12 @@ def test_sessions(s):
     check("restore goes back", s.post(a + "/restore", "")[0] == 200 and generate(s, a, 10) == more)
     check("a session that was not saved has nothing to go back to", s.post(b + "/restore", "")[0] == 409)
     check("delete", s.ask("DELETE", b)[2]["deleted"] and s.ask("GET", b)[0] == 404)
+    c = make(s, "line 3")
+    running = s.raw(request({"max_tokens": 60000, "stream": True, "ignore_end": True}, c + "/generate", b"Connection: close\r\n"))
+    running.recv(100)
+    check("delete while a request runs", s.ask("DELETE", c)[2].get("deleted") and s.ask("GET", c)[0] == 404 and
+          s.ask("DELETE", c)[0] == 404)
+    check("which ends with an error", b"has been deleted" in read_all(running).rsplit(b"data: ", 1)[1])
     check("nothing to go on from", s.post("/v1/sessions", {})[0] == 200 and
           s.post("/v1/sessions/" + s.post("/v1/sessions", {})[2]["id"] + "/generate", {})[2]["error"]["param"] == "prompt")
 
@@ -69,6 +76,44 @@ def test_kill(options):
     s.process.send_signal(signal.SIGTERM)
     check("what runs is ended before", b"data: [DONE]" in read_all(stream))
     check("and the exit code is 0", s.process.wait(60) == 0)
+
+
+def test_files():
+    """What the files of a session say counts, not when they were written; a damaged one harms nothing that is in memory."""
+    states, copy = os.path.join(folder, "files"), os.path.join(folder, "files-copy")
+    s = Server("--state-dir", states)
+    a = make(s, "line 3")
+    s.post(a + "/save", "")
+    s.post(a + "/append", {"prompt": " of 5"})
+    s.end()
+    shutil.copytree(states, copy, copy_function=shutil.copyfile)
+    for name in os.listdir(copy):  # .swap was written last
+        os.utime(os.path.join(copy, name), (1e9, 1e9))
+    stale = [os.path.join(states, name) for name in sorted(os.listdir(states))]
+    check("one file of save, one of the end", len(stale) == 2 and stale[1].endswith("swap"), stale)
+    s = Server("--state-dir", copy)
+    check("a copy of the folder has lost nothing", s.ask("GET", a)[2]["position"] == 11, s.ask("GET", a)[2])
+    expected = generate(s, a, 9)
+    s.end()
+    s = Server("--state-dir", states)
+    swap = open(stale[1], "rb").read()
+    s.post(a + "/append", {"prompt": "x"})
+    s.post(a + "/save", "")
+    s.end()
+    with open(stale[1], "wb") as f:
+        f.write(swap)
+    s = Server("--state-dir", states)
+    check("what a killed server left behind a later save is removed", s.ask("GET", a)[2]["position"] == 12 and
+          not os.path.exists(stale[1]), s.ask("GET", a)[2])
+    s.end()
+    s = Server("--state-dir", copy)
+    b = make(s, "line 3")
+    s.post(b + "/save", "")
+    s.post(b + "/append", {"prompt": " of 5"})
+    os.truncate(next(os.path.join(copy, name) for name in os.listdir(copy) if b[13:] in name), 1000)
+    check("restore from a damaged file is refused", s.post(b + "/restore", "")[0] == 500)
+    check("and leaves the session as it was", generate(s, b, 9) == expected, expected)
+    check("it ends", s.end() == 0)
 
 
 def test_quota():

@@ -30,8 +30,31 @@ row = command("score", model, "-", text="some words\n").split("\n")[1].split("\t
 found = answer["data"][0]
 check("a score is that of score", abs(found["logprob"] - float(row[2])) < 1e-3, (found, row))
 
+own = {}
+for text in ("a word", "<s>a word"):
+    _, _, answer = server.post("/v1/score", {"input": text})
+    row = command("score", model, "-", text=text + "\n").split("\n")[1].split("\t")
+    own[text] = answer["usage"]["prompt_tokens"]
+    check(f"a score of '{text}' is that of score", abs(answer["data"][0]["logprob"] - float(row[2])) < 1e-3, (answer, row))
+with open("chat.json", "w", encoding="utf-8") as f:
+    f.write('{"roles": {"user": ["<s>", ""]}, "begin": ""}')
+chats = Server("--chat-template", "chat.json")
+_, _, answer = chats.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "a word"}], "max_tokens": 1})
+check("a chat has the token of its template once", chats.end() == 0 and answer["usage"]["prompt_tokens"] == own["a word"] - 1 ==
+      own["<s>a word"] - 2, (answer, own))  # a score has the token after a text as well
+
 _, _, answer = server.post("/v1/embeddings", {"input": "some words"})
 vector = [float(x) for x in command("encode", model, "-", text="some words\n").split("\n")[-2].split(",")[1:]]
 found = answer["data"][0]["embedding"]
 check("an embedding is that of encode", max(abs(a - b) for a, b in zip(found, vector)) < 1e-3, (found, vector))
+# Most tokens of this vocabulary have no text.
+answers = [server.post("/v1/completions", {"prompt": "x", "max_tokens": 3, "seed": i, "logprobs": 1, "temperature": 3,
+                                           "ignore_end": True})[2] for i in range(30)]
+logs = [a["choices"][0]["logprobs"] for a in answers]
+check("a log-probability for each token, of those without text too", all(len(log["tokens"]) == 3 for log in logs) and
+      any(log["tokens"][-1] == "" for log in logs), logs)
+_, _, answer = server.post("/v1/completions", {"prompt": "x", "max_tokens": 1, "logprobs": 20, "temperature": 0})
+log = answer["choices"][0]["logprobs"]
+check("of alternatives with the same text the likeliest is given", log["tokens"] == [""] and len(log["top_logprobs"][0]) < 20 and
+      log["top_logprobs"][0][""] == log["token_logprobs"][0], log)
 check("the server ends", server.end() == 0)

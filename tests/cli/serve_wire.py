@@ -78,7 +78,18 @@ def test_methods(s):
           "no such session" not in body["error"]["message"] and answer.getheader("Allow") is None, body)
 
 
+def test_seeds(s):
+    texts = [s.post("/v1/completions", {"prompt": "line", "seed": seed})[2] for seed in (2**63 - 1, 2**63 - 1, 2**63 - 2, 9 * 10**15 + 1)]
+    check("seeds up to 2^63 - 1", all("choices" in t for t in texts) and texts[0]["choices"] == texts[1]["choices"] and
+          texts[0]["choices"] != texts[2]["choices"], texts)
+    for body, words in (({"seed": 2**63}, "integers go to 9223372036854775807"), ({"seed": -1}, "'seed' is -1, must be at least 0"),
+                        ({"max_tokens": 10**16}, "must be at most 1e+15")):
+        status, _, answer = s.post("/v1/completions", {"prompt": "a", **body})
+        check(f"400 of {body}, with the limit", status == 400 and words in answer["error"]["message"], answer)
+
+
 def test_wire(s):
+    test_seeds(s)
     test_chunks(s)
     test_offsets(s)
     test_messages(s)

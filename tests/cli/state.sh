@@ -6,6 +6,7 @@ run() { "$longline" train "$recipe" --data text.txt $small "$@"; }
 t 0 run --out linear
 t 0 run --out exact --set attention.kernel=softmax --set attention.query-multiple=1 --set position.type=rope \
     --set position.decay=none
+t 0 run --out learned --set position.type=learned --set position.decay=none --set position.max-length=100 --set train.steps=2
 sampling='--temperature 0.9 --top-k 40 --seed 5'
 
 # keep NAME: copies the stdout of the last command.
@@ -130,3 +131,30 @@ head -c 1000000 "$longline" | gzip | head -c 200000 >cut.gz
 t 0 "$longline" generate linear/best.safetensors --prompt-file cut.gz --prompt-tokens 1000 --tokens 3
 refused "cut.gz is truncated" "$longline" generate linear/best.safetensors --prompt-file cut.gz --tokens 3
 told "^prompt read: [0-9.]+ [kM]B of 50 MB, eta [0-9:]+$" "$longline" generate linear/best.safetensors --prompt-file zeros
+# Where learned positions end, the text does, with the same bytes in one run and in two.
+learned=learned/best.safetensors
+t 0 "$longline" generate $learned --prompt 'line ' --tokens 0 --seed 3
+check "the last token has no position of its own" test "$(wc -c <out)" -eq 96
+err "the text ends because the model's learned positions do, after 100 tokens"
+keep whole
+t 0 "$longline" generate $learned --prompt 'line ' --tokens 900 --seed 3 --save-state learned.state
+check "a text whose state is saved ends before it" test "$(wc -c <out)" -eq 95
+keep part
+t 0 "$longline" generate $learned --load-state learned.state --seed 3
+check "it is what comes next" joined part out whole
+t 0 "$longline" generate $learned --load-state learned.state --save-state more.state
+silent
+printf 'line \nline\n' >prompts.txt
+t 0 "$longline" generate $learned --prompts prompts.txt --tokens 900 --seed 3
+check "a line for each prompt" test "$(wc -l <out)" -eq 2
+err "prompts.txt, line 2: the text ends because"
+# Each line of --prompts begins with the same state.
+t 0 "$longline" generate linear/best.safetensors --prompt 'line 3' --only-read --save-state read.state
+printf 'of\n says\nof\n' >prompts.txt
+t 0 "$longline" generate linear/best.safetensors --load-state read.state --prompts prompts.txt --tokens 9 --temperature 0
+keep lines
+for i in 1 2 3; do
+    t 0 "$longline" generate linear/best.safetensors --load-state read.state --prompt "$(sed -n ${i}p prompts.txt)" --tokens 9 \
+        --temperature 0
+    check "line $i has the text that it gets alone" [ "$(sed -n "${i}p" lines | sed 's/\\n/\n/g')" = "$(cat out)" ]
+done

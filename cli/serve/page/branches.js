@@ -8,18 +8,7 @@ function makeBranches(server) {
   const textOf = branch => branch.parts.map(part => part.text).join('');
   let made = 0, current = null;
 
-  /* Tries again for some seconds, because a session in which something runs cannot be removed. */
-  async function remove(session) {
-    for (let tries = 0; session && tries < 20; tries++) {
-      try {
-        return await server.remove(session);
-      } catch (error) {
-        if (error.status !== 409) return null;
-        await new Promise(resolve => setTimeout(resolve, 250));
-      }
-    }
-    return null;
-  }
+  const remove = session => session && server.remove(session).catch(() => null);
 
   /* growth: a list of [position, bytes] of the session. */
   function add(model, session, parts, growth) {

@@ -22,14 +22,20 @@ def _from_multihead(old: nn.MultiheadAttention, kernel: str, position: str, opti
         biases = old.in_proj_bias.chunk(3) if old.in_proj_bias is not None else (None,) * 3
         for layer, weight, bias in zip((new.query, new.key, new.value), weights, biases):
             layer.weight.copy_(weight)
+            layer.weight.requires_grad_(weight.requires_grad)
             if bias is not None:
                 layer.bias.copy_(bias)
+                layer.bias.requires_grad_(bias.requires_grad)
         new.out_proj.load_state_dict(old.out_proj.state_dict())
+        for name, value in old.out_proj.named_parameters():
+            new.out_proj.get_parameter(name).requires_grad_(value.requires_grad)
     return new.train(old.training)
 
 
 def convert(model: nn.Module, kernel: str = "favor", position: str = "none", **options: Any) -> nn.Module:
     """Swaps every nn.MultiheadAttention in a model, in place, for `LinearAttention` with its weights; gives the model.
+
+    Weights that need no gradient need none afterwards.
 
     nn.TransformerEncoder and its layers then leave their fast path in C++. kernel "softmax" without a position gives
     what the model gave before, but for rounding; so the swap can be tested before a kernel is chosen. options are those

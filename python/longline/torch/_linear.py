@@ -153,7 +153,8 @@ def _check_causal(mask: Any, T: int, S: int) -> None:
     removed = _removed("attn_mask", mask)
     fits = removed.dim() >= 2 and removed.shape[-2:] == hidden.shape
     hidden = hidden.expand_as(removed) if fits else hidden  # (B H, T, S): all are the causal one
-    if not fits or not (torch.equal(removed, hidden) or torch.equal(~removed, hidden)):
+    keeps = mask.dtype == torch.bool and torch.equal(~removed, hidden)  # fast-transformers: True keeps a pair
+    if not fits or not (torch.equal(removed, hidden) or keeps):
         raise ArgumentError("attn_mask: it is not the causal one; linear attention has no other masks of pairs "
                             "(a key's are key_padding_mask)")
 
