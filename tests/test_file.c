@@ -219,6 +219,24 @@ static void test_lists(void **state) {
     CHECK_FAILS(ll_folder_list(&names, &n, at("l/none")), LL_EIO, "l/none");
 }
 
+/* As in a folder whose names may be read, but not what they are of: here the path of its file is too long. */
+static void test_files_that_cannot_be_looked_at(void **state) {
+    (void)state;
+    enum { STEP = 201, LONG = 3900 };
+    char path[4096], name[STEP], **names = NULL;
+    size_t n = (size_t)snprintf(path, sizeof path, "%s", at("deep"));
+    int count = 0;
+    memset(name, 'd', STEP - 1);
+    name[STEP - 1] = 0;
+    while (n < LONG) n += (size_t)snprintf(path + n, sizeof path - n, "/%s", name);
+    CHECK_OK(ll_folder_create(path));
+    const int deep = open(path, O_RDONLY | O_DIRECTORY);
+    const int file = openat(deep, name, O_WRONLY | O_CREAT, 0600);
+    assert_true(deep >= 0 && file >= 0);
+    close(file), close(deep);
+    CHECK_FAILS(ll_folder_list(&names, &count, at("deep")), LL_EIO, "cannot look at");
+}
+
 static void test_paths(void **state) {
     (void)state;
     static const char *const cases[][3] = {{"a", "b", "a/b"}, {"a/", "b", "a/b"}, {"", "b", "b"}, {"/", "b", "/b"}};
@@ -284,6 +302,7 @@ int main(void) {
         cmocka_unit_test(test_what_cannot_be_read),
         cmocka_unit_test(test_folders),
         cmocka_unit_test(test_lists),
+        cmocka_unit_test(test_files_that_cannot_be_looked_at),
         cmocka_unit_test(test_paths),
         cmocka_unit_test(test_a_descriptor_that_cannot_be_mapped),
         cmocka_unit_test(test_refused_memory_is_survived),
