@@ -93,6 +93,26 @@ static void test_a_link_stays_a_link(void **state) {
     expect_content(at("g"), (const uint8_t *)"mine", 4);
 }
 
+static void test_links_to_files_that_are_not_there_yet(void **state) {
+    (void)state;
+    static const char *const links[][2] = {
+        {"ends/new", "to-new"}, {"to-new", "to-link"}, {"../ends/up", "ends/to-up"}, {"lost/new", "to-lost"}};
+    struct stat info;
+    CHECK_OK(ll_folder_create(at("ends")));
+    for (int i = 0; i < 4; i++) assert_int_equal(symlink(links[i][0], at(links[i][1])), 0);
+    assert_int_equal(symlink(at("ends/full"), at("to-full")), 0);
+    assert_int_equal(symlink("circle", at("circle")), 0);
+    CHECK_OK(ll_file_write(at("to-link"), "one", 3));
+    expect_content(at("ends/new"), (const uint8_t *)"one", 3);
+    CHECK_OK(ll_file_write(at("ends/to-up"), "two", 3));
+    expect_content(at("ends/up"), (const uint8_t *)"two", 3);
+    CHECK_OK(ll_file_write(at("to-full"), "six", 3));
+    expect_content(at("ends/full"), (const uint8_t *)"six", 3);
+    for (int i = 0; i < 3; i++) assert_true(!lstat(at(links[i][1]), &info) && S_ISLNK(info.st_mode));
+    CHECK_FAILS(ll_file_write(at("to-lost"), "x", 1), LL_EIO, "lost/new: No such file");
+    assert_true(!lstat(at("to-lost"), &info) && S_ISLNK(info.st_mode));
+}
+
 /* A private file stays private while it is replaced and afterwards. */
 static void test_permissions_stay(void **state) {
     (void)state;
@@ -104,6 +124,9 @@ static void test_permissions_stay(void **state) {
     assert_true(!stat(at("private.tmp-longline"), &during));
     CHECK_OK(ll_writer_commit(w));
     assert_true(!stat(at("private"), &info) && (during.st_mode & 0777) == 0600 && (info.st_mode & 0777) == 0600);
+    assert_true(!chmod(at("private"), 0444)); /* and a file that is only to be read stays that */
+    CHECK_OK(ll_file_write(at("private"), "new", 3));
+    assert_true(!stat(at("private"), &info) && (info.st_mode & 0777) == 0444);
 }
 
 /* What a killed program left is overwritten. Two programs that write at the same time have files of their own. */
@@ -144,6 +167,7 @@ int main(void) {
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_what_cannot_be_written),
         cmocka_unit_test(test_a_link_stays_a_link),
+        cmocka_unit_test(test_links_to_files_that_are_not_there_yet),
         cmocka_unit_test(test_permissions_stay),
         cmocka_unit_test(test_writers_of_one_file),
         cmocka_unit_test(test_a_pipe_in_place_of_the_unfinished_file),
