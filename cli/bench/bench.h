@@ -1,6 +1,6 @@
 /* Inside `longline bench`: cases that take turns, and the rows they become.
  *
- *   bench.c           the command              bench_run.c    who is next, medians, memory
+ *   cmd_bench.c       the command              bench_run.c    who is next, medians, memory
  *   bench_yardstick.c products, memory         bench_rows.c   table
  *   bench_ops.c       attention by itself      bench_end.c    key=value lines, JSON
  *   bench_models.c    training steps           bench_figure.c time against length
