@@ -67,7 +67,7 @@ scalar: $(FAST) $(COMMA)
 # Valgrind knows no AVX-512, so the tier is capped; programs that compute for long are left out.
 MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-for-leak-kinds=definite --error-exitcode=9 \
     --suppressions=tests/valgrind.supp
-VALGRIND_TESTS ?= recipe safetensors data idx file stream model_file figure
+VALGRIND_TESTS ?= recipe safetensors data idx file writer stream model_file figure
 valgrind: $(TESTS)
 	@LL_FAST=1 LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
 	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))

@@ -320,6 +320,21 @@ static void test_ends(void **state) {
     }
 }
 
+static int stop_within(double share, void *arg) {
+    *(double *)arg = share;
+    return 1;
+}
+
+/* More steps than an int holds. */
+static void progress_of_many_repeats(void **state) {
+    (void)state;
+    ll_table *t = NULL;
+    double share = -1;
+    const ll_analysis how = {.seed = 1, .repeats = 100000000, .length = 8, .progress = stop_within, .arg = &share};
+    CHECK_FAILS(ll_analyse(&t, "features", &how), LL_ESTOPPED, "stopped");
+    assert_true(share > 0 && share < 1e-6);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all),
@@ -335,6 +350,7 @@ int main(void) {
         cmocka_unit_test(test_no_weight_alone),
         cmocka_unit_test(test_kernel_of_rotations),
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(progress_of_many_repeats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,7 +134,7 @@ static void wrong_calls_are_refused(void **state) {
     CHECK_FAILS(ll_ngrams(recipe, 0, "valid", NULL, NULL, &loss, &tokens), LL_EINVAL, "1 to 16");
     CHECK_FAILS(ll_ngrams(recipe, 17, "valid", NULL, NULL, &loss, &tokens), LL_EINVAL, "1 to 16");
     CHECK_FAILS(ll_ngrams(recipe, 2, "test", NULL, NULL, &loss, &tokens), LL_EINVAL, "test");
-    assert_int_equal(ll_ngrams(recipe, 2, "valid", stop_at_once, &calls, &loss, &tokens), LL_ESTOPPED);
+    CHECK_FAILS(ll_ngrams(recipe, 2, "valid", stop_at_once, &calls, &loss, &tokens), LL_ESTOPPED, "stopped on request");
     assert_int_equal(calls, 1);
     ll_recipe_free(recipe);
 }

@@ -187,6 +187,22 @@ static void a_diverged_run_has_numbers(void **state) {
     has(page, "<path class=\"dots c0\" d=\"M");
     has(page, "<path class=\"dots c1\" d=\"M");
     ll_free(page);
+    static const char *const more[][2] = {{"learning-rate = 20\nclip = 0.5\n", "= 20, or try a longer train.warmup."},
+                                          {"clip = 0\n", ", or try train.clip = 1."},
+                                          {"distil = attention\nteacher = t\n", NULL}};
+    for (int i = 0; i < 3; i++) {
+        char recipe[200];
+        snprintf(recipe, sizeof recipe, "[train]\n%s", more[i][0]);
+        write_run(at("wild"), recipe, 1, 1);
+        CHECK_OK(ll_file_write(at("wild/metrics.csv"), csv, sizeof csv - 1));
+        CHECK_OK(ll_run_report(at("wild"), NULL, NULL, NULL));
+        page = page_at(at("wild/report.html"));
+        if (more[i][1])
+            has(page, more[i][1]);
+        else
+            lacks(page, "above chance");
+        ll_free(page);
+    }
 }
 
 static void runs_side_by_side(void **state) {

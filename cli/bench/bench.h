@@ -1,6 +1,6 @@
 /* Inside `longline bench`: cases that take turns, and the rows they become.
  *
- *   bench.c           the command              bench_run.c    who is next, medians, memory
+ *   cmd_bench.c       the command              bench_run.c    who is next, medians, memory
  *   bench_yardstick.c products, memory         bench_rows.c   table
  *   bench_ops.c       attention by itself      bench_end.c    key=value lines, JSON
  *   bench_models.c    training steps           bench_figure.c time against length
@@ -90,6 +90,8 @@ ll_status ll_bench_recipe(ll_recipe **recipe, const ll_bench *b, const ll_bench_
 
 /* The length at the end of a row's name GROUP/LENGTH; 0: it belongs to another group. */
 int ll_bench_length(const ll_bench_row *r, const char *group);
+/* The least length of a group's rows that is greater than T; 0: none is. */
+int ll_bench_next_length(const ll_bench *b, const char *group, int T);
 /* Prints the rows from number `from` on as a table; then the conclusions of all rows. */
 void ll_bench_table(const ll_bench *b, int from);
 void ll_bench_summary(const ll_bench *b);

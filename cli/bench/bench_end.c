@@ -48,7 +48,7 @@ static void overhead(const ll_bench *b, const char *kernel, const char *kind, co
 
 double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast) {
     double before = NAN, at = NAN, crossing = NAN;
-    for (int T = 1; T < 1 << 24; T *= 2) {
+    for (int T = 0; (T = ll_bench_next_length(b, slow, T));) {
         const ll_bench_row *s = ll_bench_find(b, "%s/%d", slow, T), *f = ll_bench_find(b, "%s/%d", fast, T);
         if (!s || !f) continue;
         const double ratio = log((s->seconds / s->tokens) / (f->seconds / f->tokens));

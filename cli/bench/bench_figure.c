@@ -3,12 +3,12 @@
 
 #include "bench/bench.h"
 
-enum { MOST = 32, SYSTEMS = 3 };
+enum { MOST = LL_BENCH_LENGTHS + 16, SYSTEMS = 3 };
 
 /* Names of cases, and of curves. */
 static const char *const SYSTEM[SYSTEMS][2] = {
     {"relu+permute", "PermuteFormer"}, {"softmax", "softmax"}, {"favor", "Performer, FAVOR+"}};
-static const char NAME[] = "attention/%s/causal/fwdbwd/%d";
+static const char GROUP[] = "attention/%s/causal/fwdbwd";
 
 typedef struct {
     int n;
@@ -16,29 +16,31 @@ typedef struct {
 } points;
 
 static void collect(points *p, const ll_bench *b, const char *kernel) {
+    char group[64];
+    snprintf(group, sizeof group, GROUP, kernel);
     p->n = 0;
-    for (int T = 1; T < 1 << 24; T *= 2) {
-        const ll_bench_row *r = ll_bench_find(b, NAME, kernel, T);
-        if (!r || p->n == MOST) continue;
+    for (int T = 0; p->n < MOST && (T = ll_bench_next_length(b, group, T));) {
         p->x[p->n] = T;
-        p->y[p->n++] = 1e3 * r->seconds;
+        p->y[p->n++] = 1e3 * ll_bench_find(b, "%s/%d", group, T)->seconds;
     }
 }
 
-/* Is this length measured? --figure adds those from 256 to 65536. */
-static int measured(const ll_bench *b, int T) {
-    int listed = T >= 256 && T <= 65536;
-    for (int i = 0; i < b->lengths; i++) listed |= b->length[i] == T;
-    return listed;
+/* Is this length of a curve measured? */
+static int is_drawn(const ll_bench *b, const char *kernel, int T) {
+    char group[64], name[80];
+    snprintf(group, sizeof group, GROUP, kernel);
+    snprintf(name, sizeof name, "%s/%d", group, T);
+    return ll_bench_wanted(b, name, 1);
 }
 
+/* --figure adds the lengths from 256 to 65536. */
 int ll_bench_figure_check(const ll_bench *b) {
-    char name[80];
-    for (int i = 0; i < SYSTEMS; i++)
-        for (int T = 1; T < 1 << 24; T *= 2) {
-            snprintf(name, sizeof name, NAME, SYSTEM[i][0], T);
-            if (measured(b, T) && ll_bench_wanted(b, name, 1)) return -1;
-        }
+    for (int i = 0; i < SYSTEMS; i++) {
+        for (int k = 0; k < b->lengths; k++)
+            if (is_drawn(b, SYSTEM[i][0], b->length[k])) return -1;
+        for (int T = 256; T <= 65536; T *= 2)
+            if (is_drawn(b, SYSTEM[i][0], T)) return -1;
+    }
     return ll_usage(
         "--case %s leaves nothing that --figure draws: it draws attention/%s/causal/fwdbwd, and the same of %s "
         "and %s",

@@ -20,75 +20,83 @@ static ll_status create(ll_model **model, const ll_bench *b, const ll_bench_mode
     return status;
 }
 
-/* Any tokens will do. */
-static ll_status feed(ll_stream *stream, int n, float *logits) {
+typedef struct {
+    ll_stream *stream;
+    float *logits;
+    int vocab;
+} reader;
+
+/* Any tokens will do: printable bytes where the vocabulary has them. */
+static ll_status feed(const reader *r, int n) {
+    enum { FIRST = 32, PRINTABLE = 97 };
     int tokens[BLOCK];
-    for (int i = 0; i < n; i++) tokens[i] = (int)((ll_stream_position(stream) + i) * 31 % 97) + 32;
-    return ll_stream_feed(stream, tokens, n, logits);
+    const int first = r->vocab > FIRST ? FIRST : 0, left = r->vocab - first;
+    for (int i = 0; i < n; i++)
+        tokens[i] = (int)((ll_stream_position(r->stream) + i) * 31 % (left < PRINTABLE ? left : PRINTABLE)) + first;
+    return ll_stream_feed(r->stream, tokens, n, r->logits);
 }
 
 /* The median time of a prompt of BLOCK tokens, read by an empty stream. */
-static ll_status time_prompts(ll_bench *b, ll_bench_row row, const ll_model *model, ll_stream *stream, float *logits) {
+static ll_status time_prompts(ll_bench *b, ll_bench_row row, const ll_model *model, const reader *r) {
     double time[PROMPTS];
     for (int i = -1; i < PROMPTS; i++) { /* the first one warms up */
-        ll_stream_reset(stream);
+        ll_stream_reset(r->stream);
         const double start = ll_now();
-        const ll_status status = feed(stream, BLOCK, logits);
+        const ll_status status = feed(r, BLOCK);
         if (status) return status;
         if (i >= 0) time[i] = ll_now() - start;
     }
     row.seconds = ll_bench_median(time, PROMPTS);
     row.flops = 2 * ll_model_cost(model, (BLOCK + 1) / 2).multiply_adds * BLOCK;
-    row.bytes = (double)ll_stream_bytes(stream);
+    row.bytes = (double)ll_stream_bytes(r->stream);
     row.tokens = BLOCK, row.repeats = PROMPTS;
     ll_bench_add(b, &row);
-    ll_stream_reset(stream);
+    ll_stream_reset(r->stream);
     return LL_OK;
 }
 
 /* The median time of a token from here on. */
-static ll_status time_tokens(ll_stream *stream, float *logits, ll_bench_row *row) {
+static ll_status time_tokens(const reader *r, ll_bench_row *row) {
     double time[TIMED];
     for (int i = 0; i < TIMED; i++) {
         const double start = ll_now();
-        const ll_status status = feed(stream, 1, logits);
+        const ll_status status = feed(r, 1);
         if (status) return status;
         time[i] = ll_now() - start;
     }
     row->seconds = ll_bench_median(time, TIMED);
     row->tokens = 1;
     row->repeats = TIMED;
-    row->bytes = (double)ll_stream_bytes(stream);
+    row->bytes = (double)ll_stream_bytes(r->stream);
     return LL_OK;
 }
 
 /* Feeds the stream to a position, or as far as there is time. */
-static ll_status feed_to(ll_stream *stream, int64_t position, double seconds, float *logits, const char *what) {
+static ll_status feed_to(const reader *r, int64_t position, double seconds, const char *what) {
     const double start = ll_now();
-    const int64_t from = ll_stream_position(stream);
-    for (int64_t at; (at = ll_stream_position(stream)) < position;) {
+    const int64_t from = ll_stream_position(r->stream);
+    for (int64_t at; (at = ll_stream_position(r->stream)) < position;) {
         const double spent = ll_now() - start, rate = spent > 0 ? (double)(at - from) / spent : 0;
         if (spent > seconds) break;
         if (rate > 0) ll_bench_progress(what, spent, fmin((double)(position - at) / rate, fmax(0.5, seconds - spent)));
-        const ll_status status = feed(stream, (int)(position - at < BLOCK ? position - at : BLOCK), logits);
+        const ll_status status = feed(r, (int)(position - at < BLOCK ? position - at : BLOCK));
         if (status) return status;
     }
     return LL_OK;
 }
 
 /* Tokens one by one, early and late. */
-static ll_status time_stream(ll_bench *b, const ll_bench_model *m, const ll_bench_system *s, ll_stream *stream,
-                             float *logits) {
+static ll_status time_stream(ll_bench *b, const ll_bench_model *m, const ll_bench_system *s, const reader *r) {
     ll_bench_row row = {0};
     const int softmax = !strcmp(s->name, "softmax"), large = !strcmp(m->name, "lm");
     char what[96];
     snprintf(what, sizeof what, "generation, %s/%s", m->name, s->name);
-    ll_status status = feed_to(stream, EARLY, INFINITY, logits, what);
+    ll_status status = feed_to(r, EARLY, INFINITY, what);
     const int64_t late = b->position ? b->position : large ? LATE_LARGE : softmax ? LATE_SOFTMAX : LATE;
     for (int part = 0; part < 2 && !status; part++) {
-        if (part) status = feed_to(stream, late, b->position ? INFINITY : b->seconds / 2, logits, what);
-        const int64_t position = ll_stream_position(stream);
-        if (!status) status = time_tokens(stream, logits, &row);
+        if (part) status = feed_to(r, late, b->position ? INFINITY : b->seconds / 2, what);
+        const int64_t position = ll_stream_position(r->stream);
+        if (!status) status = time_tokens(r, &row);
         snprintf(row.name, sizeof row.name, "generate/%s/%s/%lld", m->name, s->name, (long long)position);
         if (!status && (!part || position > LL_BENCH_EARLY)) ll_bench_add(b, &row);
     }
@@ -103,23 +111,23 @@ typedef struct {
     int prompt, tokens;
 } wanted;
 
-static ll_status measure(ll_bench *b, const wanted *w, const ll_model *model, ll_stream *stream, float *logits) {
+static ll_status measure(ll_bench *b, const wanted *w, const ll_model *model, const reader *r) {
     ll_bench_row row = {0};
     snprintf(row.name, sizeof row.name, "prompt/%s/%s/%d", w->model->name, w->system->name, BLOCK);
-    const ll_status status = w->prompt ? time_prompts(b, row, model, stream, logits) : LL_OK;
-    return status || !w->tokens ? status : time_stream(b, w->model, w->system, stream, logits);
+    const ll_status status = w->prompt ? time_prompts(b, row, model, r) : LL_OK;
+    return status || !w->tokens ? status : time_stream(b, w->model, w->system, r);
 }
 
 static ll_status generate(ll_bench *b, const wanted *w) {
     ll_model *model = NULL;
-    ll_stream *stream = NULL;
+    reader r = {0};
     ll_status status = create(&model, b, w->model, w->system);
-    if (!status) status = ll_stream_create(&stream, model);
-    const char *vocab = status ? NULL : ll_recipe_get(ll_model_recipe(model), "model.vocab");
-    float *logits = vocab ? calloc((size_t)atoi(vocab) + 1, sizeof *logits) : NULL;
-    if (!status) status = logits ? measure(b, w, model, stream, logits) : LL_ENOMEM;
-    free(logits);
-    ll_stream_free(stream);
+    if (!status) status = ll_stream_create(&r.stream, model);
+    if (!status) r.vocab = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab"));
+    if (!status) r.logits = calloc((size_t)r.vocab + 1, sizeof *r.logits);
+    if (!status) status = r.logits ? measure(b, w, model, &r) : LL_ENOMEM;
+    free(r.logits);
+    ll_stream_free(r.stream);
     ll_model_free(model);
     return status;
 }

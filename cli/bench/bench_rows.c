@@ -42,3 +42,12 @@ int ll_bench_length(const ll_bench_row *r, const char *group) {
     return !strncmp(r->name, group, n) && r->name[n] == '/' && !strchr(r->name + n + 1, '/') ? atoi(r->name + n + 1)
                                                                                              : 0;
 }
+
+int ll_bench_next_length(const ll_bench *b, const char *group, int T) {
+    int next = 0;
+    for (int i = 0; i < b->rows; i++) {
+        const int length = ll_bench_length(&b->row[i], group);
+        if (length > T && (!next || length < next)) next = length;
+    }
+    return next;
+}

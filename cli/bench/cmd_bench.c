@@ -7,11 +7,12 @@
 #include "bench/bench.h"
 
 #define USUAL "1024,4096,16384,65536" /* lengths */
+enum { SECONDS = 30 };
 
 static int yardsticks, ops, models, generation, dist;
 static const char *lengths, *json, *pattern, *figure, *against;
 static int64_t repeats, position;
-static double seconds = 30, compute_seconds;
+static double seconds, compute_seconds;
 static ll_arg_list set;
 
 static const ll_arg args[] = {
@@ -24,7 +25,7 @@ static const ll_arg args[] = {
      "for --dist: steps that sleep S seconds in place of computing; messages are real"},
     {LL_ARG_TEXT, 0, "lengths", "A,B,..", &lengths, 0, 0, "lengths for --ops; default " USUAL},
     {LL_ARG_INTEGER, 0, "repeats", "N", &repeats, 0, LL_BENCH_REPEATS, "runs of each case; 0 = as many as time allows"},
-    {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0.1, 1e6, "time for each section, if --repeats is not given"},
+    {LL_ARG_NUMBER, 0, "seconds", "S", &seconds, 0, 1e6, "time for each section, if --repeats is not given; 0 = 30"},
     {LL_ARG_TEXT, 0, "case", "A,B,..", &pattern, 0, 0,
      "only cases whose name contains or matches (*) one of these; long models only by full name"},
     {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12,
@@ -70,11 +71,10 @@ static void head(const ll_bench *b) {
                  ll_threads(), b->peak / b->peak_one);
 }
 
-static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
+static int section(ll_bench *b, ll_status (*measure)(ll_bench *), const char *remedy) {
     const int from = b->rows;
     const ll_status status = measure(b);
-    if (status == LL_ENOMEM)
-        return ll_fail_message("there is not enough memory for these cases; ask for shorter --lengths");
+    if (status == LL_ENOMEM) return ll_fail_message("there is not enough memory for these cases; %s", remedy);
     if (status) return ll_failed(status, NULL);
     measure_peak(b);
     if (!from && b->rows) head(b);
@@ -83,13 +83,15 @@ static int section(ll_bench *b, ll_status (*measure)(ll_bench *)) {
 }
 
 static int measure(ll_bench *b) {
+    static const char fewer[] = "choose others with --case", shorter[] = "ask for shorter --lengths",
+                      smaller[] = "choose smaller ones with --case, or --set a smaller model.width";
     const int all = !yardsticks && !ops && !models && !generation;
     int code = -1;
     measure_peak(b);
-    if (yardsticks || all) code = section(b, ll_bench_yardstick);
-    if (code < 0 && (ops || all || (figure && !models && !generation))) code = section(b, ll_bench_ops);
-    if (code < 0 && (models || all)) code = section(b, ll_bench_models);
-    if (code < 0 && (generation || all)) code = section(b, ll_bench_generate);
+    if (yardsticks || all) code = section(b, ll_bench_yardstick, fewer);
+    if (code < 0 && (ops || all || (figure && !models && !generation))) code = section(b, ll_bench_ops, shorter);
+    if (code < 0 && (models || all)) code = section(b, ll_bench_models, smaller);
+    if (code < 0 && (generation || all)) code = section(b, ll_bench_generate, smaller);
     if (code < 0 && !b->rows)
         return ll_usage("no case is called '%s'; without --case all of them run", pattern ? pattern : "");
     return code;
@@ -109,8 +111,23 @@ static int compare(void) {
     }
     if (models) o.sections[n++] = "--models";
     if (generation) o.sections[n++] = "--generate", o.position = position ? position : LATE_AGAINST;
+    if (seconds > 0) return ll_usage("--seconds: with --against, --repeats is the number of turns");
     if (json || figure) return ll_usage("--against prints ratios; --json and --figure are of one program's times");
     return ll_bench_compare(&o);
+}
+
+/* Keys that the cases set themselves. -1, or the exit code. */
+static int check_keys(void) {
+    static const char *const fixed[] = {"train.length", "train.batch", "dist.shards"};
+    for (int i = 0; i < set.n; i++)
+        for (int k = 0; k < 3; k++) {
+            const char *key = set.at[i] + strspn(set.at[i], " \t");
+            const size_t n = strcspn(key, " \t=");
+            if (n != strlen(fixed[k]) || memcmp(key, fixed[k], n)) continue;
+            if (!dist && k < 2) return ll_usage("--set %s: each case has its own; choose cases with --case", fixed[k]);
+            if (dist && k > 0) return ll_usage("--set %s: the steps of --dist have their own", fixed[k]);
+        }
+    return -1;
 }
 
 /* Options of sections that do not run. -1, or the exit code. */
@@ -121,7 +138,7 @@ static int check_takers(void) {
     if (position && !generation && !all) return ll_usage("--position is for --generate; add it");
     if (set.n && !models && !generation && !dist && !all)
         return ll_usage("--set changes the recipe of --models, --generate and --dist; add one of them");
-    return -1;
+    return check_keys();
 }
 
 /* Checks all options before minutes of measuring. -1, or the exit code. */
@@ -148,7 +165,7 @@ static int check(ll_bench *b) {
 
 /* What needs all ranks, and is not one of the sections. */
 static int rank_costs(const ll_bench *b) {
-    if (yardsticks || ops || models || generation || json || figure || pattern || against)
+    if (yardsticks || ops || models || generation || json || figure || pattern || against || seconds > 0)
         return ll_usage("--dist goes with --rehearse, --repeats and --set alone");
     const ll_status status = ll_bench_dist(b, compute_seconds);
     return status ? ll_failed(status, NULL) : 0;
@@ -162,7 +179,7 @@ static int bench(int n, const char **words) {
                    .repeats = repeats,
                    .position = position,
                    .set = &set,
-                   .seconds = seconds};
+                   .seconds = seconds > 0 ? seconds : SECONDS};
     int code = check(&b);
     if (code < 0 && dist) return rank_costs(&b);
     if (ll_dist_ranks().rank) return code < 0 ? 0 : code; /* the first one measures alone */

@@ -8,7 +8,8 @@
 
 static ll_arg_list assignments;
 static const char *out, *from, *split;
-static int64_t count = 10000, seed = 1, size, order = 5;
+enum { COUNT = 10000, SEED = 1, ORDER = 5 };
+static int64_t count = COUNT, seed = SEED, size, order = ORDER;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "PATH", &out, 0, 0, "folder or file of the data set; default data/NAME"},
@@ -80,14 +81,18 @@ static int make(const char *what) {
 
 /* ---- Checking ---- */
 
-/* 0 if the file exists and, as far as is known, is right. */
+/* 0 if the checksum of the file is right, as far as is known. */
+static int judge(const char *path, const char *digits, int64_t bytes, const char *sha256) {
+    const int wrong = sha256 && strcmp(digits, sha256);
+    printf("%s %12lld %s%s\n", digits, (long long)bytes, path, wrong ? " WRONG" : sha256 ? " ok" : "");
+    return wrong ? ll_fail_message("%s does not have the published checksum %s", path, sha256) : 0;
+}
+
 static int verify_file(const char *path, const char *sha256) {
     char digits[65];
     int64_t bytes = 0;
     if (ll_data_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
-    const int wrong = sha256 && strcmp(digits, sha256);
-    printf("%s %12lld %s%s\n", digits, (long long)bytes, path, wrong ? " WRONG" : sha256 ? " ok" : "");
-    return wrong ? ll_fail_message("%s does not have the published checksum %s", path, sha256) : 0;
+    return judge(path, digits, bytes, sha256);
 }
 
 /* The published file of this name; if several have the name, any of them. */
@@ -102,13 +107,14 @@ static int verify_path(const char *path) {
         expected = f->sha256;
         if (!strcmp(digits, expected)) break;
     }
-    return verify_file(path, expected);
+    return judge(path, digits, bytes, expected);
 }
 
 static int verify(const char *what) {
     int code = 0;
     char path[4600];
-    if (!is_known(what)) return verify_path(what);
+    if (!is_known(what))
+        return out ? ll_usage("--out is the folder of a data set, and '%s' is none", what) : verify_path(what);
     for (int i = 0; ll_data_known(i); i++) {
         const ll_known_file *f = ll_data_known(i);
         if (strcmp(f->set, what)) continue;
@@ -220,9 +226,36 @@ static int ngrams(const char *path) {
     return 0;
 }
 
+enum { ACTIONS = 7 };
+static const char *const actions[ACTIONS] = {"list", "make", "verify", "get", "grid", "ngrams", "compare"};
+
+/* Options of other actions. -1, or the exit code. */
+static int check_takers(const char *action) {
+    const struct {
+        const char *option, *takers;
+        int given;
+    } options[] = {
+        {"--out", "make, verify and get", out != NULL},
+        {"--count", "make", count != COUNT},
+        {"--size", "make", size != 0},
+        {"--seed", "make", seed != SEED},
+        {"--from", "get", from != NULL},
+        {"--order", "ngrams", order != ORDER},
+        {"--split", "ngrams", split != NULL},
+        {"--set", "ngrams", assignments.n != 0},
+    };
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (options[i].given && !strstr(options[i].takers, action))
+            return ll_usage("%s is for %s; %s does not take it", options[i].option, options[i].takers, action);
+    return -1;
+}
+
 static int data(int n, const char **words) {
-    static const char *const actions[] = {"list", "make", "verify", "get", "grid", "ngrams", "compare"};
     const char *action = words[0];
+    int code = -1;
+    for (int i = 0; i < ACTIONS && code < 0; i++)
+        if (!strcmp(action, actions[i])) code = check_takers(action);
+    if (code >= 0) return code;
     if (!strcmp(action, "list")) return n == 1 ? list() : ll_usage("list takes no name");
     if (!strcmp(action, "compare"))
         return n == 3 ? compare(words[1], words[2]) : ll_usage("compare needs two files of music, or folders of them");
@@ -235,7 +268,7 @@ static int data(int n, const char **words) {
     if (!strcmp(action, "make")) return make(words[1]);
     if (!strcmp(action, "verify")) return verify(words[1]);
     if (!strcmp(action, "get")) return get(words[1]);
-    const char *near = ll_args_nearest(action, actions, 7);
+    const char *near = ll_args_nearest(action, actions, ACTIONS);
     if (near) return ll_usage("there is no action '%s'; did you mean '%s'?", action, near);
     return ll_usage("there is no action '%s'; there are list, make, verify, get, grid, ngrams and compare", action);
 }

@@ -159,7 +159,7 @@ static int convert(work *w) {
 /* Does a model lie there? Else it is a tokenizer. A model begins with the size of a header, which begins with {; or it
  * is packed. */
 static int is_model(const char *path) {
-    static const char packed[][3] = {"\x1f\x8b", "\xfd\x37", "\x28\xb5"};
+    static const char packed[][3] = {"\x1f\x8b", "\xfd\x37", "\x28\xb5", "\x50\x2a"}; /* the last is of pzstd */
     char name[PATH_MAX], first[9] = {0};
     struct stat about;
     if (stat(path, &about)) return strstr(path, ".safetensors") != NULL;

@@ -63,10 +63,11 @@ static ll_status one_kind(experiment *x, int kind, int number, int m, uint64_t s
 static ll_status repeat(experiment *x, const ll_analysis *how, int r, int repeats, const int *numbers, int count) {
     ll_draw_inputs(how, 0, r, (size_t)x->L * D, x->q, x->k, x->v);
     ll_status status = solve(x, ll_exact_attention(), x->exact, x->weights);
+    const int64_t all = (int64_t)count * KINDS;
     for (int i = 0; i < count && !status; i++)
         for (int kind = 0; kind < KINDS && !status; kind++) {
             status = one_kind(x, kind, i, numbers[i], how->seed, r);
-            if (!status) status = ll_analyse_step(how, (r * count + i) * KINDS + kind + 1, repeats * count * KINDS);
+            if (!status) status = ll_analyse_step(how, r * all + i * KINDS + kind + 1, repeats * all);
         }
     return status;
 }

@@ -29,7 +29,7 @@ LL_MUST_USE ll_status ll_table_add(ll_table *table, const char *label, const dou
 void ll_table_verdict(ll_table *table, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* LL_ESTOPPED if the caller asks to stop. */
-LL_MUST_USE ll_status ll_analyse_step(const ll_analysis *how, int done, int steps);
+LL_MUST_USE ll_status ll_analyse_step(const ll_analysis *how, int64_t done, int64_t steps);
 
 /* Running mean and deviation of numbers. */
 typedef struct {

@@ -9,8 +9,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-ll_status ll_analyse_step(const ll_analysis *how, int done, int steps) {
-    if (!how->progress || !how->progress((double)done / steps, how->arg)) return LL_OK;
+ll_status ll_analyse_step(const ll_analysis *how, int64_t done, int64_t steps) {
+    if (!how->progress || !how->progress((double)done / (double)steps, how->arg)) return LL_OK;
     return ll_fail(LL_ESTOPPED, "stopped");
 }
 

@@ -58,11 +58,13 @@ static ll_status check_result(const session *s, const ll_contender *x, const ll_
     return LL_OK;
 }
 
-static ll_status read_results(session *s) {
+/* again: what another process may have finished since; results that are there stay. */
+static ll_status read_results(session *s, int again) {
     ll_status status = LL_OK;
     for (int i = 0; i < s->c->systems; i++)
         for (int k = 0; k < LL_SEEDS_MOST && !status; k++) {
             ll_contender *x = &s->c->system[i];
+            if (again && x->result[k].state >= LL_RESULT_DONE) continue;
             char *run = ll_contender_folder(x, s->how->folder, k + 1);
             status = run ? ll_result_read(&x->result[k], run) : LL_ENOMEM;
             if (!status && k < s->c->seeds) status = check_result(s, x, &x->result[k], run);
@@ -251,8 +253,8 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
         done = *r;
         status = train(s, recipe, run, r, &done);
     }
-    done.state = status == LL_EDIVERGED ? LL_RESULT_DIVERGED : LL_RESULT_DONE;
     if (!status) status = evaluate(s, run, &done);
+    done.state = status == LL_EDIVERGED ? LL_RESULT_DIVERGED : LL_RESULT_DONE; /* in training, or on the split */
     if (status == LL_EDIVERGED) status = LL_OK;
     if (!status) status = write_result(&done, run);
     if (!status) *r = done, s->spent += done.seconds, s->made++;
@@ -348,8 +350,10 @@ ll_status ll_comparison_run(ll_comparison *c, const ll_comparison_how *how) {
     else
         snprintf(s.budget, sizeof s.budget, "%lld steps", (long long)how->steps);
     const ll_group all = ll_group_all();
-    status = ll_group_agree(&all, read_results(&s)); /* nobody writes before all have looked */
+    status = ll_group_agree(&all, read_results(&s, 0)); /* nobody writes before all have looked */
     if (!status) status = compare_ranks(&s);
     if (!status) status = check_systems(&s);
-    return status ? status : make_all(&s);
+    if (!status) status = make_all(&s);
+    const ll_status late = status && status != LL_ESTOPPED ? status : read_results(&s, 1);
+    return late ? late : status;
 }

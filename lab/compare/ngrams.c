@@ -181,7 +181,7 @@ static ll_status pass(work *w, const ll_reader *reader, int64_t before) {
             else
                 add_losses(&w->g, tokens, targets, n, &w->loss, &w->tokens);
         }
-        if (!status && w->progress && w->progress(before + i + 1, all, w->arg)) status = LL_ESTOPPED;
+        if (!status) status = ll_progress_done(w->progress, w->arg, before + i + 1, all);
     }
     return status;
 }

@@ -61,6 +61,7 @@ static ll_status read_key(void *arg, const char *section, const char *key, const
     (void)section, (void)line;
     if (!key) return LL_OK;
     double *to = number(r, key);
+    if (to && !strcmp(value, "nan")) return *to = NAN, LL_OK;
     if (to) return ll_parse_number(to, value) ? LL_OK : ll_fail(LL_EFORMAT, "%s is no number: \"%.60s\"", key, value);
     if (!strcmp(key, "budget")) snprintf(r->budget, sizeof r->budget, "%s", value);
     if (!strcmp(key, "settings")) snprintf(r->settings, sizeof r->settings, "%s", value);
@@ -77,6 +78,7 @@ ll_status ll_result_read(ll_result *r, const char *run) {
     char *path = ll_path_join(run, "result.ini");
     if (!path) return LL_ENOMEM;
     ll_status status = access(path, F_OK) ? LL_OK : ll_ini_load(path, read_key, r);
+    if (r->state == LL_RESULT_DONE && !isfinite(r->loss)) r->state = LL_RESULT_DIVERGED; /* from earlier versions */
     if (!status && r->state && (r->steps < 1 || !r->budget[0]))
         status = ll_fail(LL_EFORMAT, "%s lacks steps or budget; remove it to make the run again", path);
     ll_free(path);

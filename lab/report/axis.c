@@ -13,6 +13,10 @@ int ll_axis_takes(int log, double v) {
     return log ? v >= 1e-100 && v <= 1e100 : a <= 1e100;
 }
 
+int ll_axis_takes_point(const ll_figure *f, const ll_curve *c, int i) {
+    return ll_axis_takes(f->log_x, c->x[i]) && ll_axis_takes(f->log_y, c->y[i]);
+}
+
 double ll_axis_position(const ll_axis *x, double v) {
     const double t = x->log ? log(v / x->lo) / log(x->hi / x->lo) : (v - x->lo) / (x->hi - x->lo);
     return x->from + t * (x->to - x->from);

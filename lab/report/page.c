@@ -30,10 +30,6 @@ typedef struct {
 
 /* ---- What can be drawn ---- */
 
-static int drawable(const page *p, const ll_curve *c, int i) {
-    return ll_axis_takes(p->figure->log_x, c->x[i]) && ll_axis_takes(p->figure->log_y, c->y[i]);
-}
-
 /* Half the height of a curve's band at point i; 0: no band. */
 static double deviation(const page *p, int curve, int i) {
     const double *half = p->figure->deviation ? p->figure->deviation[curve] : NULL;
@@ -43,7 +39,7 @@ static double deviation(const page *p, int curve, int i) {
 /* Index of the last point of a curve that can be drawn, or -1. */
 static int last_point(const page *p, const ll_curve *c) {
     int i = c->n - 1;
-    while (i >= 0 && !drawable(p, c, i)) i--;
+    while (i >= 0 && !ll_axis_takes_point(p->figure, c, i)) i--;
     return i;
 }
 
@@ -53,7 +49,7 @@ static int find_ranges(const page *p, double x[2], double y[2]) {
     for (int k = 0; k < p->figure->n; k++) {
         const ll_curve *c = &p->figure->curves[k];
         for (int i = 0; i < c->n; i++) {
-            if (!drawable(p, c, i)) continue;
+            if (!ll_axis_takes_point(p->figure, c, i)) continue;
             x[0] = fmin(x[0], c->x[i]);
             x[1] = fmax(x[1], c->x[i]);
             y[0] = fmin(y[0], c->y[i]);
@@ -81,7 +77,7 @@ static double widest(cairo_t *cr, const ll_axis *axis) {
 
 static int drawable_points(const page *p, const ll_curve *c) {
     int n = 0;
-    for (int i = 0; i < c->n; i++) n += drawable(p, c, i);
+    for (int i = 0; i < c->n; i++) n += ll_axis_takes_point(p->figure, c, i);
     return n;
 }
 
@@ -140,7 +136,7 @@ static void cover_curve(page *p, const ll_curve *c) {
     double x = NAN, y = NAN;
     const int dots = drawable_points(p, c) <= MARKED;
     for (int i = 0; i < c->n; i++) {
-        if (!drawable(p, c, i)) continue;
+        if (!ll_axis_takes_point(p->figure, c, i)) continue;
         const double next_x = ll_axis_position(&p->x, c->x[i]), next_y = ll_axis_position(&p->y, c->y[i]);
         if (!isnan(x)) ll_cover_line(&p->cover, x, y, next_x, next_y);
         if (dots) cover_dot(p, next_x, next_y);
@@ -265,7 +261,7 @@ static void draw_words(const page *p) {
 static void trace(const page *p, const ll_curve *c) {
     double column = NAN, low = 0, high = 0;
     for (int i = 0; i < c->n; i++) {
-        if (!drawable(p, c, i)) continue;
+        if (!ll_axis_takes_point(p->figure, c, i)) continue;
         const double x = ll_axis_position(&p->x, c->x[i]), y = ll_axis_position(&p->y, c->y[i]);
         const double at = c->n > 2000 ? floor(2 * x) : NAN;
         if (at == column && y >= low && y <= high) continue;
@@ -279,7 +275,7 @@ static void trace(const page *p, const ll_curve *c) {
 static void draw_points(const page *p, const ll_curve *c, int rgb) {
     const int n = drawable_points(p, c), last = last_point(p, c);
     for (int i = 0; i < c->n; i++) {
-        if (!drawable(p, c, i) || (n > MARKED && i != last)) continue;
+        if (!ll_axis_takes_point(p->figure, c, i) || (n > MARKED && i != last)) continue;
         cairo_new_sub_path(p->cr);
         cairo_arc(p->cr, ll_axis_position(&p->x, c->x[i]), ll_axis_position(&p->y, c->y[i]), 3.6, 0, 2 * M_PI);
     }
@@ -294,7 +290,7 @@ static void draw_points(const page *p, const ll_curve *c, int rgb) {
 static void edge(const page *p, int curve, int i, double sign) {
     const ll_curve *c = &p->figure->curves[curve];
     const double half = deviation(p, curve, i), y = c->y[i];
-    if (!drawable(p, c, i)) return;
+    if (!ll_axis_takes_point(p->figure, c, i)) return;
     const double at = ll_axis_position(&p->y, p->figure->log_y ? y * pow(1 + half / y, sign) : y + sign * half);
     cairo_line_to(p->cr, ll_axis_position(&p->x, c->x[i]), fmin(fmax(at, p->top), p->bottom));
 }

@@ -34,6 +34,8 @@ typedef struct {
 
 /* Can this number be drawn on such an axis? NaN, infinities and extreme sizes cannot. */
 int ll_axis_takes(int log, double v);
+/* Can point i of a curve be drawn? */
+int ll_axis_takes_point(const ll_figure *f, const ll_curve *c, int i);
 /* An axis for numbers lo..hi that is `length` long, with numbers at least `gap` apart. open: leaves a margin above and
  * begins at a round number; otherwise it spans exactly lo..hi. A linear axis that would begin close to zero begins at
  * zero. */

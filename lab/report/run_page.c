@@ -7,9 +7,17 @@
 #include "base/text.h"
 #include "report/run_page.h"
 
-/* Chance: a model that gives all answers the same probability. The trainer prints the same warning during training. */
+static double setting(const ll_run *run, const char *key) {
+    return ll_scan_number(ll_recipe_get(run->recipe, key), NULL);
+}
+
+/* Chance: a model that gives all answers the same probability. The trainer prints such a warning, too (fit.c), with the
+ * same remedies. */
 static void warn_of_chance(ll_html *h, const ll_run *run, const ll_run_facts *f) {
     if (!run->recipe) return;
+    const double until = setting(run, "train.distil-until"), clip = setting(run, "train.clip");
+    const int distils = !strcmp(ll_recipe_get(run->recipe, "train.distil"), "attention");
+    if (distils && !(until > 0 && f->steps > until)) return; /* its loss is another one */
     const char *task = ll_recipe_get(run->recipe, "model.task");
     const int classes = !strcmp(task, "classify") || !strcmp(task, "match");
     const char *answers = ll_recipe_get(run->recipe, classes ? "model.classes" : "model.vocab");
@@ -19,8 +27,9 @@ static void warn_of_chance(ll_html *h, const ll_run *run, const ll_run_facts *f)
     if (!(f->train_bits > 2 * chance + 1 / log(2))) return;
     ll_format_text(text, sizeof text,
                    "The training loss, %s bits per %s, is far above chance, which is %.4g: "
-                   "lower train.learning-rate, lengthen train.warmup, or set train.clip = 1.",
-                   bits, run->unit, chance);
+                   "lower train.learning-rate = %g, or try %s.",
+                   bits, run->unit, chance, setting(run, "train.learning-rate"),
+                   clip > 0 && clip <= 1 ? "a longer train.warmup" : "train.clip = 1");
     ll_html_paragraph(h, text);
 }
 

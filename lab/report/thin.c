@@ -4,10 +4,6 @@
 
 #include "report/html.h"
 
-static int drawable(const ll_figure *f, const ll_curve *c, int i) {
-    return ll_axis_takes(f->log_x, c->x[i]) && ll_axis_takes(f->log_y, c->y[i]);
-}
-
 /* Ends of the x axis as drawn, linear or logarithmic. */
 static double drawn_at(const ll_figure *f, double x) {
     return f->log_x ? log(x) : x;
@@ -33,7 +29,7 @@ int ll_thin(const ll_figure *f, const ll_curve *c, int bins, int *index) {
     double lo = INFINITY, hi = -INFINITY;
     int points = 0, n = 0, open = 0;
     for (int i = 0; i < c->n; i++) {
-        if (!drawable(f, c, i)) continue;
+        if (!ll_axis_takes_point(f, c, i)) continue;
         points++;
         lo = fmin(lo, drawn_at(f, c->x[i]));
         hi = fmax(hi, drawn_at(f, c->x[i]));
@@ -41,7 +37,7 @@ int ll_thin(const ll_figure *f, const ll_curve *c, int bins, int *index) {
     column now = {0};
     double column_of_point = 0;
     for (int i = 0; i < c->n; i++) {
-        if (!drawable(f, c, i)) continue;
+        if (!ll_axis_takes_point(f, c, i)) continue;
         const double at = points <= 4 * bins ? i : floor((drawn_at(f, c->x[i]) - lo) / (hi - lo) * bins);
         if (open && at == column_of_point) {
             if (c->y[i] < c->y[now.least]) now.least = i;

@@ -19,7 +19,7 @@ typedef struct {
 
 typedef struct {
     int T, classes, batch, width, height;
-    double *table; /* (classes, classes): class, answer */
+    double *table; /* (classes, classes): class, answer; NULL: more than CLASSES, which are not shown */
     int examples, wrong;
     int shown;
     mistake most[SHOWN]; /* the most certain first */
@@ -45,7 +45,7 @@ static void judge(verdicts *v, const ll_batch *b, const float *logp) {
         for (int c = 1; c < v->classes; c++)
             if (p[c] > p[said]) said = c;
         v->examples++;
-        v->table[(size_t)is * (size_t)v->classes + (size_t)said]++;
+        if (v->table) v->table[is * v->classes + said]++;
         if (said == is) continue;
         v->wrong++;
         keep(v, is, said, exp((double)p[said]), b->tokens + (size_t)i * (size_t)(b->B / v->batch) * (size_t)v->T);
@@ -91,7 +91,7 @@ static void class_name(char out[NAME], const ll_study *s, int number) {
 static ll_status show_table(const ll_study *s, const verdicts *v) {
     static const char *const head[3] = {"class", "right", "mostly taken for"};
     const int n = v->classes;
-    if (n > CLASSES) return LL_OK;
+    if (!v->table) return LL_OK;
     float *shares = ll_alloc((size_t)n * (size_t)n, sizeof *shares);
     if (!shares) return LL_ENOMEM;
     char caption[200], examples[32];
@@ -163,11 +163,11 @@ static ll_status show_images(const ll_study *s, const verdicts *v) {
 }
 
 ll_status ll_study_classes(const ll_study *s) {
-    const size_t n = (size_t)s->c->model.classes;
-    verdicts v = {.T = s->c->train.length, .classes = s->c->model.classes, .batch = s->window.train.batch};
-    v.table = ll_alloc(n * n, sizeof *v.table);
+    const int n = s->c->model.classes;
+    verdicts v = {.T = s->c->train.length, .classes = n, .batch = s->window.train.batch};
+    if (n <= CLASSES) v.table = ll_alloc((size_t)n * (size_t)n, sizeof *v.table);
     v.tokens = ll_alloc(SHOWN, (size_t)v.T * sizeof *v.tokens);
-    ll_status status = v.table && v.tokens ? classify(s, &v) : LL_ENOMEM;
+    ll_status status = (v.table || n > CLASSES) && v.tokens ? classify(s, &v) : LL_ENOMEM;
     if (!status) status = show_images(s, &v);
     if (!status) status = show_table(s, &v);
     if (!status && v.width * v.height > 1) status = ll_study_shift(s);

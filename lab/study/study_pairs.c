@@ -78,11 +78,14 @@ ll_status ll_study_answers(const ll_study *s) {
     int *tokens = ll_alloc((size_t)s->window.train.length, sizeof *tokens), n = 0;
     ll_status status = e && logits && tokens ? ll_batch_create(&batch, &s->window) : LL_ENOMEM;
     if (!status) status = ll_stream_create(&stream, s->model);
-    if (!status) ll_reader_eval_batch(s->data, &batch, 0);
     const double work = ll_model_cost(s->model, s->window.train.length).multiply_adds * s->window.train.length;
     const int most = ll_study_bound(work, 1, SHOWN);
-    for (int row = 0; row < batch.B && n < most && !status; row++)
-        if (batch.source_lengths[row] > 0) status = ask(s, stream, &batch, row, logits, tokens, &e[n++]);
+    const int64_t batches = ll_reader_eval_batches(s->data);
+    for (int64_t i = 0; i < batches && n < most && !status; i++) {
+        ll_reader_eval_batch(s->data, &batch, i);
+        for (int row = 0; row < batch.B && n < most && !status; row++)
+            if (batch.source_lengths[row] > 0) status = ask(s, stream, &batch, row, logits, tokens, &e[n++]);
+    }
     if (!status) show(s, e, n);
     ll_stream_free(stream);
     ll_batch_free(&batch);

@@ -15,14 +15,18 @@
 
 enum { CHUNK = 1 << 16, STEP = 1 << 30 };
 
-/* The first bytes of packed files. */
+/* The first bytes of packed files. pzstd begins with a frame to skip (RFC 8878), the low half of whose first byte is
+ * free. */
 static const struct {
+    enum ll_packing packing;
+    uint8_t free; /* bits of the first byte */
     uint8_t magic[6];
     size_t size;
 } packings[] = {
-    [LL_GZIP] = {{0x1f, 0x8b, 8}, 3},
-    [LL_XZ] = {{0xfd, '7', 'z', 'X', 'Z', 0}, 6},
-    [LL_ZSTD] = {{0x28, 0xb5, 0x2f, 0xfd}, 4},
+    {LL_GZIP, 0, {0x1f, 0x8b, 8}, 3},
+    {LL_XZ, 0, {0xfd, '7', 'z', 'X', 'Z', 0}, 6},
+    {LL_ZSTD, 0, {0x28, 0xb5, 0x2f, 0xfd}, 4},
+    {LL_ZSTD, 0x0f, {0x5f, 0x2a, 0x4d, 0x18}, 4},
 };
 enum { PACKINGS = sizeof packings / sizeof *packings };
 
@@ -50,10 +54,16 @@ static ll_status refill(ll_unpack *u) {
     return take(u, &u->in, u->chunk, CHUNK);
 }
 
+/* Do the n bytes, 1 or more, agree with a magic number as far as they go? */
+static int agree(const uint8_t *data, size_t n, int i) {
+    const size_t m = n < packings[i].size ? n : packings[i].size;
+    return (data[0] | packings[i].free) == packings[i].magic[0] && !memcmp(data + 1, packings[i].magic + 1, m - 1);
+}
+
 /* The packing whose magic number the n bytes begin with; PACKINGS if there is none. */
 static int packing_of(const uint8_t *data, size_t n) {
     int i = 0;
-    while (i < PACKINGS && !(n >= packings[i].size && !memcmp(data, packings[i].magic, packings[i].size))) i++;
+    while (i < PACKINGS && !(n >= packings[i].size && agree(data, n, i))) i++;
     return i;
 }
 
@@ -62,7 +72,7 @@ int ll_packed_bytes(const uint8_t *data, size_t n) { return packing_of(data, n) 
 /* Are the n bytes so few that more may make them a magic number? */
 static int may_be_packed(const uint8_t *data, size_t n) {
     for (int i = 0; i < PACKINGS; i++)
-        if (n < packings[i].size && !memcmp(data, packings[i].magic, n)) return 1;
+        if (n < packings[i].size && agree(data, n, i)) return 1;
     return 0;
 }
 
@@ -78,7 +88,7 @@ static ll_status detect_format(ll_unpack *u) {
     if (status) return status;
     u->ended = !u->in;
     const int i = packing_of(u->chunk, u->in);
-    return i < PACKINGS ? ll_decoder_create(&u->decoder, (enum ll_packing)i, u->name) : LL_OK;
+    return i < PACKINGS ? ll_decoder_create(&u->decoder, packings[i].packing, u->name) : LL_OK;
 }
 
 /* Opens the file of this name. If there is none, opens the first neighbour that is the same file, packed or unpacked;
@@ -94,7 +104,11 @@ static int open_either(ll_unpack *u, const char *path) {
         if (all > n && !strcmp(path + all - n, packed[i])) stem = all - n;
     }
     char *other = ll_alloc(stem + 5, 1);
-    for (int i = 0; other && fd < 0 && i < 4; i++) {
+    if (!other) {
+        errno = ENOMEM;
+        return -1;
+    }
+    for (int i = 0; fd < 0 && i < 4; i++) {
         snprintf(other, stem + 5, "%.*s%s", (int)stem, path, packed[i]);
         fd = open(other, O_RDONLY | O_CLOEXEC);
     }
@@ -112,6 +126,7 @@ static ll_status open_file(ll_unpack *u, const char *path) {
     struct stat info;
     u->fd = path ? open_either(u, path) : STDIN_FILENO;
     if (u->fd < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal arrived while %s was opened", u->name);
+    if (u->fd < 0 && errno == ENOMEM) return ll_fail(LL_ENOMEM, "no memory to open %s", u->name);
     if (u->fd < 0) return ll_fail(LL_EIO, "cannot open %s: %s", u->name, strerror(errno));
     if (fstat(u->fd, &info)) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
     if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name a file", u->name);

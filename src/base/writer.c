@@ -34,7 +34,25 @@ static ll_status unwritable(ll_writer *w) {
     return ll_fail(LL_EIO, "cannot write %s: %s", w->path, strerror(reason));
 }
 
-/* If the target is a link, the file behind it is replaced. Devices and pipes cannot be replaced. */
+/* Writes into real[PATH_MAX] where the links of a path lead, also if nothing is there yet, and returns it. NULL: the
+ * path is no link, or that is too long. */
+static const char *follow_links(char *real, const char *path) {
+    enum { LINKS = 40 }; /* as in Linux; more are a circle */
+    char to[PATH_MAX], next[2 * PATH_MAX];
+    const char *end = NULL;
+    for (int i = 0; i < LINKS; i++, path = end = real) {
+        const ssize_t n = readlink(path, to, sizeof to - 1);
+        if (n <= 0) break;
+        to[n] = 0;
+        const char *slash = *to == '/' ? NULL : strrchr(path, '/');
+        const int size = snprintf(next, sizeof next, "%.*s%s", slash ? (int)(slash - path) + 1 : 0, path, to);
+        if (size >= PATH_MAX) return NULL;
+        memcpy(real, next, (size_t)size + 1);
+    }
+    return end;
+}
+
+/* If the target is a link, the file behind it is replaced or made. Devices and pipes cannot be replaced. */
 static ll_status choose_target(ll_writer *w, const char *path) {
     struct stat info;
     char real[PATH_MAX];
@@ -42,8 +60,9 @@ static ll_status choose_target(ll_writer *w, const char *path) {
     if (exists && !S_ISREG(info.st_mode))
         return ll_fail(LL_EIO, "cannot write %s: it is %s", path,
                        S_ISDIR(info.st_mode) ? "a folder; name a file" : "not a regular file, which could be replaced");
-    const char *target = exists && realpath(path, real) ? real : path;
-    w->mode = exists ? (info.st_mode & 0777) | S_IWUSR : 0;
+    const char *target = exists ? realpath(path, real) : follow_links(real, path);
+    if (!target) target = path;
+    w->mode = exists ? info.st_mode & 0777 : 0;
     w->path = ll_strdup(target);
     w->temp = ll_alloc(strlen(target) + SUFFIX, 1);
     return w->path && w->temp ? LL_OK : LL_ENOMEM;
@@ -87,7 +106,8 @@ ll_status ll_writer_open(ll_writer **writer, const char *path) {
         w->fd = open_shared(w->temp);
         if (w->fd < 0) w->fd = open_own(w->temp, size, w->path);
         if (w->fd < 0) w->temp[0] = 0, status = unwritable(w);
-        else if (w->mode) fchmod(w->fd, w->mode); /* what was private stays so; some file systems have no modes */
+        else if (w->mode)
+            fchmod(w->fd, w->mode | S_IWUSR); /* what was private stays so; some file systems have no modes */
     }
     if (status) {
         ll_writer_abandon(w);
@@ -169,6 +189,7 @@ static ll_status finish(ll_writer *w) {
     if (w->failed) return ll_fail(LL_EIO, "cannot write %s: an earlier write to it failed", w->path);
     const ll_status status = flush(w);
     if (status || !w->temp) return status;
+    if (w->mode && !(w->mode & S_IWUSR)) fchmod(w->fd, w->mode); /* one that is left unfinished is to be writable */
     if (fsync(w->fd)) return unwritable(w);
     if (rename(w->temp, w->path)) return unwritable(w);
     w->temp[0] = 0; /* nothing is left to remove: the file has the target's name */

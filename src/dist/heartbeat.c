@@ -32,6 +32,7 @@ typedef struct {
 static struct {
     notice received; /* the last one, and the memory for the next one */
     ll_request receive;
+    int receiving; /* MPI has accepted it */
     notice sending[SENDS];
     ll_request send[SENDS];
     int busy[SENDS];
@@ -51,8 +52,8 @@ static struct {
 
 static void begin_receive(void) {
     notice *to = &monitor.received;
-    if (ll_rank.transport->receive(to, sizeof *to, LL_TRANSPORT_ANY, LL_TAG_CONTROL, &monitor.receive))
-        ll_heartbeat_fail(-1, "MPI cannot receive");
+    monitor.receiving = !ll_rank.transport->receive(to, sizeof *to, LL_TRANSPORT_ANY, LL_TAG_CONTROL, &monitor.receive);
+    if (!monitor.receiving) ll_heartbeat_fail(-1, "MPI cannot receive");
 }
 
 /* A free slot for a notice, or -1. Slots of notices that have been sent, or that MPI gave up, are free again. */
@@ -244,7 +245,7 @@ void ll_heartbeat_round(double now) {
     pthread_mutex_unlock(&ll_rank.lock);
     if (ll_rank.size > 1) {
         exchange_heartbeats(now, timeout);
-        while (!ll_rank.transport->test(&monitor.receive, &done) && done) {
+        while (monitor.receiving && !ll_rank.transport->test(&monitor.receive, &done) && done) {
             const notice n = monitor.received;
             begin_receive();
             handle(&n);
@@ -257,7 +258,7 @@ void ll_heartbeat_round(double now) {
 }
 
 void ll_heartbeat_stop(void) {
-    if (ll_rank.size > 1) ll_rank.transport->cancel(&monitor.receive);
+    if (monitor.receiving) ll_rank.transport->cancel(&monitor.receive);
 }
 
 /* ---- The end ---- */

@@ -40,7 +40,7 @@ ll_status ll_dist_ping(size_t n, int count, int repeats, double *seconds) {
     if (count < 1 || repeats < 1)
         return ll_fail(LL_EINVAL, "%d messages, %d times, cannot be timed; ask for at least 1", count, repeats);
     if (all.me && all.me + 1 < all.count) return LL_OK;
-    char *data = ll_alloc((n ? n : 1) * (size_t)count, 1);
+    char *data = ll_alloc((size_t)count, n ? n : 1);
     ll_message *m = ll_alloc((size_t)count, sizeof *m);
     const ll_status status = data && m ? ping(data, m, n, count, repeats, seconds) : LL_ENOMEM;
     ll_free(data);

@@ -9,6 +9,11 @@ check "the JSON has a row for every case" test "$(grep -c '"case"' ops.json)" = 
 if command -v python3 >/dev/null; then check "the JSON is JSON" python3 -m json.tool ops.json json.out; fi
 t 0 "$longline" bench --threads 1 --ops --lengths 32 --repeats 1 --case 'attention/*/causal/fwdbwd/32' --figure time.svg
 check "there is a picture" grep -q '</svg>' time.svg
+two=
+for length in 48 4000; do two=$two,attention/favor/causal/fwdbwd/$length,attention/softmax/causal/fwdbwd/$length; done
+t 0 "$longline" bench --ops --lengths 48,4000 --repeats 1 --case "$two" --figure odd.svg
+check "lengths that are no powers of two are drawn, too" grep -q '</svg>' odd.svg
+out '^bench\.crossing\.attention\.favor='
 t 0 "$longline" bench --threads 1 --models --repeats 1 --case '*512*' $small
 out '^train/layer/softmax/512 '
 out '^train/lm-512/favor '
@@ -35,6 +40,13 @@ out '^bench\.read_gb_per_s=[1-9]'
 t 0 "$longline" bench --threads 1 --generate --position 500 --case small $small
 out '^generate/small/favor/500 '
 out '^bench\.late_state\.small\.favor=1\.000$'
+for vocab in 20 64; do
+    t 0 "$longline" bench --threads 1 --generate --position 500 --case small/favor $small --set model.vocab=$vocab
+    out '^generate/small/favor/500 '
+done
+for key in train.length train.batch; do
+    refused "--set $key: each case has its own; choose cases with --case" "$longline" bench --models --set $key=7
+done
 
 refused 'lengths' "$longline" bench --lengths 1024,
 refused 'lengths' "$longline" bench --lengths 0
@@ -87,6 +99,7 @@ err '1 of 1 cases are slower than ./earlier-0.001 by more than 3 %'
 t 0 "$longline" bench $one --against ./earlier-1000
 out '^attention/relu/causal/fwd/17 .*  faster$'
 out '^bench\.against\.slower=0$'
+refused '--seconds: with --against, --repeats is the number of turns' "$longline" bench $one --against ./earlier-1000 --seconds 9
 refused 'needs the path of a program' "$longline" bench --against nothing
 # Late tokens have the same position in both programs.
 late="--threads 1 --generate --case generate/small/favor --repeats 6 $small"

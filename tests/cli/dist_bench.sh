@@ -4,6 +4,9 @@ tiny="--set model.layers=2 --set model.width=64 --set model.heads=2 --set model.
 
 refused 'rehearse goes with --dist' "$longline" bench --rehearse 1
 refused 'dist goes with --rehearse, --repeats and --set alone' "$longline" bench --dist --ops
+refused 'dist goes with --rehearse, --repeats and --set alone' "$longline" bench --dist --seconds 3
+refused '--set train.batch: the steps of --dist have their own' "$longline" bench --dist --set train.batch=3
+refused '--set dist.shards: the steps of --dist have their own' "$longline" bench --dist --set dist.shards=3
 t 0 "$longline" bench --dist --repeats 1 $tiny
 out '^bench.dist.ranks=1$'
 check "one process sends nothing" [ "$(value bench.dist.weak.sent)" -eq 0 ]

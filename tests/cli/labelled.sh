@@ -45,6 +45,9 @@ err "model.classes = 10, but the data has 3 classes \(neg,pos,unsup\); set model
 check "it says so once" test "$(grep -c 'model.classes' err)" -eq 1
 t 0 "$longline" train --resume many --set train.steps=6
 not_err "model.classes"
+# A table of so many classes would have 320 GB.
+t 0 run --data films.tsv --out wide --set model.classes=200000 --set model.width=4 --set data.test= --set train.steps=3
+check "the page of very many classes" test -s wide/report.html
 ln -s "$PWD/nowhere" films/neg/99.txt
 t 1 run --data films --out w --set data.test=
 err "data.train: cannot open films/neg/99.txt: No such file or directory$"

@@ -8,6 +8,7 @@ t 0 toy --out toy
 out "^train.valid_bits_per_token=[0-9.]+$"
 model=toy/best.safetensors
 row=$(sed -n '/should become/,/<\/table>/p' toy/report.html | grep '<th scope="row">' | head -n 1)
+check "it has 12 of them, though a batch has 4" test "$(sed -n '/should become/,/<\/table>/p' toy/report.html | grep -c '<th scope="row">')" -eq 12
 source=$(echo "$row" | sed 's/.*<th scope="row">\([^<]*\)<.*/\1/')
 t 0 "$longline" generate $model --prompt "$source" --tokens 34 --temperature 0
 check "the page has the answers that generate gives" test "$(cat out)" = \

@@ -1,0 +1,74 @@
+/* Runs of a table: some whose evaluation diverges, and some that another process makes. */
+#include "tables.h"
+
+/* Makes the loss of the trained model infinite before it is evaluated. */
+static int spoil(const ll_comparison_progress *p, void *arg) {
+    ll_model *m = NULL;
+    if (strcmp(p->stage, "evaluate")) return 0;
+    ++*(int *)arg;
+    CHECK_OK(ll_model_load(&m, at("spoilt/permute-1/best.safetensors")));
+    for (int i = 0; i < m->param[0].rows * m->param[0].cols; i++) m->param[0].value[i] = i % 2 ? 3e38F : -3e38F;
+    CHECK_OK(ll_model_save(m, at("spoilt/permute-1/best.safetensors")));
+    ll_model_free(m);
+    return 0;
+}
+
+static void models_that_cannot_be_evaluated_are_results(void **state) {
+    (void)state;
+    int evaluated = 0;
+    char command[200];
+    ll_comparison *c = load(at("table.ini"));
+    ll_comparison_how how = {.steps = 5, .seeds = 1, .folder = at("spoilt"), .progress = spoil, .arg = &evaluated};
+    how.only = 1, how.names = (const char *const[]){"permute"};
+    for (int i = 0; i < 3; i++) {
+        CHECK_OK(ll_comparison_run(c, &how));
+        assert_int_equal(system_at(c, 1).runs, 1);
+        assert_int_equal(system_at(c, 1).diverged, 1);
+        char *text = page_at(at("spoilt/permute-1/result.ini"));
+        has(text, i ? "state = done" : "state = diverged");
+        ll_free(text);
+        /* the same, as earlier versions wrote it */
+        snprintf(command, sizeof command, "sed -i 's/= diverged/= done\\nloss = nan/' %s/result.ini",
+                 at("spoilt/permute-1"));
+        assert_int_equal(system(command), 0);
+    }
+    assert_int_equal(evaluated, 1);
+    ll_comparison_free(c);
+}
+
+/* While a run begins here, another process ends one. */
+static int meanwhile(const ll_comparison_progress *p, void *arg) {
+    if (!strcmp(p->stage, "begin")) {
+        CHECK_OK(ll_folder_create(at("shared/permute-1")));
+        CHECK_OK(ll_file_copy(at("shared/permute-1/result.ini"), at("whole/permute-1/result.ini")));
+    }
+    return !strcmp(p->stage, "train") && *(int *)arg;
+}
+
+static void results_of_other_processes_are_seen(void **state) {
+    (void)state;
+    ll_comparison *whole = load(at("table.ini"));
+    ll_comparison_how one = {.steps = 21, .seeds = 1, .folder = at("whole")};
+    one.only = 1, one.names = (const char *const[]){"permute"};
+    CHECK_OK(ll_comparison_run(whole, &one));
+    ll_comparison_free(whole);
+    for (int stop = 1; stop >= 0; stop--) {
+        ll_comparison *c = load(at("table.ini"));
+        ll_comparison_how how = {.steps = 21, .seeds = 1, .folder = at("shared"), .progress = meanwhile, .arg = &stop};
+        how.only = 1, how.names = (const char *const[]){"soft"};
+        assert_int_equal(ll_comparison_run(c, &how), stop ? LL_ESTOPPED : LL_OK);
+        assert_int_equal(system_at(c, 0).runs, !stop);
+        assert_int_equal(system_at(c, 1).runs, 1);
+        assert_true(system_at(c, 1).mean > 0);
+        ll_comparison_free(c);
+        if (stop) assert_int_equal(remove(at("shared/permute-1/result.ini")), 0);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(models_that_cannot_be_evaluated_are_results),
+        cmocka_unit_test(results_of_other_processes_are_seen),
+    };
+    return cmocka_run_group_tests(tests, make_table, remove_data);
+}
