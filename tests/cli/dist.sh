@@ -240,3 +240,4 @@ while [ $i -lt 16 ]; do
 done
 { cat text.txt; printf '\000\000\000\000'; } >zeros.txt
 t 0 ranks "$found" 2 "$longline" table systems.ini $tiny --set data.test=zeros.txt --set train.from=huge/last.safetensors -o table-2
+out '^Linear .*diverged'
