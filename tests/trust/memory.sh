@@ -102,27 +102,27 @@ trial_apart() { # NAME COMMAND...
     trial generate 12 "$longline" generate "$model" --tokens 3 --load-state here/state --save-state here/state $one
     trial score 12 "$longline" score "$model" begun/recipe.ini $one
     trial inspect 60 "$longline" inspect "$model" $one
-    trial grid 60 "$longline" data grid songs
+    trial grid 60 "$longline" data grid songs $one
 }
 if long; then
     printf 'one line\nand another\n' >lines.txt
     small_images
     t 0 "$longline" train images.ini --set train.report=off --out pictures
     small_table
-    if /usr/bin/python3 "$root/tests/python/write_models.py" models; then
-        t 0 "$longline" import models/gpt2 -o gpt2.safetensors
-        trial import 0 "$longline" import models/gpt2 -o here/gpt2.safetensors
-        trial export 0 "$longline" export gpt2.safetensors here/gpt2 --to hf
-    else
-        fail "a model to import (python3-numpy writes it; make deps installs that)"
-    fi
     # shellcheck disable=SC2086
     {
+        if /usr/bin/python3 "$root/tests/python/write_models.py" models; then
+            t 0 "$longline" import models/gpt2 -o gpt2.safetensors
+            trial import 0 "$longline" import models/gpt2 -o here/gpt2.safetensors $one
+            trial export 0 "$longline" export gpt2.safetensors here/gpt2 --to hf $one
+        else
+            fail "a model to import (python3-numpy writes it; make deps installs that)"
+        fi
         trial new-run 0 "$longline" train here/run/recipe.ini --out here/new $one
         trial eval 0 "$longline" eval "$model" $one
         trial encode 0 "$longline" encode "$model" lines.txt -o here/vectors.npy $one
         trial classify 0 "$longline" classify pictures/best.safetensors images $one
-        trial tokenize 0 "$longline" tokenize "$model" lines.txt
+        trial tokenize 0 "$longline" tokenize "$model" lines.txt $one
         trial quantize 0 "$longline" quantize "$model" -o here/small.safetensors --weights int8 $one
         trial table 0 $table
         trial demo 0 "$longline" demo --minutes 0.05 --out here/demo $one
@@ -135,9 +135,9 @@ if long; then
         trial bench 0 "$longline" bench --ops --lengths 64 --repeats 1 --case attention/relu/bidir/fwd/ \
             --json here/bench.json $one
         trial data 0 "$longline" data make listops --out here/listops.tsv --count 20 $one
-        trial verify-data 0 "$longline" data verify lines.txt
-        trial ngrams 0 "$longline" data ngrams begun/recipe.ini --order 2 --set data.train=text.txt --set data.valid=text.txt
-        trial compare 0 "$longline" data compare songs/*0.mid songs/*1.mid
+        trial verify-data 0 "$longline" data verify lines.txt $one
+        trial ngrams 0 "$longline" data ngrams begun/recipe.ini --order 2 --set data.train=text.txt --set data.valid=text.txt $one
+        trial compare 0 "$longline" data compare songs/*0.mid songs/*1.mid $one
         if small_archive; then
             trial_apart data-get "$longline" data get lra --out here/got --from "$address"
             kill $server
