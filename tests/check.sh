@@ -34,8 +34,8 @@ step "the program as a user runs it" WERROR=-Werror cli-tests
 [ "$(uname -m)" != x86_64 ] || step "trouble on order" WERROR=-Werror trust-short
 step python WERROR=-Werror python
 step "house rules" WERROR=-Werror lint
-step "static checks" analyze-short
-# These come before the steps that build with other flags in this folder, after which everything would be built again.
+step "static checks" WERROR=-Werror analyze-short
+# All steps so far have the same flags, since everything would be built again after one that has others.
 ! command -v valgrind >/dev/null || step valgrind WERROR=-Werror valgrind
 step "sanitizers and fuzz corpora" asan
 ! command -v clang >/dev/null || step clang clang
