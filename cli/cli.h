@@ -171,7 +171,7 @@ int ll_stop_wanted(void);
 enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
 int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn *take, void *arg);
-/* A whole file as text, to be freed. More than `most` bytes are refused. -1, or the exit code. */
+/* A whole file as text with a zero behind it, to be freed. More than `most` bytes are refused. -1, or the exit code. */
 int ll_read_whole(const char *path, size_t most, char **text, size_t *n);
 /* How many of the `total` bytes of a file, which may be packed, will have been read once `most` unpacked bytes are
  * there, `taken` of which lie between bytes `before` and `read`. */

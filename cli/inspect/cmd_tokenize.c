@@ -1,4 +1,5 @@
 /* longline tokenize: the tokens that a model, or a tokenizer, makes of a text, and the text of tokens. */
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,28 +22,9 @@ typedef struct {
     ll_model *model; /* NULL: a tokenizer by itself */
     ll_tokenizer *tokenizer;
     char *text;
-    size_t n, capacity;
-    int code;      /* -1, or the exit code of reading */
+    size_t n;
     int has_blank; /* does it put a blank before a text, which decoding takes away? */
 } work;
-
-static int take_block(const uint8_t *bytes, size_t n, void *arg) {
-    work *w = arg;
-    if (w->capacity - w->n <= n) {
-        const size_t capacity = 2 * (w->n + n) + 1;
-        char *more = realloc(w->text, capacity);
-        if (!more) {
-            w->code = ll_fail_message("out of memory");
-            return 1; /* the first part of a text would be another text */
-        }
-        w->text = more;
-        w->capacity = capacity;
-    }
-    memcpy(w->text + w->n, bytes, n);
-    w->n += n;
-    w->text[w->n] = 0;
-    return 0;
-}
 
 /* ---- Text to tokens ---- */
 
@@ -190,13 +172,11 @@ static int open_tokenizer(work *w, const char *path) {
 }
 
 static int tokenize(int n, const char **words) {
-    work w = {.code = -1};
+    work w = {0};
     if (ids && decode) return ll_usage("--ids is of what --decode reads, not of what it writes");
     int code = open_tokenizer(&w, words[0]);
     if (code < 0 && n < 2 && isatty(STDIN_FILENO)) ll_print("reads from the terminal; Ctrl-D ends the text");
-    if (code < 0 && !take_block((const uint8_t *)"", 0, &w))
-        code = ll_read_blocks(n > 1 ? words[1] : "-", NULL, 0, take_block, &w);
-    if (code < 0) code = w.code;
+    if (code < 0) code = ll_read_whole(n > 1 ? words[1] : "-", SIZE_MAX, &w.text, &w.n);
     if (code < 0) code = convert(&w);
     ll_tokenizer_free(w.tokenizer);
     ll_model_free(w.model);

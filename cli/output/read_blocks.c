@@ -53,22 +53,24 @@ typedef struct {
 
 static int add_block(const uint8_t *bytes, size_t n, void *arg) {
     whole *w = arg;
-    if (w->n + n > w->most) {
+    if (n > w->most - w->n) {
         w->code = ll_usage("%s is longer than %zu bytes", w->path, w->most);
-    } else if (w->n + n > w->capacity) {
-        char *more = realloc(w->text, w->capacity = 2 * (w->n + n));
+    } else if (w->n + n >= w->capacity) {
+        char *more = realloc(w->text, w->capacity = 2 * (w->n + n) + 1);
         if (more) w->text = more;
         if (!more) w->code = ll_fail_message("out of memory");
     }
     if (w->code >= 0) return 1;
     if (n) memcpy(w->text + w->n, bytes, n);
     w->n += n;
+    w->text[w->n] = 0;
     return 0;
 }
 
 int ll_read_whole(const char *path, size_t most, char **text, size_t *n) {
     whole w = {.path = path, .most = most, .code = -1};
-    const int code = ll_read_blocks(path, NULL, 0, add_block, &w);
+    int code = add_block(NULL, 0, &w) ? w.code : -1; /* for an empty file */
+    if (code < 0) code = ll_read_blocks(path, NULL, 0, add_block, &w);
     *text = w.text;
     *n = w.n;
     return code >= 0 ? code : w.code;
