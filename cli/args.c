@@ -44,6 +44,15 @@ static const ll_arg *find(const ll_command *command, const char *word, size_t le
 
 /* ---- Suggestions ---- */
 
+int ll_args_name_key(const ll_arg_list *list, const char *key) {
+    for (int i = 0; i < list->n; i++) {
+        const char *at = list->at[i] + strspn(list->at[i], " \t");
+        const size_t n = strcspn(at, " \t=");
+        if (n == strlen(key) && !memcmp(at, key, n)) return 1;
+    }
+    return 0;
+}
+
 const char *ll_args_nearest(const char *word, const char *const *names, int n) {
     const char *best = NULL;
     int least = 1 + (int)strlen(word) / 3;

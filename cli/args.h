@@ -46,6 +46,9 @@ typedef struct {
  * after an error, which it has printed. */
 int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n);
 
+/* Does one of the words "KEY=VALUE" of a list name this key? */
+int ll_args_name_key(const ll_arg_list *list, const char *key);
+
 /* The page that --help prints. */
 void ll_args_help(const ll_command *command);
 

@@ -119,14 +119,11 @@ static int compare(void) {
 /* Keys that the cases set themselves. -1, or the exit code. */
 static int check_keys(void) {
     static const char *const fixed[] = {"train.length", "train.batch", "dist.shards"};
-    for (int i = 0; i < set.n; i++)
-        for (int k = 0; k < 3; k++) {
-            const char *key = set.at[i] + strspn(set.at[i], " \t");
-            const size_t n = strcspn(key, " \t=");
-            if (n != strlen(fixed[k]) || memcmp(key, fixed[k], n)) continue;
-            if (!dist && k < 2) return ll_usage("--set %s: each case has its own; choose cases with --case", fixed[k]);
-            if (dist && k > 0) return ll_usage("--set %s: the steps of --dist have their own", fixed[k]);
-        }
+    for (int k = 0; k < 3; k++) {
+        if (!ll_args_name_key(&set, fixed[k])) continue;
+        if (!dist && k < 2) return ll_usage("--set %s: each case has its own; choose cases with --case", fixed[k]);
+        if (dist && k > 0) return ll_usage("--set %s: the steps of --dist have their own", fixed[k]);
+    }
     return -1;
 }
 

@@ -26,14 +26,6 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
-/* Does --set name this key? */
-static int is_set(const char *key) {
-    const size_t n = strlen(key);
-    for (int i = 0; i < set.n; i++)
-        if (!strncmp(set.at[i], key, n) && set.at[i][n] == '=') return 1;
-    return 0;
-}
-
 /* Applies --data and --from, if they are given. */
 static ll_status set_path(ll_recipe *recipe, const char *key, const char *path) {
     char assignment[LL_ASSIGNMENT];
@@ -61,7 +53,8 @@ static int get_recipe(ll_recipe **recipe, const char *path) {
     if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
     if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
     if (resume && from) return ll_usage("--from begins a new run, and --resume continues one");
-    if (data && is_set("data.train")) return ll_usage("give --data or --set data.train, which mean the same");
+    if (data && ll_args_name_key(&set, "data.train"))
+        return ll_usage("give --data or --set data.train, which mean the same");
     if (!path && !set.n && !data) return -1;
     ll_status status = path ? ll_recipe_load(recipe, path) : load_own(recipe);
     if (!status) status = ll_set_all(*recipe, &set);
@@ -220,7 +213,7 @@ static const char *lost_path(const ll_recipe *recipe) {
         const char *path = ll_recipe_get(recipe, keys[i]);
         snprintf(error, sizeof error, "cannot open %s: %s", path ? path : "", strerror(ENOENT));
         if (!path || !*path || *path == '/' || !strstr(ll_error(), error)) continue;
-        return is_set(keys[i]) || (data && !strcmp(keys[i], "data.train")) ? NULL : keys[i];
+        return ll_args_name_key(&set, keys[i]) || (data && !strcmp(keys[i], "data.train")) ? NULL : keys[i];
     }
     return NULL;
 }
