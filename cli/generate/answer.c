@@ -55,8 +55,7 @@ static int write_target(ll_stream *stream, const ll_question *q, FILE *to) {
             break;
         }
         if (full) {
-            ll_print("%s%sthe target ends because the model's learned positions do, after %lld tokens",
-                     q->place ? q->place : "", q->place ? ": " : "", (long long)ll_stream_position(stream));
+            ll_print_end("target", ll_stream_position(stream), q->place);
             break;
         }
         status = ll_stream_feed(stream, &token, 1, logits);

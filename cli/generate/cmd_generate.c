@@ -120,7 +120,7 @@ static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
         return -1;
     }
     if (last != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
-    if ((!tokens || *n < tokens) && ll_text_output_ended(s)) ll_text_output_print_end(s, NULL);
+    if ((!tokens || *n < tokens) && ll_text_output_ended(s)) ll_print_end("text", ll_text_output_position(s), NULL);
     return -1;
 }
 

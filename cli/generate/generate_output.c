@@ -166,9 +166,9 @@ static ll_status next_drafted(ll_text_output *s, const ll_sampling *how, int *to
 
 int ll_text_output_ended(const ll_text_output *s) { return s->full || (s->saves && !ll_stream_left(s->stream)); }
 
-void ll_text_output_print_end(const ll_text_output *s, const char *place) {
-    ll_print("%s%sthe text ends because the model's learned positions do, after %lld tokens", place ? place : "",
-             place ? ": " : "", (long long)ll_text_output_position(s));
+void ll_print_end(const char *what, int64_t position, const char *place) {
+    ll_print("%s%sthe %s ends because the model's learned positions do, after %lld tokens", place ? place : "",
+             place ? ": " : "", what, (long long)position);
 }
 
 ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size) {

@@ -46,8 +46,8 @@ ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n)
 ll_status ll_text_output_flush(ll_text_output *s);
 /* Does the text end here, because learned positions do? */
 int ll_text_output_ended(const ll_text_output *s);
-/* Prints that it does. place: of the prompt, or NULL. */
-void ll_text_output_print_end(const ll_text_output *s, const char *place);
+/* Prints that a "text" or "target" does. place: of the prompt, or NULL. */
+void ll_print_end(const char *what, int64_t position, const char *place);
 /* Gives the text of the next token, and feeds it. Call it for a text that has not ended. */
 ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const char **text, size_t *size);
 

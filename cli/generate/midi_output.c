@@ -30,7 +30,7 @@ static int go_on(ll_text_output *s, const ll_sampling *how, int64_t most, int64_
         if (status) return ll_failed(status, NULL);
         if (s->tokens[s->token_count - 1] == piece) return -1;
     }
-    if ((!most || *n < most) && ll_text_output_ended(s)) ll_text_output_print_end(s, NULL);
+    if ((!most || *n < most) && ll_text_output_ended(s)) ll_print_end("text", ll_text_output_position(s), NULL);
     return -1;
 }
 

@@ -62,7 +62,7 @@ static int generate_one(const ll_question *q, const char *line, size_t n, FILE *
         status = ll_text_output_next(s, &q->how, &text, &size);
         if (!status) fwrite(text, 1, size, to);
     }
-    if (i < q->most && !status) ll_text_output_print_end(s, q->place);
+    if (i < q->most && !status) ll_print_end("text", ll_text_output_position(s), q->place);
     return status ? ll_failed_at(status, q->place) : -1;
 }
 
