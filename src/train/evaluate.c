@@ -44,6 +44,17 @@ void ll_evaluator_free(ll_evaluator *e) {
     e->each = NULL;
 }
 
+/* Reads examples `first` .. of batch number `index`, as many as there is memory for; returns how many. */
+static int read_part(const ll_evaluator *e, int64_t index, int first) {
+    const ll_config *c = &e->model->recipe->c;
+    const int batch = c->train.batch, width = ll_task_sequences(c->model.task);
+    const int n = first + e->capacity < batch ? e->capacity : batch - first;
+    e->b->B = n * width;
+    e->b->first = first * width;
+    ll_reader_eval_rows(e->reader, e->b, index * batch + first);
+    return n;
+}
+
 /* Has a batch a target that counts? */
 static int predicts(const ll_config *c, const ll_batch *b) {
     const int per_token = ll_config_per_token(c);
@@ -55,13 +66,10 @@ static int predicts(const ll_config *c, const ll_batch *b) {
 
 ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches) {
     const ll_config *c = &e->model->recipe->c;
-    const int batch = c->train.batch, width = ll_task_sequences(c->model.task);
     const int64_t n = ll_evaluate_batches(e->reader, max_batches);
     for (int64_t i = 0; i < n; i++)
-        for (int first = 0; first < batch; first += e->capacity) {
-            e->b->B = (first + e->capacity < batch ? e->capacity : batch - first) * width;
-            e->b->first = first * width;
-            ll_reader_eval_rows(e->reader, e->b, ll_evaluated_batch(e->reader, i, n) * batch + first);
+        for (int first = 0; first < c->train.batch; first += e->capacity) {
+            read_part(e, ll_evaluated_batch(e->reader, i, n), first);
             if (predicts(c, e->b)) return LL_OK;
         }
     return ll_fail(LL_EINVAL,
@@ -76,16 +84,12 @@ static const float NOT_COUNTED = -FLT_MAX;
  * receives the losses of the counted targets one after the other. */
 static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index, float *each) {
     const ll_config *c = &e->model->recipe->c;
-    const int batch = c->train.batch, width = ll_task_sequences(c->model.task);
     const size_t whole = ll_config_per_token(c) ? (size_t)c->train.length : 1;
     const size_t targets = e->shards ? (size_t)e->part->T : whole;
     size_t kept = 0;
     ll_status status = LL_OK;
-    for (int first = 0; first < batch && !status; first += e->capacity) {
-        const int n = first + e->capacity < batch ? e->capacity : batch - first;
-        e->b->B = n * width;
-        e->b->first = first * width;
-        ll_reader_eval_rows(e->reader, e->b, index * batch + first);
+    for (int first = 0; first < c->train.batch && !status; first += e->capacity) {
+        const int n = read_part(e, index, first);
         float *part = each ? each + (size_t)first * targets : NULL;
         for (size_t j = 0; each && j < (size_t)n * targets; j++) part[j] = NOT_COUNTED;
         tally->each = part;
