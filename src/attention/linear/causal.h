@@ -45,6 +45,8 @@ void ll_causal_gradient_give(const ll_head *j, const float *U, const float *W);
 
 /* Has it softmax features under a running maximum whose scale does not cancel? */
 int ll_causal_has_eps(const ll_attention *op);
+/* LL_EINVAL where a call or a stream cannot have a gate. */
+LL_MUST_USE ll_status ll_causal_check_gate(const ll_attention *op);
 /* For these: computes kappa (n), V (n, E) and count (n) of each row of a tile, and moves the state past the tile. top
  * (n) is that of the keys, v (n, E) has rows ldv apart. */
 void ll_causal_rows(ll_causal_state *s, const ll_head *j, int t0, const ll_scales *f, const float *top, const float *v,

@@ -10,6 +10,13 @@ int ll_causal_has_eps(const ll_attention *op) {
     return map->phi[LL_KEY] == LL_PHI_RUNNING && !map->scale_cancels;
 }
 
+ll_status ll_causal_check_gate(const ll_attention *op) {
+    if (!ll_causal_has_eps(op)) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "attention: a gate goes with the running maximum of favor only where it cancels; divide by "
+                   "the sum (LL_DEN_SUM) with feature_eps = 0, or use key_max none");
+}
+
 size_t ll_state_floats(const ll_attention *op) {
     const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* rounding errors of V */
     return (size_t)ll_linear_map(op)->features * (E + 1) + E + LL_SAVED_LOW_COUNT + kept;

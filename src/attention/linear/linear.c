@@ -244,10 +244,8 @@ size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *c, int
 
 static ll_status linear(const ll_attention *op, const ll_attention_call *c, int backward) {
     const size_t heads = (size_t)ll_sequence_count(c) * (size_t)op->c.H;
-    if (c->gate.data && ll_causal_has_eps(op))
-        return ll_fail(LL_EINVAL,
-                       "attention: a gate goes with the running maximum of favor only where it cancels; divide by the "
-                       "sum (LL_DEN_SUM) with feature_eps = 0, or use key_max none");
+    const ll_status status = c->gate.data ? ll_causal_check_gate(op) : LL_OK;
+    if (status) return status;
     if (!heads) return LL_OK;
     ll_arena a = {.base = c->scratch};
     linear_call l = call_of(op, c, backward, heads, &a);

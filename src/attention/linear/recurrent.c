@@ -209,10 +209,8 @@ static void feed_head(void *arg, size_t index, int worker) {
 }
 
 static ll_status feed(ll_feed *f) {
-    if (f->gate.data && ll_causal_has_eps(f->s->op))
-        return ll_fail(LL_EINVAL,
-                       "attention stream: a gate goes with the running maximum of favor only where it cancels; divide "
-                       "by the sum (LL_DEN_SUM) with feature_eps = 0, or use key_max none");
+    const ll_status status = f->gate.data ? ll_causal_check_gate(f->s->op) : LL_OK;
+    if (status) return status;
     const int features = ll_linear_map(f->s->op)->features;
     ll_stream_share_heads(f, features, feed_head);
     return LL_OK;

@@ -83,7 +83,6 @@ const float *ll_conv_filter(const ll_premap_tile *t, int side, size_t c) {
 int ll_conv_groups(const ll_premap_tile *t, int n, int most, int first[LL_PREMAP_TILE + 1]) {
     int groups = 0;
     size_t line;
-    if (n == 0) return 0;
     first[0] = 0;
     for (int i = 1; i < n; i++)
         if (i - first[groups] == most || ll_conv_noise(t, i, 0, &line) != ll_conv_noise(t, i - 1, 0, &line) + t->b->R)

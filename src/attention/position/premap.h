@@ -33,7 +33,7 @@ typedef struct ll_premap_kind {
     double (*cost)(const ll_premap *b);               /* multiply-adds of a query and a key of one head */
     int64_t (*longest)(const ll_premap *b);           /* sequence that it can encode; NULL: any */
     void (*prepare)(const ll_premap_tile *t);
-    /* out (n, width), rows ldo apart, of in (n, D), rows `token` apart; n <= C */
+    /* out (n, width), rows ldo apart, of in (n, D), rows `token` apart; 1 <= n <= C */
     void (*forward)(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo);
     /* din (n, D) is overwritten; sum (sums) is added to */
     void (*back)(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
