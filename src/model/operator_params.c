@@ -133,6 +133,6 @@ void ll_operator_noise(const ll_batch_run *run, int op) {
 }
 
 void ll_model_settle_noise(const ll_model *m) {
-    for (int op = 0; op < m->operators && ll_config_draws_noise(m->c); op++)
-        ll_attention_set_noise(m->attention[op], (uint64_t)m->c->seed);
+    if (!ll_config_draws_noise(m->c)) return;
+    for (int op = 0; op < m->operators; op++) ll_attention_set_noise(m->attention[op], (uint64_t)m->c->seed);
 }

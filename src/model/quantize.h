@@ -10,7 +10,7 @@ void ll_quantized_free(ll_quantized *w);
 const char *ll_quantized_name(const ll_model *model); /* "f32", "bf16", "int8", "int4" */
 /* Tensor i of a model in the form that products read; i = -1: none. */
 ll_matrix ll_param_matrix(const ll_model *model, int i);
-/* Its first `rows` rows as floats, one after the other. */
+/* So many of its rows, from `first` on, as floats, one after the other. */
 void ll_param_floats(const ll_model *model, int i, int first, int rows, float *out);
 
 /* Quantized tensors in files; docs/format.md describes them. */
