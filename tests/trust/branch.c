@@ -72,7 +72,7 @@ static void enter_copy(void) {
     is_child = 1;
     if (!getcwd(folder, sizeof folder) || chdir("try")) _exit(99);
     for (int fd = 0; fd < 500; fd++) reopen(fd, folder);
-    const int to = O_WRONLY | O_CREAT | O_APPEND, out = open("out", to, 0666), err = open("err", to, 0666);
+    const int how = O_WRONLY | O_CREAT | O_APPEND, out = open("out", how, 0666), err = open("err", how, 0666);
     if (dup2(out, STDOUT_FILENO) < 0 || dup2(err, STDERR_FILENO) < 0) _exit(99);
     close(out), close(err);
     const double limit = getenv("LL_LIMIT") ? atof(getenv("LL_LIMIT")) : 60;

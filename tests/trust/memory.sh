@@ -1,8 +1,9 @@
-# Allocation n is refused, once or with all that follow, of one run that is cut short at none: tests/trust/branch.h. The command
-# gives an error and exit code 1, or works without it. Files are the old or the new ones. Allocations of libraries count, too: a
-# crash within a library is counted as the library's, one in our code fails, and so does a wait without end in either.
-# LL_MANNERS=once or all chooses one of the two. A folder for temporary files that is in memory (TMPDIR=/dev/shm) makes the long
-# form several times as fast. LL_STOP=1 stops training that goes on without the allocation: `demo` would take days otherwise.
+# Allocation n is refused, once or with all that follow. The command runs once and forks at each allocation that is tried
+# (tests/trust/branch.h); the child gives an error and exit code 1, or works without it. Files are the old or the new ones.
+# Allocations of libraries count, too: a crash within a library is counted as the library's, one in our code fails, and so does a
+# wait without end in either. LL_MANNERS=once or all chooses one of the two. A folder for temporary files that is in memory
+# (TMPDIR=/dev/shm) makes the long form several times as fast. LL_STOP=1 stops training that goes on without the allocation:
+# `demo` would take days otherwise.
 . "$root/tests/trust/lib"
 make_run
 t 0 "$longline" data make music --out songs --count 2 --size 2
