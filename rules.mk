@@ -86,7 +86,7 @@ fuzz:
 	+@$(AGAIN) $(FUZZER) fuzzers
 	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 # Everything compiled for AArch64, and run in an emulator what is quick there; for cairo and libpng it takes no -dev package.
-# Kernels have -O3 as everywhere; the rest has little optimisation, and no debug information.
+# Kernels have -O3 as everywhere; the rest has little optimisation, and no debug information. With few rounds (LL_FAST).
 AARCH64_TESTS ?= kernels kernel_rows quantize layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CFLAGS=-O1 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= UNICODE= ZSTD= MICROHTTPD= \
@@ -97,7 +97,7 @@ aarch64-all: # takes an hour
 	+@$(MAKE) --no-print-directory aarch64 AARCH64_TESTS="$(patsubst tests/test_%.c,%,$(wildcard tests/test_*.c))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && ls $(AARCH64_LIBS) >/dev/null; then \
-	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
+	    $(AGAIN) $(AARCH64) objects && LL_FAST=1 WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests && \
 	        tests/run.sh $(RESULTS) scripts $(B)/aarch64 tests/neon_tiles.sh; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi

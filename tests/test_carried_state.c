@@ -86,8 +86,8 @@ static void compare(const char *name, const tensors *a, const tensors *b, double
     for (int i = 4; i < TENSORS; i++) {
         double worst = 0, largest = 1e-3;
         for (int n = 0; n < H * a->T * width(i); n++) {
-            const double error = fabs((double)a->x[i][n] - (double)b->x[i][n]);
-            if (!(error <= worst)) worst = error;
+            const double error = abs_error((double)a->x[i][n], (double)b->x[i][n]);
+            worst = fmax(worst, error);
             largest = fmax(largest, fabs((double)a->x[i][n]));
         }
         if (!(worst <= tolerance * largest)) fail_msg("%s: %s is off by %.3g of %.3g", name, names[i], worst, largest);

@@ -6,7 +6,7 @@ static void close_to(const char *name, const char *what, const float *a, const f
     double worst = 0, largest = 1e-3;
     for (size_t i = 0; i < n; i++) {
         if (a[i] == b[i]) continue; /* exponents of empty states are infinite */
-        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+        worst = fmax(worst, abs_error((double)a[i], (double)b[i]));
         largest = fmax(largest, fabs((double)a[i]));
     }
     if (!(worst <= 1e-5 * largest)) fail_msg("%s, packed: %s is off by %.3g of %.3g", name, what, worst, largest);

@@ -134,7 +134,7 @@ static void test_shards(void **state) {
     double most = 0;
     for (int i = 0; i < a->count; i++)
         for (int j = 0; j < a->param[i].rows * a->param[i].cols; j++)
-            most = fmax(most, fabs((double)a->param[i].value[j] - (double)b->param[i].value[j]));
+            most = fmax(most, abs_error((double)a->param[i].value[j], (double)b->param[i].value[j]));
     if (!(most < 2e-3)) fail_msg("%g", most);
     ll_model_free(a);
     ll_model_free(b);
