@@ -246,6 +246,18 @@ static void a_folder_has_both_splits(void **state) {
     assert_int_equal(ll_reader_size(test), 3);
     ll_reader_free(train);
     ll_reader_free(test);
+    /* The same of a folder that is one of several paths; a file that is named is read for any split. */
+    char list[400];
+    snprintf(list, sizeof list, "%s:%s", kept(at("batches")), put("test_batch_more", records, LL_CIFAR_RECORD));
+    c = cifar(list);
+    train = opened(&c, "train"), test = opened(&c, "test");
+    assert_int_equal(ll_reader_size(train), 3);
+    assert_int_equal(ll_reader_size(test), 4);
+    ll_reader_free(train);
+    ll_reader_free(test);
+    c = cifar(at("batches"));
+    c.data.valid = c.data.train;
+    CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "leave data.valid empty");
 }
 
 static void wrong_records_are_refused(void **state) {

@@ -72,6 +72,49 @@ static void text_there_and_back(void **state) {
     ll_bytes_free(&again);
 }
 
+/* The pieces of a text, of which `most` bytes are read. */
+static ll_bytes learned(const char *from, size_t n, size_t most) {
+    ll_bytes model = {0};
+    CHECK_OK(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)from, n}, 300, most));
+    return model;
+}
+
+static void expect_same(const char *a, const char *b, size_t n, size_t most) {
+    ll_bytes x = learned(a, n, most), y = learned(b, n + n / 65536, most);
+    assert_int_equal(x.size, y.size);
+    assert_memory_equal(x.data, y.data, x.size);
+    ll_bytes_free(&x);
+    ll_bytes_free(&y);
+}
+
+/* A line of any length is learned from as if it ended before the last blank of 64 KiB, or else between characters. */
+static void long_lines_are_learned_from(void **state) {
+    (void)state;
+    enum { N = 140000, LONGEST = 65536 };
+    ll_bytes model = {0};
+    if (!trained(&model)) return;
+    ll_bytes_free(&model);
+    char *line = malloc(N), *lines = malloc(N + N / LONGEST);
+    for (int blanks = 1; blanks >= 0; blanks--) {
+        size_t n = 0, begin = 0;
+        for (size_t i = 0; i < N; i++) {
+            line[i] = blanks ? text[i % size] : i % 2 ? (char)(0xa0 + (i * i / 7 + i / 11) % 8) : '\xc3';
+            if (line[i] == '\n') line[i] = ' ';
+        }
+        for (size_t i = 0; i < N; i++) {
+            size_t end = begin + LONGEST;
+            while (end < N && (blanks ? line[end] != ' ' : (line[end] & 0xc0) == 0x80)) end--;
+            if (i == end) lines[n++] = '\n', begin = i;
+            lines[n++] = line[i];
+        }
+        assert_int_equal(n, N + N / LONGEST);
+        expect_same(line, lines, N, LL_PIECES_MOST);
+        if (blanks) expect_same(line, lines, N, N - 1); /* every other line */
+    }
+    free(line);
+    free(lines);
+}
+
 static ll_pieces *shared_pieces;
 
 static ll_status encode_text(void) {
@@ -169,7 +212,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_there_and_back),       cmocka_unit_test(damaged_models_are_refused),
         cmocka_unit_test(refused_memory_is_said),    cmocka_unit_test(texts_without_characters_are_refused),
-        cmocka_unit_test(a_reader_makes_its_pieces),
+        cmocka_unit_test(a_reader_makes_its_pieces), cmocka_unit_test(long_lines_are_learned_from),
     };
     return cmocka_run_group_tests_name("pieces", tests, make_text, remove_folder);
 }
