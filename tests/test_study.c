@@ -1,5 +1,4 @@
-/* The parts of a run's page that show what its model does: they are there and right, and a part that cannot be shown
- * says so. */
+/* The parts of a run's page that show what its model does: they are there and right. */
 #include "pages.h"
 
 #include "base/text.h"
@@ -369,30 +368,17 @@ static void stopped_runs_have_a_page_too(void **state) {
     assert_true(access(at("early/report.html"), F_OK) != 0); /* no page yet */
 }
 
-/* A run whose data are gone says so, and shows the other parts. */
-static void what_cannot_be_shown_is_said(void **state) {
-    (void)state;
-    run("train.steps=10 train.report=off", at("moved"), NULL, 0, LL_OK);
-    assert_int_equal(rename(at("valid.txt"), at("gone.txt")), 0);
-    const ll_status status = ll_run_report(at("moved"), NULL, NULL, NULL);
-    assert_int_equal(rename(at("gone.txt"), at("valid.txt")), 0);
-    assert_int_equal(status, LL_OK);
-    char *page = page_at(at("moved/report.html"));
-    check_page(page);
-    has(page, "valid.txt: No such file");
-    has(page, "id=\"loss\"");
-    lacks(page, "class=\"prompt\"");
-    ll_free(page);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(training_leaves_a_page),       cmocka_unit_test(a_page_reports_progress),
+        cmocka_unit_test(training_leaves_a_page),
+        cmocka_unit_test(a_page_reports_progress),
         cmocka_unit_test(positions_add_up),
-        cmocka_unit_test(distances_are_functions),      cmocka_unit_test(amino_acids_are_compared),
-        cmocka_unit_test(vectors_are_shown),            cmocka_unit_test(decoders_are_shown),
-        cmocka_unit_test(blosum62_is_blosum62),         cmocka_unit_test(stopped_runs_have_a_page_too),
-        cmocka_unit_test(what_cannot_be_shown_is_said),
+        cmocka_unit_test(distances_are_functions),
+        cmocka_unit_test(amino_acids_are_compared),
+        cmocka_unit_test(vectors_are_shown),
+        cmocka_unit_test(decoders_are_shown),
+        cmocka_unit_test(blosum62_is_blosum62),
+        cmocka_unit_test(stopped_runs_have_a_page_too),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

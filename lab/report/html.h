@@ -79,11 +79,13 @@ void ll_html_plot(ll_html *h, const ll_html_about *about, const ll_figure *figur
 void ll_html_grid_begin(ll_html *h);
 void ll_html_grid_end(ll_html *h);
 
-/* Matrices; each group of panels is a tab, and all groups have one size. Writes NAME.svg or NAME-1.svg, NAME-2.svg ..
- * and the same as .csv. summary (groups panels, cols) are the cells of a table about the panels, or NULL. */
+/* Matrices; each group of panels is a tab, and all groups have one size. Writes NAME.svg, or NAME-N.svg for the number
+ * N of each tab, and the same as .csv. summary (groups panels, cols): cells of a table about the panels, or NULL. */
 typedef struct {
-    const char *tab; /* what a tab shows: "Layer"; tabs are numbered from 1 */
+    const char *tab; /* what a tab shows: "Layer" */
     int groups;
+    const int *number; /* (groups) of the tabs, from 1; NULL: there is one group */
+    int of;            /* how many there are, with those that are left out */
     const ll_heat_map *group; /* (groups) */
     const char *const *head;  /* (cols) of the summary, the first being the panel's name */
     int cols;

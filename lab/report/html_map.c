@@ -97,12 +97,16 @@ static void tabs(ll_html *h, const char *name, const ll_html_maps *m) {
     ll_html_put(h, "<fieldset class=\"tabs\">\n<legend>");
     ll_html_text(h, m->tab);
     ll_html_put(h, "</legend>\n<style>\n");
-    for (int g = 1; g <= m->groups; g++)
-        ll_html_print(h, "#%s-tab-%d:checked~#%s-%d%s", name, g, name, g, g < m->groups ? "," : "{display:block}\n");
+    for (int g = 0; g < m->groups; g++)
+        ll_html_print(h, "#%s-tab-%d:checked~#%s-%d%s", name, m->number[g], name, m->number[g],
+                      g + 1 < m->groups ? "," : "{display:block}\n");
     ll_html_put(h, "</style>\n");
-    for (int g = 1; g <= m->groups; g++)
+    for (int g = 0; g < m->groups; g++) {
+        const int n = m->number[g];
         ll_html_print(h, "<input type=\"radio\" name=\"%s\" id=\"%s-tab-%d\"%s><label for=\"%s-tab-%d\">%d</label>\n",
-                      name, name, g, g == 1 ? " checked" : "", name, g, g);
+                      name, name, n, g == 0 ? " checked" : "", name, n, n);
+    }
+    if (m->groups < m->of) ll_html_print(h, "<span class=\"note\">of %d</span>\n", m->of);
 }
 
 void ll_html_maps_write(ll_html *h, const ll_html_about *about, const ll_html_maps *m) {
@@ -113,7 +117,7 @@ void ll_html_maps_write(ll_html *h, const ll_html_about *about, const ll_html_ma
     if (many) tabs(h, about->name, m);
     for (int g = 0; g < m->groups && !h->status; g++) {
         char name[96];
-        snprintf(name, sizeof name, many ? "%s-%d" : "%s", about->name, g + 1);
+        snprintf(name, sizeof name, many ? "%s-%d" : "%s", about->name, many ? m->number[g] : 0);
         write_files(h, name, &m->group[g]);
         if (many) ll_html_print(h, "<div class=\"panel\" id=\"%s\">\n", name);
         panels(h, m, g, sign);

@@ -1,0 +1,42 @@
+/* What the page of a run says beside its figures: names of tabs and of classes, and why a part is missing. */
+#include "pages.h"
+
+static void tabs_have_the_numbers_of_layers(void **state) {
+    (void)state;
+    run("train.steps=4 train.report=on model.heads=16 model.layers=4", at("deep"), NULL, 0, LL_OK);
+    char *page = page_at(at("deep/report.html"));
+    check_page(page);
+    has(page, "<label for=\"attention-tab-1\">1</label>"); /* 3 layers of 16 heads fit */
+    has(page, "<label for=\"attention-tab-2\">2</label>");
+    lacks(page, "attention-tab-3");
+    has(page, "<label for=\"attention-tab-4\">4</label>\n<span class=\"note\">of 4</span>");
+    ll_free(page);
+    char *csv = page_at(at("deep/figures/attention-4.csv"));
+    has(csv, "\nhead 16,");
+    ll_free(csv);
+    assert_int_equal(files_in(at("deep/figures"), "attention-3"), 0);
+}
+
+/* A run whose data are gone says so, and shows the other parts. */
+static void what_cannot_be_shown_is_said(void **state) {
+    (void)state;
+    run("train.steps=10 train.report=off", at("moved"), NULL, 0, LL_OK);
+    assert_int_equal(rename(at("valid.txt"), at("gone.txt")), 0);
+    const ll_status status = ll_run_report(at("moved"), NULL, NULL, NULL);
+    assert_int_equal(rename(at("gone.txt"), at("valid.txt")), 0);
+    assert_int_equal(status, LL_OK);
+    char *page = page_at(at("moved/report.html"));
+    check_page(page);
+    has(page, "valid.txt: No such file");
+    has(page, "id=\"loss\"");
+    lacks(page, "class=\"prompt\"");
+    ll_free(page);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tabs_have_the_numbers_of_layers),
+        cmocka_unit_test(what_cannot_be_shown_is_said),
+    };
+    return cmocka_run_group_tests(tests, make_data, remove_data);
+}
