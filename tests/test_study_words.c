@@ -17,6 +17,28 @@ static void tabs_have_the_numbers_of_layers(void **state) {
     assert_int_equal(files_in(at("deep/figures"), "attention-3"), 0);
 }
 
+/* Names of classes are whole where there is room, and those that begin alike differ. */
+static void classes_have_their_names(void **state) {
+    (void)state;
+    char text[3000];
+    size_t n = 0;
+    for (int i = 0; i < 48; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s\t%d is a number\n",
+                              i % 2 ? "great-white-shark-of-the-south" : "great-white-shark-of-the-n\u00f6rth", i * i);
+    CHECK_OK(ll_file_write(at("sharks.tsv"), text, n));
+    snprintf(text, sizeof text,
+             "model.task=classify model.classes=0 data.format=labelled data.train=%s data.valid=%s "
+             "train.steps=4 train.report=on",
+             at("sharks.tsv"), at("sharks.tsv"));
+    run(text, at("sharks"), NULL, 0, LL_OK);
+    char *page = page_at(at("sharks/report.html"));
+    check_page(page);
+    has(page, "<th scope=\"row\">great-white-shark-of-the-south</th>");
+    has(page, "<th scope=\"row\">great-white-shark-of-the-n\u00f6rth</th>");
+    has(page, "<span>great-white-shark-of-the\u2026</span>"); /* beside the matrix */
+    ll_free(page);
+}
+
 /* A run whose data are gone says so, and shows the other parts. */
 static void what_cannot_be_shown_is_said(void **state) {
     (void)state;
@@ -36,6 +58,7 @@ static void what_cannot_be_shown_is_said(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tabs_have_the_numbers_of_layers),
+        cmocka_unit_test(classes_have_their_names),
         cmocka_unit_test(what_cannot_be_shown_is_said),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

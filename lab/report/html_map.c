@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "report/html.h"
 
 /* ---- Matrices ---- */
@@ -30,11 +31,22 @@ static void quantise(const ll_heat_map *m, int panel, int sign, unsigned char *i
     }
 }
 
+/* As much of a long name as fits beside an image. */
+static void short_name(ll_html *h, const char *name) {
+    enum { CHARACTERS = 24 };
+    const size_t size = strlen(name);
+    size_t n = 0, bytes;
+    for (int i = 0; i < CHARACTERS && n < size; i++, n += bytes)
+        ll_char_at((const uint8_t *)name + n, size - n, &bytes);
+    ll_html_bytes(h, name, n);
+    if (n < size) ll_html_put(h, "\u2026");
+}
+
 static void names(ll_html *h, const char *kind, int n, const char *const *name) {
     ll_html_print(h, "<div class=\"%s\" aria-hidden=\"true\">", kind);
     for (int i = 0; i < n; i++) {
         ll_html_put(h, "<span>");
-        ll_html_text(h, name[i]);
+        short_name(h, name[i]);
         ll_html_put(h, "</span>");
     }
     ll_html_put(h, "</div>\n");
