@@ -55,11 +55,33 @@ static void what_cannot_be_shown_is_said(void **state) {
     ll_free(page);
 }
 
+/* There is no result on test data that cannot be read, and the page says why. */
+static void a_failed_test_is_said(void **state) {
+    (void)state;
+    char more[200];
+    snprintf(more, sizeof more, "train.steps=4 train.report=on data.test=%s", at("test.txt"));
+    CHECK_OK(ll_file_write(at("test.txt"), "long enough for one batch", 25));
+    for (int gone = 0; gone < 2; gone++) {
+        if (gone) assert_int_equal(unlink(at("test.txt")), 0);
+        if (gone)
+            CHECK_OK(ll_run_report(at("tested"), NULL, NULL, NULL));
+        else
+            run(more, at("tested"), NULL, 0, LL_OK);
+        char *page = page_at(at("tested/report.html"));
+        check_page(page);
+        assert_int_equal(strstr(page, "Test loss") != NULL, !gone);
+        assert_int_equal(strstr(page, "There is no result on the test data:") != NULL, gone);
+        assert_int_equal(strstr(page, "test.txt: No such file") != NULL, gone);
+        ll_free(page);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tabs_have_the_numbers_of_layers),
         cmocka_unit_test(classes_have_their_names),
         cmocka_unit_test(what_cannot_be_shown_is_said),
+        cmocka_unit_test(a_failed_test_is_said),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }
