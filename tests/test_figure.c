@@ -314,6 +314,9 @@ static void training_alone_is_enough(void **state) {
     const char few[] = HEADER "10,1,1,,,,,,,,,\n20,1,1,2,3,,,,,,,\r\n30,1,1,2,inf,,,,,,,\n";
     CHECK_OK(ll_run_picture(run_with(few, sizeof few - 1), at("few.png")));
     assert_true(find_colour(at("few.png"), 0x0072b2).count == 0);
+    const char more[] = HEADER "10,1,1,2,5,,,,,,,\n20,1,1,2,3,,,,,,,\n30,1,1,2,4,,,,,,,\n";
+    CHECK_OK(ll_run_picture(run_with(more, sizeof more - 1), at("more.png")));
+    assert_true(find_colour(at("more.png"), 0xd55e00).count > 1000); /* the line is not thin and pale */
 }
 
 static void hostile_tables_are_refused(void **state) {
