@@ -114,11 +114,12 @@ static int seed_of(const char *id, const char *prefix, const char *system) {
     return id[n] >= '1' && id[n] <= '0' + SEED_MOST && !id[n + 1] ? id[n] - '0' : 0;
 }
 
-static ll_status take_line(table *t, char *line) {
-    char *field[4], *next = line;
+static ll_status take_line(table *t, char *line, int64_t number) {
+    char *field[4], *next = line, begin[64];
     int n = 0;
+    snprintf(begin, sizeof begin, "%s", line);
     while (n < 4 && next) field[n++] = strsep(&next, ",");
-    if (n < 4 || next) return ll_fail(LL_EFORMAT, "\"%.60s\" has not four fields", line);
+    if (n < 4 || next) return ll_fail(LL_EFORMAT, "line %lld has not four fields: \"%s\"", (long long)number, begin);
     if (strcmp(field[2], KEY)) return LL_OK;
     for (int i = 0; i < t->columns; i++)
         for (int k = 0; k < t->rows && !strcmp(field[1], t->column[i].measure); k++) {
@@ -141,10 +142,10 @@ static ll_status read_results(table *t) {
     ll_status status = ll_file_read(&bytes, path, FILE_MOST);
     if (status) return status == LL_EIO ? ll_fail_in(LL_EINVAL, t->path) : status; /* the error is in the table */
     char *next = (char *)bytes.data;
-    while (next && *next && !status) {
+    for (int64_t number = 1; next && *next && !status; number++) {
         char *line = strsep(&next, "\n");
         line[strcspn(line, "\r")] = 0;
-        if (*line) status = take_line(t, line);
+        if (*line) status = take_line(t, line, number);
     }
     ll_bytes_free(&bytes);
     return status ? ll_fail_in(status, path) : LL_OK;

@@ -32,6 +32,8 @@ out "^kernel and position,tokens,deviation,tiles$"
 out "^softmax rope,30000," # its time is quadratic
 out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
 check "no other pairs" test "$(grep -c ",100," out)" -eq 3
+t 0 "$longline" analyse stream-error --kernels relu --positions none --length 123456 --threads 1
+out "  123456  "
 t 0 "$longline" analyse stream-error --kernels all --positions all --length 50 --out pairs
 not_err "shows the first"
 out "^analyse.figure=pairs/stream-error-relu.svg$"

@@ -158,7 +158,7 @@ refused "other.ini has no columns" "$longline" table other.ini
 echo 'one-a-1,test,accuracy,much' >>measures.csv
 refused "measures.csv: the accuracy of one-a-1 is no number" "$longline" table measured.ini
 echo 'one-a-1,test' >measures.csv
-refused "measures.csv: .one-a-1. has not four fields" "$longline" table measured.ini
+refused "measures.csv: line 1 has not four fields: .one-a-1,test." "$longline" table measured.ini
 t 0 "$longline" table "$root/recipes/tables/lra.ini"
 out '^  published +18[.]01 +65[.]40 +53[.]82 +42[.]77 +77[.]05 +51[.]41$'
 # The data have been moved.
