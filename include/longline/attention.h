@@ -257,6 +257,8 @@ LL_API void ll_attention_stream_free(ll_attention_stream *s);
 /* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). (After a
  * change of the parameters of sine-spe, see above, only the copy has the new ones.) */
 LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
+/* Bytes of all memory of the stream: its state (softmax: with room for more keys and values), and scratch for the
+ * threads it has run on. Scratch may be larger than the state. */
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 /* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. How tokens are cut
  * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */

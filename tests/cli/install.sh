@@ -18,7 +18,7 @@ flags=$(pkg-config --cflags --libs longline)
 # shellcheck disable=SC2086
 t 0 cc "$root/examples/attention_call.c" $flags -lm -o attention
 t 0 ./attention
-out "^tokens=1000 state_bytes=[0-9]+ largest_difference="
+out "^tokens=1000 stream_bytes=[0-9]+ largest_difference="
 
 # The core alone trains and generates, and needs no library for drawing or downloads.
 flags=$(pkg-config --cflags --libs longline)
