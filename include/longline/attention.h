@@ -144,7 +144,8 @@ typedef struct {
     int width, height, before; /* images (permute2d; conv-spe, relative-s1 and -s2 in two dimensions): size, and
                                 * tokens in front of the first pixel; relative-s1, -s2: those have no position */
     const float *projection;   /* (M, D or what the position makes of it), kept as a copy; required where M > 0 */
-    const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Contiguous cycles are free */
+    const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Cycles in order,
+                                 * as ll_permutation_* makes them, take no table */
     const float *decay;         /* (H) in (0, 1], kept as a copy; NULL: 1. Causal only */
 } ll_attention_config;
 

@@ -143,6 +143,9 @@ if [ -f "$root/examples/stream_tokens.c" ]; then
     t 0 sh -c "$compile"
     t 0 ./a.out
     check "it writes 1000 bytes" test "$(wc -c <out)" -eq 1000
+    rm -r runs
+    t 1 ./a.out
+    err 'runs/demo-1/best.safetensors'
 fi
 last="make uninstall"
 (cd "$root" && make --no-print-directory B="$build" uninstall DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null
