@@ -141,6 +141,35 @@ for table in $(sed -n 's/^<!-- table \(.*\) -->$/\1/p' docs/study.md); do
     recipes/queue/tables.sh "$table" | cmp -s - "$work/shown" || echo "docs/study.md: table $table; run recipes/queue/tables.sh"
 done >"$work/tables"
 verdict "the tables of docs/study.md are those of docs/results" "$work/tables"
+(cd recipes && awk '
+    FILENAME ~ /measures.csv$/ { id = $0; sub(/,.*/, "", id); if (FNR > 1) ids[id]; next }
+    function line(text,    word) {
+        split(text, word, " ")
+        if (word[1] == "table") table = word[2]
+        if (word[1] == "column") column[table, word[2]]
+        if (word[1] == "row") row[table, word[2]]
+        if (word[1] == "text") quoted[word[2]]
+        if (word[1] != "ini") return
+        while ((getline text < ("tables/" word[2])) > 0)
+            if (text ~ /^column/) { sub(/.* = /, "column ", text); line(text) }
+            else if (text ~ /^\[/) { gsub(/[][]/, "", text); line("row " text) }
+    }
+    { line($0) }
+    END {
+        for (id in ids) {
+            one = id
+            sub(/-[0-9]+$/, "", one)
+            missing = 0
+            for (key in column) {
+                split(key, of, SUBSEP)
+                if (index(id, of[2] "-") != 1) continue
+                if ((of[1], substr(one, length(of[2]) + 2)) in row) { missing = 0; break }
+                missing = 1
+            }
+            if (missing && !(one in quoted)) print "recipes/queue/tables.txt has no row for " id " of docs/results"
+        }
+    }' queue/tables.txt ../docs/results/measures.csv) >"$work/rows"
+verdict "each result of a column of docs/study.md has a row" "$work/rows"
 
 grep -rnE '^(<<<<<<<|>>>>>>>)' bench cli docs examples include lab packaging python recipes src tests wasm .ci ./*.md Makefile rules.mk \
     >"$work/merges"

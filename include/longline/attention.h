@@ -144,7 +144,8 @@ typedef struct {
     int width, height, before; /* images (permute2d; conv-spe, relative-s1 and -s2 in two dimensions): size, and
                                 * tokens in front of the first pixel; relative-s1, -s2: those have no position */
     const float *projection;   /* (M, D or what the position makes of it), kept as a copy; required where M > 0 */
-    const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Contiguous cycles are free */
+    const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Cycles in order,
+                                 * as ll_permutation_* makes them, take no table */
     const float *decay;         /* (H) in (0, 1], kept as a copy; NULL: 1. Causal only */
 } ll_attention_config;
 
@@ -257,6 +258,8 @@ LL_API void ll_attention_stream_free(ll_attention_stream *s);
 /* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). (After a
  * change of the parameters of sine-spe, see above, only the copy has the new ones.) */
 LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
+/* Bytes of all memory of the stream: its state (softmax: with room for more keys and values), and scratch for the
+ * threads it has run on. Scratch may be larger than the state. */
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 /* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. How tokens are cut
  * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */

@@ -206,7 +206,7 @@ class TokenStream(NotCopied):
 
     @property
     def bytes(self) -> int:
-        """Size of the state."""
+        """Its memory: the state, and room to compute in."""
         with self._lock:
             return int(lib.ll_stream_bytes(self._s))
 

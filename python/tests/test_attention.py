@@ -287,9 +287,9 @@ def test_vectors_of_distances_can_learn(kernel, qkv):
 
 
 def test_first_gains_of_sines():
-    """2 N(0, 1) over the root of the norm of 5 other numbers: E 4 n^2 / |m| = 4 E 1 / |m| = 2.1277."""
+    """2 N(0, 1) over the root of the norm of the 5 of a feature: the mean of squares is 4 E |n| / 5 = 1.7021."""
     gains = longline.position_parameters("sine-spe", 64, 256, 8)["gains"]
-    assert abs((gains.astype(float) ** 2).mean() - 2.1277) < 0.05
+    assert abs((gains.astype(float) ** 2).mean() - 1.7021) < 0.05
 
 
 WIDE_NAN = np.array([np.nan]).view(np.float32)

@@ -40,6 +40,9 @@ out '^bench\.read_gb_per_s=[1-9]'
 t 0 "$longline" bench --threads 1 --generate --position 500 --case small $small
 out '^generate/small/favor/500 '
 out '^bench\.late_state\.small\.favor=1\.000$'
+out '^bench\.late_state\.small\.softmax=5\.000$' # keys and values of 500 tokens and of 100, without scratch
+out '^bench\.late_token\.small\.identity='
+check "a stream without a state has no ratio of states" sh -c '! grep -q "late_state.small.identity" out'
 for vocab in 20 64; do
     t 0 "$longline" bench --threads 1 --generate --position 500 --case small/favor $small --set model.vocab=$vocab
     out '^generate/small/favor/500 '

@@ -18,7 +18,7 @@ flags=$(pkg-config --cflags --libs longline)
 # shellcheck disable=SC2086
 t 0 cc "$root/examples/attention_call.c" $flags -lm -o attention
 t 0 ./attention
-out "^tokens=1000 state_bytes=[0-9]+ largest_difference="
+out "^tokens=1000 stream_bytes=[0-9]+ largest_difference="
 
 # The core alone trains and generates, and needs no library for drawing or downloads.
 flags=$(pkg-config --cflags --libs longline)
@@ -143,6 +143,9 @@ if [ -f "$root/examples/stream_tokens.c" ]; then
     t 0 sh -c "$compile"
     t 0 ./a.out
     check "it writes 1000 bytes" test "$(wc -c <out)" -eq 1000
+    rm -r runs
+    t 1 ./a.out
+    err 'runs/demo-1/best.safetensors'
 fi
 last="make uninstall"
 (cd "$root" && make --no-print-directory B="$build" uninstall DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null
