@@ -318,9 +318,17 @@ static void amino_acids_are_compared(void **state) {
     ll_model_free(m);
 }
 
-/* All of BLOSUM62, if the original file is there. */
+/* All of BLOSUM62: by sums of the original, and number by number if its file is there. */
 static void blosum62_is_blosum62(void **state) {
     (void)state;
+    static double number[3][20][20];
+    double sum = 0, weighted = 0;
+    read_acids(number, at("acids/figures/amino-acids.csv"));
+    for (int i = 0; i < 400; i++) {
+        sum += number[0][i / 20][i % 20];
+        weighted += (i + 1.0) * (i + 1.0) * number[0][i / 20][i % 20];
+    }
+    assert_true(sum == -426 && weighted == -23264591);
     char path[512], letters[64] = "", line[256];
     const char *shared = getenv("LL_SHARED");
     snprintf(path, sizeof path, "%s/data/protein/BLOSUM62.txt", shared ? shared : "../shared");
