@@ -32,7 +32,7 @@ static const ll_arg args[] = {
      "divides the logits: lower is more predictable; 0 = always the most likely token"},
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "samples from the K most likely tokens; 0 = from all"},
     {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 0, 1,
-     "samples from the most likely tokens that make up P; 1 = from all, 0 = the likeliest"},
+     "samples from the likeliest tokens that make up P; 1 = from all, 0 = the likeliest"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "seed of the random choices"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
      "number format: bf16, int8 or int4 read fewer bytes a token; default: that of the file"},
