@@ -189,6 +189,19 @@ if command -v strace >/dev/null && strace -o trace true 2>trace.err; then
     # The second is that of the folder.
     t 1 strace -qq -o trace -e trace=fsync -e inject=fsync:error=EIO:when=2 "$longline" score $model lines -o kept.csv
     err "cannot write .*kept.csv: Input/output error"
+    # A disk without locks: two programs that write one file do not mix their bytes.
+    head -n 1 lines >first-line
+    t 0 "$longline" score $model first-line -o first.csv
+    strace -f -qq -o trace -e trace=flock,fsync -e inject=flock:error=ENOLCK -e inject=fsync:delay_enter=5000000 \
+        "$longline" score $model lines -o kept.csv 2>err-first &
+    first=$!
+    wait_until sh -c "ls | grep -q 'kept\.csv\.tmp-'"
+    t 0 strace -f -qq -o trace-2 -e trace=flock -e inject=flock:error=ENOLCK \
+        "$longline" score $model first-line -o kept.csv
+    check "the second is whole while the first writes" cmp kept.csv first.csv
+    check "the first ends, too" ended $first
+    check "it is whole" cmp kept.csv scores.csv
+    check "nothing is left beside it" [ "$(ls | grep -c 'kept.csv.tmp-')" -eq 0 ]
 else echo "    (no strace here: two programs that write one file are not tried)"; fi
 mkfifo kept.csv.tmp-longline
 t 1 timeout 60 "$longline" score $model lines -o kept.csv
