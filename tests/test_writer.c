@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <sys/file.h>
 #include <sys/resource.h>
@@ -85,6 +86,24 @@ static void test_what_cannot_be_written(void **state) {
     CHECK_FAILS(ll_file_write("/dev/null", "x", 1), LL_EIO, "not a regular file");
     struct stat info;
     assert_true(!stat("/dev/null", &info) && S_ISCHR(info.st_mode));
+}
+
+/* A name may be as long as the file system allows, also where two writers of it have unfinished files. */
+static void test_long_names(void **state) {
+    (void)state;
+    char name[NAME_MAX + 6] = "long/";
+    CHECK_OK(ll_folder_create(at("long")));
+    for (size_t n = 200; n <= NAME_MAX; n++) {
+        ll_writer *one = NULL;
+        memset(name + 5, 'n', n);
+        CHECK_OK(ll_writer_open(&one, at(name)));
+        CHECK_OK(ll_file_write(at(name), "two", 3));
+        CHECK_OK(ll_writer_put(one, "one", 3));
+        CHECK_OK(ll_writer_commit(one));
+        expect_content(at(name), (const uint8_t *)"one", 3);
+        assert_int_equal(unlink(at(name)), 0);
+        assert_int_equal(files_in(at("long")), 0);
+    }
 }
 
 static void test_a_link_stays_a_link(void **state) {
@@ -211,6 +230,7 @@ int main(void) {
         cmocka_unit_test(test_an_abandoned_file_leaves_nothing),
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_what_cannot_be_written),
+        cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_a_link_stays_a_link),
         cmocka_unit_test(test_links_to_files_that_are_not_there_yet),
         cmocka_unit_test(test_permissions_stay),

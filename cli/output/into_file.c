@@ -12,7 +12,10 @@
 
 #include "cli.h"
 
-static char target[PATH_MAX], temporary[PATH_MAX + 32];
+enum { SUFFIX = 48 };
+
+static char target[PATH_MAX], temporary[PATH_MAX + SUFFIX];
+static int stem;    /* of the target, behind which its folder takes SUFFIX bytes: a name may not exceed NAME_MAX */
 static mode_t mode; /* of the file that is replaced, or 0 */
 static int before = -1; /* what standard output was */
 
@@ -28,7 +31,10 @@ static int choose_target(const char *path) {
         return ll_fail_message("cannot write %s: it is not a regular file, which could be replaced", path);
     if (!exists || !realpath(path, target)) snprintf(target, sizeof target, "%s", path);
     mode = exists ? (info.st_mode & 0777) | S_IWUSR : 0;
-    snprintf(temporary, sizeof temporary, "%s.tmp-longline", target);
+    const char *slash = strrchr(target, '/');
+    const size_t n = strlen(target), most = (size_t)(slash ? slash - target + 1 : 0) + NAME_MAX - SUFFIX;
+    stem = (int)(n < most ? n : most);
+    snprintf(temporary, sizeof temporary, "%.*s.tmp-longline", stem, target);
     return -1;
 }
 
@@ -44,7 +50,7 @@ static int is_temporary(int file) {
 static int open_own(void) {
     int file, number = 0;
     do {
-        snprintf(temporary, sizeof temporary, "%s.tmp-%ld-%d", target, (long)getpid(), number++);
+        snprintf(temporary, sizeof temporary, "%.*s.tmp-%ld-%d", stem, target, (long)getpid(), number++);
         file = open(temporary, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (file < 0 && errno == EEXIST);
     return file;

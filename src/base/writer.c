@@ -75,6 +75,13 @@ int ll_file_is_named(int fd, const char *path) {
            open_file.st_ino == named.st_ino;
 }
 
+/* The beginning of a path behind which there is room for SUFFIX bytes: its last name may not exceed NAME_MAX. */
+static int stem(const char *path) {
+    const char *slash = strrchr(path, '/');
+    const size_t most = (size_t)(slash ? slash - path + 1 : 0) + NAME_MAX - SUFFIX, n = strlen(path);
+    return (int)(n < most ? n : most);
+}
+
 /* Opens "target.tmp-longline" and locks it. -1: another writer has it, it cannot be locked, or it is not a file. A file
  * that cannot be emptied is removed: nobody would write over it again. So is one that was made here in vain. */
 static int open_shared(const char *path) {
@@ -96,7 +103,7 @@ static int open_own(char *path, size_t size, const char *target) {
     static atomic_int number;
     int fd;
     do {
-        snprintf(path, size, "%s.tmp-%ld-%d", target, (long)getpid(), atomic_fetch_add(&number, 1));
+        snprintf(path, size, "%.*s.tmp-%ld-%d", stem(target), target, (long)getpid(), atomic_fetch_add(&number, 1));
         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     } while (fd < 0 && errno == EEXIST);
     return fd;
@@ -109,7 +116,7 @@ ll_status ll_writer_open(ll_writer **writer, const char *path) {
     ll_status status = choose_target(w, path);
     if (!status) {
         const size_t size = strlen(w->path) + SUFFIX;
-        snprintf(w->temp, size, "%s.tmp-longline", w->path);
+        snprintf(w->temp, size, "%.*s.tmp-longline", stem(w->path), w->path);
         w->fd = open_shared(w->temp);
         if (w->fd < 0) w->fd = open_own(w->temp, size, w->path);
         if (w->fd < 0) w->temp[0] = 0, status = unwritable(w);

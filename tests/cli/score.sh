@@ -167,6 +167,10 @@ check "-o FILE.csv: commas in place of tabs" [ "$(tr ',' '\t' <scores.csv)" = "$
 printf '{"id": "a,\\"b\\"", "text": "some text"}\n' >names.jsonl
 t 0 "$longline" score $model names.jsonl -o names.csv
 check "names with commas are quoted" grep -q '^"a,""b""",[0-9]' names.csv
+long=$(printf %0251d 0).csv
+t 0 "$longline" score $model lines -o $long
+check "a name may be as long as the disk allows" cmp scores.csv $long
+rm -f $long
 echo old >kept.csv
 printf '{"text": "some text"}\nno json\n' >broken.jsonl
 t 2 "$longline" score $model broken.jsonl -o kept.csv
