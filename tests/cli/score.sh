@@ -167,6 +167,9 @@ check "-o FILE.csv: commas in place of tabs" [ "$(tr ',' '\t' <scores.csv)" = "$
 printf '{"id": "a,\\"b\\"", "text": "some text"}\n' >names.jsonl
 t 0 "$longline" score $model names.jsonl -o names.csv
 check "names with commas are quoted" grep -q '^"a,""b""",[0-9]' names.csv
+printf '{"id": "a\\u009b31mb\\u00a0\\n", "text": "some text"}\n' >control.jsonl
+t 0 "$longline" score $model control.jsonl
+check "control characters are blanks" grep -q "^$(printf 'a 31mb\302\240 \t')" out
 long=$(printf %0251d 0).csv
 t 0 "$longline" score $model lines -o $long
 check "a name may be as long as the disk allows" cmp scores.csv $long
