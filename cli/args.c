@@ -15,7 +15,7 @@ static int help;
 
 /* Options of every command, after its own. */
 static const ll_arg common[] = {
-    {LL_ARG_INTEGER, 0, "threads", "N", &threads, 0, 4096, "threads to use; 0 = one for each core it may use"},
+    {LL_ARG_INTEGER, 0, "threads", "N", &threads, 0, 256, "threads to use; 0 = one for each core it may use"},
     {LL_ARG_TEXT, 0, "cpu", "TIER", &cpu, 0, 0,
      "instructions to use: scalar, avx2, avx512, avx512bf16, neon, neonbf16; else the fastest"},
     {LL_ARG_FLAG, 'h', "help", NULL, &help, 0, 0, "print this page"},

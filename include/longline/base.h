@@ -58,9 +58,9 @@ typedef void ll_reading_fn(const char *name, int64_t done, int64_t total, void *
 
 /* ---- Machine ---- */
 
-/* Sets how many threads later calls use. 0, the default: one for each core that the process may use, or fewer where a
- * control group limits its time to less. The number changes no bit of a result. May be called from any thread at any
- * time: a call that runs keeps the number it began with. */
+/* Sets how many threads later calls use, at most 256; more count as 256. 0, the default: one for each core that the
+ * process may use, or fewer where a control group limits its time to less. The number changes no bit of a result. May
+ * be called from any thread at any time: a call that runs keeps the number it began with. */
 LL_API void ll_set_threads(int threads);
 LL_API int ll_threads(void);
 

@@ -1,4 +1,4 @@
-/* Files that are written as a whole, and checks that one still exists. */
+/* Files that are written as a whole, and the check of a tensor file's checksums. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

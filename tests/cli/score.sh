@@ -167,6 +167,13 @@ check "-o FILE.csv: commas in place of tabs" [ "$(tr ',' '\t' <scores.csv)" = "$
 printf '{"id": "a,\\"b\\"", "text": "some text"}\n' >names.jsonl
 t 0 "$longline" score $model names.jsonl -o names.csv
 check "names with commas are quoted" grep -q '^"a,""b""",[0-9]' names.csv
+printf '{"id": "a\\u009b31mb\\u00a0\\n", "text": "some text"}\n' >control.jsonl
+t 0 "$longline" score $model control.jsonl
+check "control characters are blanks" grep -q "^$(printf 'a 31mb\302\240 \t')" out
+long=$(printf %0251d 0).csv
+t 0 "$longline" score $model lines -o $long
+check "a name may be as long as the disk allows" cmp scores.csv $long
+rm -f $long
 echo old >kept.csv
 printf '{"text": "some text"}\nno json\n' >broken.jsonl
 t 2 "$longline" score $model broken.jsonl -o kept.csv
@@ -189,6 +196,19 @@ if command -v strace >/dev/null && strace -o trace true 2>trace.err; then
     # The second is that of the folder.
     t 1 strace -qq -o trace -e trace=fsync -e inject=fsync:error=EIO:when=2 "$longline" score $model lines -o kept.csv
     err "cannot write .*kept.csv: Input/output error"
+    # A disk without locks: two programs that write one file do not mix their bytes.
+    head -n 1 lines >first-line
+    t 0 "$longline" score $model first-line -o first.csv
+    strace -f -qq -o trace -e trace=flock,fsync -e inject=flock:error=ENOLCK -e inject=fsync:delay_enter=5000000 \
+        "$longline" score $model lines -o kept.csv 2>err-first &
+    first=$!
+    wait_until sh -c "ls | grep -q 'kept\.csv\.tmp-'"
+    t 0 strace -f -qq -o trace-2 -e trace=flock -e inject=flock:error=ENOLCK \
+        "$longline" score $model first-line -o kept.csv
+    check "the second is whole while the first writes" cmp kept.csv first.csv
+    check "the first ends, too" ended $first
+    check "it is whole" cmp kept.csv scores.csv
+    check "nothing is left beside it" [ "$(ls | grep -c 'kept.csv.tmp-')" -eq 0 ]
 else echo "    (no strace here: two programs that write one file are not tried)"; fi
 mkfifo kept.csv.tmp-longline
 t 1 timeout 60 "$longline" score $model lines -o kept.csv

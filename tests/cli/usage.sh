@@ -59,6 +59,7 @@ refused "--temperature nan: needs a number" "$longline" generate x --temperature
 refused "--top-p 1.5: needs a number" "$longline" generate x --top-p 1.5
 refused "--top-k 99999999999999999999" "$longline" generate x --top-k 99999999999999999999
 refused "--threads -2" "$longline" version --threads -2
+refused "--threads 257" "$longline" version --threads 257
 refused "not both" "$longline" generate x --prompt a --prompt-file b
 refused "--echo takes no value" "$longline" generate x --echo=1
 refused "--split all: needs train, valid or test" "$longline" eval x --split all

@@ -121,10 +121,8 @@ static int take_token(void *arg, int token) {
 /* How many bytes SentencePiece gives back as they are: UTF-8 up to U+2581, which is what it writes for a blank. */
 static size_t plain(const uint8_t *text, size_t size) {
     size_t at = 0;
-    for (int n = 1; at < size; at += (size_t)n) {
-        n = text[at] < 0x80 ? 1 : ll_utf8_length(text + at, size - at);
-        if (!n || (n == 3 && !memcmp(text + at, "\xe2\x96\x81", 3))) break;
-    }
+    for (size_t n; at < size; at += n)
+        if (ll_char_at(text + at, size - at, &n) < 0 || (n == 3 && !memcmp(text + at, "\xe2\x96\x81", 3))) break;
     return at;
 }
 
