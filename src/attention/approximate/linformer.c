@@ -106,8 +106,10 @@ static ll_attention_call call_of(const ll_attention *op, const ll_attention_call
 }
 
 static ll_status check_length(const ll_attention *op, const ll_attention_call *c) {
-    if (c->S <= op->c.approximate.length) return LL_OK;
-    return ll_fail(LL_EINVAL, "attention: %d tokens, but linformer's projections end at %d", c->S,
+    int most = 0; /* tokens in use: padding has no row of the projections */
+    for (int b = 0; b < c->B; b++) most = ll_sequence_keys(c, b) > most ? ll_sequence_keys(c, b) : most;
+    if (most <= op->c.approximate.length) return LL_OK;
+    return ll_fail(LL_EINVAL, "attention: %d tokens, but linformer's projections end at %d", most,
                    op->c.approximate.length);
 }
 
