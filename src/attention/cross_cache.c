@@ -125,7 +125,9 @@ ll_status ll_cross_cache_fill(ll_cross_cache *m, int S, ll_view k, ll_view v) {
 
 ll_status ll_cross_cache_read(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y) {
     LL_FLOAT_MODE;
-    if (n < 0 || first < 0) return ll_fail(LL_EINVAL, "cross-attention cache: %d queries, must not be negative", n);
+    if (n < 0 || first < 0)
+        return ll_fail(LL_EINVAL, "cross-attention cache: %d queries from position %lld on; neither may be negative", n,
+                       (long long)first);
     if (!m->op->premap) return kind_of(m)->read(m, first, n, q, y);
     ll_status status = ll_premap_reaches(m->op->premap, first + n);
     for (int t = 0; t < n && !status; t += LL_PREMAP_TILE) {

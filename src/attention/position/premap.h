@@ -47,7 +47,7 @@ struct ll_premap {
     ll_attention_config c;     /* of the operator; noise and theta are in the copies below */
     int given;                 /* the noise came with the config: it is never drawn again */
     int R;                     /* width of encoded q and k */
-    float *noise, *gate_noise; /* copies or draws: sine-spe (H, D, 2K + 1, R); conv-spe as given, or NULL */
+    float *noise, *gate_noise; /* copies or draws, in the layout of sine_spe.c or conv_spe.h; NULL: drawn when needed */
     double *theta;             /* rope: (D/2) */
 };
 
