@@ -92,8 +92,18 @@ static void compare(const char *name, const tensors *a, const tensors *b, double
         }
         if (!(worst <= tolerance * largest)) fail_msg("%s: %s is off by %.3g of %.3g", name, names[i], worst, largest);
     }
+    for (int p = 0; p < PARTS; p++) {
+        double worst = 0, largest = 1e-3;
+        for (int n = 0; n < PART; n++) {
+            const double x = (double)a->d->part[p][n], error = fabs(x - (double)b->d->part[p][n]);
+            if (!(error <= worst)) worst = error;
+            largest = fmax(largest, fabs(x));
+        }
+        if (!(worst <= tolerance * largest))
+            fail_msg("%s: gradient of parameter %d is off by %.3g of %.3g", name, p, worst, largest);
+    }
     for (int h = 0; h < H; h++) {
-        const double x = (double)a->ddecay[h], y = (double)b->ddecay[h];
+        const double x = (double)a->d->ddecay[h], y = (double)b->d->ddecay[h];
         if (!(fabs(x - y) <= tolerance * fmax(1, fabs(x)))) fail_msg("%s: ddecay is %g, whole %g", name, y, x);
     }
 }

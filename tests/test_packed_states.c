@@ -70,7 +70,8 @@ static void check_packed_rows(const ll_attention_config *config, const char *nam
     }
     for (int i = 4; i < TENSORS; i++)
         close_to(name, "output or gradient", one.x[i], t.x[i], (size_t)(H * BATCH * ROW * width(i)));
-    close_to(name, "ddecay", one.ddecay, t.ddecay, H);
+    for (int p = 0; p < PARTS; p++) close_to(name, "gradient of a parameter", one.d->part[p], t.d->part[p], PART);
+    close_to(name, "ddecay", one.d->ddecay, t.d->ddecay, H);
     close_to(name, "state", out1, out, BATCH * floats);
     close_to(name, "dstate", d1, d, BATCH * floats);
     free(in), free(out), free(d), free(out1), free(d1);
