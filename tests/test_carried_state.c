@@ -115,9 +115,7 @@ static int has_state(const ll_attention_config *c) {
     const int sums = c->kernel != LL_KERNEL_LOCAL && c->kernel != LL_KERNEL_REFORMER;
     if (!c->causal && c->position == LL_POSITION_RELATIVE_S2) return 0;
     /* Without causality, a scale of favor's features that does not cancel belongs to the whole sequence. */
-    const int whole =
-        c->kernel == LL_KERNEL_FAVOR && (!ll_scale_cancels(c) || c->position == LL_POSITION_ROPE_LINEAR);
-    return c->causal || (sums && !whole);
+    return c->causal || (sums && (c->kernel != LL_KERNEL_FAVOR || ll_scale_cancels(c)));
 }
 
 static void check_pair(const ll_attention_config *c, const char *name, uint64_t *seed) {

@@ -200,20 +200,17 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_attention_config c = *engine;
     ll_rope_linear *own = op->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
-    if (ll_scale_cancels(&c)) { /* every stabiliser is exact then; takes one that sees no later token */
-        c.query_max = LL_MAX_TOKEN;
-        c.key_max = c.causal ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
-        c.max_of_u = c.max_gradient = 0;
-    }
+    const int shares = ll_scale_cancels(&c);
+    if (shares) c.max_gradient = 0; /* there is no maximum then, but powers of two, which cancel */
     c.position = LL_POSITION_NONE;
     c.den = LL_DEN_NONE;
     ll_status status = ll_attention_create(&own->numerator, &c);
     if (!status) status = ll_feature_map_add_stage(own->numerator->own, &ll_postmap_rope);
     c.E = 1;
     if (!status) status = ll_attention_create(&own->denominator, &c);
-    /* Both sums are in units of the state's exponent, which falls with the decay. In units of the largest key so far,
-     * later keys could be too small for a float. */
-    if (status || !c.causal || !ll_scale_cancels(engine)) return status;
+    /* Both sums are then in units of the same powers of two: of each query, and of the state. The latter fall with the
+     * decay. In units of the largest key so far, later keys could be too small for a float. */
+    if (status || !shares) return status;
     ll_feature_map_share_scale(own->numerator->own);
     ll_feature_map_share_scale(own->denominator->own);
     return LL_OK;
@@ -239,10 +236,6 @@ static void set_tile(ll_attention *op, int tile) {
 
 static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     int more = 0;
-    /* `create` has taken the maximum over the sequence, whatever the config says. */
-    if (op->c.kernel == LL_KERNEL_FAVOR && !op->c.causal && ll_scale_cancels(&op->c))
-        return ll_fail(LL_EINVAL, "attention state: rope-linear of favor in both directions takes its maximum over a "
-                                  "whole sequence, which is not in one call; use rope");
     ll_status status = ll_attention_state(ll_rope_linear_parts(op)->numerator, tensor, count);
     if (!status) status = ll_attention_state(ll_rope_linear_parts(op)->denominator, tensor + *count, &more);
     if (status) return status;
