@@ -203,12 +203,13 @@ typedef struct {
     /* Gated linear attention: log r of every token and head (B, H, T, 1), at most 0. The state decays by r before the
      * token joins it, besides config.decay: A_ij = <phi(q_i), phi(k_j)> times r of the tokens j+1 .. i (Yang et al.
      * 2024, with a scalar gate). No data: no gate, which costs nothing. Causal linear kernels; favor under a running
-     * maximum only with LL_DEN_SUM and feature_eps = 0. dgate: its gradient, overwritten; no data: not wanted. */
+     * maximum only with LL_DEN_SUM and feature_eps = 0. dgate: its gradient, overwritten; no data: not wanted. A call
+     * without a gate has no dgate either. */
     ll_view gate, dgate;
     /* What earlier calls leave, so that a sequence may be cut into calls: (sequences, ll_attention_state_floats) each.
      * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
      * queries see the tokens before through it; in both directions they see keys of other calls (state_in) besides
-     * those of their own. state_out may be state_in where no backward follows. */
+     * those of their own. state_out may be state_in where no backward follows, but not with states_of_rows. */
     const float *state_in;
     float *state_out;
     const float *dstate_out; /* backward: gradient at what forward wrote to state_out; NULL: zeros */
@@ -230,8 +231,9 @@ typedef struct {
     ll_approximate_gradients dapproximate;
 } ll_attention_call;
 
-/* Floats that backward needs from forward: O(B H T), without the features. Of the call B, T, S and segments count, the
- * most that there will be (segment may be NULL). */
+/* Floats that backward needs from forward: O(B H T), without the features. Linear kernels add a state for each chunk of
+ * tokens (causal) or for each sequence. rope, spe and relative-s1 add the encoded queries and keys. Of the call B, T, S
+ * and segments count, the most that there will be (segment may be NULL). */
 LL_API size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *call);
 /* Floats of scratch that a call takes, forward or backward. Besides, threads count, and whether saved and ddecay are
  * there. A larger B, T, S or number of segments takes no less. */
