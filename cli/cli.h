@@ -49,6 +49,24 @@ void ll_output_drop(ll_output *output);
 int ll_stdout_begin(const char *path);
 int ll_stdout_end(int code);
 
+/* ---- Files and folders that an option names, to write them ---- */
+
+/* Can a file be written at the path of an option? Is called before the work whose result it keeps. Pipes and devices
+ * cannot be replaced, so they are refused. "-" is refused, too: the commands that can write to standard output do not
+ * ask. -1, or the exit code. */
+int ll_target_check(const char *option, const char *path);
+/* The same for a text that ll_output_end saves, which writes to pipes and devices directly. */
+int ll_text_target_check(const char *option, const char *path);
+/* ll_target_check of a path that is not a file that is read, either: the model of words[0], also where that is a folder
+ * of several files, or another of n words. */
+int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
+/* ll_target_apart for --out of answers that are text. "-" means standard output, and becomes NULL. The ending must not name
+ * another format: json says whether the answers are JSON. */
+int ll_answers_target(const char **path, int json, int n, const char *const *words);
+/* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
+ * or the exit code. */
+int ll_folder_check(const char *option, const char *path);
+
 /* ---- Recipes and runs ---- */
 
 /* Applies every "section.key=value" of --set. */
@@ -67,18 +85,6 @@ void ll_drop_run(const char *folder);
 int ll_has_checkpoint(const char *folder);
 /* The best model of a run, or the last one if nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
-/* Can a file be written at the path of an option? Is called before the work whose result it keeps. "-" is refused: the
- * commands that can write to standard output do not ask. -1, or the exit code. */
-int ll_target_check(const char *option, const char *path);
-/* The same, where it is not a file that is read, either: the model of words[0], also where that is a folder of several
- * files, or another of n words. */
-int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
-/* The same for --out of answers that are text. "-" means standard output, and becomes NULL. The ending must not name
- * another format: json says whether the answers are JSON. */
-int ll_answers_target(const char **path, int json, int n, const char *const *words);
-/* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
- * or the exit code. */
-int ll_folder_check(const char *option, const char *path);
 /* The file of a model: of the folder of a run its best model, else its last one; any other path stays as it is. */
 const char *ll_model_file(const char *path, char file[PATH_MAX]);
 /* Loads a model for use, and warns if its file has no checksums. A run's folder will do. -1, or the exit code. */

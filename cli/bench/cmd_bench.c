@@ -157,7 +157,7 @@ static int check(ll_bench *b) {
         return ll_usage("--figure draws attention by itself: add --ops");
     if (code < 0 && figure) code = ll_target_check("--figure", figure);
     if (code < 0 && figure) code = ll_bench_figure_check(b);
-    return code < 0 && json ? ll_target_check("--json", json) : code;
+    return code < 0 && json ? ll_text_target_check("--json", json) : code;
 }
 
 /* What needs all ranks, and is not one of the sections. */

@@ -48,6 +48,12 @@ for key in train.length train.batch; do
     refused "--set $key: each case has its own; choose cases with --case" "$longline" bench --models --set $key=7
 done
 
+mkfifo rows
+cat rows >rows.json &
+t 0 "$longline" bench --threads 1 --ops --lengths 17 --repeats 1 --case attention/relu/causal/fwd/17 --json rows
+wait $!
+check "a pipe gets the JSON" grep -q '"case"' rows.json
+refused '--figure rows.svg: it is a pipe or a device' sh -c 'mkfifo rows.svg && exec "$0" bench --figure rows.svg' "$longline"
 refused 'lengths' "$longline" bench --lengths 1024,
 refused 'lengths' "$longline" bench --lengths 0
 refused 'no case' "$longline" bench --ops --case nothing

@@ -194,8 +194,7 @@ mkfifo kept.csv.tmp-longline
 t 1 timeout 60 "$longline" score $model lines -o kept.csv
 err "cannot write .*kept.csv.tmp-longline: No such device or address"
 rm kept.csv.tmp-longline
-t 1 "$longline" score $model lines -o /dev/null
-err 'cannot write /dev/null: it is not a regular file'
+refused '--out /dev/null: it is a pipe or a device; name a file' "$longline" score $model lines -o /dev/null
 check "a device is not replaced" [ -c /dev/null ]
 t 0 "$longline" score $model lines -o -
 check "-o - is standard output" cmp out scores

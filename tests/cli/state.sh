@@ -104,6 +104,7 @@ silent
 refused "overwrite the model" sampled linear --save-state linear/best.safetensors
 mkdir folder
 refused "folder" sampled linear --save-state folder
+refused "--save-state pipe: it is a pipe or a device; name a file" sampled linear --prompt a --only-read --save-state pipe
 refused "name of a file" sampled linear --save-state ''
 refused "name of a file" sampled linear --save-state folder/
 refused "--save-state nowhere/a.state: there is no folder nowhere/" sampled linear --save-state nowhere/a.state
