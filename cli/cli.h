@@ -57,12 +57,16 @@ int ll_stdout_end(int code);
 int ll_target_check(const char *option, const char *path);
 /* The same for a text that ll_output_end saves, which writes to pipes and devices directly. */
 int ll_text_target_check(const char *option, const char *path);
+/* Refuses two options whose paths are one file. -1, or the exit code. */
+int ll_targets_differ(const char *option, const char *path, const char *other, const char *second);
 /* ll_target_check of a path that is not a file that is read, either: the model of words[0], also where that is a folder
- * of several files, or another of n words. */
+ * of several files, or another of n words; nor a file that the run of that model needs. */
 int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
 /* ll_target_apart for --out of answers that are text. "-" means standard output, and becomes NULL. The ending must not name
  * another format: json says whether the answers are JSON. */
 int ll_answers_target(const char **path, int json, int n, const char *const *words);
+/* The same for --out of vectors. */
+int ll_vectors_target(const char **path, int n, const char *const *words);
 /* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
  * or the exit code. */
 int ll_folder_check(const char *option, const char *path);

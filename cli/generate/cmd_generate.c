@@ -180,7 +180,9 @@ static int check_usage(const char *model) {
     if (draft && (prompts || load_state || save_state || midi_path))
         return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state, --save-state or --out");
     if (!draft && draft_tokens != DRAFT_TOKENS) return ll_usage("--draft-tokens needs --draft MODEL");
-    return save_state ? ll_target_apart("--save-state", save_state, prompt_file ? 2 : 1, read) : -1;
+    int code = save_state ? ll_target_apart("--save-state", save_state, prompt_file ? 2 : 1, read) : -1;
+    if (code < 0 && midi_path && save_state) code = ll_targets_differ("--out", midi_path, "--save-state", save_state);
+    return code;
 }
 
 /* -1, or the exit code. */

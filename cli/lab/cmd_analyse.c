@@ -208,7 +208,8 @@ static int check(int n, const char **words) {
             return ll_usage("--model is for matrices, positions and periods; %s makes its own", words[i]);
     }
     if (csv && n > 1) return ll_usage("--csv writes the table of one experiment, and there are %d; use --out DIR", n);
-    if (csv && json && !strcmp(csv, json)) return ll_usage("--csv and --json cannot both be %s", csv);
+    const int same = csv && json ? ll_targets_differ("--csv", csv, "--json", json) : -1;
+    if (same >= 0) return same;
     if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
     if (png && !folder) return ll_usage(NEEDS_OUT);
     return check_takers(n, words);

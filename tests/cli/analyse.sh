@@ -93,6 +93,7 @@ refused "no-text" "$longline" analyse matrices --model run/last.safetensors --te
 refused "layers 0 to 0" "$longline" analyse matrices --model run/last.safetensors --text text.txt --layer 3
 refused "makes its own" "$longline" analyse features --model run/last.safetensors
 refused "cannot both be a.csv" "$longline" analyse moments --quick --csv a.csv --json a.csv
+refused "cannot both be a.csv" "$longline" analyse moments --quick --csv a.csv --json "$PWD/a.csv"
 refused "one experiment" "$longline" analyse features moments --csv a.csv
 refused "for matrices" "$longline" analyse moments --text text.txt
 refused "for matrices" "$longline" analyse moments --layer 0

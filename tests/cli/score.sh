@@ -214,5 +214,19 @@ refused "there is no folder absent/" "$longline" score $model lines -o absent/sc
 refused "--out lines: it would overwrite what is read" "$longline" score $model lines -o lines
 refused "--out .*: it would overwrite the model" "$longline" score $model lines -o $model
 refused "it would overwrite the model" "$longline" encode "$(dirname $model)" lines -o $model
+for ending in csv.gz json.xz tsv.zst; do
+    refused "answers are not packed; name a .csv or .tsv file" "$longline" score $model lines -o w.$ending
+done
+refused "answers are not packed; name a .jsonl file" "$longline" score $model lines -o w.jsonl.gz --json
+refused "answers are text; name a .csv or .tsv file" "$longline" score $model lines -o w.npy
+# No file of a run is overwritten, whichever of its models is read.
+for name in last.safetensors back.safetensors recipe.ini metrics.csv; do
+    refused "run/$name: it would overwrite a file of the run" "$longline" quantize run -o run/$name
+done
+refused "it would overwrite a file of the run" "$longline" score run lines -o run/last.safetensors
+refused "run/metrics.csv: it would overwrite a file of the run" "$longline" score $model lines -o ./run/metrics.csv
+ln -s run/last.safetensors link
+refused "it would overwrite a file of the run" "$longline" generate run --prompt a --only-read --save-state link
+t 0 "$longline" score run lines -o run/scores.csv
 mkdir unfinished
 refused "the folder unfinished has no model: neither best.safetensors nor last.safetensors" "$longline" score unfinished lines
