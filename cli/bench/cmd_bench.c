@@ -168,28 +168,36 @@ static int rank_costs(const ll_bench *b) {
     return status ? ll_failed(status, NULL) : 0;
 }
 
+/* The sections, and what is concluded of them. */
+static int run_sections(ll_bench *b) {
+    const int code = measure(b);
+    if (code >= 0) return code;
+    ll_bench_summary(b);
+    if (figure) {
+        const ll_status status = ll_bench_figure(b, figure);
+        if (status) return ll_failed(status, NULL);
+        printf("bench.figure=%s\n", figure);
+    }
+    return json ? ll_bench_json(b, json) : 0;
+}
+
 static int bench(int n, const char **words) {
     (void)n, (void)words;
-    static ll_bench b;
-    b = (ll_bench){.figure = figure != NULL,
-                   .pattern = pattern,
-                   .repeats = repeats,
-                   .position = position,
-                   .set = &set,
-                   .seconds = seconds > 0 ? seconds : SECONDS};
+    ll_bench b = {.figure = figure != NULL,
+                  .pattern = pattern,
+                  .repeats = repeats,
+                  .position = position,
+                  .set = &set,
+                  .seconds = seconds > 0 ? seconds : SECONDS};
     int code = check(&b);
     if (code < 0 && dist) return rank_costs(&b);
     if (ll_dist_ranks().rank) return code < 0 ? 0 : code; /* the first one measures alone */
     if (code < 0 && against) code = compare();
-    if (code < 0) code = measure(&b);
     if (code >= 0) return code;
-    ll_bench_summary(&b);
-    if (figure) {
-        const ll_status status = ll_bench_figure(&b, figure);
-        if (status) return ll_failed(status, NULL);
-        printf("bench.figure=%s\n", figure);
-    }
-    return json ? ll_bench_json(&b, json) : 0;
+    b.row = calloc(LL_BENCH_ROWS, sizeof *b.row); /* only what is used takes memory */
+    code = b.row ? run_sections(&b) : ll_fail_message("no memory for %d cases", LL_BENCH_ROWS);
+    free(b.row);
+    return code;
 }
 
 const ll_command ll_command_bench = {
