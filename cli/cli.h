@@ -96,6 +96,8 @@ int ll_load_model(ll_model **model, const char *path);
 void ll_note_unchecked(const char *path); /* the warning for any file of tensors */
 /* Quantizes the weights as --weights says: f32, bf16, int8, int4; NULL: they stay as they are. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
+/* A key that --set names besides the option that means the same. -1, or the exit code. */
+int ll_twice_check(const char *option, const ll_arg_list *set, const char *key);
 /* --data for a recipe whose data.format makes its data would be ignored. -1, or the exit code. */
 int ll_data_check(const ll_recipe *recipe, const char *data);
 /* Are its data images? */
@@ -170,6 +172,7 @@ void ll_reading_line_end(void);
  * stops at once". The second one prints `second`: what is left of the work. */
 void ll_stop_on_signals(int restart, const char *first, const char *second);
 void ll_stop_leaves(const char *second); /* for later signals */
+void ll_stop_no_more(void);              /* Ctrl-C, SIGTERM and SIGHUP end the program at once again */
 void ll_stop_on(int signal);             /* one more signal that asks to stop */
 void ll_stop_quietly(void);              /* later signals print nothing */
 int ll_stop_wanted(void);
@@ -177,12 +180,16 @@ int ll_stop_wanted(void);
 /* Passes a file ("-": standard input) of any length, plain, .gz, .xz or .zst, block by block to `take`, until that
  * returns non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress.
  * most: the bytes that are wanted of it, unpacked; 0: all. There may be more of them in the last block. Returns -1, or
- * the exit code after printing why the file cannot be read. */
+ * LL_CUT after a signal, or the exit code after printing why the file cannot be read. */
+enum { LL_CUT = -2 };
 enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
 int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn *take, void *arg);
 /* A whole file as text with a zero behind it, to be freed. More than `most` bytes are refused. -1, or the exit code. */
 int ll_read_whole(const char *path, size_t most, char **text, size_t *n);
+/* The line that begins at *at of n bytes, without its end (LF or CR LF); *at is then where the next one does. 0: there
+ * is none. */
+int ll_next_line(const char *text, size_t n, size_t *at, const char **line, size_t *length);
 /* How many of the `total` bytes of a file, which may be packed, will have been read once `most` unpacked bytes are
  * there, `taken` of which lie between bytes `before` and `read`. */
 int64_t ll_bytes_wanted(int64_t before, int64_t read, int64_t total, int64_t taken, int64_t most);
