@@ -46,7 +46,10 @@ typedef struct {
  * after an error, which it has printed. */
 int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n);
 
-/* Does one of the words "KEY=VALUE" of a list name this key? */
+/* The key of "KEY=VALUE" or " KEY = VALUE", cut to fit. Returns text. */
+enum { LL_KEY = 64 };
+const char *ll_args_key(const char *assignment, char text[LL_KEY]);
+/* Does one of the words of a list name this key? */
 int ll_args_name_key(const ll_arg_list *list, const char *key);
 
 /* The page that --help prints. */

@@ -95,6 +95,11 @@ int ll_round_weights(ll_model *model, const char *weights) {
     return status ? ll_failed(status, NULL) : -1;
 }
 
+int ll_twice_check(const char *option, const ll_arg_list *set, const char *key) {
+    if (!ll_args_name_key(set, key)) return -1;
+    return ll_usage("give %s or --set %s, which mean the same", option, key);
+}
+
 int ll_data_check(const ll_recipe *recipe, const char *data) {
     const char *format = ll_recipe_get(recipe, "data.format");
     if (!data || !ll_format_makes(format)) return -1;
