@@ -64,7 +64,7 @@ double ll_bench_median(double *x, int n); /* sorts x */
 float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);
 const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints "attention: 12 %, about 0:40 left" on stderr, not too often, after `spent` seconds; with none left it ends the
+/* Prints "attention: 12 %, eta 0:40" on stderr, not too often, after `spent` seconds; with none left it ends the
  * line. */
 void ll_bench_progress(const char *what, double spent, double left);
 

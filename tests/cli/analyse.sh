@@ -106,4 +106,6 @@ refused "empty is empty; name" "$longline" analyse matrices --model run/last.saf
 refused "run is a folder" "$longline" analyse matrices --model run/last.safetensors --text run
 : >file
 refused "file/x: a part of this path is a file" "$longline" analyse periods --quick --out file/x
+t 0 "$longline" analyse periods --quick --out new/folder/of/figures
+check "folders are made" test -s new/folder/of/figures/periods.csv
 refused "nowhere/x.csv: there is no folder nowhere/" "$longline" analyse periods --quick --csv nowhere/x.csv
