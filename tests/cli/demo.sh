@@ -14,7 +14,7 @@ t 0 "$longline" inspect "$(value demo.model)"
 last="demo, SIGTERM while it generates"
 "$longline" demo --minutes 0.05 --out short >out 2>err </dev/null &
 pid=$!
-wait_until grep -qs "^Linear attention" out
+until grep -qs "^Linear attention" out || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
 kill -TERM $pid 2>/dev/null # it may have ended
 ended $pid
 code=$?
