@@ -44,12 +44,16 @@ static const ll_arg *find(const ll_command *command, const char *word, size_t le
 
 /* ---- Suggestions ---- */
 
+const char *ll_args_key(const char *assignment, char text[LL_KEY]) {
+    assignment += strspn(assignment, " \t");
+    snprintf(text, LL_KEY, "%.*s", (int)strcspn(assignment, " \t="), assignment);
+    return text;
+}
+
 int ll_args_name_key(const ll_arg_list *list, const char *key) {
-    for (int i = 0; i < list->n; i++) {
-        const char *at = list->at[i] + strspn(list->at[i], " \t");
-        const size_t n = strcspn(at, " \t=");
-        if (n == strlen(key) && !memcmp(at, key, n)) return 1;
-    }
+    char text[LL_KEY];
+    for (int i = 0; i < list->n; i++)
+        if (!strcmp(ll_args_key(list->at[i], text), key)) return 1;
     return 0;
 }
 

@@ -55,9 +55,10 @@ static int serve_models(int n, const char **paths) {
         ll_http_drain();
     }
     const double end = ll_now() + (double)ll_serve.drain;
-    if (running) ll_engine_stop(end);
+    const int lost = running ? ll_engine_stop(end) : 0;
     ll_side_stop(end);
     if (served) ll_http_stop();
+    if (lost) return ll_fail_message("%d session%s could not be saved", lost, lost > 1 ? "s" : "");
     return served ? 0 : code;
 }
 

@@ -66,6 +66,8 @@ typedef struct ll_writer ll_writer;
 LL_MUST_USE ll_status ll_writer_open(ll_writer **writer, const char *path);
 /* Writes to standard output instead of a file. Nothing is renamed. */
 LL_MUST_USE ll_status ll_writer_output(ll_writer **writer);
+/* The unfinished file, for who writes to it without ll_writer_put. */
+int ll_writer_descriptor(const ll_writer *writer);
 LL_MUST_USE ll_status ll_writer_put(ll_writer *writer, const void *data, size_t size);
 /* Overwrites the first bytes of what has been written. */
 LL_MUST_USE ll_status ll_writer_patch(ll_writer *writer, const void *data, size_t size);

@@ -144,6 +144,8 @@ ll_status ll_writer_output(ll_writer **writer) {
     return LL_OK;
 }
 
+int ll_writer_descriptor(const ll_writer *w) { return w->fd; }
+
 static ll_status send(ll_writer *w, const uint8_t *data, size_t size) {
     while (size) {
         const ssize_t n = write(w->fd, data, size < STEP ? size : STEP);

@@ -95,6 +95,7 @@ refused "no-text" "$longline" analyse matrices --model run/last.safetensors --te
 refused "layers 0 to 0" "$longline" analyse matrices --model run/last.safetensors --text text.txt --layer 3
 refused "makes its own" "$longline" analyse features --model run/last.safetensors
 refused "cannot both be a.csv" "$longline" analyse moments --quick --csv a.csv --json a.csv
+refused "cannot both be a.csv" "$longline" analyse moments --quick --csv a.csv --json "$PWD/a.csv"
 refused "one experiment" "$longline" analyse features moments --csv a.csv
 refused "for matrices" "$longline" analyse moments --text text.txt
 refused "for matrices" "$longline" analyse moments --layer 0
@@ -107,4 +108,6 @@ refused "empty is empty; name" "$longline" analyse matrices --model run/last.saf
 refused "run is a folder" "$longline" analyse matrices --model run/last.safetensors --text run
 : >file
 refused "file/x: a part of this path is a file" "$longline" analyse periods --quick --out file/x
+t 0 "$longline" analyse periods --quick --out new/folder/of/figures
+check "folders are made" test -s new/folder/of/figures/periods.csv
 refused "nowhere/x.csv: there is no folder nowhere/" "$longline" analyse periods --quick --csv nowhere/x.csv

@@ -6,6 +6,8 @@ out '^attention/relu\+permute/causal/fwdbwd/64 +[0-9]'
 out '^bench\.peak_gflops=[0-9]'
 check "no case that was not asked for" sh -c '! grep -q "favor\|softmax" out'
 check "the JSON has a row for every case" test "$(grep -c '"case"' ops.json)" = "$(grep -c '^attention/' out)"
+t 0 "$longline" bench --threads 1 --ops --lengths 1,2,3,4,5,6,7 --repeats 1 --case attention --json many.json
+check "no case of many lengths is left out" [ "$(grep -c '/causal/fwdbwd/7"' many.json)" -ge 20 ]
 if command -v python3 >/dev/null; then check "the JSON is JSON" python3 -m json.tool ops.json json.out; fi
 t 0 "$longline" bench --threads 1 --ops --lengths 32 --repeats 1 --case 'attention/*/causal/fwdbwd/32' --figure time.svg
 check "there is a picture" grep -q '</svg>' time.svg
@@ -51,6 +53,12 @@ for key in train.length train.batch; do
     refused "--set $key: each case has its own; choose cases with --case" "$longline" bench --models --set $key=7
 done
 
+mkfifo rows
+cat rows >rows.json &
+t 0 "$longline" bench --threads 1 --ops --lengths 17 --repeats 1 --case attention/relu/causal/fwd/17 --json rows
+wait $!
+check "a pipe gets the JSON" grep -q '"case"' rows.json
+refused '--figure rows.svg: it is a pipe or a device' sh -c 'mkfifo rows.svg && exec "$0" bench --figure rows.svg' "$longline"
 refused 'lengths' "$longline" bench --lengths 1024,
 refused 'lengths' "$longline" bench --lengths 0
 refused 'no case' "$longline" bench --ops --case nothing

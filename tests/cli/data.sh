@@ -42,6 +42,11 @@ for name in x ' 6' 6- 6-x 6--1 6-3-2 -4294967290; do
 done
 refused "listops, pathfinder .or pathfinder-1 to -14, -6-3 with 3 distractors. and music" "$longline" data make nothing --out w
 refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out l --size 5
+t 0 "$longline" data make listops --out folder/of/lists.tsv --count 2 --size 100
+check "folders are made for it" test -s folder/of/lists.tsv
+refused "listops of size 5" "$longline" data make listops --out another/folder/l.tsv --size 5
+check "and taken away where nothing comes" test ! -e another
+refused "a part of this path is a file" "$longline" data make listops --out lists.tsv/more/l.tsv --count 2
 refused "needs --out" "$longline" data make listops
 refused "--from file:///here: needs an address that begins with http:// or https://" \
     "$longline" data get mnist --from file:///here --out w

@@ -120,6 +120,7 @@ if command -v midicsv >/dev/null; then
     check "the prompt comes first in it" grep -q "^1, 0, Tempo, $(midicsv songs/music-000002.mid |
         sed -n 's/^1, 0, Tempo, //p')\$" csv
 fi
+refused "--out and --save-state cannot both be w.mid" "$longline" generate $model --out w.mid --save-state ./w.mid
 refused "must end in .mid" "$longline" generate $model --out song.wav
 refused "--only-read" "$longline" generate $model --prompt Piece --only-read --save-state s --out song.mid
 refused "number 2, \"Bass\"" "$longline" generate $model --prompt 'Bar Bass'

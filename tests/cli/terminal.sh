@@ -43,3 +43,8 @@ out "^0 sequences, [0-9.]+ [kM]B of 10 MB, eta [0-9:]+$"
 shown 80 'eta [0-9:]+[^0-9:]' "$longline" score wide200/best.safetensors zeros --per-token --length 10000 >out
 not_out() { if grep -qE -- "$1" out; then fail "stdout has $1"; else pass "stdout lacks $1"; fi; }
 not_out "sequences, .*eta"
+# Experiments and measurements have the same line.
+shown 20 '%, eta [0-9:]+[^0-9:]' "$longline" analyse moments --repeats 2000000 --threads 1 >out
+out "^[0-9]+ %, eta [0-9:]+$"
+shown 20 '%, eta [0-9:]+[^0-9:]' "$longline" bench --ops --lengths 64 --case relu/causal/fwd/64 --seconds 60 --threads 1 >out
+out "^[0-9]+ %, eta [0-9:]+$"

@@ -41,6 +41,10 @@ check "any bytes come back" cmp any.bin back
 # alone, and as an equivalent tokenizer.json
 t 0 "$longline" tokenize models/gpt2-text text.bin --ids
 check "the tokenizer's folder gives the same" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
+printf 'ab\ncd\n' | "$longline" tokenize gpt2.safetensors --lines >ids
+printf 'ab\r\ncd\r\n' | "$longline" tokenize gpt2.safetensors --lines >out
+check "the end of a line may be CR LF" cmp out ids
+refused "'97.' is no token" sh -c "printf '97\v\n98\n' | '$longline' tokenize gpt2.safetensors --decode --lines"
 refused "'x' is no token" sh -c "echo '1 x' | '$longline' tokenize gpt2.safetensors --decode"
 refused "'300' is no token; numbers from 0 to 299 are" sh -c "echo 300 | '$longline' tokenize gpt2.safetensors --decode"
 
