@@ -1,26 +1,13 @@
 /* The training loop. After every update the run settles: evaluation, row of metrics and checkpoint, each if it is due
  * and not done yet. A run that was stopped before that does it when it is resumed. So its files are equal to those of
  * an uninterrupted run. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/finite.h"
 #include "base/float_mode.h"
 #include "train/train_internal.h"
-
-static ll_status diverged(const ll_trainer *t, const char *what, double value, int64_t step) {
-    const char *advice = "try a lower train.learning-rate, a longer train.warmup, or train.clip = 1";
-    const char *became = ll_name_infinite(value);
-    if (t->saved < 0)
-        return ll_fail(LL_EDIVERGED, "%s became %s at step %lld, before the first checkpoint; %s", what, became,
-                       (long long)step, advice);
-    return ll_fail(LL_EDIVERGED, "%s became %s at step %lld; %s still holds step %lld; %s", what, became,
-                   (long long)step, t->last, (long long)t->saved, advice);
-}
 
 /* The present speed, smoothed: a moving average. */
 static void measure(ll_trainer *t, double seconds, int64_t tokens) {
@@ -131,8 +118,8 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     t->engine->stop = w->stop;
     ll_status status = gradient(t, w, step, &g);
     if (status) return status;
-    if (!isfinite(g.loss)) return diverged(t, "the loss", g.loss, step);
-    if (!isfinite(g.norm)) return diverged(t, "the norm of the gradient", g.norm, step);
+    if (!isfinite(g.loss)) return ll_run_diverged(t, "the loss", g.loss, step);
+    if (!isfinite(g.norm)) return ll_run_diverged(t, "the norm of the gradient", g.norm, step);
     status = ll_engine_update(t->engine, step, &g);
     if (status) return status;
     s->step = step;
@@ -165,7 +152,7 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     ll_status status = ll_evaluate_share(&sum);
     if (status) return status;
     const double loss = sum.loss / (double)sum.count;
-    if (!isfinite(loss)) return diverged(t, "the loss on held-out data", loss, s->step);
+    if (!isfinite(loss)) return ll_run_diverged(t, "the loss on held-out data", loss, s->step);
     s->evaluated = s->step;
     s->valid_loss = loss;
     s->valid_accuracy = (double)sum.correct / (double)sum.count;
@@ -174,48 +161,6 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     s->best_loss = loss;
     s->best_step = s->step;
     return t->ranks.rank ? LL_OK : ll_model_save(t->model, t->best);
-}
-
-/* The loss of the next batch, or of this rank's first shard of it, must be finite. */
-static ll_status try_model(ll_trainer *t) {
-    ll_tally tally = {0};
-    ll_status status = ll_engine_try(t->engine, t->train, t->state.step, &tally);
-    if (status) return status;
-    return isfinite(tally.loss) ? LL_OK : diverged(t, "the loss", tally.loss, t->state.step + 1);
-}
-
-/* The checkpoint that the run would go back to gets a second name before another one replaces it. */
-static ll_status keep_back(const ll_trainer *t) {
-    if (unlink(t->back) && errno != ENOENT) return ll_fail(LL_EIO, "%s: %s", t->back, strerror(errno));
-    return link(t->last, t->back) ? ll_file_copy(t->back, t->last) : LL_OK;
-}
-
-/* A checkpoint replaces a good one, so the model is checked first: it must be finite, and its loss on the next batch
- * too. Rank 0 writes for all. aside: the run stops between two checkpoints. If it diverges later, it goes back to the
- * one before, as it would without the stop. */
-static ll_status save(ll_trainer *t, int aside) {
-    const ll_group all = ll_group_all();
-    ll_run_state state = t->state;
-    state.kept = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && state.back >= 0 &&
-                 state.back < state.step;
-    const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
-    if (!isfinite(norm)) return diverged(t, "the norm of the parameters", norm, t->state.step);
-    ll_status status = ll_group_agree(&all, try_model(t));
-    if (!status) status = ll_engine_collect(t->engine);
-    if (status) return status;
-    if (!t->ranks.rank) {
-        status = ll_metrics_sync(&t->metrics);
-        if (!status && state.kept && !t->state.kept) status = keep_back(t);
-        if (!status) status = ll_checkpoint_save(t->last, t->engine, &state);
-        if (!status && !state.kept) unlink(t->back);
-    }
-    status = ll_group_agree(&all, status);
-    if (status) return status;
-    t->state.kept = state.kept;
-    t->saved = t->state.step;
-    t->unsaved = 0;
-    if (!state.kept) ll_back_is_here(&t->state);
-    return LL_OK;
 }
 
 /* A report that cannot be written is an event for the caller, and does not stop the run. */
@@ -241,7 +186,7 @@ static ll_status keep_folder(ll_trainer *t, watcher *w) {
     if (status || whole) return status;
     if (access(t->best, F_OK)) s->best_loss = NAN;
     if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
-    if (is_alone(t)) status = save(t, 0);
+    if (is_alone(t)) status = ll_run_save(t, 0);
     if (!status && ll_run_folder_lost(t, moved)) report(t, w, "no folder");
     return status;
 }
@@ -274,7 +219,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     if (status) return status;
     if (must_evaluate(t)) {
         /* Never a best model without a checkpoint: a run that is killed in between could not go on. */
-        if (t->saved < 0) status = save(t, 0);
+        if (t->saved < 0) status = ll_run_save(t, 0);
         if (!status) status = evaluate(t, w);
         if (status || must_evaluate(t)) return status;
         evaluated = 1;
@@ -289,7 +234,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     }
     if (evaluated) report(t, w, "eval");
     if (due(t, c->train.checkpoint_every) && t->unsaved) {
-        status = save(t, 0);
+        status = ll_run_save(t, 0);
         if (!status) report(t, w, "checkpoint");
         saved = 1;
     }
@@ -299,12 +244,12 @@ static ll_status settle(ll_trainer *t, watcher *w) {
 
 static ll_status save_rest(ll_trainer *t, watcher *w) {
     (void)w;
-    return t->unsaved ? save(t, 0) : LL_OK;
+    return t->unsaved ? ll_run_save(t, 0) : LL_OK;
 }
 
 static ll_status save_aside(ll_trainer *t, watcher *w) {
     (void)w;
-    return t->unsaved ? save(t, 1) : LL_OK;
+    return t->unsaved ? ll_run_save(t, 1) : LL_OK;
 }
 
 static ll_status stopped(ll_trainer *t, watcher *w) {
@@ -328,7 +273,7 @@ static void report_lock(ll_trainer *t, watcher *w) {
 static ll_status rewind_run(ll_trainer *t, watcher *w) {
     (void)w;
     const ll_status status = ll_rewind_load(t);
-    return status ? status : save(t, 0);
+    return status ? status : ll_run_save(t, 0);
 }
 
 /* What becomes of a step that failed. */

@@ -6,11 +6,11 @@
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    creates, resumes and frees a run
  *   loop.c       the loop                            run_folder.c creates a removed folder again
- *   teaching.c   what is learned from a teacher
+ *   teaching.c   what is learned from a teacher    save.c       checks and saves a run
  *   batch_loss.c loss, gradients and updates on batches from memory
  *   rewind.c     back to a checkpoint when a run diverges
  *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
- *   time_left.c  the time that is left
+ *   time_left.c  the time that is left             tokenizer.c  text to tokens and back
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */
@@ -183,12 +183,12 @@ double ll_recent_loss(const ll_run_state *state, int64_t n);
 void ll_back_is_here(ll_run_state *state);
 
 LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_engine *engine, const ll_run_state *state);
-/* The model alone; then the rest, when an optimizer fits it. */
+/* What a checkpoint has besides the model: the state, and the moments for an optimizer that fits. */
 LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file);
 LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetensors *file);
 
-/* Is a mean loss (nats) far above chance? ll_above_chance then sets the text of ll_error() to the remedy and returns
- * LL_EDIVERGED. */
+/* Is a mean loss (nats) far above chance? ll_fit_above_chance then sets the text of ll_error() to the remedy and
+ * returns LL_EDIVERGED. */
 int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
 /* Is there a valid split: named, cut from train, or generated? */
@@ -218,6 +218,13 @@ LL_MUST_USE ll_status ll_metrics_cut(ll_metrics *metrics, int64_t last);
 /* Writes the whole file again if it was removed. */
 LL_MUST_USE ll_status ll_metrics_restore(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
+
+/* LL_EDIVERGED: `what` became `value` at step `step`; with a remedy, and which checkpoint there is. */
+ll_status ll_run_diverged(const ll_trainer *trainer, const char *what, double value, int64_t step);
+/* Writes last.safetensors. The model must be finite, and its loss on the next batch too, else LL_EDIVERGED. Rank 0
+ * writes for all. aside: the run stops between two checkpoints. If it diverges later, it goes back to the one before,
+ * as it would without the stop. */
+LL_MUST_USE ll_status ll_run_save(ll_trainer *trainer, int aside);
 
 /* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and
  * with half the learning rate. The checkpoint on disk is as it was. */
