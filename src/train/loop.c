@@ -133,26 +133,63 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     return LL_OK;
 }
 
-/* A request to stop ends it between two batches, with nothing changed. */
-static ll_status evaluate(ll_trainer *t, watcher *w) {
-    ll_run_state *s = &t->state;
-    ll_tally sum = {0};
+/* The loss of a model on held-out data. LL_ESTOPPED: a request to stop ended it between two batches. */
+static ll_status measure_loss(ll_trainer *t, watcher *w, const ll_model *model, ll_tally *sum) {
+    ll_evaluator e = t->evaluator;
     const int64_t n = ll_evaluate_batches(t->valid, t->model->recipe->c.train.eval_batches);
     const double begun = ll_now() - t->evaluation_seconds;
+    e.model = model;
+    *sum = (ll_tally){0};
     for (int64_t i = 0; i < n; i++) {
-        ll_status status = ll_evaluate_batch(&sum, &t->evaluator, i, n);
+        const ll_status status = ll_evaluate_batch(sum, &e, i, n);
         if (status) return status;
         t->evaluations += 1 / (double)n;
         t->evaluation_seconds = ll_now() - begun;
         t->progress.within = (double)(i + 1) / (double)n;
         report(t, w, "evaluating");
         t->progress.within = 0;
-        if (w->stop && i + 1 < n && is_alone(t)) return LL_OK;
+        if (w->stop && i + 1 < n && is_alone(t)) return LL_ESTOPPED;
     }
-    ll_status status = ll_evaluate_share(&sum);
+    return ll_evaluate_share(sum);
+}
+
+/* The loss of the best model is of another evaluation than the run has now. It is measured anew, so that losses of one
+ * evaluation are compared. A model that is gone, or has no finite loss, does not count any more. */
+static ll_status measure_best(ll_trainer *t, watcher *w) {
+    ll_run_state *s = &t->state;
+    const double before = s->best_loss;
+    ll_model *best = NULL;
+    ll_tally sum = {0};
+    ll_status status = ll_best_load(&best, t);
+    if (status && status != LL_ENOMEM) {
+        s->best_loss = NAN;
+        s->best_step = 0;
+        report(t, w, "no best");
+        return LL_OK;
+    }
+    if (!status) status = measure_loss(t, w, best, &sum);
+    ll_model_free(best);
+    if (status) return status;
+    s->best_loss = isfinite(sum.loss) ? sum.loss / (double)sum.count : NAN;
+    if (s->best_loss == before) return LL_OK;
+    if (ll_fail(
+            LL_EINVAL,
+            "with the evaluation there is now, the loss of the best model so far, of step %lld, is %.4g nats, not %.4g",
+            (long long)s->best_step, s->best_loss, before))
+        report(t, w, "best");
+    return LL_OK;
+}
+
+static ll_status evaluate(ll_trainer *t, watcher *w) {
+    ll_run_state *s = &t->state;
+    ll_tally sum;
+    ll_status status = measure_loss(t, w, t->model, &sum);
     if (status) return status;
     const double loss = sum.loss / (double)sum.count;
     if (!isfinite(loss)) return ll_run_diverged(t, "the loss on held-out data", loss, s->step);
+    if (s->best_step && strcmp(s->best_sum, t->evaluation)) status = measure_best(t, w);
+    if (status) return status;
+    memcpy(s->best_sum, t->evaluation, sizeof s->best_sum);
     s->evaluated = s->step;
     s->valid_loss = loss;
     s->valid_accuracy = (double)sum.correct / (double)sum.count;
@@ -221,7 +258,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
         /* Never a best model without a checkpoint: a run that is killed in between could not go on. */
         if (t->saved < 0) status = ll_run_save(t, 0);
         if (!status) status = evaluate(t, w);
-        if (status || must_evaluate(t)) return status;
+        if (status) return status;
         evaluated = 1;
     }
     if ((due(t, LL_ROW_EVERY) || evaluated) && s->row != s->step) {
@@ -308,7 +345,7 @@ static ll_status run(ll_trainer *t, watcher *w) {
         if (!status && t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
         if (!status && w->stop && is_alone(t)) return stopped(t, w);
         if (!status) status = advance(t, w);
-        if (status == LL_ESTOPPED) return stopped(t, w); /* within a step, of which nothing is kept */
+        if (status == LL_ESTOPPED) return stopped(t, w); /* within a step or evaluation; nothing of it is kept */
         if (status) {
             status = recover(t, w, status);
             if (status) return status;

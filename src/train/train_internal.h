@@ -10,6 +10,7 @@
  *   batch_loss.c loss, gradients and updates on batches from memory
  *   rewind.c     back to a checkpoint when a run diverges
  *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
+ *   best.c       the best model so far
  *   time_left.c  the time that is left             tokenizer.c  text to tokens and back
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
@@ -168,6 +169,7 @@ typedef struct {
     int64_t best_step;
     int64_t data_size;                              /* size of the train split, to notice other data */
     char data_sum[LL_CHECKSUM_TEXT];                /* ll_rows_checksum of it; "": of an earlier version's checkpoint */
+    char best_sum[LL_CHECKSUM_TEXT];                /* ll_best_evaluation of best_loss; "": not known */
     int64_t rewinds;                                /* how often the run went back because it diverged */
     int64_t back;                                   /* step of the checkpoint it would go back to; -1: there is none */
     double back_loss;                               /* mean loss of the steps before it; of step 1 if it is of step 0 */
@@ -226,6 +228,11 @@ ll_status ll_run_diverged(const ll_trainer *trainer, const char *what, double va
  * as it would without the stop. */
 LL_MUST_USE ll_status ll_run_save(ll_trainer *trainer, int aside);
 
+/* A checksum of what an evaluation is of. Losses of other ones cannot be compared. */
+LL_MUST_USE ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid, const ll_config *c);
+/* The best model so far, on all ranks. */
+LL_MUST_USE ll_status ll_best_load(ll_model **best, const ll_trainer *trainer);
+
 /* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and
  * with half the learning rate. The checkpoint on disk is as it was. */
 int ll_rewind_may(const ll_trainer *trainer);
@@ -280,6 +287,7 @@ struct ll_trainer {
     ll_reader *train, *valid; /* valid NULL: there is nothing to evaluate on */
     ll_engine *engine;
     ll_evaluator evaluator;
+    char evaluation[LL_CHECKSUM_TEXT]; /* ll_best_evaluation of it */
     ll_ranks ranks; /* rank 0 alone has the folder and its files */
     ll_metrics metrics;
     ll_run_state state;

@@ -261,13 +261,18 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
     if (!status && t->valid)
         status = ll_evaluator_of(&t->evaluator, t->engine, t->valid);
     if (!status && t->valid) status = ll_evaluator_check(&t->evaluator, t->recipe->c.train.eval_batches);
+    if (!status && t->valid) status = ll_best_evaluation(t->evaluation, t->valid, &t->recipe->c);
     status = ll_group_agree(&all, status);
     return status ? status : ll_same_ranks(t);
 }
 
-/* Where back.safetensors was not copied along, the run would go back to the checkpoint that it has. */
-static void find_back(ll_trainer *t) {
+/* Where back.safetensors was not copied along, the run would go back to the checkpoint that it has. Where
+ * best.safetensors was not, the model of the next evaluation is the best one. */
+static void find_files(ll_trainer *t) {
     if (t->state.kept && access(t->back, F_OK)) ll_back_is_here(&t->state);
+    if (!access(t->best, F_OK)) return;
+    t->state.best_loss = NAN;
+    t->state.best_step = 0;
 }
 
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
@@ -285,7 +290,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     ll_status status = prepare(t, recipe, out, resume);
     if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : open_folder(t, resume));
     if (!status && resume) {
-        find_back(t);
+        find_files(t);
         t->saved = t->state.step;
         t->unsaved = t->state.kept || !same_folder(t->folder, resume); /* what was copied has the recipe of before */
     }
