@@ -49,7 +49,7 @@ static void test_the_best_model_under_another_evaluation(void **state) {
     copy_folder(at("run"), at("noisy"));
     copy_folder(at("run"), at("spoilt"));
     go_on("train.steps=40 train.eval-batches=0", "noisy", said);
-    assert_non_null(strstr(said, "best: with the evaluation there is now, the loss of the best model so far, of step"));
+    assert_non_null(strstr(said, "best: with the evaluation there is now, the best model so far, of step "));
     go_on("train.steps=41 train.eval-batches=0", "noisy", said);
     assert_string_equal(said, "");
     go_on("train.steps=50 train.eval-batches=1", "noisy", said);

@@ -125,6 +125,10 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     s->step = step;
     s->tokens += g.tokens;
     s->norm = g.norm;
+    if (ll_teaching_ends(&t->model->recipe->c, step - 1)) { /* losses of before are of something else */
+        memset(s->loss, 0, sizeof s->loss);
+        memset(s->count, 0, sizeof s->count);
+    }
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
     if (step == 1) s->back_loss = ll_recent_loss(s, 1);
@@ -172,10 +176,9 @@ static ll_status measure_best(ll_trainer *t, watcher *w) {
     if (status) return status;
     s->best_loss = isfinite(sum.loss) ? sum.loss / (double)sum.count : NAN;
     if (s->best_loss == before) return LL_OK;
-    if (ll_fail(
-            LL_EINVAL,
-            "with the evaluation there is now, the loss of the best model so far, of step %lld, is %.4g nats, not %.4g",
-            (long long)s->best_step, s->best_loss, before))
+    if (ll_fail(LL_EINVAL,
+                "with the evaluation there is now, the best model so far, of step %lld, has %.4g nats, not %.4g",
+                (long long)s->best_step, s->best_loss, before))
         report(t, w, "best");
     return LL_OK;
 }
@@ -261,7 +264,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
         if (status) return status;
         evaluated = 1;
     }
-    if ((due(t, LL_ROW_EVERY) || evaluated) && s->row != s->step) {
+    if ((due(t, LL_ROW_EVERY) || evaluated || ll_teaching_ends(c, s->step)) && s->row != s->step) {
         refresh(t);
         status = t->ranks.rank ? LL_OK : ll_metrics_row(&t->metrics, &t->progress, s);
         if (status) return status;

@@ -47,7 +47,7 @@ static const ll_key keys[] = {
             "model file, or folder of a run, to learn from; empty = the one that train.from names",
             "train.distil=attention|logits|both"),
     INT64_IF("train.distil-switch", distil_switch, "0", 0, 1000000000000,
-             "last step that matches attention; 0 = half of those with a teacher", "train.distil=both"),
+             "last step that matches attention; 0 = half of those with a teacher when the run begins", "train.distil=both"),
     INT64_IF("train.distil-until", distil_until, "0", 0, 1000000000000,
              "last step with a teacher, after which the data is all there is to learn from; 0 = the last one",
              "train.distil=attention|logits|both"),

@@ -122,6 +122,7 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
     if (!status) settle_ranks(&t->recipe->c);
+    if (!status) ll_teaching_settle(&t->recipe->c);
     if (!status && t->recipe->c.train.from[0]) status = ll_teaching_open(&from, "train.from", t->recipe->c.train.from);
     if (!status) status = open_data(t, from);
     if (!status) status = check_data(t);
@@ -175,6 +176,13 @@ static ll_status check_steps(const ll_trainer *t, const char *path) {
                    path, made);
 }
 
+/* A run that is made longer keeps the step where its teaching changes. Checkpoints of earlier versions may have 0. */
+static void settle_teaching(ll_trainer *t) {
+    ll_config *old = &t->model->recipe->c, *c = &t->recipe->c;
+    ll_teaching_settle(old);
+    if (!c->train.distil_switch) c->train.distil_switch = old->train.distil_switch;
+}
+
 /* The checkpoint, and a recipe that is its own except for keys that may change. */
 static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *resume, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file);
@@ -183,6 +191,7 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
     if (!status) status = choose_recipe(t, recipe, resume);
     if (!status) status = check_steps(t, path);
     if (!status) settle_ranks(&t->recipe->c);
+    if (!status) settle_teaching(t);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
