@@ -264,7 +264,11 @@ static ll_status settle(ll_trainer *t, watcher *w) {
         if (status) return status;
         evaluated = 1;
     }
-    if ((due(t, LL_ROW_EVERY) || evaluated || ll_teaching_ends(c, s->step)) && s->row != s->step) {
+    const int ends = due(t, LL_ROW_EVERY) || ll_teaching_ends(c, s->step);
+    if (evaluated || (ends && s->row != s->step)) {
+        /* The row may be there already, if this evaluation was not due before the run was resumed. */
+        if (s->row == s->step && !t->ranks.rank) status = ll_metrics_cut(&t->metrics, s->step - 1, &s->row);
+        if (status) return status;
         refresh(t);
         status = t->ranks.rank ? LL_OK : ll_metrics_row(&t->metrics, &t->progress, s);
         if (status) return status;
@@ -374,6 +378,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     t->told = t->began;
     ll_status status = t->left ? ll_group_agree(&all, ll_run_folder_enter(t)) : LL_OK;
     if (!status) status = run(t, &w);
+    t->metrics.seconds += ll_now() - t->began;
     ll_run_folder_leave(t);
     ll_model_settle_noise(t->model);
     ll_float_mode_restore(&w.host);

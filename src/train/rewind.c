@@ -29,6 +29,7 @@ static ll_status load(ll_trainer *t) {
     if (!status) status = ll_checkpoint_moments(t->engine, file);
     ll_safetensors_free(file);
     if (status) return status;
+    t->state.rewinds = before.rewinds; /* a new train.learning-rate begins with none, whatever the file says */
     /* The best model lies in its file, whether it came before the checkpoint or after it. */
     t->state.best_loss = before.best_loss;
     t->state.best_step = before.best_step;
@@ -38,8 +39,9 @@ static ll_status load(ll_trainer *t) {
 
 ll_status ll_rewind_load(ll_trainer *t) {
     const ll_group all = ll_group_all();
+    int64_t row;
     ll_status status = ll_group_agree(&all, load(t));
-    if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : ll_metrics_cut(&t->metrics, t->state.row));
+    if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : ll_metrics_cut(&t->metrics, t->state.row, &row));
     if (status) return status;
     t->state.rewinds++;
     t->engine->optimizer->halvings = (int)t->state.rewinds;

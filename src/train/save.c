@@ -36,7 +36,7 @@ ll_status ll_run_save(ll_trainer *t, int aside) {
     const ll_group all = ll_group_all();
     ll_run_state state = t->state;
     state.kept = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && state.back >= 0 &&
-                 state.back < state.step;
+                 state.back < state.step && !access(t->state.kept ? t->back : t->last, F_OK);
     const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
     if (!isfinite(norm)) return ll_run_diverged(t, "the norm of the parameters", norm, t->state.step);
     ll_status status = ll_group_agree(&all, try_model(t));

@@ -207,7 +207,7 @@ LL_MUST_USE ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, co
 typedef struct {
     FILE *file;
     char *path;
-    double seconds; /* seconds of the run in earlier processes */
+    double seconds; /* of the run before this call of ll_trainer_run */
 } ll_metrics;
 
 /* metrics.csv of folder `out`: new, or the rows up to step `last` of the one in `resume` (may be NULL). */
@@ -215,8 +215,8 @@ LL_MUST_USE ll_status ll_metrics_open(ll_metrics *metrics, const char *out, cons
 LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, const ll_run_state *state);
 /* Flushes to disk, so that no checkpoint is newer than the rows. */
 LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
-/* Removes the rows after step `last`. */
-LL_MUST_USE ll_status ll_metrics_cut(ll_metrics *metrics, int64_t last);
+/* Removes the rows after step `last`. *row: the step of the last one that stays; 0: none does. */
+LL_MUST_USE ll_status ll_metrics_cut(ll_metrics *metrics, int64_t last, int64_t *row);
 /* Writes the whole file again if it was removed. */
 LL_MUST_USE ll_status ll_metrics_restore(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
@@ -245,7 +245,8 @@ LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 LL_MUST_USE ll_status ll_same_ranks(const ll_trainer *trainer);
 /* The same of the recipe of a model and the data that it is evaluated on. */
 LL_MUST_USE ll_status ll_same_data(const ll_model *model, const ll_reader *reader);
-/* A checksum of some rows, from all over the data; train: of those of the first steps, else of those of evaluation. */
+/* A checksum of some rows, with their targets, from all over the data; train: of those of the first steps, else of
+ * those of evaluation. */
 LL_MUST_USE ll_status ll_rows_checksum(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, const ll_config *c,
                                        int train);
 

@@ -183,6 +183,11 @@ static void settle_teaching(ll_trainer *t) {
     if (!c->train.distil_switch) c->train.distil_switch = old->train.distil_switch;
 }
 
+/* Whoever gives another learning rate means that one, and not a part of it. */
+static void settle_rate(ll_trainer *t) {
+    if (t->recipe->c.train.learning_rate != t->model->recipe->c.train.learning_rate) t->state.rewinds = 0;
+}
+
 /* The checkpoint, and a recipe that is its own except for keys that may change. */
 static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *resume, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file);
@@ -192,6 +197,7 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
     if (!status) status = check_steps(t, path);
     if (!status) settle_ranks(&t->recipe->c);
     if (!status) settle_teaching(t);
+    if (!status) settle_rate(t);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
