@@ -144,6 +144,8 @@ LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const 
 /* On this rank alone: for what rank 0 does without the others. */
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);
 LL_MUST_USE ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
+/* The targets of a batch that count. Those past a length do not. */
+int64_t ll_batch_counted(int task, const ll_batch *batch);
 /* LL_EINVAL where the batches of an evaluation have no target that counts, as a few short ones of a masked model. */
 LL_MUST_USE ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches);
 void ll_evaluator_free(ll_evaluator *e);

@@ -80,7 +80,8 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
     const char *path = t->recipe->c.train.from;
     char *summary = NULL;
     ll_status status = check_words(t, from, "train.from", path);
-    if (!status) status = ll_model_create_from(&t->model, t->recipe, from, &summary);
+    if (status) return status;
+    status = ll_model_create_from(&t->model, t->recipe, from, &summary);
     if (status == LL_EINVAL) status = ll_fail_in(LL_EINVAL, path);
     const size_t capacity = status ? 0 : strlen(path) + strlen(summary) + 32;
     if (capacity && !(t->origin = ll_alloc(capacity, 1))) status = LL_ENOMEM;
