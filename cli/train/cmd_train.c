@@ -144,6 +144,17 @@ static void question_classes(const ll_recipe *recipe) {
                  n > 1 ? "es" : "", names, strlen(names) > 400 ? ".." : "", n);
 }
 
+/* Does train.distil = both end before it comes to logits? */
+static void question_stages(const ll_recipe *recipe, long long steps) {
+    const long long change = strtoll(ll_recipe_get(recipe, "train.distil-switch"), NULL, 10),
+                    until = strtoll(ll_recipe_get(recipe, "train.distil-until"), NULL, 10),
+                    last = until > 0 && until < steps ? until : steps;
+    if (!strcmp(ll_recipe_get(recipe, "train.distil"), "both") && last > 0 && change >= last)
+        ll_print("train.distil-switch = %lld is not before the last step with a teacher, %lld, so that logits are not "
+                 "matched",
+                 change, last);
+}
+
 /* Warnings about settings that are probably mistakes. */
 static void question_settings(const ll_recipe *recipe) {
     const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
@@ -151,6 +162,7 @@ static void question_settings(const ll_recipe *recipe) {
     if (most > 0 && rising > most)
         ll_print("train.warmup = %s is longer than train.steps = %s, so that the learning rate rises to %.0f %% of "
                  "train.learning-rate", warmup, steps, 100.0 * (double)most / (double)rising);
+    question_stages(recipe, most);
     for (int i = 0; i < set.n; i++) {
         char key[LL_KEY];
         const char *needs = ll_unmet(recipe, ll_args_key(set.at[i], key));
