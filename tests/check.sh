@@ -22,7 +22,7 @@ step() {
     if $make --no-print-directory -j"$jobs" B="$build" RESULTS="$results" "$@" </dev/null; then return; fi
     failed_steps="$failed_steps $name,"
     # A failed step without a counted failure, because it did not build, counts as one.
-    tail -n +$((before + 1)) "$results" | awk '$2 > 0 {n++} END {exit !n}' || echo "0 1 $name" >>"$results"
+    tail -n +$((before + 1)) "$results" | awk '$2 > 0 {n++} END {exit !n}' || echo "0 1 0 $name" >>"$results"
 }
 
 step packages deps
@@ -43,7 +43,8 @@ step aarch64 aarch64
 step "WebAssembly, in Node and a browser" WERROR=-Werror wasm-check
 
 echo
-awk '$2 > 0 {print "FAILED: " $3 " (" $2 ")"}' "$results"
+awk '$3 > 0 {print "not tried: " $4 " (" $3 ")"}' "$results"
+awk '$2 > 0 {print "FAILED: " $4 " (" $2 ")"}' "$results"
 [ -z "$failed_steps" ] || echo "steps with failures:${failed_steps%,}"
 echo "$(($(date +%s) - start)) seconds"
-awk '{p += $1; f += $2} END {printf "%d passed, %d failed\n", p, f; exit f > 0 || p == 0}' "$results"
+awk '{p += $1; f += $2; s += $3} END {printf "%d passed, %d failed, %d not tried\n", p, f, s; exit f > 0 || p == 0}' "$results"
