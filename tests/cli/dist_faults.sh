@@ -10,7 +10,7 @@ libraries=
 for l in openmpi mpich; do
     [ -e "$build/longline-mpi-$l.so" ] && command -v mpirun.$l >/dev/null && libraries="$libraries $l"
 done
-[ -n "$libraries" ] || { echo "    (no MPI here: ranks are not killed)"; return 0; }
+[ -n "$libraries" ] || { skip "ranks that are killed: no MPI here"; return 0; }
 # ranks N COMMAND...: each rank writes its process number to pid.RANK. In the background $via is exec, so that the shell
 # becomes the launcher and can be ended.
 via=

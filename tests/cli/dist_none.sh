@@ -10,7 +10,7 @@ mv out listed
 mkdir alone
 cp "$longline" alone/longline
 for library in openmpi mpich; do
-    command -v mpirun.$library >/dev/null || continue
+    command -v mpirun.$library >/dev/null || { skip "$library: it is not here"; continue; }
     more=
     [ $library = openmpi ] && more="--oversubscribe"
     t 1 timeout 60 mpirun.$library $more -n 3 alone/longline train "$root/recipes/text-bytes.ini" --data absent.txt -o none

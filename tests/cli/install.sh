@@ -122,7 +122,7 @@ END
     sed -i 's/find_package(longline [0-9.]*/find_package(longline 99.0/' CMakeLists.txt
     t 1 cmake -S . -B cmake-other -DCMAKE_PREFIX_PATH="$to"
 else
-    echo "no cmake here: find_package was not tried"
+    skip "find_package: no cmake here"
 fi
 
 # An example that streams from a model.

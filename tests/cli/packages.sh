@@ -41,5 +41,5 @@ if git -C "$root" rev-parse HEAD >/dev/null 2>&1; then
         CC="no compiler" CXX="no compiler either" SOURCE_DATE_EPOCH=7 deb
     out "^given: CC= CXX= MAKEFLAGS= date=7$"
 else
-    echo "    no checkout of git: make deb is not tried"
+    skip "make deb: this is no checkout of git"
 fi

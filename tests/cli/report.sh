@@ -131,11 +131,6 @@ END
 t 0 "$longline" table systems.ini --budget 20steps --seeds 2 --out systems
 
 # ---- As a reader has them ----
-browser=$(command -v chromium || command -v chromium-browser || :)
-if [ -z "$browser" ]; then
-    echo "    (no chromium here: the pages are not opened; apt-get install chromium)"
-    [ -z "${LL_NEED_BROWSER:-}" ] || fail "chromium is needed here (LL_NEED_BROWSER)"
-fi
 # open FILE FLAG...: writes the page's elements into `dom` and errors into `log`.
 open() {
     file=$1
@@ -167,7 +162,7 @@ look() {
         check "$page, $how: nothing is wrong" grep -q 'data-wrong=""' out
     done
 }
-if [ -n "$browser" ]; then
+if find_browser; then
     look one/report.html 7
     look two/report.html 8
     look vectors/report.html 9

@@ -24,7 +24,7 @@ if [ -z "$in_tmp" ] && unshare -m true 2>/dev/null; then
     unshare -m sh -c "mount --bind '$here' /mnt && mount -t tmpfs -o ro none /tmp && cd /mnt && ! touch /tmp/x 2>/dev/null &&
         $resume" >out 2>err </dev/null
     same "no /tmp" $?
-else echo "    not tried: no /tmp (this user may not mount, or the project lies there)"; fi
+else skip "no /tmp: this user may not mount, or the project lies there"; fi
 
 # Each rename and open of a name fails once with ESTALE: an error in words, and the next start goes on.
 for kind in rename open; do
@@ -51,7 +51,7 @@ if [ -e "$build/longline-mpi-mpich.so" ] && command -v mpirun.mpich >/dev/null; 
     fresh
     timeout 60 mpirun.mpich -n 2 env LL_CLOCK=-3600 LD_PRELOAD="$shim" $resume --set dist.shards=2 >out 2>err </dev/null
     same "a clock that is set back" $? by-ranks
-else echo "    not tried: a clock that is set back (no MPICH here, whose ranks would wait for each other)"; fi
+else skip "a clock that is set back: no MPICH here, whose ranks would wait for each other"; fi
 
 # Without the system calls that Linux has since 4.0.
 fresh
