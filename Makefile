@@ -118,9 +118,15 @@ $(B)/tests/%: INC := -Isrc -Ilab -Itests $(if $(ZSTD),-DWITH_ZSTD)
 
 # One short line a file; V=1 shows the whole commands. A change of compiler or flags rebuilds everything.
 run = $(if $(V),,@echo '  $(1)  $@';)
-FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS) $(LIBS)
+FLAGS := $(CC) $(CXX) $(BASE) $(KERNEL_LEVEL) $(CFLAGS) $(LDFLAGS) $(LIBS)
 ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
+endif
+# Other files in the libraries or the program, by another list of libraries or rooms or by a source that is gone: they are
+# linked again.
+LISTS := $(CORE) $(LAB) $(CLI)
+ifneq ($(LISTS),$(shell cat $(B)/lists 2>/dev/null))
+$(shell mkdir -p $(B) && printf '%s\n' '$(LISTS)' >$(B)/lists)
 endif
 # Before the first file is compiled: are the headers of other packages there? Looked for again when the flags change.
 NEEDS := jansson.h:libjansson-dev Random123/philox.h:librandom123-dev xxhash.h:libxxhash-dev \
@@ -155,11 +161,11 @@ $(B)/%.o: %.S $(B)/flags
 	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@
 $(B)/liblongline.a: $(CORE)
 $(B)/liblongline-lab.a: $(LAB)
-$(STATIC):
+$(STATIC): $(B)/lists
 	@rm -f $@
-	$(call run,ar)$(AR) rcs $@ $^
+	$(call run,ar)$(AR) rcs $@ $(filter %.o,$^)
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
-$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB)
+$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB) $(B)/lists
 	$(call run,map)NM="$(NM)" packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
 # Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
 LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
@@ -176,7 +182,7 @@ $(B)/longline-mpi-%.so: src/dist/mpi_plugin.c src/dist/transport.h $(B)/flags
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 $(B)/longline: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
-$(B)/longline: $(CLI) $(STATIC)
+$(B)/longline: $(CLI) $(STATIC) $(B)/lists
 	$(LINK) -o $@
 # Examples need the core alone.
 $(EXAMPLES): LIBS = $(CORE_LIBS)
