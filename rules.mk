@@ -169,9 +169,13 @@ python: $(B)/python/built
 # ---- Installation. ----
 DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
+# The program finds its plug-ins here, whatever LIBDIR is.
+FROM_BIN = $(PREFIX)/lib/longline
 empty :=
 space := $(empty) $(empty)
+CORE_REQUIRES := jansson$(if $(PACKED), zlib liblzma)$(if $(PNG), libpng)
 fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@ABI@|$(ABI)|g; \
+    s|@CORE_REQUIRES@|$(CORE_REQUIRES)|g; \
     s|@CORE_PRIVATE@|$(addprefix $(space),$(CORE_OPTIONAL))|g; s|@LAB_PRIVATE@|$(addprefix $(space),$(LAB_OPTIONAL))|g'
 BOTH := liblongline liblongline-lab
 BESIDE := $(addprefix include/longline-,lab.h dist.h batch.h draft.h)
@@ -182,7 +186,7 @@ install: all
 	install -m 644 include/longline.h $(BESIDE) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(wildcard include/longline/*.h) $(DESTDIR)$(PREFIX)/include/longline
 	install -m 644 $(wildcard include/longline-lab/*.h) $(DESTDIR)$(PREFIX)/include/longline-lab
-	for p in $(PLUGINS); do install -D -m 755 $$p $(DESTDIR)$(LIBDIR)/longline/$$(basename $$p) || exit 1; done
+	for p in $(PLUGINS); do install -D -m 755 $$p $(DESTDIR)$(FROM_BIN)/$$(basename $$p) || exit 1; done
 	for l in $(BOTH); do install -m 644 $(B)/$$l.a $(DESTDIR)$(LIBDIR)/$$l.a && \
 	    install -m 755 $(B)/$$l.so $(DESTDIR)$(LIBDIR)/$$l.so.$(VERSION) && \
 	    ln -sf $$l.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$$l.so.$(ABI) && \
@@ -192,12 +196,12 @@ install: all
 	$(fill) packaging/longlineConfig.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfig.cmake
 	$(fill) packaging/longlineConfigVersion.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfigVersion.cmake
 	install -m 644 packaging/longline.1 $(DATA)/man/man1/longline.1
-	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r; done
+	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r || exit 1; done
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h \
 	    $(BESIDE:%=$(DESTDIR)$(PREFIX)/%) $(BOTH:%=$(DESTDIR)$(LIBDIR)/%.*) $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline-lab.pc $(DATA)/man/man1/longline.1
-	rm -rf $(DESTDIR)$(LIBDIR)/longline $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
+	rm -rf $(DESTDIR)$(FROM_BIN) $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
 # ---- Packages for Debian: the files that git knows, copied, built and packed there; the same bytes each time. ----
@@ -226,8 +230,9 @@ deb-arm64:
 
 # ---- The page of all keys, from the program; tests/cli/recipe.sh sees that it is up to date. ----
 keys: $(B)/longline
-	$(B)/longline recipe | awk -f docs/keys.awk >docs/keys.tmp
-	mv docs/keys.tmp docs/keys.md
+	$(B)/longline recipe >$(B)/keys
+	awk -f docs/keys.awk $(B)/keys >$(B)/keys.md
+	mv $(B)/keys.md docs/keys.md
 
 # ---- The house rules, and everything at once. ----
 lint: all
