@@ -41,8 +41,8 @@ WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_
     $(if $(UNICODE),%/unicode_none.c,%/unicode_lib.c) $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
 
 # The tests that take longest begin first: one that began last would run alone while the other cores wait.
-LONGEST := toy model position attention bf16 draw pathfinder analyse seq2seq stream_error
-LONGEST_SCRIPTS := dist install report bench dist_network dist_faults pairs import list demo
+LONGEST := toy model position attention refused_memory needs distance bf16 draw pathfinder analyse seq2seq stream_error
+LONGEST_SCRIPTS := large report dist bench dist_deaf dist_network trust dist_unlike train list page dist_faults import install demo
 first = $(foreach f,$(1),$(filter $(f),$(2))) $(filter-out $(1),$(2))
 objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Runs test programs, LL_TEST_JOBS at a time (else as many as there are cores), and counts:
+# Runs test programs, LL_TEST_JOBS at a time (else as many as there are cores, and one script more, since scripts wait for
+# timeouts), and counts:
 #     tests/run.sh RESULTS KIND ARGUMENT...
 #   programs  cmocka programs; each of their tests counts
 #   fuzz      fuzz targets linked with replay.c, each over tests/fuzz/corpus/NAME; a target counts as one
@@ -94,7 +95,9 @@ work_off() { # WORKER PROGRAM...
     done
 }
 
-jobs=${LL_TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}
+cores=$(nproc 2>/dev/null || echo 2)
+case $kind in scripts) cores=$((cores + 1)) ;; esac
+jobs=${LL_TEST_JOBS:-$cores}
 while [ "$jobs" -gt 0 ]; do
     work_off "$jobs" "$@" &
     workers="$workers $!"
