@@ -318,7 +318,6 @@ static void folders_may_be_numbers(void **state) {
 static void real_images_agree(void **state) {
     (void)state;
     char *colour = shared("cifar10/test_batch_first1000.bin.xz");
-    if (!colour) return;
     ll_config c = cifar(colour), g = config();
     g.train.length = 1024;
     g.data.test = kept(shared("cifar10/gray-t10k-images-idx3-ubyte.xz"));

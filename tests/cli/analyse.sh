@@ -18,7 +18,7 @@ t 0 "$longline" analyse periods moments --quick --json all.json
 if command -v python3 >/dev/null; then
     check "the JSON is JSON" python3 -c 'import json; x = json.load(open("all.json")); \
         assert [t["name"] for t in x] == ["periods", "moments"] and len(x[1]["rows"][0]) == len(x[1]["columns"])'
-fi
+else skip "is it JSON: no python3 here"; fi
 t 0 "$longline" analyse periods positions --quick --json - --out both
 cp out both.json
 t 0 "$longline" analyse periods positions --quick --json all.json

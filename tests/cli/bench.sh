@@ -8,7 +8,8 @@ check "no case that was not asked for" sh -c '! grep -q "favor\|softmax" out'
 check "the JSON has a row for every case" test "$(grep -c '"case"' ops.json)" = "$(grep -c '^attention/' out)"
 t 0 "$longline" bench --threads 1 --ops --lengths 1,2,3,4,5,6,7 --repeats 1 --case attention --json many.json
 check "no case of many lengths is left out" [ "$(grep -c '/causal/fwdbwd/7"' many.json)" -ge 20 ]
-if command -v python3 >/dev/null; then check "the JSON is JSON" python3 -m json.tool ops.json json.out; fi
+if command -v python3 >/dev/null; then check "the JSON is JSON" python3 -m json.tool ops.json json.out; else
+    skip "is it JSON: no python3 here"; fi
 t 0 "$longline" bench --threads 1 --ops --lengths 32 --repeats 1 --case 'attention/*/causal/fwdbwd/32' --figure time.svg
 check "there is a picture" grep -q '</svg>' time.svg
 two=
@@ -89,7 +90,7 @@ if unshare -rm sh -c 'mount --bind cgroup /sys/fs/cgroup' 2>/dev/null; then
     t 0 unshare -rm sh -c 'mount --bind cgroup /sys/fs/cgroup && exec "$0" "$@"' "$longline" bench --ops --lengths 17 \
         --repeats 1 --case relu/causal/fwd/17
     out ', 1 threads; peak'
-fi
+else skip "a quota of processor time: this user may not make a namespace"; fi
 
 # Beside an earlier program: this program itself, with its times divided or multiplied by a thousand.
 for factor in 0.001 1000; do

@@ -9,7 +9,7 @@ libraries=
 for l in openmpi mpich; do
     [ -e "$build/longline-mpi-$l.so" ] && command -v mpirun.$l >/dev/null && libraries="$libraries $l"
 done
-[ -n "$libraries" ] || { echo "    (no MPI here: ranks are not compared)"; return 0; }
+[ -n "$libraries" ] || { skip "unlike ranks: no MPI here"; return 0; }
 
 # differs REGEX COMMAND: three ranks, each in the folder unlike/RANK. The shell runs the command, which knows $rank.
 differs() {

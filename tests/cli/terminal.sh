@@ -1,7 +1,7 @@
 # Lines of progress in terminals of several widths: each field is whole or left out, and the time left is among the last
 # to go.
 if ! command -v python3 >/dev/null; then
-    pass "there is no python3, which this needs for a terminal"
+    skip "terminals: no python3 here"
     return
 fi
 small_text

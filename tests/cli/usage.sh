@@ -1,5 +1,6 @@
 # The program without work: help, versions, wrong words, streams that are full or closed.
-commands="train eval generate score encode classify inspect attend demo report bench recipe table data help version"
+commands=$("$longline" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -vx longline)
+check "there are commands" [ "$(echo "$commands" | wc -l)" -ge 20 ]
 
 t 0 "$longline" help
 for c in $commands; do out "^  $c +[a-z]"; done
