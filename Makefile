@@ -124,7 +124,7 @@ $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
 endif
 # Other files in the libraries or the program, by another list of libraries or rooms or by a source that is gone: they are
 # linked again.
-LISTS := $(CORE) $(LAB) $(CLI)
+LISTS := $(patsubst $(B)/%,%,$(CORE) $(LAB) $(CLI))
 ifneq ($(LISTS),$(shell cat $(B)/lists 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(LISTS)' >$(B)/lists)
 endif

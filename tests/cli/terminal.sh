@@ -46,5 +46,5 @@ not_out "sequences, .*eta"
 # Experiments and measurements have the same line.
 shown 20 '%, eta [0-9:]+[^0-9:]' "$longline" analyse moments --repeats 2000000 --threads 1 >out
 out "^[0-9]+ %, eta [0-9:]+$"
-shown 20 '%, eta [0-9:]+[^0-9:]' "$longline" bench --ops --lengths 64 --case relu/causal/fwd/64 --seconds 60 --threads 1 >out
+shown 20 '%, eta [0-9:]+[^0-9:]' "$longline" bench --ops --lengths 65536 --case relu/causal/fwd/65536 --repeats 99 --threads 1 >out
 out "^[0-9]+ %, eta [0-9:]+$"

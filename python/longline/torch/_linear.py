@@ -103,7 +103,7 @@ class LinearAttention(nn.Module):
         single = query.dim() == 2
         if single:
             query, key, value = (x.unsqueeze(0) for x in (query, key, value))
-            key_padding_mask, mask = (x.unsqueeze(0) if torch.is_tensor(x) and x.dim() == 1 else x
+            key_padding_mask, mask = (x.unsqueeze(0) if isinstance(x, torch.Tensor) and x.dim() == 1 else x
                                       for x in (key_padding_mask, mask))
         elif not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))

@@ -69,7 +69,9 @@ class _Attention(torch.autograd.Function):
         if torch.is_grad_enabled():
             raise RuntimeError("longline.torch.functional.linear_attention: double backward (create_graph=True) is not "
                                "supported; its backward has no graph")
-        q, k, v, y, floats, gate = (None if x is None else x.numpy() for x in ctx.saved_tensors[5:])
+        *saved, last = ctx.saved_tensors[5:]
+        q, k, v, y, floats = (x.numpy() for x in saved)
+        gate = None if last is None else last.numpy()
         d = ctx.operator.backward(Saved(q, k, v, y, gate, None, {**ctx.extras, "gate": gate}, floats), _array(dy))
         give = [torch.from_numpy(a).to(ctx.dtype) if need else None
                 for a, need in zip((d.q, d.k, d.v), ctx.needs_input_grad[2:5])]
