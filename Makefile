@@ -41,8 +41,8 @@ WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_
     $(if $(UNICODE),%/unicode_none.c,%/unicode_lib.c) $(if $(MICROHTTPD),%/http_none.c,%/http.c) %/mpi_plugin.c
 
 # The tests that take longest begin first: one that began last would run alone while the other cores wait.
-LONGEST := toy model position attention bf16 draw pathfinder analyse seq2seq stream_error
-LONGEST_SCRIPTS := dist install report bench dist_network dist_faults pairs import list demo
+LONGEST := toy model position attention refused_memory needs distance bf16 draw pathfinder analyse seq2seq stream_error
+LONGEST_SCRIPTS := large report dist bench dist_deaf dist_network trust dist_unlike train list page dist_faults import install demo
 first = $(foreach f,$(1),$(filter $(f),$(2))) $(filter-out $(1),$(2))
 objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
@@ -118,9 +118,15 @@ $(B)/tests/%: INC := -Isrc -Ilab -Itests $(if $(ZSTD),-DWITH_ZSTD)
 
 # One short line a file; V=1 shows the whole commands. A change of compiler or flags rebuilds everything.
 run = $(if $(V),,@echo '  $(1)  $@';)
-FLAGS := $(CC) $(BASE) $(CFLAGS) $(LDFLAGS) $(LIBS)
+FLAGS := $(CC) $(CXX) $(BASE) $(KERNEL_LEVEL) $(CFLAGS) $(LDFLAGS) $(LIBS)
 ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
+endif
+# Other files in the libraries or the program, by another list of libraries or rooms or by a source that is gone: they are
+# linked again.
+LISTS := $(patsubst $(B)/%,%,$(CORE) $(LAB) $(CLI))
+ifneq ($(LISTS),$(shell cat $(B)/lists 2>/dev/null))
+$(shell mkdir -p $(B) && printf '%s\n' '$(LISTS)' >$(B)/lists)
 endif
 # Before the first file is compiled: are the headers of other packages there? Looked for again when the flags change.
 NEEDS := jansson.h:libjansson-dev Random123/philox.h:librandom123-dev xxhash.h:libxxhash-dev \
@@ -155,11 +161,11 @@ $(B)/%.o: %.S $(B)/flags
 	$(call run,as)$(CC) $(CFLAGS) -c $< -o $@
 $(B)/liblongline.a: $(CORE)
 $(B)/liblongline-lab.a: $(LAB)
-$(STATIC):
+$(STATIC): $(B)/lists
 	@rm -f $@
-	$(call run,ar)$(AR) rcs $@ $^
+	$(call run,ar)$(AR) rcs $@ $(filter %.o,$^)
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
-$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB)
+$(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB) $(B)/lists
 	$(call run,map)NM="$(NM)" packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
 # Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
 LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
@@ -176,7 +182,7 @@ $(B)/longline-mpi-%.so: src/dist/mpi_plugin.c src/dist/transport.h $(B)/flags
 
 LINK = $(call run,ld)$(CC) $(CFLAGS) $(LDFLAGS) $(filter %.o,$^) $(filter %.a,$^) $(LIBS)
 $(B)/longline: LIBS += $(if $(MICROHTTPD),-lmicrohttpd)
-$(B)/longline: $(CLI) $(STATIC)
+$(B)/longline: $(CLI) $(STATIC) $(B)/lists
 	$(LINK) -o $@
 # Examples need the core alone.
 $(EXAMPLES): LIBS = $(CORE_LIBS)

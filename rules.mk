@@ -8,10 +8,11 @@ PKG_PYTHON := python3-dev python3-venv python3-numpy python3-cffi python3-setupt
     python3-hypothesis python3-tqdm python3-torch python3-nbconvert python3-ipykernel python3-matplotlib python3-pil mypy binutils
 # Optional for the build: libcurl for downloads, libarchive to unpack them, sentencepiece for pieces of words, PCRE2 and
 # utf8proc for tokenizers of other programs, zstd for files packed by it, Open MPI and MPICH for many ranks (a plug-in each),
-# iproute2 to test these as machines of their own, libmicrohttpd for `longline serve`.
+# iproute2 to test these as machines of their own, libmicrohttpd for `longline serve`. The programs sentencepiece, midicsv,
+# strace, xz and man are what tests compare with, or look with.
 PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
-    libarchive-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libzstd-dev libmicrohttpd-dev midicsv locales openmpi-bin \
-    libopenmpi-dev mpich libmpich-dev iproute2 $(PKG_PYTHON)
+    libarchive-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libzstd-dev libmicrohttpd-dev locales openmpi-bin \
+    libopenmpi-dev mpich libmpich-dev iproute2 sentencepiece midicsv strace xz-utils man-db groff-base $(PKG_PYTHON)
 deps-build:
 	@.ci/deps $(PKG_BUILD)
 # Opens the pages of reports and of the server in their tests, which say so and go on where it cannot be had.
@@ -86,7 +87,7 @@ fuzz:
 	+@$(AGAIN) $(FUZZER) fuzzers
 	@echo "run one: $(B)/fuzz/tests/fuzz/fuzz_NAME-live NEW_CORPUS tests/fuzz/corpus/NAME"
 # Everything compiled for AArch64, and run in an emulator what is quick there; for cairo and libpng it takes no -dev package.
-# Kernels have -O3 as everywhere; the rest has little optimisation, and no debug information.
+# Kernels have -O3 as everywhere; the rest has little optimisation, and no debug information. With few rounds (LL_FAST).
 AARCH64_TESTS ?= kernels kernel_rows quantize layer_kernels rotate products sinusoids base random recipe safetensors file stream golden
 AARCH64 = B=$(B)/aarch64 CFLAGS=-O1 CC="aarch64-linux-gnu-gcc -idirafter /usr/include -idirafter /usr/include/$$(gcc -dumpmachine)" \
     CURL= ARCHIVE= SENTENCEPIECE= UNICODE= ZSTD= MICROHTTPD= \
@@ -97,10 +98,11 @@ aarch64-all: # takes an hour
 	+@$(MAKE) --no-print-directory aarch64 AARCH64_TESTS="$(patsubst tests/test_%.c,%,$(wildcard tests/test_*.c))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && ls $(AARCH64_LIBS) >/dev/null; then \
-	    $(AGAIN) $(AARCH64) objects && WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
+	    $(AGAIN) $(AARCH64) objects && LL_FAST=1 WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
 	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests && \
 	        tests/run.sh $(RESULTS) scripts $(B)/aarch64 tests/neon_tiles.sh; \
-	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; fi
+	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; \
+	    echo "0 0 1 aarch64" >>$(RESULTS); fi
 # What of the sources the tests reach, by file, at the end: in a build of its own, whose counters gcovr reads (deps-trust).
 # COVER= chooses what runs; COVERAGE_OF= what is counted.
 COVER ?= fast-tests cli-tests
@@ -167,9 +169,13 @@ python: $(B)/python/built
 # ---- Installation. ----
 DATA = $(DESTDIR)$(PREFIX)/share
 LIBDIR ?= $(PREFIX)/lib
+# The program finds its plug-ins here, whatever LIBDIR is.
+FROM_BIN = $(PREFIX)/lib/longline
 empty :=
 space := $(empty) $(empty)
+CORE_REQUIRES := jansson$(if $(PACKED), zlib liblzma)$(if $(PNG), libpng)
 fill = sed 's|@PREFIX@|$(PREFIX)|g; s|@LIBDIR@|$(LIBDIR)|g; s|@VERSION@|$(VERSION)|g; s|@ABI@|$(ABI)|g; \
+    s|@CORE_REQUIRES@|$(CORE_REQUIRES)|g; \
     s|@CORE_PRIVATE@|$(addprefix $(space),$(CORE_OPTIONAL))|g; s|@LAB_PRIVATE@|$(addprefix $(space),$(LAB_OPTIONAL))|g'
 BOTH := liblongline liblongline-lab
 BESIDE := $(addprefix include/longline-,lab.h dist.h batch.h draft.h)
@@ -180,7 +186,7 @@ install: all
 	install -m 644 include/longline.h $(BESIDE) $(DESTDIR)$(PREFIX)/include
 	install -m 644 $(wildcard include/longline/*.h) $(DESTDIR)$(PREFIX)/include/longline
 	install -m 644 $(wildcard include/longline-lab/*.h) $(DESTDIR)$(PREFIX)/include/longline-lab
-	for p in $(PLUGINS); do install -D -m 755 $$p $(DESTDIR)$(LIBDIR)/longline/$$(basename $$p) || exit 1; done
+	for p in $(PLUGINS); do install -D -m 755 $$p $(DESTDIR)$(FROM_BIN)/$$(basename $$p) || exit 1; done
 	for l in $(BOTH); do install -m 644 $(B)/$$l.a $(DESTDIR)$(LIBDIR)/$$l.a && \
 	    install -m 755 $(B)/$$l.so $(DESTDIR)$(LIBDIR)/$$l.so.$(VERSION) && \
 	    ln -sf $$l.so.$(VERSION) $(DESTDIR)$(LIBDIR)/$$l.so.$(ABI) && \
@@ -190,12 +196,12 @@ install: all
 	$(fill) packaging/longlineConfig.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfig.cmake
 	$(fill) packaging/longlineConfigVersion.cmake.in >$(DESTDIR)$(LIBDIR)/cmake/longline/longlineConfigVersion.cmake
 	install -m 644 packaging/longline.1 $(DATA)/man/man1/longline.1
-	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r; done
+	cd recipes && for r in *.ini */*.ini; do install -D -m 644 $$r $(abspath $(DATA))/longline/recipes/$$r || exit 1; done
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/longline $(DESTDIR)$(PREFIX)/include/longline.h \
 	    $(BESIDE:%=$(DESTDIR)$(PREFIX)/%) $(BOTH:%=$(DESTDIR)$(LIBDIR)/%.*) $(DESTDIR)$(LIBDIR)/pkgconfig/longline.pc \
 	    $(DESTDIR)$(LIBDIR)/pkgconfig/longline-lab.pc $(DATA)/man/man1/longline.1
-	rm -rf $(DESTDIR)$(LIBDIR)/longline $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
+	rm -rf $(DESTDIR)$(FROM_BIN) $(DESTDIR)$(LIBDIR)/cmake/longline $(DESTDIR)$(PREFIX)/include/longline \
 	    $(DESTDIR)$(PREFIX)/include/longline-lab $(DATA)/longline
 
 # ---- Packages for Debian: the files that git knows, copied, built and packed there; the same bytes each time. ----
@@ -224,8 +230,9 @@ deb-arm64:
 
 # ---- The page of all keys, from the program; tests/cli/recipe.sh sees that it is up to date. ----
 keys: $(B)/longline
-	$(B)/longline recipe | awk -f docs/keys.awk >docs/keys.tmp
-	mv docs/keys.tmp docs/keys.md
+	$(B)/longline recipe >$(B)/keys
+	awk -f docs/keys.awk $(B)/keys >$(B)/keys.md
+	mv $(B)/keys.md docs/keys.md
 
 # ---- The house rules, and everything at once. ----
 lint: all

@@ -15,7 +15,7 @@ static int help;
 
 /* Options of every command, after its own. */
 static const ll_arg common[] = {
-    {LL_ARG_INTEGER, 0, "threads", "N", &threads, 0, 4096, "threads to use; 0 = one for each core it may use"},
+    {LL_ARG_INTEGER, 0, "threads", "N", &threads, 0, 256, "threads to use; 0 = one for each core it may use"},
     {LL_ARG_TEXT, 0, "cpu", "TIER", &cpu, 0, 0,
      "instructions to use: scalar, avx2, avx512, avx512bf16, neon, neonbf16; else the fastest"},
     {LL_ARG_FLAG, 'h', "help", NULL, &help, 0, 0, "print this page"},
@@ -44,12 +44,16 @@ static const ll_arg *find(const ll_command *command, const char *word, size_t le
 
 /* ---- Suggestions ---- */
 
+const char *ll_args_key(const char *assignment, char text[LL_KEY]) {
+    assignment += strspn(assignment, " \t");
+    snprintf(text, LL_KEY, "%.*s", (int)strcspn(assignment, " \t="), assignment);
+    return text;
+}
+
 int ll_args_name_key(const ll_arg_list *list, const char *key) {
-    for (int i = 0; i < list->n; i++) {
-        const char *at = list->at[i] + strspn(list->at[i], " \t");
-        const size_t n = strcspn(at, " \t=");
-        if (n == strlen(key) && !memcmp(at, key, n)) return 1;
-    }
+    char text[LL_KEY];
+    for (int i = 0; i < list->n; i++)
+        if (!strcmp(ll_args_key(list->at[i], text), key)) return 1;
     return 0;
 }
 

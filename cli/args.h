@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *words;                     /* what follows the command's name: "RECIPE", "[KEY]" */
-    int least, most;                       /* the most arguments */
+    int least, most;                       /* so many arguments */
     const char *summary;                   /* one line, for the list of commands */
     const char *text;                      /* its description, and examples */
     const ll_arg *args;                    /* ends with LL_ARG_END; NULL: none */
@@ -46,13 +46,16 @@ typedef struct {
  * after an error, which it has printed. */
 int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n);
 
-/* Does one of the words "KEY=VALUE" of a list name this key? */
+/* The key of "KEY=VALUE" or " KEY = VALUE", cut to fit. Returns text. */
+enum { LL_KEY = 64 };
+const char *ll_args_key(const char *assignment, char text[LL_KEY]);
+/* Does one of the words of a list name this key? */
 int ll_args_name_key(const ll_arg_list *list, const char *key);
 
 /* The page that --help prints. */
 void ll_args_help(const ll_command *command);
 
-/* The nearest of n names (`step` bytes apart, each a const char *), or NULL if none is near. */
+/* The nearest of n names, or NULL if none is near. */
 const char *ll_args_nearest(const char *word, const char *const *names, int n);
 /* The key of recipes whose last word is nearest to `word`, or NULL if none is nearer than `least` letters. */
 const char *ll_args_nearest_key(const char *word, int least);

@@ -49,6 +49,28 @@ void ll_output_drop(ll_output *output);
 int ll_stdout_begin(const char *path);
 int ll_stdout_end(int code);
 
+/* ---- Files and folders that an option names, to write them ---- */
+
+/* Can a file be written at the path of an option? Is called before the work whose result it keeps. Pipes and devices
+ * cannot be replaced, so they are refused. "-" is refused, too: the commands that can write to standard output do not
+ * ask. -1, or the exit code. */
+int ll_target_check(const char *option, const char *path);
+/* The same for a text that ll_output_end saves, which writes to pipes and devices directly. */
+int ll_text_target_check(const char *option, const char *path);
+/* Refuses two options whose paths are one file. -1, or the exit code. */
+int ll_targets_differ(const char *option, const char *path, const char *other, const char *second);
+/* ll_target_check of a path that is not a file that is read, either: the model of words[0], also where that is a folder
+ * of several files, or another of n words; nor a file that the run of that model needs. */
+int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
+/* ll_target_apart for --out of answers that are text. "-" means standard output, and becomes NULL. The ending must not
+ * name another format: json says whether the answers are JSON. */
+int ll_answers_target(const char **path, int json, int n, const char *const *words);
+/* The same for --out of vectors. */
+int ll_vectors_target(const char **path, int n, const char *const *words);
+/* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
+ * or the exit code. */
+int ll_folder_check(const char *option, const char *path);
+
 /* ---- Recipes and runs ---- */
 
 /* Applies every "section.key=value" of --set. */
@@ -67,18 +89,6 @@ void ll_drop_run(const char *folder);
 int ll_has_checkpoint(const char *folder);
 /* The best model of a run, or the last one if nothing was evaluated. */
 void ll_run_model(char *path, size_t size, const char *run);
-/* Can a file be written at the path of an option? Is called before the work whose result it keeps. "-" is refused: the
- * commands that can write to standard output do not ask. -1, or the exit code. */
-int ll_target_check(const char *option, const char *path);
-/* The same, where it is not a file that is read, either: the model of words[0], also where that is a folder of several
- * files, or another of n words. */
-int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
-/* The same for --out of answers that are text. "-" means standard output, and becomes NULL. The ending must not name
- * another format: json says whether the answers are JSON. */
-int ll_answers_target(const char **path, int json, int n, const char *const *words);
-/* Can the path of an option be a folder, which is created later? No file has its name or that of a folder above it. -1,
- * or the exit code. */
-int ll_folder_check(const char *option, const char *path);
 /* The file of a model: of the folder of a run its best model, else its last one; any other path stays as it is. */
 const char *ll_model_file(const char *path, char file[PATH_MAX]);
 /* Loads a model for use, and warns if its file has no checksums. A run's folder will do. -1, or the exit code. */
@@ -86,6 +96,8 @@ int ll_load_model(ll_model **model, const char *path);
 void ll_note_unchecked(const char *path); /* the warning for any file of tensors */
 /* Quantizes the weights as --weights says: f32, bf16, int8, int4; NULL: they stay as they are. -1, or the exit code. */
 int ll_round_weights(ll_model *model, const char *weights);
+/* A key that --set names besides the option that means the same. -1, or the exit code. */
+int ll_twice_check(const char *option, const ll_arg_list *set, const char *key);
 /* --data for a recipe whose data.format makes its data would be ignored. -1, or the exit code. */
 int ll_data_check(const ll_recipe *recipe, const char *data);
 /* Are its data images? */
@@ -160,6 +172,7 @@ void ll_reading_line_end(void);
  * stops at once". The second one prints `second`: what is left of the work. */
 void ll_stop_on_signals(int restart, const char *first, const char *second);
 void ll_stop_leaves(const char *second); /* for later signals */
+void ll_stop_no_more(void);              /* Ctrl-C, SIGTERM and SIGHUP end the program at once again */
 void ll_stop_on(int signal);             /* one more signal that asks to stop */
 void ll_stop_quietly(void);              /* later signals print nothing */
 int ll_stop_wanted(void);
@@ -167,12 +180,16 @@ int ll_stop_wanted(void);
 /* Passes a file ("-": standard input) of any length, plain, .gz, .xz or .zst, block by block to `take`, until that
  * returns non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress.
  * most: the bytes that are wanted of it, unpacked; 0: all. There may be more of them in the last block. Returns -1, or
- * the exit code after printing why the file cannot be read. */
+ * LL_CUT after a signal, or the exit code after printing why the file cannot be read. */
+enum { LL_CUT = -2 };
 enum { LL_BLOCK = 4096 }; /* bytes of a block at most */
 typedef int ll_block_fn(const uint8_t *bytes, size_t n, void *arg);
 int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn *take, void *arg);
 /* A whole file as text with a zero behind it, to be freed. More than `most` bytes are refused. -1, or the exit code. */
 int ll_read_whole(const char *path, size_t most, char **text, size_t *n);
+/* The line that begins at *at of n bytes, without its end (LF or CR LF); *at is then where the next one does. 0: there
+ * is none. */
+int ll_next_line(const char *text, size_t n, size_t *at, const char **line, size_t *length);
 /* How many of the `total` bytes of a file, which may be packed, will have been read once `most` unpacked bytes are
  * there, `taken` of which lie between bytes `before` and `read`. */
 int64_t ll_bytes_wanted(int64_t before, int64_t read, int64_t total, int64_t taken, int64_t most);

@@ -48,7 +48,7 @@ int main(void) {
     if (status)
         fprintf(stderr, "attention: %s\n", ll_error());
     else
-        printf("tokens=%d state_bytes=%zu largest_difference=%.1e\n", T, ll_attention_stream_bytes(stream),
+        printf("tokens=%d stream_bytes=%zu largest_difference=%.1e\n", T, ll_attention_stream_bytes(stream),
                (double)difference);
     ll_attention_stream_free(stream);
     ll_attention_free(attention);

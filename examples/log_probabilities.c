@@ -7,16 +7,18 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static ll_status print_rows(ll_model *model, const int *tokens, int n) {
+/* Returns the exit code. */
+static int print_rows(ll_model *model, const int *tokens, int n) {
     const int classes = ll_model_size(model).classes, rows = classes ? 1 : n;
     const int V = classes ? classes : atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab"));
     float *logp = malloc((size_t)rows * (size_t)V * sizeof *logp);
-    if (!logp) return LL_ENOMEM;
+    if (!logp) return fputs("no memory for the rows\n", stderr), 1;
     const ll_status status = ll_model_logp(model, logp, tokens, NULL, 1, n);
     for (int t = 0; !status && t < rows; t++)
         for (int v = 0; v < V; v++) printf("%.9g%c", (double)logp[t * V + v], v + 1 < V ? ' ' : '\n');
     free(logp);
-    return status;
+    if (status) fprintf(stderr, "%s\n", ll_error());
+    return status != LL_OK;
 }
 
 int main(int argc, char **argv) {
@@ -26,11 +28,12 @@ int main(int argc, char **argv) {
     }
     ll_model *model = NULL;
     int *tokens = malloc((size_t)argc * sizeof *tokens);
-    ll_status status = tokens ? ll_model_load(&model, argv[1]) : LL_ENOMEM;
-    for (int i = 2; tokens && i < argc; i++) tokens[i - 2] = atoi(argv[i]);
-    if (!status) status = print_rows(model, tokens, argc - 2);
+    if (!tokens) return fputs("no memory for the tokens\n", stderr), 1;
+    for (int i = 2; i < argc; i++) tokens[i - 2] = atoi(argv[i]);
+    const ll_status status = ll_model_load(&model, argv[1]);
     if (status) fprintf(stderr, "%s\n", ll_error());
+    const int code = status ? 1 : print_rows(model, tokens, argc - 2);
     ll_model_free(model);
     free(tokens);
-    return status != LL_OK;
+    return code;
 }

@@ -48,9 +48,10 @@ typedef struct {
     ll_status status;  /* set by the call */
 } ll_batch_item;
 
-/* Feeds count <= rows items, each as ll_stream_feed does. LL_EINVAL if an item is refused: then nothing is fed, and
- * ll_error() names the item where there are several. LL_EDIVERGED: the logits of the items that have this status are
- * not finite; the others are fed. LL_ENOMEM: likewise. Streams of items that failed must be reset. */
+/* Feeds count <= rows items, each as ll_stream_feed does. LL_EINVAL if an item is refused: then nothing is fed, all
+ * items have this status, and ll_error() names the item where there are several. LL_EDIVERGED: the logits of the items
+ * that have this status are not finite; the others are fed. LL_ENOMEM: likewise. Streams of items that failed must be
+ * reset. */
 LL_API LL_MUST_USE ll_status ll_batcher_feed(ll_batcher *batcher, ll_batch_item *items, int count);
 
 LL_C_END

@@ -39,6 +39,7 @@ typedef struct {
     int64_t position; /* tokens read or made */
     int64_t blocks, drafted, taken; /* blocks that the large model read; tokens that were drafted, and taken */
     size_t bytes; /* of both states */
+    int64_t left; /* tokens that the large model can still read, as of ll_stream_left; -1: not even the last one made */
 } ll_draft_counts;
 LL_API ll_draft_counts ll_draft_count(const ll_draft *draft);
 

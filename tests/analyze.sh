@@ -48,5 +48,5 @@ awk '{file = $1; check = $2; line = $3; $1 = $2 = $3 = ""; print file ":" line "
 sed "s|^|$known: nothing is found for: |" "$work/gone"
 echo "$(wc -l <"$work/found") findings, $(wc -l <"$work/new") of them without a reason in $known"
 failed=$(cat "$work/new" "$work/gone" | wc -l)
-[ -z "${RESULTS:-}" ] || echo "$(wc -l <"$work/looked") $failed analyze" >>"$RESULTS"
+[ -z "${RESULTS:-}" ] || echo "$(wc -l <"$work/looked") $failed 0 analyze" >>"$RESULTS"
 [ "$failed" -eq 0 ] && [ -s "$work/looked" ]

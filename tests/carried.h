@@ -14,7 +14,7 @@ enum { TENSORS = 10 };
 typedef struct {
     int T;
     float *x[TENSORS]; /* q, k, v, g, y, dq, dk, dv, gate, dgate */
-    float ddecay[H];
+    learnt *d;
     float *mask; /* (T) of keys, or NULL */
 } tensors;
 
@@ -23,7 +23,8 @@ static inline int width(int i) {
 }
 
 static inline tensors tensors_create(int T, uint64_t seed) {
-    tensors t = {.T = T};
+    tensors t = {.T = T, .d = calloc(1, sizeof *t.d)};
+    assert_non_null(t.d);
     for (int i = 0; i < TENSORS; i++) {
         t.x[i] = calloc((size_t)(H * T * width(i)) + 1, sizeof(float));
         assert_non_null(t.x[i]);
@@ -35,7 +36,7 @@ static inline tensors tensors_create(int T, uint64_t seed) {
 
 static inline void tensors_free(tensors *t) {
     for (int i = 0; i < TENSORS; i++) free(t->x[i]);
-    free(t->mask);
+    free(t->mask), free(t->d);
 }
 
 /* Two keys in five do not count, and none of a stretch of 30. */
@@ -54,7 +55,7 @@ static inline ll_attention_call call_of(const ll_attention *op, tensors *t, int 
     ll_attention_call c = {.B = 1, .T = queries, .S = keys, .query_offset = from, .key_offset = from};
     c.q = view(t, 0, from), c.k = view(t, 1, from), c.v = view(t, 2, from), c.g = view(t, 3, from);
     c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
-    c.ddecay = t->ddecay;
+    want(&c, t->d);
     c.key_mask = t->mask ? t->mask + from : NULL;
     if (ll_operator_of_kernel(op->c.kernel)->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
     return c;

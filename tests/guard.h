@@ -32,10 +32,14 @@ static inline float signed_one(uint64_t *seed) {
     return (float)(next64(seed) >> 40) * 0x1p-23f - 1;
 }
 
-/* Tier number i that this machine runs, or NULL. */
+/* Tier number i of those that this machine runs, or NULL. */
 static inline const ll_kernels *tier_at(int i) {
     static const char *const names[] = {"scalar", "avx2", "avx512", "avx512bf16", "neon", "neonbf16", "wasm"};
-    return i < (int)(sizeof names / sizeof *names) ? ll_kernel_tier(names[i]) : NULL;
+    for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
+        const ll_kernels *k = ll_kernel_tier(names[n]);
+        if (k && i-- == 0) return k;
+    }
+    return NULL;
 }
 
 /* A buffer of n floats that starts `shift` floats past an aligned address. */

@@ -28,6 +28,12 @@ shift
             if (system("test -e " name)) print FILENAME ": there is no file " name
         }
     }
+    function check_script(text) { # a line that begins with the name of a script, maybe after settings
+        if (!match(text, "^([A-Z_]+=[^ ]* )*(\\./)?(recipes|bench|tests|packaging)/[a-z0-9_./-]+[.](sh|py)")) return
+        text = substr(text, RSTART, RLENGTH)
+        sub(/.* /, "", text)
+        if (!system("test -e " text) && system("test -x " text)) print FILENAME ": " text " is not executable"
+    }
     function code(text) {
         gsub(/data make/, "", text)
         check("target", text, "(^|[ (])make( -[^ ]+| [A-Z]+=[^ ]*)* [a-z][a-z0-9-]*")
@@ -41,6 +47,6 @@ shift
     }
     FNR == 1 {block = 0; page = FILENAME ~ /\.md$/}
     page && /^ *```/ {block = !block; next}
-    page && (block || /^    [^ ]/) {code($0); next}
+    page && (block || /^    [^ ]/) {code($0); check_script($0); next}
     /`/ {n_part = split($0, part, "`"); for (i = 2; i <= n_part; i += 2) code(part[i])}
 ' - "$@"

@@ -81,6 +81,22 @@ static inline int describe(ll_attention_config *c, int kernel, int position, int
     return 1;
 }
 
+/* Gradients of all parameters: of positions, then of linformer. */
+enum { POSITION_PARTS = 13, PARTS = POSITION_PARTS + 2, PART = 1024 };
+typedef struct {
+    float part[PARTS][PART], ddecay[H];
+} learnt;
+
+static inline void want(ll_attention_call *c, learnt *d) {
+    ll_position_gradients *p = &c->dposition;
+    float **const to[POSITION_PARTS] = {&p->freqs, &p->offsets,    &p->gains,     &p->filter_q, &p->filter_k,
+                                        &p->gate,  &p->inv_freq,   &p->alpha,     &p->beta,     &p->rpe,
+                                        &p->bias,  &p->distance_k, &p->distance_v};
+    for (int i = 0; i < POSITION_PARTS; i++) *to[i] = d->part[i];
+    c->dapproximate.linformer_k = d->part[POSITION_PARTS], c->dapproximate.linformer_v = d->part[POSITION_PARTS + 1];
+    c->ddecay = d->ddecay;
+}
+
 /* A call with its arrays: rows of `rows` sequences of up to T queries and S keys. */
 typedef struct {
     ll_attention_call call;

@@ -38,13 +38,19 @@ static __attribute__((constructor)) void take_locale(void) {
         if (!strstr(ll_error(), word)) fail_msg("%s: \"%s\" does not name \"%s\"", #call, ll_error(), word);           \
     } while (0)
 
+/* |a - b|, infinite where it is no number: a maximum would lose NaN. */
+static inline double abs_error(double a, double b) {
+    const double e = fabs(a - b);
+    return isnan(e) ? INFINITY : e;
+}
+
 /* max|a - b| <= tolerance * max|b| over n values, both finite; else fails and names the worst index. */
 static inline void check_close(const char *what, size_t n, const float *a, const double *b, double tolerance) {
     double worst = 0, scale = 0;
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
-        double e = fabs((double)a[i] - b[i]);
-        if (!(e <= worst)) worst = e, at = i; /* also NaN */
+        const double e = abs_error((double)a[i], b[i]);
+        if (e > worst) worst = e, at = i;
         if (fabs(b[i]) > scale) scale = fabs(b[i]);
     }
     if (!(worst <= tolerance * scale))

@@ -102,8 +102,8 @@ static int draw_model(drawn *x, uint64_t seed) {
 static double worst(size_t n, const float *a, const float *b) {
     double most = 0;
     for (size_t i = 0; i < n; i++) {
-        const double error = fabs((double)a[i] - (double)b[i]) / (1 + fabs((double)b[i]));
-        if (!(error <= most)) most = error;
+        const double error = abs_error((double)a[i], (double)b[i]) / (1 + fabs((double)b[i]));
+        most = fmax(most, error);
     }
     return most;
 }

@@ -278,6 +278,32 @@ static void test_stream_without_keys(void **state) {
     assert_memory_equal(y[0], y[1], sizeof y[0]);
 }
 
+/* Kernels that read no keys write zeros to their gradients, also behind a position. */
+static void test_gradients_without_keys(void **state) {
+    (void)state;
+    enum { T = 9, D = 4 };
+    uint64_t seed = 47;
+    float x[T * D], y[T * D], dq[T * D], dk[T * D], dv[T * D];
+    for (int i = 0; i < T * D; i++) x[i] = (float)draw_normal(&seed);
+    for (int form = 0; form < 3; form++) {
+        ll_attention_config c = {REFORMER(4, 3, 2, 1), .D = D, .E = D};
+        ll_attention *op;
+        c.H = 1, c.position = form == 1 ? LL_POSITION_ROPE : LL_POSITION_NONE;
+        if (form == 2) c.kernel = LL_KERNEL_VALUE;
+        CHECK_OK(ll_attention_create(&op, &c));
+        ll_attention_call call = {.B = 1, .T = T, .S = T, .q = ll_view_packed(x, 1, T, D)};
+        call.v = call.g = call.q, call.y = ll_view_packed(y, 1, T, D), call.dq = ll_view_packed(dq, 1, T, D);
+        call.dk = ll_view_packed(dk, 1, T, D), call.dv = ll_view_packed(dv, 1, T, D);
+        for (int i = 0; i < T * D; i++) dk[i] = NAN;
+        call.saved = calloc(ll_attention_saved(op, &call) + 1, sizeof(float));
+        CHECK_OK(ll_attention_forward(op, &call));
+        CHECK_OK(ll_attention_backward(op, &call));
+        for (int i = 0; i < T * D; i++) assert_true(dk[i] == 0);
+        free(call.saved);
+        ll_attention_free(op);
+    }
+}
+
 /* ---- What cannot be ---- */
 
 static void refused(ll_attention_config c, const char *word) {
@@ -332,6 +358,9 @@ static void test_calls_refused(void **state) {
     call.q = call.k = v;
     CHECK_OK(ll_attention_create(&op, &linformer));
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "4 tokens, but linformer's projections end at 3");
+    const int lengths[] = {3}; /* padding does not count */
+    call.lengths = lengths;
+    CHECK_OK(ll_attention_forward(op, &call));
     ll_attention_free(op);
 }
 
@@ -355,11 +384,16 @@ static void test_rotations_are_copied(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_definitions), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_padding),     cmocka_unit_test(test_later_tokens),
-        cmocka_unit_test(test_streams),     cmocka_unit_test(test_stream_without_keys),
-        cmocka_unit_test(test_refusals),    cmocka_unit_test(test_calls_refused),
+        cmocka_unit_test(test_definitions),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_later_tokens),
+        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_stream_without_keys),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_calls_refused),
         cmocka_unit_test(test_rotations_are_copied),
+        cmocka_unit_test(test_gradients_without_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

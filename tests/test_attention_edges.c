@@ -292,55 +292,47 @@ static void test_distance_that_is_not_there(void **state) {
     done(&s), done(&far);
 }
 
-/* A gate with favor needs a maximum that cancels, or none over tokens: what the error names helps. A stream that
- * refuses a gate stays where it was. */
-static void test_gates_of_favor(void **state) {
-    (void)state;
-    enum { T = 3 };
-    uint64_t seed = 9;
-    sequence owner = {0};
-    ll_attention_config c = config(LL_KERNEL_FAVOR, 1, 2, 2);
-    c.M = 4, c.projection = keep(&owner, 8, &seed), c.den = LL_DEN_NONE;
-    for (int change = 0; change < 3; change++) {
-        sequence s = {0};
-        if (change == 1) c.den = LL_DEN_SUM;
-        if (change == 2) c.den = LL_DEN_NONE, c.key_max = LL_MAX_NONE;
-        make(&s, &c, T, 9);
-        s.call.gate = view(&s, 1, T, 1, NULL);
-        ll_attention_stream *stream;
-        CHECK_OK(ll_attention_stream_create(&stream, s.op, 1));
-        const ll_attention_call *a = &s.call;
-        const ll_status status = ll_attention_stream_feed_gated(stream, T, a->q, a->k, a->v, a->gate, a->y);
-        if (change) {
-            forward(&s);
-        } else {
-            CHECK_FAILS(ll_attention_forward(s.op, a), LL_EINVAL,
-                        "(LL_DEN_SUM) with feature_eps = 0, or use key_max none");
-        }
-        assert_int_equal(status, change ? LL_OK : LL_EINVAL);
-        assert_int_equal(stream->position, change ? T : 0);
-        ll_attention_stream_free(stream), done(&s);
+/* Weight of key j for query i of D features e^u. rope-linear rotates pairs, in the weighted sum alone. */
+static double weight(const float *q, const float *k, int D, int distance, int rotates) {
+    double sum = 0;
+    for (int a = 0; a < D; a += 2) {
+        const double angle = rotates ? distance * pow(10000, -(double)a / D) : 0;
+        const double qa = exp((double)q[a]), qb = exp((double)q[a + 1]);
+        const double ka = exp((double)k[a]), kb = exp((double)k[a + 1]);
+        sum += cos(angle) * (qa * ka + qb * kb) + sin(angle) * (qa * kb - qb * ka);
     }
-    done(&owner);
+    return sum;
 }
 
-/* rope-linear of favor in both directions has no state, whatever its maximum is. The error does not advise another. */
-static void test_state_of_rope_linear(void **state) {
+/* Features of exp are as far apart as e^120, and y is a ratio of sums: none overflows, in both directions, with
+ * features that are rotated and without. */
+static void test_large_exponents(void **state) {
     (void)state;
-    uint64_t seed = 10;
-    size_t floats;
-    sequence owner = {0};
-    ll_attention_config c = config(LL_KERNEL_FAVOR, 1, 2, 2);
-    c.M = 4, c.projection = keep(&owner, 8, &seed), c.causal = 0, c.position = LL_POSITION_ROPE_LINEAR;
-    for (int key_max = LL_MAX_PREFIX; key_max <= LL_MAX_NONE; key_max++) {
-        ll_attention *op;
-        c.key_max = (ll_max)key_max;
-        if (key_max == LL_MAX_TOKEN) continue; /* not for keys */
-        CHECK_OK(ll_attention_create(&op, &c));
-        CHECK_FAILS(ll_attention_state_floats(op, &floats), LL_EINVAL, "use rope");
-        ll_attention_free(op);
+    enum { T = 5, D = 4, E = 3 };
+    for (int form = 0; form < 4; form++) {
+        ll_attention_config c = config(LL_KERNEL_EXP, 1, D, E);
+        sequence s = {0};
+        const int rotates = form / 2;
+        c.causal = form % 2, c.position = rotates ? LL_POSITION_ROPE_LINEAR : LL_POSITION_NONE;
+        make(&s, &c, T, 21);
+        for (int i = 0; i < T * D; i++) s.call.q.data[i] *= 100, s.call.k.data[i] *= 100;
+        forward(&s), backward(&s);
+        for (int i = 0; i < T; i++)
+            for (int e = 0; e < E; e++) {
+                double sum = 0, all = 0, scale = 0;
+                for (int j = 0; j < (c.causal ? i + 1 : T); j++) {
+                    const float *q = s.call.q.data + i * D, *k = s.call.k.data + j * D;
+                    const double w = weight(q, k, D, i - j, rotates), v = (double)s.call.v.data[j * E + e];
+                    sum += w * v, scale = fmax(scale, fabs(w * v)), all += weight(q, k, D, 0, 0);
+                }
+                const double error = fabs((double)s.call.y.data[i * E + e] - sum / all);
+                if (!(error <= 1e-5 * (1e-3 + scale / all)))
+                    fail_msg("form %d: y[%d] is %g, expected %g", form, i, (double)s.call.y.data[i * E + e], sum / all);
+            }
+        for (int i = 0; i < T * D; i++) assert_true(isfinite(s.call.dq.data[i]) && isfinite(s.call.dk.data[i]));
+        for (int i = 0; i < T * E; i++) assert_true(isfinite(s.call.dv.data[i]));
+        done(&s);
     }
-    done(&owner);
 }
 
 /* A query that reads a feature e^-60 of the largest one of its keys sees no larger key behind it. */
@@ -386,8 +378,7 @@ int main(void) {
         cmocka_unit_test(test_gates_that_shut_in_chunks),
         cmocka_unit_test(test_masked_keys_without_numbers),
         cmocka_unit_test(test_distance_that_is_not_there),
-        cmocka_unit_test(test_gates_of_favor),
-        cmocka_unit_test(test_state_of_rope_linear),
+        cmocka_unit_test(test_large_exponents),
         cmocka_unit_test(test_small_features_before_a_large_key),
         cmocka_unit_test(test_backward_of_value),
     };

@@ -168,7 +168,8 @@ static void diverged(void **state) {
     CHECK_OK(ll_model_attention(m, tokens, T, 0, 0, weights));
     for (int streaming = 0; streaming < 2; streaming++)
         CHECK_FAILS(ll_model_attention(m, tokens, T, 1, streaming, weights), LL_EDIVERGED, "not a number in head 0 of");
-    CHECK_FAILS(ll_model_attention_rows(m, tokens, T, 1, &query, 1, weights), LL_EDIVERGED, "of layer 1, for token 0");
+    CHECK_FAILS(ll_model_attention_rows(m, tokens, T, 1, &query, 1, weights), LL_EDIVERGED,
+                "of layer 1, in the row of token 1:");
     CHECK_FAILS(ll_model_attention_rows(m, tokens, T, 1, &query, -1, weights), LL_EINVAL, "-1 queries");
     ll_model_free(m);
 }

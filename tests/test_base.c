@@ -27,6 +27,8 @@ static void test_error_text_is_one_line(void **state) {
     (void)state;
     assert_int_equal(ll_fail(LL_EIO, "a%sb", "\n\x1b[2J\t"), LL_EIO);
     assert_string_equal(ll_error(), "a??[2J?b");
+    assert_int_equal(ll_fail(LL_EIO, "\xc2\x80\xc2\x9b%s\xc2\xa0\xe2\x82\xac", "\x9b\xe9.txt\x7f\xe2\x82"), LL_EIO);
+    assert_string_equal(ll_error(), "????.txt???\xc2\xa0\xe2\x82\xac"); /* neither C1 nor what is no UTF-8 */
 }
 
 static void test_long_text_ends_with_a_character(void **state) {
@@ -144,6 +146,8 @@ static void test_every_piece_runs_once(void **state) {
     }
     ll_set_threads(0);
     assert_in_range(ll_threads(), 1, 1024);
+    ll_set_threads(257);
+    assert_int_equal(ll_threads(), 256);
     ll_set_threads(-3);
     assert_in_range(ll_threads(), 1, 1024);
 }
@@ -253,10 +257,14 @@ static void test_numbers_in_any_locale(void **state) {
 static void test_plain_text(void **state) {
     (void)state;
     static const char *const good[] = {
-        "", "a b/c.txt", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x99\x82", "\xf4\x8f\xbf\xbf"};
+        "", "a b/c.txt", "\xc2\xa0", "\xc3\xa9", "\xe2\x82\xac", "\xf0\x9f\x99\x82", "\xf4\x8f\xbf\xbf"};
     static const char *const bad[] = {"a\n",
                                       "\t",
                                       "\x7f",
+                                      "\xc2\x80",
+                                      "a\xc2\x9b"
+                                      "31m",
+                                      "\xc2\x9f",
                                       "\xe9",
                                       "\xc3",
                                       "\xc0\x80",

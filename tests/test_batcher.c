@@ -200,8 +200,9 @@ static void test_refusals(void **state) {
     CHECK_OK(ll_batcher_stream(&stranger, other));
     const int good[] = {1, 2, 3}, bad[] = {1, V};
     ll_batch_item items[3] = {{a, good, 3}, {b, bad, 2}, {a, good, 1}};
+    for (int i = 0; i < 3; i++) items[i].status = LL_OK;
     CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "item 1: token 11");
-    assert_int_equal(items[1].status, LL_EINVAL);
+    for (int i = 0; i < 2; i++) assert_int_equal(items[i].status, LL_EINVAL); /* nothing is fed */
     assert_int_equal(ll_stream_position(a), 0);
     CHECK_FAILS(ll_batcher_feed(batcher, items, 3), LL_EINVAL, "3 items");
     CHECK_FAILS(ll_batcher_feed(batcher, items, -1), LL_EINVAL, "-1 items");
@@ -209,6 +210,7 @@ static void test_refusals(void **state) {
     CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "item 1: 0 tokens");
     items[1] = (ll_batch_item){a, good, 1};
     CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "another item");
+    for (int i = 0; i < 2; i++) assert_int_equal(items[i].status, LL_EINVAL);
     items[1] = (ll_batch_item){stranger, good, 1};
     CHECK_FAILS(ll_batcher_feed(batcher, items, 2), LL_EINVAL, "item 1: not a stream of this");
     CHECK_OK(ll_batcher_feed(batcher, items, 1));

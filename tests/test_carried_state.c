@@ -86,14 +86,24 @@ static void compare(const char *name, const tensors *a, const tensors *b, double
     for (int i = 4; i < TENSORS; i++) {
         double worst = 0, largest = 1e-3;
         for (int n = 0; n < H * a->T * width(i); n++) {
-            const double error = fabs((double)a->x[i][n] - (double)b->x[i][n]);
-            if (!(error <= worst)) worst = error;
+            const double error = abs_error((double)a->x[i][n], (double)b->x[i][n]);
+            worst = fmax(worst, error);
             largest = fmax(largest, fabs((double)a->x[i][n]));
         }
         if (!(worst <= tolerance * largest)) fail_msg("%s: %s is off by %.3g of %.3g", name, names[i], worst, largest);
     }
+    for (int p = 0; p < PARTS; p++) {
+        double worst = 0, largest = 1e-3;
+        for (int n = 0; n < PART; n++) {
+            const double x = (double)a->d->part[p][n], error = fabs(x - (double)b->d->part[p][n]);
+            if (!(error <= worst)) worst = error;
+            largest = fmax(largest, fabs(x));
+        }
+        if (!(worst <= tolerance * largest))
+            fail_msg("%s: gradient of parameter %d is off by %.3g of %.3g", name, p, worst, largest);
+    }
     for (int h = 0; h < H; h++) {
-        const double x = (double)a->ddecay[h], y = (double)b->ddecay[h];
+        const double x = (double)a->d->ddecay[h], y = (double)b->d->ddecay[h];
         if (!(fabs(x - y) <= tolerance * fmax(1, fabs(x)))) fail_msg("%s: ddecay is %g, whole %g", name, y, x);
     }
 }
@@ -105,9 +115,7 @@ static int has_state(const ll_attention_config *c) {
     const int sums = c->kernel != LL_KERNEL_LOCAL && c->kernel != LL_KERNEL_REFORMER;
     if (!c->causal && c->position == LL_POSITION_RELATIVE_S2) return 0;
     /* Without causality, a scale of favor's features that does not cancel belongs to the whole sequence. */
-    const int whole =
-        c->kernel == LL_KERNEL_FAVOR && (!ll_scale_cancels(c) || c->position == LL_POSITION_ROPE_LINEAR);
-    return c->causal || (sums && !whole);
+    return c->causal || (sums && (c->kernel != LL_KERNEL_FAVOR || ll_scale_cancels(c)));
 }
 
 static void check_pair(const ll_attention_config *c, const char *name, uint64_t *seed) {

@@ -111,9 +111,9 @@ static void check_differences(clipped *p, const char *what, int n, double *x, co
         x[i] = here - step;
         const double down = loss(p);
         x[i] = here;
-        const double expected = (up - down) / (2 * step), error = fabs((double)got[i] - expected);
+        const double expected = (up - down) / (2 * step), error = abs_error((double)got[i], expected);
         scale = fmax(scale, fabs(expected));
-        if (!(error <= worst)) worst = error;
+        worst = fmax(worst, error);
     }
     if (!(worst <= 2e-4 * scale)) fail_msg("%s is wrong by %.3g of %.3g: %s", what, worst, scale, name(p));
 }

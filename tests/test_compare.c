@@ -215,13 +215,36 @@ static void other_runs_are_refused(void **state) {
     CHECK_FAILS(ll_comparison_run(c, &how), LL_EINVAL, "[nobody]");
     how.only = 0;
     CHECK_OK(ll_comparison_set(c, "train.batch=8"));
-    CHECK_FAILS(ll_comparison_run(c, &how), LL_EINVAL, "[soft] with other settings");
+    CHECK_FAILS(ll_comparison_run(c, &how), LL_EINVAL, "[soft] with other settings (train.batch = 4, not 8)");
     how.steps = 0;
     CHECK_FAILS(ll_comparison_run(c, &how), LL_EINVAL, "at least one step");
     assert_int_equal(s.steps, 0);
     write_text(at("whole/soft-1/result.ini"), "[result]\nstate = perhaps\n");
     how.steps = 21;
     CHECK_FAILS(ll_comparison_run(c, &how), LL_EFORMAT, "state is \"perhaps\"");
+    ll_comparison_free(c);
+}
+
+/* The digest of settings is another one after a release with other keys. Settings that are the same are accepted. */
+static void runs_of_other_releases_are_kept(void **state) {
+    (void)state;
+    seen s = {0};
+    char command[400];
+    ll_comparison *c = load(at("table.ini"));
+    ll_comparison_how how = how_of(at("kept"), 12, 1, &s);
+    CHECK_OK(ll_comparison_run(c, &how));
+    const ll_system soft = system_at(c, 0), letters = system_at(c, 2);
+    ll_comparison_free(c);
+    snprintf(command, sizeof command, "sed -i 's/^settings = .*/settings = 0123456789abcdef/' %s/*/result.ini",
+             at("kept"));
+    assert_int_equal(system(command), 0);
+    c = load(at("table.ini"));
+    s.steps = 0;
+    CHECK_OK(ll_comparison_run(c, &how));
+    assert_int_equal(s.steps, 0);
+    assert_true(system_at(c, 0).mean == soft.mean && system_at(c, 2).mean == letters.mean);
+    assert_int_equal(rename(at("kept/soft-1/recipe.ini"), at("kept/soft-1/recipe.txt")), 0);
+    CHECK_FAILS(ll_comparison_run(c, &how), LL_EINVAL, "[soft] with other settings");
     ll_comparison_free(c);
 }
 
@@ -308,6 +331,7 @@ int main(void) {
         cmocka_unit_test(stopped_tables_go_on),
         cmocka_unit_test(tables_are_written),
         cmocka_unit_test(other_runs_are_refused),
+        cmocka_unit_test(runs_of_other_releases_are_kept),
         cmocka_unit_test(time_becomes_steps),
         cmocka_unit_test(diverged_runs_are_results),
     };

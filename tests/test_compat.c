@@ -73,7 +73,7 @@ static void test_golden_rules(void **state) {
         snprintf(path, sizeof path, "%s/golden/%s.safetensors", root ? root : "../shared", cases[i].golden);
         if (access(path, R_OK)) {
             printf("not there, so not tested: %s\n", path);
-            continue;
+            skip();
         }
         ll_safetensors *f;
         ll_model *model = tiny_model(cases[i].keys);

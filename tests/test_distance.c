@@ -67,9 +67,9 @@ static void check_differences(placed *p, const char *what, int n, double *x, con
     double worst = 0, scale = 0.05;
     uint64_t seed = (uint64_t)n;
     for (int i = draw_int(&seed, 0, n / most); i < n; i += 1 + n / most) {
-        const double expected = oracle_difference(&p->d->o, x + i), error = fabs((double)got[i] - expected);
+        const double expected = oracle_difference(&p->d->o, x + i), error = abs_error((double)got[i], expected);
         scale = fmax(scale, fabs(expected));
-        if (!(error <= worst)) worst = error;
+        worst = fmax(worst, error);
     }
     if (!(worst <= 2e-4 * scale)) fail_msg("%s is wrong by %.3g of %.3g: %s", what, worst, scale, name(p));
 }

@@ -191,14 +191,18 @@ static void test_ends(void **state) {
     assert_true(n == 1 && tokens[0] == text[MOST]);
     CHECK_OK(ll_draft_next(d, &greedy, tokens, &n));
     assert_true(n == 1 && tokens[0] == text[MOST + 1]);
+    assert_true(ll_draft_count(d).left == INT64_MAX);
     ll_draft_free(d);
     CHECK_OK(ll_draft_create(&d, small, large, 5, 11));
     CHECK_OK(ll_draft_feed(d, prompt, 2));
+    assert_int_equal(ll_draft_count(d).left, 10);
     ll_status status;
-    while (!(status = ll_draft_next(d, &greedy, tokens, &n))) {}
+    while (!(status = ll_draft_next(d, &greedy, tokens, &n)))
+        assert_int_equal(ll_draft_count(d).left, 12 - ll_draft_count(d).position);
     assert_int_equal(status, LL_EINVAL);
     assert_non_null(strstr(ll_error(), "learned positions end"));
     assert_int_equal(ll_draft_count(d).position, 13); /* as for a stream: 12 tokens are read, and one follows */
+    assert_int_equal(ll_draft_count(d).left, -1);
     ll_draft_free(d);
     ll_model_free(large);
     ll_model_free(small);

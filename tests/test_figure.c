@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
-#include "report/report_internal.h"
+#include "report/html.h"
 
 static const double UP[] = {0, 1, 2, 3};
 
@@ -233,6 +233,52 @@ static void a_failure_keeps_the_old_picture(void **state) {
     check_same_file(at("old.png"), at("same.png"), 1);
 }
 
+/* As WCAG defines it. */
+static double luminance(unsigned rgb) {
+    static const double weight[3] = {0.2126, 0.7152, 0.0722};
+    double sum = 0;
+    for (int i = 0; i < 3; i++) {
+        const double x = (rgb >> (16 - 8 * i) & 255) / 255.0;
+        sum += weight[i] * (x <= 0.03928 ? x / 12.92 : pow((x + 0.055) / 1.055, 2.4));
+    }
+    return sum;
+}
+
+/* The curves of a picture have the colours of pages on white, and their names have a contrast of 4.5 to 1. */
+static void colours_are_those_of_pages(void **state) {
+    (void)state;
+    double x[2] = {0, 1}, y[LL_COLOURS][2];
+    ll_curve curves[LL_COLOURS];
+    for (int i = 0; i < LL_COLOURS; i++) {
+        y[i][0] = y[i][1] = i;
+        curves[i] = (ll_curve){"MMMMMMMM", 2, x, y[i]};
+    }
+    const ll_figure f = figure_of(curves, LL_COLOURS);
+    CHECK_OK(ll_figure_write(&f, at("palette.svg")));
+    ll_bytes svg;
+    CHECK_OK(ll_file_read(&svg, at("palette.svg"), 1 << 26));
+    int names = 0;
+    for (int i = 0; i < LL_COLOURS; i++) {
+        char key[16], stroke[80];
+        unsigned rgb = 0;
+        snprintf(key, sizeof key, "--c%d: #", i);
+        const char *at = strstr(ll_html_style, key); /* the first is that of light pages */
+        assert_true(at && sscanf(at + strlen(key), "%6x", &rgb) == 1);
+        ll_format_text(stroke, sizeof stroke, "stroke:rgb(%.8g%%,%.8g%%,%.8g%%)", (rgb >> 16) / 2.55,
+                       (rgb >> 8 & 255) / 2.55, (rgb & 255) / 2.55);
+        if (!strstr((char *)svg.data, stroke)) fail_msg("no curve is drawn with %s, --c%d", stroke, i);
+    }
+    for (char *s = (char *)svg.data; (s = strstr(s, "<g style=\"fill:rgb(")); s++, names++) {
+        unsigned rgb = 0;
+        char *rest = s + 19;
+        for (int i = 0; i < 3; i++, rest += strcspn(rest, ",)") + 1)
+            rgb = rgb << 8 | (unsigned)lround(2.55 * ll_scan_number(rest, NULL));
+        if (1.05 / (luminance(rgb) + 0.05) < 4.5) fail_msg("text in #%06x has too little contrast", rgb);
+    }
+    assert_true(names >= LL_COLOURS);
+    ll_bytes_free(&svg);
+}
+
 /* ---- Runs ---- */
 
 #define HEADER                                                                                                         \
@@ -268,6 +314,9 @@ static void training_alone_is_enough(void **state) {
     const char few[] = HEADER "10,1,1,,,,,,,,,\n20,1,1,2,3,,,,,,,\r\n30,1,1,2,inf,,,,,,,\n";
     CHECK_OK(ll_run_picture(run_with(few, sizeof few - 1), at("few.png")));
     assert_true(find_colour(at("few.png"), 0x0072b2).count == 0);
+    const char more[] = HEADER "10,1,1,2,5,,,,,,,\n20,1,1,2,3,,,,,,,\n30,1,1,2,4,,,,,,,\n";
+    CHECK_OK(ll_run_picture(run_with(more, sizeof more - 1), at("more.png")));
+    assert_true(find_colour(at("more.png"), 0xd55e00).count > 1000); /* the line is not thin and pale */
 }
 
 static void hostile_tables_are_refused(void **state) {
@@ -302,17 +351,12 @@ static void hostile_tables_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(png_shows_the_curve),
-        cmocka_unit_test(logarithms_straighten_powers),
-        cmocka_unit_test(what_is_no_number_is_skipped),
-        cmocka_unit_test(svg_is_well_formed),
-        cmocka_unit_test(one_point_is_a_dot),
-        cmocka_unit_test(any_numbers_and_sizes),
-        cmocka_unit_test(wrong_figures_are_refused),
-        cmocka_unit_test(a_failure_keeps_the_old_picture),
-        cmocka_unit_test(a_run_is_drawn),
-        cmocka_unit_test(training_alone_is_enough),
-        cmocka_unit_test(hostile_tables_are_refused),
+        cmocka_unit_test(png_shows_the_curve),          cmocka_unit_test(logarithms_straighten_powers),
+        cmocka_unit_test(what_is_no_number_is_skipped), cmocka_unit_test(svg_is_well_formed),
+        cmocka_unit_test(one_point_is_a_dot),           cmocka_unit_test(any_numbers_and_sizes),
+        cmocka_unit_test(wrong_figures_are_refused),    cmocka_unit_test(a_failure_keeps_the_old_picture),
+        cmocka_unit_test(colours_are_those_of_pages),   cmocka_unit_test(a_run_is_drawn),
+        cmocka_unit_test(training_alone_is_enough),     cmocka_unit_test(hostile_tables_are_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

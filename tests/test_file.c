@@ -157,6 +157,31 @@ static void test_flipped_bits_never_change_content(void **state) {
     }
 }
 
+/* Sound archives whose distances are too large. It is no use to fetch them again. */
+static void test_archives_that_need_much_memory(void **state) {
+    (void)state;
+    enum { HEADER = 12 }; /* of a stream of xz; that of its first block follows */
+    uint8_t xz[200];
+    ll_bytes b = {0};
+    const size_t n = pack_xz(xz, sizeof xz, (const uint8_t *)"text", 4), header = 4u * xz[HEADER];
+    size_t filter = HEADER + 2;
+    while (xz[filter] != 0x21 || xz[filter + 1] != 1)
+        filter++;        /* the filter LZMA2 has one byte, the size of its dictionary: */
+    xz[filter + 2] = 37; /* 1.5 GiB */
+    const uint32_t sum = lzma_crc32(xz + HEADER, header, 0);
+    for (int i = 0; i < 4; i++) xz[HEADER + header + (size_t)i] = (uint8_t)(sum >> 8 * i);
+    put_file(at("wide"), xz, n);
+    CHECK_FAILS(ll_file_read(&b, at("wide"), 10), LL_EFORMAT, "wide needs more than 1 GiB");
+    assert_non_null(strstr(ll_error(), "xz -d"));
+#ifdef WITH_ZSTD
+    /* Magic number, no size, a window of 2 GiB, and the last block of four bytes as they are. */
+    static const uint8_t zst[] = {0x28, 0xb5, 0x2f, 0xfd, 0, 21 << 3, 4 << 3 | 1, 0, 0, 't', 'e', 'x', 't'};
+    put_file(at("wide"), zst, sizeof zst);
+    CHECK_FAILS(ll_file_read(&b, at("wide"), 10), LL_EFORMAT, "wide needs more than 1 GiB");
+    assert_non_null(strstr(ll_error(), "zstd -d --long=31"));
+#endif
+}
+
 /* 64 MB of zeros in 64 kB are refused at the limit, before they are unpacked. */
 static void test_the_limit_bounds_memory(void **state) {
     (void)state;
@@ -298,6 +323,7 @@ int main(void) {
         cmocka_unit_test(test_packed_files_stand_for_plain_ones),
         cmocka_unit_test(test_every_truncation_is_noticed),
         cmocka_unit_test(test_flipped_bits_never_change_content),
+        cmocka_unit_test(test_archives_that_need_much_memory),
         cmocka_unit_test(test_the_limit_bounds_memory),
         cmocka_unit_test(test_what_cannot_be_read),
         cmocka_unit_test(test_folders),

@@ -94,18 +94,18 @@ static void test_deviations(void **state) {
     }
 }
 
-/* Twice a normal number over the root of the norm of K others: the first n numbers of the stream, and those behind. */
+/* Twice a normal number over the root of the norm of the K of its feature. */
 static void test_gains(void **state) {
     (void)state;
     enum { K = 5, ROWS = 64, N = ROWS * K };
     ll_model *m = fresh_model("attention.kernel=favor position.type=sine-spe position.sines=5");
     const ll_param *p = named(m, "gains");
-    float drawn[2 * N];
-    ll_normal_fill(drawn, 2 * N, 7, ll_param_stream(p->name), 0);
+    float drawn[N];
+    ll_normal_fill(drawn, N, 7, ll_param_stream(p->name), 0);
     assert_int_equal(p->rows * p->cols, N);
     for (int i = 0; i < N; i++) {
         double square = 0;
-        for (int k = 0; k < K; k++) square += pow(drawn[N + i / K * K + k], 2);
+        for (int k = 0; k < K; k++) square += pow(drawn[i / K * K + k], 2);
         const double value = 2 * drawn[i] / sqrt(sqrt(square));
         assert_true(fabs(p->value[i] - value) <= 1e-6 * fabs(value));
     }

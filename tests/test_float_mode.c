@@ -6,6 +6,7 @@
 #include "base/float_mode.h"
 #include "base/parallel.h"
 #include "model/model_internal.h"
+#include "longline-lab.h"
 #include "models.h"
 #include "oracle.h"
 #include "runs.h"
@@ -195,6 +196,47 @@ static void test_training(void **state) {
     }
 }
 
+/* ---- The laboratory ---- */
+
+typedef struct {
+    double ngrams, unigram, error[2], table[60];
+} measured;
+
+static void measure(int rounding, const ll_recipe *recipe, const ll_attention_config *c, measured *x) {
+    static const char *const experiments[] = {"features", "moments"};
+    int64_t tokens;
+    ll_baseline baseline;
+    ll_stream_error error;
+    fesetround(rounding);
+    CHECK_OK(ll_ngrams(recipe, 3, "valid", NULL, NULL, &x->ngrams, &tokens));
+    CHECK_OK(ll_unigram(recipe, "valid", 0, &baseline));
+    x->unigram = baseline.loss;
+    CHECK_OK(ll_attention_stream_error(&error, c, 300, 5));
+    x->error[0] = error.deviation[0], x->error[1] = error.tiles[0];
+    for (int e = 0; e < 2; e++) {
+        ll_table *t = NULL;
+        CHECK_OK(ll_analyse(&t, experiments[e], &(ll_analysis){.seed = 3, .quick = 1, .length = 64}));
+        for (int i = 0; i < 30 && i < t->rows * t->columns; i++) x->table[30 * e + i] = t->number[i];
+        ll_table_free(t);
+    }
+    check_host(rounding);
+    fesetround(FE_TONEAREST);
+}
+
+static void test_laboratory(void **state) {
+    (void)state;
+    static measured first, again;
+    ll_recipe *recipe = recipe_of(NULL);
+    ll_attention_config c = ll_attention_default();
+    c.kernel = LL_KERNEL_ELU1, c.causal = 1, c.H = 1, c.D = D, c.E = E;
+    measure(FE_TONEAREST, recipe, &c, &first);
+    for (int i = 0; i < ROUNDINGS; i++) {
+        measure(roundings[i], recipe, &c, &again);
+        assert_memory_equal(&first, &again, sizeof first);
+    }
+    ll_recipe_free(recipe);
+}
+
 static void halve(void *arg, size_t i, int worker) {
     int *kept = arg;
     (void)worker;
@@ -223,6 +265,7 @@ int main(void) {
         cmocka_unit_test(test_attention),
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_training),
+        cmocka_unit_test(test_laboratory),
         cmocka_unit_test(test_subnormals_are_zero_in_every_thread),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

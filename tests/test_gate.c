@@ -13,7 +13,7 @@ enum { H = 2, D = 4, E = 3, T = 90, TENSORS = 5 };
 typedef struct {
     double x[TENSORS][H * T * D];
     ll_kernel kernel;
-    double decay[H];
+    double decay[H], den_eps; /* den_eps: times the sum of the query's features */
 } definition;
 
 static int width_of(int i) { return i < 2 ? D : i < 4 ? E : 1; }
@@ -34,6 +34,7 @@ static double loss_of(const definition *d, double *y) {
         for (int i = 0; i < T; i++) {
             const double *q = d->x[0] + (h * T + i) * D, *g = d->x[3] + (h * T + i) * E;
             double num[E] = {0}, den = 0, sum = 0;
+            for (int e = 0; e < D; e++) den += d->den_eps * map_of(d->kernel, q[e]);
             for (int j = i; j >= 0; j--) {
                 const double *k = d->x[1] + (h * T + j) * D, *v = d->x[2] + (h * T + j) * E;
                 double weight = 0;
@@ -167,13 +168,15 @@ static void check_stream(const ll_attention *op, tensors *t, const double *y) {
 
 static void test_against_definition(void **state) {
     (void)state;
-    static const ll_kernel kernels[] = {LL_KERNEL_RELU, LL_KERNEL_ELU1, LL_KERNEL_EXP, LL_KERNEL_IDENTITY};
+    static const ll_kernel kernels[] = {LL_KERNEL_RELU, LL_KERNEL_ELU1, LL_KERNEL_EXP, LL_KERNEL_IDENTITY,
+                                        LL_KERNEL_ELU1};
     uint64_t seed = 4;
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 10; i++) {
         const int decayed = i % 2;
         definition *d = definition_create(kernels[i / 2], decayed, (uint64_t)i + 1);
         const float decay[H] = {(float)d->decay[0], (float)d->decay[1]};
-        const ll_attention_config c = config_of(kernels[i / 2], decayed ? decay : NULL);
+        ll_attention_config c = config_of(kernels[i / 2], decayed ? decay : NULL);
+        if (i / 2 == 4) c.den = LL_DEN_EPS_PHI, c.den_eps = 0.3f, d->den_eps = (double)c.den_eps;
         ll_attention *op;
         double y[H * T * E];
         CHECK_OK(ll_attention_create(&op, &c));
@@ -257,6 +260,41 @@ static void test_constant_gates(void **state) {
     }
 }
 
+/* A gate with favor needs a maximum that cancels, or none over tokens: what the error names helps. A stream that
+ * refuses a gate stays where it was. */
+static void test_gates_of_favor(void **state) {
+    (void)state;
+    float projection[4 * D];
+    uint64_t seed = 9;
+    definition *d = definition_create(LL_KERNEL_FAVOR, 0, 9);
+    ll_attention_config c = config_of(LL_KERNEL_FAVOR, NULL);
+    for (int i = 0; i < 4 * D; i++) projection[i] = (float)(0.5 * draw_normal(&seed));
+    c.M = 4, c.projection = projection, c.den = LL_DEN_NONE;
+    for (int change = 0; change < 3; change++) {
+        if (change == 1) c.den = LL_DEN_SUM;
+        if (change == 2) c.den = LL_DEN_NONE, c.key_max = LL_MAX_NONE;
+        tensors t = tensors_create(d);
+        const ll_attention_call a = call_of(&t, 0, T, NULL);
+        ll_attention *op;
+        ll_attention_stream *stream;
+        CHECK_OK(ll_attention_create(&op, &c));
+        CHECK_OK(ll_attention_stream_create(&stream, op, 1));
+        const ll_status status = ll_attention_stream_feed_gated(stream, T, a.q, a.k, a.v, a.gate, a.y);
+        if (change) {
+            CHECK_OK(ll_attention_forward(op, &a));
+        } else {
+            CHECK_FAILS(ll_attention_forward(op, &a), LL_EINVAL,
+                        "(LL_DEN_SUM) with feature_eps = 0, or use key_max none");
+        }
+        assert_int_equal(status, change ? LL_OK : LL_EINVAL);
+        assert_int_equal(stream->position, change ? T : 0);
+        ll_attention_stream_free(stream);
+        ll_attention_free(op);
+        tensors_free(&t);
+    }
+    free(d);
+}
+
 static void test_what_cannot_be(void **state) {
     (void)state;
     ll_attention_config c = config_of(LL_KERNEL_SOFTMAX, NULL);
@@ -277,6 +315,10 @@ static void test_what_cannot_be(void **state) {
     const ll_attention_call uneven = {.B = 1, .T = 2, .S = 3}, without = {.B = 1, .dstate_out = &x};
     CHECK_FAILS(ll_attention_forward(op, &uneven), LL_EINVAL, "as many keys as queries, got 3 and 2");
     CHECK_FAILS(ll_attention_forward(op, &without), LL_EINVAL, "needs that state, too");
+    const ll_attention_call no_gate = {.B = 1, .dgate = {.data = &x}};
+    CHECK_FAILS(ll_attention_forward(op, &no_gate), LL_EINVAL,
+                "dgate is the gradient of a gate, and the call has none");
+    CHECK_FAILS(ll_attention_backward(op, &no_gate), LL_EINVAL, "the call has none");
     ll_attention_free(op);
     const float decays[H] = {0.5f, 0.5f};
     c.decay = decays;
@@ -302,6 +344,7 @@ int main(void) {
         cmocka_unit_test(test_against_definition),
         cmocka_unit_test(test_constant_gates),
         cmocka_unit_test(test_small_keys_after_a_shut_gate),
+        cmocka_unit_test(test_gates_of_favor),
         cmocka_unit_test(test_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

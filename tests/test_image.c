@@ -246,6 +246,18 @@ static void a_folder_has_both_splits(void **state) {
     assert_int_equal(ll_reader_size(test), 3);
     ll_reader_free(train);
     ll_reader_free(test);
+    /* The same of a folder that is one of several paths; a file that is named is read for any split. */
+    char list[400];
+    snprintf(list, sizeof list, "%s:%s", kept(at("batches")), put("test_batch_more", records, LL_CIFAR_RECORD));
+    c = cifar(list);
+    train = opened(&c, "train"), test = opened(&c, "test");
+    assert_int_equal(ll_reader_size(train), 3);
+    assert_int_equal(ll_reader_size(test), 4);
+    ll_reader_free(train);
+    ll_reader_free(test);
+    c = cifar(at("batches"));
+    c.data.valid = c.data.train;
+    CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "leave data.valid empty");
 }
 
 static void wrong_records_are_refused(void **state) {
@@ -306,7 +318,6 @@ static void folders_may_be_numbers(void **state) {
 static void real_images_agree(void **state) {
     (void)state;
     char *colour = shared("cifar10/test_batch_first1000.bin.xz");
-    if (!colour) return;
     ll_config c = cifar(colour), g = config();
     g.train.length = 1024;
     g.data.test = kept(shared("cifar10/gray-t10k-images-idx3-ubyte.xz"));

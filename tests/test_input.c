@@ -78,6 +78,8 @@ static void test_lines(void **state) {
     check_text(AUTO, "ends with a return\r", "1|1|-1|ends with a return<0d>\n");
     check_text(LL_INPUT_LINES, ">x\n{\"text\": 1}\n", "1|1|-1|>x\n2|2|-1|{\"text\": 1}\n");
     check_listing(AUTO, "\0a\0\nb", 5, "1|1|-1|<00>a<00>\n2|2|-1|b\n");
+    check_text(AUTO, "\x89 per mille\n", "1|1|-1|\x89 per mille\n"); /* a byte of its magic number makes no PNG */
+    check_text(AUTO, "\x89PNG\r\n\x1a", "1|1|-1|\x89PNG\n2|2|-1|<1a>\n");
 }
 
 static void test_json(void **state) {

@@ -114,9 +114,9 @@ static void finish(drawn *d) {
 static void check_differences(drawn *d, const char *what, int n, double *x, const float *got, int most) {
     double worst = 0, scale = 0.05;
     for (int i = 0; i < n; i += 1 + n / most) {
-        const double expected = oracle_difference(&d->o, x + i), error = fabs((double)got[i] - expected);
+        const double expected = oracle_difference(&d->o, x + i), error = abs_error((double)got[i], expected);
         scale = fmax(scale, fabs(expected));
-        if (!(error <= worst)) worst = error;
+        worst = fmax(worst, error);
     }
     if (!(worst <= 2e-4 * scale)) fail_msg("%s is wrong by %.3g of %.3g: %s", what, worst, scale, drawn_name(d));
 }

@@ -6,7 +6,7 @@ static void close_to(const char *name, const char *what, const float *a, const f
     double worst = 0, largest = 1e-3;
     for (size_t i = 0; i < n; i++) {
         if (a[i] == b[i]) continue; /* exponents of empty states are infinite */
-        worst = fmax(worst, fabs((double)a[i] - (double)b[i]));
+        worst = fmax(worst, abs_error((double)a[i], (double)b[i]));
         largest = fmax(largest, fabs((double)a[i]));
     }
     if (!(worst <= 1e-5 * largest)) fail_msg("%s, packed: %s is off by %.3g of %.3g", name, what, worst, largest);
@@ -70,7 +70,8 @@ static void check_packed_rows(const ll_attention_config *config, const char *nam
     }
     for (int i = 4; i < TENSORS; i++)
         close_to(name, "output or gradient", one.x[i], t.x[i], (size_t)(H * BATCH * ROW * width(i)));
-    close_to(name, "ddecay", one.ddecay, t.ddecay, H);
+    for (int p = 0; p < PARTS; p++) close_to(name, "gradient of a parameter", one.d->part[p], t.d->part[p], PART);
+    close_to(name, "ddecay", one.d->ddecay, t.d->ddecay, H);
     close_to(name, "state", out1, out, BATCH * floats);
     close_to(name, "dstate", d1, d, BATCH * floats);
     free(in), free(out), free(d), free(out1), free(d1);
@@ -125,6 +126,33 @@ static void test_empty_rows(void **state) {
     assert_true(check_pairs(1, check_empty_rows, NULL) > 70);
 }
 
+/* The sequences of a packed row run side by side. So the last one must not write its state over the one that the first
+ * one takes. */
+static void test_states_apart(void **state) {
+    enum { ROW = 60 };
+    static const ll_segment segment[] = {{0, 0, 25, 0, 25}, {0, 25, 35, 25, 35}};
+    ll_attention_config config = ll_attention_default();
+    ll_attention *op;
+    size_t floats;
+    (void)state;
+    config.kernel = LL_KERNEL_ELU1, config.causal = 1, config.H = H, config.D = D, config.E = E;
+    CHECK_OK(ll_attention_create(&op, &config));
+    CHECK_OK(ll_attention_state_floats(op, &floats));
+    tensors t = tensors_create(ROW, 9);
+    float *one = calloc(2 * floats, sizeof *one);
+    assert_non_null(one);
+    ll_attention_call c = rows_of(op, &t, 1, ROW);
+    c.state_in = c.state_out = one;
+    CHECK_OK(ll_attention_forward(op, &c));
+    c.segment = segment, c.segments = 2;
+    CHECK_FAILS(ll_attention_forward(op, &c), LL_EINVAL, "give state_out memory of its own");
+    c.state_out = one + floats;
+    CHECK_OK(ll_attention_forward(op, &c));
+    free(one);
+    tensors_free(&t);
+    ll_attention_free(op);
+}
+
 /* The second sequence of a row begins behind chunks of the first, whose states the backward pass needs, too. */
 static void test_long_rows(void **state) {
     enum { ROW = 1400, N = 2 };
@@ -153,6 +181,7 @@ int main(void) {
         cmocka_unit_test(test_packed_rows_hand_on),
         cmocka_unit_test(test_empty_rows),
         cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(test_states_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -243,7 +243,6 @@ static void real_images_are_read(void **state) {
     (void)state;
     char *images = shared("pathfinder32/hard-images-idx3-ubyte.gz");
     ll_config c = {.model.task = LL_TASK_CLASSIFY, .train.batch = 1, .train.length = 1024, .data.format = LL_DATA_IDX};
-    if (!images) return;
     c.data.test = kept(images), c.data.test_labels = kept(shared("pathfinder32/hard-labels-idx1-ubyte.gz"));
     ll_reader *r = opened(&c, "test");
     ll_batch b;

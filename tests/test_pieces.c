@@ -16,13 +16,17 @@ static int make_text(void **state) {
     return make_folder(state);
 }
 
-/* Returns 0 if this build has no SentencePiece, whose error says so. */
-static int trained(ll_bytes *model) {
+/* Fails if this build has no SentencePiece, whose error says so. */
+static int trains(ll_bytes *model) {
     const ll_status status = ll_pieces_train(model, &(ll_bytes){(uint8_t *)text, size}, 300, LL_PIECES_MOST);
     if (!status) return 1;
     assert_int_equal(status, LL_EINVAL);
     if (!strstr(ll_error(), "without SentencePiece")) fail_msg("%s", ll_error());
     return 0;
+}
+
+static void train(ll_bytes *model) {
+    if (!trains(model)) skip();
 }
 
 static void expect_back(ll_pieces *p, const char *in, size_t n) {
@@ -50,7 +54,7 @@ static void text_there_and_back(void **state) {
     static const char other[] = "  Two  blanks,\n\n\xc3\xa9t\xc3\xa9 and \xe2\x82\xac; zebra";
     ll_bytes model = {0}, again = {0};
     ll_pieces *p = NULL;
-    if (!trained(&model)) return;
+    train(&model);
     CHECK_OK(ll_pieces_create(&p, &model, "model"));
     expect_back(p, text, size);
     expect_back(p, other, sizeof other - 1);
@@ -64,12 +68,55 @@ static void text_there_and_back(void **state) {
     CHECK_OK(ll_pieces_encode(p, (const uint8_t *)text, size, &tokens, &count));
     assert_true(count < (int64_t)size / 2 && tokens[count - 1] != 0);
     ll_free(tokens);
-    assert_true(trained(&again));
+    train(&again);
     assert_int_equal(model.size, again.size);
     assert_memory_equal(model.data, again.data, model.size);
     ll_pieces_free(p);
     ll_bytes_free(&model);
     ll_bytes_free(&again);
+}
+
+/* The pieces of a text, of which `most` bytes are read. */
+static ll_bytes learned(const char *from, size_t n, size_t most) {
+    ll_bytes model = {0};
+    CHECK_OK(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)from, n}, 300, most));
+    return model;
+}
+
+static void expect_same(const char *a, const char *b, size_t n, size_t most) {
+    ll_bytes x = learned(a, n, most), y = learned(b, n + n / 65536, most);
+    assert_int_equal(x.size, y.size);
+    assert_memory_equal(x.data, y.data, x.size);
+    ll_bytes_free(&x);
+    ll_bytes_free(&y);
+}
+
+/* A line of any length is learned from as if it ended before the last blank of 64 KiB, or else between characters. */
+static void long_lines_are_learned_from(void **state) {
+    (void)state;
+    enum { N = 140000, LONGEST = 65536 };
+    ll_bytes model = {0};
+    train(&model);
+    ll_bytes_free(&model);
+    char *line = malloc(N), *lines = malloc(N + N / LONGEST);
+    for (int blanks = 1; blanks >= 0; blanks--) {
+        size_t n = 0, begin = 0;
+        for (size_t i = 0; i < N; i++) {
+            line[i] = blanks ? text[i % size] : i % 2 ? (char)(0xa0 + (i * i / 7 + i / 11) % 8) : '\xc3';
+            if (line[i] == '\n') line[i] = ' ';
+        }
+        for (size_t i = 0; i < N; i++) {
+            size_t end = begin + LONGEST;
+            while (end < N && (blanks ? line[end] != ' ' : (line[end] & 0xc0) == 0x80)) end--;
+            if (i == end) lines[n++] = '\n', begin = i;
+            lines[n++] = line[i];
+        }
+        assert_int_equal(n, N + N / LONGEST);
+        expect_same(line, lines, N, LL_PIECES_MOST);
+        if (blanks) expect_same(line, lines, N, N - 1); /* every other line */
+    }
+    free(line);
+    free(lines);
 }
 
 static ll_pieces *shared_pieces;
@@ -85,7 +132,7 @@ static ll_status encode_text(void) {
 static void refused_memory_is_said(void **state) {
     (void)state;
     ll_bytes model = {0}, other = {0};
-    if (!trained(&model)) return;
+    train(&model);
     CHECK_OK(ll_pieces_create(&shared_pieces, &model, "model"));
     assert_true(check_refused_memory(encode_text) > 1);
     ll_memory_fail_at(1);
@@ -100,7 +147,7 @@ static void damaged_models_are_refused(void **state) {
     (void)state;
     ll_bytes model = {0}, none = {0};
     ll_pieces *p = NULL;
-    if (!trained(&model)) return;
+    train(&model);
     CHECK_FAILS(ll_pieces_create(&p, &none, "NAME"), LL_EFORMAT, "NAME");
     model.size /= 2;
     CHECK_FAILS(ll_pieces_create(&p, &model, "NAME"), LL_EFORMAT, "NAME");
@@ -120,7 +167,7 @@ static void texts_without_characters_are_refused(void **state) {
         size_t size;
     } none[] = {{"\t\t\n\t\n", 5}, {"\0\0\n", 3}, {"<0x0A>\n</s><0xFF>", 18}, {"\xe2\x96\x85words\n\t", 10}};
     ll_bytes model = {0};
-    if (!trained(&model)) return;
+    train(&model);
     ll_bytes_free(&model);
     for (int i = 0; i < 4; i++)
         CHECK_FAILS(ll_pieces_train(&model, &(ll_bytes){(uint8_t *)none[i].text, none[i].size}, 300, LL_PIECES_MOST),
@@ -149,7 +196,7 @@ static void a_reader_makes_its_pieces(void **state) {
                    .data.format = LL_DATA_PIECES,
                    .data.vocab_size = 300};
     c.data.train = kept(put("text", text, size));
-    if (!trained(&model)) {
+    if (!trains(&model)) {
         CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "without SentencePiece");
         return;
     }
@@ -169,7 +216,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(text_there_and_back),       cmocka_unit_test(damaged_models_are_refused),
         cmocka_unit_test(refused_memory_is_said),    cmocka_unit_test(texts_without_characters_are_refused),
-        cmocka_unit_test(a_reader_makes_its_pieces),
+        cmocka_unit_test(a_reader_makes_its_pieces), cmocka_unit_test(long_lines_are_learned_from),
     };
     return cmocka_run_group_tests_name("pieces", tests, make_text, remove_folder);
 }

@@ -149,8 +149,8 @@ static void check_differences(placed *p, const char *what, int n, double *x, con
         x[i] = here - step;
         const double down = loss(p);
         x[i] = here;
-        const double error = fabs((double)got[i] - (up - down) / (2 * step));
-        if (!(error <= worst)) worst = error;
+        const double error = abs_error((double)got[i], (up - down) / (2 * step));
+        worst = fmax(worst, error);
     }
     if (!(worst <= 2e-4 * scale)) fail_msg("%s is wrong by %.3g of %.3g: %s", what, worst, scale, name(p));
 }

@@ -18,8 +18,8 @@ static void prefill(ll_attention_stream *s, const ll_attention *op, tensors *t, 
 static void compare(const char *name, const tensors *a, const tensors *b) {
     double worst = 0, largest = 1e-3;
     for (int i = 0; i < H * a->T * E; i++) {
-        const double error = fabs((double)a->x[4][i] - (double)b->x[4][i]);
-        if (!(error <= worst)) worst = error;
+        const double error = abs_error((double)a->x[4][i], (double)b->x[4][i]);
+        worst = fmax(worst, error);
         largest = fmax(largest, fabs((double)a->x[4][i]));
     }
     if (!(worst <= 2e-4 * largest)) fail_msg("%s: y is off by %.3g of %.3g", name, worst, largest);

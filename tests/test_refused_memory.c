@@ -204,6 +204,15 @@ static ll_status tabulate(void) {
 
 static ll_status save_text(void) { return ll_text_save(at("text"), "text", 4); }
 
+static ll_status save_stream(void) {
+    ll_text_file *file = NULL;
+    int fd;
+    const ll_status status = ll_text_file_create(&file, at("long text"), &fd);
+    if (status) return status;
+    assert_true(write(fd, "text", 4) == 4);
+    return ll_text_file_commit(file);
+}
+
 static ll_status check_tensors(void) {
     int count, checked;
     return ll_tensor_file_check(at("run/best.safetensors"), &count, &checked);
@@ -214,6 +223,8 @@ static void test_files(void **state) {
     assert_true(check_refused_memory(draw) >= 1);
     assert_true(check_refused_memory(tabulate) > 5);
     assert_true(check_refused_memory(save_text) >= 1);
+    assert_true(check_refused_memory(save_stream) > 1);
+    ll_text_file_abandon(NULL);
     assert_true(check_refused_memory(check_tensors) >= 1);
 }
 

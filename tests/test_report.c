@@ -169,6 +169,22 @@ static void a_single_curve_is_named(void **state) {
     ll_free(page);
 }
 
+/* Pieces of a vocabulary of 1,000 are shorter than those of 8,000, and a loss a piece is lower for that alone. */
+static void vocabularies_do_not_compare(void **state) {
+    (void)state;
+    write_run(at("few"), "[model]\nvocab = 1000\n[data]\nformat = pieces\n", 20, 20);
+    write_run(at("many"), "[model]\nvocab = 8000\n[data]\nformat = pieces\n", 20, 20);
+    for (int same = 0; same < 2; same++) {
+        const char *const runs[2] = {at("few"), same ? at("few") : at("many")};
+        CHECK_OK(ll_runs_report(runs, 2, at("pieces.html")));
+        char *page = page_at(at("pieces.html"));
+        check_page(page);
+        assert_int_equal(strstr(page, "Lowest held-out loss") != NULL, same);
+        assert_int_equal(strstr(page, "Losses of runs with another model.vocab do not compare") != NULL, !same);
+        ll_free(page);
+    }
+}
+
 static void a_diverged_run_has_numbers(void **state) {
     (void)state;
     const char csv[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"
@@ -289,11 +305,11 @@ static void a_page_is_whole_or_as_before(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_has_a_page),   cmocka_unit_test(what_comes_from_outside_is_text),
-        cmocka_unit_test(any_bytes_are_text), cmocka_unit_test(long_runs_have_short_pages),
-        cmocka_unit_test(runs_side_by_side),  cmocka_unit_test(many_runs_look_different),
-        cmocka_unit_test(a_single_curve_is_named), cmocka_unit_test(a_diverged_run_has_numbers),
-        cmocka_unit_test(a_page_is_whole_or_as_before),
+        cmocka_unit_test(a_run_has_a_page),           cmocka_unit_test(what_comes_from_outside_is_text),
+        cmocka_unit_test(any_bytes_are_text),         cmocka_unit_test(long_runs_have_short_pages),
+        cmocka_unit_test(runs_side_by_side),          cmocka_unit_test(many_runs_look_different),
+        cmocka_unit_test(a_single_curve_is_named),    cmocka_unit_test(vocabularies_do_not_compare),
+        cmocka_unit_test(a_diverged_run_has_numbers), cmocka_unit_test(a_page_is_whole_or_as_before),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

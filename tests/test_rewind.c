@@ -110,12 +110,48 @@ static void test_a_run_goes_back_three_times_at_most(void **state) {
     assert_int_equal(run_wild("train.learning-rate=9", at("stopping"), NULL, 0, LL_OK).rewinds, 0);
 }
 
+/* Who gives another rate means that one. The run may go back again. */
+static void test_another_rate_counts_as_it_is(void **state) {
+    (void)state;
+    run_wild("train.on-divergence=rewind train.learning-rate=9", at("slower"), NULL, 0, LL_OK);
+    run_wild("train.on-divergence=rewind train.learning-rate=0.25 train.steps=30", at("slower"), at("slower"), 0,
+             LL_OK);
+    ll_bytes rows = slurp(in("slower", "metrics.csv"));
+    const char *last = strstr((char *)rows.data, "\n30,");
+    assert_true(last && strstr(last, ",0.25,"));
+    ll_bytes_free(&rows);
+    const wild w = run_wild("train.on-divergence=rewind train.learning-rate=100 train.weight-decay=10 train.steps=60 "
+                            "train.eval-every=0",
+                            at("slower"), at("slower"), 0, LL_EDIVERGED);
+    assert_int_equal(w.rewinds, 3);
+}
+
+/* A run whose checkpoint was removed can still be stopped. */
+static int remove_checkpoint(const ll_progress *p, void *arg) {
+    (void)arg;
+    if (!p->event && p->step == 5) assert_int_equal(unlink(in("removed", "last.safetensors")), 0);
+    return !p->event && p->step == 6;
+}
+
+static void test_a_checkpoint_that_was_removed(void **state) {
+    (void)state;
+    ll_recipe *recipe = recipe_of("train.on-divergence=rewind train.checkpoint-every=4");
+    ll_trainer *trainer = NULL;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("removed"), NULL));
+    CHECK_FAILS(ll_trainer_run(trainer, remove_checkpoint, NULL), LL_ESTOPPED, "step 6");
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    run("train.on-divergence=rewind train.checkpoint-every=4", at("removed"), at("removed"), 0, LL_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_that_diverges_goes_back),
         cmocka_unit_test(test_metrics_that_somebody_empties),
         cmocka_unit_test(test_a_run_that_was_stopped_goes_back_as_far),
         cmocka_unit_test(test_a_run_goes_back_three_times_at_most),
+        cmocka_unit_test(test_another_rate_counts_as_it_is),
+        cmocka_unit_test(test_a_checkpoint_that_was_removed),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

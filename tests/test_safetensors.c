@@ -170,7 +170,7 @@ static void test_golden_files(void **state) {
     snprintf(pattern, sizeof pattern, "%s/golden/*.safetensors", shared ? shared : "../shared");
     if (glob(pattern, 0, NULL, &found)) {
         printf("no golden files in %s: reading them was not tested\n", pattern);
-        return;
+        skip();
     }
     for (size_t i = 0; i < found.gl_pathc; i++) {
         ll_safetensors *f = NULL;

@@ -4,23 +4,7 @@
 #include "base/random.h"
 #include "ragged.h"
 
-enum { T = 70, PARTS = 13, PART = 1024, GUARDS = 32 };
-
-/* Gradients of all parameters. */
-typedef struct {
-    float part[PARTS + 2][PART], ddecay[H];
-} learnt;
-
-static void want(ll_attention_call *c, learnt *d) {
-    memset(d, 0, sizeof *d);
-    ll_position_gradients *p = &c->dposition;
-    float **const to[PARTS] = {&p->freqs, &p->offsets,    &p->gains,     &p->filter_q, &p->filter_k,
-                               &p->gate,  &p->inv_freq,   &p->alpha,     &p->beta,     &p->rpe,
-                               &p->bias,  &p->distance_k, &p->distance_v};
-    for (int i = 0; i < PARTS; i++) *to[i] = d->part[i];
-    c->dapproximate.linformer_k = d->part[PARTS], c->dapproximate.linformer_v = d->part[PARTS + 1];
-    c->ddecay = d->ddecay;
-}
+enum { T = 70, GUARDS = 32 };
 
 /* Two rows of one sequence each, or packed rows of several. */
 static void lengthen(ll_attention_call *c, int packed) {
@@ -56,6 +40,7 @@ static void check(const ll_attention *op, int threads, int packed, int saved) {
     arrays a = arrays_of(op, ROWS, T, T, packed ? 4 : ROWS), b = arrays_of(op, ROWS, T, T, packed ? 4 : ROWS);
     static learnt da, db;
     lengthen(&a.call, packed), lengthen(&b.call, packed);
+    memset(&da, 0, sizeof da), memset(&db, 0, sizeof db);
     want(&a.call, &da), want(&b.call, &db);
     float *const kept[] = {a.call.saved, b.call.saved};
     if (!saved) a.call.saved = b.call.saved = NULL;

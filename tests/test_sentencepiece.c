@@ -111,6 +111,46 @@ static void blanks_are_kept_or_not(void **state) {
     }
 }
 
+/* Other blanks than U+0020 stay, also at the ends of a text. */
+static void line_ends_are_kept(void **state) {
+    (void)state;
+    message m = begun(1, 0), rules = {.n = 0};
+    piece(&m, "a", -1, USUAL);
+    piece(&m, "\n", -1, USUAL);
+    piece(&m, "\u3000", -1, USUAL);
+    number(&rules, 4, 1);
+    text(&m, 3, rules.at, rules.n);
+    ll_subwords *s = tokenizer_of(&m, NULL);
+    expect(s, "\na\n", "3 5 4 5");
+    expect(s, "  \u3000a\t \n  ", "3 6 4 0 3 5");
+    ll_subwords_free(s);
+}
+
+/* Pieces of the user are found after blanks have become U+2581, and the longest ones first. */
+static void blanks_of_the_user_are_found(void **state) {
+    (void)state;
+    for (unsigned kind = 1; kind < 3; kind++) {
+        message m = begun(kind, 0), rules = {.n = 0};
+        piece(&m, "a", -1, USUAL);
+        piece(&m, "b", -1, USUAL);
+        piece(&m, "\u2581\u2581", 0, USER);
+        piece(&m, "\u2581\u2581\u2581\u2581", 0, USER);
+        piece(&m, "(\u2581)*", 0, USER);
+        number(&rules, 3, 0);
+        number(&rules, 4, 0);
+        text(&m, 3, rules.at, rules.n);
+        ll_subwords *s =
+            tokenizer_of(&m, "{\"added_tokens_decoder\": {\"7\": {\"content\": \"\u2581\u2581\u2581\u2581\"}}}");
+        expect(s, "a  b", "4 6 5");
+        expect(s, "a       b a", "4 7 6 3 5 3 4");
+        expect(s, "a( )*b", "4 8 5");
+        size_t n;
+        assert_memory_equal(ll_subwords_text(s, 7, &n), "    ", 4);
+        assert_int_equal(n, 4);
+        ll_subwords_free(s);
+    }
+}
+
 static void pieces_have_kinds(void **state) {
     (void)state;
     message m = begun(1, 1);
@@ -156,9 +196,14 @@ static void tokens_go_around(void **state) {
                 {"{\"tokenizer_class\": \"LlamaTokenizer\", \"add_eos_token\": true}", 1, 2},
                 {"{\"tokenizer_class\": \"LlamaTokenizer\", \"add_bos_token\": false}", -1, -1},
                 {"{\"add_eos_token\": true}", -1, 2},
+                {"{\"tokenizer_class\": \"GemmaTokenizer\", \"bos_token\": \"<bos>\"}", 4, -1},
+                {"{\"add_bos_token\": true, \"bos_token\": {\"content\": \"<bos>\"}, \"add_eos_token\": true, "
+                 "\"eos_token\": \"<end>\", \"added_tokens_decoder\": {\"7\": {\"content\": \"<end>\"}}}",
+                 4, 7},
                 {NULL, -1, -1}};
     for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
-        const message m = begun(1, 0);
+        message m = begun(1, 0);
+        piece(&m, "<bos>", 0, CONTROL);
         ll_subwords *s = tokenizer_of(&m, some[i].config);
         for (int end = 0; end < 2; end++) {
             size_t n;
@@ -169,6 +214,61 @@ static void tokens_go_around(void **state) {
         }
         ll_subwords_free(s);
     }
+}
+
+/* Tokens that the files beside a tokenizer.model add, with their numbers and flags. */
+static void files_add_tokens(void **state) {
+    (void)state;
+    static const char added[] = "{\"<old>\": 5, \"<both>\": 6}";
+    static const char map[] = "{\"additional_special_tokens\": [\"a\", {\"content\": \"b\", \"lstrip\": true}]}";
+    static const char config[] =
+        "{\"added_tokens_decoder\": {\"4\": {\"content\": \"<new>\", \"rstrip\": true, \"normalized\": true}, "
+        "\"6\": {\"content\": \"<both>\", \"single_word\": true, \"special\": false}}}";
+    for (unsigned kind = 1; kind < 3; kind++) {
+        message m = begun(kind, 0);
+        for (int later = 0; later < 2; later++) {
+            ll_subwords *s;
+            remove(at("added_tokens.json"));
+            remove(at("special_tokens_map.json"));
+            if (later) {
+                put("added_tokens.json", added, sizeof added - 1);
+                put("special_tokens_map.json", map, sizeof map - 1);
+                piece(&m, "a", -1, USUAL);
+                piece(&m, "b", -1, USUAL);
+            }
+            s = tokenizer_of(&m, later ? NULL : config);
+            expect(s, later ? "<old><both>" : "<new>  <both>", later ? "5 6" : "4 6");
+            if (later) expect(s, "a b", "4 5");
+            if (!later) expect(s, "x<both>", "3 0");
+            assert_int_equal(ll_subwords_count(s), 7);
+            ll_subwords_free(s);
+        }
+    }
+    remove(at("added_tokens.json"));
+    remove(at("special_tokens_map.json"));
+}
+
+/* The same beside vocab.json with merges.txt, where the text of CLIP and others is refused. */
+static void files_of_merges(void **state) {
+    (void)state;
+    static const char vocab[] = "{\"i\": 0, \"n\": 1, \"in\": 2, \"n</w>\": 3, \"in</w>\": 4}", merges[] = "i n\n",
+                      marked[] = "#version: 0.2\ni n\ni n</w>\n",
+                      config[] = "{\"added_tokens_decoder\": {\"5\": {\"content\": \"<new>\"}}}";
+    ll_bytes json = {0};
+    ll_subwords *s = NULL;
+    put("vocab.json", vocab, sizeof vocab - 1);
+    put("merges.txt", merges, sizeof merges - 1);
+    put("tokenizer_config.json", config, sizeof config - 1);
+    CHECK_OK(ll_subwords_find(&json, folder));
+    CHECK_OK(ll_subwords_create(&s, &json, "test"));
+    expect(s, "in<new>n", "2 5 1");
+    ll_subwords_free(s);
+    ll_bytes_free(&json);
+    put("merges.txt", marked, sizeof marked - 1);
+    CHECK_FAILS(ll_subwords_find(&json, folder), LL_EINVAL, "marks the ends of words (n</w>)");
+    CHECK_FAILS(ll_subwords_find(&json, at("vocab.json")), LL_EINVAL, "name its folder");
+    remove(at("vocab.json"));
+    remove(at("merges.txt"));
 }
 
 static void refuse(const message *m, const char *why) {
@@ -210,6 +310,10 @@ static void bad_models_are_refused(void **state) {
     const char *const kind = "only unigram and BPE with U+2581 before words are";
     m = begun(3, 0);
     refuse(&m, kind);
+    static const char config[] = "{\"add_bos_token\": true, \"bos_token\": \"<bos>\"}";
+    put("tokenizer_config.json", config, sizeof config - 1);
+    refuse(&good, "has add_bos_token, and its tokenizer has no token \"<bos>\"");
+    remove(at("tokenizer_config.json"));
     for (int field = 2; field < 4; field++) {
         message part = {.n = 0};
         m = good;
@@ -228,8 +332,10 @@ static void bad_models_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(characters_are_mapped), cmocka_unit_test(blanks_are_kept_or_not),
+        cmocka_unit_test(line_ends_are_kept),    cmocka_unit_test(blanks_of_the_user_are_found),
         cmocka_unit_test(pieces_have_kinds),     cmocka_unit_test(pairs_are_merged),
-        cmocka_unit_test(tokens_go_around),      cmocka_unit_test(bad_models_are_refused),
+        cmocka_unit_test(tokens_go_around),      cmocka_unit_test(files_add_tokens),
+        cmocka_unit_test(files_of_merges),       cmocka_unit_test(bad_models_are_refused),
     };
     return cmocka_run_group_tests_name("sentencepiece", tests, make_folder, remove_folder);
 }

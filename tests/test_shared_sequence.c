@@ -212,7 +212,6 @@ static const char *pair_of(int kernel, int position, int both, const char *more,
  * has no ring. */
 static int is_refused(int kernel, int position, int both) {
     if (kernel == LL_KERNEL_LINFORMER || kernel == LL_KERNEL_NYSTROM) return 1;
-    if (both && kernel == LL_KERNEL_FAVOR && position == LL_POSITION_ROPE_LINEAR) return 1; /* one stabiliser for all */
     if (both) return kernel == LL_KERNEL_LOCAL || kernel == LL_KERNEL_REFORMER || position == LL_POSITION_RELATIVE_S2;
     return kernel == LL_KERNEL_SOFTMAX && position == LL_POSITION_RELATIVE_S2;
 }

@@ -132,13 +132,14 @@ static void images(void **unused) {
 }
 
 /* Tokens of the blocks of a text are those of the whole. */
-static void blocks(void **unused) {
-    (void)unused;
+static void compare_blocks(int one_line) {
     enum { SIZE = 10 << 20 };
     char *text = malloc(SIZE + 100);
     size_t n = 0;
     assert_non_null(text);
     while (n < SIZE) n += write_words(text + n, 5);
+    for (size_t i = 0; one_line && i < n; i++)
+        if (text[i] == '\n') text[i] = ' ';
     ll_config c = config(LL_TASK_LM, LL_DATA_SUBWORDS, 1000, kept(put("long", text, n)));
     c.data.valid_fraction = 0;
     c.data.tokenizer = put_tokenizer();
@@ -164,6 +165,12 @@ static void blocks(void **unused) {
     ll_bytes_free(&list);
     ll_free(whole);
     free(text);
+}
+
+static void blocks(void **unused) {
+    (void)unused;
+    compare_blocks(0);
+    compare_blocks(1);
 }
 
 /* ---- What can fail ---- */

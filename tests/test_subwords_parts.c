@@ -101,6 +101,20 @@ static void expressions_mean_the_same(void **state) {
     assert_int_equal(matched("[^]a]+\\s", "b ]"), 2);
     assert_int_equal(matched("[[:digit:]x\\]\\[]+\\s?", "1x][ b"), 5);
     assert_int_equal(matched("a&&\\w", "a&&b"), 4);
+    static const char *const repeated[] = {"[0-9]{1,3}+", "\\p{N}{2}+", "(ab){2}?", "\\x{61}{2,}+"};
+    for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++)
+        CHECK_FAILS(ll_regex_create(&regex, repeated[i], "test"), LL_EFORMAT, "after \"{n}\", which is not supported");
+    assert_int_equal(matched("\\p{L}+\\x{20}?", "ab c"), 3);
+    assert_int_equal(matched("a{2,3}?", "aaa"), 2);
+    assert_int_equal(matched("a{,2}b", "aab"), 3);
+    assert_int_equal(matched("a{,}", "a{,}"), 4);
+    assert_int_equal(matched("[{2}+]+", "2{+}"), 4);
+    assert_int_equal(matched("a$\\n^b", "a\nb"), 3);
+    assert_int_equal(matched("a.b", "a\nb"), 0);
+    assert_int_equal(matched("(?m)a.b", "a\nb"), 3);
+    assert_int_equal(matched("(?im:A.)b", "a\nb"), 3);
+    assert_int_equal(matched("(?m:a.)(?-m:b.)", "a\nb\n"), 0);
+    assert_int_equal(matched("m(?:m)", "mm"), 2);
 }
 
 static void expect_normal(const char *part, const char *text, const char *normal) {
@@ -339,10 +353,7 @@ static void memory_may_be_refused(void **state) {
 }
 
 int main(void) {
-    if (ll_unicode_check()) {
-        printf("built without PCRE2 and utf8proc: tokenizers of other programs are not tested\n");
-        return 0;
-    }
+    if (ll_unicode_check()) return skip_tokenizers();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_cut),
         cmocka_unit_test(expressions_see_the_text_alone),

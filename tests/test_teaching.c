@@ -46,6 +46,7 @@ static void test_attention_alone_changes(void **state) {
 typedef struct {
     double first, last;
     const char *matching[40];
+    int64_t stop_at;
 } course;
 
 static int follow(const ll_progress *p, void *arg) {
@@ -54,7 +55,7 @@ static int follow(const ll_progress *p, void *arg) {
     if (p->step == 1) c->first = p->loss;
     c->last = p->loss;
     c->matching[p->step] = p->matching;
-    return 0;
+    return p->step == c->stop_at;
 }
 
 static course taught(const char *more, const char *out) {
@@ -94,6 +95,11 @@ static void test_stages(void **state) {
             assert_null(c.matching[step]);
         assert_string_equal(half.matching[step], step <= 6 ? "attention" : "logits");
     }
+    /* Each stage ends with a row, so that no row has the mean of two. */
+    ll_bytes ends = slurp(in("stages", "metrics.csv"));
+    assert_non_null(strstr((char *)ends.data, "\n4,"));
+    assert_non_null(strstr((char *)ends.data, "\n9,"));
+    ll_bytes_free(&ends);
     /* Metrics leave out bits per byte for a loss that is no code length. */
     ll_bytes rows = slurp(in("stages", "metrics.csv"));
     assert_non_null(strstr((char *)rows.data, "\n7,"));
@@ -103,6 +109,29 @@ static void test_stages(void **state) {
     for (int comma = 0; comma < 4 && row; comma++) row = strchr(row + 1, ',');
     assert_true(row && row[1] == ',');
     ll_bytes_free(&rows);
+}
+
+/* Half of the steps that the run began with, however long it becomes: its attention was matched by then. Losses of two
+ * stages have no mean. */
+static void test_a_longer_run_keeps_its_stages(void **state) {
+    (void)state;
+    course c = {0};
+    ll_trainer *trainer = NULL;
+    ll_recipe *recipe = recipe_of(lesson("train.distil=both train.steps=39"));
+    CHECK_OK(ll_trainer_create(&trainer, recipe, NULL, at("halves")));
+    CHECK_OK(ll_trainer_run(trainer, follow, &c));
+    for (int step = 13; step <= 39; step++) assert_string_equal(c.matching[step], "logits");
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    recipe = recipe_of(lesson("train.distil=both train.distil-switch=4"));
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("fifth"), NULL));
+    c.stop_at = 5;
+    CHECK_FAILS(ll_trainer_run(trainer, follow, &c), LL_ESTOPPED, "resume");
+    const ll_run_state *s = &trainer->state;
+    assert_true(c.last == s->loss[5] / s->count[5]);
+    assert_int_equal(s->row, 4);
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
 }
 
 static const char BOTH[] = "train.distil=both train.distil-switch=8 train.distil-until=15 train.accumulate=2";
@@ -134,7 +163,7 @@ static void test_shards(void **state) {
     double most = 0;
     for (int i = 0; i < a->count; i++)
         for (int j = 0; j < a->param[i].rows * a->param[i].cols; j++)
-            most = fmax(most, fabs((double)a->param[i].value[j] - (double)b->param[i].value[j]));
+            most = fmax(most, abs_error((double)a->param[i].value[j], (double)b->param[i].value[j]));
     if (!(most < 2e-3)) fail_msg("%g", most);
     ll_model_free(a);
     ll_model_free(b);
@@ -214,6 +243,7 @@ int main(void) {
         cmocka_unit_test(test_attention_alone_changes),
         cmocka_unit_test(test_it_learns),
         cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_a_longer_run_keeps_its_stages),
         cmocka_unit_test(test_resumes_to_the_same_bits),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_recomputed),

@@ -65,7 +65,7 @@ static double distance(const char *a, const char *b, double *size) {
     for (int i = 0; ll_model_tensor(x, i).name; i++) {
         const ll_tensor s = ll_model_tensor(x, i), t = ll_model_tensor(y, i);
         for (int j = 0; j < s.rows * s.cols; j++) {
-            d = fmax(d, fabs((double)s.data[j] - (double)t.data[j]));
+            d = fmax(d, abs_error((double)s.data[j], (double)t.data[j]));
             *size = fmax(*size, fabs((double)s.data[j]));
         }
     }

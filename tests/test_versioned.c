@@ -72,6 +72,34 @@ static void attention_call(void **state) {
     ll_attention_free(op);
 }
 
+/* What the library sets in its copy of an older call or config reaches operators that are made of others. rope-linear
+ * sets where the states of its parts lie, and the divisor of its parts. */
+static void inner_calls(void **state) {
+    (void)state;
+    enum { B = 2, FLOATS = 200 };
+    float x[B * T * D], y[3][B * T * D], states[3][B * FLOATS] = {0};
+    const size_t older[3] = {0, offsetof(ll_attention_call, state_row), 0};
+    for (int i = 0; i < B * T * D; i++) x[i] = (float)(i % 7) / 7;
+    for (int i = 0; i < 3; i++) {
+        ll_attention_config c = linear();
+        ll_attention *op = NULL;
+        size_t floats;
+        c.position = LL_POSITION_ROPE_LINEAR;
+        c.struct_size = i == 2 ? offsetof(ll_attention_config, query_max) : 0;
+        CHECK_OK(ll_attention_create(&op, &c));
+        CHECK_OK(ll_attention_state_floats(op, &floats));
+        assert_true(floats <= FLOATS);
+        ll_attention_call call = {.struct_size = older[i], .B = B, .T = T, .S = T, .state_out = states[i]};
+        call.q = call.k = call.v = view(x), call.y = view(y[i]);
+        CHECK_OK(ll_attention_forward(op, &call));
+        ll_attention_free(op);
+    }
+    for (int i = 1; i < 3; i++) {
+        assert_memory_equal(states[i], states[0], sizeof states[0]);
+        assert_memory_equal(y[i], y[0], sizeof y[0]);
+    }
+}
+
 static void input_options(void **state) {
     (void)state;
     const char *path = put("lines", "one\ntwo\n", 8);
@@ -141,7 +169,8 @@ static void evaluation(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(attention_config), cmocka_unit_test(attention_call), cmocka_unit_test(input_options),
-        cmocka_unit_test(sampling),         cmocka_unit_test(batch_and_loss), cmocka_unit_test(evaluation),
+        cmocka_unit_test(inner_calls),      cmocka_unit_test(sampling),       cmocka_unit_test(batch_and_loss),
+        cmocka_unit_test(evaluation),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -1,13 +1,26 @@
 /* Writing: a written file is whole or absent. */
 #include "folder.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/file.h"
+
+static int without_locks; /* the errno of a file system that has none, or 0 */
+
+/* Replaces flock of the C library. */
+int flock(int fd, int how) {
+    if (!without_locks) return (int)syscall(SYS_flock, fd, how);
+    errno = without_locks;
+    return -1;
+}
 
 static void expect_content(const char *path, const uint8_t *data, size_t size) {
     ll_bytes b = {0};
@@ -73,6 +86,24 @@ static void test_what_cannot_be_written(void **state) {
     CHECK_FAILS(ll_file_write("/dev/null", "x", 1), LL_EIO, "not a regular file");
     struct stat info;
     assert_true(!stat("/dev/null", &info) && S_ISCHR(info.st_mode));
+}
+
+/* A name may be as long as the file system allows, also where two writers of it have unfinished files. */
+static void test_long_names(void **state) {
+    (void)state;
+    char name[NAME_MAX + 6] = "long/";
+    CHECK_OK(ll_folder_create(at("long")));
+    for (size_t n = 200; n <= NAME_MAX; n++) {
+        ll_writer *one = NULL;
+        memset(name + 5, 'n', n);
+        CHECK_OK(ll_writer_open(&one, at(name)));
+        CHECK_OK(ll_file_write(at(name), "two", 3));
+        CHECK_OK(ll_writer_put(one, "one", 3));
+        CHECK_OK(ll_writer_commit(one));
+        expect_content(at(name), (const uint8_t *)"one", 3);
+        assert_int_equal(unlink(at(name)), 0);
+        assert_int_equal(files_in(at("long")), 0);
+    }
 }
 
 static void test_a_link_stays_a_link(void **state) {
@@ -148,6 +179,39 @@ static void test_writers_of_one_file(void **state) {
     assert_int_not_equal(access(temp, F_OK), 0);
 }
 
+/* Without locks no writer touches what may be another's: the file of the usual name, and one of its own name. */
+static void test_writers_without_locks(void **state) {
+    (void)state;
+    static const int reasons[] = {ENOLCK, ENOSYS, EOPNOTSUPP};
+    char own[4200];
+    ll_writer *one = NULL, *two = NULL;
+    CHECK_OK(ll_folder_create(at("lockless")));
+    for (int i = 0; i < 3; i++) {
+        without_locks = reasons[i];
+        CHECK_OK(ll_writer_open(&one, at("lockless/f")));
+        CHECK_OK(ll_writer_open(&two, at("lockless/f")));
+        assert_int_equal(files_in(at("lockless")), i ? 3 : 2);
+        CHECK_OK(ll_writer_put(one, "the first", 9));
+        CHECK_OK(ll_writer_put(two, "two", 3));
+        CHECK_OK(ll_writer_commit(two));
+        expect_content(at("lockless/f"), (const uint8_t *)"two", 3);
+        CHECK_OK(ll_writer_commit(one));
+        expect_content(at("lockless/f"), (const uint8_t *)"the first", 9);
+        assert_int_equal(files_in(at("lockless")), 1);
+    }
+    for (int i = 0; i < 20; i++) { /* a process of this number on another machine has taken the next names */
+        snprintf(own, sizeof own, "%s.tmp-%ld-%d", at("lockless/f"), (long)getpid(), i);
+        put_file(own, "other", 5);
+    }
+    put_file(at("lockless/f.tmp-longline"), "usual", 5);
+    CHECK_OK(ll_file_write(at("lockless/f"), "mine", 4));
+    expect_content(at("lockless/f"), (const uint8_t *)"mine", 4);
+    expect_content(at("lockless/f.tmp-longline"), (const uint8_t *)"usual", 5);
+    assert_int_equal(files_in(at("lockless")), 22);
+    expect_content(own, (const uint8_t *)"other", 5);
+    without_locks = 0;
+}
+
 /* Where something else has the name of the unfinished file, even a pipe, it is removed. */
 static void test_a_pipe_in_place_of_the_unfinished_file(void **state) {
     (void)state;
@@ -166,10 +230,12 @@ int main(void) {
         cmocka_unit_test(test_an_abandoned_file_leaves_nothing),
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_what_cannot_be_written),
+        cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_a_link_stays_a_link),
         cmocka_unit_test(test_links_to_files_that_are_not_there_yet),
         cmocka_unit_test(test_permissions_stay),
         cmocka_unit_test(test_writers_of_one_file),
+        cmocka_unit_test(test_writers_without_locks),
         cmocka_unit_test(test_a_pipe_in_place_of_the_unfinished_file),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -21,6 +21,18 @@
     "?[^\\\\s\\\\p{L}\\\\p{N}]+[\\\\r\\\\n]*|\\\\s*[\\\\r\\\\n]+|\\\\s+(?!\\\\S)|\\\\s+\"}},{\"type\":\"ByteLevel\","  \
     "\"add_prefix_space\":false,\"use_regex\":false}]}"
 
+/* In place of a program's tests, where the build has no PCRE2 and utf8proc. */
+static inline void built_without_unicode(void **state) {
+    (void)state;
+    skip();
+}
+
+static inline int skip_tokenizers(void) {
+    printf("built without PCRE2 and utf8proc: tokenizers of other programs are not tested\n");
+    const struct CMUnitTest tests[] = {cmocka_unit_test(built_without_unicode)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
 static inline ll_bytes bytes_of(const char *text) { return (ll_bytes){.data = (uint8_t *)text, .size = strlen(text)}; }
 
 static inline ll_subwords *subwords_of(const char *json) {

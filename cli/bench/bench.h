@@ -11,8 +11,12 @@
 
 #include "cli.h"
 
-/* LL_BENCH_EARLY: the last position of the early tokens. */
-enum { LL_BENCH_LENGTHS = 24, LL_BENCH_REPEATS = 99, LL_BENCH_ROWS = 640, LL_BENCH_EARLY = 400 };
+/* LL_BENCH_LENGTHS: of --lengths; a figure adds some. LL_BENCH_KINDS: of attention. LL_BENCH_EARLY: the last position
+ * of the early tokens. */
+enum { LL_BENCH_LENGTHS = 24, LL_BENCH_KINDS = 64, LL_BENCH_REPEATS = 99, LL_BENCH_EARLY = 400 };
+/* More than there are: every kind and length of attention, in both directions and causal, forward alone and with
+ * backward; and the other sections. */
+enum { LL_BENCH_ROWS = 4 * LL_BENCH_KINDS * (LL_BENCH_LENGTHS + 16) + 512 };
 
 typedef struct {
     char name[80];
@@ -26,7 +30,7 @@ typedef struct {
 
 typedef struct {
     int rows;
-    ll_bench_row row[LL_BENCH_ROWS];
+    ll_bench_row *row;     /* (LL_BENCH_ROWS) */
     double peak_one, peak; /* flop/s of one and of all threads */
     double copy, read;     /* bytes/s read and written, and read alone; 0: not measured */
     double per_flop;       /* expected seconds of the cases */
@@ -60,7 +64,7 @@ double ll_bench_median(double *x, int n); /* sorts x */
 float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);
 const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints "attention: 12 %, about 0:40 left" on stderr, not too often, after `spent` seconds; with none left it ends the
+/* Prints "attention: 12 %, eta 0:40" on stderr, not too often, after `spent` seconds; with none left it ends the
  * line. */
 void ll_bench_progress(const char *what, double spent, double left);
 

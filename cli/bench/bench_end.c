@@ -92,7 +92,7 @@ static void lateness(const ll_bench *b, const char *model, const char *system) {
     }
     if (early == late) return;
     printf("bench.late_token.%s.%s=%.3f\n", model, system, late->seconds / early->seconds);
-    printf("bench.late_state.%s.%s=%.3f\n", model, system, late->bytes / early->bytes);
+    if (early->bytes > 0) printf("bench.late_state.%s.%s=%.3f\n", model, system, late->bytes / early->bytes);
 }
 
 void ll_bench_summary(const ll_bench *b) {

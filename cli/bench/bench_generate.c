@@ -20,6 +20,13 @@ static ll_status create(ll_model **model, const ll_bench *b, const ll_bench_mode
     return status;
 }
 
+/* What is to be measured of a model with a system. */
+typedef struct {
+    const ll_bench_model *model;
+    const ll_bench_system *system;
+    int prompt, tokens;
+} wanted;
+
 typedef struct {
     ll_stream *stream;
     float *logits;
@@ -48,7 +55,7 @@ static ll_status time_prompts(ll_bench *b, ll_bench_row row, const ll_model *mod
     }
     row.seconds = ll_bench_median(time, PROMPTS);
     row.flops = 2 * ll_model_cost(model, (BLOCK + 1) / 2).multiply_adds * BLOCK;
-    row.bytes = (double)ll_stream_bytes(r->stream);
+    row.bytes = (double)ll_model_cost(model, BLOCK).stream_bytes;
     row.tokens = BLOCK, row.repeats = PROMPTS;
     ll_bench_add(b, &row);
     ll_stream_reset(r->stream);
@@ -67,7 +74,6 @@ static ll_status time_tokens(const reader *r, ll_bench_row *row) {
     row->seconds = ll_bench_median(time, TIMED);
     row->tokens = 1;
     row->repeats = TIMED;
-    row->bytes = (double)ll_stream_bytes(r->stream);
     return LL_OK;
 }
 
@@ -86,7 +92,9 @@ static ll_status feed_to(const reader *r, int64_t position, double seconds, cons
 }
 
 /* Tokens one by one, early and late. */
-static ll_status time_stream(ll_bench *b, const ll_bench_model *m, const ll_bench_system *s, const reader *r) {
+static ll_status time_stream(ll_bench *b, const wanted *w, const ll_model *model, const reader *r) {
+    const ll_bench_model *m = w->model;
+    const ll_bench_system *s = w->system;
     ll_bench_row row = {0};
     const int softmax = !strcmp(s->name, "softmax"), large = !strcmp(m->name, "lm");
     char what[96];
@@ -96,6 +104,7 @@ static ll_status time_stream(ll_bench *b, const ll_bench_model *m, const ll_benc
     for (int part = 0; part < 2 && !status; part++) {
         if (part) status = feed_to(r, late, b->position ? INFINITY : b->seconds / 2, what);
         const int64_t position = ll_stream_position(r->stream);
+        row.bytes = (double)ll_model_cost(model, (int)position).stream_bytes;
         if (!status) status = time_tokens(r, &row);
         snprintf(row.name, sizeof row.name, "generate/%s/%s/%lld", m->name, s->name, (long long)position);
         if (!status && (!part || position > LL_BENCH_EARLY)) ll_bench_add(b, &row);
@@ -104,18 +113,11 @@ static ll_status time_stream(ll_bench *b, const ll_bench_model *m, const ll_benc
     return status;
 }
 
-/* What is to be measured of a model with a system. */
-typedef struct {
-    const ll_bench_model *model;
-    const ll_bench_system *system;
-    int prompt, tokens;
-} wanted;
-
 static ll_status measure(ll_bench *b, const wanted *w, const ll_model *model, const reader *r) {
     ll_bench_row row = {0};
     snprintf(row.name, sizeof row.name, "prompt/%s/%s/%d", w->model->name, w->system->name, BLOCK);
     const ll_status status = w->prompt ? time_prompts(b, row, model, r) : LL_OK;
-    return status || !w->tokens ? status : time_stream(b, w->model, w->system, r);
+    return status || !w->tokens ? status : time_stream(b, w, model, r);
 }
 
 static ll_status generate(ll_bench *b, const wanted *w) {

@@ -52,10 +52,10 @@ static const op_case CHOSEN[] = {
     {"favor-one-head", "favor", "none", .heads = 1},
     {"relu-one-head", "relu", "none", .heads = 1},
 };
-enum { CHOICES = sizeof CHOSEN / sizeof *CHOSEN, MOST_KINDS = 64, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
+enum { CHOICES = sizeof CHOSEN / sizeof *CHOSEN, USUAL = 6, SINES = 5, TAPS = 128, IMAGE = 64 };
 
 /* What may run: the chosen cases, then the rest of the table. */
-static op_case KIND[MOST_KINDS];
+static op_case KIND[LL_BENCH_KINDS];
 static int KINDS;
 
 static int number_of(const ll_mechanism *at(int i), const char *name) {
@@ -75,7 +75,7 @@ static void list_kinds(void) {
     KINDS = 0;
     for (int i = 0; i < CHOICES; i++) add_kind(&CHOSEN[i]);
     const ll_mechanism *k;
-    for (int i = 0; (k = ll_kernel_at(i)) && KINDS < MOST_KINDS; i++) {
+    for (int i = 0; (k = ll_kernel_at(i)) && KINDS < LL_BENCH_KINDS; i++) {
         int chosen = 0;
         for (int c = 0; c < CHOICES; c++) chosen |= !strcmp(CHOSEN[c].of, k->name);
         if (!chosen) add_kind(&(op_case){k->name, k->name, "none"});

@@ -51,19 +51,23 @@ const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) {
 }
 
 void ll_bench_progress(const char *what, double spent, double left) {
-    static double shown;
-    static int moved;
-    const int terminal = isatty(STDERR_FILENO), last = left <= 0;
-    const double percent = last ? 100 : 100 * spent / (spent + left);
+    static ll_line line;
+    static double shown; /* 0: no line has begun */
+    const double now = ll_now();
     char eta[24];
-    if (!last && ll_now() - shown < (terminal ? 0.1 : 10)) return;
-    shown = ll_now();
-    if (terminal)
-        fprintf(stderr, last ? "\r%79s\r" : "\r%s: %.0f %%, about %s left    ", last ? "" : what, percent,
-                ll_duration(eta, left));
-    else if (!last || moved)
-        fprintf(stderr, "%s: %.0f %%, about %s left\n", what, percent, ll_duration(eta, left));
-    moved = !last;
+    if (left <= 0) {
+        ll_line_end(&line);
+        shown = 0;
+        return;
+    }
+    if (shown == 0) line = ll_line_start(), shown = now;
+    if (now - shown < (line.moves ? 0.1 : 10)) return;
+    shown = now;
+    ll_fields fields = {0};
+    ll_field_add(&fields, 3, "%s: ", what);
+    ll_field_add(&fields, 1, "%.0f %%", 100 * spent / (spent + left));
+    ll_field_add(&fields, 2, ", eta %s", ll_duration(eta, left));
+    ll_line_show(&line, &fields);
 }
 
 /* ---- Memory ---- */

@@ -157,7 +157,7 @@ static int check(ll_bench *b) {
         return ll_usage("--figure draws attention by itself: add --ops");
     if (code < 0 && figure) code = ll_target_check("--figure", figure);
     if (code < 0 && figure) code = ll_bench_figure_check(b);
-    return code < 0 && json ? ll_target_check("--json", json) : code;
+    return code < 0 && json ? ll_text_target_check("--json", json) : code;
 }
 
 /* What needs all ranks, and is not one of the sections. */
@@ -168,28 +168,36 @@ static int rank_costs(const ll_bench *b) {
     return status ? ll_failed(status, NULL) : 0;
 }
 
+/* The sections, and what is concluded of them. */
+static int run_sections(ll_bench *b) {
+    const int code = measure(b);
+    if (code >= 0) return code;
+    ll_bench_summary(b);
+    if (figure) {
+        const ll_status status = ll_bench_figure(b, figure);
+        if (status) return ll_failed(status, NULL);
+        printf("bench.figure=%s\n", figure);
+    }
+    return json ? ll_bench_json(b, json) : 0;
+}
+
 static int bench(int n, const char **words) {
     (void)n, (void)words;
-    static ll_bench b;
-    b = (ll_bench){.figure = figure != NULL,
-                   .pattern = pattern,
-                   .repeats = repeats,
-                   .position = position,
-                   .set = &set,
-                   .seconds = seconds > 0 ? seconds : SECONDS};
+    ll_bench b = {.figure = figure != NULL,
+                  .pattern = pattern,
+                  .repeats = repeats,
+                  .position = position,
+                  .set = &set,
+                  .seconds = seconds > 0 ? seconds : SECONDS};
     int code = check(&b);
     if (code < 0 && dist) return rank_costs(&b);
     if (ll_dist_ranks().rank) return code < 0 ? 0 : code; /* the first one measures alone */
     if (code < 0 && against) code = compare();
-    if (code < 0) code = measure(&b);
     if (code >= 0) return code;
-    ll_bench_summary(&b);
-    if (figure) {
-        const ll_status status = ll_bench_figure(&b, figure);
-        if (status) return ll_failed(status, NULL);
-        printf("bench.figure=%s\n", figure);
-    }
-    return json ? ll_bench_json(&b, json) : 0;
+    b.row = calloc(LL_BENCH_ROWS, sizeof *b.row); /* only what is used takes memory */
+    code = b.row ? run_sections(&b) : ll_fail_message("no memory for %d cases", LL_BENCH_ROWS);
+    free(b.row);
+    return code;
 }
 
 const ll_command ll_command_bench = {

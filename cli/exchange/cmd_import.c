@@ -10,7 +10,7 @@ static int without_tokenizer;
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, "file of the model"},
     {LL_ARG_FLAG, 0, "without-tokenizer", NULL, &without_tokenizer, 0, 0,
-     "leave the folder's tokenizer out: text is then read as bytes, and tokens are numbers for programs alone"},
+     "leave the folder's tokenizer out: text is read as bytes, tokens are numbers for programs"},
     {.type = LL_ARG_END},
 };
 

@@ -13,7 +13,7 @@ enum { SOURCE_MOST = 1 << 26 };
 static int read_file(const char *path, char **text, size_t *size) {
     const int code = ll_read_whole(path, SOURCE_MOST, text, size);
     if (code < 0 && *size && (*text)[*size - 1] == '\n') --*size;
-    return code < 0 && ll_stop_wanted() ? 1 : code; /* half of a source would be another source */
+    return code;
 }
 
 /* -1, or the exit code. */
@@ -107,7 +107,7 @@ static int begin(ll_stream **stream, ll_model *model, const ll_question *q) {
     if (code < 0) {
         const ll_status status =
             q->load_state ? ll_stream_load(stream, model, q->load_state) : ll_stream_create(stream, model);
-        code = status ? ll_failed(status, NULL) : -1;
+        code = status ? ll_failed(status, q->load_state) : -1;
     }
     if (code < 0 && !q->load_state)
         code = read_source(*stream, model, (const uint8_t *)(q->prompt ? q->prompt : text), size, NULL);

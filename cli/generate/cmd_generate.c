@@ -31,8 +31,8 @@ static const ll_arg args[] = {
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
      "divides the logits: lower is more predictable; 0 = always the most likely token"},
     {LL_ARG_INTEGER, 0, "top-k", "K", &top_k, 0, 1e6, "samples from the K most likely tokens; 0 = from all"},
-    {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 1e-6, 1,
-     "samples from the most likely tokens that make up P; 1 = from all"},
+    {LL_ARG_NUMBER, 0, "top-p", "P", &top_p, 0, 1,
+     "samples from the likeliest tokens that make up P; 1 = from all, 0 = the likeliest"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "seed of the random choices"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
      "number format: bf16, int8 or int4 read fewer bytes a token; default: that of the file"},
@@ -84,13 +84,15 @@ static void echo_blank(const ll_text_output *s) {
     if (size > 1 && text[size - 1] == ' ' && s->in_word) putchar(' ');
 }
 
+/* -1, or LL_CUT, or the exit code. */
 static int feed_prompt(ll_text_output *s) {
     ll_status status = LL_OK;
     if (prompt) status = feed_and_echo(s, (const uint8_t *)prompt, strlen(prompt));
     if (status) return ll_failed(status, NULL);
     feeding file = {s, -1};
+    int code = -1;
     const char *what = s->reports ? "prompt read" : NULL;
-    const int code = prompt_file ? ll_read_blocks(prompt_file, what, s->bytes ? s->most : 0, feed_block, &file) : -1;
+    if (prompt_file) code = ll_read_blocks(prompt_file, what, s->bytes ? s->most : 0, feed_block, &file);
     if (code >= 0 || file.code >= 0) return code >= 0 ? code : file.code;
     status = ll_text_output_flush(s);
     if (echo && s->keeps && !midi_path) echo_tokens(s);
@@ -100,7 +102,7 @@ static int feed_prompt(ll_text_output *s) {
         status = ll_text_output_feed(s, (const uint8_t *)"\n", 1);
         if (!status) status = ll_text_output_flush(s);
     }
-    return status ? ll_failed(status, NULL) : -1;
+    return status ? ll_failed(status, NULL) : code;
 }
 
 /* Writes text to stdout until there is enough or a signal arrives; *n counts its tokens. -1, or the exit code. */
@@ -149,6 +151,7 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     if (save_state) signal(SIGPIPE, SIG_IGN); /* a reader that goes away ends the text, not the state */
     if (save_state || midi_path) ll_stop_on_signals(0, "saving", "nothing was saved");
     int code = feed_prompt(s);
+    const int cut = code == LL_CUT;
     if (code >= 0) return code;
     const double start = ll_now();
     if (!only_read) code = midi_path ? ll_midi_output(s, midi_path, how, tokens, echo, &n) : write_text(s, how, &n);
@@ -162,7 +165,8 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
                         : "tokens",
                (double)n / (ll_now() - start), ll_size(state, (double)ll_text_output_bytes(s)),
                ll_size(memory, (double)ll_memory_now()));
-    return save_state ? ll_output_code(save(s)) : 0;
+    code = save_state ? ll_output_code(save(s)) : 0;
+    return code ? code : cut; /* the rest of the prompt has yet to be read */
 }
 
 static int check_usage(const char *model) {
@@ -180,7 +184,9 @@ static int check_usage(const char *model) {
     if (draft && (prompts || load_state || save_state || midi_path))
         return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state, --save-state or --out");
     if (!draft && draft_tokens != DRAFT_TOKENS) return ll_usage("--draft-tokens needs --draft MODEL");
-    return save_state ? ll_target_apart("--save-state", save_state, prompt_file ? 2 : 1, read) : -1;
+    int code = save_state ? ll_target_apart("--save-state", save_state, prompt_file ? 2 : 1, read) : -1;
+    if (code < 0 && midi_path && save_state) code = ll_targets_differ("--out", midi_path, "--save-state", save_state);
+    return code;
 }
 
 /* -1, or the exit code. */
@@ -241,7 +247,8 @@ const ll_command ll_command_generate = {
         "source and the part of the target so far.\n"
         "A state is all that the model keeps of what it has read and written, in a file whose size does not grow\n"
         "with the text. Generation continues from it without reading the text again, and with the same options it\n"
-        "gives the same text as without a stop. A state belongs to one model; other models refuse it.\n"
+        "gives the same text as without a stop. A state belongs to one model; other models refuse it. After Ctrl-C\n"
+        "while the prompt is read, the state is that of what was read, and the exit code is 1.\n"
         "With --draft a smaller model proposes tokens and this one reads them as a block. That takes less time where\n"
         "the smaller one is often right. The text has the same distribution, and with --temperature 0 is the same.\n"
         "With --prompts each answer is one line: line ends, tabs and backslashes are written as \\n, \\t, \\\\.\n"

@@ -22,7 +22,7 @@ static int quantize(int n, const char **words) {
     ll_model *model = NULL;
     char file[PATH_MAX];
     if (!out) return ll_usage("needs --out FILE, where the quantized model goes");
-    if (!strcmp(weights, "f32")) return ll_usage("--weights f32: the weights are that; give bf16, int8 or int4");
+    if (!strcmp(weights, "f32")) return ll_usage("--weights f32 makes nothing smaller; give bf16, int8 or int4");
     int code = ll_target_apart("--out", out, n, words);
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;

@@ -65,7 +65,9 @@ int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, in
 }
 
 int64_t ll_text_output_position(const ll_text_output *s) {
-    return s->draft ? ll_draft_count(s->draft).position : ll_stream_position(s->stream);
+    if (!s->draft) return ll_stream_position(s->stream);
+    const ll_draft_counts n = ll_draft_count(s->draft);
+    return n.position - (n.left < 0); /* as of a stream, which does not read a last token without a position */
 }
 
 size_t ll_text_output_bytes(const ll_text_output *s) {
@@ -181,7 +183,10 @@ ll_status ll_text_output_next(ll_text_output *s, const ll_sampling *how, const c
     if (!status) status = keep(s, &token, 1);
     if (status) return status;
     *text = ll_tokenizer_text(s->tokenizer, token, size);
-    if (s->draft) return LL_OK;
+    if (s->draft) {
+        s->full = s->given == s->readies && ll_draft_count(s->draft).left < 0;
+        return LL_OK;
+    }
     s->full = token != s->separator && !ll_stream_left(s->stream);
     return s->full ? LL_OK : ll_stream_feed(s->stream, &token, 1, s->logits);
 }

@@ -8,22 +8,6 @@
 
 enum { PROMPTS_MOST = 1 << 28 }; /* bytes */
 
-typedef struct {
-    char *text;
-    size_t n;
-} lines;
-
-/* The line that begins at *at, which then is where the next one does. 0: there is none. */
-static int next_line(const lines *l, size_t *at, const char **line, size_t *n) {
-    if (*at >= l->n) return 0;
-    const char *end = memchr(l->text + *at, '\n', l->n - *at);
-    *line = l->text + *at;
-    *n = end ? (size_t)(end - *line) : l->n - *at;
-    *at += *n + (end != NULL);
-    if (*n && (*line)[*n - 1] == '\r') --*n;
-    return 1;
-}
-
 /* On one line: what could not be told from its end, or seen, is escaped as in C. */
 static void write_escaped(FILE *to, const char *text, size_t n) {
     for (size_t i = 0; i < n; i++) {
@@ -142,19 +126,19 @@ static int open_output(ll_stream **first, ll_model *model, const char *state) {
 }
 
 int ll_answer_prompts(ll_model *model, const ll_question *q, const char *path) {
-    lines l = {0};
+    char *text = NULL;
     ll_stream *first = NULL;
-    size_t at = 0, n;
+    size_t size = 0, at = 0, n;
     const char *line;
     if (ll_dist_ranks().size > 1 && !strcmp(path, "-"))
         return ll_usage("standard input goes to one rank alone; give --prompts a file");
     source = path;
     int code = compare_ranks(model, q, path);
-    if (code < 0) code = ll_read_whole(path, PROMPTS_MOST, &l.text, &l.n);
+    if (code < 0) code = ll_read_whole(path, PROMPTS_MOST, &text, &size);
     if (code < 0 && !q->pairs) code = open_output(&first, model, q->load_state);
-    for (int64_t i = 0; code < 0 && next_line(&l, &at, &line, &n); i++) code = serve(model, q, i, line, n);
+    for (int64_t i = 0; code < 0 && ll_next_line(text, size, &at, &line, &n); i++) code = serve(model, q, i, line, n);
     ll_text_output_free(&output);
     ll_stream_free(first);
-    free(l.text);
+    free(text);
     return code < 0 ? 0 : code;
 }

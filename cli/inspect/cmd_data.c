@@ -65,10 +65,18 @@ static const char *folder_of(const char *set) {
     return path;
 }
 
+/* A file in a folder that is made for it, if it is not there. -1, or the exit code. */
+static int check_file(const char *path) {
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash && slash[1] ? (int)(slash - path) : 0, path);
+    return *folder && access(folder, F_OK) ? ll_folder_check("--out", folder) : ll_target_check("--out", path);
+}
+
 static int make(const char *what) {
     const char *path = folder_of(what);
     if (!strcmp(what, "listops") && !out) return ll_usage("make listops needs --out FILE");
-    const int code = strcmp(what, "listops") ? ll_folder_check("--out", path) : ll_target_check("--out", path);
+    const int code = strcmp(what, "listops") ? ll_folder_check("--out", path) : check_file(path);
     if (code >= 0) return code;
     ll_progress_line t = ll_progress_of(LL_PROGRESS_COUNT, path);
     ll_stop_on_signals(1, "stopping", "the same command makes unfinished files again");

@@ -92,19 +92,22 @@ static void find_blank(work *w) {
     ll_text_free(tokens);
 }
 
-/* The next number of a text that ends with a zero byte; -1: there is none; -2: it is no token, which it says. */
+/* Between numbers. */
+static int is_between(char c) { return c && strchr(" \t\r\n,", c); }
+
+/* The next number before `end`; -1: there is none; -2: it is no token, which it says. */
 static int next_token(const work *w, const char **text, const char *end) {
-    char *next;
-    while (*text < end && strchr(" \t\r\n,", **text)) ++*text;
+    const int vocab = ll_tokenizer_vocab(w->tokenizer);
+    while (*text < end && is_between(**text)) ++*text;
     if (*text >= end) return -1;
-    const long token = strtol(*text, &next, 10);
-    if (next == *text || token < 0 || token >= ll_tokenizer_vocab(w->tokenizer)) {
-        ll_print("'%.*s' is no token; numbers from 0 to %d are", (int)strcspn(*text, " \t\r\n,"), *text,
-                 ll_tokenizer_vocab(w->tokenizer) - 1);
-        return -2;
-    }
-    *text = next;
-    return (int)token;
+    const char *word = *text;
+    int64_t token = 0;
+    for (; *text < end && !is_between(**text); ++*text)
+        token = **text < '0' || **text > '9' || token >= vocab ? vocab : 10 * token + **text - '0';
+    if (token < vocab) return (int)token;
+    ll_print("'%.*s' is no token; numbers from 0 to %d are", (int)(*text - word < 100 ? *text - word : 100), word,
+             vocab - 1);
+    return -2;
 }
 
 static int decode_text(work *w, const char *text, size_t n) {
@@ -128,14 +131,10 @@ static int convert(work *w) {
     int (*const one)(work *, const char *, size_t) = decode ? decode_text : encode_text;
     if (decode) find_blank(w);
     if (!lines) return one(w, w->text, w->n);
-    for (size_t at = 0; at < w->n;) {
-        const char *line = w->text + at, *end = memchr(line, '\n', w->n - at);
-        const size_t n = end ? (size_t)(end - line) : w->n - at;
-        const int code = one(w, line, n);
-        if (code >= 0) return code;
-        at += n + 1;
-    }
-    return -1;
+    const char *line;
+    int code = -1;
+    for (size_t at = 0, n; code < 0 && ll_next_line(w->text, w->n, &at, &line, &n);) code = one(w, line, n);
+    return code;
 }
 
 /* Does a model lie there? Else it is a tokenizer. A model begins with the size of a header, which begins with {; or it

@@ -11,10 +11,12 @@ static double at(const ll_table *t, int row, int column) {
     return t->number[(size_t)row * (size_t)t->columns + (size_t)column];
 }
 
-/* Six significant digits, without trailing zeros. */
+/* Significant digits, without trailing zeros. Whole numbers, such as those of tokens, have all of theirs. */
 static const char *number_text(char *text, size_t size, double x, int digits) {
     if (isnan(x))
         snprintf(text, size, "%s", "");
+    else if (fabs(x) < 1e15 && x == floor(x))
+        snprintf(text, size, "%.0f", x);
     else
         snprintf(text, size, "%.*g", digits, x);
     return text;
@@ -68,6 +70,7 @@ void ll_analysis_csv(FILE *file, const ll_table *t) {
 
 /* JSON has no NaN and no infinities; they become null. */
 void ll_analysis_json(FILE *file, const char *name, const ll_table *t) {
+    char text[40];
     fprintf(file, "  {\"name\": \"%s\", \"title\": \"%s\", \"verdict\": \"%s\",\n   \"columns\": [\"%s\"", name,
             t->title, t->verdict, t->series);
     for (int c = 0; c < t->columns; c++) fprintf(file, ", \"%s\"", t->column[c]);
@@ -75,10 +78,7 @@ void ll_analysis_json(FILE *file, const char *name, const ll_table *t) {
     for (int r = 0; r < t->rows; r++) {
         fprintf(file, "%s\n    [\"%s\"", r ? "," : "", t->label[r]);
         for (int c = 0; c < t->columns; c++)
-            if (isfinite(at(t, r, c)))
-                fprintf(file, ", %.9g", at(t, r, c));
-            else
-                fprintf(file, ", null");
+            fprintf(file, ", %s", isfinite(at(t, r, c)) ? number_text(text, sizeof text, at(t, r, c), 9) : "null");
         fprintf(file, "]");
     }
     fprintf(file, "]}");

@@ -34,44 +34,22 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
-/* ---- Progress: after two seconds, one moving line on a terminal; else a line every ten seconds ---- */
-
-typedef struct {
-    const char *name;
-    double start, shown;
-    int width;
-} watch;
-
-static int show(double share, void *arg) {
-    watch *w = arg;
-    const double now = ll_now(), gone = now - w->start;
-    const int terminal = isatty(STDERR_FILENO);
-    if (gone < 2 || now - w->shown < (terminal ? 0.2 : 10)) return 0;
-    char left[24];
-    w->shown = now;
-    if (terminal)
-        w->width = fprintf(stderr, "\rlongline analyse: %s %.0f %%, %s left  ", w->name, 100 * share,
-                           ll_duration(left, gone * (1 - share) / share));
-    else
-        ll_print("%s %.0f %%, %s left", w->name, 100 * share, ll_duration(left, gone * (1 - share) / share));
-    return 0;
-}
-
-static void wipe(const watch *w) {
-    if (w->width > 0) fprintf(stderr, "\r%*s\r", w->width, "");
-}
+static int show(double share, void *line) { return ll_progress_report((int64_t)(1e6 * share), 1000000, line); }
 
 /* ---- Files ---- */
 
-static int trouble_with(const char *path) {
-    ll_print("cannot write %s: %s", path, strerror(errno));
-    return 1;
-}
-
+/* With the folders above it. */
 static int make_folder(void) {
+    char path[PATH_MAX];
     const int code = ll_folder_check("--out", folder);
-    if (code >= 0 || !mkdir(folder, 0777) || errno == EEXIST) return code;
-    return trouble_with(folder);
+    if (code >= 0) return code;
+    for (const char *end = folder; *end;) {
+        end += strspn(end, "/");
+        end += strcspn(end, "/");
+        snprintf(path, sizeof path, "%.*s", (int)(end - folder), folder);
+        if (mkdir(path, 0777) && errno != EEXIST) return ll_fail_message("cannot make %s: %s", path, strerror(errno));
+    }
+    return -1;
 }
 
 /* -1, or the exit code. */
@@ -108,16 +86,17 @@ static int picture_tokens(void) {
 }
 
 static int run_one(const char *name, const ll_model *model, FILE *out, int last) {
-    watch w = {.name = name, .start = ll_now()};
+    const double start = ll_now();
+    ll_progress_line line = ll_progress_of(LL_PROGRESS_SHARE, name);
     ll_analysis how = {.seed = (uint64_t)seed, .quick = quick, .spread = spread, .model = model, .progress = show};
-    how.repeats = (int)repeats, how.length = (int)length, how.arg = &w;
+    how.repeats = (int)repeats, how.length = (int)length, how.arg = &line;
     how.kernels = kernels, how.positions = positions;
     ll_table *table = NULL;
     const ll_status status = ll_analyse(&table, name, &how);
-    wipe(&w);
+    ll_progress_end(&line);
     if (status) return ll_failed(status, NULL);
     if (!to_stdout()) ll_analysis_print(name, table);
-    if (!to_stdout()) printf("analyse.seconds=%.1f\n", ll_now() - w.start);
+    if (!to_stdout()) printf("analyse.seconds=%.1f\n", ll_now() - start);
     int code = csv ? write_csv(csv, table) : -1;
     if (out) ll_analysis_json(out, name, table), fputs(last ? "\n" : ",\n", out);
     if (code < 0 && folder) code = write_folder(name, table);
@@ -208,7 +187,8 @@ static int check(int n, const char **words) {
             return ll_usage("--model is for matrices, positions and periods; %s makes its own", words[i]);
     }
     if (csv && n > 1) return ll_usage("--csv writes the table of one experiment, and there are %d; use --out DIR", n);
-    if (csv && json && !strcmp(csv, json)) return ll_usage("--csv and --json cannot both be %s", csv);
+    const int same = csv && json ? ll_targets_differ("--csv", csv, "--json", json) : -1;
+    if (same >= 0) return same;
     if (text || layer >= 0) return ll_usage("--text and --layer are for matrices");
     if (png && !folder) return ll_usage(NEEDS_OUT);
     return check_takers(n, words);
@@ -224,8 +204,8 @@ static int analyse(int n, const char **words) {
     for (int i = 0; i < n; i++)
         if (!strcmp(words[i], "drift")) words[i] = "stream-error"; /* its name in version 0.1 */
     int code = check(n, words);
-    if (code < 0 && csv && strcmp(csv, "-")) code = ll_target_check("--csv", csv);
-    if (code < 0 && json && strcmp(json, "-")) code = ll_target_check("--json", json);
+    if (code < 0 && csv && strcmp(csv, "-")) code = ll_text_target_check("--csv", csv);
+    if (code < 0 && json && strcmp(json, "-")) code = ll_text_target_check("--json", json);
     if (code < 0 && folder) code = make_folder();
     if (code >= 0) return code;
     ll_model *model = NULL;

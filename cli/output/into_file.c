@@ -1,83 +1,40 @@
-/* Standard output that goes to a file, which is complete or unchanged. It may be larger than memory. The steps are
- * those of src/base/writer.c, whose functions are not public. */
+/* Standard output that goes to a file, which is complete or unchanged. It may be larger than memory. */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
 
-static char target[PATH_MAX], temporary[PATH_MAX + 32];
-static mode_t mode; /* of the file that is replaced, or 0 */
+static ll_text_file *file;
 static int before = -1; /* what standard output was */
 
-static int unwritable(const char *path) {
-    return ll_fail_message("cannot write %s: %s", path, strerror(errno));
-}
-
-/* If the target is a link, the file behind it is replaced. Devices and pipes cannot be replaced. */
-static int choose_target(const char *path) {
-    struct stat info;
-    const int exists = !stat(path, &info);
-    if (exists && !S_ISREG(info.st_mode))
-        return ll_fail_message("cannot write %s: it is not a regular file, which could be replaced", path);
-    if (!exists || !realpath(path, target)) snprintf(target, sizeof target, "%s", path);
-    mode = exists ? (info.st_mode & 0777) | S_IWUSR : 0;
-    snprintf(temporary, sizeof temporary, "%s.tmp-longline", target);
-    return -1;
-}
-
-/* Has the open file still the temporary name? Who held its lock may have made it the target meanwhile. */
-static int is_temporary(int file) {
-    struct stat open_file, named;
-    return !fstat(file, &open_file) && !lstat(temporary, &named) && open_file.st_dev == named.st_dev &&
-           open_file.st_ino == named.st_ino;
-}
-
 int ll_stdout_begin(const char *path) {
-    int code = choose_target(path);
-    if (code >= 0) return code;
-    const int file = open(temporary, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
-    if (file < 0) return unwritable(temporary);
+    int fd;
+    const ll_status status = ll_text_file_create(&file, path, &fd);
+    if (status) return ll_failed(status, NULL);
     fflush(stdout);
-    if ((flock(file, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) || !is_temporary(file))
-        code = ll_fail_message("another program is writing %s", target);
-    else if (ftruncate(file, 0) || (before = dup(STDOUT_FILENO)) < 0 || dup2(file, STDOUT_FILENO) < 0)
-        code = unwritable(temporary);
-    else if (mode)
-        fchmod(file, mode); /* what was private stays so; some file systems have no modes */
-    close(file);
-    return code;
-}
-
-/* The new name is on the disk only when its folder is. File systems that cannot sync a folder return other errors than
- * these. */
-static int folder_lost(const char *path) {
-    const char *slash = strrchr(path, '/');
-    char folder[PATH_MAX] = ".";
-    if (slash) snprintf(folder, sizeof folder, "%.*s", (int)(slash - path) + 1, path);
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return 0;
-    const int lost = fsync(fd) && (errno == EIO || errno == ENOSPC || errno == EDQUOT), reason = errno;
-    close(fd);
-    errno = reason;
-    return lost;
+    before = dup(STDOUT_FILENO);
+    return before >= 0 && dup2(fd, STDOUT_FILENO) >= 0 ? -1
+                                                       : ll_fail_message("cannot write %s: %s", path, strerror(errno));
 }
 
 int ll_stdout_end(int code) {
-    if (before < 0) return code;
-    int bad = fflush(stdout) || ferror(stdout) || fsync(STDOUT_FILENO);
-    if (!bad && !code) bad = rename(temporary, target) || folder_lost(target);
-    if (bad) code = unwritable(target);
-    if (code) unlink(temporary);
+    if (!file) return code;
+    const int bad = fflush(stdout) || ferror(stdout);
+    if (bad && !code) code = ll_fail_message("cannot write the file of --out: %s", strerror(errno));
     clearerr(stdout);
-    dup2(before, STDOUT_FILENO);
-    close(before);
-    before = -1;
+    if (before >= 0) {
+        dup2(before, STDOUT_FILENO);
+        close(before);
+        before = -1;
+    }
+    if (code) {
+        ll_text_file_abandon(file);
+    } else {
+        const ll_status status = ll_text_file_commit(file);
+        if (status) code = ll_failed(status, NULL);
+    }
+    file = NULL;
     return code;
 }

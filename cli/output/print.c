@@ -23,8 +23,11 @@ void ll_print_as(const char *command) {
 void ll_print_text(char *line, size_t size, const char *text, const char *more) {
     const int n = snprintf(line, size, "longline%s%s: %s%s", name ? " " : "", name ? name : "", text, more);
     const size_t end = n < 0 ? 0 : (size_t)n < size - 2 ? (size_t)n : size - 2;
-    for (size_t i = 0; i < end; i++)
-        if ((unsigned char)line[i] < 32 || line[i] == 127) line[i] = '?';
+    for (size_t i = 0; i < end; i++) {
+        const unsigned char c = (unsigned char)line[i], next = (unsigned char)line[i + 1];
+        if (c < 32 || c == 127) line[i] = '?';
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0 && i + 1 < end) line[i] = line[i + 1] = '?'; /* U+0080 to U+009F */
+    }
     memcpy(line + end, "\n", 2);
 }
 

@@ -25,9 +25,9 @@ int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn
     ll_input *input = NULL;
     ll_sequence block;
     int64_t taken = 0;
-    int found = 1, enough = 0;
+    int found = 1, enough = 0, cut = 0;
     ll_status status = ll_input_open(&input, &path, 1, &how);
-    while (!status && !enough && !ll_stop_wanted()) {
+    while (!status && !enough && !(cut = ll_stop_wanted())) {
         status = ll_input_next(input, &block, &found);
         if (status || !found) break;
         enough = take(block.text, block.size, arg);
@@ -37,9 +37,9 @@ int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn
     }
     ll_progress_end(&progress);
     ll_input_close(input);
-    if (ll_stop_wanted()) {
+    if (cut || (status && ll_stop_wanted())) { /* a signal also ends a call that waits, with an error */
         ll_print("stopped while reading %s", name);
-        return -1;
+        return LL_CUT;
     }
     return status ? ll_failed(status, strcmp(path, "-") ? path : NULL) : -1;
 }
@@ -67,10 +67,21 @@ static int add_block(const uint8_t *bytes, size_t n, void *arg) {
     return 0;
 }
 
+int ll_next_line(const char *text, size_t n, size_t *at, const char **line, size_t *length) {
+    if (*at >= n) return 0;
+    *line = text + *at;
+    const char *end = memchr(*line, '\n', n - *at);
+    *length = end ? (size_t)(end - *line) : n - *at;
+    *at += *length + (end != NULL);
+    if (*length && (*line)[*length - 1] == '\r') --*length;
+    return 1;
+}
+
 int ll_read_whole(const char *path, size_t most, char **text, size_t *n) {
     whole w = {.path = path, .most = most, .code = -1};
     int code = add_block(NULL, 0, &w) ? w.code : -1; /* for an empty file */
     if (code < 0) code = ll_read_blocks(path, NULL, 0, add_block, &w);
+    if (code == LL_CUT) code = 1; /* a part would be another text */
     *text = w.text;
     *n = w.n;
     return code >= 0 ? code : w.code;

@@ -16,7 +16,10 @@ void ll_put_field(const char *text) {
     if (quotes) putchar('"');
     for (; *text; text++) {
         if (quotes && *text == '"') putchar('"');
-        putchar((unsigned char)*text < 32 || *text == 127 ? ' ' : *text);
+        const unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
+        const int two = c == 0xc2 && next >= 0x80 && next < 0xa0; /* bytes of a control character in UTF-8 */
+        putchar(c < 32 || c == 127 || two ? ' ' : c);
+        text += two;
     }
     if (quotes) putchar('"');
 }

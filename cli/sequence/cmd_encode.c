@@ -102,7 +102,7 @@ static int encode(int n, const char **words) {
     if (i < 0) return ll_usage("--pool %s: needs mean, first, last or all", pool);
     if (json && out && strcmp(out, "-")) return ll_usage("give --json or -o FILE, not both");
     kind = (ll_embed_kind)i;
-    const int code = ll_answers_target(&out, json, n, words);
+    const int code = ll_vectors_target(&out, n, words);
     return code < 0 ? ll_sequences_with(n, words, encode_with) : code;
 }
 

@@ -134,7 +134,9 @@ static int eval(int n, const char **words) {
     if (data && split) return ll_usage("give --data or --split, not both");
     if (class >= 0 && !shift) return ll_usage("--class needs --shift");
     if (labels && !data) return ll_usage("--labels needs --data");
-    int code = ll_load_model(&model, words[0]);
+    int code = data ? ll_twice_check("--data", &set, "data.test") : -1;
+    if (code < 0 && labels) code = ll_twice_check("--labels", &set, "data.test-labels");
+    if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);

@@ -7,7 +7,7 @@
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "listen", "ADDR:PORT", &ll_serve.listen, 0, 0,
-     "where; else 127.0.0.1:8080, which this machine alone reaches; port 0 = any that is free"},
+     "where; 127.0.0.1 is for this machine alone; port 0 = any free one"},
     {LL_ARG_TEXT, 0, "models", "DIR", &ll_serve.models, 0, 0, "serve every .safetensors file of a folder"},
     {LL_ARG_TEXT, 0, "api-keys", "FILE", &ll_serve.keys, 0, 0,
      "ask for a key; FILE has one a line, and behind it a name for the log"},
@@ -55,9 +55,10 @@ static int serve_models(int n, const char **paths) {
         ll_http_drain();
     }
     const double end = ll_now() + (double)ll_serve.drain;
-    if (running) ll_engine_stop(end);
+    const int lost = running ? ll_engine_stop(end) : 0;
     ll_side_stop(end);
     if (served) ll_http_stop();
+    if (lost) return ll_fail_message("%d session%s could not be saved", lost, lost > 1 ? "s" : "");
     return served ? 0 : code;
 }
 

@@ -9,6 +9,7 @@
 static pthread_t thread;
 static atomic_int stopping;
 static _Atomic double deadline;
+static int lost; /* sessions that could not be saved at the end */
 
 static ll_choice **active; /* (batch) choices that have a stream, or wait for the one that reads their prompt */
 static int actives;
@@ -337,7 +338,7 @@ static void *run(void *arg) {
         remove_finished();
     }
     refuse_all("the server is going down");
-    ll_sessions_close();
+    lost = ll_sessions_close();
     return NULL;
 }
 
@@ -354,7 +355,7 @@ int ll_engine_start(void) {
     return -1;
 }
 
-void ll_engine_stop(double end) {
+int ll_engine_stop(double end) {
     atomic_store(&deadline, end);
     atomic_store(&stopping, 1);
     ll_queue_close(&ll_engine_queue);
@@ -363,4 +364,5 @@ void ll_engine_stop(double end) {
     free(items);
     free(fed);
     free(logits);
+    return lost;
 }

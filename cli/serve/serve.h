@@ -240,8 +240,9 @@ json_t *ll_reply_models(const char *name, ll_refusal *why);
 /* ---- engine.c ---- */
 
 int ll_engine_start(void);
-/* Lets jobs finish until a time of ll_now, refuses the others, saves all sessions, and joins the thread. */
-void ll_engine_stop(double end);
+/* Lets jobs finish until a time of ll_now, refuses the others, saves all sessions, and joins the thread. Returns the
+ * number of sessions that could not be saved. */
+int ll_engine_stop(double end);
 int ll_side_start(void);
 void ll_side_stop(double end); /* the same, of jobs of the side thread */
 
@@ -280,7 +281,7 @@ typedef struct ll_session {
 
 /* Finds the sessions of earlier runs in --state-dir. -1, or the exit code. */
 int ll_sessions_open(void);
-void ll_sessions_close(void); /* saves and frees all */
+int ll_sessions_close(void); /* saves and frees all; the number that could not be saved */
 ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why);
 ll_session *ll_session_find(const char *id, int key, ll_refusal *why); /* also loads it into memory */
 ll_session *ll_session_peek(const char *id, int key, ll_refusal *why); /* does not load it */

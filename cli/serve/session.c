@@ -361,7 +361,7 @@ int ll_sessions_open(void) {
     return -1;
 }
 
-void ll_sessions_close(void) {
+int ll_sessions_close(void) {
     int saved = 0, lost = 0;
     for (ll_session *s = newest, *then; s; s = then) {
         ll_refusal why = {0};
@@ -376,4 +376,5 @@ void ll_sessions_close(void) {
     if (saved || lost) ll_log_event(lost ? "error" : "info", "%d sessions saved, %d lost", saved, lost);
     newest = oldest = NULL;
     if (lock >= 0) close(lock);
+    return lost;
 }

@@ -132,6 +132,7 @@ static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
         ll_print("stopped and saved; go on with: longline train --resume '%s'", ll_trainer_folder(trainer));
         return 0;
     }
+    ll_stop_no_more(); /* the run is on the disk */
     return status ? ll_failed(status, NULL) : show(trainer, recipe, ll_watch_rate(&watch));
 }
 

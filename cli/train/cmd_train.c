@@ -53,8 +53,9 @@ static int get_recipe(ll_recipe **recipe, const char *path) {
     if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
     if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
     if (resume && from) return ll_usage("--from begins a new run, and --resume continues one");
-    if (data && ll_args_name_key(&set, "data.train"))
-        return ll_usage("give --data or --set data.train, which mean the same");
+    int code = data ? ll_twice_check("--data", &set, "data.train") : -1;
+    if (code < 0 && from) code = ll_twice_check("--from", &set, "train.from");
+    if (code >= 0) return code;
     if (!path && !set.n && !data) return -1;
     ll_status status = path ? ll_recipe_load(recipe, path) : load_own(recipe);
     if (!status) status = ll_set_all(*recipe, &set);
@@ -143,6 +144,17 @@ static void question_classes(const ll_recipe *recipe) {
                  n > 1 ? "es" : "", names, strlen(names) > 400 ? ".." : "", n);
 }
 
+/* Does train.distil = both end before it comes to logits? */
+static void question_stages(const ll_recipe *recipe, long long steps) {
+    const long long change = strtoll(ll_recipe_get(recipe, "train.distil-switch"), NULL, 10),
+                    until = strtoll(ll_recipe_get(recipe, "train.distil-until"), NULL, 10),
+                    last = until > 0 && until < steps ? until : steps;
+    if (!strcmp(ll_recipe_get(recipe, "train.distil"), "both") && last > 0 && change >= last)
+        ll_print("train.distil-switch = %lld is not before the last step with a teacher, %lld, so that logits are not "
+                 "matched",
+                 change, last);
+}
+
 /* Warnings about settings that are probably mistakes. */
 static void question_settings(const ll_recipe *recipe) {
     const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
@@ -150,10 +162,10 @@ static void question_settings(const ll_recipe *recipe) {
     if (most > 0 && rising > most)
         ll_print("train.warmup = %s is longer than train.steps = %s, so that the learning rate rises to %.0f %% of "
                  "train.learning-rate", warmup, steps, 100.0 * (double)most / (double)rising);
+    question_stages(recipe, most);
     for (int i = 0; i < set.n; i++) {
-        char key[64];
-        snprintf(key, sizeof key, "%.*s", (int)strcspn(set.at[i], "="), set.at[i]);
-        const char *needs = ll_unmet(recipe, key);
+        char key[LL_KEY];
+        const char *needs = ll_unmet(recipe, ll_args_key(set.at[i], key));
         if (needs) ll_print("%s has no effect: it needs %s", key, needs);
     }
     if (atoi(ll_recipe_get(recipe, "data.resize-side")) > 0 && !atoi(ll_recipe_get(recipe, "data.resize")))
@@ -198,6 +210,7 @@ static int run_it(ll_trainer *trainer) {
     }
     if (status == LL_EIO) return not_written(trainer, &watch);
     if (status) return ll_failed(status, NULL);
+    ll_stop_no_more(); /* the run is on the disk, so nothing is lost where what follows is ended */
     if (!watch.steps && watch.last.step > 0) print_finished(trainer, &watch.last);
     report(trainer, &watch);
     if (!ll_dist_ranks().rank) draw(trainer);
@@ -250,9 +263,12 @@ static int train(int n, const char **words) {
     ll_trainer *trainer = NULL;
     char folder[300] = "";
     int code = get_recipe(&recipe, n ? words[0] : NULL);
-    if (code < 0 && !recipe && load_own(&own)) own = NULL; /* the trainer says why */
     if (code < 0 && ranks && !memory) code = ll_usage("--ranks goes with --memory; start ranks with mpirun -n N");
-    if (code < 0 && memory && !recipe && !own) code = ll_usage("--memory needs a recipe");
+    if (code < 0 && !recipe) {
+        const ll_status status = load_own(&own);
+        if (status) own = NULL;
+        if (status && memory) code = ll_failed(status, resume); /* else the trainer says why */
+    }
     if (code < 0 && memory) code = print_memory(recipe ? recipe : own);
     if (code < 0 && out) code = ll_folder_check("--out", out);
     if (code < 0) {

@@ -43,18 +43,26 @@ void ll_stop_leaves(const char *second) {
     prepare(&at_second, "stopped at once; ", second);
 }
 
+static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+enum { NUMBERS = sizeof numbers / sizeof *numbers };
+
 void ll_stop_on_signals(int restart, const char *first, const char *second) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = restart ? SA_RESTART : 0};
     prepare(&at_first, first, "; again stops at once");
     ll_stop_leaves(second);
     sigemptyset(&action.sa_mask);
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+    for (int i = 0; i < NUMBERS; i++) {
         struct sigaction before;
         /* What the parent ignores (nohup, a shell's background jobs) stays ignored. */
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_IGN) continue;
         sigaction(numbers[i], &action, NULL);
     }
+}
+
+void ll_stop_no_more(void) {
+    struct sigaction now;
+    for (int i = 0; i < NUMBERS; i++)
+        if (!sigaction(numbers[i], NULL, &now) && now.sa_handler == on_signal) signal(numbers[i], SIG_DFL);
 }
 
 void ll_stop_quietly(void) {

@@ -78,9 +78,14 @@ static int is_news(const ll_watch *w, const ll_progress *p) {
     return !strcmp(p->event, "eval") || (!strcmp(p->event, "done") && w->steps && w->shown_step != p->step);
 }
 
+/* Does ll_error() say what this event is about? */
+static int explains(const char *event) {
+    return event && (!strncmp(event, "no ", 3) || !strcmp(event, "best") || !strcmp(event, "rewind"));
+}
+
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
-    if (progress->event && (!strncmp(progress->event, "no ", 3) || !strcmp(progress->event, "rewind"))) {
+    if (explains(progress->event)) {
         ll_watch_end(w);
         ll_print("%s: %s", progress->event, ll_error());
     }

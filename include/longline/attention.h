@@ -144,7 +144,8 @@ typedef struct {
     int width, height, before; /* images (permute2d; conv-spe, relative-s1 and -s2 in two dimensions): size, and
                                 * tokens in front of the first pixel; relative-s1, -s2: those have no position */
     const float *projection;   /* (M, D or what the position makes of it), kept as a copy; required where M > 0 */
-    const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Contiguous cycles are free */
+    const int32_t *permutation; /* (H, features), permute2d: half of that; kept as a copy. Cycles in order,
+                                 * as ll_permutation_* makes them, take no table */
     const float *decay;         /* (H) in (0, 1], kept as a copy; NULL: 1. Causal only */
 } ll_attention_config;
 
@@ -202,12 +203,13 @@ typedef struct {
     /* Gated linear attention: log r of every token and head (B, H, T, 1), at most 0. The state decays by r before the
      * token joins it, besides config.decay: A_ij = <phi(q_i), phi(k_j)> times r of the tokens j+1 .. i (Yang et al.
      * 2024, with a scalar gate). No data: no gate, which costs nothing. Causal linear kernels; favor under a running
-     * maximum only with LL_DEN_SUM and feature_eps = 0. dgate: its gradient, overwritten; no data: not wanted. */
+     * maximum only with LL_DEN_SUM and feature_eps = 0. dgate: its gradient, overwritten; no data: not wanted. A call
+     * without a gate has no dgate either. */
     ll_view gate, dgate;
     /* What earlier calls leave, so that a sequence may be cut into calls: (sequences, ll_attention_state_floats) each.
      * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
      * queries see the tokens before through it; in both directions they see keys of other calls (state_in) besides
-     * those of their own. state_out may be state_in where no backward follows. */
+     * those of their own. state_out may be state_in where no backward follows, but not with states_of_rows. */
     const float *state_in;
     float *state_out;
     const float *dstate_out; /* backward: gradient at what forward wrote to state_out; NULL: zeros */
@@ -229,8 +231,9 @@ typedef struct {
     ll_approximate_gradients dapproximate;
 } ll_attention_call;
 
-/* Floats that backward needs from forward: O(B H T), without the features. Of the call B, T, S and segments count, the
- * most that there will be (segment may be NULL). */
+/* Floats that backward needs from forward: O(B H T), without the features. Linear kernels add a state for each chunk of
+ * tokens (causal) or for each sequence. rope, spe and relative-s1 add the encoded queries and keys. Of the call B, T, S
+ * and segments count, the most that there will be (segment may be NULL). */
 LL_API size_t ll_attention_saved(const ll_attention *op, const ll_attention_call *call);
 /* Floats of scratch that a call takes, forward or backward. Besides, threads count, and whether saved and ddecay are
  * there. A larger B, T, S or number of segments takes no less. */
@@ -257,6 +260,8 @@ LL_API void ll_attention_stream_free(ll_attention_stream *s);
 /* A second stream that goes on from here as this one would, to the same bits, each on its own. O(state). (After a
  * change of the parameters of sine-spe, see above, only the copy has the new ones.) */
 LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s);
+/* Bytes of all memory of the stream: its state (softmax: with room for more keys and values), and scratch for the
+ * threads it has run on. Scratch may be larger than the state. */
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 /* Feeds n tokens: q, k, v, y as above with T = n. O(n M (D + E)) for each of B and H. How tokens are cut
  * into calls changes no bit of y. LL_ENOMEM (softmax grows) leaves the stream as it was. */

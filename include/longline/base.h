@@ -58,17 +58,17 @@ typedef void ll_reading_fn(const char *name, int64_t done, int64_t total, void *
 
 /* ---- Machine ---- */
 
-/* Sets how many threads later calls use. 0, the default: one for each core that the process may use, or fewer where a
- * control group limits its time to less. The number changes no bit of a result. May be called from any thread at any
- * time: a call that runs keeps the number it began with. */
+/* Sets how many threads later calls use, at most 256; more count as 256. 0, the default: one for each core that the
+ * process may use, or fewer where a control group limits its time to less. The number changes no bit of a result. May
+ * be called from any thread at any time: a call that runs keeps the number it began with. */
 LL_API void ll_set_threads(int threads);
 LL_API int ll_threads(void);
 
 /* Instruction tier of the compute kernels: "scalar", "avx2", "avx512", "avx512bf16", on AArch64 "neon", "neonbf16",
  * in WebAssembly "wasm", or NULL for the fastest this machine has (the default, or what the environment variable LL_CPU
- * names). LL_EINVAL if the name is unknown or the machine lacks it. Only ll_set_cpu(NULL) reports that of LL_CPU; a
- * program that does not call it runs the fastest tier then. Not while other calls run. Existing operators, models and
- * streams use the new tier from then on. */
+ * names). LL_EINVAL if the name is unknown or the machine lacks it. A wrong LL_CPU is an error of
+ * ll_set_cpu(NULL) alone; a program that never calls it then runs the fastest tier. Not while other calls run. Existing
+ * operators, models and streams use the new tier from then on. */
 LL_API LL_MUST_USE ll_status ll_set_cpu(const char *tier);
 LL_API const char *ll_cpu(void);
 

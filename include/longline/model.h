@@ -59,7 +59,7 @@ LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision pre
 
 typedef struct {
     double multiply_adds; /* forward alone; seq2seq: of one token of the source and one of the target */
-    size_t stream_bytes;  /* what a stream of T tokens keeps; 0: nothing, or there is no stream */
+    size_t stream_bytes;  /* bytes of the state after T tokens, without scratch; 0: nothing, or there is no stream */
 } ll_model_costs;
 /* What one token costs at position T. */
 LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
@@ -111,7 +111,10 @@ LL_API LL_MUST_USE ll_status ll_stream_clone(ll_stream **copy, const ll_stream *
  * recipe. LL_EFORMAT: no stream wrote the file. */
 LL_API LL_MUST_USE ll_status ll_stream_save(const ll_stream *stream, const char *path);
 LL_API LL_MUST_USE ll_status ll_stream_load(ll_stream **stream, ll_model *model, const char *path);
+/* Tokens fed so far. */
 LL_API int64_t ll_stream_position(const ll_stream *stream);
+/* Bytes of all memory of the stream: its state (softmax: with room for more keys and values), and the scratch of its
+ * calls, for the threads it has run on. The state alone is ll_model_cost(model, position).stream_bytes. */
 LL_API size_t ll_stream_bytes(const ll_stream *stream);
 
 typedef struct {

@@ -21,7 +21,8 @@ typedef struct {
     int64_t saved;                          /* step of the checkpoint on the disk; -1: there is none */
     /* NULL, "computing", "evaluating", "eval", "checkpoint", "done" or "report"; or one that ll_error() explains: "no
      * report", "no lock" (of the folder), "no folder" (it was removed, and is made again), "no learning" (the loss is
-     * far above chance), "rewind" (train.on-divergence) */
+     * far above chance), "rewind" (train.on-divergence), "best" (another evaluation than before: the best model so far
+     * was measured anew), "no best" (it could not be read, and does not count any more) */
     const char *event;
     /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
      * attention gives that is missed, or "logits" */

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "base/float_mode.h"
+
 static const struct {
     ll_experiment about;
     ll_status (*run)(ll_table **table, const ll_analysis *how);
@@ -31,6 +33,7 @@ const ll_experiment *ll_experiment_at(int i) {
 }
 
 ll_status ll_analyse(ll_table **out, const char *name, const ll_analysis *how) {
+    LL_FLOAT_MODE;
     for (int i = 0; i < EXPERIMENTS; i++) {
         const char *old_name = experiments[i].old_name;
         if (strcmp(experiments[i].about.name, name) && (!old_name || strcmp(old_name, name))) continue;

@@ -91,6 +91,12 @@ static ll_status repeat(experiment *x, const ll_analysis *how, int r, int repeat
     "claim: the error depends on the number of features and not on the length. With orthogonal positive features it " \
     "is %.3g at %d tokens and %.3g at %d. "
 
+/* A bound with one digit: no less than the number. */
+static double bound(double x) {
+    const double unit = x > 0 ? pow(10, floor(log10(x))) : 1;
+    return ceil(x / unit) * unit;
+}
+
 static ll_status report(ll_table *t, const experiment *x) {
     const double first = x->estimate[0][x->first].mean, last = x->estimate[0][LENGTHS - 1].mean;
     double worst = 0;
@@ -110,7 +116,7 @@ static ll_status report(ll_table *t, const experiment *x) {
                          length_at(x, x->first), last, x->L);
     else
         ll_table_verdict(t, CLAIM "Rounding is at most %.1g of the error of any kind", first, length_at(x, x->first),
-                         last, x->L, worst);
+                         last, x->L, bound(worst));
     return status;
 }
 

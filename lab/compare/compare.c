@@ -41,15 +41,15 @@ static int wanted(const session *s, const ll_contender *x, int seed) {
     return s->how->only == 0;
 }
 
-static ll_status check_result(const session *s, const ll_contender *x, const ll_result *r, const char *run) {
+static ll_status check_result(const session *s, const ll_contender *x, ll_result *r, const char *run, int seed) {
     char settings[24];
     ll_status status = ll_result_settings(settings, x->recipe, x->said);
     if (status || r->state == LL_RESULT_NONE) return status;
-    if (strcmp(r->settings, settings))
-        return ll_fail(LL_EINVAL,
-                       "%s is a run of [%s] with other settings; remove that folder to repeat it, or give another "
-                       "folder for the results",
-                       run, x->name);
+    const int same = !strcmp(r->settings, settings);
+    if (!same && x->baseline) return *r = (ll_result){.loss = NAN, .accuracy = NAN}, LL_OK; /* soon measured again */
+    if (!same) status = ll_contender_compare(x, r, run, seed);
+    if (status) return status;
+    memcpy(r->settings, settings, sizeof settings);
     if (strcmp(r->budget, s->budget))
         return ll_fail(LL_EINVAL,
                        "%s was made under a budget of %s, not %s, and the two do not compare; give the same budget, or "
@@ -67,7 +67,7 @@ static ll_status read_results(session *s, int again) {
             if (again && x->result[k].state >= LL_RESULT_DONE) continue;
             char *run = ll_contender_folder(x, s->how->folder, k + 1);
             status = run ? ll_result_read(&x->result[k], run) : LL_ENOMEM;
-            if (!status && k < s->c->seeds) status = check_result(s, x, &x->result[k], run);
+            if (!status && k < s->c->seeds) status = check_result(s, x, &x->result[k], run, k + 1);
             ll_free(run);
         }
     return status;
@@ -171,31 +171,6 @@ static ll_status plan(session *s, const ll_contender *x, ll_result *r) {
     return status;
 }
 
-static ll_status set_number(ll_recipe *recipe, const char *key, int64_t value) {
-    char text[80];
-    snprintf(text, sizeof text, "%s=%lld", key, (long long)value);
-    return ll_recipe_set(recipe, text);
-}
-
-/* The recipe of a run. The budget sets its steps, and with them its warm-up, evaluations and checkpoints. */
-static ll_status recipe_of(ll_recipe **out, const ll_contender *x, const ll_result *r, int seed) {
-    ll_recipe *recipe = NULL;
-    ll_status status = ll_recipe_copy(&recipe, x->recipe);
-    if (status) return status;
-    const int64_t steps = r->steps, tenth = (steps + 9) / 10;
-    status = set_number(recipe, "train.steps", steps);
-    if (!status && !x->said[LL_BUDGET_WARMUP] && recipe->c.train.warmup > tenth)
-        status = set_number(recipe, "train.warmup", tenth);
-    if (!status && !x->said[LL_BUDGET_LOOKS]) status = set_number(recipe, "train.eval-every", tenth);
-    if (!status && !x->said[LL_BUDGET_SAVES]) status = set_number(recipe, "train.checkpoint-every", (steps + 19) / 20);
-    if (!status) status = set_number(recipe, "train.seed", seed);
-    if (status)
-        ll_recipe_free(recipe);
-    else
-        *out = recipe;
-    return status;
-}
-
 /* ---- A run ---- */
 
 /* Rank 0 has the folders. */
@@ -248,7 +223,7 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
     s->run_total = 0;
     if (!status && report(s, "begin", NULL)) status = stopped();
     if (!status && r->state == LL_RESULT_NONE) status = plan(s, x, r);
-    if (!status) status = recipe_of(&recipe, x, r, seed);
+    if (!status) status = ll_contender_recipe(&recipe, x, r, seed);
     if (!status) {
         done = *r;
         status = train(s, recipe, run, r, &done);

@@ -1,8 +1,9 @@
 /* Inside a comparison: the systems of a table. Each is a recipe, which is run with some seeds.
  *
- *   systems.c     the table's file to recipes      result.c      the result of a run, in a file beside it
- *   compare.c     all runs, one after the other    outcome.c     means, deviations, the order of systems
- *   table_page.c  table.csv and table.html         measured.c    a table of results that were measured before
+ *   systems.c     the table's file to recipes      result.c        the result of a run, in a file beside it
+ *   compare.c     all runs, one after the other    run_settings.c  their recipes, and those of earlier runs
+ *   table_page.c  table.csv and table.html         outcome.c       means, deviations, the order of systems
+ *   measured.c    a table of results that were measured before
  *
  * The folder says what is done: a run whose result.ini says "done" is finished, whoever made it and when. So a
  * comparison can be killed at any time, and processes can divide the systems among them. */
@@ -44,12 +45,19 @@ struct ll_comparison {
     ll_contender system[LL_SYSTEMS_MOST];
 };
 
-/* ---- result.c ---- */
+/* ---- run_settings.c ---- */
 
 /* LL_BUDGET_... of "key" or "key=value"; -1: another key. */
 int ll_budget_key(const char *assignment);
 /* The digest of a recipe, without train.report and without the keys that the budget sets (those not in `said`). */
 LL_MUST_USE ll_status ll_result_settings(char settings[24], const ll_recipe *recipe, const int said[LL_BUDGET_KEYS]);
+/* The recipe of a run. The budget sets its steps, and with them its warm-up, evaluations and checkpoints. */
+LL_MUST_USE ll_status ll_contender_recipe(ll_recipe **recipe, const ll_contender *x, const ll_result *r, int seed);
+/* Has the run in a folder, whose digest is another one, the settings of its system even so? LL_EINVAL: no. */
+LL_MUST_USE ll_status ll_contender_compare(const ll_contender *x, const ll_result *r, const char *run, int seed);
+
+/* ---- result.c ---- */
+
 /* LL_RESULT_NONE if the run folder has none. */
 LL_MUST_USE ll_status ll_result_read(ll_result *result, const char *run);
 LL_MUST_USE ll_status ll_result_write(const ll_result *result, const char *run);

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/file.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/read_progress.h"
 #include "train/train_internal.h"
@@ -41,6 +42,7 @@ static void compare(ll_baseline *b, const int64_t *train, const int64_t *test, i
 }
 
 ll_status ll_unigram(const ll_recipe *recipe, const char *split, int batches, ll_baseline *result) {
+    LL_FLOAT_MODE;
     const ll_config *c = &recipe->c;
     ll_reader *train = NULL, *test = NULL;
     int64_t *in_train = NULL, *in_test = NULL;

@@ -2,6 +2,7 @@
  * its columns: column.HEADING = PREFIX MEASURE is the accuracy in MEASURE of the runs PREFIX-SYSTEM-SEED. Each other
  * section is a system, with label and published.HEADING. */
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,11 +115,12 @@ static int seed_of(const char *id, const char *prefix, const char *system) {
     return id[n] >= '1' && id[n] <= '0' + SEED_MOST && !id[n + 1] ? id[n] - '0' : 0;
 }
 
-static ll_status take_line(table *t, char *line) {
-    char *field[4], *next = line;
+static ll_status take_line(table *t, char *line, int64_t number) {
+    char *field[4], *next = line, begin[64];
     int n = 0;
+    snprintf(begin, sizeof begin, "%s", line);
     while (n < 4 && next) field[n++] = strsep(&next, ",");
-    if (n < 4 || next) return ll_fail(LL_EFORMAT, "\"%.60s\" has not four fields", line);
+    if (n < 4 || next) return ll_fail(LL_EFORMAT, "line %lld has not four fields: \"%s\"", (long long)number, begin);
     if (strcmp(field[2], KEY)) return LL_OK;
     for (int i = 0; i < t->columns; i++)
         for (int k = 0; k < t->rows && !strcmp(field[1], t->column[i].measure); k++) {
@@ -141,10 +143,10 @@ static ll_status read_results(table *t) {
     ll_status status = ll_file_read(&bytes, path, FILE_MOST);
     if (status) return status == LL_EIO ? ll_fail_in(LL_EINVAL, t->path) : status; /* the error is in the table */
     char *next = (char *)bytes.data;
-    while (next && *next && !status) {
+    for (int64_t number = 1; next && *next && !status; number++) {
         char *line = strsep(&next, "\n");
         line[strcspn(line, "\r")] = 0;
-        if (*line) status = take_line(t, line);
+        if (*line) status = take_line(t, line, number);
     }
     ll_bytes_free(&bytes);
     return status ? ll_fail_in(status, path) : LL_OK;
@@ -152,17 +154,31 @@ static ll_status read_results(table *t) {
 
 /* ---- The text ---- */
 
-static void print_cell(FILE *to, double mean, double deviation) {
+typedef struct {
+    char *text; /* NULL: its size is counted alone */
+    size_t size, most;
+} writing;
+
+__attribute__((format(printf, 2, 3))) static void print(writing *to, const char *format, ...) {
+    va_list list;
+    va_start(list, format);
+    char *end = to->text ? to->text + to->size : NULL;
+    const int n = ll_format_text_list(end, end ? to->most - to->size : 0, format, list);
+    va_end(list);
+    to->size += n > 0 ? (size_t)n : 0;
+}
+
+static void print_cell(writing *to, double mean, double deviation) {
     char text[48] = "-", more[24] = "";
     if (isfinite(deviation)) ll_format_text(more, sizeof more, " +- %.2f", deviation);
     if (isfinite(mean)) ll_format_text(text, sizeof text, "%.2f%s", mean, more);
-    fprintf(to, "  %14s", text);
+    print(to, "  %14s", text);
 }
 
 /* The average is NaN unless every column has a figure. */
-static void print_row(FILE *to, const table *t, const row *r, int width) {
+static void print_row(writing *to, const table *t, const row *r, int width) {
     double average = 0, published = 0, mean, deviation;
-    fprintf(to, "%-*s", width, r->label);
+    print(to, "%-*s", width, r->label);
     for (int i = 0; i < t->columns; i++) {
         ll_mean_of(r->value[i], SEED_MOST, &mean, &deviation);
         print_cell(to, mean, deviation);
@@ -170,37 +186,38 @@ static void print_row(FILE *to, const table *t, const row *r, int width) {
         published += r->published[i] / t->columns;
     }
     print_cell(to, average, NAN);
-    fprintf(to, "\n%-*s", width, "  published");
+    print(to, "\n%-*s", width, "  published");
     for (int i = 0; i < t->columns; i++) print_cell(to, r->published[i], NAN);
     print_cell(to, published, NAN);
-    fputc('\n', to);
+    print(to, "\n");
 }
 
-static void print_table(FILE *to, const table *t) {
+static void print_table(writing *to, const table *t) {
     int width = 11;
     for (int i = 0; i < t->rows; i++)
         if ((int)strlen(t->row[i].label) > width) width = (int)strlen(t->row[i].label);
-    fprintf(to, "%s\n%s\n%-*s", t->title, t->paper, width, "system");
-    for (int i = 0; i < t->columns; i++) fprintf(to, "  %14s", t->column[i].heading);
-    fprintf(to, "  %14s\n", "average");
+    print(to, "%s\n%s\n%-*s", t->title, t->paper, width, "system");
+    for (int i = 0; i < t->columns; i++) print(to, "  %14s", t->column[i].heading);
+    print(to, "  %14s\n", "average");
     for (int i = 0; i < t->rows; i++) print_row(to, t, &t->row[i], width);
-    fprintf(to,
-            "\nPer cent right, mean and standard deviation over seeds; one seed has no deviation. -: not measured, or\n"
-            "not published. Results are those of %s.\n",
-            t->results);
-    if (t->differences) fputs("\nWhat differs from the paper:\n", to);
-    for (int i = 0; i < t->differences; i++) fprintf(to, "  %s\n", t->differs[i]);
+    print(to,
+          "\nPer cent right, mean and standard deviation over seeds; one seed has no deviation. -: not measured, or\n"
+          "not published. Results are those of %s.\n",
+          t->results);
+    if (t->differences) print(to, "\nWhat differs from the paper:\n");
+    for (int i = 0; i < t->differences; i++) print(to, "  %s\n", t->differs[i]);
 }
 
+/* The first pass counts, the second one writes. */
 static ll_status write_table(char **text, const table *t) {
-    char *own = NULL;
-    size_t size;
-    FILE *to = open_memstream(&own, &size);
-    if (!to) return LL_ENOMEM;
-    print_table(to, t);
-    if (!fclose(to)) *text = ll_strdup(own);
-    free(own);
-    return *text ? LL_OK : LL_ENOMEM;
+    writing to = {0};
+    print_table(&to, t);
+    const size_t most = to.size + 1;
+    to = (writing){.text = ll_alloc(most, 1), .most = most};
+    if (!to.text) return LL_ENOMEM;
+    print_table(&to, t);
+    *text = to.text;
+    return LL_OK;
 }
 
 ll_status ll_measured_table(char **text, const char *path) {

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "train/train_internal.h"
 #include "longline-lab.h"
@@ -196,6 +197,7 @@ static ll_status check(const ll_recipe *recipe, int order) {
 
 ll_status ll_ngrams(const ll_recipe *recipe, int order, const char *split, ll_done_fn *progress, void *arg,
                     double *loss, int64_t *tokens) {
+    LL_FLOAT_MODE;
     work w = {.g.order = order, .progress = progress, .arg = arg};
     const ll_config *c = &recipe->c;
     ll_status status = check(recipe, order);

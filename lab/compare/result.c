@@ -3,8 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-#define XXH_INLINE_ALL /* nothing to link; the function is fixed since xxHash 0.8 */
-#include <xxhash.h>
 
 #include "base/file.h"
 #include "base/ini.h"
@@ -13,39 +11,6 @@
 #include "compare/compare_internal.h"
 
 static const char *const STATE[] = {"none", "begun", "done", "diverged"};
-
-/* ---- Settings ---- */
-
-int ll_budget_key(const char *assignment) {
-    static const char *const keys[LL_BUDGET_KEYS] = {
-        [LL_BUDGET_STEPS] = "train.steps",
-        [LL_BUDGET_SEED] = "train.seed",
-        [LL_BUDGET_WARMUP] = "train.warmup",
-        [LL_BUDGET_LOOKS] = "train.eval-every",
-        [LL_BUDGET_SAVES] = "train.checkpoint-every",
-    };
-    const char *key = assignment + strspn(assignment, " \t");
-    const size_t n = strcspn(key, " \t=");
-    for (int i = 0; i < LL_BUDGET_KEYS; i++)
-        if (strlen(keys[i]) == n && !memcmp(keys[i], key, n)) return i;
-    return -1;
-}
-
-ll_status ll_result_settings(char settings[24], const ll_recipe *recipe, const int said[LL_BUDGET_KEYS]) {
-    const ll_recipe_key *key;
-    XXH64_hash_t hash = 0;
-    for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
-        const char *value = ll_recipe_get(recipe, key->name);
-        const int by_budget = ll_budget_key(key->name);
-        if ((by_budget >= 0 && !said[by_budget]) || !strcmp(key->name, "train.report")) continue;
-        hash = XXH3_64bits_withSeed(key->name, strlen(key->name) + 1, hash);
-        hash = XXH3_64bits_withSeed(value, strlen(value) + 1, hash);
-    }
-    snprintf(settings, 24, "%016llx", (unsigned long long)hash);
-    return LL_OK;
-}
-
-/* ---- The file ---- */
 
 /* Numbers by their names. */
 static double *number(ll_result *r, const char *key) {

@@ -35,15 +35,16 @@ static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int
     return ll_stack_forward(&run, layer + 1); /* the last block's q and k stay in the workspace */
 }
 
-/* Weights A (heads, rows, tokens) of a layer. */
-static ll_status check_weights(const seen *s, const float *A, int rows, int layer) {
+/* Weights A (heads, rows, tokens) of a layer; a row is a query, number `query` of it or NULL: row i is token i. */
+static ll_status check_weights(const seen *s, const float *A, const int *query, int rows, int layer) {
     const size_t row = (size_t)s->n, head = (size_t)rows * row, n = (size_t)s->op->c.H * head;
     const size_t i = ll_find_infinite(A, n);
     if (i == n) return LL_OK;
+    const int at = (int)(i % head / row);
     return ll_fail(LL_EDIVERGED,
-                   "attention became %s in head %zu of layer %d, for token %zu: the model's weights are too large; "
-                   "take another",
-                   ll_name_infinite((double)A[i]), i / head, layer, i % row);
+                   "attention became %s in head %zu of layer %d, in the row of token %d: the model's weights are too "
+                   "large; take another",
+                   ll_name_infinite((double)A[i]), i / head, layer, query ? query[at] : at);
 }
 
 ll_status ll_model_attention(const ll_model *m, const int *tokens, int T, int layer, int streaming, float *A) {
@@ -51,7 +52,7 @@ ll_status ll_model_attention(const ll_model *m, const int *tokens, int T, int la
     ll_status status = streaming ? ll_model_can_stream(m) : LL_OK;
     if (!status) status = watch(&s, m, tokens, T, layer);
     if (!status) status = ll_attention_matrix(s.op, s.q, s.k, s.gate, s.n, s.n, streaming, A);
-    if (!status) status = check_weights(&s, A, s.n, layer);
+    if (!status) status = check_weights(&s, A, NULL, s.n, layer);
     ll_workspace_free(s.ws);
     return status;
 }
@@ -61,7 +62,7 @@ ll_status ll_model_attention_rows(const ll_model *m, const int *tokens, int T, i
     seen s = {0};
     ll_status status = watch(&s, m, tokens, T, layer);
     if (!status) status = ll_attention_rows(s.op, s.q, s.k, s.gate, s.n, s.n, query, count, A);
-    if (!status) status = check_weights(&s, A, count, layer);
+    if (!status) status = check_weights(&s, A, query, count, layer);
     ll_workspace_free(s.ws);
     return status;
 }

@@ -6,6 +6,7 @@
 #include "attention/attention_stream.h"
 #include "attention/table.h"
 #include "reference/reference.h"
+#include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/random.h"
 
@@ -170,6 +171,7 @@ ll_status ll_stream_error_of(ll_stream_error *out, const ll_attention *op, int64
 }
 
 ll_status ll_attention_stream_error(ll_stream_error *out, const ll_attention_config *c, int64_t tokens, uint64_t seed) {
+    LL_FLOAT_MODE;
     ll_attention *op = NULL;
     ll_status status = ll_attention_create(&op, c);
     if (!status) status = ll_stream_error_of(out, op, tokens, seed, NULL, NULL);

@@ -71,12 +71,23 @@ static void positions(ll_html *h, const ll_run *runs, int n, const char **names)
     for (int i = 0; i < n; i++) ll_columns_free(&table[i]);
 }
 
+static const char *vocab(const ll_run *run) { return run->recipe ? ll_recipe_get(run->recipe, "model.vocab") : "?"; }
+
+/* Is it a loss a word, piece or token of vocabularies that differ? In a smaller one these are shorter, or fewer of them
+ * are known, so that they cost fewer bits. */
+static int other_vocab(const ll_run *a, const ll_run *b) {
+    static const char *const units[] = {"word", "piece", "token"};
+    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
+        if (!strcmp(a->unit, units[i]) && !strcmp(b->unit, units[i])) return strcmp(vocab(a), vocab(b)) != 0;
+    return 0;
+}
+
 /* The run with the least held-out loss; -1 if none has one, or if they count it in several units. */
 static int least(const ll_run *runs, const ll_run_facts *facts, int n) {
     int best = -1;
     for (int i = 0; i < n; i++) {
         if (!isfinite(facts[i].best_bits)) continue;
-        if (best >= 0 && strcmp(runs[i].unit, runs[best].unit)) return -1;
+        if (best >= 0 && (strcmp(runs[i].unit, runs[best].unit) || other_vocab(&runs[i], &runs[best]))) return -1;
         if (best < 0 || facts[i].best_bits < facts[best].best_bits) best = i;
     }
     return best;
@@ -96,6 +107,11 @@ static void results(ll_html *h, const ll_run *runs, const ll_run_facts *facts, i
                        runs[best].unit);
         ll_html_paragraph(h, line);
     }
+    int others = 0;
+    for (int i = 1; i < n; i++) others |= other_vocab(&runs[i], runs);
+    if (others)
+        ll_html_note(
+            h, "Losses of runs with another model.vocab do not compare: their words, pieces or tokens are others.");
     ll_html_table_begin(h, &table);
     for (int row = 0; ll_run_result(runs, facts, row, text[0]); row++) {
         int any = 0;

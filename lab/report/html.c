@@ -70,6 +70,14 @@ static void remove_made(const ll_html *h) {
     if (h->made_folder) rmdir(h->figures);
 }
 
+/* Removes the unfinished page. */
+static void abandon(ll_html *h) {
+    ll_writer_abandon(h->writer);
+    ll_free(h->figures);
+    ll_names_free(h->made, h->made_count);
+    *h = (ll_html){.status = h->status};
+}
+
 ll_status ll_html_open(ll_html *h, const char *path, const char *title) {
     *h = (ll_html){0};
     name_figures(h->shown, sizeof h->shown, path);
@@ -81,18 +89,11 @@ ll_status ll_html_open(ll_html *h, const char *path, const char *title) {
     ll_free(folder);
     if (status) {
         if (h->figures) remove_made(h);
-        ll_html_abandon(h);
+        abandon(h);
         return status;
     }
     begin(h, title);
     return LL_OK;
-}
-
-void ll_html_abandon(ll_html *h) {
-    ll_writer_abandon(h->writer);
-    ll_free(h->figures);
-    ll_names_free(h->made, h->made_count);
-    *h = (ll_html){.status = h->status};
 }
 
 void ll_html_fail(ll_html *h, ll_status status) {
@@ -111,7 +112,7 @@ ll_status ll_html_finish(ll_html *h) {
         h->writer = NULL;
     }
     if (status) remove_made(h);
-    ll_html_abandon(h);
+    abandon(h);
     return status;
 }
 

@@ -31,8 +31,6 @@ LL_MUST_USE ll_status ll_html_open(ll_html *h, const char *path, const char *tit
 /* Replaces the page with the new one. If anything failed, the old file stays, and new files of figures are removed, so
  * that a full disk has their space again. */
 LL_MUST_USE ll_status ll_html_finish(ll_html *h);
-/* Removes the unfinished page. */
-void ll_html_abandon(ll_html *h);
 /* Keeps the first failure; later parts are not written. */
 void ll_html_fail(ll_html *h, ll_status status);
 
@@ -79,11 +77,13 @@ void ll_html_plot(ll_html *h, const ll_html_about *about, const ll_figure *figur
 void ll_html_grid_begin(ll_html *h);
 void ll_html_grid_end(ll_html *h);
 
-/* Matrices; each group of panels is a tab, and all groups have one size. Writes NAME.svg or NAME-1.svg, NAME-2.svg ..
- * and the same as .csv. summary (groups panels, cols) are the cells of a table about the panels, or NULL. */
+/* Matrices; each group of panels is a tab, and all groups have one size. Writes NAME.svg, or NAME-N.svg for the number
+ * N of each tab, and the same as .csv. summary (groups panels, cols): cells of a table about the panels, or NULL. */
 typedef struct {
-    const char *tab; /* what a tab shows: "Layer"; tabs are numbered from 1 */
+    const char *tab; /* what a tab shows: "Layer" */
     int groups;
+    const int *number; /* (groups) of the tabs, from 1; NULL: there is one group */
+    int of;            /* how many there are, with those that are left out */
     const ll_heat_map *group; /* (groups) */
     const char *const *head;  /* (cols) of the summary, the first being the panel's name */
     int cols;
@@ -120,8 +120,8 @@ LL_MUST_USE ll_status ll_csv_figure(const char *path, const ll_figure *figure);
 /* Rows of panel, row, and the numbers of a matrix. */
 LL_MUST_USE ll_status ll_csv_heat_map(const char *path, const ll_heat_map *map);
 
-/* Indices, ascending, of at most 4 points of a curve in each of `bins` equal parts of lo..hi: first, least, largest,
- * last. All of them if there are few. Returns how many. index NULL: an upper bound. */
+/* Indices, ascending, of at most 4 points of a curve in each of `bins` equal parts of the x-axis: first, least,
+ * largest, last. All of them if there are few. Returns how many. index NULL: an upper bound. */
 int ll_thin(const ll_figure *figure, const ll_curve *curve, int bins, int *index);
 
 #endif

@@ -6,6 +6,7 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "report/html.h"
 
 /* ---- Matrices ---- */
@@ -30,11 +31,22 @@ static void quantise(const ll_heat_map *m, int panel, int sign, unsigned char *i
     }
 }
 
+/* As much of a long name as fits beside an image. */
+static void short_name(ll_html *h, const char *name) {
+    enum { CHARACTERS = 24 };
+    const size_t size = strlen(name);
+    size_t n = 0, bytes;
+    for (int i = 0; i < CHARACTERS && n < size; i++, n += bytes)
+        ll_char_at((const uint8_t *)name + n, size - n, &bytes);
+    ll_html_bytes(h, name, n);
+    if (n < size) ll_html_put(h, "\u2026");
+}
+
 static void names(ll_html *h, const char *kind, int n, const char *const *name) {
     ll_html_print(h, "<div class=\"%s\" aria-hidden=\"true\">", kind);
     for (int i = 0; i < n; i++) {
         ll_html_put(h, "<span>");
-        ll_html_text(h, name[i]);
+        short_name(h, name[i]);
         ll_html_put(h, "</span>");
     }
     ll_html_put(h, "</div>\n");
@@ -97,12 +109,16 @@ static void tabs(ll_html *h, const char *name, const ll_html_maps *m) {
     ll_html_put(h, "<fieldset class=\"tabs\">\n<legend>");
     ll_html_text(h, m->tab);
     ll_html_put(h, "</legend>\n<style>\n");
-    for (int g = 1; g <= m->groups; g++)
-        ll_html_print(h, "#%s-tab-%d:checked~#%s-%d%s", name, g, name, g, g < m->groups ? "," : "{display:block}\n");
+    for (int g = 0; g < m->groups; g++)
+        ll_html_print(h, "#%s-tab-%d:checked~#%s-%d%s", name, m->number[g], name, m->number[g],
+                      g + 1 < m->groups ? "," : "{display:block}\n");
     ll_html_put(h, "</style>\n");
-    for (int g = 1; g <= m->groups; g++)
+    for (int g = 0; g < m->groups; g++) {
+        const int n = m->number[g];
         ll_html_print(h, "<input type=\"radio\" name=\"%s\" id=\"%s-tab-%d\"%s><label for=\"%s-tab-%d\">%d</label>\n",
-                      name, name, g, g == 1 ? " checked" : "", name, g, g);
+                      name, name, n, g == 0 ? " checked" : "", name, n, n);
+    }
+    if (m->groups < m->of) ll_html_print(h, "<span class=\"note\">of %d</span>\n", m->of);
 }
 
 void ll_html_maps_write(ll_html *h, const ll_html_about *about, const ll_html_maps *m) {
@@ -113,7 +129,7 @@ void ll_html_maps_write(ll_html *h, const ll_html_about *about, const ll_html_ma
     if (many) tabs(h, about->name, m);
     for (int g = 0; g < m->groups && !h->status; g++) {
         char name[96];
-        snprintf(name, sizeof name, many ? "%s-%d" : "%s", about->name, g + 1);
+        snprintf(name, sizeof name, many ? "%s-%d" : "%s", about->name, many ? m->number[g] : 0);
         write_files(h, name, &m->group[g]);
         if (many) ll_html_print(h, "<div class=\"panel\" id=\"%s\">\n", name);
         panels(h, m, g, sign);

@@ -17,11 +17,12 @@ typedef struct {
     int *index[LL_CURVES_MOST], n[LL_CURVES_MOST]; /* the points that are drawn */
 } plot;
 
-/* Four digits, or all of a whole number: "2.131", "40", "1,024", "1.5M". */
+/* Four digits, or all of a whole number: "2.131", "40", "1,024", "1,234,567", "1.235M". */
 static const char *number(char out[32], double v) {
     const double size = fabs(v);
     const double step = size > 0 ? pow(10, floor(log10(size)) - 3) : 1;
-    ll_number_text(out, 32, v, size < 1e6 && (size >= 1000 || v == round(v)) ? 1 : step, v);
+    const int whole = size < 1e12 && v == round(v);
+    ll_number_text(out, 32, v, whole || (size >= 1000 && size < 1e6) ? 1 : step, whole ? fmin(size, 999999) : v);
     return out;
 }
 

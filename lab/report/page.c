@@ -1,6 +1,5 @@
-/* The picture of a figure: curves on white, their names at their ends, thin lines at round numbers. The palette follows
- * Okabe and Ito, so that readers with any of the usual colour deficiencies can distinguish the curves. The drawing is
- * made for a page of about 960 x 540 and scaled to the requested size. */
+/* The picture of a figure: curves on white, their names at their ends, thin lines at round numbers. The palette is that
+ * of pages on white (style.css). The drawing is made for a page of about 960 x 540 and scaled to the requested size. */
 #include <math.h>
 #include <string.h>
 
@@ -8,7 +7,9 @@
 #include "report/report_internal.h"
 
 enum { MARKED = 30 /* a curve of at most so many points shows each of them */ };
-static const int COLOUR[LL_COLOURS] = {0x0072b2, 0xd55e00, 0x009e73, 0xaa4499, 0xe69f00, 0x56b4e9, 0x3c3c3c};
+static const int COLOUR[LL_COLOURS] = {0x0072b2, 0xd55e00, 0x00845f, 0xaa4499, 0xb87a00, 0x2f94d2, 0x4a4a4a};
+/* The same for text, which needs a contrast of 4.5 to 1: where a colour has less, it is mixed with INK. */
+static const int TEXT[LL_COLOURS] = {0x0072b2, 0xc15804, 0x00845f, 0xaa4499, 0xa06c06, 0x2c7cae, 0x4a4a4a};
 /* Lengths of dashes and of what is between them: one for each use of the palette. */
 static const double DASH[LL_DASHES][4] = {{0}, {7, 5}, {1, 5}, {10, 5, 1, 5}, {16, 5}};
 static const int DASH_PARTS[LL_DASHES] = {0, 2, 2, 4, 2};
@@ -334,7 +335,7 @@ static void draw_labels(const page *p) {
         colour(p->cr, PAPER, 0.9);
         cairo_set_line_width(p->cr, 4 * p->line / LINE);
         cairo_stroke(p->cr);
-        colour(p->cr, COLOUR[l->curve % LL_COLOURS], 1);
+        colour(p->cr, TEXT[l->curve % LL_COLOURS], 1);
         cairo_move_to(p->cr, l->x, baseline);
         cairo_show_text(p->cr, l->text);
     }

@@ -161,6 +161,15 @@ typedef struct {
 enum { LL_BITS_TEXT = 32 };
 void ll_bits_text(char out[LL_BITS_TEXT], double bits, int decimals);
 
+/* The figure of a run's loss, without a title. What its pointers lead to is in `parts`, and which curves are faint:
+ * with held-out data, that of training. */
+typedef struct {
+    ll_curve curve[2];
+    char y_label[64];
+    const int *faint; /* as in ll_figure_draw; NULL: there is no held-out data */
+} ll_run_loss_parts;
+ll_figure ll_run_loss(const ll_run *run, ll_run_loss_parts *parts);
+
 /* LL_EFORMAT also if there is no loss yet. */
 LL_MUST_USE ll_status ll_run_open(ll_run *run, const char *folder);
 void ll_run_close(ll_run *run);

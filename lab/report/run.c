@@ -66,23 +66,30 @@ static void write_title(char *out, size_t size, const ll_run *run) {
     ll_bits_text(loss, bits, 3);
     ll_number_text(step_text, sizeof step_text, step, 1, fmin(step, 999999));
     ll_format_text(out, size, "%s: %s bits per %s on %s data after %s steps", run->name, loss, run->unit,
-                   valid >= 0 ? "validation" : "training", step_text);
+                   valid >= 0 ? "held-out" : "training", step_text);
+}
+
+ll_figure ll_run_loss(const ll_run *run, ll_run_loss_parts *parts) {
+    static const int faint[2] = {0, 1};
+    const ll_columns *t = &run->metrics;
+    const double *step = t->column[LL_RUN_STEP];
+    parts->curve[0] = (ll_curve){"held-out", t->n, step, t->column[LL_RUN_VALID]};
+    parts->curve[1] = (ll_curve){"training", t->n, step, t->column[LL_RUN_BITS]};
+    snprintf(parts->y_label, sizeof parts->y_label, "bits per %s", run->unit);
+    parts->faint = ll_columns_last(t, LL_RUN_VALID) >= 0 ? faint : NULL;
+    return (ll_figure){.x_label = "step", .y_label = parts->y_label, .n = 2, .curves = parts->curve};
 }
 
 ll_status ll_run_picture(const char *folder, const char *path) {
     ll_run run;
     ll_status status = ll_run_open(&run, folder);
     if (status) return status;
-    char title[512], y_label[64];
-    const ll_columns *t = &run.metrics;
-    const double *step = t->column[LL_RUN_STEP];
-    const ll_curve curves[] = {{"validation", t->n, step, t->column[LL_RUN_VALID]},
-                               {"training", t->n, step, t->column[LL_RUN_BITS]}};
+    char title[512];
+    ll_run_loss_parts parts;
+    ll_figure f = ll_run_loss(&run, &parts);
     write_title(title, sizeof title, &run);
-    snprintf(y_label, sizeof y_label, "loss, bits per %s", run.unit);
-    const ll_figure f = {.title = title, .x_label = "step", .y_label = y_label, .n = 2, .curves = curves};
-    const int faint[2] = {0, 1};
-    status = ll_figure_draw(&f, faint, path);
+    f.title = title;
+    status = ll_figure_draw(&f, parts.faint, path);
     ll_run_close(&run);
     return status;
 }

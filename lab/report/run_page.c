@@ -75,17 +75,15 @@ static void plot_accuracy(ll_html *h, const ll_run *run) {
 }
 
 void ll_run_page_loss(ll_html *h, const ll_run *run) {
-    char title[300], y[64];
+    char title[300];
+    ll_run_loss_parts parts;
+    ll_figure f = ll_run_loss(run, &parts);
     snprintf(title, sizeof title, "%s: loss", run->name);
-    snprintf(y, sizeof y, "bits per %s", run->unit);
-    const ll_curve curves[2] = {curve(run, "held-out", LL_RUN_VALID), curve(run, "training", LL_RUN_BITS)};
-    const int faint[2] = {0, 1};
-    const ll_figure f = {.title = title, .x_label = "step", .y_label = y, .n = 2, .curves = curves};
-    const int held_out = ll_columns_last(&run->metrics, LL_RUN_VALID) >= 0;
-    const ll_html_about about = {"loss", held_out ? "Loss while training; held-out data was never trained on."
-                                                  : "Loss while training. There is none on held-out data."};
+    f.title = title;
+    const ll_html_about about = {"loss", parts.faint ? "Loss while training; held-out data was never trained on."
+                                                     : "Loss while training. There is none on held-out data."};
     ll_html_section(h, "learning", "Loss");
-    ll_html_plot(h, &about, &f, held_out ? faint : NULL);
+    ll_html_plot(h, &about, &f, parts.faint);
     if (!strcmp(run->unit, "example")) plot_accuracy(h, run);
 }
 

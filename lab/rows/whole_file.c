@@ -1,10 +1,11 @@
-/* Files that are written as a whole, and checks that one still exists. */
+/* Files that are written as a whole, and the check of a tensor file's checksums. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/memory.h"
 #include "base/safetensors.h"
 #include "longline-lab.h"
 
@@ -20,6 +21,35 @@ ll_status ll_text_save(const char *path, const char *text, size_t size) {
     struct stat about;
     const int other = !stat(path, &about) && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
     return other ? write_through(path, text, size) : ll_file_write(path, text, size);
+}
+
+struct ll_text_file {
+    ll_writer *writer;
+};
+
+ll_status ll_text_file_create(ll_text_file **file, const char *path, int *fd) {
+    ll_text_file *f = ll_alloc(1, sizeof *f);
+    if (!f) return LL_ENOMEM;
+    const ll_status status = ll_writer_open(&f->writer, path);
+    if (status) {
+        ll_free(f);
+        return status;
+    }
+    *fd = ll_writer_descriptor(f->writer);
+    *file = f;
+    return LL_OK;
+}
+
+ll_status ll_text_file_commit(ll_text_file *f) {
+    const ll_status status = ll_writer_commit(f->writer);
+    ll_free(f);
+    return status;
+}
+
+void ll_text_file_abandon(ll_text_file *f) {
+    if (!f) return;
+    ll_writer_abandon(f->writer);
+    ll_free(f);
 }
 
 ll_status ll_tensor_file_check(const char *path, int *tensors, int *checked) {

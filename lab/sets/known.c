@@ -69,7 +69,8 @@ static ll_status make_listops(const char *out, int64_t count, int size, uint64_t
         return ll_fail(LL_EINVAL, "listops of size %d; --size, the most tokens of an expression, is 6 at least", size);
     if (size) how.most = size;
     if (size && size < 2000) how.least = size / 4; /* as in the arena, a quarter of the longest */
-    return ll_listops_write(out, &how, count, seed, progress, arg);
+    const ll_status status = ll_folder_create_for(out);
+    return status ? status : ll_listops_write(out, &how, count, seed, progress, arg);
 }
 
 /* distractors: how many, or -1 for as many as is usual. */

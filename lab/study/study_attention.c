@@ -11,7 +11,7 @@ enum { TOKENS = 48, PANELS = 48, HEADS = 16, COLUMNS = 5, TEXT = 24 };
 
 typedef struct {
     int layers, heads; /* that are shown */
-    int layer[PANELS]; /* which */
+    int layer[PANELS]; /* which, from 1 */
     int rows, cols;    /* of a panel */
     float *weights;    /* (layers, H, n, N) of those layers */
     int n, N;
@@ -36,8 +36,7 @@ static ll_status prepare(attention_study *l, const ll_study *s) {
     const int layers = s->c->model.layers, heads = s->c->model.heads;
     l->heads = heads < HEADS ? heads : HEADS;
     l->layers = PANELS / l->heads < layers ? PANELS / l->heads : layers;
-    for (int i = 0; i < l->layers; i++)
-        l->layer[i] = l->layers > 1 ? (int)((int64_t)i * (layers - 1) / (l->layers - 1)) : 0;
+    for (int i = 0; i < l->layers; i++) l->layer[i] = ll_study_layer(s, i, l->layers) + 1;
     for (int h = 0; h < l->heads; h++) snprintf(l->name[h], TEXT, "head %d", h + 1);
     const size_t panels = (size_t)l->layers * (size_t)l->heads;
     l->weights = ll_alloc((size_t)l->layers * (size_t)heads * (size_t)l->n, (size_t)l->N * sizeof *l->weights);
@@ -59,7 +58,7 @@ static float *panel_of(const attention_study *l, int layer, int head) {
 
 static void describe_groups(attention_study *l, ll_shades shades, const char *x, const char *y) {
     for (int i = 0; i < l->layers; i++) {
-        snprintf(l->title[i], sizeof l->title[i], "Attention of layer %d", l->layer[i] + 1);
+        snprintf(l->title[i], sizeof l->title[i], "Attention of layer %d", l->layer[i]);
         for (int h = 0; h < l->heads; h++) l->panel[i][h] = (ll_panel){l->name[h], l->rows, l->cols, panel_of(l, i, h)};
         l->group[i] = (ll_heat_map){
             .title = l->title[i], .x_label = x, .y_label = y, .shades = shades, .n = l->heads, .panels = l->panel[i]};
@@ -118,8 +117,14 @@ static void show_sequence(attention_study *l, const ll_study *s, const int *toke
         "up to its own largest weight."};
     char text[8 * TOKENS];
     size_t size = 0, from = 0;
-    const ll_html_maps maps = {
-        .tab = "Layer", .groups = l->layers, .group = l->group, .head = head, .cols = COLUMNS, .summary = l->cell};
+    const ll_html_maps maps = {.tab = "Layer",
+                               .groups = l->layers,
+                               .number = l->layer,
+                               .of = s->c->model.layers,
+                               .group = l->group,
+                               .head = head,
+                               .cols = COLUMNS,
+                               .summary = l->cell};
     fill_sequence(l, s);
     for (int i = 0; i < length; i++) size += ll_study_token(s, tokens[i], text + size, sizeof text - size);
     ll_html_maps_write(s->h, &about, &maps);
@@ -150,7 +155,8 @@ static void show_image(attention_study *l, const ll_study *s, const int *tokens,
         for (int h = 0; h < l->heads; h++)
             for (int j = 0; j < n; j++) panel_of(l, i, h)[j] = row_of(l, s, i, h, 0)[cls_tokens + j];
     describe_groups(l, LL_SHADES_PANEL, "columns of tokens", "rows of tokens");
-    const ll_html_maps maps = {.tab = "Layer", .groups = l->layers, .group = l->group};
+    const ll_html_maps maps = {
+        .tab = "Layer", .groups = l->layers, .number = l->layer, .of = s->c->model.layers, .group = l->group};
     const ll_html_images image = {1, width, height, pixels, captions};
     ll_html_images_write(s->h, &image);
     ll_html_maps_write(s->h, &about, &maps);
@@ -180,7 +186,7 @@ ll_status ll_study_attention(const ll_study *s) {
     if (!status && ll_study_bound(ll_model_cost(s->model, length).multiply_adds * length * l->layers / 16, 0, 1) < 1)
         status = ll_fail(LL_EINVAL, "One image is too much work for this model to be shown here.");
     for (int i = 0; !status && i < l->layers; i++)
-        status = ll_model_attention_rows(s->model, tokens, length, l->layer[i], query, l->n, row_of(l, s, i, 0, 0));
+        status = ll_model_attention_rows(s->model, tokens, length, l->layer[i] - 1, query, l->n, row_of(l, s, i, 0, 0));
     if (!status && image) show_image(l, s, tokens, cls_tokens);
     if (!status && !image) show_sequence(l, s, tokens, length);
     if (l) attention_study_free(l);

@@ -9,7 +9,7 @@
 #include "base/text.h"
 #include "study/study.h"
 
-enum { EXAMPLES = 1000, SHOWN = 24, CLASSES = 100, NAME = 16 };
+enum { EXAMPLES = 1000, SHOWN = 24, CLASSES = 100, NAME = 257 /* of 256 bytes */ };
 
 typedef struct {
     int is, said;
@@ -122,7 +122,7 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
     const ll_html_table table = {.label = "Classes", .cols = 3, .head = head, .numbers = 1};
     ll_html_table_begin(s->h, &table);
     for (int i = 0; i < n; i++) {
-        char right[16] = "–", other[40] = "–";
+        char right[16] = "–", other[NAME + 16] = "–";
         int worst = -1;
         for (int j = 0; j < n; j++)
             if (j != i && shares[i * n + j] > (worst < 0 ? 0 : shares[i * n + worst])) worst = j;
@@ -142,7 +142,7 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
 static ll_status show_images(const ll_study *s, const verdicts *v) {
     const int n = v->width * v->height;
     if (!v->shown || n < 1 || n * ll_reader_channels(s->data) > v->T) return LL_OK;
-    char captions[SHOWN][96];
+    char captions[SHOWN][2 * NAME + 64];
     const char *list[SHOWN];
     unsigned char *pixels = ll_alloc((size_t)v->shown, (size_t)n);
     if (!pixels) return LL_ENOMEM;

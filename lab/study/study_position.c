@@ -105,7 +105,7 @@ int ll_study_layer(const ll_study *s, int i, int n) {
 }
 
 typedef struct {
-    int layers, panels, rows;
+    int layers, panels, rows, number[PANELS]; /* number: of a layer, from 1 */
     float *values;
     ll_heat_map group[PANELS];
     ll_panel panel[PANELS][HEADS];
@@ -117,6 +117,7 @@ static void fill(kernels *k, const ll_study *s) {
     float *at = k->values;
     for (int i = 0; i < k->layers; i++) {
         const int layer = ll_study_layer(s, i, k->layers);
+        k->number[i] = layer + 1;
         snprintf(k->title[i], sizeof k->title[i], "Functions of the distance, layer %d", layer + 1);
         k->group[i] = (ll_heat_map){
             .title = k->title[i],
@@ -158,7 +159,8 @@ ll_status ll_study_distance(const ll_study *s) {
                             ? "What each head adds to the logits at a distance, shaded up to its own largest."
                             : "P_d(m-n): what the codes of query and key come to at a distance, for each feature "
                               "of a head, shaded up to its own largest."};
-        const ll_html_maps maps = {.tab = "Layer", .groups = k->layers, .group = k->group};
+        const ll_html_maps maps = {
+            .tab = "Layer", .groups = k->layers, .number = k->number, .of = c->model.layers, .group = k->group};
         fill(k, s);
         ll_html_maps_write(s->h, &about, &maps);
     }

@@ -20,6 +20,7 @@ typedef struct {
     const tensor *tensor;
     int tensors, layers, n; /* n: distances */
     int least;            /* the first of them */
+    int number[LAYERS];   /* of the layers that are shown, from 1 */
     int cols[TENSORS];
     float *values; /* (layers, tensors, cols, n) */
     double distance[MOST], length[LAYERS][TENSORS][MOST];
@@ -54,7 +55,7 @@ static void fill(vectors *v, const char *axis) {
     float *at = v->values;
     for (int i = 0; i < v->n; i++) v->distance[i] = v->least + i;
     for (int i = 0; i < v->layers; i++) {
-        const int layer = ll_study_layer(v->s, i, v->layers) + 1;
+        const int layer = v->number[i] = ll_study_layer(v->s, i, v->layers) + 1;
         snprintf(v->title[i], sizeof v->title[i], "Vectors of distances, layer %d", layer);
         v->group[i] = (ll_heat_map){.title = v->title[i],
                                     .x_label = axis,
@@ -90,8 +91,10 @@ static void show(vectors *v) {
              axis,
              s2 ? "A query weighs a value by its product with the vector of the distance."
                 : "Its product with a query is what the logit gains.");
-    ll_html_maps_write(v->s->h, &(ll_html_about){"distance", caption},
-                       &(ll_html_maps){.tab = "Layer", .groups = v->layers, .group = v->group});
+    ll_html_maps_write(
+        v->s->h, &(ll_html_about){"distance", caption},
+        &(ll_html_maps){
+            .tab = "Layer", .groups = v->layers, .number = v->number, .of = c->model.layers, .group = v->group});
     const ll_figure f = {.title = "Length of the vectors of distances",
                          .x_label = what,
                          .y_label = "length",

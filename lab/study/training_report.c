@@ -133,8 +133,9 @@ static void write_parts(ll_study *s, pace *p) {
     close_study(s);
 }
 
-/* Tests on all of the test data, or on as much as the work allows. If there is none, there is no result. */
-static ll_status test(ll_model *model, ll_run_facts *facts) {
+/* Tests on all of the test data, or on as much as the work allows. If there is none, there is no result. `why`, in new
+ * memory or NULL, says why data that were given have none. */
+static ll_status test(ll_model *model, ll_run_facts *facts, char **why) {
     const ll_config *c = &model->recipe->c;
     if (!c->data.test || !c->data.test[0]) return LL_OK;
     const double batch = ll_model_cost(model, c->train.length).multiply_adds * c->train.length * c->train.batch;
@@ -146,11 +147,17 @@ static ll_status test(ll_model *model, ll_run_facts *facts) {
         ll_reader_free(reader);
         status = ll_evaluate_alone(model, "test", most, &facts->test);
     }
-    return status == LL_ENOMEM ? status : LL_OK;
+    if (status && status != LL_ENOMEM && status != LL_ESTOPPED) *why = ll_strdup(ll_error());
+    return status == LL_ENOMEM || (status && status != LL_ESTOPPED && !*why) ? LL_ENOMEM : LL_OK;
 }
 
-static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, ll_model *model, pace *p) {
+static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, const char *untested, ll_model *model,
+                       pace *p) {
     ll_run_page_results(h, run, facts);
+    if (untested) {
+        ll_html_note(h, "There is no result on the test data:");
+        ll_html_note(h, untested);
+    }
     ll_run_page_loss(h, run);
     if (model) {
         next_part(h, p);
@@ -172,6 +179,7 @@ static ll_status write_report(const char *folder, const char *path, double param
     ll_run run;
     ll_html h;
     ll_model *model = NULL;
+    char *untested = NULL;
     ll_status status = ll_run_open(&run, folder);
     if (status) return status;
     ll_run_facts facts = ll_run_facts_of(&run);
@@ -181,13 +189,14 @@ static ll_status write_report(const char *folder, const char *path, double param
         facts.parameters = (double)ll_model_size(model).parameters;
         p->parts = count_parts(&model->recipe->c);
         ll_model_watch(model, on_progress, p);
-        status = test(model, &facts);
+        status = test(model, &facts, &untested);
     }
     if (!status) status = ll_html_open(&h, path, run.name);
     if (!status) {
-        write_page(&h, &run, &facts, model, p);
+        write_page(&h, &run, &facts, untested, model, p);
         status = ll_html_finish(&h);
     }
+    ll_free(untested);
     ll_model_free(model);
     ll_run_close(&run);
     return status;

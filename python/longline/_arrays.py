@@ -14,6 +14,7 @@ from ._core import ArgumentError, Diverged, ffi
 
 Array = np.ndarray
 CPU = 1  # kDLCPU
+TooHard = getattr(np, "exceptions", np).TooHardError  # in np.exceptions since 1.25, and there alone since 2.0
 
 
 def as_numpy(name: str, x: Any) -> Array:
@@ -139,7 +140,7 @@ def overlap(a: Array, b: Array) -> bool:
     """Have they a number in common? Where that is hard to say, no."""
     try:
         return bool(np.shares_memory(a, b, max_work=10000))
-    except np.TooHardError:
+    except TooHard:
         return False
 
 

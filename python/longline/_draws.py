@@ -96,8 +96,8 @@ def position_parameters(position: str, heads: int, key_size: int, value_size: in
     elif position == "relative-s2":
         p["rpe"] = normal(clip + 1, D) * np.float32(0.02) if kernel in FLAT else np.zeros((clip + 1, D), np.float32)
     elif position == "sine-spe":
-        gains, others = normal(H, D, sines), normal(H, D, sines)
-        gains *= (2 / (others**2).sum(-1, keepdims=True) ** 0.25).astype(np.float32)
+        gains = normal(H, D, sines)
+        gains *= (2 / (gains**2).sum(-1, keepdims=True) ** 0.25).astype(np.float32)
         p["freqs"], p["offsets"], p["gains"] = normal(H, D, sines) - 4, normal(H, D, sines), gains
     elif position == "conv-spe":
         shape = (H, D, taps, taps) if image else (H, D, taps)

@@ -29,7 +29,7 @@ class Gradients(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """What backward needs of a forward: the arrays of the call and O(B H T) floats of the library's."""
+    """What backward needs of a forward: the arrays of the call and floats of the library's, which grow with B H T."""
 
     q: Array
     k: Array

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 class Stream(NotCopied):
     """A causal operator fed with any number of tokens at a time, in constant memory for linear kernels.
 
-    How tokens are cut into calls changes no bit. `bytes` is the size of the state.
+    How tokens are cut into calls changes no bit. `bytes` is its memory: the state, and room to compute in.
     """
 
     instead = "stream.clone() goes on from here"

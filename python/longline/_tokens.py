@@ -206,7 +206,7 @@ class TokenStream(NotCopied):
 
     @property
     def bytes(self) -> int:
-        """Size of the state."""
+        """Its memory: the state, and room to compute in."""
         with self._lock:
             return int(lib.ll_stream_bytes(self._s))
 
@@ -225,8 +225,6 @@ class TokenStream(NotCopied):
                top_p: float = 1.0, seed: int = 0, source: Any = None) -> Any:
         """Feeds the prompt; gives how to draw."""
         check_number("top_p", top_p, 0, 1)
-        if not top_p > 0:
-            raise ArgumentError(f"top_p: is {top_p}; it must be above 0 and at most 1")
         how = ffi.new("ll_sampling *", {"struct_size": ffi.sizeof("ll_sampling"),
                                         "temperature": check_number("temperature", temperature, 0),
                                         "top_k": check_count("top_k", top_k, 0),

@@ -5,6 +5,8 @@ import math
 import os
 from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Union
 
+import numpy as np
+
 from ._arrays import Array, pointer
 from ._core import ArgumentError, LonglineError, NotCopied, Watch, check, ffi, lib, own, progress_bar, text
 from ._html import table
@@ -93,7 +95,8 @@ class Trainer(NotCopied):
     def _tell(self, progress: Progress) -> bool:
         if progress.event in ("", "eval"):
             self.history.append(progress)
-        return any([callback(progress) is True for callback in self.callbacks])
+        results = [callback(progress) for callback in self.callbacks]
+        return any(isinstance(x, (bool, np.bool_)) and bool(x) for x in results)  # no other value means stop
 
     # ---- A run by its recipe ----
 

@@ -194,6 +194,18 @@ def test_nothing_is_copied(qkv):
     assert operator.forward(qkv[0], shared, qkv[2], save=True)[1].k.ctypes.data == qkv[1].ctypes.data
 
 
+def test_overlap_that_is_hard_to_find(qkv, monkeypatch):
+    """`out` is taken where NumPy gives up, whichever of its versions it is."""
+    from longline import _arrays
+
+    def give_up(*_, **__):
+        raise _arrays.TooHard("no answer within max_work")
+
+    monkeypatch.setattr(np, "shares_memory", give_up)
+    out = np.zeros((2, 3, 40, 8), np.float32)
+    assert np.array_equal(Operator("elu1", heads=3, key_size=8).forward(*qkv, out=out), out)
+
+
 def test_axes_that_are_left_out(qkv):
     whole = attention(*qkv, kernel="elu1")
     assert np.array_equal(attention(*(x[1] for x in qkv), kernel="elu1"), whole[1])
@@ -275,9 +287,9 @@ def test_vectors_of_distances_can_learn(kernel, qkv):
 
 
 def test_first_gains_of_sines():
-    """2 N(0, 1) over the root of the norm of 5 other numbers: E 4 n^2 / |m| = 4 E 1 / |m| = 2.1277."""
+    """2 N(0, 1) over the root of the norm of the 5 of a feature: the mean of squares is 4 E |n| / 5 = 1.7021."""
     gains = longline.position_parameters("sine-spe", 64, 256, 8)["gains"]
-    assert abs((gains.astype(float) ** 2).mean() - 2.1277) < 0.05
+    assert abs((gains.astype(float) ** 2).mean() - 1.7021) < 0.05
 
 
 WIDE_NAN = np.array([np.nan]).view(np.float32)

@@ -78,6 +78,7 @@ def test_generate_keeps_its_state(small, tmp_path):
     assert list(small.generate(None, 7, seed=3)) == rest
     assert len(small.state.generate_text("x", 4)) > 0
     assert len(set(list(small.generate("a", 6, temperature=0))[-1:])) == 1
+    assert list(small.stream().generate("a", 6, top_p=0)) == list(small.stream().generate("a", 6, temperature=0))
     size = small.stream().bytes
     stream = small.stream()
     stream.feed(np.zeros(2000, int))

@@ -112,7 +112,7 @@ WRONG = {
     "batch": (lambda: model.loss({"tokens": "abc", "target": [1]}), longline.ArgumentError, "batch: .*target"),
     "draw": (lambda: model.loss("abc", draw="x"), longline.ArgumentError, "draw: is 'x'"),
     "temperature": (lambda: model.generate("a", 2, temperature="x"), longline.ArgumentError, "temperature: is 'x'"),
-    "top_p": (lambda: model.generate("a", 2, top_p=0), longline.ArgumentError, "top_p: is 0"),
+    "top_p": (lambda: model.generate("a", 2, top_p=-0.1), longline.ArgumentError, "top_p: is -0.1"),
     "prompt": (lambda: model.generate(5, 2), TypeError, "prompt: is a int"),
     "endless text": (lambda: model.stream().generate_text("a", None), longline.ArgumentError, "tokens: is None"),
     "no model": (lambda: longline.TokenStream(None), TypeError, "model: is a NoneType"),

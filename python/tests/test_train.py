@@ -136,6 +136,13 @@ def test_run_and_resume(tmp_path):
     assert np.isfinite(again.evaluate("valid", 1).loss)
 
 
+def test_true_of_numpy_stops_too(tmp_path):
+    """A comparison with a number of an array gives np.True_. What is no boolean stops nothing."""
+    limit = np.array([2])
+    with pytest.raises(longline.Stopped, match="stopped after step 2"):
+        Trainer(RUN, tmp_path / "run", callbacks=[lambda p: np.float64(p.step), lambda p: p.step >= limit[0]]).run(False)
+
+
 def test_who_goes_on(tmp_path):
     """A trainer that was stopped goes on itself, unless another has resumed its folder."""
     whole = Trainer(RUN, tmp_path / "whole").run(progress=False).parameters()

@@ -55,7 +55,7 @@ draw() { # NAME
     $1 == "table" { on = $2 == wanted; next }
     !on { next }
     $1 == "ini" { read_ini(tables "/" $2) }
-    $1 == "list" { list = 1; pattern = $2; measure = $3; key = $4; how = $5 }
+    $1 == "list" { list = 1; pattern = $2; measure = $3; for (i = 4; i < NF; i += 2) { keys[++c] = $i; hows[c] = $(i + 1) } }
     $1 == "column" { c++; prefix[c] = $2; measures[c] = $3; keys[c] = $4; hows[c] = $5; heading[c] = rest(6) }
     $1 == "csv" {
         file = docs "/" $2
@@ -81,12 +81,15 @@ draw() { # NAME
         if (!list && !c && !matrix) exit
         if (list) {
             sub(/[*]$/, "", pattern)
-            print "| run | steps | seconds | " measure ", " key " |\n| --- | --- | --- | --- |"
+            line = "| run | steps | seconds |"; rule = "| --- | --- | --- |"
+            for (k = 1; k <= c; k++) { line = line " " measure ", " keys[k] " |"; rule = rule " --- |" }
+            print line "\n" rule
             for (i = 1; i <= rows; i++)
                 if (index(ids[i], pattern) == 1 && !(ids[i] in seen)) {
                     seen[ids[i]] = 1
-                    print "| `" ids[i] "` | " steps[ids[i]] " | " cpu[ids[i]] " | " \
-                        number(as(value[ids[i], measure, key], how), how) " |"
+                    line = "| `" ids[i] "` | " steps[ids[i]] " | " cpu[ids[i]] " |"
+                    for (k = 1; k <= c; k++) line = line " " number(as(value[ids[i], measure, keys[k]], hows[k]), hows[k]) " |"
+                    print line
                 }
             exit
         }

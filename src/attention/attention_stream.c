@@ -33,15 +33,11 @@ static size_t scratch_floats(const ll_attention_stream *s) {
     return recurrence_of(s)->scratch ? ll_round_up(recurrence_of(s)->scratch(s), LL_LINE) : 0;
 }
 
-/* Every head keeps the scratch of its stage. There conv-spe has the noise that one token shares with the next, so that
- * no number of noise is drawn twice. The memory is constant. */
 static ll_status build_stage(ll_attention_stream *s) {
-    const ll_premap *stage = s->op->premap;
-    if (!stage) return LL_OK;
-    s->stage_scratch = ll_round_up(stage->kind->scratch(stage), LL_LINE);
-    s->stage_work = ll_alloc((size_t)s->op->c.H * s->stage_scratch, sizeof *s->stage_work);
-    if (!s->lean) s->encoded = ll_alloc(encoded_floats(s), sizeof *s->encoded);
-    return s->stage_work && (s->encoded || s->lean) ? LL_OK : LL_ENOMEM;
+    const ll_status status = ll_premap_stream_create(&s->stage, s->op->premap);
+    if (status || !s->op->premap || s->lean) return status;
+    s->encoded = ll_alloc(encoded_floats(s), sizeof *s->encoded);
+    return s->encoded ? LL_OK : LL_ENOMEM;
 }
 
 static ll_status build(ll_attention_stream *s) {
@@ -90,7 +86,7 @@ void ll_attention_stream_lend(ll_attention_stream *s, float *scratch, int worker
 void ll_attention_stream_free(ll_attention_stream *s) {
     if (!s) return;
     if (recurrence_of(s)->free) recurrence_of(s)->free(s);
-    ll_free(s->stage_work);
+    ll_premap_stream_free(&s->stage);
     if (!s->lean) {
         ll_free(s->encoded);
         ll_free(s->pool);
@@ -100,13 +96,13 @@ void ll_attention_stream_free(ll_attention_stream *s) {
 
 void ll_attention_stream_reset(ll_attention_stream *s) {
     s->position = 0;
-    if (s->stage_work) memset(s->stage_work, 0, (size_t)s->op->c.H * s->stage_scratch * sizeof *s->stage_work);
+    ll_premap_stream_reset(&s->stage);
     if (recurrence_of(s)->reset) recurrence_of(s)->reset(s);
 }
 
 size_t ll_attention_stream_bytes(const ll_attention_stream *s) {
-    size_t floats = s->lean ? 0 : (size_t)s->workers * s->scratch + encoded_floats(s);
-    if (s->stage_work) floats += (size_t)s->op->c.H * s->stage_scratch;
+    const size_t own = s->lean ? 0 : (size_t)s->workers * s->scratch + encoded_floats(s);
+    const size_t floats = own + ll_premap_stream_floats(&s->stage);
     return sizeof *s + (recurrence_of(s)->bytes ? recurrence_of(s)->bytes(s) : 0) + floats * sizeof(float);
 }
 
@@ -152,15 +148,7 @@ static void encode(const ll_attention_stream *s, ll_feed *f) {
     const ll_view in[2] = {f->q, f->key};
     const ll_view out[2] = {ll_view_packed(s->encoded, op->c.H, LL_PREMAP_TILE, op->D),
                             ll_view_packed(s->encoded + side_size, op->c.H, LL_PREMAP_TILE, op->D)};
-    ll_premap_tile t = {.b = op->premap, .k = f->k, .C = f->n, .t0 = s->position};
-    for (t.head = 0; t.head < op->c.H; t.head++) {
-        t.work = s->stage_work + (size_t)t.head * s->stage_scratch;
-        t.b->kind->prepare(&t);
-        for (int b = 0; b < s->B; b++)
-            for (int side = LL_QUERY; side <= LL_KEY && in[side].data; side++)
-                t.b->kind->forward(&t, side, f->n, ll_element(&in[side], b, t.head, 0), in[side].token,
-                                   ll_element(&out[side], b, t.head, 0), out[side].token);
-    }
+    ll_premap_stream_encode(&s->stage, s->B, s->position, f->n, in, out);
     f->q = out[LL_QUERY], f->key = out[LL_KEY];
 }
 

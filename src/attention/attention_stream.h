@@ -4,6 +4,7 @@
 #define LL_ATTENTION_STREAM_H
 
 #include "attention/operator.h"
+#include "attention/position/premap.h"
 #include "base/parallel.h"
 
 /* Lists the tensors of the state at a position, and returns how many. Their data are those of the stream. Another
@@ -35,9 +36,8 @@ struct ll_attention_stream {
     size_t scratch;
     int workers;
     int lean;         /* pool and encoded are lent */
-    float *stage_work; /* (H, stage_scratch) of the position before the feature map; NULL: there is none */
-    float *encoded;    /* q and k after it (2, B, H, tile, D) */
-    size_t stage_scratch;
+    ll_premap_stream stage; /* of a position before the feature map */
+    float *encoded;         /* q and k after it (2, B, H, tile, D) */
 };
 
 /* One call of feed. */

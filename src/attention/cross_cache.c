@@ -41,16 +41,17 @@ static ll_status check(const ll_attention *op) {
     return op->kind->cross->can ? op->kind->cross->can(op) : LL_OK;
 }
 
+static size_t encoded_floats(const ll_cross_cache *m) {
+    return m->op->premap ? (size_t)m->op->c.H * LL_PREMAP_TILE * (size_t)m->op->D : 0;
+}
+
 static ll_status build(ll_cross_cache *m) {
-    const ll_premap *stage = m->op->premap;
-    const size_t H = (size_t)m->op->c.H;
-    if (stage) {
-        m->stage_scratch = ll_round_up(stage->kind->scratch(stage), LL_LINE);
-        m->stage_work = ll_alloc(H * m->stage_scratch, sizeof *m->stage_work);
-        m->encoded = ll_alloc(H * LL_PREMAP_TILE * (size_t)m->op->D, sizeof *m->encoded);
-        if (!m->stage_work || !m->encoded) return LL_ENOMEM;
+    ll_status status = ll_premap_stream_create(&m->stage, m->op->premap);
+    if (!status && m->op->premap) {
+        m->encoded = ll_alloc(encoded_floats(m), sizeof *m->encoded);
+        if (!m->encoded) return LL_ENOMEM;
     }
-    const ll_status status = kind_of(m)->create(m);
+    if (!status) status = kind_of(m)->create(m);
     return status ? status : ll_cross_cache_ready(m);
 }
 
@@ -73,31 +74,17 @@ void ll_cross_cache_free(ll_cross_cache *m) {
     if (!m) return;
     kind_of(m)->free(m);
     ll_free(m->pool);
-    ll_free(m->stage_work);
+    ll_premap_stream_free(&m->stage);
     ll_free(m->encoded);
     ll_free(m);
 }
 
 size_t ll_cross_cache_bytes(const ll_cross_cache *m) {
-    const size_t H = (size_t)m->op->c.H;
-    size_t floats = (size_t)m->workers * m->scratch;
-    if (m->stage_work) floats += H * (m->stage_scratch + LL_PREMAP_TILE * (size_t)m->op->D);
+    const size_t floats = (size_t)m->workers * m->scratch + ll_premap_stream_floats(&m->stage) + encoded_floats(m);
     return sizeof *m + kind_of(m)->bytes(m) + floats * sizeof(float);
 }
 
 /* ---- Filled and read ---- */
-
-/* n <= LL_PREMAP_TILE tokens of one side from position `first` on. */
-static void encode(const ll_cross_cache *m, int side, int64_t first, int n, ll_view in, ll_view out) {
-    const ll_premap *stage = m->op->premap;
-    ll_premap_tile t = {.b = stage, .k = ll_kernel_table(), .C = n, .t0 = first};
-    for (t.head = 0; t.head < m->op->c.H; t.head++) {
-        t.work = m->stage_work + (size_t)t.head * m->stage_scratch;
-        stage->kind->prepare(&t);
-        stage->kind->forward(&t, side, n, ll_element(&in, 0, t.head, 0), in.token, ll_element(&out, 0, t.head, 0),
-                             out.token);
-    }
-}
 
 static ll_status fill_encoded(ll_cross_cache *m, int S, ll_view k, ll_view v) {
     const size_t H = (size_t)m->op->c.H;
@@ -105,10 +92,12 @@ static ll_status fill_encoded(ll_cross_cache *m, int S, ll_view k, ll_view v) {
     if (status) return status;
     float *encoded = ll_alloc(H * (size_t)S, (size_t)m->op->D * sizeof *encoded);
     if (!encoded) return LL_ENOMEM;
-    memset(m->stage_work, 0, H * m->stage_scratch * sizeof *m->stage_work);
+    ll_premap_stream_reset(&m->stage);
     const ll_view out = ll_view_packed(encoded, m->op->c.H, S, m->op->D);
-    for (int t = 0; t < S; t += LL_PREMAP_TILE)
-        encode(m, LL_KEY, t, S - t < LL_PREMAP_TILE ? S - t : LL_PREMAP_TILE, ll_view_from(k, t), ll_view_from(out, t));
+    for (int t = 0; t < S; t += LL_PREMAP_TILE) {
+        const ll_view from[2] = {[LL_KEY] = ll_view_from(k, t)}, to[2] = {[LL_KEY] = ll_view_from(out, t)};
+        ll_premap_stream_encode(&m->stage, 1, t, ll_min(LL_PREMAP_TILE, S - t), from, to);
+    }
     status = kind_of(m)->fill(m, S, out, v);
     ll_free(encoded);
     return status;
@@ -125,13 +114,16 @@ ll_status ll_cross_cache_fill(ll_cross_cache *m, int S, ll_view k, ll_view v) {
 
 ll_status ll_cross_cache_read(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y) {
     LL_FLOAT_MODE;
-    if (n < 0 || first < 0) return ll_fail(LL_EINVAL, "cross-attention cache: %d queries, must not be negative", n);
+    if (n < 0 || first < 0)
+        return ll_fail(LL_EINVAL, "cross-attention cache: %d queries from position %lld on; neither may be negative", n,
+                       (long long)first);
     if (!m->op->premap) return kind_of(m)->read(m, first, n, q, y);
     ll_status status = ll_premap_reaches(m->op->premap, first + n);
     for (int t = 0; t < n && !status; t += LL_PREMAP_TILE) {
-        const int C = n - t < LL_PREMAP_TILE ? n - t : LL_PREMAP_TILE;
+        const int C = ll_min(LL_PREMAP_TILE, n - t);
         const ll_view encoded = ll_view_packed(m->encoded, m->op->c.H, LL_PREMAP_TILE, m->op->D);
-        encode(m, LL_QUERY, first + t, C, ll_view_from(q, t), encoded);
+        const ll_view from[2] = {[LL_QUERY] = ll_view_from(q, t)}, to[2] = {[LL_QUERY] = encoded};
+        ll_premap_stream_encode(&m->stage, 1, first + t, C, from, to);
         status = kind_of(m)->read(m, first + t, C, encoded, ll_view_from(y, t));
     }
     return status;

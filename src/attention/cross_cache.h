@@ -25,9 +25,8 @@ struct ll_cross_cache {
     float *pool;      /* (workers, scratch) */
     size_t scratch;
     int workers;
-    float *stage_work; /* (H, stage_scratch) of the position before the feature map; NULL: there is none */
-    float *encoded;    /* queries after it (H, tile, D) */
-    size_t stage_scratch;
+    ll_premap_stream stage; /* of a position before the feature map */
+    float *encoded;         /* queries after it (H, tile, D) */
 };
 
 typedef struct ll_cross_kind {

@@ -40,6 +40,9 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
 static ll_status check_gate(const ll_attention *op, const ll_attention_call *c) {
     if (!c->gate.data && op->gated)
         return ll_fail(LL_EINVAL, "attention: %s needs a gate for every token; the call has none", op->gated);
+    if (!c->gate.data && c->dgate.data)
+        return ll_fail(LL_EINVAL, "attention: dgate is the gradient of a gate, and the call has none; give a gate of "
+                                  "zeros, or no dgate");
     if (!c->gate.data) return LL_OK;
     if (!op->kind->gates || !op->c.causal)
         return ll_fail(LL_EINVAL, "attention: a gate is for causal linear attention; %s has no state that could decay",
@@ -116,6 +119,9 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
     if (c->dstate_out && !c->state_out)
         return ll_fail(LL_EINVAL, "attention: a gradient at the state that a call leaves needs that state, too");
     if (!ll_call_has_state(c)) return LL_OK;
+    if (c->segment && c->states_of_rows && c->state_in && c->state_in == c->state_out)
+        return ll_fail(LL_EINVAL, "attention: the last sequence of a packed row may end before the first one takes the "
+                                  "row's state; give state_out memory of its own");
     const ll_status status = ll_attention_state_floats(op, &floats);
     if (!status && c->state_row && c->state_row < floats)
         return ll_fail(LL_EINVAL, "attention: states %zu floats apart, and one has %zu", c->state_row, floats);

@@ -67,6 +67,11 @@ static ll_status damaged(const ll_decoder *d, const char *what) {
                    (long long)d->given);
 }
 
+static ll_status too_wide(const ll_decoder *d, const char *command) {
+    return ll_fail(LL_EFORMAT, "%s needs more than 1 GiB of memory to be unpacked; unpack it first with %s", d->name,
+                   command);
+}
+
 static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
 
 /* Members of gzip may follow each other, and zeros may fill the last block. */
@@ -110,7 +115,7 @@ static ll_status step_xz(ll_decoder *d, const uint8_t *from, size_t n, size_t *u
     d->given += (int64_t)*got;
     if (r == LZMA_STREAM_END) *ended = 1;
     if (r == LZMA_MEM_ERROR) return no_memory(d->name);
-    if (r == LZMA_MEMLIMIT_ERROR) return damaged(d, "it asks for more than 1 GiB to be unpacked");
+    if (r == LZMA_MEMLIMIT_ERROR) return too_wide(d, "xz -d");
     if (r == LZMA_BUF_ERROR) return truncated(d);
     if (r != LZMA_OK && r != LZMA_STREAM_END) return damaged(d, "no valid xz data");
     return LL_OK;
@@ -124,6 +129,7 @@ static ll_status step_zstd(ll_decoder *d, const uint8_t *from, size_t n, size_t 
     switch (found) {
     case LL_ZSTD_NO_MEMORY: return no_memory(d->name);
     case LL_ZSTD_DAMAGED: return damaged(d, what);
+    case LL_ZSTD_TOO_WIDE: return too_wide(d, "zstd -d --long=31");
     case LL_ZSTD_TRUNCATED: return truncated(d);
     case LL_ZSTD_ENDED: *ended = 1; return LL_OK;
     case LL_ZSTD_GOES_ON: break;

@@ -45,7 +45,11 @@ enum ll_zstd_found ll_zstd_step(ll_zstd *z, const uint8_t *from, size_t n, size_
     *got = out.pos;
     if (ZSTD_isError(left)) {
         *what = ZSTD_getErrorName(left);
-        return ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation ? LL_ZSTD_NO_MEMORY : LL_ZSTD_DAMAGED;
+        switch (ZSTD_getErrorCode(left)) {
+        case ZSTD_error_memory_allocation: return LL_ZSTD_NO_MEMORY;
+        case ZSTD_error_frameParameter_windowTooLarge: return LL_ZSTD_TOO_WIDE;
+        default: return LL_ZSTD_DAMAGED;
+        }
     }
     if (!n && !out.pos) return LL_ZSTD_TRUNCATED;
     z->inside = left != 0;

@@ -59,13 +59,15 @@ LL_MUST_USE ll_status ll_folder_create_for(const char *path);
 LL_MUST_USE ll_status ll_folder_list(char ***paths, int *count, const char *path);
 void ll_names_free(char **paths, int count);
 
-/* Writes a file atomically. The bytes go to "path.tmp-longline". ll_writer_commit flushes that file and renames it to
- * the target; ll_writer_abandon removes it. A full disk or a short write is LL_EIO, and the target stays as it was. A
- * file that is replaced keeps its permissions. */
+/* Writes a file atomically. The bytes go to "path.tmp-longline", or to a file of this writer alone if that cannot be
+ * locked. ll_writer_commit flushes that file and renames it to the target; ll_writer_abandon removes it. A full disk or
+ * a short write is LL_EIO, and the target stays as it was. A file that is replaced keeps its permissions. */
 typedef struct ll_writer ll_writer;
 LL_MUST_USE ll_status ll_writer_open(ll_writer **writer, const char *path);
 /* Writes to standard output instead of a file. Nothing is renamed. */
 LL_MUST_USE ll_status ll_writer_output(ll_writer **writer);
+/* The unfinished file, for who writes to it without ll_writer_put. */
+int ll_writer_descriptor(const ll_writer *writer);
 LL_MUST_USE ll_status ll_writer_put(ll_writer *writer, const void *data, size_t size);
 /* Overwrites the first bytes of what has been written. */
 LL_MUST_USE ll_status ll_writer_patch(ll_writer *writer, const void *data, size_t size);

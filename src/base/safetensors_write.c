@@ -107,16 +107,14 @@ static size_t unit(const entry *e) { return e->bytes % ALIGN ? ll_st_types[e->dt
 static const size_t units[] = {ALIGN, 8, 4, 2, 1}; /* in this order; every size of `ll_st_types` is among them */
 enum { UNITS = sizeof units / sizeof *units };
 
-/* Sets the offset of every tensor of this unit, and adds its header entry. */
-static int set_offsets(ll_st_writer *w, json_t *header, size_t size, size_t *at) {
-    for (int i = 0; i < w->count; i++) {
-        entry *e = &w->entry[i];
-        if (unit(e) != size) continue;
-        e->begin = *at;
-        *at += e->bytes;
-        if (json_object_set_new(header, e->name, describe(e))) return 0;
+/* The tensors in the order of the file, from *at = 0 on; NULL after the last. */
+static entry *next(const ll_st_writer *w, int *at) {
+    while (*at < UNITS * w->count) {
+        const int n = (*at)++;
+        entry *e = &w->entry[n % w->count];
+        if (unit(e) == units[n / w->count]) return e;
     }
-    return 1;
+    return NULL;
 }
 
 /* The metadata, and the checksum of every tensor's current bytes. NULL if there is no memory: then json_copy may also
@@ -138,9 +136,12 @@ static json_t *make_meta(const ll_st_writer *w) {
 
 static json_t *make_header(ll_st_writer *w) {
     json_t *header = json_object(), *meta = make_meta(w);
-    size_t at = 0;
-    int ok = header && meta && (!json_object_size(meta) || !json_object_set(header, "__metadata__", meta));
-    for (int i = 0; i < UNITS && ok; i++) ok = set_offsets(w, header, units[i], &at);
+    size_t begin = 0;
+    int ok = header && meta && (!json_object_size(meta) || !json_object_set(header, "__metadata__", meta)), at = 0;
+    for (entry *e; ok && (e = next(w, &at)); begin += e->bytes) {
+        e->begin = begin;
+        ok = !json_object_set_new(header, e->name, describe(e));
+    }
     json_decref(meta);
     if (ok) return header;
     json_decref(header);
@@ -180,9 +181,8 @@ ll_status ll_st_save(ll_st_writer *w, const char *path) {
     ll_status status = make_head(&head, w, path);
     if (!status) status = ll_writer_open(&out, path);
     if (!status) status = ll_writer_put(out, head.data, head.size);
-    for (int k = 0; k < UNITS; k++)
-        for (int i = 0; i < w->count && !status; i++)
-            if (unit(&w->entry[i]) == units[k]) status = ll_writer_put(out, w->entry[i].data, w->entry[i].bytes);
+    int at = 0;
+    for (const entry *e; !status && (e = next(w, &at));) status = ll_writer_put(out, e->data, e->bytes);
     ll_bytes_free(&head);
     if (!status) return ll_writer_commit(out);
     ll_writer_abandon(out);
@@ -195,20 +195,16 @@ ll_status ll_st_bytes(ll_st_writer *w, ll_bytes *bytes) {
     if (status) return status;
     size_t size = head.size;
     for (int i = 0; i < w->count; i++) size += w->entry[i].bytes;
-    uint8_t *at = ll_alloc(size, 1);
-    *bytes = (ll_bytes){at, size};
-    if (at) {
-        memcpy(at, head.data, head.size);
-        at += head.size;
+    uint8_t *data = ll_alloc(size, 1);
+    if (data) {
+        int at = 0;
+        uint8_t *end = (uint8_t *)memcpy(data, head.data, head.size) + head.size;
+        for (const entry *e; (e = next(w, &at)); end += e->bytes)
+            if (e->bytes) memcpy(end, e->data, e->bytes);
+        *bytes = (ll_bytes){data, size, 0};
     }
-    for (int k = 0; k < UNITS && at; k++)
-        for (int i = 0; i < w->count; i++)
-            if (unit(&w->entry[i]) == units[k] && w->entry[i].bytes) {
-                memcpy(at, w->entry[i].data, w->entry[i].bytes);
-                at += w->entry[i].bytes;
-            }
     ll_bytes_free(&head);
-    return bytes->data ? LL_OK : LL_ENOMEM;
+    return data ? LL_OK : LL_ENOMEM;
 }
 
 static void hash_text(XXH3_state_t *hash, const char *text) { XXH3_128bits_update(hash, text, strlen(text) + 1); }

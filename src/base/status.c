@@ -15,13 +15,19 @@ const char *ll_error(void) {
     return last[0] ? last : "no error";
 }
 
-/* Names come from files and may contain any bytes. So control characters are replaced, which could steer a terminal. */
+/* Names come from files and may contain any bytes. So control characters, which could steer a terminal, and bytes that
+ * are no UTF-8 are replaced. A long text is not cut within a character. */
 static void keep(const char *text) {
-    size_t n = 0;
-    for (; text[n] && n < TEXT - 1; n++) last[n] = (unsigned char)text[n] < 32 || text[n] == 127 ? '?' : text[n];
-    /* A long text is not cut within a character. */
-    if (text[n])
-        while (n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80) n--;
+    size_t n = 0, size;
+    for (; *text; text += size) {
+        const unsigned char *s = (const unsigned char *)text;
+        const size_t left = strnlen(text, 4);
+        const int kept = ll_utf8_length(s, left) > 0;
+        (void)ll_char_at(s, left, &size);
+        if (n + (kept ? size : 1) > TEXT - 1) break;
+        memcpy(last + n, kept ? text : "?", kept ? size : 1);
+        n += kept ? size : 1;
+    }
     last[n] = 0;
 }
 

@@ -135,7 +135,7 @@ int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes) {
 int ll_utf8_length(const unsigned char *s, size_t n) {
     size_t size = 0;
     const int32_t c = n ? ll_char_at(s, n, &size) : -1;
-    return c < 32 || c == 127 ? 0 : (int)size;
+    return c < 32 || (c >= 0x7f && c < 0xa0) ? 0 : (int)size;
 }
 
 int ll_is_plain_text(const char *text) {

@@ -27,7 +27,8 @@ double ll_scan_number(const char *text, char **end);
 size_t ll_byte_order_mark(const uint8_t *file, size_t n);
 /* The character at the beginning of n >= 1 bytes, and how many bytes it has. What is no UTF-8 is -1, one byte long. */
 int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes);
-/* The size of the UTF-8 character at the beginning of n bytes; 0 if there is none or if it is a control character. */
+/* The size of the UTF-8 character at the beginning of n bytes; 0 if there is none or if it is a control character
+ * (C0, DEL or C1). */
 int ll_utf8_length(const unsigned char *s, size_t n);
 /* Is it UTF-8 without control characters? Such text may stand in JSON, in a line of INI, and on a terminal. */
 int ll_is_plain_text(const char *text);

@@ -23,6 +23,7 @@ ll_status ll_struct_take(void *ours, size_t size, const void *given, const char 
     if (status) return status;
     memset(ours, 0, size);
     memcpy(ours, given, size_of(given, size));
+    memcpy(ours, &size, sizeof size);
     return LL_OK;
 }
 

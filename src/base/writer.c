@@ -3,7 +3,8 @@
  * file as it was.
  *
  * The temporary file is "target.tmp-longline", so that the next program overwrites what a killed one left. It is locked
- * until it is renamed. If it is locked already, by another program or thread, the temporary file gets another name. */
+ * until it is renamed. If it is locked already, by another program or thread, or if the file system has no locks, the
+ * temporary file gets a name that no other file has. What a killed program left under such a name stays. */
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -74,25 +75,38 @@ int ll_file_is_named(int fd, const char *path) {
            open_file.st_ino == named.st_ino;
 }
 
-/* Opens "target.tmp-longline" and locks it. -1: another writer has it, or it is not a file. A file that cannot be
- * emptied is removed: nobody would write over it again. */
+/* The beginning of a path behind which there is room for SUFFIX bytes: its last name may not exceed NAME_MAX. */
+static int stem(const char *path) {
+    const char *slash = strrchr(path, '/');
+    const size_t most = (size_t)(slash ? slash - path + 1 : 0) + NAME_MAX - SUFFIX, n = strlen(path);
+    return (int)(n < most ? n : most);
+}
+
+/* Opens "target.tmp-longline" and locks it. -1: another writer has it, it cannot be locked, or it is not a file. A file
+ * that cannot be emptied is removed: nobody would write over it again. So is one that was made here in vain. */
 static int open_shared(const char *path) {
-    const int fd = open(path, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    enum { HOW = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
+    int fd = open(path, HOW | O_CREAT | O_EXCL, 0666);
+    const int made = fd >= 0;
+    if (!made) fd = open(path, HOW);
     if (fd < 0) return -1;
-    const int taken = flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK;
-    if (!taken && ll_file_is_named(fd, path)) {
-        if (!ftruncate(fd, 0)) return fd;
-        unlink(path);
-    }
+    const int why = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
+    const int own = why ? made && why != EWOULDBLOCK : ll_file_is_named(fd, path);
+    if (!why && own && !ftruncate(fd, 0)) return fd;
+    if (own) unlink(path);
     close(fd);
     return -1;
 }
 
+/* Processes on several machines may have the same number, and a dead one may have left its file. */
 static int open_own(char *path, size_t size, const char *target) {
     static atomic_int number;
-    snprintf(path, size, "%s.tmp-%ld-%d", target, (long)getpid(), atomic_fetch_add(&number, 1));
-    unlink(path); /* it may be left by a dead process with this number; a link is never followed */
-    return open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    int fd;
+    do {
+        snprintf(path, size, "%.*s.tmp-%ld-%d", stem(target), target, (long)getpid(), atomic_fetch_add(&number, 1));
+        fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    } while (fd < 0 && errno == EEXIST);
+    return fd;
 }
 
 ll_status ll_writer_open(ll_writer **writer, const char *path) {
@@ -102,7 +116,7 @@ ll_status ll_writer_open(ll_writer **writer, const char *path) {
     ll_status status = choose_target(w, path);
     if (!status) {
         const size_t size = strlen(w->path) + SUFFIX;
-        snprintf(w->temp, size, "%s.tmp-longline", w->path);
+        snprintf(w->temp, size, "%.*s.tmp-longline", stem(w->path), w->path);
         w->fd = open_shared(w->temp);
         if (w->fd < 0) w->fd = open_own(w->temp, size, w->path);
         if (w->fd < 0) w->temp[0] = 0, status = unwritable(w);
@@ -129,6 +143,8 @@ ll_status ll_writer_output(ll_writer **writer) {
     *writer = w;
     return LL_OK;
 }
+
+int ll_writer_descriptor(const ll_writer *w) { return w->fd; }
 
 static ll_status send(ll_writer *w, const uint8_t *data, size_t size) {
     while (size) {

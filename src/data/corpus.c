@@ -7,7 +7,7 @@
 /* Is file i one of those that were joined? */
 static int is_joined(const ll_corpus *o, int i) {
     const uint8_t *data = o->file[i].data;
-    return o->joined.data && data >= o->joined.data && data <= o->joined.data + o->joined.size;
+    return o->joined.data && data >= o->joined.data && data < o->joined.data + o->joined.size;
 }
 
 void ll_corpus_close(ll_corpus *o) {

@@ -62,8 +62,8 @@ static const ll_key keys[] = {
     TEXT_IF("data.docs", docs, "TSV of names and texts; empty = the pairs contain their texts",
             "data.format=retrieval"),
     TEXT_IF("data.tokenizer", tokenizer,
-            "tokenizer.json, or a folder with it, with vocab.txt, or with vocab.json and merges.txt; empty = the "
-            "tokenizer of train.from", "data.format=subwords"),
+            "tokenizer.json, or a folder with it, with vocab.txt, with vocab.json and merges.txt, or with "
+            "tokenizer.model; empty = the tokenizer of train.from", "data.format=subwords"),
     TEXT("data.classes", class_names, "names of classes in order: neg,pos; empty = numbers, or all names, sorted"),
 };
 // clang-format on

@@ -84,12 +84,13 @@ static const ll_input_kind *kind_of(ll_input *in) {
     }
     /* 0, 0, 8 and the number of axes, with colours one more. */
     static const uint8_t gray[] = {0, 0, 8, 3}, colours[] = {0, 0, 8, 4};
+    static const uint8_t png[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
     const int c = ll_input_peek(in);
     if (c == '>' || c == ';') return &ll_input_fasta;
     if (c == '{') return &ll_input_json;
-    if (c == 0x89) return &ll_input_png;
     if (begins(in, mark, MAGIC)) return &ll_input_json;
     if (begins(in, mark_fasta, MAGIC)) return &ll_input_fasta;
+    if (begins(in, png, sizeof png)) return &ll_input_png;
     return begins(in, gray, MAGIC) || begins(in, colours, MAGIC) ? &ll_input_idx : &lines;
 }
 

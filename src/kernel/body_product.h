@@ -251,7 +251,7 @@ ALWAYS void gemv_few(const int rows, int prefetch, gemv_operands o, int N, ll_ma
     const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
     size_t j = 0;
     vf factor[GEMV_ROWS];
-    for (int r = 0; r < rows; r++) factor[r] = v_set(o.x[k + (size_t)r]);
+    for (int r = 0; o.M == 1 && r < rows; r++) factor[r] = v_set(o.x[k + (size_t)r]);
     for (; o.M >= GEMV_MANY && j + GEMV_WIDE * VW <= whole; j += GEMV_WIDE * VW)
         gemv_tile(rows, GEMV_WIDE, prefetch, o, NULL, B, k, j);
     for (; o.M == 1 && j < whole; j += VW) gemv_tile(rows, 1, prefetch, o, factor, B, k, j);

@@ -286,7 +286,7 @@ typedef struct {
      * with w (C, n) and dk (C, m) in rows ldv and ldk apart. n is a multiple of LL_GRADIENT_COLUMNS, x->y is not NULL,
      * and x->sum is NULL or S. A tier without this function has NULL: two calls of `scan` do the same. */
     void (*scan_gradients)(int C, const ll_scan *x, const float *w, float *dk, ll_prefetch *next);
-    /* The same for the sum of weights: z = z + factor_t k_t, den_t = q_t z. If `sum` is not z, the tokens' sum R is
+    /* As `scan`, for the sum of weights: z = z + factor_t k_t, den_t = q_t z. If `sum` is not z, the tokens' sum R is
      * collected apart: den_t = q_t (z + R), and at the end R is added to `sum`. k and q (C, m) have rows ld apart.
      * factor and den are (C), z and sum (m). */
     void (*scan_weights)(int C, int m, const float *factor, const float *k, const float *q, size_t ld, const float *z,

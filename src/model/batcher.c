@@ -76,7 +76,7 @@ ll_status ll_batcher_load(ll_stream **stream, ll_batcher *b, const char *path) {
 
 /* ---- Feeding ---- */
 
-static ll_status check_items(const ll_batcher *b, ll_batch_item *items, int count) {
+static ll_status check_items(const ll_batcher *b, const ll_batch_item *items, int count) {
     ll_status status = LL_OK;
     if (count < 0 || count > b->rows)
         return ll_fail(LL_EINVAL, "%d items; the batcher has %d rows", count, b->rows);
@@ -86,7 +86,6 @@ static ll_status check_items(const ll_batcher *b, ll_batch_item *items, int coun
             status = ll_fail(LL_EINVAL, "item %d: not a stream of this batcher", i);
         else if ((status = ll_stream_check(s, items[i].tokens, items[i].n)))
             status = count > 1 ? ll_fail(status, "item %d: %s", i, ll_error()) : status;
-        items[i].status = status;
     }
     for (int i = 0; i < count && !status; i++) items[i].stream->taken = 0;
     for (int i = 0; i < count && !status; i++)
@@ -175,9 +174,9 @@ static void pass(ll_batcher *b, ll_batch_item *items, int n) {
 ll_status ll_batcher_feed(ll_batcher *b, ll_batch_item *items, int count) {
     LL_FLOAT_MODE;
     ll_status status = check_items(b, items, count);
+    for (int i = 0; i < count; i++) items[i].status = status;
     if (status) return status;
-    memset(b->done, 0, (size_t)(count > 0 ? count : 0) * sizeof *b->done);
-    for (int i = 0; i < count; i++) items[i].status = LL_OK;
+    memset(b->done, 0, (size_t)count * sizeof *b->done);
     for (int n; (n = gather(b, items, count)) > 0;) pass(b, items, n);
     for (int i = 0; i < count && !status; i++) status = items[i].status;
     return status;

@@ -100,9 +100,20 @@ void ll_draft_reset(ll_draft *d) {
     d->position = 0;
 }
 
+/* What the large model can read behind the text, of which its stream has not read the end yet. */
+static int64_t left(const ll_draft *d) {
+    const ll_model_config *c = d->large.stream->model->c;
+    const int64_t limit = ll_position_limit(&c->position);
+    int64_t left = ll_stream_left(d->large.stream);
+    for (int i = d->tails - d->large.behind; i < d->tails && limit < INT64_MAX; i++)
+        left = d->tail[i] == c->model.separator ? limit - 1 : left - 1;
+    return left;
+}
+
 ll_draft_counts ll_draft_count(const ll_draft *d) {
     ll_draft_counts counts = d->counts;
     counts.position = d->position;
+    counts.left = left(d);
     counts.bytes = ll_stream_bytes(d->large.stream) + ll_stream_bytes(d->small.stream);
     return counts;
 }

@@ -1,4 +1,4 @@
-/* The description of a model: three parts of a recipe, and five values of its training. */
+/* The description of a model: three parts of a recipe, and what it says of training that the model needs. */
 #ifndef LL_MODEL_CONFIG_H
 #define LL_MODEL_CONFIG_H
 

@@ -17,7 +17,7 @@
  *   head_transform.c      the layer before the output layer
  *   pair.c                two texts side by side
  *   shared_sequence.c     sequences that several processes share
- *   ring_attention.c      softmax over these
+ *   ring_attention.c      softmax over these; ring_parts.c has the tokens of its parts
  *   stack.c               which stacks a model has
  *   network.c             all of it in order
  *   network_report.c      how far a call has come
@@ -26,6 +26,9 @@
  *   operator_params.c     their parameters
  *   model.c               create, describe
  *   model_file.c          load, save
+ *   model_check.c         do the settings fit together; mechanism.c and imported_check.c have parts of that
+ *   config_facts.c        what follows from them; config_features.c of features, config_image.c of images
+ *   compat.c              the rules of a released program; compat_check.c: can this model follow them
  *   model_finite.c        is every parameter a finite number
  *   distil.c              a batch through a model and its teacher
  *   soft_loss.c           a row of logits against the teacher's
@@ -35,6 +38,9 @@
  *   quantize.c            weights in fewer bits, and such weights in files
  *   model_stream.c        one token after another
  *   stream_file.c         its state in a file
+ *   stream_rows.c         attention of rows that are tokens of several streams
+ *   batcher.c             streams that are fed together
+ *   draft.c               a small model drafts, a large one checks
  *   sample.c              a token from logits
  *   infer.c               scores, embeddings
  */
@@ -228,7 +234,8 @@ typedef struct {
 
 /* Runs one batch through the network and adds to tally. In training (grad not NULL) it adds scale * d(sum of
  * losses)/d(parameters) to grad (model->size floats); dropout masks are functions of (train.seed, draw). In evaluation
- * (grad NULL) there is no dropout. The only possible failure is LL_ENOMEM (attention scratch). */
+ * (grad NULL) there is no dropout. LL_ENOMEM (attention scratch); LL_ESTOPPED if ll_model_watch's function says so;
+ * LL_EDIST if ranks share its sequences and one is lost. */
 LL_MUST_USE ll_status ll_model_run(const ll_model *model, ll_workspace *ws, const ll_batch *batch, float *grad,
                                    float scale, int64_t draw, ll_tally *tally);
 

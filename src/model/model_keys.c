@@ -19,7 +19,8 @@ static const ll_key keys[] = {
     INT("model.head-size", head_size, "0", 0, 65536, "values of a head; 0 = width / heads"),
     INT("model.ff", ff, "2048", 1, 1048576, "size of the hidden layer of feed-forward"),
     INT("model.separator", separator, "-1", -1, 999999,
-        "token that begins a document, which sees nothing before it: 10 = lines, 0 = files; -1 = none"),
+        "token that begins a document, which sees nothing before it: of bytes 10 = lines, 0 = files; of words and "
+        "pieces 1 = lines; -1 = none"),
     CHOICE("model.norm", norm, "pre", "pre|post|parallel",
            "norm before each sublayer, or after its sum; parallel: before, attention and feed-forward at once"),
     CHOICE("model.norm-kind", norm_kind, "layer", "layer|rms", "LayerNorm, or RMSNorm, which has no mean and no bias"),

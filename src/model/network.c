@@ -258,6 +258,7 @@ ll_status ll_model_logp(ll_model *m, float *logp, const int *tokens, const int *
 
 ll_status ll_model_logp_from(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
                              const int *tokens, const int *lengths, int B, int T) {
+    LL_FLOAT_MODE;
     if (m->c->model.task != LL_TASK_SEQ2SEQ)
         return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no sources");
     return logp_of(m, logp, source, source_lengths, S, tokens, lengths, B, T);

@@ -40,31 +40,23 @@ static ll_status check_batch(const ll_model *m, const ll_memory_batch *b) {
     return check_targets(m, b);
 }
 
-/* Targets past a length are ignored. */
-static int64_t counted(const ll_model *m, const ll_memory_batch *b) {
-    const int per_token = ll_task_per_token(m->c->model.task), rows = b->B / ll_task_sequences(m->c->model.task);
-    int64_t count = 0;
-    for (int i = 0; i < rows; i++) {
-        const int n = !per_token ? 1 : b->lengths ? b->lengths[i] : b->T;
-        for (int t = 0; t < n; t++)
-            count += b->targets[per_token ? (size_t)i * (size_t)b->T + (size_t)t : (size_t)i] >= 0;
-    }
-    return count;
+static ll_batch batch_of(const ll_memory_batch *b) {
+    return (ll_batch){.B = b->B,
+                      .T = b->T,
+                      .tokens = (int *)b->tokens,
+                      .targets = (int *)b->targets,
+                      .lengths = (int *)b->lengths,
+                      .S = b->S,
+                      .source = (int *)b->source,
+                      .source_lengths = (int *)b->source_lengths};
 }
 
 static ll_status run(const ll_model *m, const ll_memory_batch *b, float *gradients, float scale, ll_tally *tally) {
+    const ll_batch batch = batch_of(b);
     ll_workspace *ws = NULL;
     const int T = b->T > b->S ? b->T : b->S;
     ll_status status = ll_workspace_create(&ws, m, b->B, T, gradients != NULL);
     if (status) return status;
-    const ll_batch batch = {.B = b->B,
-                            .T = b->T,
-                            .tokens = (int *)b->tokens,
-                            .targets = (int *)b->targets,
-                            .lengths = (int *)b->lengths,
-                            .S = b->S,
-                            .source = (int *)b->source,
-                            .source_lengths = (int *)b->source_lengths};
     if (gradients) memset(gradients, 0, m->size * sizeof *gradients);
     status = ll_model_run(m, ws, &batch, gradients, scale, b->draw, tally);
     if (gradients) ll_model_settle_noise(m);
@@ -80,7 +72,11 @@ ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradie
     if (!status) status = take_batch(&b, given);
     if (!status && gradients) status = ll_model_trainable(m);
     if (!status) status = check_batch(m, &b);
-    const int64_t count = status ? 0 : counted(m, &b);
+    int64_t count = 0;
+    if (!status) {
+        const ll_batch batch = batch_of(&b);
+        count = ll_batch_counted(m->c->model.task, &batch);
+    }
     if (!status && count == 0) status = ll_fail(LL_EINVAL, "the batch has nothing to predict: every target is -1");
     if (!status) status = run(m, &b, gradients, (float)(1 / (double)count), &tally);
     if (status) return status;

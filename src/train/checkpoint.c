@@ -2,7 +2,8 @@
  *
  *   adam.m.NAME, adam.v.NAME   moments of the parameter NAME, in its shape
  *   train.counters             int64: step, tokens, row, evaluated, best_step, data_size
- *   train.data                 uint8: the checksum of some rows of the train split
+ *   train.rows                 uint8: the checksum of some rows of the train split
+ *   train.evaluation           uint8: the checksum of the evaluation that best_loss is of, after the first one
  *   train.teacher              uint8: the digest of the teacher, with train.distil
  *   train.carry                float32: states that windows pass on, with train.carry-state
  *   train.carry-offset         int64: tokens of its document before each row, where model.separator begins documents
@@ -23,7 +24,8 @@
 enum { COUNTERS = 6, MEASURES = 4 + 2 * LL_ROW_EVERY, NAME = 96 };
 
 static const char CARRY[] = "train.carry", CARRY_OFFSET[] = "train.carry-offset", TEACHER[] = "train.teacher";
-static const char DATA[] = "train.data", REWINDS[] = "train.rewinds", BACK[] = "train.back";
+static const char ROWS[] = "train.rows", REWINDS[] = "train.rewinds", BACK[] = "train.back",
+                  EVALUATION[] = "train.evaluation";
 static const char *const MOMENT[2] = {"adam.m.", "adam.v."};
 
 /* Copies between the struct and the two arrays of the file; `load` gives the direction. */
@@ -83,7 +85,9 @@ ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_
         status = ll_st_add(writer, TEACHER, LL_U8, 1, (size_t[]){LL_DIGEST_TEXT - 1}, e->taught_by);
     if (!status) status = ll_st_add(writer, "train.counters", LL_I64, 1, (size_t[]){COUNTERS}, whole);
     if (!status && *copy.data_sum)
-        status = ll_st_add(writer, DATA, LL_U8, 1, (size_t[]){LL_CHECKSUM_TEXT - 1}, copy.data_sum);
+        status = ll_st_add(writer, ROWS, LL_U8, 1, (size_t[]){LL_CHECKSUM_TEXT - 1}, copy.data_sum);
+    if (!status && *copy.best_sum)
+        status = ll_st_add(writer, EVALUATION, LL_U8, 1, (size_t[]){LL_CHECKSUM_TEXT - 1}, copy.best_sum);
     if (!status && copy.rewinds) status = ll_st_add(writer, REWINDS, LL_I64, 1, (size_t[]){1}, &copy.rewinds);
     const double back[2] = {(double)copy.back, copy.back_loss};
     if (!status && copy.kept) status = ll_st_add(writer, BACK, LL_F64, 1, (size_t[]){2}, back);
@@ -120,11 +124,12 @@ static ll_status read_rewinds(ll_run_state *state, const ll_safetensors *file) {
 }
 
 /* Checkpoints of earlier versions have none. */
-static ll_status read_data_sum(ll_run_state *state, const ll_safetensors *file) {
+static ll_status read_sum(char sum[LL_CHECKSUM_TEXT], const ll_safetensors *file, const char *name) {
     const ll_st_tensor *tensor = NULL;
-    if (!ll_safetensors_find(file, DATA)) return LL_OK;
-    const ll_status status = find(&tensor, file, DATA, LL_U8, LL_CHECKSUM_TEXT - 1);
-    if (!status) memcpy(state->data_sum, tensor->data, LL_CHECKSUM_TEXT - 1);
+    *sum = 0;
+    if (!ll_safetensors_find(file, name)) return LL_OK;
+    const ll_status status = find(&tensor, file, name, LL_U8, LL_CHECKSUM_TEXT - 1);
+    if (!status) memcpy(sum, tensor->data, LL_CHECKSUM_TEXT - 1);
     return status;
 }
 
@@ -166,7 +171,8 @@ ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file) {
                            (long long)x[i]);
     counters(state, x, 1);
     measures(state, y, 1);
-    status = read_data_sum(state, file);
+    status = read_sum(state->data_sum, file, ROWS);
+    if (!status) status = read_sum(state->best_sum, file, EVALUATION);
     if (!status) status = read_rewinds(state, file);
     return status ? status : read_back(state, file);
 }

@@ -1,6 +1,7 @@
 /* The loss on data that was not trained on. */
 #include <float.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "base/finite.h"
 #include "base/float_mode.h"
@@ -55,13 +56,13 @@ static int read_part(const ll_evaluator *e, int64_t index, int first) {
     return n;
 }
 
-/* Has a batch a target that counts? */
-static int predicts(const ll_config *c, const ll_batch *b) {
-    const int per_token = ll_config_per_token(c);
-    for (int i = 0; i < b->B / ll_task_sequences(c->model.task); i++)
+int64_t ll_batch_counted(int task, const ll_batch *b) {
+    const int per_token = ll_task_per_token(task);
+    int64_t count = 0;
+    for (int i = 0; i < b->B / ll_task_sequences(task); i++)
         for (int t = 0; t < (!per_token ? 1 : b->lengths ? b->lengths[i] : b->T); t++)
-            if (b->targets[per_token ? (size_t)i * (size_t)b->T + (size_t)t : (size_t)i] >= 0) return 1;
-    return 0;
+            count += b->targets[per_token ? (size_t)i * (size_t)b->T + (size_t)t : (size_t)i] >= 0;
+    return count;
 }
 
 ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches) {
@@ -70,7 +71,7 @@ ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches) {
     for (int64_t i = 0; i < n; i++)
         for (int first = 0; first < c->train.batch; first += e->capacity) {
             read_part(e, ll_evaluated_batch(e->reader, i, n), first);
-            if (predicts(c, e->b)) return LL_OK;
+            if (ll_batch_counted(c->model.task, e->b)) return LL_OK;
         }
     return ll_fail(LL_EINVAL,
                    "the valid split has nothing to predict in the %lld batches of an evaluation; raise "
@@ -153,12 +154,13 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                            .bits_per_byte = bytes > 0 ? loss / M_LN2 / bytes : NAN};
 }
 
-/* A sum that is not finite stays so. */
+/* A sum that is not finite stays so. batch: the last one in it; 0: all. */
 static ll_status check_loss(const ll_tally *tally, const char *split, int64_t batch) {
+    char place[40] = "";
     if (isfinite(tally->loss)) return LL_OK;
-    return ll_fail(LL_EDIVERGED,
-                   "the loss became %s in batch %lld of %s: the model's weights are too large; take another",
-                   ll_name_infinite(tally->loss), (long long)batch, split);
+    if (batch) snprintf(place, sizeof place, "in batch %lld of ", (long long)batch);
+    return ll_fail(LL_EDIVERGED, "the loss became %s %s%s: the model's weights are too large; take another",
+                   ll_name_infinite(tally->loss), batch ? place : "on ", split);
 }
 
 static ll_status evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result, int alone) {
@@ -187,7 +189,7 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
         if (!status && (alone || all.count == 1)) status = check_loss(&tally, split, i + 1);
     }
     if (!status && !alone) status = ll_evaluate_share(&tally);
-    if (!status) status = check_loss(&tally, split, n); /* on all ranks: rank 0 alone has had the sum so far */
+    if (!status) status = check_loss(&tally, split, 0); /* on all ranks: rank 0 alone has had the sum so far */
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
     if (!status) {
         const ll_evaluation found = sum_up(c, reader, &tally, ll_now() - start);

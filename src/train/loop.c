@@ -1,26 +1,13 @@
 /* The training loop. After every update the run settles: evaluation, row of metrics and checkpoint, each if it is due
  * and not done yet. A run that was stopped before that does it when it is resumed. So its files are equal to those of
  * an uninterrupted run. */
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/file.h"
-#include "base/finite.h"
 #include "base/float_mode.h"
 #include "train/train_internal.h"
-
-static ll_status diverged(const ll_trainer *t, const char *what, double value, int64_t step) {
-    const char *advice = "try a lower train.learning-rate, a longer train.warmup, or train.clip = 1";
-    const char *became = ll_name_infinite(value);
-    if (t->saved < 0)
-        return ll_fail(LL_EDIVERGED, "%s became %s at step %lld, before the first checkpoint; %s", what, became,
-                       (long long)step, advice);
-    return ll_fail(LL_EDIVERGED, "%s became %s at step %lld; %s still holds step %lld; %s", what, became,
-                   (long long)step, t->last, (long long)t->saved, advice);
-}
 
 /* The present speed, smoothed: a moving average. */
 static void measure(ll_trainer *t, double seconds, int64_t tokens) {
@@ -131,13 +118,17 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     t->engine->stop = w->stop;
     ll_status status = gradient(t, w, step, &g);
     if (status) return status;
-    if (!isfinite(g.loss)) return diverged(t, "the loss", g.loss, step);
-    if (!isfinite(g.norm)) return diverged(t, "the norm of the gradient", g.norm, step);
+    if (!isfinite(g.loss)) return ll_run_diverged(t, "the loss", g.loss, step);
+    if (!isfinite(g.norm)) return ll_run_diverged(t, "the norm of the gradient", g.norm, step);
     status = ll_engine_update(t->engine, step, &g);
     if (status) return status;
     s->step = step;
     s->tokens += g.tokens;
     s->norm = g.norm;
+    if (ll_teaching_ends(&t->model->recipe->c, step - 1)) { /* losses of before are of something else */
+        memset(s->loss, 0, sizeof s->loss);
+        memset(s->count, 0, sizeof s->count);
+    }
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
     if (step == 1) s->back_loss = ll_recent_loss(s, 1);
@@ -146,26 +137,62 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     return LL_OK;
 }
 
-/* A request to stop ends it between two batches, with nothing changed. */
-static ll_status evaluate(ll_trainer *t, watcher *w) {
-    ll_run_state *s = &t->state;
-    ll_tally sum = {0};
+/* The loss of a model on held-out data. LL_ESTOPPED: a request to stop ended it between two batches. */
+static ll_status measure_loss(ll_trainer *t, watcher *w, const ll_model *model, ll_tally *sum) {
+    ll_evaluator e = t->evaluator;
     const int64_t n = ll_evaluate_batches(t->valid, t->model->recipe->c.train.eval_batches);
     const double begun = ll_now() - t->evaluation_seconds;
+    e.model = model;
+    *sum = (ll_tally){0};
     for (int64_t i = 0; i < n; i++) {
-        ll_status status = ll_evaluate_batch(&sum, &t->evaluator, i, n);
+        const ll_status status = ll_evaluate_batch(sum, &e, i, n);
         if (status) return status;
         t->evaluations += 1 / (double)n;
         t->evaluation_seconds = ll_now() - begun;
         t->progress.within = (double)(i + 1) / (double)n;
         report(t, w, "evaluating");
         t->progress.within = 0;
-        if (w->stop && i + 1 < n && is_alone(t)) return LL_OK;
+        if (w->stop && i + 1 < n && is_alone(t)) return LL_ESTOPPED;
     }
-    ll_status status = ll_evaluate_share(&sum);
+    return ll_evaluate_share(sum);
+}
+
+/* The loss of the best model is of another evaluation than the run has now. It is measured anew, so that losses of one
+ * evaluation are compared. A model that is gone, or has no finite loss, does not count any more. */
+static ll_status measure_best(ll_trainer *t, watcher *w) {
+    ll_run_state *s = &t->state;
+    const double before = s->best_loss;
+    ll_model *best = NULL;
+    ll_tally sum = {0};
+    ll_status status = ll_best_load(&best, t);
+    if (status && status != LL_ENOMEM) {
+        s->best_loss = NAN;
+        s->best_step = 0;
+        report(t, w, "no best");
+        return LL_OK;
+    }
+    if (!status) status = measure_loss(t, w, best, &sum);
+    ll_model_free(best);
+    if (status) return status;
+    s->best_loss = isfinite(sum.loss) ? sum.loss / (double)sum.count : NAN;
+    if (s->best_loss == before) return LL_OK;
+    if (ll_fail(LL_EINVAL,
+                "with the evaluation there is now, the best model so far, of step %lld, has %.4g nats, not %.4g",
+                (long long)s->best_step, s->best_loss, before))
+        report(t, w, "best");
+    return LL_OK;
+}
+
+static ll_status evaluate(ll_trainer *t, watcher *w) {
+    ll_run_state *s = &t->state;
+    ll_tally sum;
+    ll_status status = measure_loss(t, w, t->model, &sum);
     if (status) return status;
     const double loss = sum.loss / (double)sum.count;
-    if (!isfinite(loss)) return diverged(t, "the loss on held-out data", loss, s->step);
+    if (!isfinite(loss)) return ll_run_diverged(t, "the loss on held-out data", loss, s->step);
+    if (s->best_step && strcmp(s->best_sum, t->evaluation)) status = measure_best(t, w);
+    if (status) return status;
+    memcpy(s->best_sum, t->evaluation, sizeof s->best_sum);
     s->evaluated = s->step;
     s->valid_loss = loss;
     s->valid_accuracy = (double)sum.correct / (double)sum.count;
@@ -174,48 +201,6 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     s->best_loss = loss;
     s->best_step = s->step;
     return t->ranks.rank ? LL_OK : ll_model_save(t->model, t->best);
-}
-
-/* The loss of the next batch, or of this rank's first shard of it, must be finite. */
-static ll_status try_model(ll_trainer *t) {
-    ll_tally tally = {0};
-    ll_status status = ll_engine_try(t->engine, t->train, t->state.step, &tally);
-    if (status) return status;
-    return isfinite(tally.loss) ? LL_OK : diverged(t, "the loss", tally.loss, t->state.step + 1);
-}
-
-/* The checkpoint that the run would go back to gets a second name before another one replaces it. */
-static ll_status keep_back(const ll_trainer *t) {
-    if (unlink(t->back) && errno != ENOENT) return ll_fail(LL_EIO, "%s: %s", t->back, strerror(errno));
-    return link(t->last, t->back) ? ll_file_copy(t->back, t->last) : LL_OK;
-}
-
-/* A checkpoint replaces a good one, so the model is checked first: it must be finite, and its loss on the next batch
- * too. Rank 0 writes for all. aside: the run stops between two checkpoints. If it diverges later, it goes back to the
- * one before, as it would without the stop. */
-static ll_status save(ll_trainer *t, int aside) {
-    const ll_group all = ll_group_all();
-    ll_run_state state = t->state;
-    state.kept = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && state.back >= 0 &&
-                 state.back < state.step;
-    const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
-    if (!isfinite(norm)) return diverged(t, "the norm of the parameters", norm, t->state.step);
-    ll_status status = ll_group_agree(&all, try_model(t));
-    if (!status) status = ll_engine_collect(t->engine);
-    if (status) return status;
-    if (!t->ranks.rank) {
-        status = ll_metrics_sync(&t->metrics);
-        if (!status && state.kept && !t->state.kept) status = keep_back(t);
-        if (!status) status = ll_checkpoint_save(t->last, t->engine, &state);
-        if (!status && !state.kept) unlink(t->back);
-    }
-    status = ll_group_agree(&all, status);
-    if (status) return status;
-    t->state.kept = state.kept;
-    t->saved = t->state.step;
-    t->unsaved = 0;
-    if (!state.kept) ll_back_is_here(&t->state);
-    return LL_OK;
 }
 
 /* A report that cannot be written is an event for the caller, and does not stop the run. */
@@ -241,7 +226,7 @@ static ll_status keep_folder(ll_trainer *t, watcher *w) {
     if (status || whole) return status;
     if (access(t->best, F_OK)) s->best_loss = NAN;
     if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
-    if (is_alone(t)) status = save(t, 0);
+    if (is_alone(t)) status = ll_run_save(t, 0);
     if (!status && ll_run_folder_lost(t, moved)) report(t, w, "no folder");
     return status;
 }
@@ -274,12 +259,16 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     if (status) return status;
     if (must_evaluate(t)) {
         /* Never a best model without a checkpoint: a run that is killed in between could not go on. */
-        if (t->saved < 0) status = save(t, 0);
+        if (t->saved < 0) status = ll_run_save(t, 0);
         if (!status) status = evaluate(t, w);
-        if (status || must_evaluate(t)) return status;
+        if (status) return status;
         evaluated = 1;
     }
-    if ((due(t, LL_ROW_EVERY) || evaluated) && s->row != s->step) {
+    const int ends = due(t, LL_ROW_EVERY) || ll_teaching_ends(c, s->step);
+    if (evaluated || (ends && s->row != s->step)) {
+        /* The row may be there already, if this evaluation was not due before the run was resumed. */
+        if (s->row == s->step && !t->ranks.rank) status = ll_metrics_cut(&t->metrics, s->step - 1, &s->row);
+        if (status) return status;
         refresh(t);
         status = t->ranks.rank ? LL_OK : ll_metrics_row(&t->metrics, &t->progress, s);
         if (status) return status;
@@ -289,7 +278,7 @@ static ll_status settle(ll_trainer *t, watcher *w) {
     }
     if (evaluated) report(t, w, "eval");
     if (due(t, c->train.checkpoint_every) && t->unsaved) {
-        status = save(t, 0);
+        status = ll_run_save(t, 0);
         if (!status) report(t, w, "checkpoint");
         saved = 1;
     }
@@ -299,12 +288,12 @@ static ll_status settle(ll_trainer *t, watcher *w) {
 
 static ll_status save_rest(ll_trainer *t, watcher *w) {
     (void)w;
-    return t->unsaved ? save(t, 0) : LL_OK;
+    return t->unsaved ? ll_run_save(t, 0) : LL_OK;
 }
 
 static ll_status save_aside(ll_trainer *t, watcher *w) {
     (void)w;
-    return t->unsaved ? save(t, 1) : LL_OK;
+    return t->unsaved ? ll_run_save(t, 1) : LL_OK;
 }
 
 static ll_status stopped(ll_trainer *t, watcher *w) {
@@ -328,7 +317,7 @@ static void report_lock(ll_trainer *t, watcher *w) {
 static ll_status rewind_run(ll_trainer *t, watcher *w) {
     (void)w;
     const ll_status status = ll_rewind_load(t);
-    return status ? status : save(t, 0);
+    return status ? status : ll_run_save(t, 0);
 }
 
 /* What becomes of a step that failed. */
@@ -363,7 +352,7 @@ static ll_status run(ll_trainer *t, watcher *w) {
         if (!status && t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
         if (!status && w->stop && is_alone(t)) return stopped(t, w);
         if (!status) status = advance(t, w);
-        if (status == LL_ESTOPPED) return stopped(t, w); /* within a step, of which nothing is kept */
+        if (status == LL_ESTOPPED) return stopped(t, w); /* within a step or evaluation; nothing of it is kept */
         if (status) {
             status = recover(t, w, status);
             if (status) return status;
@@ -389,6 +378,7 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     t->told = t->began;
     ll_status status = t->left ? ll_group_agree(&all, ll_run_folder_enter(t)) : LL_OK;
     if (!status) status = run(t, &w);
+    t->metrics.seconds += ll_now() - t->began;
     ll_run_folder_leave(t);
     ll_model_settle_noise(t->model);
     ll_float_mode_restore(&w.host);

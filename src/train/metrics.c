@@ -28,9 +28,9 @@ double ll_recent_loss(const ll_run_state *s, int64_t n) {
     return count > 0 ? loss / count : 0;
 }
 
-/* Bytes of `text` up to the last whole row whose step is at most `last`; and the seconds in that row. A text without
- * the header is of somebody else, and stays whole. */
-static size_t cut(const char *text, int64_t last, double *seconds) {
+/* Bytes of `text` up to the last whole row whose step is at most `last`; and step and seconds of that row, where there
+ * is one. A text without the header is of somebody else, and stays whole. */
+static size_t cut(const char *text, int64_t last, int64_t *step, double *seconds) {
     if (strncmp(text, HEADER, strlen(HEADER))) return strlen(text);
     const char *row = text + strlen(HEADER);
     for (const char *end; (end = strchr(row, '\n')); row = end + 1) {
@@ -42,6 +42,7 @@ static size_t cut(const char *text, int64_t last, double *seconds) {
         char number[LL_NUMBER_TEXT] = {0};
         memcpy(number, comma + 1, length);
         if (!ll_parse_number(seconds, number)) break;
+        *step = at;
     }
     return (size_t)(row - text);
 }
@@ -49,6 +50,7 @@ static size_t cut(const char *text, int64_t last, double *seconds) {
 /* Writes the beginning of the file `to` from the one in `resume`, which may be missing. */
 static ll_status carry_over(ll_metrics *metrics, const char *to, const char *resume, int64_t last) {
     ll_bytes old = {0};
+    int64_t step = 0;
     char *from = ll_path_join(resume, "metrics.csv");
     if (!from) return LL_ENOMEM;
     if (access(from, F_OK)) {
@@ -59,7 +61,7 @@ static ll_status carry_over(ll_metrics *metrics, const char *to, const char *res
     if (!status && strncmp((char *)old.data, HEADER, strlen(HEADER)))
         status =
             ll_fail(LL_EFORMAT, "%s does not begin with the columns of a run's metrics; move it away to go on", from);
-    if (!status) status = ll_file_write(to, old.data, cut((char *)old.data, last, &metrics->seconds));
+    if (!status) status = ll_file_write(to, old.data, cut((char *)old.data, last, &step, &metrics->seconds));
     ll_bytes_free(&old);
     ll_free(from);
     return status;
@@ -153,13 +155,14 @@ ll_status ll_metrics_restore(ll_metrics *m) {
     return LL_OK;
 }
 
-ll_status ll_metrics_cut(ll_metrics *m, int64_t last) {
+ll_status ll_metrics_cut(ll_metrics *m, int64_t last, int64_t *row) {
     ll_bytes rows = {0};
     double seconds;
+    *row = 0;
     ll_status status = read_all(&rows, m->file);
     if (!status) {
         rows.data[rows.size] = 0;
-        status = check(m, ftruncate(fileno(m->file), (off_t)cut((char *)rows.data, last, &seconds)));
+        status = check(m, ftruncate(fileno(m->file), (off_t)cut((char *)rows.data, last, row, &seconds)));
     }
     ll_bytes_free(&rows);
     return status;

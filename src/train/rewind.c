@@ -2,6 +2,8 @@
  * rate, at most LL_REWINDS times. How often it did is part of the checkpoint that the loop then writes. A run that is
  * killed before that begins at the old checkpoint, diverges at the same step, and goes back to the same bits. So does
  * one that is stopped: what it saves where it stops does not replace the checkpoint before (back.safetensors). */
+#include <string.h>
+
 #include "train/train_internal.h"
 
 int ll_rewind_may(const ll_trainer *t) {
@@ -27,16 +29,19 @@ static ll_status load(ll_trainer *t) {
     if (!status) status = ll_checkpoint_moments(t->engine, file);
     ll_safetensors_free(file);
     if (status) return status;
+    t->state.rewinds = before.rewinds; /* a new train.learning-rate begins with none, whatever the file says */
     /* The best model lies in its file, whether it came before the checkpoint or after it. */
     t->state.best_loss = before.best_loss;
     t->state.best_step = before.best_step;
+    memcpy(t->state.best_sum, before.best_sum, sizeof before.best_sum);
     return LL_OK;
 }
 
 ll_status ll_rewind_load(ll_trainer *t) {
     const ll_group all = ll_group_all();
+    int64_t row;
     ll_status status = ll_group_agree(&all, load(t));
-    if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : ll_metrics_cut(&t->metrics, t->state.row));
+    if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : ll_metrics_cut(&t->metrics, t->state.row, &row));
     if (status) return status;
     t->state.rewinds++;
     t->engine->optimizer->halvings = (int)t->state.rewinds;

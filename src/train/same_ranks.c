@@ -39,6 +39,21 @@ static ll_status compare_recipes(const ll_group *all, const ll_recipe *recipe) {
     return status;
 }
 
+/* The sum of all that a batch has: its tokens, and what is learned of them. */
+static void sum_batch(char sum[LL_CHECKSUM_TEXT], const ll_batch *b, int task) {
+    const size_t rows = (size_t)b->B, tokens = rows * (size_t)b->T, source = rows * (size_t)b->S;
+    const size_t targets = ll_task_per_token(task) ? tokens : rows / (size_t)ll_task_sequences(task);
+    const struct {
+        const int *data;
+        size_t count;
+    } parts[] = {
+        {b->tokens, tokens}, {b->targets, targets}, {b->lengths, rows}, {b->source, source}, {b->source_lengths, rows}};
+    char sums[5][LL_CHECKSUM_TEXT] = {{0}};
+    for (int i = 0; i < 5; i++)
+        if (parts[i].data) ll_st_checksum(sums[i], parts[i].data, parts[i].count * sizeof(int));
+    ll_st_checksum(sum, sums, sizeof sums);
+}
+
 ll_status ll_rows_checksum(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, const ll_config *c, int train) {
     ll_config one = *c;
     ll_batch b;
@@ -53,7 +68,7 @@ ll_status ll_rows_checksum(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, 
             ll_reader_rows(reader, &b, c->train.seed, i);
         else
             ll_reader_eval_rows(reader, &b, rows * i / ROWS);
-        ll_st_checksum(sums[i], b.tokens, (size_t)b.B * (size_t)b.T * sizeof *b.tokens);
+        sum_batch(sums[i], &b, c->model.task);
     }
     ll_st_checksum(sum, sums, sizeof sums);
     ll_batch_free(&b);
@@ -107,6 +122,8 @@ ll_status ll_same_ranks(const ll_trainer *t) {
     if (!status) status = compare_recipes(&all, t->recipe);
     if (!status) status = compare_data("data.train", t->train, c, 1);
     if (!status && t->valid) status = compare_data("the held-out data", t->valid, c, 0);
+    if (!status && t->teacher)
+        status = ll_dist_same("its teacher", t->engine->taught_by, "give all ranks the same train.teacher");
     if (status) return status;
     return compare_models(t->model, "the model at the beginning", "give all ranks the same train.from or --resume");
 }

@@ -5,12 +5,22 @@
 #include "base/file.h"
 #include "train/train_internal.h"
 
+static int64_t last_of(const ll_config *c) { return c->train.distil_until ? c->train.distil_until : c->train.steps; }
+
+void ll_teaching_settle(ll_config *c) {
+    if (c->train.distil == LL_DISTIL_BOTH && !c->train.distil_switch) c->train.distil_switch = last_of(c) / 2;
+}
+
 int ll_teaching_stage(const ll_config *c, int64_t step) {
-    const int64_t last = c->train.distil_until ? c->train.distil_until : c->train.steps;
+    const int64_t last = last_of(c);
     const int64_t first = c->train.distil_switch ? c->train.distil_switch : last / 2;
     if (step > last) return LL_DISTIL_NONE;
     if (c->train.distil != LL_DISTIL_BOTH) return c->train.distil;
     return step <= first ? LL_DISTIL_ATTENTION : LL_DISTIL_LOGITS;
+}
+
+int ll_teaching_ends(const ll_config *c, int64_t step) {
+    return step > 0 && ll_teaching_stage(c, step) != ll_teaching_stage(c, step + 1);
 }
 
 ll_status ll_teaching_check(const ll_config *c) {

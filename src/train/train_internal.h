@@ -6,11 +6,12 @@
  *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
  *   fit.c        recipe against data and checkpoint  trainer.c    creates, resumes and frees a run
  *   loop.c       the loop                            run_folder.c creates a removed folder again
- *   teaching.c   what is learned from a teacher
+ *   teaching.c   what is learned from a teacher    save.c       checks and saves a run
  *   batch_loss.c loss, gradients and updates on batches from memory
  *   rewind.c     back to a checkpoint when a run diverges
  *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
- *   time_left.c  the time that is left
+ *   best.c       the best model so far
+ *   time_left.c  the time that is left             tokenizer.c  text to tokens and back
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */
@@ -143,6 +144,8 @@ LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const 
 /* On this rank alone: for what rank 0 does without the others. */
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);
 LL_MUST_USE ll_status ll_evaluate_alone(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
+/* The targets of a batch that count. Those past a length do not. */
+int64_t ll_batch_counted(int task, const ll_batch *batch);
 /* LL_EINVAL where the batches of an evaluation have no target that counts, as a few short ones of a masked model. */
 LL_MUST_USE ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches);
 void ll_evaluator_free(ll_evaluator *e);
@@ -168,6 +171,7 @@ typedef struct {
     int64_t best_step;
     int64_t data_size;                              /* size of the train split, to notice other data */
     char data_sum[LL_CHECKSUM_TEXT];                /* ll_rows_checksum of it; "": of an earlier version's checkpoint */
+    char best_sum[LL_CHECKSUM_TEXT];                /* ll_best_evaluation of best_loss; "": not known */
     int64_t rewinds;                                /* how often the run went back because it diverged */
     int64_t back;                                   /* step of the checkpoint it would go back to; -1: there is none */
     double back_loss;                               /* mean loss of the steps before it; of step 1 if it is of step 0 */
@@ -183,12 +187,12 @@ double ll_recent_loss(const ll_run_state *state, int64_t n);
 void ll_back_is_here(ll_run_state *state);
 
 LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_engine *engine, const ll_run_state *state);
-/* The model alone; then the rest, when an optimizer fits it. */
+/* What a checkpoint has besides the model: the state, and the moments for an optimizer that fits. */
 LL_MUST_USE ll_status ll_checkpoint_state(ll_run_state *state, const ll_safetensors *file);
 LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetensors *file);
 
-/* Is a mean loss (nats) far above chance? ll_above_chance then sets the text of ll_error() to the remedy and returns
- * LL_EDIVERGED. */
+/* Is a mean loss (nats) far above chance? ll_fit_above_chance then sets the text of ll_error() to the remedy and
+ * returns LL_EDIVERGED. */
 int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
 /* Is there a valid split: named, cut from train, or generated? */
@@ -205,7 +209,7 @@ LL_MUST_USE ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, co
 typedef struct {
     FILE *file;
     char *path;
-    double seconds; /* seconds of the run in earlier processes */
+    double seconds; /* of the run before this call of ll_trainer_run */
 } ll_metrics;
 
 /* metrics.csv of folder `out`: new, or the rows up to step `last` of the one in `resume` (may be NULL). */
@@ -213,11 +217,23 @@ LL_MUST_USE ll_status ll_metrics_open(ll_metrics *metrics, const char *out, cons
 LL_MUST_USE ll_status ll_metrics_row(ll_metrics *metrics, const ll_progress *p, const ll_run_state *state);
 /* Flushes to disk, so that no checkpoint is newer than the rows. */
 LL_MUST_USE ll_status ll_metrics_sync(ll_metrics *metrics);
-/* Removes the rows after step `last`. */
-LL_MUST_USE ll_status ll_metrics_cut(ll_metrics *metrics, int64_t last);
+/* Removes the rows after step `last`. *row: the step of the last one that stays; 0: none does. */
+LL_MUST_USE ll_status ll_metrics_cut(ll_metrics *metrics, int64_t last, int64_t *row);
 /* Writes the whole file again if it was removed. */
 LL_MUST_USE ll_status ll_metrics_restore(ll_metrics *metrics);
 void ll_metrics_close(ll_metrics *metrics);
+
+/* LL_EDIVERGED: `what` became `value` at step `step`; with a remedy, and which checkpoint there is. */
+ll_status ll_run_diverged(const ll_trainer *trainer, const char *what, double value, int64_t step);
+/* Writes last.safetensors. The model must be finite, and its loss on the next batch too, else LL_EDIVERGED. Rank 0
+ * writes for all. aside: the run stops between two checkpoints. If it diverges later, it goes back to the one before,
+ * as it would without the stop. */
+LL_MUST_USE ll_status ll_run_save(ll_trainer *trainer, int aside);
+
+/* A checksum of what an evaluation is of. Losses of other ones cannot be compared. */
+LL_MUST_USE ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid, const ll_config *c);
+/* The best model so far, on all ranks. */
+LL_MUST_USE ll_status ll_best_load(ll_model **best, const ll_trainer *trainer);
 
 /* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and
  * with half the learning rate. The checkpoint on disk is as it was. */
@@ -231,7 +247,8 @@ LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 LL_MUST_USE ll_status ll_same_ranks(const ll_trainer *trainer);
 /* The same of the recipe of a model and the data that it is evaluated on. */
 LL_MUST_USE ll_status ll_same_data(const ll_model *model, const ll_reader *reader);
-/* A checksum of some rows, from all over the data; train: of those of the first steps, else of those of evaluation. */
+/* A checksum of some rows, with their targets, from all over the data; train: of those of the first steps, else of
+ * those of evaluation. */
 LL_MUST_USE ll_status ll_rows_checksum(char sum[LL_CHECKSUM_TEXT], const ll_reader *reader, const ll_config *c,
                                        int train);
 
@@ -273,6 +290,7 @@ struct ll_trainer {
     ll_reader *train, *valid; /* valid NULL: there is nothing to evaluate on */
     ll_engine *engine;
     ll_evaluator evaluator;
+    char evaluation[LL_CHECKSUM_TEXT]; /* ll_best_evaluation of it */
     ll_ranks ranks; /* rank 0 alone has the folder and its files */
     ll_metrics metrics;
     ll_run_state state;

@@ -80,7 +80,8 @@ static ll_status make_model(ll_trainer *t, const ll_model *from) {
     const char *path = t->recipe->c.train.from;
     char *summary = NULL;
     ll_status status = check_words(t, from, "train.from", path);
-    if (!status) status = ll_model_create_from(&t->model, t->recipe, from, &summary);
+    if (status) return status;
+    status = ll_model_create_from(&t->model, t->recipe, from, &summary);
     if (status == LL_EINVAL) status = ll_fail_in(LL_EINVAL, path);
     const size_t capacity = status ? 0 : strlen(path) + strlen(summary) + 32;
     if (capacity && !(t->origin = ll_alloc(capacity, 1))) status = LL_ENOMEM;
@@ -122,6 +123,7 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
     if (!status) settle_ranks(&t->recipe->c);
+    if (!status) ll_teaching_settle(&t->recipe->c);
     if (!status && t->recipe->c.train.from[0]) status = ll_teaching_open(&from, "train.from", t->recipe->c.train.from);
     if (!status) status = open_data(t, from);
     if (!status) status = check_data(t);
@@ -175,6 +177,18 @@ static ll_status check_steps(const ll_trainer *t, const char *path) {
                    path, made);
 }
 
+/* A run that is made longer keeps the step where its teaching changes. Checkpoints of earlier versions may have 0. */
+static void settle_teaching(ll_trainer *t) {
+    ll_config *old = &t->model->recipe->c, *c = &t->recipe->c;
+    ll_teaching_settle(old);
+    if (!c->train.distil_switch) c->train.distil_switch = old->train.distil_switch;
+}
+
+/* Whoever gives another learning rate means that one, and not a part of it. */
+static void settle_rate(ll_trainer *t) {
+    if (t->recipe->c.train.learning_rate != t->model->recipe->c.train.learning_rate) t->state.rewinds = 0;
+}
+
 /* The checkpoint, and a recipe that is its own except for keys that may change. */
 static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *resume, const ll_safetensors *file) {
     const char *path = ll_safetensors_path(file);
@@ -183,6 +197,8 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
     if (!status) status = choose_recipe(t, recipe, resume);
     if (!status) status = check_steps(t, path);
     if (!status) settle_ranks(&t->recipe->c);
+    if (!status) settle_teaching(t);
+    if (!status) settle_rate(t);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
@@ -261,13 +277,18 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
     if (!status && t->valid)
         status = ll_evaluator_of(&t->evaluator, t->engine, t->valid);
     if (!status && t->valid) status = ll_evaluator_check(&t->evaluator, t->recipe->c.train.eval_batches);
+    if (!status && t->valid) status = ll_best_evaluation(t->evaluation, t->valid, &t->recipe->c);
     status = ll_group_agree(&all, status);
     return status ? status : ll_same_ranks(t);
 }
 
-/* Where back.safetensors was not copied along, the run would go back to the checkpoint that it has. */
-static void find_back(ll_trainer *t) {
+/* Where back.safetensors was not copied along, the run would go back to the checkpoint that it has. Where
+ * best.safetensors was not, the model of the next evaluation is the best one. */
+static void find_files(ll_trainer *t) {
     if (t->state.kept && access(t->back, F_OK)) ll_back_is_here(&t->state);
+    if (!access(t->best, F_OK)) return;
+    t->state.best_loss = NAN;
+    t->state.best_step = 0;
 }
 
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
@@ -285,7 +306,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     ll_status status = prepare(t, recipe, out, resume);
     if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : open_folder(t, resume));
     if (!status && resume) {
-        find_back(t);
+        find_files(t);
         t->saved = t->state.step;
         t->unsaved = t->state.kept || !same_folder(t->folder, resume); /* what was copied has the recipe of before */
     }

@@ -18,7 +18,7 @@ t 0 "$longline" analyse periods moments --quick --json all.json
 if command -v python3 >/dev/null; then
     check "the JSON is JSON" python3 -c 'import json; x = json.load(open("all.json")); \
         assert [t["name"] for t in x] == ["periods", "moments"] and len(x[1]["rows"][0]) == len(x[1]["columns"])'
-fi
+else skip "is it JSON: no python3 here"; fi
 t 0 "$longline" analyse periods positions --quick --json - --out both
 cp out both.json
 t 0 "$longline" analyse periods positions --quick --json all.json
@@ -32,6 +32,8 @@ out "^kernel and position,tokens,deviation,tiles$"
 out "^softmax rope,30000," # its time is quadratic
 out "^relu decay,70000,[0-9.]*e-0[6-9],[0-9.]*e-0[4-9]$"
 check "no other pairs" test "$(grep -c ",100," out)" -eq 3
+t 0 "$longline" analyse stream-error --kernels relu --positions none --length 123456 --threads 1
+out "  123456  "
 t 0 "$longline" analyse stream-error --kernels all --positions all --length 50 --out pairs
 not_err "shows the first"
 out "^analyse.figure=pairs/stream-error-relu.svg$"
@@ -93,6 +95,7 @@ refused "no-text" "$longline" analyse matrices --model run/last.safetensors --te
 refused "layers 0 to 0" "$longline" analyse matrices --model run/last.safetensors --text text.txt --layer 3
 refused "makes its own" "$longline" analyse features --model run/last.safetensors
 refused "cannot both be a.csv" "$longline" analyse moments --quick --csv a.csv --json a.csv
+refused "cannot both be a.csv" "$longline" analyse moments --quick --csv a.csv --json "$PWD/a.csv"
 refused "one experiment" "$longline" analyse features moments --csv a.csv
 refused "for matrices" "$longline" analyse moments --text text.txt
 refused "for matrices" "$longline" analyse moments --layer 0
@@ -105,4 +108,6 @@ refused "empty is empty; name" "$longline" analyse matrices --model run/last.saf
 refused "run is a folder" "$longline" analyse matrices --model run/last.safetensors --text run
 : >file
 refused "file/x: a part of this path is a file" "$longline" analyse periods --quick --out file/x
+t 0 "$longline" analyse periods --quick --out new/folder/of/figures
+check "folders are made" test -s new/folder/of/figures/periods.csv
 refused "nowhere/x.csv: there is no folder nowhere/" "$longline" analyse periods --quick --csv nowhere/x.csv

@@ -2,7 +2,7 @@
 shared=${LL_SHARED:-$root/../shared}
 golden=$shared/golden
 if [ ! -d "$golden" ]; then
-    echo "no folder of golden cases at ../shared/golden: attend was not run on them"
+    skip "attend on the golden cases: there is no folder ../shared/golden"
 else
     c=$golden/relu-proj-causal.safetensors
     t 0 "$longline" attend "$c" -o whole.safetensors

@@ -6,7 +6,10 @@ out '^attention/relu\+permute/causal/fwdbwd/64 +[0-9]'
 out '^bench\.peak_gflops=[0-9]'
 check "no case that was not asked for" sh -c '! grep -q "favor\|softmax" out'
 check "the JSON has a row for every case" test "$(grep -c '"case"' ops.json)" = "$(grep -c '^attention/' out)"
-if command -v python3 >/dev/null; then check "the JSON is JSON" python3 -m json.tool ops.json json.out; fi
+t 0 "$longline" bench --threads 1 --ops --lengths 1,2,3,4,5,6,7 --repeats 1 --case attention --json many.json
+check "no case of many lengths is left out" [ "$(grep -c '/causal/fwdbwd/7"' many.json)" -ge 20 ]
+if command -v python3 >/dev/null; then check "the JSON is JSON" python3 -m json.tool ops.json json.out; else
+    skip "is it JSON: no python3 here"; fi
 t 0 "$longline" bench --threads 1 --ops --lengths 32 --repeats 1 --case 'attention/*/causal/fwdbwd/32' --figure time.svg
 check "there is a picture" grep -q '</svg>' time.svg
 two=
@@ -40,6 +43,9 @@ out '^bench\.read_gb_per_s=[1-9]'
 t 0 "$longline" bench --threads 1 --generate --position 500 --case small $small
 out '^generate/small/favor/500 '
 out '^bench\.late_state\.small\.favor=1\.000$'
+out '^bench\.late_state\.small\.softmax=5\.000$' # keys and values of 500 tokens and of 100, without scratch
+out '^bench\.late_token\.small\.identity='
+check "a stream without a state has no ratio of states" sh -c '! grep -q "late_state.small.identity" out'
 for vocab in 20 64; do
     t 0 "$longline" bench --threads 1 --generate --position 500 --case small/favor $small --set model.vocab=$vocab
     out '^generate/small/favor/500 '
@@ -48,6 +54,12 @@ for key in train.length train.batch; do
     refused "--set $key: each case has its own; choose cases with --case" "$longline" bench --models --set $key=7
 done
 
+mkfifo rows
+cat rows >rows.json &
+t 0 "$longline" bench --threads 1 --ops --lengths 17 --repeats 1 --case attention/relu/causal/fwd/17 --json rows
+wait $!
+check "a pipe gets the JSON" grep -q '"case"' rows.json
+refused '--figure rows.svg: it is a pipe or a device' sh -c 'mkfifo rows.svg && exec "$0" bench --figure rows.svg' "$longline"
 refused 'lengths' "$longline" bench --lengths 1024,
 refused 'lengths' "$longline" bench --lengths 0
 refused 'no case' "$longline" bench --ops --case nothing
@@ -78,7 +90,7 @@ if unshare -rm sh -c 'mount --bind cgroup /sys/fs/cgroup' 2>/dev/null; then
     t 0 unshare -rm sh -c 'mount --bind cgroup /sys/fs/cgroup && exec "$0" "$@"' "$longline" bench --ops --lengths 17 \
         --repeats 1 --case relu/causal/fwd/17
     out ', 1 threads; peak'
-fi
+else skip "a quota of processor time: this user may not make a namespace"; fi
 
 # Beside an earlier program: this program itself, with its times divided or multiplied by a thousand.
 for factor in 0.001 1000; do

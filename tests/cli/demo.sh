@@ -10,4 +10,14 @@ check "there is a model" test -s "$(value demo.model)"
 check "there is a picture" test -s "$(value demo.picture)"
 out "^demo.model=runs/demo-1/"
 t 0 "$longline" inspect "$(value demo.model)"
+# Behind the training there is nothing to save.
+last="demo, SIGTERM while it generates"
+"$longline" demo --minutes 0.05 --out short >out 2>err </dev/null &
+pid=$!
+until grep -qs "^Linear attention" out || ! kill -0 $pid 2>/dev/null; do sleep 0.1; done
+kill -TERM $pid 2>/dev/null # it may have ended
+ended $pid
+code=$?
+check "it ends at once" test $code -eq 143 -o $code -eq 0
+not_err "saving"
 refused "--minutes 0" "$longline" demo --minutes 0

@@ -15,7 +15,7 @@ library=
 for l in openmpi mpich; do
     [ -e "$build/longline-mpi-$l.so" ] && command -v mpirun.$l >/dev/null && library=$l
 done
-[ -n "$library" ] || { echo "    (no MPI here: ranks are not measured)"; return 0; }
+[ -n "$library" ] || { skip "ranks: no MPI here"; return 0; }
 ranks() {
     count=$1
     shift

@@ -26,7 +26,7 @@ deafen() {
 }
 for library in openmpi mpich; do
     [ -e "$build/longline-mpi-$library.so" ] && command -v mpirun.$library >/dev/null || {
-        echo "    (no $library here: no rank of it is deaf)"
+        skip "a deaf rank of $library: it is not here"
         continue
     }
     cases="0:3:1"

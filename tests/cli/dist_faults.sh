@@ -10,7 +10,7 @@ libraries=
 for l in openmpi mpich; do
     [ -e "$build/longline-mpi-$l.so" ] && command -v mpirun.$l >/dev/null && libraries="$libraries $l"
 done
-[ -n "$libraries" ] || { echo "    (no MPI here: ranks are not killed)"; return 0; }
+[ -n "$libraries" ] || { skip "ranks that are killed: no MPI here"; return 0; }
 # ranks N COMMAND...: each rank writes its process number to pid.RANK. In the background $via is exec, so that the shell
 # becomes the launcher and can be ended.
 via=
@@ -146,6 +146,11 @@ err 'File too large'
 # The system kills a rank that uses more memory than its control group allows.
 group=/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' /proc/self/cgroup 2>/dev/null)/longline-$$
 limited() {
+    if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+        group=/sys/fs/cgroup/longline-$$
+        mkdir "$group" && echo 60000000 >"$group/memory.max" && echo 0 >"$group/memory.swap.max"
+        return
+    fi
     mkdir "$group" && echo 60000000 >"$group/memory.limit_in_bytes" || return 1
     grep -q '^SwapTotal: *0 kB' /proc/meminfo || echo 60000000 >"$group/memory.memsw.limit_in_bytes"
 }
@@ -164,5 +169,5 @@ if limited 2>/dev/null; then
     rmdir "$group"
 else
     rmdir "$group" 2>/dev/null
-    echo "    (no control groups here: the system kills no rank for its memory)"
+    skip "a rank that the system kills for its memory: no control groups here"
 fi

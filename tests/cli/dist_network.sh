@@ -9,8 +9,8 @@ libraries=
 for l in openmpi mpich; do
     [ -e "$build/longline-mpi-$l.so" ] && command -v mpirun.$l >/dev/null && libraries="$libraries $l"
 done
-[ -n "$libraries" ] || { echo "    (no MPI here: ranks are not cut off)"; return 0; }
-nodes 3 || { echo "    (no network namespaces here: ranks are not cut off)"; return 0; }
+[ -n "$libraries" ] || { skip "ranks that are cut off: no MPI here"; return 0; }
+nodes 3 || { skip "ranks that are cut off: no network namespaces here"; return 0; }
 
 # disconnect WAY NODE. link: takes the link down. tc: the node receives, but nothing that it sends leaves it.
 disconnect() {
@@ -35,7 +35,7 @@ programs_on() { for p in $(ip netns pids "$name-$1"); do [ "$(cat "/proc/$p/comm
 empty() { [ -z "$(programs_on "$1")" ]; }
 for library in $libraries; do
     for way in link tc; do
-        [ $way = link ] || command -v tc >/dev/null || continue
+        [ $way = link ] || command -v tc >/dev/null || { skip "$library, $way: no tc here"; continue; }
         run=$library-$way
         last="rank 1 is cut off from $library: $way"
         : >err

@@ -9,7 +9,7 @@ libraries=
 for l in openmpi mpich; do
     [ -e "$build/longline-mpi-$l.so" ] && command -v mpirun.$l >/dev/null && libraries="$libraries $l"
 done
-[ -n "$libraries" ] || { echo "    (no MPI here: ranks are not compared)"; return 0; }
+[ -n "$libraries" ] || { skip "unlike ranks: no MPI here"; return 0; }
 
 # differs REGEX COMMAND: three ranks, each in the folder unlike/RANK. The shell runs the command, which knows $rank.
 differs() {
@@ -65,6 +65,7 @@ steps = 2
 report = off
 END
 awk 'BEGIN {for (i = 0; i < 40; i++) print i % 2 ? "a" : "b", "text" i}' | tr ' ' '\t' >labelled.tsv
+awk -F '\t' -v OFS='\t' '{$1 = $1 == "a" ? "b" : "a"; print}' labelled.tsv >other/labelled.tsv
 for seed in 1 2; do
     t 0 "$longline" train classes.ini --data labelled.tsv --set data.valid=labelled.tsv --set train.seed=$seed \
         -o classes-$seed
@@ -72,9 +73,10 @@ done
 one_system
 for i in 0 1 2; do
     mkdir unlike/$i
-    cp text.txt lines.txt prompts.txt state systems.ini base.ini unlike/$i
+    cp text.txt lines.txt prompts.txt state systems.ini base.ini labelled.tsv unlike/$i
     cp text.txt unlike/$i/test.txt
     cp first/best.safetensors unlike/$i/model
+    cp first/best.safetensors unlike/$i/teacher
     cp classes-1/last.safetensors unlike/$i/classes
     cp -r first unlike/$i/run
 done
@@ -113,6 +115,12 @@ for library in $libraries; do
     with run longer differs \
         'rank 1: the model at the beginning is not that of rank 0: .*; give all ranks the same train.from or --resume' "$resume"
     check "the checkpoint is as it was" cmp unlike/0/run/last.safetensors first/last.safetensors
+
+    with teacher second/best.safetensors differs \
+        'rank 1: its teacher is not that of rank 0: .*; give all ranks the same train.teacher' \
+        "$train --from model --set train.distil=both --set train.teacher=teacher"
+    with labelled.tsv other/labelled.tsv differs 'rank 1: a checksum of some rows of data.train is not that of rank 0' \
+        'exec "$0" train ../../classes.ini --data labelled.tsv --threads 1 -o unequal'
 
     # ---- Another model ----
     for command in 'score model lines.txt -o unequal.csv' 'encode model lines.txt -o unequal.npy' 'eval model --data text.txt' \

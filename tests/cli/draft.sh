@@ -27,6 +27,18 @@ t 0 "$longline" generate $large --tokens 50 --draft small.safetensors
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out wide $small --set model.vocab=300 \
     --set train.steps=2
+# Where learned positions end, the text does, with drafts and without.
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out learned $small --set position.type=learned \
+    --set position.decay=none --set position.max-length=70 --set train.steps=2
+t 0 "$longline" generate learned/best.safetensors --prompt "line 17" --tokens 100 --temperature 0
+mv out alone
+for draft in learned/best.safetensors $little; do
+    t 0 "$longline" generate learned/best.safetensors --prompt "line 17" --tokens 100 --temperature 0 --draft "$draft"
+    err "the text ends because the model's learned positions do, after 70 tokens"
+    err "blocks; [0-9]+ of [0-9]+ drafted tokens were taken"
+    check "the same text ends there" cmp out alone
+done
 refused "no such file|No such file" "$longline" generate $large --draft nowhere.safetensors
 refused "vocabulary of 300" "$longline" generate $large --draft wide/best.safetensors
 refused "draft-tokens" "$longline" generate $large --draft $little --draft-tokens 33

@@ -56,6 +56,7 @@ printf 'line\n\nline\n' >gap
 t 0 "$longline" encode $model gap -o gap.npy
 err "1 sequence has no tokens: the vector is zeros"
 refused "must end with .safetensors, .npy or .csv" "$longline" encode $model lines -o vectors.txt
+refused "must end with .* --json writes to standard output" "$longline" encode nowhere lines -o vectors.jsonl
 refused "\-\-layer: there is no layer 3: the model has 2" "$longline" encode $model lines --layer 3
 refused "needs mean, first, last or all" "$longline" encode $model lines --pool some
 refused "missing" "$longline" encode $model missing -o new.npy

@@ -18,7 +18,7 @@ flags=$(pkg-config --cflags --libs longline)
 # shellcheck disable=SC2086
 t 0 cc "$root/examples/attention_call.c" $flags -lm -o attention
 t 0 ./attention
-out "^tokens=1000 state_bytes=[0-9]+ largest_difference="
+out "^tokens=1000 stream_bytes=[0-9]+ largest_difference="
 
 # The core alone trains and generates, and needs no library for drawing or downloads.
 flags=$(pkg-config --cflags --libs longline)
@@ -122,7 +122,7 @@ END
     sed -i 's/find_package(longline [0-9.]*/find_package(longline 99.0/' CMakeLists.txt
     t 1 cmake -S . -B cmake-other -DCMAKE_PREFIX_PATH="$to"
 else
-    echo "no cmake here: find_package was not tried"
+    skip "find_package: no cmake here"
 fi
 
 # An example that streams from a model.
@@ -143,7 +143,33 @@ if [ -f "$root/examples/stream_tokens.c" ]; then
     t 0 sh -c "$compile"
     t 0 ./a.out
     check "it writes 1000 bytes" test "$(wc -c <out)" -eq 1000
+    rm -r runs
+    t 1 ./a.out
+    err 'runs/demo-1/best.safetensors'
 fi
+# Libraries deeper than PREFIX/lib, as packages have them.
+deep=$scratch/deep last="make install LIBDIR="
+(cd "$root" && make --no-print-directory B="$build" install DESTDIR= PREFIX="$deep" LIBDIR="$deep/lib/x/y") >out 2>err </dev/null
+check "make install LIBDIR=" test $? -eq 0
+export PKG_CONFIG_PATH="$deep/lib/x/y/pkgconfig" PKG_CONFIG_SYSROOT_DIR=
+t 0 pkg-config --cflags --libs longline
+out "-L$deep/lib/x/y "
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+for library in openmpi mpich; do
+    [ -e "$build/longline-mpi-$library.so" ] && command -v mpirun.$library >/dev/null || continue
+    t 2 timeout 60 mpirun.$library -n 1 "$deep/bin/longline" train "$deep/share/longline/recipes/text-bytes.ini" --data absent.txt \
+        --out none
+    err "cannot open absent.txt"
+done
+if command -v cmake >/dev/null; then
+    sed -i 's/find_package(longline [0-9.]*/find_package(longline/' CMakeLists.txt
+    t 0 cmake -S . -B cmake-deep -Dlongline_DIR="$deep/lib/x/y/cmake/longline"
+    t 0 cmake --build cmake-deep
+    LD_LIBRARY_PATH="$deep/lib/x/y" t 0 cmake-deep/uses
+fi
+# Libraries that a build goes without are not asked for.
+t 0 make -n -C "$root" B="$scratch/few" PACKED= PNG= install
+out "s|@CORE_REQUIRES@|jansson|g"
 last="make uninstall"
 (cd "$root" && make --no-print-directory B="$build" uninstall DESTDIR="$scratch/stage" PREFIX=/opt/longline) >out 2>err </dev/null
 check "make uninstall leaves no file" sh -c "! find '$to' -type f -o -type l | grep -q ."

@@ -6,12 +6,15 @@ step="$small --set train.batch=8 --set train.steps=8 --set train.eval-every=4 --
  --set train.eval-batches=2 --set train.schedule=constant --set data.valid-fraction=0.001 --threads 1"
 mkdir temporary
 export TMPDIR=$PWD/temporary
-# enlarge FILE BYTES: doubles a file until it has so many bytes.
+# enlarge FILE BYTES: a file again and again, until it has so many bytes.
 enlarge() {
-    while [ "$(wc -c <"$1")" -lt "$2" ]; do
+    while [ "$(wc -c <"$1")" -lt $(($2 / 16)) ]; do
         cat "$1" "$1" >double.tmp
         mv double.tmp "$1"
     done
+    # shellcheck disable=SC2046
+    cat $(yes "$1" | head -n $(($2 / $(wc -c <"$1") + 1))) >large.tmp
+    mv large.tmp "$1"
 }
 # many FOLDER NAME N: hard links to a file.
 many() {
@@ -45,8 +48,8 @@ trained() {
         --set data.min-count=1 "$@" -o run
 }
 
-# ---- Files of 200 MB, mapped ----
-size=200000000
+# ---- Files of 130 MB, mapped ----
+size=130000000
 awk 'BEGIN {for (i = 0; i < 9000; i++) printf ">s%d\nMKVLAACDEFGHIKLMNPQRSTVWY\nLLIVE\n", i}' >fasta
 awk 'BEGIN {for (i = 0; i < 9000; i++) printf "%d\tthe text of row %d\n", i % 2, i}' >labelled
 awk 'BEGIN {for (i = 0; i < 9000; i++) printf "the words of line %d are read\n", i % 90}' >words
@@ -56,7 +59,7 @@ awk 'BEGIN {for (i = 0; i < 9000; i++) printf "[MAX 1 %d 0 ]\t%d\n", i % 9, i % 
 for format in fasta:lm labelled:classify words:lm pairs:seq2seq retrieval:match listops:classify; do
     data=${format%:*}
     enlarge $data $size
-    trained 130 "200 MB of $data" --set data.format=$data --set model.task=${format#*:}
+    trained 130 "130 MB of $data" --set data.format=$data --set model.task=${format#*:}
     rm $data
 done
 
@@ -65,20 +68,20 @@ awk 'BEGIN {for (i = 0; i < 30000; i++) printf "the words of line %d are read\n"
 enlarge file.txt 1000000
 yes "some text of many lines" | head -c $size | gzip -1 >packed.gz
 data=packed.gz
-trained 170 "200 MB of text, packed" --set data.format=bytes
+trained 130 "130 MB of text, packed" --set data.format=bytes
 (ulimit -f 40000 && "$longline" train "$text" --data $data $step -o full >out 2>err </dev/null)
 check "a full disk for the temporary file" [ $? -eq 1 ]
 err "data.train: packed.gz is large, and its temporary file in $TMPDIR cannot be written: File too large; set TMPDIR to"
 rm packed.gz
-many texts file.txt 200
+many texts file.txt 130
 data=texts
-trained 170 "a folder of texts" --set data.format=bytes
-trained 170 "a folder of words" --set data.format=words
+trained 130 "a folder of texts" --set data.format=bytes
+trained 130 "a folder of words" --set data.format=words
 mkdir films
 mv texts films/pos
 many films/neg file.txt 10
 data=films
-trained 170 "a folder for each class" --set data.format=labelled --set model.task=classify \
+trained 130 "a folder for each class" --set data.format=labelled --set model.task=classify \
     --set data.valid-fraction=0.1
 rm -r films
 
@@ -108,7 +111,7 @@ rm -r music
 
 # 130,000 images of CIFAR-10's binary version, all black.
 head -c 3073 /dev/zero >file.bin
-enlarge file.bin 300000000
+enlarge file.bin 400000000
 rm -rf run
 images="$root/recipes/fashion-mnist.ini --set data.test= --set model.layers=1 --set model.width=16 --set model.heads=2
  --set model.ff=16 --set train.batch=1 --set train.steps=2 --set train.eval-batches=1 --set train.length=0
@@ -123,9 +126,9 @@ if truncate -s 100G huge.txt 2>/dev/null; then
     data=huge.txt
     trained 200 "100 GB of text" --set data.format=bytes --set data.valid-fraction=0.5
     rm huge.txt
-    # A FASTA file is read once for each split: 2 GB here, 100 GB and minutes with LL_LARGE=1. Four proteins, and between
+    # A FASTA file is read once for each split: 512 MB here, 100 GB and minutes with LL_LARGE=1. Four proteins, and between
     # them a comment of zeros.
-    size=2G
+    size=512M
     [ -z "${LL_LARGE:-}" ] || size=100G
     printf '>a\nMKVLAACDEFGHIKLM\n>b\nACDEFGHIKLMNPQRS\n;' >huge.fasta
     truncate -s $size huge.fasta
@@ -143,5 +146,5 @@ if truncate -s 100G huge.txt 2>/dev/null; then
     within 200 "100 GB of images" "$longline" train $images --data images --set data.train-labels=labels -o run
     rm images
 else
-    echo "    (no sparse files here)"
+    skip "files of 100 GB: no sparse files here"
 fi

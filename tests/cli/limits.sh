@@ -21,7 +21,7 @@ t 1 run tests/run.sh "$here/results" fuzz "$here/endless"
 out "^FAIL  endless: 0 passed, 1 failed, ended at its limit of 1 s"
 sleep 2
 check "what a test started has ended with it" test ! -e left
-check "all are counted" test "$(sort results | tr '\n' ' ')" = "0 1 endless 0 1 endless 1 1 endless.sh 3 0 good "
+check "all are counted" test "$(sort results | tr '\n' ' ')" = "0 1 0 endless 0 1 0 endless 1 1 0 endless.sh 3 0 0 good "
 
 # The caller ignores signals, as nohup does.
 cat >signals.sh <<'SIGNALS'
@@ -37,3 +37,37 @@ trap '' HUP INT TERM
 LL_TEST_LIMIT=5 exec tests/run.sh "$@"
 IGNORING
 t 0 run sh "$here/ignoring" "$here/results" scripts "$build" "$here/signals.sh"
+
+# What was not tried is counted, and said; what checks nothing at all has failed.
+cat >partly.sh <<'PARTLY'
+pass "one"
+skip "the other: there is none here"
+PARTLY
+echo 'skip "nothing here"' >none.sh
+: >empty.sh
+printf '#!/bin/sh\nprintf "[  PASSED  ] 2 test(s).\\n[  SKIPPED ] 3 test(s), listed below:\\n[  SKIPPED ] test_a\\n"\n' >some
+chmod +x some
+rm results
+t 1 run tests/run.sh "$here/results" scripts "$build" "$here/partly.sh" "$here/none.sh" "$here/empty.sh"
+out "^ok    partly.sh: 1 passed, 1 not tried, "
+out "^    not tried: the other: there is none here$"
+out "^FAIL  empty.sh: 0 passed, 1 failed, it checked nothing, "
+t 0 run tests/run.sh "$here/results" programs "$here/some"
+out "^ok    some: 2 passed, 3 not tried, "
+out "^    not tried: test_a$"
+check "all are counted" test "$(sort results | tr '\n' ' ')" = "0 0 1 none.sh 0 1 0 empty.sh 1 0 1 partly.sh 2 0 3 some "
+
+# A program that was not run, or not to its end, has failed: the disk is full, or a worker is killed.
+mkdir bin
+printf '#!/bin/sh\nexit 1\n' >bin/mkdir
+chmod +x bin/mkdir
+rm results
+PATH=$here/bin:$PATH t 1 run tests/run.sh "$here/results" programs "$here/good"
+out "^FAIL  good: it was not run to its end$"
+printf '#!/bin/sh\nkill -9 $(cut -d " " -f 4 /proc/$PPID/stat)\n' >killer
+chmod +x killer
+LL_TEST_JOBS=1 t 1 run tests/run.sh "$here/results" programs "$here/good" "$here/killer" "$here/endless"
+out "^ok    good: 3 passed"
+out "^FAIL  killer: it was not run to its end$"
+out "^FAIL  endless: it was not run to its end$"
+check "all are counted" test "$(sort results | tr '\n' ' ')" = "0 1 0 endless 0 1 0 good 0 1 0 killer 3 0 0 good "

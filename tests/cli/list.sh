@@ -32,6 +32,6 @@ t 0 "$longline" list --json
 if command -v python3 >/dev/null; then
     check "the JSON is JSON" python3 -c 'import json; x = json.load(open("out")); \
         assert len(x["pairs"]) == len(x["kernels"]) * len(x["positions"])'
-fi
+else skip "is it JSON: no python3 here"; fi
 refused "not both" "$longline" list --json --pairs
 refused "unexpected argument" "$longline" list softmax

@@ -31,6 +31,23 @@ err "^make deps installs"
 t 0 make_one cc
 check "with all packages it is compiled" test -s b/src/base/status.o
 
+# What is linked follows the lists of files, also where the objects were there before. This compiler writes its arguments.
+cat >writes <<'END'
+#!/bin/sh
+for word; do [ "$before" != -o ] || echo "$@" >"$word"; before=$word; done
+END
+chmod +x writes
+relink() {
+    t 0 env -u MAKEFLAGS -u MFLAGS make --no-print-directory -C "$root" B="$PWD/b" CC="$PWD/writes" CXX="$PWD/writes" AR=true \
+        LAB_ROOMS=lab/maps "$PWD/b/longline" "$@"
+}
+rm -rf b
+relink MICROHTTPD=1
+relink MICROHTTPD=
+check "built anew without the server" grep -q 'http_none\.o' b/longline
+relink MICROHTTPD=1
+check "and with it" grep -q 'http\.o.* -lmicrohttpd' b/longline
+
 # A package of Debian chooses its own compiler. Here a program that prints what reaches it stands for the one that builds.
 if git -C "$root" rev-parse HEAD >/dev/null 2>&1; then
     mkdir fake
@@ -41,5 +58,5 @@ if git -C "$root" rev-parse HEAD >/dev/null 2>&1; then
         CC="no compiler" CXX="no compiler either" SOURCE_DATE_EPOCH=7 deb
     out "^given: CC= CXX= MAKEFLAGS= date=7$"
 else
-    echo "    no checkout of git: make deb is not tried"
+    skip "make deb: this is no checkout of git"
 fi

@@ -64,6 +64,7 @@ check "the first prompt has its answer" test "$(wc -l <out)" -eq 1
 err "^longline generate: prompts.txt, line 2: "
 refused "data.format = copy makes its data" "$longline" eval toy --data source.txt
 refused "data.format = copy makes its data" toy --data source.txt --out w
+refused "cannot open nostate" "$longline" generate $model --load-state nostate
 refused "has a source already" "$longline" generate $model --load-state read.state --prompt abc
 refused "not the state of a stream" "$longline" generate $model --load-state $model
 refused "would leave no result" "$longline" generate $model --prompt abc --only-read

@@ -1,4 +1,4 @@
-/* Checks a report inside a browser, for report.sh. Errors go into data-wrong of the root element. */
+/* Checks a report inside a browser, for report_test.py. Its value says what is wrong. */
 const wrong = [], root = document.documentElement;
 const all = (selector, of = document) => [...of.querySelectorAll(selector)];
 const complain = (what, element) => wrong.push(what + ': ' + (element.id || element.className || element.tagName));
@@ -41,7 +41,7 @@ function checkTabs(tabs) {
   }
 }
 
-addEventListener('load', () => {
+(() => {
   let drawn = 0;
   for (const figure of all('[data-figure]')) {
     const before = wrong.length;
@@ -59,8 +59,6 @@ addEventListener('load', () => {
   for (const e of all('label')) if (!document.getElementById(e.htmlFor)) complain('label of nothing', e);
   if (root.scrollWidth > innerWidth) complain('wider than the screen', root);
   if (all('h1').length !== 1) complain('not one title', root);
-  root.dataset.width = innerWidth;
-  root.dataset.scheme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
-  root.dataset.drawn = drawn;
-  root.dataset.wrong = wrong.join('; ');
-});
+  const scheme = matchMedia('(prefers-color-scheme: dark)').matches ? 'dark' : 'light';
+  return {width: innerWidth, scheme, drawn, wrong: wrong.join('; ')};
+})();

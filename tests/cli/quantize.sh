@@ -31,7 +31,8 @@ refused 'state of a model with weights int8, and this one has int4' "$longline" 
 refused 'are int4 already; load the model that they were made of' "$longline" quantize int4.safetensors -o x --weights int8
 refused 'are int4 already' "$longline" generate int4.safetensors --weights f32
 refused 'needs f32, bf16, int8 or int4' "$longline" quantize run/best.safetensors -o x --weights int3
-refused 'the weights are that; give bf16, int8 or int4' "$longline" quantize run/best.safetensors -o x --weights f32
+refused 'f32 makes nothing smaller; give bf16, int8 or int4' "$longline" quantize run/best.safetensors -o x --weights f32
+refused '--out /dev/null: it is a pipe or a device' "$longline" quantize run/best.safetensors -o /dev/null
 refused 'needs --out' "$longline" quantize run/best.safetensors
 refused 'cannot open nothing' "$longline" quantize nothing -o x
 # Errors name the damage: a scale that is not finite, a tensor of another type, an unknown kind.

@@ -131,49 +131,10 @@ END
 t 0 "$longline" table systems.ini --budget 20steps --seeds 2 --out systems
 
 # ---- As a reader has them ----
-browser=$(command -v chromium || command -v chromium-browser || :)
-if [ -z "$browser" ]; then
-    echo "    (no chromium here: the pages are not opened; apt-get install chromium)"
-    [ -z "${LL_NEED_BROWSER:-}" ] || fail "chromium is needed here (LL_NEED_BROWSER)"
-fi
-# open FILE FLAG...: writes the page's elements into `dom` and errors into `log`.
-open() {
-    file=$1
-    shift
-    last="chromium $file $*"
-    rm -rf profile
-    timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-quic --no-first-run \
-        --disable-background-networking --disable-component-update --disable-sync --disable-dev-shm-usage \
-        --user-data-dir="$PWD/profile" --enable-logging=stderr --window-size=1300,900 --virtual-time-budget=5000 \
-        --allow-file-access-from-files "$@" --dump-dom "file://$PWD/$file" >dom 2>log
-}
-# First the page itself must give no error. Then a script is put inside, which the page itself would not allow, and the
-# page is shown in frames as wide as a screen and as a phone, because windows have a smallest width.
-look() {
-    page=$1 figures=$2
-    open "$page"
-    check "$page is opened" grep -q '</main>' dom
-    check "no error is logged" sh -c "! grep -E 'CONSOLE|ERR_' log"
-    { sed '/Content-Security-Policy/d; /<\/body>/,$d' "$page"; echo '<script>'; cat "$root/tests/cli/probe.js"
-      echo '</script></body></html>'; } >probed.html
-    for how in "1200 light" "1200 dark" "390 light"; do
-        case $how in *dark) scheme=0 ;; *) scheme=1 ;; esac
-        echo "<!doctype html><iframe src=probed.html width=${how% *} height=800 style='border:0' onload='Object.assign(
-            document.documentElement.dataset, this.contentDocument.documentElement.dataset)'></iframe>" >frame.html
-        open frame.html --blink-settings=preferredColorScheme=$scheme
-        grep -o '<html[^>]*>' dom >out
-        check "$page, $how" grep -q "data-width=\"${how% *}\" data-scheme=\"${how#* }\"" out
-        check "$page, $how: $figures figures are drawn" grep -q "data-drawn=\"$figures\"" out
-        check "$page, $how: nothing is wrong" grep -q 'data-wrong=""' out
-    done
-}
-if [ -n "$browser" ]; then
-    look one/report.html 7
-    look two/report.html 8
-    look vectors/report.html 9
-    look clothes/report.html 10
-    look comparison.html 3
-    look systems/table.html 2
+if find_browser; then
+    python3 -B "$root/tests/cli/report_test.py" . one/report.html 7 two/report.html 8 vectors/report.html 9 \
+        clothes/report.html 10 comparison.html 3 systems/table.html 2
+    check "the browser ended" test $? = 0
 fi
 
 # A page that takes long reports its progress.

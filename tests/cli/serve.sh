@@ -1,6 +1,6 @@
 # longline serve: answers, refusals, bad clients and signals (serve_client.py).
 if "$longline" serve nowhere --listen 127.0.0.1:0 2>&1 | grep -q libmicrohttpd; then
-    pass "this program was built without libmicrohttpd, and says so"
+    skip "the server: this program was built without libmicrohttpd"
     exit 0
 fi
 small_text
@@ -37,6 +37,22 @@ done
 refused "address cannot be used: Address already in use" timeout 60 "$longline" serve $model --listen "127.0.0.1:$port"
 kill $first
 wait $first
+# The command of the unit for systemd, with the variables that systemd sets. A list of folders is joined by colons.
+mkdir -p var/longline/models var/longline/sessions credentials
+cp $model var/longline/models
+echo "a-key-that-nobody-guesses-0123456789 reader" >credentials/keys
+chmod 600 credentials/keys
+command=$(sed -n '/^ExecStart=/,/[^\\]$/p' "$root/packaging/longline.service" | tr -d '\\\n' |
+    sed "s|^ExecStart=/usr/bin/longline|exec '$longline'|; s|%S|$PWD/var|g; s|:8080|:0|")
+last="$command"
+STATE_DIRECTORY=$PWD/var/longline:$PWD/var/longline/models:$PWD/var/longline/sessions \
+    CREDENTIALS_DIRECTORY=$PWD/credentials sh -c "$command" >out 2>err </dev/null &
+pid=$!
+wait_until grep -q 'listening on' err
+err "listening on"
+kill $pid
+ended $pid
+check "the unit's server ended" test $? = 0
 refused "cannot be read" "$longline" serve $model --api-keys nowhere
 echo short >keys
 chmod 600 keys
@@ -68,7 +84,7 @@ if command -v python3 >/dev/null; then
         broken/best.safetensors films/best.safetensors words/best.safetensors images-run/best.safetensors
     check "all clients ended" test $? = 0
 else
-    pass "there is no python3 here: no client was run"
+    skip "clients: no python3 here"
 fi
 # The client that OpenAI publishes, if node and its package are installed: make deps installs it, or LL_NODE_MODULES names
 # a folder that has it.
@@ -86,5 +102,5 @@ if command -v node >/dev/null && node -e 'require("openai")' 2>/dev/null; then
     ended $pid
     check "the server ended" test $? = 0
 else
-    pass "there is no package openai for node here: that client was not run"
+    skip "the client of OpenAI: no package openai for node here"
 fi

@@ -130,7 +130,8 @@ def test_quota():
     s.post(a + "/append", {"prompt": "x"})
     status, _, again = s.post(a + "/save", "")
     check("the first is saved again, in place of its own file", status == 200 and again["saved"], again)
-    check("it ends", s.end() == 0)
+    check("the end cannot save the other one, which is a failure", s.end() == 1)
+    check("and it says so", "longline serve: 1 session could not be saved\n" in s.said(), s.said())
 
 
 def test_keys():

@@ -2,7 +2,7 @@
 # (serve_special.py).
 python=/usr/bin/python3
 if "$longline" serve nowhere --listen 127.0.0.1:0 2>&1 | grep -q libmicrohttpd || ! $python -c 'import numpy' 2>/dev/null; then
-    echo "    (no libmicrohttpd or no python3-numpy here: imported models are not served)"
+    skip "imported models served: no libmicrohttpd or no python3-numpy here"
     return 0
 fi
 t 0 $python "$root/tests/python/write_models.py" models

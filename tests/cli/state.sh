@@ -80,7 +80,7 @@ printf 'line 7' >&3
 sleep 0.5
 kill -HUP $pid
 ended $pid
-check "a signal while it waits for its prompt ends it in order" test $? -eq 0
+check "a signal while it waits for its prompt: the prompt has not been read to its end" test $? -eq 1
 exec 3>&-
 silent
 err "stopped while reading pipe"
@@ -104,6 +104,7 @@ silent
 refused "overwrite the model" sampled linear --save-state linear/best.safetensors
 mkdir folder
 refused "folder" sampled linear --save-state folder
+refused "--save-state pipe: it is a pipe or a device; name a file" sampled linear --prompt a --only-read --save-state pipe
 refused "name of a file" sampled linear --save-state ''
 refused "name of a file" sampled linear --save-state folder/
 refused "--save-state nowhere/a.state: there is no folder nowhere/" sampled linear --save-state nowhere/a.state

@@ -1,7 +1,7 @@
 # Lines of progress in terminals of several widths: each field is whole or left out, and the time left is among the last
 # to go.
 if ! command -v python3 >/dev/null; then
-    pass "there is no python3, which this needs for a terminal"
+    skip "terminals: no python3 here"
     return
 fi
 small_text
@@ -43,3 +43,8 @@ out "^0 sequences, [0-9.]+ [kM]B of 10 MB, eta [0-9:]+$"
 shown 80 'eta [0-9:]+[^0-9:]' "$longline" score wide200/best.safetensors zeros --per-token --length 10000 >out
 not_out() { if grep -qE -- "$1" out; then fail "stdout has $1"; else pass "stdout lacks $1"; fi; }
 not_out "sequences, .*eta"
+# Experiments and measurements have the same line.
+shown 20 '%, eta [0-9:]+[^0-9:]' "$longline" analyse moments --repeats 2000000 --threads 1 >out
+out "^[0-9]+ %, eta [0-9:]+$"
+shown 20 '%, eta [0-9:]+[^0-9:]' "$longline" bench --ops --lengths 65536 --case relu/causal/fwd/65536 --repeats 99 --threads 1 >out
+out "^[0-9]+ %, eta [0-9:]+$"

@@ -1,7 +1,7 @@
 # Tokenizers of imported models: every command reads and writes text with them, and text becomes tokens and back.
 python=/usr/bin/python3
 if ! $python -c 'import numpy' 2>/dev/null; then
-    echo "no python3-numpy here (make deps installs it): tokenizers of imported models are not tested"
+    skip "tokenizers of imported models: no python3-numpy here (make deps installs it)"
     exit 0
 fi
 t 0 $python "$root/tests/python/write_models.py" models
@@ -10,6 +10,7 @@ if grep -q 'built without PCRE2' err; then
     refused "built without PCRE2 and utf8proc, which tokenizers of other programs need; build it again where" \
         "$longline" import models/gpt2-text -o gpt2.safetensors
     t 0 "$longline" import models/gpt2-text -o gpt2.safetensors --without-tokenizer
+    skip "tokenizers of imported models: built without PCRE2 and utf8proc"
     exit 0
 fi
 out "^import.tokenizer=yes"
@@ -41,6 +42,10 @@ check "any bytes come back" cmp any.bin back
 # alone, and as an equivalent tokenizer.json
 t 0 "$longline" tokenize models/gpt2-text text.bin --ids
 check "the tokenizer's folder gives the same" test "$(cat out)" = "259 258 220 256 260 261 299 87 187"
+printf 'ab\ncd\n' | "$longline" tokenize gpt2.safetensors --lines >ids
+printf 'ab\r\ncd\r\n' | "$longline" tokenize gpt2.safetensors --lines >out
+check "the end of a line may be CR LF" cmp out ids
+refused "'97.' is no token" sh -c "printf '97\v\n98\n' | '$longline' tokenize gpt2.safetensors --decode --lines"
 refused "'x' is no token" sh -c "echo '1 x' | '$longline' tokenize gpt2.safetensors --decode"
 refused "'300' is no token; numbers from 0 to 299 are" sh -c "echo 300 | '$longline' tokenize gpt2.safetensors --decode"
 
@@ -157,6 +162,6 @@ if command -v spm_train >/dev/null && command -v spm_encode >/dev/null; then
         t 0 "$longline" tokenize "$kind" numbers --decode
         out "hello world"
     done
-fi
+else skip "models that SentencePiece trains: no spm_train and spm_encode here"; fi
 refused "models has no tokenizer" "$longline" tokenize models
 refused "MODEL" "$longline" tokenize

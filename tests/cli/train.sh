@@ -75,6 +75,8 @@ check "its recipe is as before" grep -q '^steps = 402$' halved/recipe.ini
 refused "cannot open nobody: .*set train.teacher" run --set train.distil=logits --set train.teacher=nobody --out w
 t 0 run --set train.steps=0 --set train.teacher=halved --out untaught
 err "^longline train: train.teacher has no effect: it needs train.distil=attention|logits|both"
+t 0 run --set train.steps=0 --set ' train.teacher = halved' --out blanks
+err "^longline train: train.teacher has no effect: it needs train.distil=attention|logits|both"
 t 0 run --set train.steps=0 --out none
 check "no step has no loss" sh -c '! grep -q "^train.loss=" out'
 t 0 "$longline" train --resume straight --set train.steps=40
@@ -181,6 +183,11 @@ refused "the data has [0-9]+ different tokens, and this model, which is fixed, 2
     "$longline" eval straight/best.safetensors --data text.txt --set data.format=words
 refused "data.train" "$longline" train "$recipe" --out w
 refused "no run folder nowhere" "$longline" train --resume nowhere
+refused "nowhere" "$longline" train --memory --resume nowhere
+refused "give --data or --set data.train" run --set ' data.train = text.txt'
+refused "give --from or --set train.from" run --from straight --set train.from=nobody
+refused "give --data or --set data.test" "$longline" eval straight --data text.txt --set data.test=lines.txt
+refused "give --labels or --set data.test-labels" "$longline" eval straight --data text.txt --labels a --set data.test-labels=b
 refused "straight/last.safetensors is a file; give the folder" "$longline" train --resume straight/last.safetensors
 refused "moves images" "$longline" eval straight/best.safetensors --shift 2
 refused "model.width" "$longline" train --resume straight --set model.width=64

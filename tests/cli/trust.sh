@@ -119,6 +119,8 @@ check "the page has it, too" grep -q "far above chance, which is 8" far/report.h
 check "a run that learns prints no such line" sh -c "'$longline' report run >/dev/null && ! grep -q 'above chance' run/report.html"
 t 0 run --out rising --set train.warmup=100 --set train.steps=3
 err "train.warmup = 100 is longer than train.steps = 3, so that the learning rate rises to 3 % of train.learning-rate"
+t 0 run --out stages --from run --set train.distil=both --set train.distil-switch=30 --set train.distil-until=2
+err "train.distil-switch = 30 is not before the last step with a teacher, 2, so that logits are not matched"
 t 0 "$longline" train --resume run
 err "^longline train: finished already: step 30 of 30; go on with: longline train --resume 'run' --set train.steps=N$"
 check "a run without a step prints no speed" sh -c '! grep -q "tokens_per_second\|train.seconds" out'

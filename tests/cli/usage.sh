@@ -1,5 +1,6 @@
 # The program without work: help, versions, wrong words, streams that are full or closed.
-commands="train eval generate score encode classify inspect attend demo report bench recipe table data help version"
+commands=$("$longline" help | sed -n 's/^  \([a-z]*\)  *[a-z].*/\1/p' | grep -vx longline)
+check "there are commands" [ "$(echo "$commands" | wc -l)" -ge 20 ]
 
 t 0 "$longline" help
 for c in $commands; do out "^  $c +[a-z]"; done
@@ -59,6 +60,7 @@ refused "--temperature nan: needs a number" "$longline" generate x --temperature
 refused "--top-p 1.5: needs a number" "$longline" generate x --top-p 1.5
 refused "--top-k 99999999999999999999" "$longline" generate x --top-k 99999999999999999999
 refused "--threads -2" "$longline" version --threads -2
+refused "--threads 257" "$longline" version --threads 257
 refused "not both" "$longline" generate x --prompt a --prompt-file b
 refused "--echo takes no value" "$longline" generate x --echo=1
 refused "--split all: needs train, valid or test" "$longline" eval x --split all

@@ -86,5 +86,5 @@ told "^tokens read: [0-9]+ of [0-9]+, eta [0-9:]+$" "$longline" generate run/bes
 mkdir long
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do ln long.txt long/$i.txt; done
 # shellcheck disable=SC2086
-told "^reading the text: [0-9]+ %, eta [0-9:]+$" "$longline" train "$root/recipes/wikitext-words.ini" --data long \
+told "^reading (the text|long/[0-9]+.txt): [0-9]+ %, eta [0-9:]+$" "$longline" train "$root/recipes/wikitext-words.ini" --data long \
     $small --set data.valid=long.txt --set data.test= --out longer

@@ -3,9 +3,9 @@
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 . "$root/tests/cli/nodes"
 for program in munged slurmctld slurmd sbatch; do
-    command -v $program >/dev/null || { echo "    (no $program here: Slurm is not tried)"; return 0; }
+    command -v $program >/dev/null || { skip "Slurm: no $program here"; return 0; }
 done
-nodes 1 || { echo "    (no network namespaces here: Slurm is not tried)"; return 0; }
+nodes 1 || { skip "Slurm: no network namespaces here"; return 0; }
 host=$(hostname)
 slurm=$scratch/slurm
 mkdir -p "$slurm/state" "$slurm/spool" "$slurm/munge"

@@ -10,7 +10,7 @@
 static void as_sentencepiece(const uint8_t *data, size_t size) {
     const ll_bytes file = {(uint8_t *)data, size};
     json_t *json = NULL;
-    const ll_status status = ll_sentencepiece_compose(&json, &file, NULL, "input");
+    const ll_status status = ll_sentencepiece_compose(&json, &file, "input");
     check(!status == (json != NULL));
     json_decref(json);
 }

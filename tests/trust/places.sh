@@ -24,7 +24,7 @@ if [ -z "$in_tmp" ] && unshare -m true 2>/dev/null; then
     unshare -m sh -c "mount --bind '$here' /mnt && mount -t tmpfs -o ro none /tmp && cd /mnt && ! touch /tmp/x 2>/dev/null &&
         $resume" >out 2>err </dev/null
     same "no /tmp" $?
-else echo "    not tried: no /tmp (this user may not mount, or the project lies there)"; fi
+else skip "no /tmp: this user may not mount, or the project lies there"; fi
 
 # Each rename and open of a name fails once with ESTALE: an error in words, and the next start goes on.
 for kind in rename open; do
@@ -51,7 +51,7 @@ if [ -e "$build/longline-mpi-mpich.so" ] && command -v mpirun.mpich >/dev/null; 
     fresh
     timeout 60 mpirun.mpich -n 2 env LL_CLOCK=-3600 LD_PRELOAD="$shim" $resume --set dist.shards=2 >out 2>err </dev/null
     same "a clock that is set back" $? by-ranks
-else echo "    not tried: a clock that is set back (no MPICH here, whose ranks would wait for each other)"; fi
+else skip "a clock that is set back: no MPICH here, whose ranks would wait for each other"; fi
 
 # Without the system calls that Linux has since 4.0.
 fresh
@@ -63,14 +63,22 @@ check "the report was drawn there" test -s here/run/report.html
 
 # Half a processor. The default number of threads follows it.
 group=/sys/fs/cgroup/cpu/longline-$$
-if mkdir $group 2>/dev/null && echo 50000 >$group/cpu.cfs_quota_us && echo 100000 >$group/cpu.cfs_period_us; then
+half() {
+    if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+        group=/sys/fs/cgroup/longline-$$
+        mkdir $group && echo 50000 100000 >$group/cpu.max
+    else
+        mkdir $group && echo 50000 >$group/cpu.cfs_quota_us && echo 100000 >$group/cpu.cfs_period_us
+    fi
+}
+if half 2>/dev/null; then
     fresh
     last="half a processor"
-    sh -c "echo \$\$ >$group/tasks && exec ${resume% $one}" >out 2>err </dev/null
+    sh -c "echo \$\$ >$group/cgroup.procs && exec ${resume% $one}" >out 2>err </dev/null
     same "half a processor" $?
     i=0
     while ! rmdir $group 2>/dev/null && [ $i -lt 20 ]; do sleep 0.1; i=$((i + 1)); done
-else echo "    not tried: half a processor (no control group of version 1 may be made here)"; fi
+else rmdir "$group" 2>/dev/null; skip "half a processor: no control group may be made here"; fi
 
 # A model whose numbers are big-endian begins with a length of the header that no file has.
 { printf '\0\0\0\0\0\0\0\2{}'; head -c 64 /dev/zero; } >big.safetensors

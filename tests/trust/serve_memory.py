@@ -6,7 +6,7 @@ SAMPLES numbers of allocations are tried, evenly spaced; 0: all of LL_FROM, LL_F
 server starts, or ends with exit code 1 and a message. It gets the same requests again and again. An answer is the usual
 one, an error in JSON, or a closed connection. After one refused allocation later answers are the usual ones, and
 SIGTERM ends it. Without any memory it may end by itself and say why. Prints what is wrong, and at the end the number of
-trials and of crashes within libraries."""
+trials and of crashes within libraries. Exits with 1 if something was wrong."""
 import http.client
 import os
 import re
@@ -126,7 +126,7 @@ def main():
         raise SystemExit("without trouble: " + s.said() + str(usual))
     with open(counted, encoding="ascii") as f:
         count = int(f.read())
-    trials = theirs = 0
+    trials = theirs = bad = 0
     for n in numbers(count):
         for manner in os.environ.get("LL_MANNERS", "once all").split():
             s = Refused(LL_AT=str(n), LL_ALL=manner)
@@ -136,8 +136,10 @@ def main():
             if code not in (0, 1) and re.search(LIBRARIES, s.said()):
                 theirs += 1
             elif wrong or code not in (0, 1):
+                bad += 1
                 print(f"    allocation {n} of {count} ({manner}): exit code {code}; {wrong} {s.said()[-300:]}")
     print(f"{trials} trials, {theirs} crashes inside libraries")
+    sys.exit(bad > 0)
 
 
 main()

@@ -15,8 +15,9 @@ from .functional import check, linear_attention
 class LinearAttention(nn.Module):
     """Projections of queries, keys and values, attention of longline, and the projection of its result.
 
-    embed_dim, num_heads, bias, kdim, vdim, batch_first   as nn.MultiheadAttention
-    kernel, position, causal, **options                   as `longline.Operator`
+    embed_dim, num_heads, bias, kdim, vdim   as nn.MultiheadAttention
+    batch_first                              likewise, but True unless given: (B, T, C); theirs is False, (T, B, C)
+    kernel, position, causal, **options      as `longline.Operator`
 
     Other libraries' names of arguments are taken: dim, heads, dim_head, nb_features, generalized_attention (performer-
     pytorch; kernel "relu", here without a projection), d_model, n_heads (fast-transformers). `load_state_dict` takes the
@@ -28,7 +29,7 @@ class LinearAttention(nn.Module):
     """
 
     def __init__(self, embed_dim: Optional[int] = None, num_heads: Optional[int] = None, dropout: float = 0.0,
-                 bias: bool = True, kdim: Optional[int] = None, vdim: Optional[int] = None, batch_first: bool = True, *,
+                 bias: bool = True, *, kdim: Optional[int] = None, vdim: Optional[int] = None, batch_first: bool = True,
                  kernel: str = "favor", position: str = "none", causal: bool = False, device: Any = None,
                  dtype: Any = None, **options: Any) -> None:
         super().__init__()
@@ -88,8 +89,8 @@ class LinearAttention(nn.Module):
         """As nn.MultiheadAttention: (B, T, C) with batch_first, else (T, B, C); gives (output, None): there is
         no matrix of weights to give.
 
-        key and value default to query. key_padding_mask (B, S): True removes a key. `mask` is performer-pytorch's: True
-        keeps one. attn_mask: only the causal one has a linear form; any other is refused.
+        key and value default to query. key_padding_mask (B, S), or (S,) of one sequence: True removes a key. `mask` is
+        performer-pytorch's: True keeps one. attn_mask: only the causal one has a linear form; any other is refused.
         """
         key = query if key is None else key
         value = key if value is None else value
@@ -102,6 +103,8 @@ class LinearAttention(nn.Module):
         single = query.dim() == 2
         if single:
             query, key, value = (x.unsqueeze(0) for x in (query, key, value))
+            key_padding_mask, mask = (x.unsqueeze(0) if isinstance(x, torch.Tensor) and x.dim() == 1 else x
+                                      for x in (key_padding_mask, mask))
         elif not self.batch_first:
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         causal = self.causal or bool(is_causal)

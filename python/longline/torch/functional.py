@@ -7,7 +7,7 @@ import torch
 
 from .._checks import check_type
 from .._core import ArgumentError
-from .._operator import Operator
+from .._operator import Operator, Saved
 from .._attention import operator_for
 
 TYPES = (torch.float32, torch.bfloat16)
@@ -39,7 +39,11 @@ def _array(x: torch.Tensor) -> Any:
 
 
 class _Attention(torch.autograd.Function):
-    """Gradients of q, k, v and the gate, by the library's backward. No graph is kept of them."""
+    """Gradients of q, k, v and the gate, by the library's backward. No graph is kept of them.
+
+    What backward reads is kept by torch alone, which frees it after backward. An attribute of ctx would live as long as
+    the graph: as long as the loss, which programs often keep.
+    """
 
     @staticmethod
     def forward(ctx: Any, operator: Operator, options: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
@@ -50,10 +54,14 @@ class _Attention(torch.autograd.Function):
             options = {**options, "gate": _array(gate)}
         # An operator's parameters that train would need gradients, too: those stay with longline.Operator.
         result = operator.forward(_array(q), _array(k), _array(v), save=needs, **options)
-        y, ctx.saved = result if needs else (result, None)
+        if not needs:
+            return torch.from_numpy(result).to(q.dtype)
+        y, saved = result
         out = torch.from_numpy(y).to(q.dtype)
-        if needs:
-            ctx.save_for_backward(q, k, v, gate, out)
+        arrays = (saved.q, saved.k, saved.v, saved.y, saved.floats, saved.gate)
+        ctx.extras = {name: x for name, x in saved.extras.items() if name != "gate"}
+        # The first five are for torch's check that none was changed in place: the arrays may lie where they do.
+        ctx.save_for_backward(q, k, v, gate, out, *(None if a is None else torch.from_numpy(a) for a in arrays))
         return out
 
     @staticmethod
@@ -61,12 +69,14 @@ class _Attention(torch.autograd.Function):
         if torch.is_grad_enabled():
             raise RuntimeError("longline.torch.functional.linear_attention: double backward (create_graph=True) is not "
                                "supported; its backward has no graph")
-        ctx.saved_tensors  # RuntimeError where one was changed in place: ctx.saved reads the same memory
-        d = ctx.operator.backward(ctx.saved, _array(dy))
+        *saved, last = ctx.saved_tensors[5:]
+        q, k, v, y, floats = (x.numpy() for x in saved)
+        gate = None if last is None else last.numpy()
+        d = ctx.operator.backward(Saved(q, k, v, y, gate, None, {**ctx.extras, "gate": gate}, floats), _array(dy))
         give = [torch.from_numpy(a).to(ctx.dtype) if need else None
                 for a, need in zip((d.q, d.k, d.v), ctx.needs_input_grad[2:5])]
-        gate = torch.from_numpy(d.gate).to(ctx.dtype) if ctx.needs_input_grad[5] and d.gate is not None else None
-        return (None, None, *give, gate)
+        dgate = torch.from_numpy(d.gate).to(ctx.dtype) if ctx.needs_input_grad[5] and d.gate is not None else None
+        return (None, None, *give, dgate)
 
 
 def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: str = "favor", position: str = "none",

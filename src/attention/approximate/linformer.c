@@ -88,26 +88,23 @@ static void weigh(void *arg, size_t index, int worker) {
     }
 }
 
-static ll_view packed(const ll_attention *op, float *data, int width) {
-    const size_t token = (size_t)width, head = token * (size_t)op->c.approximate.rank;
-    return (ll_view){data, head * (size_t)op->c.H, head, token};
-}
-
 /* Sequence b as a call of the exact operator: its queries, and its mixed keys and values. */
 static ll_attention_call call_of(const ll_attention *op, const ll_attention_call *c, int b, float *keys, float *values,
                                  float *saved) {
     ll_attention_call one = ll_sequence_call(c, b);
     const size_t heads = (size_t)b * (size_t)op->c.H, rank = (size_t)op->c.approximate.rank;
     one.S = op->c.approximate.rank;
-    one.k = packed(op, keys + heads * rank * (size_t)op->D, op->D);
-    one.v = packed(op, values + heads * rank * (size_t)op->c.E, op->c.E);
+    one.k = ll_view_packed(keys + heads * rank * (size_t)op->D, op->c.H, one.S, op->D);
+    one.v = ll_view_packed(values + heads * rank * (size_t)op->c.E, op->c.H, one.S, op->c.E);
     one.saved = saved ? saved + heads * (size_t)c->T : NULL;
     return one;
 }
 
 static ll_status check_length(const ll_attention *op, const ll_attention_call *c) {
-    if (c->S <= op->c.approximate.length) return LL_OK;
-    return ll_fail(LL_EINVAL, "attention: %d tokens, but linformer's projections end at %d", c->S,
+    int most = 0; /* tokens in use: padding has no row of the projections */
+    for (int b = 0; b < c->B; b++) most = ll_sequence_keys(c, b) > most ? ll_sequence_keys(c, b) : most;
+    if (most <= op->c.approximate.length) return LL_OK;
+    return ll_fail(LL_EINVAL, "attention: %d tokens, but linformer's projections end at %d", most,
                    op->c.approximate.length);
 }
 

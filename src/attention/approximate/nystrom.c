@@ -38,8 +38,6 @@ static float *at(const ll_view *view, int h, int64_t token) {
     return view->data + (size_t)h * view->head + (size_t)token * view->token;
 }
 
-static ll_view packed(float *data, int m, int n) { return (ll_view){data, 0, (size_t)m * (size_t)n, (size_t)n}; }
-
 /* ---- Memory ---- */
 
 /* What is kept of a sequence. */
@@ -233,20 +231,20 @@ static void middle_backward(void *arg, size_t h, int worker) {
 
 /* The two calls of the exact operator: from keys to landmarks, and from landmarks to queries. */
 static ll_attention_call gather_call(const sequence *x) {
-    const int m = x->m, D = x->op->D, E = x->op->c.E;
+    const int H = x->op->c.H, m = x->m, D = x->op->D, E = x->op->c.E;
     ll_attention_call c = x->c;
     c.T = m, c.saved = x->c.saved ? x->gather : NULL;
-    c.q = packed(x->q, m, D), c.y = packed(x->X, m, E);
-    if (x->backward) c.g = packed(x->dX, m, E), c.dq = packed(x->dq, m, D);
+    c.q = ll_view_packed(x->q, H, m, D), c.y = ll_view_packed(x->X, H, m, E);
+    if (x->backward) c.g = ll_view_packed(x->dX, H, m, E), c.dq = ll_view_packed(x->dq, H, m, D);
     return c;
 }
 
 static ll_attention_call spread_call(const sequence *x) {
-    const int m = x->m, D = x->op->D, E = x->op->c.E;
+    const int H = x->op->c.H, m = x->m, D = x->op->D, E = x->op->c.E;
     ll_attention_call c = x->c;
     c.S = m, c.saved = x->c.saved ? x->spread : NULL;
-    c.k = packed(x->kk, m, D), c.v = packed(x->W, m, E);
-    if (x->backward) c.dk = packed(x->dk, m, D), c.dv = packed(x->dW, m, E);
+    c.k = ll_view_packed(x->kk, H, m, D), c.v = ll_view_packed(x->W, H, m, E);
+    if (x->backward) c.dk = ll_view_packed(x->dk, H, m, D), c.dv = ll_view_packed(x->dW, H, m, E);
     return c;
 }
 

@@ -11,7 +11,7 @@ typedef struct {
     const ll_attention *op;
     const ll_attention_call *c;
     const ll_kernels *k;
-    int backward, chunk;
+    int chunk;
     size_t ldd, lde, lds; /* distances of packed rows of D, E, keys */
     float *pool;
     size_t scratch;

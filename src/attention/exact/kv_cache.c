@@ -2,9 +2,9 @@
  *
  *   y_i = sum_(j <= i) e^(s_ij - m) v_j / sum_(j <= i) e^(s_ij - m)
  *
- * A few queries are computed at a time, each with a running maximum and sum (exact.c). Blocks begin at fixed positions,
- * and a row of a product does not depend on other rows. So how tokens are cut into calls changes no bit. A query sees
- * only a part of the block that has its own key. Its values of that block are summed separately. */
+ * A few queries are computed at a time, each with a running maximum and sum (online_softmax.c). Blocks begin at fixed
+ * positions, and a row of a product does not depend on other rows. So how tokens are cut into calls changes no bit. A
+ * query sees only a part of the block that has its own key. Its values of that block are summed separately. */
 #include <math.h>
 #include <string.h>
 

@@ -6,8 +6,8 @@
  *
  * For a query both are one row of numbers by distance, which is added to a row of a tile of logits. Their gradients and
  * the values c need only sums of a row of a tile by distance. So a tile needs its own tokens alone. */
-#ifndef LL_DISTANCE_H
-#define LL_DISTANCE_H
+#ifndef LL_LOGIT_BIAS_H
+#define LL_LOGIT_BIAS_H
 
 #include "attention/operator.h"
 #include "attention/parameter.h"

@@ -1,6 +1,6 @@
 /* The random parts of an operator. A draw is a function of its arguments alone. */
-#ifndef LL_DRAW_H
-#define LL_DRAW_H
+#ifndef LL_PROJECTION_H
+#define LL_PROJECTION_H
 
 #include <stddef.h>
 #include <stdint.h>

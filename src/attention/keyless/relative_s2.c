@@ -116,7 +116,7 @@ void ll_vectors_set(ll_vectors *w, const ll_attention *op) {
         if (exponent[t] > most) most = exponent[t];
     memcpy(w->phi, w->raw, (size_t)w->n * w->ld * sizeof(float));
     for (int t = 0; t < w->n; t++) {
-        w->unit[t] = exponent[t] - most < -148 ? 0 : ldexpf(1, exponent[t] - most);
+        w->unit[t] = ll_power2(exponent[t] - most);
         tile.k->scale(m, w->unit[t], w->phi + (size_t)t * w->ld);
     }
     tile.k->transpose(w->n, (int)m, w->phi, w->ld, w->phi_t, w->ldt);
@@ -213,6 +213,6 @@ float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a
 float ll_keyless_divisor(const ll_attention *op, float sum, const float *phi, double count) {
     if (is_softmax(op)) return sum;
     const int whole = op->c.den == LL_DEN_EPS_PHI;
-    return ll_divisor(op, sum, whole ? ll_kernel_table()->sum((size_t)ll_s2_parts(op)->map->features, phi) : 0,
-                      (int64_t)count);
+    const float all = whole ? ll_kernel_table()->sum((size_t)ll_s2_parts(op)->map->features, phi) : 0;
+    return (float)ll_divisor(op, (double)sum, (double)all, count);
 }

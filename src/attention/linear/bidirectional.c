@@ -37,16 +37,14 @@ typedef struct {
     float *St, *U;      /* backward: (E + 1, ld), (features, E) */
 } walk;
 
-static float power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
-
 /* Floats of a state, or of a part of U. */
 static size_t sum_floats(const ll_attention *op, int backward) {
     return backward ? (size_t)(op->c.E + 1) * (size_t)ll_linear_map(op)->ld : ll_state_floats(op);
 }
 
 static scratch take_all(const ll_head *j, int backward, ll_arena *pool) {
-    const size_t C = (size_t)j->tile, E = (size_t)j->op->c.E;
-    scratch w = {.ld = (size_t)j->map->ld, .ldv = (E + 16) / 16 * 16 + 16};
+    const size_t C = (size_t)j->tile;
+    scratch w = {.ld = (size_t)j->map->ld, .ldv = ll_value_distance(j->op->c.E)};
     w.phi = ll_arena_take(pool, C * w.ld);
     w.work = ll_arena_take(pool, C * w.ld);
     w.v = ll_arena_take(pool, C * w.ldv);
@@ -115,7 +113,7 @@ static void key_weights(const ll_head *j, const scratch *w, int t0, int n, int e
     const int running = j->map->phi[LL_KEY] == LL_PHI_RUNNING;
     for (int i = 0; i < n; i++) {
         const float keep = j->mask ? j->mask[t0 + i] : 1;
-        weight[i] = keep == 0 ? 0 : keep * (running ? power2(w->e[i] - exponent) : 1);
+        weight[i] = keep == 0 ? 0 : keep * (running ? ll_power2(w->e[i] - exponent) : 1);
     }
 }
 
@@ -133,7 +131,7 @@ static void clear_state(const ll_attention *op, float *state) {
 static void raise_state(const ll_head *j, float *state, int top) {
     float *exponent = exponent_of(j->op, state);
     const int old = (int)*exponent;
-    if (top > old && old > LL_NO_EXPONENT) j->k->scale((size_t)(exponent - state), power2(old - top), state);
+    if (top > old && old > LL_NO_EXPONENT) j->k->scale((size_t)(exponent - state), ll_power2(old - top), state);
     *exponent = (float)top;
 }
 

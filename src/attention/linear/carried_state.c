@@ -65,5 +65,5 @@ void ll_bidirectional_gradient_give(const ll_head *j, const float *U) {
     memset(d, 0, ll_carried_floats(j->op) * sizeof *d);
     j->k->transpose(E, m, U, ld, d, (size_t)E);
     memcpy(d + sums, U + (size_t)E * ld, (size_t)m * sizeof *d);
-    j->k->scale(sums + (size_t)m, running ? own - all < -148 ? 0 : ldexpf(1, own - all) : 1, d);
+    j->k->scale(sums + (size_t)m, running ? ll_power2(own - all) : 1, d);
 }

@@ -144,7 +144,7 @@ static void add_eps(const ll_head *j, const ll_causal_tile *w, int i, float phi)
 
 ll_causal_tile ll_causal_tile_take(const ll_head *j, ll_arena *pool) {
     const size_t C = (size_t)j->tile, ld = (size_t)j->map->ld, E = (size_t)j->op->c.E;
-    ll_causal_tile w = {.ldv = (E + 16) / 16 * 16 + 16};
+    ll_causal_tile w = {.ldv = ll_value_distance(j->op->c.E)};
     w.phi_q = ll_arena_take(pool, C * ld);
     w.phi_k = ll_arena_take(pool, C * ld);
     w.num = ll_arena_take(pool, C * w.ldv);

@@ -176,7 +176,7 @@ static void take_all(const ll_head *j, scratch *w, ll_arena *pool) {
     const ll_attention *op = j->op;
     const size_t C = (size_t)j->tile, R = (size_t)j->chunk, E = (size_t)op->c.E, m = (size_t)j->map->features;
     w->ld = (size_t)j->map->ld;
-    w->ldv = (E + 16) / 16 * 16 + 16;
+    w->ldv = ll_value_distance(op->c.E);
     w->phi_q = ll_arena_take(pool, R * w->ld);
     w->phi_k = ll_arena_take(pool, R * w->ld);
     w->dn = ll_arena_take(pool, R * w->ldv);

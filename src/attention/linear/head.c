@@ -30,13 +30,13 @@ ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *p
                              ll_at(view, t0), view->token, j->shift[side], work, mask};
 }
 
-float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys) {
-    const float eps = op->c.den_eps;
+double ll_divisor(const ll_attention *op, double s, double phi, double keys) {
+    const double eps = (double)op->c.den_eps;
     switch (op->c.den) {
     case LL_DEN_EPS: return s + eps;
     case LL_DEN_EPS_PHI: return s + eps * phi;
-    case LL_DEN_EPS_L: return s + eps * (float)keys;
-    case LL_DEN_GUARD: return fabsf(s) <= eps ? s + 2 * eps : s;
+    case LL_DEN_EPS_L: return s + eps * keys;
+    case LL_DEN_GUARD: return fabs(s) <= eps ? s + 2 * eps : s;
     case LL_DEN_NONE: return 1;
     case LL_DEN_SUM: break;
     }
@@ -57,7 +57,7 @@ float ll_inverse(float den) {
 void ll_inverses(const ll_head *j, int t0, int n, const float *s, const float *phi, int64_t keys, float *inverse) {
     for (int i = 0; i < n; i++) {
         if (j->op->c.causal) keys += !j->mask || j->mask[t0 + i] != 0;
-        const float den = ll_divisor(j->op, s[i], phi ? phi[i] : 0, keys);
+        const float den = (float)ll_divisor(j->op, (double)s[i], phi ? (double)phi[i] : 0, (double)keys);
         if (j->states) j->den[t0 + i] = den;
         inverse[i] = ll_inverse(den);
     }

@@ -2,6 +2,8 @@
 #ifndef LL_LINEAR_H
 #define LL_LINEAR_H
 
+#include <math.h>
+
 #include "attention/attention_stream.h"
 #include "attention/cross_cache.h"
 #include "attention/feature/features.h"
@@ -49,6 +51,11 @@ typedef struct {
     ll_arena pool;          /* scratch of this worker */
 } ll_head;
 
+/* 2^n, and 0 below the smallest float. */
+static inline float ll_power2(int n) { return n < -148 ? 0 : ldexpf(1, n); }
+/* The distance between rows of values in scratch, so that they are in different sets of L1. One more number fits. */
+static inline size_t ll_value_distance(int E) { return ((size_t)E + 16) / 16 * 16 + 16; }
+
 /* The feature map of an operator of this kind. */
 static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
     return op->own;
@@ -68,7 +75,7 @@ void ll_bidirectional_gradient_give(const ll_head *j, const float *U);
 /* The tile of tokens t0..t0+C-1 on one side. Fills px, py (C) with their positions. */
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work);
 /* The divisor of a row. s: the sum of weights; phi: the sum of the query's features; keys: how many there are. */
-float ll_divisor(const ll_attention *op, float s, float phi, int64_t keys);
+double ll_divisor(const ll_attention *op, double s, double phi, double keys);
 /* 1/den. It is 0 for an empty row, and for a row whose weights are all too small for a float: its quotient would be
  * noise, and its inverse would overflow in the gradients. It is NaN where den overflowed, so that y shows this. */
 float ll_inverse(float den);
@@ -124,7 +131,12 @@ double ll_decay_gradient(ll_head *j);
  *   after  = d 2^(X - C')         of the state at the end, with d of the last row
  *
  * Then a run of rows is a scan without factors. A tile is one run, unless factors would grow too large: X is at most 40
- * above P_i. So features of a row's keys are exact down to 2^-86 of the largest one, and smaller ones may become 0. */
+ * above P_i. So features of a row's keys are exact down to 2^-86 of the largest one, and smaller ones may become 0.
+ *
+ * For example, three tokens with r = 1/2 and all exponents 0 have carry = 1/2, add = 1, 2, 4, read = 1, 1/2, 1/4 and
+ * after = 1/4. With s_j = phi(k_j) v_j^T row 2 reads 1/4 (S/2 + s_0 + 2 s_1 + 4 s_2) = S/8 + s_0/4 + s_1/2 + s_2. With
+ * r = 1, C = 0 and e = 0, 5, 3 they have P = 0, 5, 5 and X = 5, so that carry = 2^-5, add = 2^-5, 1, 2^-2 and read =
+ * 2^5, 1, 1. */
 typedef struct {
     int n, next; /* tokens; C' of the last run */
     int plain;   /* no decay, exponents or mask: every factor is 1 */

@@ -120,20 +120,6 @@ static int scale_keys(lane *j, int C) {
     return scaled;
 }
 
-/* The divisor of a row whose weights sum to `sum`. */
-static double divisor(const ll_attention *op, double sum, double phi, double keys) {
-    const double eps = op->c.den_eps;
-    switch (op->c.den) {
-    case LL_DEN_EPS: return sum + eps;
-    case LL_DEN_EPS_PHI: return sum + eps * phi;
-    case LL_DEN_EPS_L: return sum + eps * keys;
-    case LL_DEN_GUARD: return fabs(sum) <= eps ? sum + 2 * eps : sum;
-    case LL_DEN_NONE: return 1;
-    case LL_DEN_SUM: break;
-    }
-    return sum;
-}
-
 /* Adds what eps gives to the sums of token t of the chunk, and computes its row of y. keys: its number in the
  * stream. */
 static void finish(lane *j, int t, double keys, float *y) {
@@ -154,7 +140,7 @@ static void finish(lane *j, int t, double keys, float *y) {
             num[i] = unit * num[i] + eps * j->V[i];
         }
     }
-    const double den = divisor(op, sum, phi, keys);
+    const double den = ll_divisor(op, sum, phi, keys);
     for (int i = 0; i < E; i++) y[i] = den != 0 ? (float)(num[i] / den) : 0;
 }
 

@@ -3,8 +3,8 @@
  *   y_i = sum_j <R_i phi(q_i), R_j phi(k_j)> v_j / s_i        s_i = sum_j <phi(q_i), phi(k_j)>
  *
  * Two operators compute undivided sums: `numerator` those of rotated features, `denominator` those of plain features,
- * with one value of 1 for every key. Weights may be negative and do not sum to 1. Saved are s (B, H, T), and what both
- * operators save. */
+ * with one value of 1 for every key. Weights may be negative and do not sum to 1. Saved are the inverses of the
+ * divisors (B, H, T), and what both operators save. */
 #include "attention/attention_stream.h"
 #include "attention/cross_cache.h"
 #include "attention/linear/rope_linear.h"
@@ -28,15 +28,11 @@ static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
            saved_of(of->denominator, B, T, S, segments);
 }
 
-static ll_view column(const ll_attention *op, float *data, int n) {
-    return (ll_view){data, (size_t)op->c.H * (size_t)n, (size_t)n, 1};
-}
-
 /* The call of `denominator`. Its value is one number, and its outputs are one column. */
 static ll_attention_call denominator_call(const ll_attention *op, const ll_attention_call *call, float *one, float *s) {
     ll_attention_call c = *call;
     c.v = (ll_view){.data = one};
-    c.y = column(op, s, c.T);
+    c.y = ll_view_packed(s, op->c.H, c.T, 1);
     const ll_attention *numerator = ll_rope_linear_parts(op)->numerator;
     size_t states;
     if (c.state_row && ll_attention_state_floats(numerator, &states) == LL_OK) {
@@ -70,7 +66,7 @@ static void invert(const ll_attention *op, const ll_attention_call *c, const flo
             for (int j = 0; j < q.keys && !op->c.causal; j++) keys += !mask || mask[j] != 0;
             for (int t = 0; t < q.queries; t++) {
                 if (op->c.causal) keys += !mask || mask[t] != 0;
-                to[t] = ll_inverse(ll_divisor(op, to[t], 0, keys));
+                to[t] = ll_inverse((float)ll_divisor(op, (double)to[t], 0, (double)keys));
             }
         }
     }
@@ -90,7 +86,7 @@ static size_t inner_scratch(const ll_attention *op, const ll_attention_call *c, 
                        ll_attention_scratch(ll_rope_linear_parts(op)->denominator, c, backward));
 }
 
-/* Memory for s: in `saved`, or in scratch if nothing is saved. */
+/* Memory for s, whose place the inverses take: in `saved`, or in scratch if nothing is saved. */
 static float *take_rows(const ll_attention *op, const ll_attention_call *c, ll_arena *a) {
     return c->saved ? c->saved : ll_arena_take(a, rows_of(op, c->B, c->T));
 }
@@ -131,11 +127,6 @@ static void add_rows(const ll_view *from, const ll_view *to, int B, int H, int n
                 for (int e = 0; e < width; e++) ll_element(to, b, h, t)[e] += ll_element(from, b, h, t)[e];
 }
 
-static ll_view block(const ll_attention *op, float *data, int n, int width) {
-    const size_t head = (size_t)n * (size_t)width;
-    return (ll_view){data, (size_t)op->c.H * head, head, (size_t)width};
-}
-
 /* Gradients at the undivided sums, and those that the denominator computes. */
 typedef struct {
     float *g, *ds, *dq, *dk, *dv, *dgate;
@@ -170,16 +161,16 @@ static ll_status backward(const ll_attention *op, const ll_attention_call *given
     const int B = call->B, H = op->c.H, T = call->T, S = call->S, D = op->D, E = op->c.E;
     float one = 1;
     ll_attention_call c = *call;
-    c.g = block(op, d.g, T, E);
+    c.g = ll_view_packed(d.g, H, T, E);
     gradients(op, call, call->saved, &c.g, d.ds);
     c.saved += rows_of(op, B, T);
     ll_status status = ll_attention_backward(ll_rope_linear_parts(op)->numerator, &c);
     c = denominator_call(op, call, &one, call->saved);
-    c.g = column(op, d.ds, T);
-    if (c.dgate.data) c.dgate = column(op, d.dgate, T);
-    c.dq = block(op, d.dq, T, D);
-    c.dk = block(op, d.dk, S, D);
-    c.dv = column(op, d.dv, S);
+    c.g = ll_view_packed(d.ds, H, T, 1);
+    if (c.dgate.data) c.dgate = ll_view_packed(d.dgate, H, T, 1);
+    c.dq = ll_view_packed(d.dq, H, T, D);
+    c.dk = ll_view_packed(d.dk, H, S, D);
+    c.dv = ll_view_packed(d.dv, H, S, 1);
     if (!status) status = ll_attention_backward(ll_rope_linear_parts(op)->denominator, &c);
     if (status) return status;
     add_rows(&c.dq, &call->dq, B, H, T, D);
@@ -209,20 +200,17 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_attention_config c = *engine;
     ll_rope_linear *own = op->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
-    if (ll_scale_cancels(&c)) { /* every stabiliser is exact then; takes one that sees no later token */
-        c.query_max = LL_MAX_TOKEN;
-        c.key_max = c.causal ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
-        c.max_of_u = c.max_gradient = 0;
-    }
+    const int shares = ll_scale_cancels(&c);
+    if (shares) c.max_gradient = 0; /* there is no maximum then, but powers of two, which cancel */
     c.position = LL_POSITION_NONE;
     c.den = LL_DEN_NONE;
     ll_status status = ll_attention_create(&own->numerator, &c);
     if (!status) status = ll_feature_map_add_stage(own->numerator->own, &ll_postmap_rope);
     c.E = 1;
     if (!status) status = ll_attention_create(&own->denominator, &c);
-    /* Both sums are in units of the state's exponent, which falls with the decay. In units of the largest key so far,
-     * later keys could be too small for a float. */
-    if (status || !c.causal || !ll_scale_cancels(engine)) return status;
+    /* Both sums are then in units of the same powers of two: of each query, and of the state. The latter fall with the
+     * decay. In units of the largest key so far, later keys could be too small for a float. */
+    if (status || !shares) return status;
     ll_feature_map_share_scale(own->numerator->own);
     ll_feature_map_share_scale(own->denominator->own);
     return LL_OK;
@@ -248,10 +236,6 @@ static void set_tile(ll_attention *op, int tile) {
 
 static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     int more = 0;
-    /* `create` has taken the maximum over the sequence, whatever the config says. */
-    if (op->c.kernel == LL_KERNEL_FAVOR && !op->c.causal && ll_scale_cancels(&op->c))
-        return ll_fail(LL_EINVAL, "attention state: rope-linear of favor in both directions takes its maximum over a "
-                                  "whole sequence, which is not in one call; use rope");
     ll_status status = ll_attention_state(ll_rope_linear_parts(op)->numerator, tensor, count);
     if (!status) status = ll_attention_state(ll_rope_linear_parts(op)->denominator, tensor + *count, &more);
     if (status) return status;

@@ -71,8 +71,8 @@ static ll_status feed_tokens(ll_feed *f, int64_t t0, int n) {
     for (int b = 0; b < f->s->B; b++)
         for (int h = 0; h < op->c.H; h++)
             for (int t = 0; t < n; t++) {
-                const float sum = *ll_element(&sums, b, h, t);
-                const float factor = ll_inverse(ll_divisor(op, sum, 0, f->s->position + t0 + t + 1));
+                const double sum = (double)*ll_element(&sums, b, h, t), keys = (double)(f->s->position + t0 + t + 1);
+                const float factor = ll_inverse((float)ll_divisor(op, sum, 0, keys));
                 for (int e = 0; e < op->c.E; e++) ll_element(&y, b, h, t)[e] *= factor;
             }
     return LL_OK;
@@ -200,7 +200,8 @@ static ll_status read_tokens(const ll_cross_cache *m, int64_t first, int n, ll_v
     if (!status) status = ll_cross_cache_read(own->denominator, first, n, q, sums);
     for (int h = 0; h < op->c.H && !status; h++)
         for (int t = 0; t < n; t++) {
-            const float factor = ll_inverse(ll_divisor(op, *ll_element(&sums, 0, h, t), 0, m->S));
+            const double sum = (double)*ll_element(&sums, 0, h, t);
+            const float factor = ll_inverse((float)ll_divisor(op, sum, 0, m->S));
             for (int e = 0; e < op->c.E; e++) ll_element(&y, 0, h, t)[e] *= factor;
         }
     return status;

@@ -151,16 +151,16 @@ static int longest(const ll_attention_call *c, group g) {
     return most;
 }
 
-/* The gradients of a head's padding. */
+/* The gradients of a head's padding, and of all keys where a kernel reads none. */
 static void clear_padding(void *arg, size_t h, int worker) {
     const encoding *x = arg;
     (void)worker;
     for (int i = 0; i < ll_sequence_count(x->c); i++)
         for (int side = LL_QUERY; side <= LL_KEY; side++) {
             const ll_span s = ll_sequence_at(x->c, i);
-            const int used = side == LL_QUERY ? s.queries : s.keys;
+            const int used = !x->in[side].data ? 0 : side == LL_QUERY ? s.queries : s.keys;
             const int all = side == LL_QUERY ? s.query_capacity : s.key_capacity;
-            for (int t = used; t < all && is_wanted(x, side); t++)
+            for (int t = used; t < all && x->din[side].data; t++)
                 memset(ll_element(&x->din[side], (size_t)s.row, h, (size_t)((side == LL_QUERY ? s.query : s.key) + t)),
                        0, (size_t)x->premap->c.D * sizeof(float));
         }

@@ -47,7 +47,7 @@ struct ll_premap {
     ll_attention_config c;     /* of the operator; noise and theta are in the copies below */
     int given;                 /* the noise came with the config: it is never drawn again */
     int R;                     /* width of encoded q and k */
-    float *noise, *gate_noise; /* copies or draws: sine-spe (H, D, 2K + 1, R); conv-spe as given, or NULL */
+    float *noise, *gate_noise; /* copies or draws, in the layout of sine_spe.c or conv_spe.h; NULL: drawn when needed */
     double *theta;             /* rope: (D/2) */
 };
 
@@ -72,6 +72,25 @@ size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, 
 /* LL_EINVAL where tokens up to this count cannot be encoded; where those of a call cannot. */
 LL_MUST_USE ll_status ll_premap_reaches_call(const ll_premap *b, const ll_attention_call *c);
 LL_MUST_USE ll_status ll_premap_reaches(const ll_premap *b, int64_t tokens);
+
+/* The stage of a stream, or of a cache of cross attention (premap_stream.c). Each head keeps its scratch. There
+ * conv-spe has the noise that one token shares with the next, so that no number of noise is drawn twice. The memory is
+ * constant. */
+typedef struct {
+    const ll_premap *b; /* NULL: there is no stage, and nothing to do */
+    float *work;        /* (H, scratch) */
+    size_t scratch;
+} ll_premap_stream;
+/* Where it fails, the stream is to be freed too. */
+LL_MUST_USE ll_status ll_premap_stream_create(ll_premap_stream *s, const ll_premap *b);
+void ll_premap_stream_free(ll_premap_stream *s);
+/* Forgets what a token shares with the next. */
+void ll_premap_stream_reset(const ll_premap_stream *s);
+size_t ll_premap_stream_floats(const ll_premap_stream *s);
+/* n <= LL_PREMAP_TILE tokens of B sequences from a position on: the sides whose `in` has data. */
+void ll_premap_stream_encode(const ll_premap_stream *s, int B, int64_t first, int n, const ll_view in[2],
+                             const ll_view out[2]);
+
 double ll_sigmoid(double x);
 /* The default angles, or given ones, of n/2 pairs. */
 LL_MUST_USE ll_status ll_theta_create(double **theta, const float *given, int n);

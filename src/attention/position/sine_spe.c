@@ -11,7 +11,6 @@
 
 #include "attention/position/spe.h"
 #include "base/memory.h"
-#include "base/random.h"
 
 static const double TWO_PI = 6.28318530717958647692;
 
@@ -30,18 +29,14 @@ static void init_freqs(const ll_attention_config *c, const ll_parameter *p, cons
     for (size_t i = 0; i < ll_parameter_size(p); i++) x[i] -= 4;
 }
 
-/* Twice a normal number over the root of the norm of K others. */
+/* Twice a normal number over the root of the norm of the K of its feature, as in the released programs. */
 static void init_gains(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
-    const size_t n = ll_parameter_size(p), rows = (size_t)ll_parameter_rows(p), K = (size_t)c->encoding.sines;
+    const size_t rows = (size_t)ll_parameter_rows(p), K = (size_t)c->encoding.sines;
     ll_parameter_normal(p, draw, 1, x);
     for (size_t i = 0; i < rows; i++) {
         double square = 0;
-        for (size_t k = 0; k < K; k++) {
-            float other;
-            ll_normal_fill(&other, 1, draw->seed, draw->stream, n + i * K + k);
-            square += (double)other * (double)other;
-        }
-        for (size_t k = 0; k < K; k++) x[i * K + k] *= (float)(2 / pow(square, 0.25));
+        for (size_t k = 0; k < K; k++) square += (double)x[i * K + k] * (double)x[i * K + k];
+        for (size_t k = 0; k < K && square > 0; k++) x[i * K + k] *= (float)(2 / pow(square, 0.25));
     }
 }
 

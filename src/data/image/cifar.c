@@ -49,11 +49,30 @@ void ll_cifar_pixels(uint8_t *pixels, int channels, uint8_t *labels, const uint8
     }
 }
 
-/* The files of the unpacked folder that belong to a split. */
-static int belongs(const char *file, int split) {
+/* Does a list of paths with ':' between them name this file itself, and not a folder that has it? */
+static int is_named(const char *list, const char *file) {
+    const size_t n = strlen(file);
+    for (const char *p = list; (p = strstr(p, file)); p++)
+        if ((p == list || p[-1] == ':') && (!p[n] || p[n] == ':')) return 1;
+    return 0;
+}
+
+/* Of an unpacked folder the files that belong to a split; and every file that is named itself. */
+static int belongs(const char *list, const char *file, int split) {
     const char *name = strrchr(file, '/'), *start = split == LL_SPLIT_TEST ? "test_batch" : "data_batch";
     name = name ? name + 1 : file;
-    return !strncmp(name, start, strlen(start));
+    return is_named(list, file) || !strncmp(name, start, strlen(start));
+}
+
+/* A folder has no files of valid, so that those of train would be measured on. */
+static ll_status check_valid(const ll_reader_options *c, const char *path, int split) {
+    if (split != LL_SPLIT_VALID || ll_split_is_cut(c) || !c->data.train || strcmp(c->data.train, path) ||
+        !ll_is_folder(path))
+        return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "data.valid is the folder of data.train, %s, whose images are trained on; leave data.valid empty: "
+                   "data.valid-fraction of data.train is held out",
+                   path);
 }
 
 /* Adds the images of a file, one by one, in the kind of pixels that the recipe asks for. */
@@ -79,12 +98,12 @@ static ll_status open_cifar(ll_reader *r, const ll_reader_options *c, int split)
     char **names = NULL;
     int files = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
+    if (!status) status = check_valid(c, from.path, split);
     if (!status) status = ll_files_list(&names, &files, from.path);
     if (status) return status;
     ll_spill set[2] = {{.name = from.path}, {.name = from.path}};
     for (int i = 0; i < files && !status; i++)
-        if (!ll_is_folder(from.path) || belongs(names[i], split))
-            status = add_file(set, ll_channels(c), names[i]);
+        if (belongs(from.path, names[i], split)) status = add_file(set, ll_channels(c), names[i]);
     const int64_t count = (int64_t)set[1].bytes.size;
     for (int i = 0; i < 2; i++) {
         if (!status) status = ll_spill_end(&set[i], &r->file[i]);

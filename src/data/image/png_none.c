@@ -2,7 +2,9 @@
 #include "data/image/png_read.h"
 
 static ll_status refuse(const char *name) {
-    return ll_fail(LL_EINVAL, "%s: this build of longline reads no PNG; convert it to PGM first", name);
+    return ll_fail(LL_EINVAL,
+                   "%s: this build of longline reads no PNG; build it with libpng, or make idx files of the images",
+                   name);
 }
 
 ll_status ll_png_size(int *width, int *height, const uint8_t *data, size_t size, const char *name) {

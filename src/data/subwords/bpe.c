@@ -74,8 +74,7 @@ static ll_status read_merge(ll_bpe *b, const json_t *entry, const ll_vocab *v, u
         return ll_fail(LL_EFORMAT, "%s: merge %u of its tokenizer has a side, or a result, that is no token", v->name,
                        rank);
     const uint64_t pair = ((uint64_t)(uint32_t)left << 32 | (uint32_t)right) + 1;
-    merge *m = &b->merge[slot_of(b, pair)];
-    if (!m->pair) *m = (merge){pair, rank, token};
+    b->merge[slot_of(b, pair)] = (merge){pair, rank, token}; /* of a pair that stands twice the last one counts */
     return LL_OK;
 }
 

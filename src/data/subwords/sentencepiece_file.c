@@ -194,9 +194,8 @@ static json_t *normalizer(const sentencepiece *s) {
         failed |= json_array_append_new(
             list, json_pack("{s:s, s:o}", "type", "Precompiled", "precompiled_charsmap", base64(s->map)));
     if (s->trims) {
-        failed |= json_array_append_new(list, json_pack("{s:s, s:b, s:b}", "type", "Strip", "strip_left", 1,
-                                                        "strip_right", 1));
         failed |= json_array_append_new(list, replace("Regex", " {2,}", " "));
+        failed |= json_array_append_new(list, replace("Regex", "\\A | \\z", ""));
     }
     if (s->prefix) failed |= json_array_append_new(list, json_pack("{s:s, s:s}", "type", "Prepend", "prepend", BLANK));
     failed |= json_array_append_new(list, replace("String", " ", BLANK));
@@ -219,7 +218,12 @@ static json_t *decoder(const sentencepiece *s) {
     return json_pack("{s:s, s:o}", "type", "Sequence", "decoders", list);
 }
 
-static int is_added(const piece *p) { return p->kind == UNKNOWN || p->kind == CONTROL || p->kind == USER; }
+/* Is it of the user, and has U+2581? Then it is found where blanks have become that. */
+static int is_spelled(const piece *p) { return p->kind == USER && strstr(json_string_value(p->text), BLANK); }
+
+static int is_added(const piece *p) {
+    return p->kind == UNKNOWN || p->kind == CONTROL || (p->kind == USER && !is_spelled(p));
+}
 
 static json_t *added_tokens(const sentencepiece *s) {
     json_t *list = json_array();
@@ -234,6 +238,42 @@ static json_t *added_tokens(const sentencepiece *s) {
         }
     }
     return list;
+}
+
+static int by_length(const void *a, const void *b) {
+    const piece *const *p = a, *const *q = b;
+    const size_t n = json_string_length((*p)->text), m = json_string_length((*q)->text);
+    return n != m ? (n < m ? 1 : -1) : (*p)->id - (*q)->id;
+}
+
+/* An alternative of a regular expression. */
+static int add_alternative(ll_grown *out, const char *text) {
+    ll_status status = out->n ? ll_grown_add(out, "|", 1) : LL_OK;
+    for (; *text && !status; text++) {
+        if (strchr("\\^$.|?*+()[]{}", *text)) status = ll_grown_add(out, "\\", 1);
+        if (!status) status = ll_grown_add(out, text, 1);
+    }
+    return !status;
+}
+
+/* Makes words of such pieces, the longest first; NULL: no memory. */
+static json_t *pre_tokenizer(const sentencepiece *s) {
+    const piece **order = ll_alloc((size_t)s->count, sizeof *order);
+    ll_grown all = {0};
+    json_t *json = NULL;
+    int n = 0, fine = order != NULL;
+    for (int i = 0; i < s->count && fine; i++)
+        if (is_spelled(&s->piece[i])) order[n++] = &s->piece[i];
+    if (fine) qsort(order, (size_t)n, sizeof *order, by_length);
+    for (int i = 0; i < n && fine; i++) fine = add_alternative(&all, json_string_value(order[i]->text));
+    if (fine) fine = !ll_grown_add(&all, "", 1);
+    if (fine)
+        json = n ? json_pack("{s:s, s:{s:s}, s:s, s:b}", "type", "Split", "pattern", "Regex", (const char *)all.at,
+                             "behavior", "Isolated", "invert", 0)
+                 : json_null();
+    ll_grown_free(&all);
+    ll_free(order);
+    return json;
 }
 
 static json_t *unigram(const sentencepiece *s) {
@@ -277,12 +317,13 @@ static int add_merges(json_t *merges, const json_t *vocab, const piece *p) {
 static json_t *bpe(const sentencepiece *s) {
     json_t *vocab = json_object(), *merges = json_array(), *unknown = NULL;
     const piece **order = ll_alloc((size_t)s->count, sizeof *order);
-    int fine = vocab && merges && order, n = 0;
+    int fine = vocab && merges && order, n = 0, spelled = 0;
     for (int i = 0; i < s->count && fine; i++) {
         const piece *p = &s->piece[i];
         fine = !json_object_set_new(vocab, json_string_value(p->text), json_integer(i));
         if (p->kind == UNKNOWN) unknown = p->text;
         if (p->kind == USUAL) order[n++] = p;
+        spelled |= is_spelled(p);
     }
     if (fine) qsort(order, (size_t)n, sizeof *order, by_score);
     for (int i = 0; i < n && fine; i++) fine = add_merges(merges, vocab, order[i]);
@@ -292,46 +333,17 @@ static json_t *bpe(const sentencepiece *s) {
         json_decref(merges);
         return NULL;
     }
-    return json_pack("{s:s, s:o, s:o, s:O?, s:b, s:b}", "type", "BPE", "vocab", vocab, "merges", merges, "unk_token",
-                     unknown, "fuse_unk", 1, "byte_fallback", s->fallback);
+    return json_pack("{s:s, s:o, s:o, s:O?, s:b, s:b, s:b}", "type", "BPE", "vocab", vocab, "merges", merges,
+                     "unk_token", unknown, "fuse_unk", 1, "byte_fallback", s->fallback, "ignore_merges", spelled);
 }
 
-/* What a tokenizer_config.json asks to put around a text. */
-static json_t *around(const sentencepiece *s, const json_t *config) {
-    json_t *list = json_array(), *ids = json_object();
-    const char *const ends[] = {"<s>", "</s>"}, *const keys[] = {"add_bos_token", "add_eos_token"};
-    const int usual = strstr(ll_part_text(config, "tokenizer_class", ""), "Llama") != NULL;
-    int failed = 0, count = 0;
-    for (int end = 0; end < 2; end++) {
-        int id = -1;
-        for (int i = 0; i < s->count; i++)
-            if (!strcmp(json_string_value(s->piece[i].text), ends[end])) id = i;
-        if (id >= 0 && ll_part_flag(config, keys[end], usual && !end)) {
-            failed |= json_array_append_new(list, json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", ends[end],
-                                                            "type_id", 0));
-            failed |= json_object_set_new(ids, ends[end],
-                                          json_pack("{s:s, s:[i], s:[s]}", "id", ends[end], "ids", id, "tokens",
-                                                    ends[end]));
-            count++;
-        }
-        if (!end)
-            failed |= json_array_append_new(list, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
-    }
-    if (!failed && count)
-        return json_pack("{s:s, s:o, s:[], s:o}", "type", "TemplateProcessing", "single", list, "pair",
-                         "special_tokens", ids);
-    json_decref(list);
-    json_decref(ids);
-    return failed ? NULL : json_null();
-}
-
-ll_status ll_sentencepiece_compose(json_t **json, const ll_bytes *file, const json_t *config, const char *folder) {
+ll_status ll_sentencepiece_compose(json_t **json, const ll_bytes *file, const char *folder) {
     sentencepiece s;
     ll_status status = read_model(&s, file, folder);
     if (!status) {
-        *json = json_pack("{s:o, s:o, s:n, s:o, s:o, s:o}", "added_tokens", added_tokens(&s), "normalizer",
-                          normalizer(&s), "pre_tokenizer", "post_processor", around(&s, config), "decoder",
-                          decoder(&s), "model", s.model == BPE ? bpe(&s) : unigram(&s));
+        *json = json_pack("{s:o, s:o, s:o, s:n, s:o, s:o}", "added_tokens", added_tokens(&s), "normalizer",
+                          normalizer(&s), "pre_tokenizer", pre_tokenizer(&s), "post_processor", "decoder", decoder(&s),
+                          "model", s.model == BPE ? bpe(&s) : unigram(&s));
         if (!*json) status = ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", folder);
     }
     for (int i = 0; i < s.count; i++) json_decref(s.piece[i].text);

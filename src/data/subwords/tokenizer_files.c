@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -89,42 +90,84 @@ static ll_status read_merges(json_t *merges, const ll_bytes *text, const char *f
 
 /* ---- Added tokens: an object with each by its text, in order ---- */
 
-static ll_status add_token(json_t *added, const char *text, const json_t *id) {
-    if (!json_is_integer(id) || json_object_get(added, text)) return LL_OK;
-    json_t *token =
-        json_pack("{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", json_integer_value(id), "content", text, "single_word",
-                  0, "lstrip", !strcmp(text, "<mask>"), "rstrip", 0, "normalized", 0, "special", 1);
+static ll_status no_memory(const char *folder) {
+    return ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", folder);
+}
+
+/* like: what a file says of it, or no object. They are all found in the text as it stands. */
+static ll_status add_token(json_t *added, const char *text, const json_t *id, const json_t *like) {
+    if (!*text || !json_is_integer(id) || json_object_get(added, text)) return LL_OK;
+    json_t *token = json_pack(
+        "{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", json_integer_value(id), "content", text, "single_word",
+        ll_part_flag(like, "single_word", 0), "lstrip", ll_part_flag(like, "lstrip", !strcmp(text, "<mask>")), "rstrip",
+        ll_part_flag(like, "rstrip", 0), "normalized", 0, "special", ll_part_flag(like, "special", 1));
     if (!json_object_set_new(added, text, token)) return LL_OK;
     return ll_fail(LL_ENOMEM, "no memory for the tokens of a tokenizer");
+}
+
+/* The text of a token that a config names, as a text or an object; "" where it names none. */
+static const char *name_of(const json_t *value) {
+    return json_is_string(value) ? json_string_value(value) : ll_part_text(value, "content", "");
+}
+
+static ll_status add_name(json_t *added, const json_t *value, const json_t *vocab) {
+    const char *text = name_of(value);
+    return add_token(added, text, json_object_get(vocab, text), value);
 }
 
 /* What a config calls its token of the beginning, of the end, .. */
 static ll_status add_named(json_t *added, const json_t *config, const json_t *vocab) {
     static const char *const keys[] = {"bos_token", "eos_token", "unk_token", "sep_token",
                                        "pad_token", "cls_token", "mask_token"};
+    const json_t *more = json_object_get(config, "additional_special_tokens");
     ll_status status = LL_OK;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; i++) {
-        const json_t *value = json_object_get(config, keys[i]);
-        const char *text = json_is_string(value) ? json_string_value(value) : ll_part_text(value, "content", "");
-        if (*text) status = add_token(added, text, json_object_get(vocab, text));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; i++)
+        status = add_name(added, json_object_get(config, keys[i]), vocab);
+    for (size_t i = 0; i < json_array_size(more) && !status; i++)
+        status = add_name(added, json_array_get(more, i), vocab);
+    return status;
+}
+
+/* The added_tokens_decoder of a config: tokens by their numbers. Pieces with U+2581 are not found in a text as it
+ * stands, since blanks become that. */
+static ll_status add_numbered(json_t *added, const json_t *vocab, const json_t *config, const char *folder) {
+    const char *number;
+    json_t *token;
+    ll_status status = LL_OK;
+    json_object_foreach(json_object_get(config, "added_tokens_decoder"), number, token) {
+        char *end;
+        json_t *id = json_integer(strtoll(number, &end, 10));
+        const char *text = name_of(token);
+        const int is_piece = strstr(text, "\xe2\x96\x81") && json_object_get(vocab, text);
+        if (!id) return no_memory(folder);
+        if (!*end && end != number && !is_piece) status = add_token(added, text, id, token);
+        json_decref(id);
+        if (status) break;
     }
     return status;
 }
 
 static ll_status add_all(json_t *added, const json_t *vocab, const json_t *config, const char *folder) {
-    static const char *const usual[] = {"[PAD]", "[UNK]", "[CLS]",  "[SEP]", "[MASK]", "<s>",      "</s>",
-                                        "<pad>", "<unk>", "<mask>", "<cls>", "<eos>",  "<null_1>", "<|endoftext|>"};
     json_t *map = NULL, *more = NULL, *id;
     const char *text;
     ll_status status = read_json(&map, folder, "special_tokens_map.json");
     if (!status) status = read_json(&more, folder, "added_tokens.json");
-    for (size_t i = 0; i < sizeof usual / sizeof *usual && !status; i++)
-        status = add_token(added, usual[i], json_object_get(vocab, usual[i]));
+    if (!status) status = add_numbered(added, vocab, config, folder);
+    json_object_foreach(more, text, id) if (!status) status = add_token(added, text, id, NULL);
     if (!status) status = add_named(added, config, vocab);
     if (!status) status = add_named(added, map, vocab);
-    json_object_foreach(more, text, id) if (!status) status = add_token(added, text, id);
     json_decref(map);
     json_decref(more);
+    return status;
+}
+
+/* Tokens that mean the same in every vocabulary that has them. */
+static ll_status add_usual(json_t *added, const json_t *vocab) {
+    static const char *const usual[] = {"[PAD]", "[UNK]", "[CLS]",  "[SEP]", "[MASK]", "<s>",      "</s>",
+                                        "<pad>", "<unk>", "<mask>", "<cls>", "<eos>",  "<null_1>", "<|endoftext|>"};
+    ll_status status = LL_OK;
+    for (size_t i = 0; i < sizeof usual / sizeof *usual && !status; i++)
+        status = add_token(added, usual[i], json_object_get(vocab, usual[i]), NULL);
     return status;
 }
 
@@ -170,7 +213,7 @@ static json_t *wordpiece(json_t *vocab, json_t *added, const json_t *config) {
 static json_t *letters(json_t *vocab, json_t *added) {
     const char *text;
     json_t *id;
-    json_object_foreach(vocab, text, id) if (*text && add_token(added, text, id)) return NULL;
+    json_object_foreach(vocab, text, id) if (add_token(added, text, id, NULL)) return NULL;
     return json_pack("{s:o, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", list_of(added), "normalizer",
                      "pre_tokenizer", "type", "WhitespaceSplit", "decoder", "post_processor",
                      around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel", "vocab", vocab, "unk_token",
@@ -187,15 +230,32 @@ static ll_status dump(ll_bytes *out, const json_t *json) {
     return ll_fail(LL_ENOMEM, "no memory for a tokenizer of %zu bytes", size);
 }
 
+/* CLIP and others have tokens of the end of a word, as "n</w>", and text that is no bytes. A byte-level vocabulary has
+ * such a text only by chance, and no merge with it on the right. */
+static ll_status check_merges(const json_t *merges, const char *folder) {
+    static const char mark[] = "</w>";
+    for (size_t i = 0; i < json_array_size(merges); i++) {
+        const char *right = strchr(json_string_value(json_array_get(merges, i)), ' ');
+        const size_t n = right ? strlen(right + 1) : 0;
+        if (n >= sizeof mark && !strcmp(right + 1 + n + 1 - sizeof mark, mark))
+            return ll_fail(LL_EINVAL,
+                           "%s: its tokenizer marks the ends of words (%s), which is not read from vocab.json with "
+                           "merges.txt",
+                           folder, right + 1);
+    }
+    return LL_OK;
+}
+
 /* From vocab.json and merges.txt, or from vocab.txt. */
 static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *lines, const ll_bytes *merges) {
     json_t *config = NULL, *vocab = NULL, *added = json_object(), *list = json_array(), *json = NULL;
     const int fine = added && list && (merges->data || (vocab = json_object()));
-    ll_status status = fine ? read_json(&config, folder, "tokenizer_config.json")
-                            : ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", folder);
+    ll_status status = fine ? read_json(&config, folder, "tokenizer_config.json") : no_memory(folder);
     if (!status) status = merges->data ? read_json(&vocab, folder, "vocab.json") : read_lines(vocab, lines, folder);
     if (!status && merges->data) status = read_merges(list, merges, folder);
+    if (!status) status = check_merges(list, folder);
     if (!status) status = add_all(added, vocab, config, folder);
+    if (!status) status = add_usual(added, vocab);
     if (!status) {
         json = merges->data                      ? byte_level(vocab, list, added, config)
                : json_object_get(vocab, "[UNK]") ? wordpiece(vocab, added, config)
@@ -210,22 +270,99 @@ static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *line
     return status;
 }
 
-/* From tokenizer.model. */
+/* ---- From tokenizer.model ---- */
+
+/* A vocabulary of pieces, and its added tokens, by their texts. */
+static int by_text(json_t *vocab, json_t *added, const json_t *json) {
+    const json_t *tokens = json_object_get(json, "added_tokens");
+    json_t *pieces = json_object_get(json_object_get(json, "model"), "vocab");
+    int failed = json_is_object(pieces) && json_object_update(vocab, pieces);
+    for (size_t i = 0; i < json_array_size(pieces); i++)
+        failed |= json_object_set_new(vocab, json_string_value(json_array_get(json_array_get(pieces, i), 0)),
+                                      json_integer((json_int_t)i));
+    for (size_t i = 0; i < json_array_size(tokens); i++)
+        failed |= json_object_set(added, name_of(json_array_get(tokens, i)), json_array_get(tokens, i));
+    return !failed;
+}
+
+/* The token at an end of a text: its number, or NULL, and its text. */
+static const json_t *end_of(const char **text, const json_t *vocab, const json_t *added, const json_t *config,
+                            int end) {
+    *text = name_of(json_object_get(config, end ? "eos_token" : "bos_token"));
+    if (!**text) *text = end ? "</s>" : "<s>";
+    const json_t *id = json_object_get(json_object_get(added, *text), "id");
+    return id ? id : json_object_get(vocab, *text);
+}
+
+/* What tokenizer_config.json asks to put around a text. */
+static ll_status around_pieces(json_t **out, const json_t *vocab, const json_t *added, const json_t *config,
+                               const char *folder) {
+    json_t *list = json_array(), *ids = json_object();
+    const char *const keys[] = {"add_bos_token", "add_eos_token"}, *class = ll_part_text(config, "tokenizer_class", "");
+    const int begins = strstr(class, "Llama") || strstr(class, "Gemma");
+    int failed = !list || !ids;
+    for (int end = 0; end < 2 && !failed; end++) {
+        const char *text;
+        json_t *id = (json_t *)end_of(&text, vocab, added, config, end);
+        if (!id && ll_part_flag(config, keys[end], 0)) {
+            json_decref(list);
+            json_decref(ids);
+            return ll_fail(LL_EINVAL, "%s/tokenizer_config.json has %s, and its tokenizer has no token \"%.60s\"",
+                           folder, keys[end], text);
+        }
+        if (id && ll_part_flag(config, keys[end], begins && !end)) {
+            failed |=
+                json_array_append_new(list, json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", text, "type_id", 0));
+            failed |=
+                json_object_set_new(ids, text, json_pack("{s:s, s:[O], s:[s]}", "id", text, "ids", id, "tokens", text));
+        }
+        if (!end)
+            failed |= json_array_append_new(list, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
+    }
+    *out = json_object_size(ids) ? json_pack("{s:s, s:O, s:[], s:O}", "type", "TemplateProcessing", "single", list,
+                                             "pair", "special_tokens", ids)
+                                 : json_null();
+    json_decref(list);
+    json_decref(ids);
+    return failed || !*out ? no_memory(folder) : LL_OK;
+}
+
 static ll_status compose_pieces(ll_bytes *out, const char *folder, const ll_bytes *file) {
-    json_t *config = NULL, *json = NULL;
-    ll_status status = read_json(&config, folder, "tokenizer_config.json");
-    if (!status) status = ll_sentencepiece_compose(&json, file, config, folder);
+    json_t *config = NULL, *json = NULL, *around = NULL, *vocab = json_object(), *added = json_object();
+    ll_status status = vocab && added ? read_json(&config, folder, "tokenizer_config.json") : no_memory(folder);
+    if (!status) status = ll_sentencepiece_compose(&json, file, folder);
+    if (!status && !by_text(vocab, added, json)) status = no_memory(folder);
+    if (!status) status = add_all(added, vocab, config, folder);
+    if (!status) status = around_pieces(&around, vocab, added, config, folder);
+    if (!status &&
+        (json_object_set_new(json, "added_tokens", list_of(added)) || json_object_set(json, "post_processor", around)))
+        status = no_memory(folder);
     if (!status) status = dump(out, json);
     json_decref(json);
     json_decref(config);
+    json_decref(around);
+    json_decref(vocab);
+    json_decref(added);
     return status;
+}
+
+/* A file of a tokenizer that is made of a folder's files. */
+static ll_status check_file(const char *path) {
+    static const char *const parts[] = {"tokenizer.model", "vocab.txt", "vocab.json", "merges.txt"};
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (!strcmp(name, parts[i]))
+            return ll_fail(LL_EINVAL, "%s is a part of a tokenizer; name its folder, %.*s", path,
+                           slash ? (int)(slash - path) : 1, slash ? path : ".");
+    return LL_OK;
 }
 
 ll_status ll_subwords_find(ll_bytes *json, const char *path) {
     ll_bytes merges = {0}, vocab = {0}, lines = {0}, sentences = {0};
     *json = (ll_bytes){0};
-    if (!ll_is_folder(path)) return ll_file_read(json, path, FILE_MOST);
-    ll_status status = read_file(json, path, "tokenizer.json");
+    ll_status status = LL_OK;
+    if (!ll_is_folder(path)) return (status = check_file(path)) ? status : ll_file_read(json, path, FILE_MOST);
+    status = read_file(json, path, "tokenizer.json");
     if (status || json->data) return status;
     status = read_file(&merges, path, "merges.txt");
     if (!status) status = read_file(&vocab, path, "vocab.json");

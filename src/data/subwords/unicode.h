@@ -44,8 +44,8 @@ LL_MUST_USE ll_status ll_add_normal(ll_grown *out, const uint8_t *text, size_t n
 
 typedef struct ll_regex ll_regex;
 /* An expression as the tokenizers library writes it: \s is White_Space; \w is as in ll_is_word; \p{L} and \p{N} are
- * known; \h is a hexadecimal digit. LL_EFORMAT, with `name` in the text, where it is none, or has sets or "&&" within
- * brackets. */
+ * known; \h is a hexadecimal digit; ^ and $ are ends of lines, and (?m) is for ".". LL_EFORMAT, with `name` in the
+ * text, where it is none, or has what PCRE2 reads in another way. */
 LL_MUST_USE ll_status ll_regex_create(ll_regex **regex, const char *pattern, const char *name);
 void ll_regex_free(ll_regex *regex);
 /* One walk over a text from left to right. The regex may be used by several walks at a time. */

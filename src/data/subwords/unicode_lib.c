@@ -133,10 +133,42 @@ static size_t opening(const char *p, int bracket) {
 }
 
 static ll_status unlike(const char *name, const char *pattern, const char *what) {
-    return ll_fail(LL_EFORMAT,
-                   "%s: the regular expression \"%.80s\" of its tokenizer has %s within brackets, which is "
-                   "not supported",
+    return ll_fail(LL_EFORMAT, "%s: the regular expression \"%.80s\" of its tokenizer has %s, which is not supported",
                    name, pattern, what);
+}
+
+/* The size of an escape, as \p{L}, whose braces are no quantifier. */
+static size_t escape(const char *p) {
+    const char *end = p[1] && strchr("pPxX", p[1]) && p[2] == '{' ? strchr(p, '}') : NULL;
+    return end ? (size_t)(end + 1 - p) : p[1] ? 2 : 1;
+}
+
+/* The size of a quantifier in braces; 0: it is none. */
+static size_t quantifier(const char *p) {
+    const size_t n = *p == '{' ? strspn(p + 1, "0123456789,") : 0;
+    return n && p[n + 1] == '}' && strcspn(p + 1, "0123456789") < n ? n + 2 : 0;
+}
+
+/* "{2}+" repeats what is repeated, and "{2}?" is there or not; in PCRE2 these are possessive and reluctant. */
+static int is_unlike(const char *p, size_t n) { return p[n] == '+' || (p[n] == '?' && !memchr(p, ',', n)); }
+
+/* The size of "(?im-x" in front of ")" or ":"; 0: it is none. */
+static size_t options(const char *p) {
+    const size_t n = p[0] == '(' && p[1] == '?' ? strspn(p + 2, "imx-") : 0;
+    return n && (p[n + 2] == ')' || p[n + 2] == ':') ? n + 2 : 0;
+}
+
+/* Adds a part outside of brackets. "{,3}" is "{0,3}", and what m is for is s in PCRE2. */
+static ll_status add_part(ll_grown *out, const char *p, size_t *size) {
+    const size_t braces = quantifier(p), letters = options(p);
+    ll_status status = LL_OK;
+    if (braces && p[1] == ',') {
+        *size = 1;
+        return ll_grown_add(out, "{0", 2);
+    }
+    if (letters) *size = letters;
+    for (size_t i = 0; i < *size && !status; i++) status = ll_grown_add(out, letters && p[i] == 'm' ? "s" : p + i, 1);
+    return status;
 }
 
 static ll_status translate(ll_grown *out, const char *pattern, const char *name) {
@@ -145,8 +177,10 @@ static ll_status translate(ll_grown *out, const char *pattern, const char *name)
     for (const char *p = pattern; *p && !status; p++) {
         const char *class = *p == '\\' ? class_of(p[1]) : NULL;
         const int not = class && p[1] < 'a';
-        if (bracket && class && p[1] == 'H') return unlike(name, pattern, "\\H");
-        if (bracket && p[0] == '&' && p[1] == '&') return unlike(name, pattern, "&&");
+        const size_t braces = bracket ? 0 : quantifier(p);
+        if (braces && is_unlike(p, braces)) return unlike(name, pattern, "\"+\" or \"?\" after \"{n}\"");
+        if (bracket && class && p[1] == 'H') return unlike(name, pattern, "\\H within brackets");
+        if (bracket && p[0] == '&' && p[1] == '&') return unlike(name, pattern, "&& within brackets");
         if (class && !(not && bracket)) {
             if (!bracket) status = ll_grown_add(out, not ? "[^" : "[", not ? 2 : 1);
             if (!status) status = ll_grown_add(out, class, strlen(class));
@@ -154,11 +188,11 @@ static ll_status translate(ll_grown *out, const char *pattern, const char *name)
             p++;
             continue;
         }
-        size_t size = *p == '\\' && p[1] ? 2 : 1;
-        if (*p == '[' && !(size = opening(p, bracket))) return unlike(name, pattern, "another set");
+        size_t size = *p == '\\' ? escape(p) : 1;
+        if (*p == '[' && !(size = opening(p, bracket))) return unlike(name, pattern, "another set within brackets");
+        status = bracket || *p == '[' ? ll_grown_add(out, p, size) : add_part(out, p, &size);
         if (*p == '[') bracket = 1;
         if (*p == ']') bracket = 0;
-        status = ll_grown_add(out, p, size);
         p += size - 1;
     }
     return status;
@@ -174,7 +208,7 @@ ll_status ll_regex_create(ll_regex **out, const char *pattern, const char *name)
     ll_status status = r && how ? translate(&translated, pattern, name) : LL_ENOMEM;
     if (!status) {
         r->code = pcre2_compile(translated.at ? translated.at : (const uint8_t *)"", translated.n,
-                                PCRE2_UTF | PCRE2_UCP | PCRE2_NEVER_BACKSLASH_C, &error, &at, how);
+                                PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error, &at, how);
         if (r->code) {
             pcre2_jit_compile(r->code, PCRE2_JIT_COMPLETE); /* where it fails, the interpreter matches */
         } else {

@@ -29,13 +29,16 @@ static int take_model(void *arg, const char *data, size_t size) {
 /* Every line number k * step. */
 static ll_status take_lines(ll_bytes *lines, const ll_bytes *text, size_t step) {
     ll_spill some = {.name = "the text of pieces"};
-    const uint8_t *const data = text->data;
+    const char *const data = (const char *)text->data;
     ll_status status = LL_OK;
     size_t line = 0, left = 0;
     for (size_t at = 0, next; at < text->size && !status; at = next, line++) {
-        const uint8_t *end = memchr(data + at, '\n', text->size - at);
-        next = end ? (size_t)(end - data) + 1 : text->size;
-        if (line % step == 0) status = ll_spill_add(&some, data + at, next - at);
+        next = at + ll_pieces_line(data + at, text->size - at);
+        if (line % step == 0) {
+            status = ll_spill_add(&some, data + at, next - at);
+            if (!status) status = ll_spill_add(&some, "\n", 1);
+        }
+        if (next < text->size && data[next] == '\n') next++;
         ll_bytes_pass(text, next, &left);
     }
     if (!status) status = ll_spill_end(&some, lines);
@@ -118,10 +121,8 @@ static int take_token(void *arg, int token) {
 /* How many bytes SentencePiece gives back as they are: UTF-8 up to U+2581, which is what it writes for a blank. */
 static size_t plain(const uint8_t *text, size_t size) {
     size_t at = 0;
-    for (int n = 1; at < size; at += (size_t)n) {
-        n = text[at] < 0x80 ? 1 : ll_utf8_length(text + at, size - at);
-        if (!n || (n == 3 && !memcmp(text + at, "\xe2\x96\x81", 3))) break;
-    }
+    for (size_t n; at < size; at += n)
+        if (ll_char_at(text + at, size - at, &n) < 0 || (n == 3 && !memcmp(text + at, "\xe2\x96\x81", 3))) break;
     return at;
 }
 

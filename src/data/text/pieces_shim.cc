@@ -29,10 +29,9 @@ class Lines : public sentencepiece::SentenceIterator {
         line_.clear();
         done_ = at_ == end_;
         if (done_) return;
-        const void *stop = std::memchr(at_, '\n', static_cast<size_t>(end_ - at_));
-        const char *end = stop ? static_cast<const char *>(stop) : end_;
-        line_.assign(at_, end);
-        at_ = end == end_ ? end_ : end + 1;
+        line_.assign(at_, ll_pieces_line(at_, static_cast<size_t>(end_ - at_)));
+        at_ += line_.size();
+        if (at_ < end_ && *at_ == '\n') at_++;
     }
 
   private:
@@ -40,8 +39,6 @@ class Lines : public sentencepiece::SentenceIterator {
     std::string line_;
     bool done_ = false;
 };
-
-constexpr size_t LONGEST = 65536;  // lines of more bytes are left out
 
 // The size of the name of a token that every model has, at the beginning of n bytes; 0: there is none.
 size_t reserved(const char *s, size_t n) {
@@ -63,7 +60,7 @@ bool has_characters(const char *text, size_t size) {
     size_t tabs = 0, others = 0;
     for (Lines lines(text, size); !lines.done() && others <= size / 9000; lines.Next()) {
         const std::string &s = lines.value();
-        if (s.size() > LONGEST || s.find("\xe2\x96\x85") != std::string::npos) continue;  // its sign for unknown ones
+        if (s.find("\xe2\x96\x85") != std::string::npos) continue; // its sign for unknown ones
         for (size_t i = 0, n; i < s.size(); i += n ? n : 1) {
             n = s[i] == '\t' ? 1 : reserved(s.data() + i, s.size() - i);
             if (n)
@@ -82,10 +79,21 @@ extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll
         // Text comes back as it was: no normalisation, blanks kept, bytes for what has no piece. The number of threads is
         // fixed, because sums depend on it.
         const std::unordered_map<std::string, std::string> options = {
-            {"model_type", "unigram"}, {"vocab_size", std::to_string(vocab)}, {"hard_vocab_limit", "false"},
-            {"normalization_rule_name", "identity"}, {"remove_extra_whitespaces", "false"}, {"add_dummy_prefix", "false"},
-            {"byte_fallback", "true"}, {"character_coverage", "0.9999"}, {"unk_id", "0"}, {"eos_id", "1"}, {"bos_id", "-1"},
-            {"pad_id", "-1"}, {"num_threads", "4"}, {"max_sentence_length", std::to_string(LONGEST)}, {"minloglevel", "3"}};
+            {"model_type", "unigram"},
+            {"vocab_size", std::to_string(vocab)},
+            {"hard_vocab_limit", "false"},
+            {"normalization_rule_name", "identity"},
+            {"remove_extra_whitespaces", "false"},
+            {"add_dummy_prefix", "false"},
+            {"byte_fallback", "true"},
+            {"character_coverage", "0.9999"},
+            {"unk_id", "0"},
+            {"eos_id", "1"},
+            {"bos_id", "-1"},
+            {"pad_id", "-1"},
+            {"num_threads", "4"},
+            {"minloglevel", "3"},
+            {"max_sentence_length", std::to_string(LL_PIECES_LONGEST)}};
         if (!has_characters(text, size))
             return fail(why, "it has nothing but tabs, zero bytes and names of tokens, such as <0x0A>; "
                              "data.format=bytes takes it");

@@ -5,6 +5,7 @@
 #define LL_PIECES_SHIM_H
 
 #include <stddef.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -15,6 +16,22 @@ enum { LL_PIECES_UNKNOWN, LL_PIECES_LINE_END, LL_PIECES_WHY = 200 };
 /* Receives a result of any size, at once or token by token. */
 typedef int ll_pieces_take(void *arg, const char *data, size_t size);
 typedef int ll_pieces_token(void *arg, int token);
+
+enum { LL_PIECES_LONGEST = 65536 }; /* SentencePiece leaves longer lines out */
+
+/* The size of the first line of a text, without its end. A longer one is cut before its last blank, or else between two
+ * characters. */
+static inline size_t ll_pieces_line(const char *text, size_t size) {
+    const size_t most = size < LL_PIECES_LONGEST ? size : LL_PIECES_LONGEST;
+    const char *end = (const char *)memchr(text, '\n', most);
+    size_t n = most;
+    if (end) return (size_t)(end - text);
+    if (n == size || text[n] == '\n') return n;
+    while (n && text[n] != ' ') n--;
+    if (n) return n;
+    for (n = most; n > most - 4 && (text[n] & 0xc0) == 0x80;) n--;
+    return n;
+}
 
 /* All return 1, or 0 and why. Trains a unigram model of about `vocab` pieces on the lines of a text; the same text
  * gives the same model. */

@@ -48,17 +48,28 @@ enum { BLOCK = 1 << 22 };
 
 static int is_inside(uint8_t c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
-/* Where a text that is longer than a block is cut: before a line end, if possible one between two words. There the
- * tokens of two blocks are those of both together, unless a tokenizer puts a blank before each text. A text without
- * line ends is one block. */
-static size_t line_end(const ll_bytes *text, size_t at) {
-    const uint8_t *const data = text->data, *const end = data + text->size, *any = NULL;
-    for (const uint8_t *p = data + at + BLOCK; (p = memchr(p, '\n', (size_t)(end - p))); p++) {
-        if (!any) any = p;
-        if (p + 1 == end || (size_t)(p - data) - at > 2 * BLOCK) break;
+/* The first character c from data[from] on that is between two words, or else the first one; `to` where there is none.
+ */
+static size_t find_between(const uint8_t *data, size_t from, size_t to, char c) {
+    size_t any = to;
+    for (const uint8_t *p = data + from; (p = memchr(p, c, (size_t)(data + to - p))); p++) {
+        if (any == to) any = (size_t)(p - data);
+        if (p + 1 == data + to) break;
         if (is_inside(p[-1]) && is_inside(p[1])) return (size_t)(p - data);
     }
-    return any ? (size_t)(any - data) : text->size;
+    return any;
+}
+
+/* Where a text that is longer than a block is cut: before a line end, or else a blank, if possible one between two
+ * words. There the tokens of two blocks are those of both together, unless a tokenizer puts a blank before each text. A
+ * text without both is one block. */
+static size_t word_end(const ll_bytes *text, size_t at) {
+    const size_t from = at + BLOCK, left = text->size - from, to = from + (left < BLOCK ? left : BLOCK);
+    size_t end = find_between(text->data, from, to, '\n');
+    if (end == to) end = find_between(text->data, from, to, ' ');
+    if (end < to || to == text->size) return end;
+    const uint8_t *later = memchr(text->data + to, '\n', text->size - to);
+    return later ? (size_t)(later - text->data) : text->size;
 }
 
 /* A block never goes on behind the zero byte between two files: some tokenizers leave that byte out, so that words on
@@ -67,7 +78,7 @@ static size_t end_of_block(const ll_bytes *text, size_t at) {
     const uint8_t *const begin = text->data + at, *between = NULL;
     const size_t left = text->size - at;
     if (left > BLOCK) between = memchr(begin, 0, BLOCK);
-    const size_t end = between || left <= BLOCK ? text->size : line_end(text, at);
+    const size_t end = between || left <= BLOCK ? text->size : word_end(text, at);
     if (!between) between = memchr(begin, 0, end - at);
     return between ? (size_t)(between + 1 - text->data) : end;
 }

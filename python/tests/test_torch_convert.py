@@ -1,0 +1,55 @@
+"""PyTorch: models whose attention is replaced keep their weights and train."""
+import copy
+
+import pytest
+
+torch = pytest.importorskip("torch")  # Debian: python3-torch, which make deps installs
+
+import longline.torch as ll  # noqa: E402
+
+
+@pytest.mark.parametrize("norm_first", [False, True])
+def test_convert_an_encoder(norm_first):
+    torch.manual_seed(1)
+    layer = torch.nn.TransformerEncoderLayer(24, 3, 48, dropout=0.0, batch_first=True, norm_first=norm_first)
+    encoder = torch.nn.TransformerEncoder(layer, 2)
+    for p in encoder.parameters():
+        torch.nn.init.normal_(p, std=0.2)
+    x = torch.randn(2, 12, 24)
+    for train in (True, False):  # eval takes torch's fast path before the conversion
+        encoder.train(train)
+        with torch.set_grad_enabled(train):
+            want = encoder(x)
+        mine = ll.convert(copy.deepcopy(encoder), kernel="softmax")
+        assert sum(isinstance(m, ll.nn.LinearAttention) for m in mine.modules()) == 2
+        with torch.set_grad_enabled(train):
+            assert torch.allclose(mine(x), want, atol=1e-4)
+    linear = ll.convert(encoder, kernel="favor", position="permute", features=32).train()
+    optimizer = torch.optim.Adam(linear.parameters(), 1e-2)
+    losses = []
+    for _ in range(25):
+        optimizer.zero_grad()
+        loss = (linear(x) - x).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        losses.append(float(loss))
+    assert losses[-1] < 0.95 * losses[0]
+
+
+def test_convert_a_shared_module():
+    """What a model has in several places stays one module."""
+    one = torch.nn.MultiheadAttention(8, 2)
+    model = torch.nn.ModuleDict({"a": one, "b": torch.nn.ModuleList([one, one])})
+    ll.convert(model, kernel="elu1")
+    assert isinstance(model["a"], ll.nn.LinearAttention)
+    assert model["a"] is model["b"][0] is model["b"][1]
+
+
+@pytest.mark.parametrize("kdim", [None, 6])
+def test_convert_keeps_frozen_weights(kdim):
+    old = torch.nn.MultiheadAttention(8, 2, kdim=kdim)
+    old.out_proj.weight.requires_grad_(False)
+    assert [n for n, p in ll.convert(old, kernel="elu1").named_parameters() if not p.requires_grad] == ["out_proj.weight"]
+    for p in old.parameters():
+        p.requires_grad_(False)
+    assert not any(p.requires_grad for p in ll.convert(old, kernel="elu1").parameters())

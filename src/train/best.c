@@ -1,0 +1,31 @@
+/* The best model of a run, and the evaluation that it was chosen by: held-out data, and how many batches of them. */
+#include <stdio.h>
+
+#include "train/train_internal.h"
+
+ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid, const ll_config *c) {
+    char rows[LL_CHECKSUM_TEXT], text[LL_CHECKSUM_TEXT + 48];
+    const ll_status status = ll_rows_checksum(rows, valid, c, 0);
+    if (status) return status;
+    const int n = snprintf(text, sizeof text, "%s %lld %lld", rows, (long long)ll_reader_size(valid),
+                           (long long)ll_evaluate_batches(valid, c->train.eval_batches));
+    ll_st_checksum(sum, text, (size_t)n);
+    return LL_OK;
+}
+
+static ll_status load(ll_model **best, const ll_trainer *t) {
+    const ll_status status = ll_model_load(best, t->best);
+    if (status || ((*best)->size == t->model->size && (*best)->operators == t->model->operators)) return status;
+    return ll_fail(LL_EFORMAT, "%s has another model than the run", t->best);
+}
+
+ll_status ll_best_load(ll_model **best, const ll_trainer *t) {
+    const ll_group all = ll_group_all();
+    *best = NULL;
+    const ll_status status = ll_group_agree(&all, load(best, t));
+    if (!status) return LL_OK;
+    ll_model_free(*best);
+    *best = NULL;
+    return ll_fail(status, "%s; the best model so far, of step %lld, does not count any more", ll_error(),
+                   (long long)t->state.best_step);
+}

@@ -1,0 +1,58 @@
+/* Saves a run. A checkpoint replaces a good one, so the model is tried first. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/finite.h"
+#include "train/train_internal.h"
+
+ll_status ll_run_diverged(const ll_trainer *t, const char *what, double value, int64_t step) {
+    const char *advice = "try a lower train.learning-rate, a longer train.warmup, or train.clip = 1";
+    const char *became = ll_name_infinite(value);
+    if (t->saved < 0)
+        return ll_fail(LL_EDIVERGED, "%s became %s at step %lld, before the first checkpoint; %s", what, became,
+                       (long long)step, advice);
+    return ll_fail(LL_EDIVERGED, "%s became %s at step %lld; %s still holds step %lld; %s", what, became,
+                   (long long)step, t->last, (long long)t->saved, advice);
+}
+
+/* The loss of the next batch, or of this rank's first shard of it, must be finite. */
+static ll_status try_model(ll_trainer *t) {
+    ll_tally tally = {0};
+    ll_status status = ll_engine_try(t->engine, t->train, t->state.step, &tally);
+    if (status) return status;
+    return isfinite(tally.loss) ? LL_OK : ll_run_diverged(t, "the loss", tally.loss, t->state.step + 1);
+}
+
+/* The checkpoint that the run would go back to gets a second name before another one replaces it. */
+static ll_status keep_back(const ll_trainer *t) {
+    if (unlink(t->back) && errno != ENOENT) return ll_fail(LL_EIO, "%s: %s", t->back, strerror(errno));
+    return link(t->last, t->back) ? ll_file_copy(t->back, t->last) : LL_OK;
+}
+
+ll_status ll_run_save(ll_trainer *t, int aside) {
+    const ll_group all = ll_group_all();
+    ll_run_state state = t->state;
+    state.kept = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && state.back >= 0 &&
+                 state.back < state.step && !access(t->state.kept ? t->back : t->last, F_OK);
+    const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
+    if (!isfinite(norm)) return ll_run_diverged(t, "the norm of the parameters", norm, t->state.step);
+    ll_status status = ll_group_agree(&all, try_model(t));
+    if (!status) status = ll_engine_collect(t->engine);
+    if (status) return status;
+    if (!t->ranks.rank) {
+        status = ll_metrics_sync(&t->metrics);
+        if (!status && state.kept && !t->state.kept) status = keep_back(t);
+        if (!status) status = ll_checkpoint_save(t->last, t->engine, &state);
+        if (!status && !state.kept) unlink(t->back);
+    }
+    status = ll_group_agree(&all, status);
+    if (status) return status;
+    t->state.kept = state.kept;
+    t->saved = t->state.step;
+    t->unsaved = 0;
+    if (!state.kept) ll_back_is_here(&t->state);
+    return LL_OK;
+}
