@@ -122,8 +122,8 @@ FLAGS := $(CC) $(CXX) $(BASE) $(KERNEL_LEVEL) $(CFLAGS) $(LDFLAGS) $(LIBS)
 ifneq ($(FLAGS),$(shell cat $(B)/flags 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(FLAGS)' >$(B)/flags)
 endif
-# Other files in the libraries or the program, by another list of libraries or rooms or by a source that is gone: they are
-# linked again.
+# The libraries and the program are linked again when the list of their files changes: a source is gone, or a library is
+# there that was not.
 LISTS := $(patsubst $(B)/%,%,$(CORE) $(LAB) $(CLI))
 ifneq ($(LISTS),$(shell cat $(B)/lists 2>/dev/null))
 $(shell mkdir -p $(B) && printf '%s\n' '$(LISTS)' >$(B)/lists)

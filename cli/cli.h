@@ -62,6 +62,7 @@ int ll_targets_differ(const char *option, const char *path, const char *other, c
 /* ll_target_check of a path that is not a file that is read, either: the model of words[0], also where that is a folder
  * of several files, or another of n words; nor a file that the run of that model needs. */
 int ll_target_apart(const char *option, const char *path, int n, const char *const *words);
+int ll_text_target_apart(const char *option, const char *path, int n, const char *const *words); /* n may be 0 */
 /* ll_target_apart for --out of answers that are text. "-" means standard output, and becomes NULL. The ending must not
  * name another format: json says whether the answers are JSON. */
 int ll_answers_target(const char **path, int json, int n, const char *const *words);

@@ -95,8 +95,8 @@ static void compare(const char *name, const tensors *a, const tensors *b, double
     for (int p = 0; p < PARTS; p++) {
         double worst = 0, largest = 1e-3;
         for (int n = 0; n < PART; n++) {
-            const double x = (double)a->d->part[p][n], error = fabs(x - (double)b->d->part[p][n]);
-            if (!(error <= worst)) worst = error;
+            const double x = (double)a->d->part[p][n];
+            worst = fmax(worst, abs_error(x, (double)b->d->part[p][n]));
             largest = fmax(largest, fabs(x));
         }
         if (!(worst <= tolerance * largest))

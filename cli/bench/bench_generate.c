@@ -2,6 +2,7 @@
  *
  * The longest streams have a small model, because a million tokens are fed before the late measurement. Whether time
  * and state depend on the position does not depend on the size of the model. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,7 +105,7 @@ static ll_status time_stream(ll_bench *b, const wanted *w, const ll_model *model
     for (int part = 0; part < 2 && !status; part++) {
         if (part) status = feed_to(r, late, b->position ? INFINITY : b->seconds / 2, what);
         const int64_t position = ll_stream_position(r->stream);
-        row.bytes = (double)ll_model_cost(model, (int)position).stream_bytes;
+        row.bytes = (double)ll_model_cost(model, position < INT_MAX ? (int)position : INT_MAX).stream_bytes;
         if (!status) status = time_tokens(r, &row);
         snprintf(row.name, sizeof row.name, "generate/%s/%s/%lld", m->name, s->name, (long long)position);
         if (!status && (!part || position > LL_BENCH_EARLY)) ll_bench_add(b, &row);

@@ -204,8 +204,9 @@ static int analyse(int n, const char **words) {
     for (int i = 0; i < n; i++)
         if (!strcmp(words[i], "drift")) words[i] = "stream-error"; /* its name in version 0.1 */
     int code = check(n, words);
-    if (code < 0 && csv && strcmp(csv, "-")) code = ll_text_target_check("--csv", csv);
-    if (code < 0 && json && strcmp(json, "-")) code = ll_text_target_check("--json", json);
+    const char *const read[] = {model_file};
+    if (code < 0 && csv && strcmp(csv, "-")) code = ll_text_target_apart("--csv", csv, model_file != NULL, read);
+    if (code < 0 && json && strcmp(json, "-")) code = ll_text_target_apart("--json", json, model_file != NULL, read);
     if (code < 0 && folder) code = make_folder();
     if (code >= 0) return code;
     ll_model *model = NULL;

@@ -66,12 +66,10 @@ static int is_of_run(const char *folder, const char *name, const char *model) {
     return 0;
 }
 
-int ll_target_apart(const char *option, const char *path, int n, const char *const *words) {
+static int apart(const char *option, const char *path, int n, const char *const *words) {
     struct stat read;
     char file[PATH_MAX], folder[PATH_MAX], name[PATH_MAX];
     const char *model = ll_model_file(words[0], file);
-    const int code = ll_target_check(option, path);
-    if (code >= 0) return code;
     find_target(path, folder, name);
     if (!access(path, F_OK) && !stat(model, &read) && S_ISDIR(read.st_mode) && is_same(model, folder))
         return ll_usage("%s %s: it would overwrite a file of %s", option, path, model);
@@ -80,6 +78,16 @@ int ll_target_apart(const char *option, const char *path, int n, const char *con
             return ll_usage("%s %s: it would overwrite %s", option, path, i ? "what is read" : "the model");
     if (is_of_run(folder, name, model)) return ll_usage("%s %s: it would overwrite a file of the run", option, path);
     return -1;
+}
+
+int ll_target_apart(const char *option, const char *path, int n, const char *const *words) {
+    const int code = ll_target_check(option, path);
+    return code >= 0 ? code : apart(option, path, n, words);
+}
+
+int ll_text_target_apart(const char *option, const char *path, int n, const char *const *words) {
+    const int code = ll_text_target_check(option, path);
+    return code >= 0 || !n ? code : apart(option, path, n, words);
 }
 
 static int ends_with(const char *path, const char *ending) {

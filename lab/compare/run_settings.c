@@ -64,10 +64,11 @@ ll_status ll_contender_recipe(ll_recipe **out, const ll_contender *x, const ll_r
 }
 
 /* A digest is of all keys of its release, so that after another release it is another one for the same settings. Then
- * recipe.ini of the run decides, which has every key of its release. Sizes that the data give are in it alone. */
-static int is_given_by_data(const char *key, const char *value) {
-    static const char *const keys[] = {"model.vocab",     "model.classes", "position.width",
-                                       "position.height", "train.length",  "data.classes"};
+ * recipe.ini of the run decides, which has every key of its release. What the data give, or a run settles when it
+ * begins, is in it alone. */
+static int is_settled_by_run(const char *key, const char *value) {
+    static const char *const keys[] = {"model.vocab",  "model.classes", "position.width",       "position.height",
+                                       "train.length", "data.classes",  "train.distil-switch", "dist.shards"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!strcmp(key, keys[i])) return !*value || !strcmp(value, "0");
     return 0;
@@ -79,7 +80,7 @@ static const char *other_key(const ll_recipe *had, const ll_recipe *expected) {
     for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
         const char *value = ll_recipe_get(expected, key->name);
         if (strcmp(key->name, "train.report") && strcmp(ll_recipe_get(had, key->name), value) &&
-            !is_given_by_data(key->name, value))
+            !is_settled_by_run(key->name, value))
             return key->name;
     }
     return NULL;

@@ -1,6 +1,6 @@
 /* Finds the launcher and the plug-in. A launcher sets variables in the environment. Each MPI library has a plug-in of
- * its own, beside the program, beside the library, or in ../lib/longline. LL_MPI names another file, or, for a launcher
- * that serves several libraries, the library. */
+ * its own, beside the program, beside the library, in ../lib/longline or in ../longline. LL_MPI names another file, or,
+ * for a launcher that serves several libraries, the library. */
 #include "dist/launch.h"
 #include "longline-dist.h"
 
@@ -54,14 +54,15 @@ static void own_folder(char *folder, size_t size, int library) {
 /* Opens the plug-in. If the file exists but cannot be opened, `reason` gets the linker's message. RTLD_GLOBAL is needed
  * because MPI libraries look for their own symbols among the global ones. */
 static void *open_plugin(const char *library, char *reason, size_t size) {
-    static const char *const beside[] = {"", "/longline", "/../lib/longline"};
+    static const char *const beside[] = {"", "/longline", "/../lib/longline", "/../longline"};
+    enum { PLACES = sizeof beside / sizeof *beside };
     char folder[PATH_MAX], path[PATH_MAX + 128];
     if (strchr(library, '/')) {
         void *at = dlopen(library, RTLD_NOW | RTLD_GLOBAL);
         if (!at) snprintf(reason, size, ": %s", dlerror());
         return at;
     }
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < 2 * PLACES; i++) {
         own_folder(folder, sizeof folder, i % 2);
         snprintf(path, sizeof path, "%s%s/longline-mpi-%s.so", folder, beside[i / 2], library);
         if (access(path, F_OK)) continue;

@@ -53,6 +53,10 @@ refused "only stream-error takes longer streams" "$longline" analyse periods --l
 small_text
 printf '[attention]\nkernel=relu\n[position]\ntype=permute\n[data]\ntrain=text.txt\n' >model.ini
 t 0 "$longline" train model.ini $small -o run
+refused 'json run/last.safetensors: it would overwrite the model' "$longline" analyse positions --model run/last.safetensors \
+    --json run/last.safetensors
+refused 'csv run/metrics.csv: it would overwrite a file of the run' "$longline" analyse periods --model run/last.safetensors \
+    --csv run/metrics.csv
 t 0 "$longline" analyse matrices --model run/last.safetensors --text text.txt --length 20 --out look
 out "^ +0 +1 .* 1.0000 +1.0000 +[0-9.]*e-0[6-9]$"
 check "a heat map" grep -q "</svg>" look/attention.svg

@@ -45,7 +45,7 @@ refused "listops of size 5; --size.* is 6 at least" "$longline" data make listop
 t 0 "$longline" data make listops --out folder/of/lists.tsv --count 2 --size 100
 check "folders are made for it" test -s folder/of/lists.tsv
 refused "listops of size 5" "$longline" data make listops --out another/folder/l.tsv --size 5
-check "and taken away where nothing comes" test ! -e another
+check "none is made where the size is refused" test ! -e another
 refused "a part of this path is a file" "$longline" data make listops --out lists.tsv/more/l.tsv --count 2
 refused "needs --out" "$longline" data make listops
 refused "--from file:///here: needs an address that begins with http:// or https://" \

@@ -149,11 +149,11 @@ if [ -f "$root/examples/stream_tokens.c" ]; then
 fi
 # Libraries deeper than PREFIX/lib, as packages have them.
 deep=$scratch/deep last="make install LIBDIR="
-(cd "$root" && make --no-print-directory B="$build" install DESTDIR= PREFIX="$deep" LIBDIR="$deep/lib/x/y") >out 2>err </dev/null
+(cd "$root" && make --no-print-directory B="$build" install DESTDIR= PREFIX="$deep" LIBDIR="$deep/lib/x") >out 2>err </dev/null
 check "make install LIBDIR=" test $? -eq 0
-export PKG_CONFIG_PATH="$deep/lib/x/y/pkgconfig" PKG_CONFIG_SYSROOT_DIR=
+export PKG_CONFIG_PATH="$deep/lib/x/pkgconfig" PKG_CONFIG_SYSROOT_DIR=
 t 0 pkg-config --cflags --libs longline
-out "-L$deep/lib/x/y "
+out "-L$deep/lib/x "
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 for library in openmpi mpich; do
     [ -e "$build/longline-mpi-$library.so" ] && command -v mpirun.$library >/dev/null || continue
@@ -163,9 +163,9 @@ for library in openmpi mpich; do
 done
 if command -v cmake >/dev/null; then
     sed -i 's/find_package(longline [0-9.]*/find_package(longline/' CMakeLists.txt
-    t 0 cmake -S . -B cmake-deep -Dlongline_DIR="$deep/lib/x/y/cmake/longline"
+    t 0 cmake -S . -B cmake-deep -Dlongline_DIR="$deep/lib/x/cmake/longline"
     t 0 cmake --build cmake-deep
-    LD_LIBRARY_PATH="$deep/lib/x/y" t 0 cmake-deep/uses
+    LD_LIBRARY_PATH="$deep/lib/x" t 0 cmake-deep/uses
 fi
 # Libraries that a build goes without are not asked for.
 t 0 make -n -C "$root" B="$scratch/few" PACKED= PNG= install

@@ -86,7 +86,7 @@ while [ ! -f killed/table.csv ] && [ $n -lt 40 ]; do
     [ $? -ne 137 ] || kills=$((kills + 1))
     n=$((n + 1))
 done
-check "it was killed $kills times" [ $kills -ge 3 ]
+check "it was killed $kills times" [ $kills -ge 1 ]
 t 0 "$longline" table systems.ini --budget 3000steps --seeds 1 --out killed
 table_numbers once/table.csv >a
 table_numbers killed/table.csv >b

@@ -41,7 +41,7 @@ def _array(x: torch.Tensor) -> Any:
 class _Attention(torch.autograd.Function):
     """Gradients of q, k, v and the gate, by the library's backward. No graph is kept of them.
 
-    What backward reads is kept by torch alone, which frees it after backward. An attribute of ctx would live as long as
+    The arrays that backward reads are kept by torch alone, but for masks and lengths, which frees it after backward. An attribute of ctx would live as long as
     the graph: as long as the loss, which programs often keep.
     """
 
