@@ -262,8 +262,7 @@ static void test_plain_text(void **state) {
                                       "\t",
                                       "\x7f",
                                       "\xc2\x80",
-                                      "a\xc2\x9b"
-                                      "31m",
+                                      "a\302\23331m",
                                       "\xc2\x9f",
                                       "\xe9",
                                       "\xc3",

@@ -41,8 +41,8 @@ def _array(x: torch.Tensor) -> Any:
 class _Attention(torch.autograd.Function):
     """Gradients of q, k, v and the gate, by the library's backward. No graph is kept of them.
 
-    The arrays that backward reads are kept by torch alone, but for masks and lengths, which frees it after backward. An attribute of ctx would live as long as
-    the graph: as long as the loss, which programs often keep.
+    The arrays of the call are kept by torch alone, which frees them after backward. Attributes of ctx live as long as the
+    graph: as long as the loss, which programs often keep. Of these there are lengths, segments and the mask of keys.
     """
 
     @staticmethod
