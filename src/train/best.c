@@ -1,5 +1,6 @@
 /* The best model of a run, and the evaluation that it was chosen by: held-out data, and how many batches of them. */
 #include <stdio.h>
+#include <unistd.h>
 
 #include "train/train_internal.h"
 
@@ -14,6 +15,7 @@ ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid,
 }
 
 static ll_status load(ll_model **best, const ll_trainer *t) {
+    if (access(t->best, F_OK)) return ll_fail(LL_EFORMAT, "%s is not there", t->best);
     const ll_status status = ll_model_load(best, t->best);
     if (status || ((*best)->size == t->model->size && (*best)->operators == t->model->operators)) return status;
     return ll_fail(LL_EFORMAT, "%s has another model than the run", t->best);

@@ -165,7 +165,7 @@ static ll_status measure_best(ll_trainer *t, watcher *w) {
     ll_model *best = NULL;
     ll_tally sum = {0};
     ll_status status = ll_best_load(&best, t);
-    if (status && status != LL_ENOMEM) {
+    if (status == LL_EFORMAT) {
         s->best_loss = NAN;
         s->best_step = 0;
         report(t, w, "no best");
