@@ -1,4 +1,5 @@
 /* The best model of a run, and the evaluation that it was chosen by: held-out data, and how many batches of them. */
+#include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -14,8 +15,13 @@ ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid,
     return LL_OK;
 }
 
+void ll_best_forget(ll_run_state *state) {
+    state->best_loss = NAN;
+    state->best_step = 0;
+}
+
 static ll_status load(ll_model **best, const ll_trainer *t) {
-    if (access(t->best, F_OK)) return ll_fail(LL_EFORMAT, "%s is not there", t->best);
+    if (!t->ranks.rank && access(t->best, F_OK)) return ll_fail(LL_EFORMAT, "%s is not there", t->best);
     const ll_status status = ll_model_load(best, t->best);
     if (status || ((*best)->size == t->model->size && (*best)->operators == t->model->operators)) return status;
     return ll_fail(LL_EFORMAT, "%s has another model than the run", t->best);

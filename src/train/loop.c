@@ -125,13 +125,14 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     s->step = step;
     s->tokens += g.tokens;
     s->norm = g.norm;
-    if (ll_teaching_ends(&t->model->recipe->c, step - 1)) { /* losses of before are of something else */
+    const int begins = ll_teaching_ends(&t->model->recipe->c, step - 1); /* losses of before are of something else */
+    if (begins) {
         memset(s->loss, 0, sizeof s->loss);
         memset(s->count, 0, sizeof s->count);
     }
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
-    if (step == 1) s->back_loss = ll_recent_loss(s, 1);
+    if (begins || step == 1) s->back_loss = ll_recent_loss(s, 1);
     t->unsaved = 1;
     measure(t, ll_now() - start, g.tokens);
     return LL_OK;
@@ -166,15 +167,18 @@ static ll_status measure_best(ll_trainer *t, watcher *w) {
     ll_tally sum = {0};
     ll_status status = ll_best_load(&best, t);
     if (status == LL_EFORMAT) {
-        s->best_loss = NAN;
-        s->best_step = 0;
+        ll_best_forget(s);
         report(t, w, "no best");
         return LL_OK;
     }
     if (!status) status = measure_loss(t, w, best, &sum);
     ll_model_free(best);
     if (status) return status;
-    s->best_loss = isfinite(sum.loss) ? sum.loss / (double)sum.count : NAN;
+    if (!isfinite(sum.loss)) {
+        ll_best_forget(s);
+        return LL_OK;
+    }
+    s->best_loss = sum.loss / (double)sum.count;
     if (s->best_loss == before) return LL_OK;
     if (ll_fail(LL_EINVAL,
                 "with the evaluation there is now, the best model so far, of step %lld, has %.4g nats, not %.4g",
@@ -190,14 +194,17 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     if (status) return status;
     const double loss = sum.loss / (double)sum.count;
     if (!isfinite(loss)) return ll_run_diverged(t, "the loss on held-out data", loss, s->step);
-    if (s->best_step && strcmp(s->best_sum, t->evaluation)) status = measure_best(t, w);
+    const int anew = s->best_step && strcmp(s->best_sum, t->evaluation);
+    if (anew) status = measure_best(t, w);
     if (status) return status;
     memcpy(s->best_sum, t->evaluation, sizeof s->best_sum);
     s->evaluated = s->step;
     s->valid_loss = loss;
     s->valid_accuracy = (double)sum.correct / (double)sum.count;
     t->unsaved = 1;
-    if (loss >= s->best_loss) return LL_OK; /* before the first evaluation it is NaN, so the first is the best */
+    /* Before the first evaluation best_loss is NaN, so the first is the best. A model that was measured anew and has the
+     * same loss is the present one: the run was killed between this model and its checkpoint. */
+    if (anew ? loss > s->best_loss : loss >= s->best_loss) return LL_OK;
     s->best_loss = loss;
     s->best_step = s->step;
     return t->ranks.rank ? LL_OK : ll_model_save(t->model, t->best);
@@ -224,7 +231,7 @@ static ll_status keep_folder(ll_trainer *t, watcher *w) {
     ll_run_folder_moved(t, moved, sizeof moved);
     ll_status status = ll_run_folder_restore(t, &whole);
     if (status || whole) return status;
-    if (access(t->best, F_OK)) s->best_loss = NAN;
+    if (access(t->best, F_OK)) ll_best_forget(s);
     if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
     if (is_alone(t)) status = ll_run_save(t, 0);
     if (!status && ll_run_folder_lost(t, moved)) report(t, w, "no folder");

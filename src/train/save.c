@@ -35,11 +35,14 @@ static ll_status keep_back(const ll_trainer *t) {
 ll_status ll_run_save(ll_trainer *t, int aside) {
     const ll_group all = ll_group_all();
     ll_run_state state = t->state;
+    int there = !access(t->state.kept ? t->back : t->last, F_OK); /* rank 0 looks for all */
+    ll_status status = ll_group_broadcast(&all, &there, sizeof there, 0);
+    if (status) return status;
     state.kept = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && state.back >= 0 &&
-                 state.back < state.step && !access(t->state.kept ? t->back : t->last, F_OK);
+                 state.back < state.step && there;
     const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
     if (!isfinite(norm)) return ll_run_diverged(t, "the norm of the parameters", norm, t->state.step);
-    ll_status status = ll_group_agree(&all, try_model(t));
+    status = ll_group_agree(&all, try_model(t));
     if (!status) status = ll_engine_collect(t->engine);
     if (status) return status;
     if (!t->ranks.rank) {

@@ -232,7 +232,9 @@ LL_MUST_USE ll_status ll_run_save(ll_trainer *trainer, int aside);
 
 /* A checksum of what an evaluation is of. Losses of other ones cannot be compared. */
 LL_MUST_USE ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid, const ll_config *c);
-/* The best model so far, on all ranks. */
+/* No model is the best one: that of the next evaluation will be. */
+void ll_best_forget(ll_run_state *state);
+/* The best model so far, on all ranks. LL_EFORMAT: rank 0 has no file, or the file is damaged or of another model. */
 LL_MUST_USE ll_status ll_best_load(ll_model **best, const ll_trainer *trainer);
 
 /* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and

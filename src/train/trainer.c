@@ -283,12 +283,14 @@ static ll_status prepare(ll_trainer *t, const ll_recipe *recipe, const char *out
 }
 
 /* Where back.safetensors was not copied along, the run would go back to the checkpoint that it has. Where
- * best.safetensors was not, the model of the next evaluation is the best one. */
-static void find_files(ll_trainer *t) {
-    if (t->state.kept && access(t->back, F_OK)) ll_back_is_here(&t->state);
-    if (!access(t->best, F_OK)) return;
-    t->state.best_loss = NAN;
-    t->state.best_step = 0;
+ * best.safetensors was not, the model of the next evaluation is the best one. Rank 0 looks for all. */
+static ll_status find_files(ll_trainer *t) {
+    const ll_group all = ll_group_all();
+    int there[2] = {!access(t->back, F_OK), !access(t->best, F_OK)};
+    const ll_status status = ll_group_broadcast(&all, there, sizeof there, 0);
+    if (t->state.kept && !there[0]) ll_back_is_here(&t->state);
+    if (!there[1]) ll_best_forget(&t->state);
+    return status;
 }
 
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
@@ -306,7 +308,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     ll_status status = prepare(t, recipe, out, resume);
     if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : open_folder(t, resume));
     if (!status && resume) {
-        find_files(t);
+        status = find_files(t);
         t->saved = t->state.step;
         t->unsaved = t->state.kept || !same_folder(t->folder, resume); /* what was copied has the recipe of before */
     }

@@ -70,8 +70,8 @@ static ll_status check_valid(const ll_reader_options *c, const char *path, int s
         !ll_is_folder(path))
         return LL_OK;
     return ll_fail(LL_EINVAL,
-                   "data.valid is the folder of data.train, %s, whose images are trained on; leave data.valid empty: "
-                   "data.valid-fraction of data.train is held out",
+                   "data.valid is the folder of data.train, %s, whose images are trained on; name files of their own, or "
+                   "in a new run leave data.valid empty: data.valid-fraction of data.train is held out",
                    path);
 }
 
