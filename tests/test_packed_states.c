@@ -145,7 +145,7 @@ static void test_states_apart(void **state) {
     c.state_in = c.state_out = one;
     CHECK_OK(ll_attention_forward(op, &c));
     c.segment = segment, c.segments = 2;
-    CHECK_FAILS(ll_attention_forward(op, &c), LL_EINVAL, "give state_out memory of its own");
+    CHECK_FAILS(ll_attention_forward(op, &c), LL_EINVAL, "cannot be state_in; give it memory of its own");
     c.state_out = one + floats;
     CHECK_OK(ll_attention_forward(op, &c));
     free(one);

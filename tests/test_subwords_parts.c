@@ -87,13 +87,17 @@ static size_t matched(const char *pattern, const char *text) {
     return begin ? 0 : end;
 }
 
+static void expect_refused(const char *pattern, const char *why) {
+    ll_regex *regex = NULL;
+    CHECK_FAILS(ll_regex_create(&regex, pattern, "test"), LL_EFORMAT, why);
+}
+
 /* What PCRE2 and the tokenizers library read in different ways is translated or refused. */
 static void expressions_mean_the_same(void **state) {
     (void)state;
-    ll_regex *regex = NULL;
     static const char *const wrong[] = {"[a-c&&[^b]]+", "[a[bc]]", "[^[x]]", "[\\H]", "[[:alpha]"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
-        CHECK_FAILS(ll_regex_create(&regex, wrong[i], "test"), LL_EFORMAT, "within brackets, which is not supported");
+        expect_refused(wrong[i], "within brackets, which is not supported");
     assert_int_equal(matched("\\h+", "aF9g"), 3);
     assert_int_equal(matched("\\H+", "xyz a"), 4);
     assert_int_equal(matched("[\\h_]+", "a_fg"), 3);
@@ -103,7 +107,7 @@ static void expressions_mean_the_same(void **state) {
     assert_int_equal(matched("a&&\\w", "a&&b"), 4);
     static const char *const repeated[] = {"[0-9]{1,3}+", "\\p{N}{2}+", "(ab){2}?", "\\x{61}{2,}+"};
     for (size_t i = 0; i < sizeof repeated / sizeof *repeated; i++)
-        CHECK_FAILS(ll_regex_create(&regex, repeated[i], "test"), LL_EFORMAT, "after \"{n}\", which is not supported");
+        expect_refused(repeated[i], "after \"{n}\", which is not supported");
     assert_int_equal(matched("\\p{L}+\\x{20}?", "ab c"), 3);
     assert_int_equal(matched("a{2,3}?", "aaa"), 2);
     assert_int_equal(matched("a{,2}b", "aab"), 3);

@@ -11,12 +11,12 @@
 
 #include "cli.h"
 
-/* LL_BENCH_LENGTHS: of --lengths; a figure adds some. LL_BENCH_KINDS: of attention. LL_BENCH_EARLY: the last position
- * of the early tokens. */
-enum { LL_BENCH_LENGTHS = 24, LL_BENCH_KINDS = 64, LL_BENCH_REPEATS = 99, LL_BENCH_EARLY = 400 };
+/* LL_BENCH_LENGTHS: of --lengths; LL_BENCH_MOST: with those of a figure. LL_BENCH_KINDS: of attention. LL_BENCH_EARLY:
+ * the last position of the early tokens. */
+enum { LL_BENCH_LENGTHS = 24, LL_BENCH_MOST = 40, LL_BENCH_KINDS = 64, LL_BENCH_REPEATS = 99, LL_BENCH_EARLY = 400 };
 /* More than there are: every kind and length of attention, in both directions and causal, forward alone and with
  * backward; and the other sections. */
-enum { LL_BENCH_ROWS = 4 * LL_BENCH_KINDS * (LL_BENCH_LENGTHS + 16) + 512 };
+enum { LL_BENCH_ROWS = 4 * LL_BENCH_KINDS * LL_BENCH_MOST + 512 };
 
 typedef struct {
     char name[80];

@@ -3,7 +3,7 @@
 
 #include "bench/bench.h"
 
-enum { MOST = LL_BENCH_LENGTHS + 16, SYSTEMS = 3 };
+enum { MOST = LL_BENCH_MOST, SYSTEMS = 3 };
 
 /* Names of cases, and of curves. */
 static const char *const SYSTEM[SYSTEMS][2] = {

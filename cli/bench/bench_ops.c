@@ -205,7 +205,7 @@ static int add_length(int *length, int n, int T) {
 
 /* Systems that are compared are neighbours, so that they run in the same minute. */
 static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors *t) {
-    int length[LL_BENCH_LENGTHS + 16], lengths = 0, n = 0;
+    int length[LL_BENCH_MOST], lengths = 0, n = 0;
     for (int i = 0; i < b->lengths; i++) lengths = add_length(length, lengths, b->length[i]);
     for (int T = 256; b->figure && T <= 65536; T *= 2) lengths = add_length(length, lengths, T);
     for (int form = 0; form < 4; form++)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "output/show.h"
 
 static const char *name;
 
@@ -23,10 +24,10 @@ void ll_print_as(const char *command) {
 void ll_print_text(char *line, size_t size, const char *text, const char *more) {
     const int n = snprintf(line, size, "longline%s%s: %s%s", name ? " " : "", name ? name : "", text, more);
     const size_t end = n < 0 ? 0 : (size_t)n < size - 2 ? (size_t)n : size - 2;
-    for (size_t i = 0; i < end; i++) {
-        const unsigned char c = (unsigned char)line[i], next = (unsigned char)line[i + 1];
-        if (c < 32 || c == 127) line[i] = '?';
-        if (c == 0xc2 && next >= 0x80 && next < 0xa0 && i + 1 < end) line[i] = line[i + 1] = '?'; /* U+0080 to U+009F */
+    for (size_t i = 0, bytes; i < end; i += bytes) {
+        int control;
+        bytes = ll_first_character(line + i, end - i, &control);
+        if (control) memset(line + i, '?', bytes);
     }
     memcpy(line + end, "\n", 2);
 }

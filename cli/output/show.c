@@ -11,19 +11,6 @@ void ll_put_csv(void) { csv = 1; }
 
 char ll_field_end(void) { return csv ? ',' : '\t'; }
 
-void ll_put_field(const char *text) {
-    const int quotes = csv && strpbrk(text, ",\"");
-    if (quotes) putchar('"');
-    for (; *text; text++) {
-        if (quotes && *text == '"') putchar('"');
-        const unsigned char c = (unsigned char)*text, next = (unsigned char)text[1];
-        const int two = c == 0xc2 && next >= 0x80 && next < 0xa0; /* bytes of a control character in UTF-8 */
-        putchar(c < 32 || c == 127 || two ? ' ' : c);
-        text += two;
-    }
-    if (quotes) putchar('"');
-}
-
 size_t ll_utf8_character(const char *text, size_t n) {
     const unsigned char *t = (const unsigned char *)text;
     const size_t size = *t < 0x80 ? 1 : *t < 0xc2 ? 0 : *t < 0xe0 ? 2 : *t < 0xf0 ? 3 : *t < 0xf5 ? 4 : 0;
@@ -34,6 +21,29 @@ size_t ll_utf8_character(const char *text, size_t n) {
     if (size == 3 && ((*t == 0xe0 && t[1] < 0xa0) || (*t == 0xed && t[1] >= 0xa0))) return 0;
     if (size == 4 && ((*t == 0xf0 && t[1] < 0x90) || (*t == 0xf4 && t[1] >= 0x90))) return 0;
     return size;
+}
+
+size_t ll_first_character(const char *text, size_t n, int *control) {
+    const unsigned char c = (unsigned char)*text;
+    const size_t size = ll_utf8_character(text, n);
+    const int one = c < 32 || c == 127 || (!size && c >= 0x80 && c < 0xa0);
+    *control = one || (size == 2 && c == 0xc2 && (unsigned char)text[1] < 0xa0); /* U+0080 to U+009F */
+    return size ? size : 1;
+}
+
+void ll_put_field(const char *text) {
+    const int quotes = csv && strpbrk(text, ",\"");
+    if (quotes) putchar('"');
+    for (size_t left = strlen(text), n; left; text += n, left -= n) {
+        int control;
+        if (quotes && *text == '"') putchar('"');
+        n = ll_first_character(text, left, &control);
+        if (control)
+            putchar(' ');
+        else
+            fwrite(text, 1, n, stdout);
+    }
+    if (quotes) putchar('"');
 }
 
 void ll_put_string(const char *text) {

@@ -120,8 +120,8 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
         return ll_fail(LL_EINVAL, "attention: a gradient at the state that a call leaves needs that state, too");
     if (!ll_call_has_state(c)) return LL_OK;
     if (c->segment && c->states_of_rows && c->state_in && c->state_in == c->state_out)
-        return ll_fail(LL_EINVAL, "attention: the last sequence of a packed row may end before the first one takes the "
-                                  "row's state; give state_out memory of its own");
+        return ll_fail(LL_EINVAL, "attention: with states of rows and several sequences in a row, state_out cannot be "
+                                  "state_in; give it memory of its own");
     const ll_status status = ll_attention_state_floats(op, &floats);
     if (!status && c->state_row && c->state_row < floats)
         return ll_fail(LL_EINVAL, "attention: states %zu floats apart, and one has %zu", c->state_row, floats);

@@ -174,7 +174,7 @@ static inline vf v_fma_bf16(vf a, vf b, vf c) {
 static inline __m512i v_round_bf16(vf a) {
     const __m512i bits = _mm512_castps_si512(a), odd = _mm512_srli_epi32(_mm512_slli_epi32(bits, 15), 31);
     __m512i r = _mm512_add_epi32(_mm512_add_epi32(bits, _mm512_set1_epi32(0x7fff)), odd);
-    /* Subnormal numbers, +0 and -0, which the class of a subnormal number is in the library's mode. */
+    /* Subnormal numbers become 0 with their sign. In the library's mode they count as +0 and -0. */
     r = _mm512_mask_and_epi32(r, _mm512_fpclass_ps_mask(a, 0x26), bits, _mm512_set1_epi32(INT32_MIN));
     return _mm512_mask_or_epi32(r, _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q), bits, _mm512_set1_epi32(0x400000));
 }

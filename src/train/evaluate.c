@@ -156,11 +156,11 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
 
 /* A sum that is not finite stays so. batch: the last one in it; 0: all. */
 static ll_status check_loss(const ll_tally *tally, const char *split, int64_t batch) {
-    char place[40] = "";
+    char place[40] = "on ";
     if (isfinite(tally->loss)) return LL_OK;
     if (batch) snprintf(place, sizeof place, "in batch %lld of ", (long long)batch);
     return ll_fail(LL_EDIVERGED, "the loss became %s %s%s: the model's weights are too large; take another",
-                   ll_name_infinite(tally->loss), batch ? place : "on ", split);
+                   ll_name_infinite(tally->loss), place, split);
 }
 
 static ll_status evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result, int alone) {

@@ -202,8 +202,8 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
     s->valid_loss = loss;
     s->valid_accuracy = (double)sum.correct / (double)sum.count;
     t->unsaved = 1;
-    /* Before the first evaluation best_loss is NaN, so the first is the best. A model that was measured anew and has the
-     * same loss is the present one: the run was killed between this model and its checkpoint. */
+    /* Before the first evaluation best_loss is NaN, so the first is the best. A model that was measured anew and has
+     * the same loss is the present one: the run was killed between this model and its checkpoint. */
     if (anew ? loss > s->best_loss : loss >= s->best_loss) return LL_OK;
     s->best_loss = loss;
     s->best_step = s->step;

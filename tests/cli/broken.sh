@@ -72,3 +72,4 @@ poke huge.safetensors head.weight
 diverges classify huge.safetensors images
 # What could steer a terminal does not come out of a message: also U+009B, which begins a sequence as ESC [ does.
 refused 'cannot open x\?31m\?: No such' "$longline" inspect "$(printf 'x\302\23331m\007')"
+refused "option '--a\?31m'" "$longline" inspect "$(printf -- '--a\23331m')"

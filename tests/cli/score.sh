@@ -199,13 +199,18 @@ if command -v strace >/dev/null && strace -o trace true 2>trace.err; then
     # A disk without locks: two programs that write one file do not mix their bytes.
     head -n 1 lines >first-line
     t 0 "$longline" score $model first-line -o first.csv
-    strace -f -qq -o trace -e trace=flock,fsync -e inject=flock:error=ENOLCK -e inject=fsync:delay_enter=5000000 \
-        "$longline" score $model lines -o kept.csv 2>err-first &
+    # The first waits for its second line until the second program has ended.
+    mkfifo slow
+    exec 3<>slow
+    head -n 1 lines >&3
+    strace -f -qq -o trace -e trace=flock -e inject=flock:error=ENOLCK "$longline" score $model slow -o kept.csv 2>err-first 3>&- &
     first=$!
     wait_until sh -c "ls | grep -q 'kept\.csv\.tmp-'"
     t 0 strace -f -qq -o trace-2 -e trace=flock -e inject=flock:error=ENOLCK \
         "$longline" score $model first-line -o kept.csv
     check "the second is whole while the first writes" cmp kept.csv first.csv
+    tail -n +2 lines >&3
+    exec 3>&-
     check "the first ends, too" ended $first
     check "it is whole" cmp kept.csv scores.csv
     check "nothing is left beside it" [ "$(ls | grep -c 'kept.csv.tmp-')" -eq 0 ]

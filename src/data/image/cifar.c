@@ -69,10 +69,11 @@ static ll_status check_valid(const ll_reader_options *c, const char *path, int s
     if (split != LL_SPLIT_VALID || ll_split_is_cut(c) || !c->data.train || strcmp(c->data.train, path) ||
         !ll_is_folder(path))
         return LL_OK;
-    return ll_fail(LL_EINVAL,
-                   "data.valid is the folder of data.train, %s, whose images are trained on; name files of their own, or "
-                   "in a new run leave data.valid empty: data.valid-fraction of data.train is held out",
-                   path);
+    return ll_fail(
+        LL_EINVAL,
+        "data.valid is the folder of data.train, %s, whose images are trained on; name files of their own, or "
+        "in a new run leave data.valid empty: data.valid-fraction of data.train is held out",
+        path);
 }
 
 /* Adds the images of a file, one by one, in the kind of pixels that the recipe asks for. */

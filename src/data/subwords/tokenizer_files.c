@@ -353,16 +353,18 @@ static ll_status check_file(const char *path) {
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (!strcmp(name, parts[i]))
             return ll_fail(LL_EINVAL, "%s is a part of a tokenizer; name its folder, %.*s", path,
-                           slash ? (int)(slash - path) : 1, slash ? path : ".");
+                           slash && slash > path ? (int)(slash - path) : 1, slash ? path : ".");
     return LL_OK;
 }
 
 ll_status ll_subwords_find(ll_bytes *json, const char *path) {
     ll_bytes merges = {0}, vocab = {0}, lines = {0}, sentences = {0};
     *json = (ll_bytes){0};
-    ll_status status = LL_OK;
-    if (!ll_is_folder(path)) return (status = check_file(path)) ? status : ll_file_read(json, path, FILE_MOST);
-    status = read_file(json, path, "tokenizer.json");
+    if (!ll_is_folder(path)) {
+        const ll_status status = check_file(path);
+        return status ? status : ll_file_read(json, path, FILE_MOST);
+    }
+    ll_status status = read_file(json, path, "tokenizer.json");
     if (status || json->data) return status;
     status = read_file(&merges, path, "merges.txt");
     if (!status) status = read_file(&vocab, path, "vocab.json");

@@ -61,8 +61,8 @@ static size_t find_between(const uint8_t *data, size_t from, size_t to, char c) 
 }
 
 /* Where a text that is longer than a block is cut: before a line end, or else a blank, if possible one between two
- * words. There the tokens of two blocks are those of both together, unless a tokenizer puts a blank before each text. A
- * text without both is one block. */
+ * words. There the tokens of two blocks are those of both together, unless a tokenizer puts a blank before each text.
+ * Where the second half has neither, the next line end is the cut, and a text without one is one block. */
 static size_t word_end(const ll_bytes *text, size_t at) {
     const size_t from = at + BLOCK, left = text->size - from, to = from + (left < BLOCK ? left : BLOCK);
     size_t end = find_between(text->data, from, to, '\n');
