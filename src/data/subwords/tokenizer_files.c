@@ -5,7 +5,6 @@
 
 #include <jansson.h>
 #include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -13,33 +12,6 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/subwords/parts.h"
-
-enum { FILE_MOST = 1 << 26, DEPTH = 16 };
-
-/* A file of the folder; empty where it is not there. */
-static ll_status read_file(ll_bytes *bytes, const char *folder, const char *name) {
-    char *path = ll_path_join(folder, name);
-    if (!path) return LL_ENOMEM;
-    const ll_status status = access(path, F_OK) ? LL_OK : ll_file_read(bytes, path, FILE_MOST);
-    ll_free(path);
-    return status;
-}
-
-static ll_status read_json(json_t **json, const char *folder, const char *name) {
-    ll_bytes bytes = {0};
-    json_error_t error;
-    int refused = 0;
-    ll_status status = read_file(&bytes, folder, name);
-    if (!status && bytes.data && ll_json_is_deep(bytes.data, bytes.size, DEPTH))
-        status = ll_fail(LL_EFORMAT, "%s/%s: nested more than %d deep", folder, name, DEPTH);
-    if (!status && bytes.data) {
-        *json = ll_json_load(bytes.data, bytes.size, 0, &error, &refused);
-        if (refused) status = ll_fail(LL_ENOMEM, "no memory for %s/%s", folder, name);
-        if (!status && !json_is_object(*json)) status = ll_fail(LL_EFORMAT, "%s/%s is no JSON object", folder, name);
-    }
-    ll_bytes_free(&bytes);
-    return status;
-}
 
 /* ---- Lines ---- */
 
@@ -88,100 +60,6 @@ static ll_status read_merges(json_t *merges, const ll_bytes *text, const char *f
     return LL_OK;
 }
 
-/* ---- Added tokens: an object with each by its text, in order ---- */
-
-static ll_status no_memory(const char *folder) {
-    return ll_fail(LL_ENOMEM, "no memory for the tokenizer of %s", folder);
-}
-
-/* like: what a file says of it, or no object. They are all found in the text as it stands. */
-static ll_status add_token(json_t *added, const char *text, const json_t *id, const json_t *like) {
-    if (!*text || !json_is_integer(id) || json_object_get(added, text)) return LL_OK;
-    json_t *token = json_pack(
-        "{s:I, s:s, s:b, s:b, s:b, s:b, s:b}", "id", json_integer_value(id), "content", text, "single_word",
-        ll_part_flag(like, "single_word", 0), "lstrip", ll_part_flag(like, "lstrip", !strcmp(text, "<mask>")), "rstrip",
-        ll_part_flag(like, "rstrip", 0), "normalized", 0, "special", ll_part_flag(like, "special", 1));
-    if (!json_object_set_new(added, text, token)) return LL_OK;
-    return ll_fail(LL_ENOMEM, "no memory for the tokens of a tokenizer");
-}
-
-/* The text of a token that a config names, as a text or an object; "" where it names none. */
-static const char *name_of(const json_t *value) {
-    return json_is_string(value) ? json_string_value(value) : ll_part_text(value, "content", "");
-}
-
-static ll_status add_name(json_t *added, const json_t *value, const json_t *vocab) {
-    const char *text = name_of(value);
-    return add_token(added, text, json_object_get(vocab, text), value);
-}
-
-/* What a config calls its token of the beginning, of the end, .. */
-static ll_status add_named(json_t *added, const json_t *config, const json_t *vocab) {
-    static const char *const keys[] = {"bos_token", "eos_token", "unk_token", "sep_token",
-                                       "pad_token", "cls_token", "mask_token"};
-    const json_t *more = json_object_get(config, "additional_special_tokens");
-    ll_status status = LL_OK;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && !status; i++)
-        status = add_name(added, json_object_get(config, keys[i]), vocab);
-    for (size_t i = 0; i < json_array_size(more) && !status; i++)
-        status = add_name(added, json_array_get(more, i), vocab);
-    return status;
-}
-
-/* The added_tokens_decoder of a config: tokens by their numbers. Pieces with U+2581 are not found in a text as it
- * stands, since blanks become that. */
-static ll_status add_numbered(json_t *added, const json_t *vocab, const json_t *config, const char *folder) {
-    const char *number;
-    json_t *token;
-    ll_status status = LL_OK;
-    json_object_foreach(json_object_get(config, "added_tokens_decoder"), number, token) {
-        char *end;
-        json_t *id = json_integer(strtoll(number, &end, 10));
-        const char *text = name_of(token);
-        const int is_piece = strstr(text, "\xe2\x96\x81") && json_object_get(vocab, text);
-        if (!id) return no_memory(folder);
-        if (!*end && end != number && !is_piece) status = add_token(added, text, id, token);
-        json_decref(id);
-        if (status) break;
-    }
-    return status;
-}
-
-static ll_status add_all(json_t *added, const json_t *vocab, const json_t *config, const char *folder) {
-    json_t *map = NULL, *more = NULL, *id;
-    const char *text;
-    ll_status status = read_json(&map, folder, "special_tokens_map.json");
-    if (!status) status = read_json(&more, folder, "added_tokens.json");
-    if (!status) status = add_numbered(added, vocab, config, folder);
-    json_object_foreach(more, text, id) if (!status) status = add_token(added, text, id, NULL);
-    if (!status) status = add_named(added, config, vocab);
-    if (!status) status = add_named(added, map, vocab);
-    json_decref(map);
-    json_decref(more);
-    return status;
-}
-
-/* Tokens that mean the same in every vocabulary that has them. */
-static ll_status add_usual(json_t *added, const json_t *vocab) {
-    static const char *const usual[] = {"[PAD]", "[UNK]", "[CLS]",  "[SEP]", "[MASK]", "<s>",      "</s>",
-                                        "<pad>", "<unk>", "<mask>", "<cls>", "<eos>",  "<null_1>", "<|endoftext|>"};
-    ll_status status = LL_OK;
-    for (size_t i = 0; i < sizeof usual / sizeof *usual && !status; i++)
-        status = add_token(added, usual[i], json_object_get(vocab, usual[i]), NULL);
-    return status;
-}
-
-/* Their list, as a tokenizer.json has it; NULL: no memory. */
-static json_t *list_of(json_t *added) {
-    json_t *list = json_array(), *token;
-    const char *text;
-    json_object_foreach(added, text, token) if (json_array_append(list, token)) {
-        json_decref(list);
-        return NULL;
-    }
-    return list;
-}
-
 /* ---- Tokenizers made of them ---- */
 
 /* A post-processor that puts these two around a text, where the vocabulary has both; else null. */
@@ -193,17 +71,18 @@ static json_t *around(const json_t *vocab, const char *first, const char *last) 
 }
 
 static json_t *byte_level(json_t *vocab, json_t *merges, json_t *added, const json_t *config) {
-    return json_pack("{s:o, s:n, s:{s:s, s:b}, s:{s:s}, s:o, s:{s:s, s:O, s:O}}", "added_tokens", list_of(added),
-                     "normalizer", "pre_tokenizer", "type", "ByteLevel", "add_prefix_space",
-                     ll_part_flag(config, "add_prefix_space", 0), "decoder", "type", "ByteLevel", "post_processor",
-                     around(vocab, "<s>", "</s>"), "model", "type", "BPE", "vocab", vocab, "merges", merges);
+    return json_pack("{s:o, s:n, s:{s:s, s:b}, s:{s:s}, s:o, s:{s:s, s:O, s:O}}", "added_tokens",
+                     ll_folder_token_list(added), "normalizer", "pre_tokenizer", "type", "ByteLevel",
+                     "add_prefix_space", ll_part_flag(config, "add_prefix_space", 0), "decoder", "type", "ByteLevel",
+                     "post_processor", around(vocab, "<s>", "</s>"), "model", "type", "BPE", "vocab", vocab, "merges",
+                     merges);
 }
 
 static json_t *wordpiece(json_t *vocab, json_t *added, const json_t *config) {
     const int lower = ll_part_flag(config, "do_lower_case", 1);
     return json_pack("{s:o, s:{s:s, s:b, s:b, s:b}, s:{s:s}, s:{s:s}, s:o, s:{s:s, s:O, s:s}}", "added_tokens",
-                     list_of(added), "normalizer", "type", "BertNormalizer", "lowercase", lower, "strip_accents",
-                     ll_part_flag(config, "strip_accents", lower), "handle_chinese_chars",
+                     ll_folder_token_list(added), "normalizer", "type", "BertNormalizer", "lowercase", lower,
+                     "strip_accents", ll_part_flag(config, "strip_accents", lower), "handle_chinese_chars",
                      ll_part_flag(config, "tokenize_chinese_chars", 1), "pre_tokenizer", "type", "BertPreTokenizer",
                      "decoder", "type", "WordPiece", "post_processor", around(vocab, "[CLS]", "[SEP]"), "model", "type",
                      "WordPiece", "vocab", vocab, "unk_token", "[UNK]");
@@ -213,9 +92,9 @@ static json_t *wordpiece(json_t *vocab, json_t *added, const json_t *config) {
 static json_t *letters(json_t *vocab, json_t *added) {
     const char *text;
     json_t *id;
-    json_object_foreach(vocab, text, id) if (add_token(added, text, id, NULL)) return NULL;
-    return json_pack("{s:o, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", list_of(added), "normalizer",
-                     "pre_tokenizer", "type", "WhitespaceSplit", "decoder", "post_processor",
+    json_object_foreach(vocab, text, id) if (ll_folder_add_token(added, text, id, NULL)) return NULL;
+    return json_pack("{s:o, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", ll_folder_token_list(added),
+                     "normalizer", "pre_tokenizer", "type", "WhitespaceSplit", "decoder", "post_processor",
                      around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel", "vocab", vocab, "unk_token",
                      "<unk>");
 }
@@ -250,12 +129,13 @@ static ll_status check_merges(const json_t *merges, const char *folder) {
 static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *lines, const ll_bytes *merges) {
     json_t *config = NULL, *vocab = NULL, *added = json_object(), *list = json_array(), *json = NULL;
     const int fine = added && list && (merges->data || (vocab = json_object()));
-    ll_status status = fine ? read_json(&config, folder, "tokenizer_config.json") : no_memory(folder);
-    if (!status) status = merges->data ? read_json(&vocab, folder, "vocab.json") : read_lines(vocab, lines, folder);
+    ll_status status = fine ? ll_folder_json(&config, folder, "tokenizer_config.json") : ll_folder_no_memory(folder);
+    if (!status)
+        status = merges->data ? ll_folder_json(&vocab, folder, "vocab.json") : read_lines(vocab, lines, folder);
     if (!status && merges->data) status = read_merges(list, merges, folder);
     if (!status) status = check_merges(list, folder);
-    if (!status) status = add_all(added, vocab, config, folder);
-    if (!status) status = add_usual(added, vocab);
+    if (!status) status = ll_folder_tokens(added, vocab, config, folder);
+    if (!status) status = ll_folder_usual_tokens(added, vocab);
     if (!status) {
         json = merges->data                      ? byte_level(vocab, list, added, config)
                : json_object_get(vocab, "[UNK]") ? wordpiece(vocab, added, config)
@@ -281,14 +161,14 @@ static int by_text(json_t *vocab, json_t *added, const json_t *json) {
         failed |= json_object_set_new(vocab, json_string_value(json_array_get(json_array_get(pieces, i), 0)),
                                       json_integer((json_int_t)i));
     for (size_t i = 0; i < json_array_size(tokens); i++)
-        failed |= json_object_set(added, name_of(json_array_get(tokens, i)), json_array_get(tokens, i));
+        failed |= json_object_set(added, ll_token_name(json_array_get(tokens, i)), json_array_get(tokens, i));
     return !failed;
 }
 
 /* The token at an end of a text: its number, or NULL, and its text. */
 static const json_t *end_of(const char **text, const json_t *vocab, const json_t *added, const json_t *config,
                             int end) {
-    *text = name_of(json_object_get(config, end ? "eos_token" : "bos_token"));
+    *text = ll_token_name(json_object_get(config, end ? "eos_token" : "bos_token"));
     if (!**text) *text = end ? "</s>" : "<s>";
     const json_t *id = json_object_get(json_object_get(added, *text), "id");
     return id ? id : json_object_get(vocab, *text);
@@ -324,19 +204,20 @@ static ll_status around_pieces(json_t **out, const json_t *vocab, const json_t *
                                  : json_null();
     json_decref(list);
     json_decref(ids);
-    return failed || !*out ? no_memory(folder) : LL_OK;
+    return failed || !*out ? ll_folder_no_memory(folder) : LL_OK;
 }
 
 static ll_status compose_pieces(ll_bytes *out, const char *folder, const ll_bytes *file) {
     json_t *config = NULL, *json = NULL, *around = NULL, *vocab = json_object(), *added = json_object();
-    ll_status status = vocab && added ? read_json(&config, folder, "tokenizer_config.json") : no_memory(folder);
+    ll_status status =
+        vocab && added ? ll_folder_json(&config, folder, "tokenizer_config.json") : ll_folder_no_memory(folder);
     if (!status) status = ll_sentencepiece_compose(&json, file, folder);
-    if (!status && !by_text(vocab, added, json)) status = no_memory(folder);
-    if (!status) status = add_all(added, vocab, config, folder);
+    if (!status && !by_text(vocab, added, json)) status = ll_folder_no_memory(folder);
+    if (!status) status = ll_folder_tokens(added, vocab, config, folder);
     if (!status) status = around_pieces(&around, vocab, added, config, folder);
-    if (!status &&
-        (json_object_set_new(json, "added_tokens", list_of(added)) || json_object_set(json, "post_processor", around)))
-        status = no_memory(folder);
+    if (!status && (json_object_set_new(json, "added_tokens", ll_folder_token_list(added)) ||
+                    json_object_set(json, "post_processor", around)))
+        status = ll_folder_no_memory(folder);
     if (!status) status = dump(out, json);
     json_decref(json);
     json_decref(config);
@@ -362,19 +243,19 @@ ll_status ll_subwords_find(ll_bytes *json, const char *path) {
     *json = (ll_bytes){0};
     if (!ll_is_folder(path)) {
         const ll_status status = check_file(path);
-        return status ? status : ll_file_read(json, path, FILE_MOST);
+        return status ? status : ll_file_read(json, path, LL_TOKENIZER_MOST);
     }
-    ll_status status = read_file(json, path, "tokenizer.json");
+    ll_status status = ll_folder_file(json, path, "tokenizer.json");
     if (status || json->data) return status;
-    status = read_file(&merges, path, "merges.txt");
-    if (!status) status = read_file(&vocab, path, "vocab.json");
-    if (!status) status = read_file(&lines, path, "vocab.txt");
+    status = ll_folder_file(&merges, path, "merges.txt");
+    if (!status) status = ll_folder_file(&vocab, path, "vocab.json");
+    if (!status) status = ll_folder_file(&lines, path, "vocab.txt");
     if (!status && (merges.data || vocab.data) && !(merges.data && vocab.data))
         status = ll_fail(LL_EINVAL, "%s has only one of vocab.json and merges.txt, which belong together", path);
     if (!status && (merges.data || lines.data)) {
         status = compose(json, path, &lines, &merges);
     } else if (!status) {
-        status = read_file(&sentences, path, "tokenizer.model");
+        status = ll_folder_file(&sentences, path, "tokenizer.model");
         if (!status && sentences.data) status = compose_pieces(json, path, &sentences);
     }
     ll_bytes_free(&merges);
