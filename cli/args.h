@@ -32,7 +32,7 @@ typedef struct {
 typedef struct {
     const char *name;
     const char *words;                     /* what follows the command's name: "RECIPE", "[KEY]" */
-    int least, most;                       /* so many arguments */
+    int least, most;                       /* the least and the most arguments */
     const char *summary;                   /* one line, for the list of commands */
     const char *text;                      /* its description, and examples */
     const ll_arg *args;                    /* ends with LL_ARG_END; NULL: none */
