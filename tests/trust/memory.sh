@@ -76,7 +76,7 @@ trial() { # NAME SAMPLES COMMAND...
         exec 3<&- 4>&-
         wait $! || wrong "$name: the run from which all others began: $(tail -n 1 err)"
         is_whole here || wrong "$name: the run from which all others began: $why"
-        [ "${LL_TO:-}" ] || [ $(((trials - before) * step)) -ge $((total * 19 / 20)) ] || wrong "$name ($manner): only $((trials - before)) trials"
+        [ "${LL_TO:-}" ] || [ $(((trials - before) * step)) -ge $(((total - ${LL_FROM:-0}) * 19 / 20)) ] || wrong "$name ($manner): only $((trials - before)) trials"
     done
     verdict "$name, with memory that fails"
 }
