@@ -11,15 +11,17 @@ mkdir -p "$build"
 export RESULTS="$results"
 unset MAKEFLAGS MFLAGS LL_CPU LL_THREADS OMP_NUM_THREADS NO_COLOR
 
-# step NAME MAKE-ARGUMENT...
+# step NAME MAKE-ARGUMENT...; all have the same flags, since everything is built again after others
 step() {
     name=$1
     shift
     echo
     echo "== $name"
     name=$(echo "$name" | tr ' ' '-')
-    before=$(wc -l <"$results")
-    if $make --no-print-directory -j"$jobs" B="$build" RESULTS="$results" "$@" </dev/null; then return; fi
+    before=$(wc -l <"$results") began=$(date +%s) failed=
+    $make --no-print-directory -j"$jobs" B="$build" WERROR=-Werror RESULTS="$results" "$@" </dev/null || failed=1
+    echo "   $(($(date +%s) - began)) s"
+    [ "$failed" ] || return 0
     failed_steps="$failed_steps $name,"
     # A failed step without a counted failure, because it did not build, counts as one.
     tail -n +$((before + 1)) "$results" | awk '$2 > 0 {n++} END {exit !n}' || echo "0 1 0 $name" >>"$results"
@@ -31,21 +33,20 @@ with() {
 }
 
 step packages deps
-step build WERROR=-Werror all examples
-step tests WERROR=-Werror tests
-step "plain kernels, and numbers with a decimal comma" WERROR=-Werror scalar
-step "the program as a user runs it" WERROR=-Werror cli-tests
+step build all examples
+step tests tests
+step "plain kernels, and numbers with a decimal comma" scalar
+step "the program as a user runs it" cli-tests
 # trouble.c knows only the registers of x86-64.
-[ "$(uname -m)" != x86_64 ] || step "trouble on order" WERROR=-Werror trust-short
-step python WERROR=-Werror python
-step "house rules" WERROR=-Werror lint
-step "static checks" WERROR=-Werror analyze-short
-# All steps so far have the same flags, since everything would be built again after one that has others.
-with valgrind valgrind WERROR=-Werror valgrind
+[ "$(uname -m)" != x86_64 ] || step "trouble on order" trust-short
+step python python
+step "house rules" lint
+step "static checks" analyze-short
+with valgrind valgrind valgrind
 step "sanitizers and fuzz corpora" asan
 with clang clang clang
 step aarch64 aarch64
-step "WebAssembly, in Node and a browser" WERROR=-Werror wasm-check
+step "WebAssembly, in Node and a browser" wasm-check
 
 echo
 awk '$3 > 0 {print "not tried: " $4 " (" $3 ")"}' "$results"
