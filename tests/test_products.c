@@ -199,8 +199,8 @@ static double itself(float x) {
     return (double)x;
 }
 
-/* ll_gemm is right, with the same bits on 1, 2 (not with LL_FAST) and 5 threads. The first 16 rounds have every combination
- * of flags. */
+/* ll_gemm is right, with the same bits on 1, 2 (not with LL_FAST) and 5 threads. The first 16 rounds have every
+ * combination of flags. */
 static void test_whole(void **state) {
     (void)state;
     static const int threads[] = {1, 2, 5};
