@@ -10,7 +10,7 @@ PKG_PYTHON := python3-dev python3-venv python3-numpy python3-cffi python3-setupt
 # utf8proc for tokenizers of other programs, zstd for files packed by it, Open MPI and MPICH for many ranks (a plug-in each),
 # iproute2 to test these as machines of their own, libmicrohttpd for `longline serve`. The programs sentencepiece, midicsv,
 # strace, xz and man are what tests compare with, or look with.
-PKG_CHECK := g++ libcmocka-dev clang valgrind libc6-dbg cmake libcurl4-openssl-dev \
+PKG_CHECK := g++ libcmocka-dev clang clang-tidy valgrind libc6-dbg cmake libcurl4-openssl-dev \
     libarchive-dev libsentencepiece-dev libpcre2-dev libutf8proc-dev libzstd-dev libmicrohttpd-dev locales openmpi-bin \
     libopenmpi-dev mpich libmpich-dev iproute2 sentencepiece midicsv strace xz-utils man-db groff-base $(PKG_PYTHON)
 deps-build:
@@ -119,7 +119,7 @@ fuzz-coverage:
 	+@$(AGAIN) B=$(B)/coverage WERROR= CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage fuzz-replays
 	@tests/fuzz/reached.sh $(B)/coverage
 deps-trust:
-	@.ci/deps gcovr clang-tidy clang-tools lintian mmdebstrap
+	@.ci/deps gcovr clang-tools lintian mmdebstrap
 # ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
 TRUST := $(wildcard tests/trust/*.sh)
 TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states old_kernel shim.so long_stream)
@@ -138,7 +138,8 @@ trust: $(B)/longline $(TROUBLE)
 analyze:
 	@JOBS=$(JOBS) tests/analyze.sh
 analyze-short:
-	@JOBS=$(JOBS) RESULTS=$(RESULTS) ROOMS="src/base src/data src/recipe" TIDY= tests/analyze.sh
+	@rooms=; if command -v clang-tidy >/dev/null; then rooms="src lab cli"; else echo "0 0 1 no-clang-tidy" >>$(RESULTS); fi; \
+	    JOBS=$(JOBS) RESULTS=$(RESULTS) ROOMS="src/base src/data src/recipe" TIDY="$$rooms" PATHS= tests/analyze.sh
 # COUNT random changes of src/attention, src/model and src/train, of which the tests should notice nine in ten.
 COUNT ?= 300
 SEED ?= 1

@@ -1,17 +1,18 @@
 #!/bin/sh
 # Static checks: tests/analyze.sh or `make analyze`. gcc's -fanalyzer looks at src, lab and cli (ROOMS), and so does clang-tidy
-# (TIDY), with its checks bugprone and cert and with those of scan-build (clang-analyzer). Empty: at nothing. A finding is an
-# error unless tests/analyze.txt has it, with the reason; so is a line of that file for which
-# nothing is found; a check that ends by itself is one, too. With RESULTS, what was counted is added there.
+# (TIDY), with its checks bugprone and cert and, unless PATHS is empty, with those of scan-build (clang-analyzer), which take most of
+# the time. Empty: at nothing. A finding is an error unless tests/analyze.txt has it, with the reason; so is a line of that file for
+# which nothing is found; a check that ends by itself is one, too. With RESULTS, what was counted is added there.
 set -u
 known=tests/analyze.txt
-: "${JOBS:=2}" "${ROOMS=src lab cli}" "${TIDY=src lab cli}"
+: "${JOBS:=2}" "${ROOMS=src lab cli}" "${TIDY=src lab cli}" "${PATHS=1}"
 # Not looked for: parameters that could be exchanged (a matter of taste); conversions (-Wconversion sees them); products that
 # widen (factors are bounded where they are read); strcmp without "== 0" (the house's way); memcpy_s for memcpy (Annex K, which
 # glibc has not); results of printf (files go through writer.c, which looks); the size of a pointer (tables of pointers are
 # counted by sizeof), sums of counts that are widened after they are added, divisions that round down, loops over numbers with
 # a point (ticks of an axis).
-checks='-*,bugprone-*,cert-*,clang-analyzer-*,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions'
+checks="-*,bugprone-*,cert-*${PATHS:+,clang-analyzer-*}"
+checks="$checks,-bugprone-easily-swappable-parameters,-bugprone-narrowing-conversions"
 checks="$checks,-bugprone-sizeof-expression,-bugprone-misplaced-widening-cast,-bugprone-integer-division,-cert-flp30-c"
 checks="$checks,-bugprone-implicit-widening-of-multiplication-result,-bugprone-suspicious-string-compare,-cert-err33-c"
 checks="$checks,-clang-analyzer-security.insecureAPI.DeprecatedOrUnsafeBufferHandling"
@@ -39,10 +40,11 @@ sed -nE "s|^$PWD/||; s/^([^ :]*):([0-9]+):[0-9]+: (warning|error): (.*) \[-?W?([
 grep -v '^#' $known | awk 'NF {print $1, $2}' | sort -u >"$work/known"
 awk 'FNR == NR {known[$1 " " $2] = 1; next} !(($1 " " $2) in known)' "$work/known" "$work/found" >"$work/new"
 sources $ROOMS | sed 's/$/ analyzer/' >"$work/looked"
-[ -z "$TIDY" ] || sources $TIDY | sed 's/$/ tidy/' >>"$work/looked"
-awk 'FILENAME ~ /looked$/ {looked[$1 " " $2] = 1; next}
+[ -z "$TIDY" ] || sources $TIDY | sed "s/\$/ tidy/; ${PATHS:+p; s/ tidy\$/ paths/}" >>"$work/looked"
+awk 'function kind(check) {return check ~ /^analyzer/ ? "analyzer" : check ~ /^clang-analyzer/ ? "paths" : "tidy"}
+    FILENAME ~ /looked$/ {looked[$1 " " $2] = 1; next}
     FILENAME ~ /found$/ {found[$1 " " $2] = 1; next}
-    (($1 " " ($2 ~ /^analyzer/ ? "analyzer" : "tidy")) in looked) && !(($1 " " $2) in found)' \
+    (($1 " " kind($2)) in looked) && !(($1 " " $2) in found)' \
     "$work/looked" "$work/found" "$work/known" >"$work/gone"
 awk '{file = $1; check = $2; line = $3; $1 = $2 = $3 = ""; print file ":" line ":" $0 " [" check "]"}' "$work/new"
 sed "s|^|$known: nothing is found for: |" "$work/gone"
