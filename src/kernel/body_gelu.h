@@ -60,28 +60,34 @@ static inline vf gauss_part(vf a, vf *k) {
 /* |x|, at most 14.42: beyond it, x Phi(x) is x or 0. */
 static inline vf gelu_tail(vf x) { return v_min(v_set(14.42f), v_abs(x)); }
 
+/* x Phi(x) near 0, s = x^2, p = P(s); and far from it, w = W(|x|), e^(-x^2/2) = 2^k (1 + z). */
+static inline vf gelu_near(vf x, vf s, vf p) { return v_fma(s, p, v_mul(v_set(0.5f), x)); }
+
+static inline vf gelu_far(vf x, vf w, vf z, vf k) {
+    const vf q = v_scale2(v_fma(w, z, w), k);
+    return v_select_positive(x, v_sub(x, q), v_sub(v_set(0), q));
+}
+
 static void gelu(size_t n, const float *x, float *y) {
     for (size_t i = 0; i < n; i += VW) {
         const vf u = load_upto(x + i, n - i), a = gelu_tail(u), s = v_mul(u, u), w = tail_weight(a);
         vf k;
-        const vf z = gauss_part(a, &k), q = v_scale2(v_fma(w, z, w), k);
-        const vf far = v_select_positive(u, v_sub(u, q), v_sub(v_set(0), q));
-        const vf near = v_fma(s, near_slope(s), v_mul(v_set(0.5f), u));
-        store_upto(y + i, n - i, v_select_positive(v_sub(v_set(NEAR), a), near, far));
+        const vf z = gauss_part(a, &k), near = gelu_near(u, s, near_slope(s));
+        store_upto(y + i, n - i, v_select_positive(v_sub(v_set(NEAR), a), near, gelu_far(u, w, z, k)));
     }
 }
 
-/* Phi(x) + x phi(x), phi(x) = e^(-x^2/2) / sqrt(2 pi). */
-static void gelu_back(size_t n, const float *x, const float *dy, float *dx) {
+/* Phi(x) + x phi(x), phi(x) = e^(-x^2/2) / sqrt(2 pi). y shares all that takes long. */
+static void gelu_back(size_t n, const float *x, const float *dy, float *dx, float *y) {
     const vf c = v_set(0.398942280f), half = v_set(0.5f);
     for (size_t i = 0; i < n; i += VW) {
-        const vf u = load_upto(x + i, n - i), a = gelu_tail(u), far_a = v_max(v_set(NEAR), a);
+        const vf u = load_upto(x + i, n - i), a = gelu_tail(u), s = v_mul(u, u), w = tail_weight(a), p = near_slope(s);
         vf k;
-        const vf z = gauss_part(a, &k), gauss = v_scale2(v_add(v_set(1), z), k);
-        const vf down = v_mul(gauss, v_sub(v_div(tail_weight(far_a), far_a), v_mul(a, c)));
+        const vf z = gauss_part(a, &k), gauss = v_scale2(v_add(v_set(1), z), k), below = v_sub(v_set(NEAR), a);
+        const vf down = v_mul(gauss, v_sub(v_div(w, v_max(v_set(NEAR), a)), v_mul(a, c)));
         const vf far = v_select_positive(u, v_sub(v_set(1), down), down);
-        const vf near = v_fma(u, v_fma(c, gauss, near_slope(v_mul(u, u))), half);
-        const vf slope = v_select_positive(v_sub(v_set(NEAR), a), near, far);
-        store_upto(dx + i, n - i, v_mul(slope, load_upto(dy + i, n - i)));
+        const vf near = v_fma(u, v_fma(c, gauss, p), half);
+        store_upto(dx + i, n - i, v_mul(v_select_positive(below, near, far), load_upto(dy + i, n - i)));
+        if (y) store_upto(y + i, n - i, v_select_positive(below, gelu_near(u, s, p), gelu_far(u, w, z, k)));
     }
 }

@@ -57,7 +57,7 @@ static void gelu_rows(FORWARD) {
 }
 static void gelu_rows_back(BACK) {
     (void)eps;
-    EACH_ROW_BACK gelu_back(n, x, dphi, du);
+    EACH_ROW_BACK gelu_back(n, x, dphi, du, NULL);
 }
 
 VALUE(magnitude, fabsf(v))

@@ -336,12 +336,13 @@ static void gelu(size_t n, const float *x, float *y) {
 }
 
 /* The derivative is 1 above 40: inf times 0 would give a NaN here, too. */
-static void gelu_back(size_t n, const float *x, const float *dy, float *dx) {
+static void gelu_back(size_t n, const float *x, const float *dy, float *dx, float *y) {
     const double peak = 0.39894228040143267794; /* 1 / sqrt(2 pi) */
     for (size_t i = 0; i < n; i++) {
         const double u = x[i] > 40 ? 40 : gelu_input(x[i]), density = peak * exp(-0.5 * u * u);
         dx[i] = (float)(dy[i] * (normal_cdf(u) + u * density));
     }
+    if (y) gelu(n, x, y);
 }
 
 static float softmax_loss(int n, float *logits, int target, float weight) {

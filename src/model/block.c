@@ -66,16 +66,20 @@ static void feed_back(const ll_batch_run *run, int layer) {
         float *u = of_rows(run, ws->hidden[layer], r), *gate = of_rows(run, ws->gates[layer], r);
         if (!ws->keeps) hide(run, layer, r, u, gate);
         const float *df = ll_sublayer_back(run, j, r, d);
-        ll_activate(run, r.n, ff, u, gate, ws->wide);
+        ll_linear_input_back(run, r.n, ff, C, df, width, ll_weight(run, layer, LL_OUT_WEIGHT), ws->dwide, wide, 0);
+        float *du = gate ? ws->wide : ws->dwide; /* the activations are in ws->wide until its weight has its gradient */
+        if (gate)
+            ll_activate(run, r.n, ff, u, gate, ws->wide);
+        else
+            ll_activate_back(run, r.n, ff, u, NULL, ws->dwide, du, ws->wide);
         ll_linear_weight_back(run, r.n, ff, C, ws->wide, wide, df, width,
                               ll_weight_gradient(run, layer, LL_OUT_WEIGHT));
         if (dbias) ll_bias_back(r.n, C, df, dbias);
-        ll_linear_input_back(run, r.n, ff, C, df, width, ll_weight(run, layer, LL_OUT_WEIGHT), ws->dwide, wide, 0);
-        ll_activate_back(run, r.n, ff, u, gate, ws->dwide, ws->wide); /* the activations are not needed again */
+        if (gate) ll_activate_back(run, r.n, ff, u, gate, ws->dwide, du, NULL);
         const float *a = ll_sublayer_input(run, j, r, ws->input);
         int add;
         float *da = ll_sublayer_gradient(run, d, &add);
-        widen_back(run, layer, r.n, LL_IN_WEIGHT, a, ws->wide, da, add);
+        widen_back(run, layer, r.n, LL_IN_WEIGHT, a, du, da, add);
         if (gate) widen_back(run, layer, r.n, LL_FEED_GATE_WEIGHT, a, ws->dwide, da, 1);
         ll_sublayer_through(run, j, r, da, d);
     }

@@ -25,7 +25,7 @@ void ll_head_transform_back(const ll_batch_run *run, int n, const float *x, floa
     if (W < 0) return;
     memset(t[DY], 0, (size_t)n * width * sizeof(float));
     ll_norm_back(run, n, W + 2, t[Y], dy, t[DY]);
-    ll_activate_back(run, n, C, t[U], NULL, t[DY], t[Y]); /* y is not needed any more */
+    ll_activate_back(run, n, C, t[U], NULL, t[DY], t[Y], NULL); /* y is not needed any more */
     ll_linear_weight_back(run, n, C, C, x, width, t[Y], width, ll_param_in(run->model, run->grad, W));
     ll_bias_back(n, C, t[Y], ll_param_in(run->model, run->grad, W + 1));
     ll_linear_input_back(run, n, C, C, t[Y], width, ll_param_at(run->model, W), dy, width, 0);

@@ -22,7 +22,7 @@ typedef struct {
     const ll_kernels *k;
     int n, K, N, slab;
     const float *x, *y, *gain, *bias, *gate;
-    float *out, *extra;
+    float *out, *extra, *again;
     ll_matrix W;
     size_t ld, ldo;
     ll_rows rows;
@@ -191,13 +191,15 @@ static void activate_numbers(const job *j, size_t n, const float *x, float *y) {
     }
 }
 
-static void numbers_back(const job *j, size_t n, const float *x, const float *dy, float *dx) {
+/* y: what activate_numbers gives, too, unless it is NULL. */
+static void numbers_back(const job *j, size_t n, const float *x, const float *dy, float *dx, float *y) {
+    if (y && j->run->c->model.activation != LL_ACT_GELU) activate_numbers(j, n, x, y);
     switch (j->run->c->model.activation) {
     case LL_ACT_RELU: j->k->map[LL_MAP_RELU].back(1, n, 0, x, n, dy, n, dx, n); break;
     case LL_ACT_GELU_TANH: j->k->swish_back(n, TANH_LINEAR, TANH_CUBIC, x, dy, dx); break;
     case LL_ACT_SILU:
     case LL_ACT_SWIGLU: j->k->swish_back(n, 1, 0, x, dy, dx); break;
-    default: j->k->gelu_back(n, x, dy, dx);
+    default: j->k->gelu_back(n, x, dy, dx, y);
     }
 }
 
@@ -218,18 +220,18 @@ static void activate_back_task(void *arg, size_t i) {
     const size_t at = i * LL_PIECE * (size_t)j->N, n = (size_t)piece_rows(j, i) * (size_t)j->N;
     float *dy = j->extra + at;
     if (!j->gate) {
-        numbers_back(j, n, j->x + at, dy, j->out + at);
+        numbers_back(j, n, j->x + at, dy, j->out + at, j->again ? j->again + at : NULL);
         return;
     }
     activate_numbers(j, n, j->gate + at, j->out + at);
     j->k->mul(n, dy, j->out + at);
     j->k->mul(n, j->x + at, dy);
-    numbers_back(j, n, j->gate + at, dy, dy);
+    numbers_back(j, n, j->gate + at, dy, dy, NULL);
 }
 
 void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *dy,
-                      float *dx) {
-    job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .gate = gate, .extra = dy, .out = dx};
+                      float *dx, float *y) {
+    job j = {.run = run, .k = run->k, .n = n, .N = width, .x = x, .gate = gate, .extra = dy, .out = dx, .again = y};
     ll_parallel_for((size_t)ll_ceil_div(n, LL_PIECE), activate_back_task, &j);
 }
 

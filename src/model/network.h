@@ -286,9 +286,10 @@ void ll_norm(const ll_batch_run *run, int n, int gain, const float *x, float *y)
 void ll_norm_back(const ll_batch_run *run, int n, int gain, const float *x, const float *dy, float *dx);
 /* y = f(x), or with a gate f(gate) x. gate NULL: none. */
 void ll_activate(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *y);
-/* dx from dy; with a gate, dy becomes the gradient of the gate. */
+/* dx from dy. With a gate, dy becomes the gradient of the gate. Without one, dx may be dy, and y gets what ll_activate
+ * gives unless it is NULL. */
 void ll_activate_back(const ll_batch_run *run, int n, int width, const float *x, const float *gate, float *dy,
-                      float *dx);
+                      float *dx, float *y);
 enum { LL_SITE_EMBEDDING, LL_SITE_ATTENTION, LL_SITE_FEED, LL_SITE_CROSS };
 /* y = or += x / keep where the mask of (train.seed, draw, stack's layer, site, row, column) is set, else 0. The same
  * call serves forward and backward. Without gradients nothing is dropped. y == x is allowed if !add. */

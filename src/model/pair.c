@@ -34,7 +34,7 @@ void ll_match_back(const ll_batch_run *run, int n, size_t first) {
     const ll_match *m = &run->ws->match;
     const int ff = run->c->model.ff, in = run->model->at.match;
     const size_t C = (size_t)run->c->model.width, wide = (size_t)ff;
-    ll_activate_back(run, n, ff, m->u, NULL, m->dh, m->h); /* h becomes the gradient of u */
+    ll_activate_back(run, n, ff, m->u, NULL, m->dh, m->h, NULL); /* h becomes the gradient of u */
     ll_linear_weight_back(run, n, 4 * (int)C, ff, m->x, 4 * C, m->h, wide, ll_param_in(run->model, run->grad, in));
     ll_bias_back(n, ff, m->h, ll_param_in(run->model, run->grad, in + 1));
     ll_linear_input_back(run, n, 4 * (int)C, ff, m->h, wide, ll_param_at(run->model, in), m->dx, 4 * C, 0);
