@@ -138,10 +138,12 @@ int ll_failed_data(ll_status status, const ll_recipe *recipe) {
 }
 
 char *ll_duration(char *text, double seconds) {
-    const int known = isfinite(seconds) && seconds >= 0 && seconds <= 1e8, s = known ? (int)(seconds + 0.5) : 0;
-    if (!known)
+    if (!isfinite(seconds) || seconds < 0 || seconds > 1e8) {
         snprintf(text, 24, "?");
-    else if (s >= 3600)
+        return text;
+    }
+    const int s = (int)(seconds + 0.5);
+    if (s >= 3600)
         snprintf(text, 24, "%d:%02d:%02d", s / 3600, s / 60 % 60, s % 60);
     else
         snprintf(text, 24, "%d:%02d", s / 60, s % 60);

@@ -77,7 +77,7 @@ static void gelu(size_t n, const float *x, float *y) {
     }
 }
 
-/* Phi(x) + x phi(x), phi(x) = e^(-x^2/2) / sqrt(2 pi). y shares all that takes long. */
+/* Phi(x) + x phi(x), phi(x) = e^(-x^2/2) / sqrt(2 pi). The value y needs the same tail and exponential. */
 static void gelu_back(size_t n, const float *x, const float *dy, float *dx, float *y) {
     const vf c = v_set(0.398942280f), half = v_set(0.5f);
     for (size_t i = 0; i < n; i += VW) {

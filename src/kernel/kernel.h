@@ -310,8 +310,8 @@ typedef struct {
     /* y = x Phi(x), where Phi is the distribution function of the standard normal (the exact GELU, by erf). The error
      * is at most 2 ulp or FLT_MIN. In place. */
     void (*gelu)(size_t n, const float *x, float *y);
-    /* dx = dy (Phi(x) + x phi(x)), where phi is the density. The error is at most 2e-7 |dy|. In place on dy. And what
-     * gelu writes to y, unless that is NULL. */
+    /* dx = dy (Phi(x) + x phi(x)), where phi is the density. The error is at most 2e-7 |dy|. In place on dy. y
+     * gets what gelu gives, unless it is NULL. */
     void (*gelu_back)(size_t n, const float *x, const float *dy, float *dx, float *y);
     /* y = x / (1 + e^-(a x + b x^3)), where a > 0 and b >= 0. a = 1 and b = 0 give SiLU. a = sqrt(8 / pi) and
      * b = 0.044715 a give GELU's approximation by tanh. In place. */

@@ -191,7 +191,7 @@ static void activate_numbers(const job *j, size_t n, const float *x, float *y) {
     }
 }
 
-/* y: what activate_numbers gives, too, unless it is NULL. */
+/* y gets what activate_numbers gives, unless it is NULL. */
 static void numbers_back(const job *j, size_t n, const float *x, const float *dy, float *dx, float *y) {
     if (y && j->run->c->model.activation != LL_ACT_GELU) activate_numbers(j, n, x, y);
     switch (j->run->c->model.activation) {
