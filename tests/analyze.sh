@@ -40,7 +40,9 @@ sed -nE "s|^$PWD/||; s/^([^ :]*):([0-9]+):[0-9]+: (warning|error): (.*) \[-?W?([
 grep -v '^#' $known | awk 'NF {print $1, $2}' | sort -u >"$work/known"
 awk 'FNR == NR {known[$1 " " $2] = 1; next} !(($1 " " $2) in known)' "$work/known" "$work/found" >"$work/new"
 sources $ROOMS | sed 's/$/ analyzer/' >"$work/looked"
-[ -z "$TIDY" ] || sources $TIDY | sed "s/\$/ tidy/; ${PATHS:+p; s/ tidy\$/ paths/}" >>"$work/looked"
+for kind in tidy ${PATHS:+paths}; do
+    [ -z "$TIDY" ] || sources $TIDY | sed "s/\$/ $kind/" >>"$work/looked"
+done
 awk 'function kind(check) {return check ~ /^analyzer/ ? "analyzer" : check ~ /^clang-analyzer/ ? "paths" : "tidy"}
     FILENAME ~ /looked$/ {looked[$1 " " $2] = 1; next}
     FILENAME ~ /found$/ {found[$1 " " $2] = 1; next}

@@ -11,7 +11,7 @@ mkdir -p "$build"
 export RESULTS="$results"
 unset MAKEFLAGS MFLAGS LL_CPU LL_THREADS OMP_NUM_THREADS NO_COLOR
 
-# step NAME MAKE-ARGUMENT...; all have the same flags, since everything is built again after others
+# step NAME MAKE-ARGUMENT... All steps have the same flags, since other flags make the next step build everything again.
 step() {
     name=$1
     shift
