@@ -179,7 +179,7 @@ static void test_a_stopped_run_goes_on_to_the_same_bits(void **state) {
                                        "train.carry-state=on attention.kernel=gla train.accumulate=2",
                                        "train.carry-state=on attention.redraw=0 model.separator=32"};
     for (int i = 0; i < 3; i++) {
-        char straight[16], stopped[16];
+        char straight[20], stopped[20];
         snprintf(straight, sizeof straight, "straight%d", i), snprintf(stopped, sizeof stopped, "stopped%d", i);
         run(more[i], at(straight), NULL, 0, LL_OK);
         run(more[i], at(stopped), NULL, 7, LL_ESTOPPED);

@@ -259,7 +259,7 @@ static void colours_are_those_of_pages(void **state) {
     CHECK_OK(ll_file_read(&svg, at("palette.svg"), 1 << 26));
     int names = 0;
     for (int i = 0; i < LL_COLOURS; i++) {
-        char key[16], stroke[80];
+        char key[20], stroke[80];
         unsigned rgb = 0;
         snprintf(key, sizeof key, "--c%d: #", i);
         const char *at = strstr(ll_html_style, key); /* the first is that of light pages */

@@ -21,7 +21,7 @@ static void check_between(const ll_kernels *k, const char *name, size_t n, size_
 
 static void one_map(const ll_kernels *k, size_t n, size_t shift, uint64_t seed, int map, int backward) {
     const ll_row_map *f = &k->map[map];
-    char name[20];
+    char name[32];
     snprintf(name, sizeof name, "map %d%s", map, backward ? ", back" : "");
     const size_t ldx = n + GAP, ldd = n + 1, ldy = n + 2 * GAP;
     uint64_t from = seed;

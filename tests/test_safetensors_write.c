@@ -171,7 +171,7 @@ static void test_every_type_is_written(void **state) {
     static const uint8_t data[24] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
     ll_st_writer *w = NULL;
     ll_safetensors *f = NULL;
-    char name[8];
+    char name[16];
     CHECK_OK(ll_st_writer_create(&w));
     for (int dtype = 0; dtype < (int)LL_OTHER; dtype++) {
         snprintf(name, sizeof name, "t%d", dtype);

@@ -22,7 +22,7 @@ enum { LL_PIECES_LONGEST = 65536 }; /* SentencePiece leaves longer lines out */
 /* The size of the first line of a text, without its end. A longer one is cut before its last blank, or else between two
  * characters. */
 static inline size_t ll_pieces_line(const char *text, size_t size) {
-    const size_t most = size < LL_PIECES_LONGEST ? size : LL_PIECES_LONGEST;
+    const size_t longest = LL_PIECES_LONGEST, most = size < longest ? size : longest;
     const char *end = (const char *)memchr(text, '\n', most);
     size_t n = most;
     if (end) return (size_t)(end - text);
