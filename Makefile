@@ -86,7 +86,7 @@ help:
 #: make keys           docs/keys.md from the keys of the program
 #: make python         the package for Python, and its tests; then PYTHONPATH=build/python serves
 #: make lint           the house rules that a script can check
-#: make deb            packages for Debian, into $(B)/deb; deb-arm64: for arm64, into $(B)/deb-arm64 (deps-deb-arm64)
+#: make deb            packages for Debian, into $(B)/deb (make deps-deb); deb-arm64: for arm64 (make deps-deb-arm64)
 #: make deb-again      builds them twice, in different surroundings: have both the same bytes?
 #: make trust          memory, calls of the system, kills, power that fail: all of it, in hours (trust-short: samples)
 #: make coverage       what of the sources the tests reach, by file (make deps-trust)

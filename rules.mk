@@ -31,8 +31,10 @@ deps-aarch64:
 	@dpkg --print-foreign-architectures | grep -qx arm64 || $(AS_ROOT) dpkg --add-architecture arm64
 	@.ci/deps gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user \
 	    $(addsuffix :arm64,libcmocka-dev libjansson-dev zlib1g-dev liblzma-dev libmd-dev libcairo2)
-deps-deb-arm64: deps-aarch64
-	@.ci/deps debhelper lintian $(addsuffix :arm64,libarchive-dev libcairo2-dev libcurl4-openssl-dev libmicrohttpd-dev libpcre2-dev \
+deps-deb:
+	@.ci/deps dpkg-dev debhelper lintian
+deps-deb-arm64: deps-aarch64 deps-deb
+	@.ci/deps $(addsuffix :arm64,libarchive-dev libcairo2-dev libcurl4-openssl-dev libmicrohttpd-dev libpcre2-dev \
 	    libpng-dev libutf8proc-dev libzstd-dev)
 AS_ROOT := $(if $(filter-out 0,$(shell id -u)),sudo)
 
@@ -212,6 +214,7 @@ DEB = $(DEB_TO)/longline-$(VERSION)
 MAINTAINER ?= The longline authors <longline@example.org>
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || date -r CHANGELOG.md +%s)
 deb:
+	@command -v dh >/dev/null || { echo "make deb needs debhelper; make deps-deb installs it" >&2; exit 2; }
 	rm -rf $(DEB_TO) && mkdir -p $(DEB)
 	git ls-files -z | xargs -0 cp -P --parents -t $(DEB)
 	cp -r $(DEB)/packaging/debian $(DEB)/debian
@@ -241,4 +244,4 @@ check:
 	@tests/check.sh $(B) "$(MAKE)" $(JOBS)
 clean:
 	rm -rf $(B)
-.PHONY: core-libs analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-again deb-arm64 deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan tsan-all locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzz-coverage fuzz-replays fuzzers install uninstall lint check clean
+.PHONY: core-libs analyze analyze-short coverage mutants deps-trust trust trust-short deb deb-again deb-arm64 deps-deb deps-deb-arm64 keys python deps deps-build deps-aarch64 asan ubsan tsan tsan-all locale scalar valgrind objects clang aarch64 aarch64-all fuzz fuzz-coverage fuzz-replays fuzzers install uninstall lint check clean
