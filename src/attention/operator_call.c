@@ -157,10 +157,8 @@ static size_t kind_saved(const ll_attention *op, const ll_attention_call *c) {
     return op->kind->saved(op, c->B, c->T, c->S, c->B) + (size_t)c->segments * op->kind->saved(op, 1, 1, 1, 1);
 }
 
-/* The caller's call, which may be of another version and is then copied into `own`; NULL: the last error has the
- * reason. */
+/* The caller's call, which may be of another version, copied into `own`; NULL: the last error has the reason. */
 static const ll_attention_call *known(ll_attention_call *own, const ll_attention_call *call) {
-    if (!call->struct_size || call->struct_size == sizeof *call) return call;
     return ll_struct_take(own, sizeof *own, call, "ll_attention_call") ? NULL : own;
 }
 
