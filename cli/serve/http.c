@@ -172,6 +172,19 @@ static int host_is_local(struct MHD_Connection *c) {
            inet_pton(AF_INET6, name, address) == 1;
 }
 
+static enum MHD_Result count_length(void *lengths, enum MHD_ValueKind kind, const char *name, const char *value) {
+    (void)kind, (void)value;
+    *(int *)lengths += !strcasecmp(name, "Content-Length") || !strcasecmp(name, "Transfer-Encoding");
+    return MHD_YES;
+}
+
+/* A proxy in front may go by another length than this server, and take a body for the next request (RFC 9112, 6.3). */
+static int check_length(struct MHD_Connection *c, exchange *x) {
+    int lengths = 0;
+    MHD_get_connection_values(c, MHD_HEADER_KIND, count_length, &lengths);
+    return lengths < 2 ? 0 : ll_refuse(&x->why, 400, "", "more than one header gives the length of the body");
+}
+
 static int check_headers(struct MHD_Connection *c, exchange *x) {
     const char *length = header(c, "Content-Length"), *type = header(c, "Content-Type");
     if (!ll_serve_has_reserve()) return ll_refuse_memory(&x->why);
@@ -249,7 +262,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
     if (!x) { /* the headers are complete; a request with wrong ones is refused before its body arrives */
         x = *own = begin_exchange(method, path);
         const int open = !strcmp(path, "/health") || !strcmp(path, "/");
-        if (!open && check_headers(c, x)) return send_refusal(c, x, &x->why);
+        if (check_length(c, x) || (!open && check_headers(c, x))) return send_refusal(c, x, &x->why);
         return MHD_YES;
     }
     if (x->answered) return MHD_YES;

@@ -162,6 +162,12 @@ def test_refusals(s):
     untyped = s.raw(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n")
     check("415 of a body in chunks, without a type", b" 415 " in untyped.recv(100))
     untyped.close()
+    for path, lengths in (("GET /health", b"Content-Length: 3\r\nContent-Length: 30\r\n"),
+                          ("POST /v1/completions", b"Content-Type: application/json\r\nTransfer-Encoding: chunked\r\nContent-Length: 3\r\n")):
+        twice = s.raw(path.encode() + b" HTTP/1.1\r\nHost: localhost\r\n" + lengths + b"\r\n")
+        got = b"".join(iter(lambda: twice.recv(4096), b""))
+        check(f"400 of two lengths, and the connection ends: {path}", b" 400 " in got and b"more than one header" in got, got)
+        twice.close()
     check("405", s.ask("PUT", "/v1/completions", "{}")[0] == 405)
     check("415", s.post("/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415)
     check("413 by its length", s.post("/v1/completions", {"prompt": "a" * 70000})[0] == 413)

@@ -44,9 +44,15 @@ class Server:
             raise SystemExit("[ FAIL ] the server starts: " + self.said())
         return port
 
-    def said(self):
-        with open(self.log.name, encoding="utf-8", errors="replace") as f:
-            return f.read()
+    def said(self, *parts):
+        """What it wrote, with each of the parts, for which it has 10 seconds: the log has a request after its answer."""
+        end = time.monotonic() + 10
+        while True:
+            with open(self.log.name, encoding="utf-8", errors="replace") as f:
+                text = f.read()
+            if all(part in text for part in parts) or time.monotonic() > end:
+                return text
+            time.sleep(0.01)
 
     def ask(self, method, path, body=None, headers=JSON):
         """Returns status, headers, and the answer as JSON or text."""
