@@ -25,7 +25,7 @@ static int may_change(const char *key) {
 
 /* The loss of a model that gives all answers the same probability. */
 static double chance(const ll_config *c) {
-    const int answers = c->model.classes > 0 && !ll_config_per_token(c) ? c->model.classes : c->model.vocab;
+    const int answers = ll_config_per_token(c) ? c->model.vocab : c->model.classes;
     return log(answers > 1 ? answers : 2);
 }
 
