@@ -365,7 +365,7 @@ static void test_what_cannot_be(void **state) {
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "positions begin at 0 to 2^52");
     call = (ll_attention_call){.B = 1, .offsets = (int64_t[]){(INT64_C(1) << 52) + 1}};
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "those of sequence 0 at 4503599627370497");
-    call = (ll_attention_call){.B = 1, .offsets = (int64_t[]){INT64_C(1) << 52}}; /* the last that may be, of no token */
+    call = (ll_attention_call){.B = 1, .offsets = (int64_t[]){INT64_C(1) << 52}}; /* the last, of no token */
     CHECK_OK(ll_attention_forward(op, &call));
     call = (ll_attention_call){.B = 2, .offsets = (int64_t[]){0, -1}};
     CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "those of sequence 1 at -1");
