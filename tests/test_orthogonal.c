@@ -82,7 +82,7 @@ static ll_attention_config configure(int kernel, int causal, uint64_t *seed) {
     static const ll_kernel kernels[KERNELS] = {LL_KERNEL_RELU,  LL_KERNEL_ELU1, LL_KERNEL_FAVOR, LL_KERNEL_FAVOR,
                                                LL_KERNEL_FAVOR, LL_KERNEL_TANH, LL_KERNEL_EXP};
     ll_attention_config c = {.position = LL_POSITION_ORTHOGONAL, .causal = causal, .kernel = kernels[kernel]};
-    c.H = 2, c.D = draw_int(seed, 2, 7), c.E = 4, c.input_scale = 0.6f;
+    c.H = 2, c.D = draw_int(seed, 2, kernel == 6 ? 3 : 7), c.E = 4, c.input_scale = 0.6f;
     if (kernel >= 2 && kernel < 5) c.M = draw_int(seed, 2, 9);
     if (kernel == 3) c.features = LL_FEATURES_HYPERBOLIC;
     if (kernel == 4) c.features = LL_FEATURES_TRIGONOMETRIC, c.input_scale = 0.3f;
@@ -149,7 +149,8 @@ static void test_normalised(void **state) {
         ll_attention_config c = configure(n % KERNELS, n % 2, &seed);
         c.den = LL_DEN_SUM, c.query_max = LL_MAX_TOKEN, c.key_max = LL_MAX_PREFIX;
         if (c.kernel == LL_KERNEL_FAVOR) c.feature_eps = 0;
-        drawn *d = drawn_create(c, 1, 5, 5, 0.3, 0, &seed);
+        /* Of few e^u all may be small, so that the unit of a row is less than 1. */
+        drawn *d = drawn_create(c, 1, 5, 5, c.kernel == LL_KERNEL_EXP ? 3 : 0.3, 0, &seed);
         drawn_solve(d, 0);
         double most = 0;
         for (int i = 0; i < c.H * 5 * c.E; i++) most = fmax(most, fabs(d->y[i]));
