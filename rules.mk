@@ -121,7 +121,7 @@ fuzz-coverage:
 	+@$(AGAIN) B=$(B)/coverage WERROR= CFLAGS="-O1 -g --coverage -fprofile-update=atomic" LDFLAGS=--coverage fuzz-replays
 	@tests/fuzz/reached.sh $(B)/coverage
 deps-trust:
-	@.ci/deps gcovr clang-tools lintian mmdebstrap
+	@.ci/deps gcovr lintian mmdebstrap
 # ---- The campaigns of tests/trust: samples in seconds, or (make trust) all of them in hours, see docs/trust.md. ----
 TRUST := $(wildcard tests/trust/*.sh)
 TROUBLE := $(addprefix $(B)/tests/trust/,trouble disk_states old_kernel shim.so long_stream)
@@ -136,7 +136,7 @@ trust-short: $(B)/longline $(TROUBLE)
 	@tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
 trust: $(B)/longline $(TROUBLE)
 	@LL_TRUST=long LL_TEST_LIMIT=86400 tests/run.sh $(RESULTS) scripts $(B) $(TRUST)
-# Static checks (deps-trust); `make check` looks at what changed since tests/analyzed.txt was written.
+# Static checks; `make check` looks at what changed since tests/analyzed.txt was written.
 analyze:
 	@JOBS=$(JOBS) tests/analyze.sh
 analyze-short:
