@@ -151,7 +151,7 @@ static void test_wrong_files(void **state) {
         const char *tensor[3];
     } kinds[] = {{0, {"blocks.0.cross.keys", "blocks.0.cross.values", NULL}},
                  {6, {"blocks.0.cross.state", NULL}},
-                 {8, {"blocks.0.cross.state", "blocks.0.cross.sums", NULL}}};
+                 {8, {"blocks.0.cross.state", NULL}}};
     for (int k = 0; k < 3; k++) {
         batch *x = batch_of(variants[kinds[k].variant]);
         save_fed(x);

@@ -15,13 +15,18 @@ static double *doubles(guarded g) {
     return (double *)(void *)g.p;
 }
 
-static void run_states(const ll_kernels *k, state_case *c, int scaled, const int *cut) {
+/* apart: two calls, for the values and for the weights. */
+static void run_states(const ll_kernels *k, state_case *c, int scaled, int apart, const int *cut) {
     memset(c->state.p, 0, 2 * c->n * c->E * sizeof(float));
     memset(c->sums.p, 0, 2 * c->n * sizeof(float));
-    for (size_t t = 0; t < STATES; t += (size_t)*cut++)
-        k->state_tokens(*cut, (int)c->n, (int)c->E, scaled ? c->factor + t : NULL, c->key.p + t * c->ld,
-                        c->query.p + t * c->ld, c->ld, doubles(c->value) + t * c->ldv, c->ldv, doubles(c->state),
-                        doubles(c->sums), doubles(c->num) + t * c->ldv, doubles(c->den) + t);
+    for (size_t t = 0; t < STATES; t += (size_t)*cut++) {
+        const double *factor = scaled ? c->factor + t : NULL, *v = doubles(c->value) + t * c->ldv;
+        const float *key = c->key.p + t * c->ld, *query = c->query.p + t * c->ld;
+        double *num = doubles(c->num) + t * c->ldv, *den = doubles(c->den) + t, *z = doubles(c->sums);
+        k->state_tokens(*cut, (int)c->n, (int)c->E, factor, key, query, c->ld, v, c->ldv, doubles(c->state),
+                        apart ? NULL : z, num, den);
+        if (apart) k->state_tokens(*cut, (int)c->n, 0, factor, key, query, c->ld, v, 0, doubles(c->state), z, num, den);
+    }
 }
 
 static void check_states(const ll_kernels *k, state_case *c, int scaled, uint64_t seed) {
@@ -58,7 +63,7 @@ static void states(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         c.factor[t] = t % 3 ? 0.9 : t % 2 ? 1 : 0.25;
         for (size_t e = 0; e < c.ldv; e++) doubles(c.value)[t * c.ldv + e] = e < c.E ? signed_one(&from) : 0;
     }
-    run_states(k, &c, scaled, alone);
+    run_states(k, &c, scaled, 0, alone);
     check_states(k, &c, scaled, seed);
     const size_t floats[] = {2 * n * c.E, 2 * n, 2 * STATES * c.ldv, (size_t)2 * STATES};
     const guarded results[] = {c.state, c.sums, c.num, c.den};
@@ -67,11 +72,11 @@ static void states(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
         first[i] = calloc(floats[i] + 1, sizeof(float));
         memcpy(first[i], results[i].p, floats[i] * sizeof(float));
     }
-    for (int way = 0; way < 2; way++) {
-        run_states(k, &c, scaled, cuts[way]);
+    for (int way = 0; way < 4; way++) {
+        run_states(k, &c, scaled, way / 2, cuts[way % 2]);
         for (int i = 0; i < 4; i++)
             if (memcmp(first[i], results[i].p, floats[i] * sizeof(float)))
-                fail_msg("%s state_tokens: %zu features, seed %llx: cut otherwise, other bits", k->name, n,
+                fail_msg("%s state_tokens: %zu features, seed %llx: cut or parted otherwise, other bits", k->name, n,
                          (unsigned long long)seed);
     }
     for (int i = 0; i < 4; i++) free(first[i]);

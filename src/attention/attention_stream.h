@@ -83,7 +83,6 @@ typedef struct ll_recurrence {
     ll_status (*check)(const ll_attention_stream *s);           /* NULL: it is enough that numbers are finite */
 } ll_recurrence;
 
-extern const ll_recurrence ll_recurrence_linear, ll_recurrence_rope_linear, ll_recurrence_relative_s2,
-    ll_recurrence_exact, ll_recurrence_reformer;
+extern const ll_recurrence ll_recurrence_linear, ll_recurrence_relative_s2, ll_recurrence_exact, ll_recurrence_reformer;
 
 #endif

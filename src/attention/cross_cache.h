@@ -41,7 +41,7 @@ typedef struct ll_cross_kind {
     ll_status (*read)(const ll_cross_cache *m, int64_t first, int n, ll_view q, ll_view y);
 } ll_cross_kind;
 
-extern const ll_cross_kind ll_cross_exact, ll_cross_linear, ll_cross_rope_linear;
+extern const ll_cross_kind ll_cross_exact, ll_cross_linear;
 
 /* Scratch for the threads there are now, of the size that the kind asks for now. */
 LL_MUST_USE ll_status ll_cross_cache_ready(ll_cross_cache *m);

@@ -66,7 +66,7 @@ static const ll_mechanism_row positions[] = {
     [LL_POSITION_ROPE_LINEAR] = {{"rope-linear", "features rotated, in the numerator alone", "Su et al. 2021",
         "T m", 1, 1},
         LL_HAS_FEATURES, "rotates features", "use rope",
-        .kind = &ll_operator_rope_linear},
+        .postmap = &ll_postmap_rope},
     [LL_POSITION_SINE_SPE] = {{"sine-spe", "stochastic codes, sums of sinusoids", "Liutkus et al. 2021",
         "T D R sines", 1, 1}, KEYS, "encodes queries and keys", "use softmax, favor or relu",
         .premap = &ll_premap_sine},

@@ -6,13 +6,12 @@
 #include "attention/operator.h"
 
 extern const ll_operator ll_operator_softmax, ll_operator_local, ll_operator_identity, ll_operator_linformer,
-    ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_gla, ll_operator_rope_linear,
-    ll_operator_relative_s2;
+    ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_gla, ll_operator_relative_s2;
 extern const struct ll_map ll_map_relu, ll_map_elu1, ll_map_exp, ll_map_sigmoid, ll_map_abs, ll_map_gelu, ll_map_cos,
     ll_map_tanh, ll_map_identity, ll_map_square, ll_map_gla;
 extern const struct ll_premap_kind ll_premap_rope, ll_premap_sine, ll_premap_conv, ll_premap_s1;
 extern const struct ll_logit_kind ll_logits_t5, ll_logits_shaw;
-extern const struct ll_postmap_kind ll_postmap_permute, ll_postmap_permute2d, ll_postmap_orthogonal;
+extern const struct ll_postmap_kind ll_postmap_permute, ll_postmap_permute2d, ll_postmap_rope, ll_postmap_orthogonal;
 
 /* What a kernel has and a position needs, on which it acts. */
 enum {

@@ -62,6 +62,7 @@ ALWAYS void state_block(const int R, int C, int n, const double *factor, const f
         for (int r = 0; r < R; r++) {
             x.k[t][r] = (double)k[(size_t)t * ld + (size_t)r];
             x.q[t][r] = (double)q[(size_t)t * ld + (size_t)r];
+            if (!z) continue;
             z[r] = (factor ? factor[t] : 1) * z[r] + x.k[t][r];
             den[t][r] += x.q[t][r] * z[r];
         }
@@ -81,8 +82,9 @@ static void state_tokens(int C, int m, int n, const double *factor, const float 
     for (size_t i = 0; i < (size_t)C * ldv; i++) num[i] = 0;
     int a = 0;
     for (; a + STATE_ROWS <= m; a += STATE_ROWS)
-        state_block(STATE_ROWS, C, n, factor, k + a, q + a, ld, v, ldv, S + (size_t)a * (size_t)n, z + a, num, sum);
+        state_block(STATE_ROWS, C, n, factor, k + a, q + a, ld, v, ldv, S + (size_t)a * (size_t)n, z ? z + a : z, num,
+                    sum);
     for (; a < m; a++)
-        state_block(1, C, n, factor, k + a, q + a, ld, v, ldv, S + (size_t)a * (size_t)n, z + a, num, sum);
+        state_block(1, C, n, factor, k + a, q + a, ld, v, ldv, S + (size_t)a * (size_t)n, z ? z + a : z, num, sum);
     for (int t = 0; t < C; t++) den[t] = (sum[t][0] + sum[t][1]) + (sum[t][2] + sum[t][3]);
 }

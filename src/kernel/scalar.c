@@ -263,8 +263,7 @@ static void state_tokens(int C, int m, int n, const double *factor, const float 
         den[t] = 0;
         for (size_t e = 0; e < ldv; e++) num[e] = 0;
         for (int a = 0; a < m; a++) {
-            z[a] = f * z[a] + k[a];
-            den[t] += q[a] * z[a];
+            if (z) z[a] = f * z[a] + k[a], den[t] += q[a] * z[a];
             for (int e = 0; e < n; e++) {
                 double *s = S + (size_t)a * n + e;
                 *s = f * *s + k[a] * v[e];

@@ -131,7 +131,9 @@ ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config 
     map->f = f;
     map->stage = stage;
     map->features = ll_feature_count(c);
-    map->ld = (map->features + 15) / 16 * 16 + 16; /* so that rows are in different sets of L1 */
+    const int padded = (map->features + 15) / 16 * 16;
+    map->divisor = stage && stage->numerator && c->den != LL_DEN_NONE ? padded : 0;
+    map->ld = map->divisor + padded + 16; /* so that rows are in different sets of L1 */
     choose_scaling(map);
     const ll_status status = build(map);
     if (status) {
@@ -140,16 +142,6 @@ ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config 
     }
     *out = map;
     return LL_OK;
-}
-
-ll_status ll_feature_map_add_stage(ll_feature_map *map, const ll_postmap_kind *stage) {
-    map->stage = stage;
-    return stage->create(map);
-}
-
-void ll_feature_map_share_scale(ll_feature_map *map) {
-    map->scale_cancels = 1;
-    map->phi[LL_QUERY] = map->phi[LL_KEY] = LL_PHI_RUNNING;
 }
 
 double ll_feature_map_cost(const ll_feature_map *map) {
@@ -162,7 +154,7 @@ void ll_feature_map_free(ll_feature_map *map) {
     ll_free(map->permute.order);
     ll_free(map->permute.cycle);
     ll_free(map->permute.count);
-    ll_free(map->angles);
+    ll_free(map->rotations);
     ll_free(map->basis_t);
     ll_free(map->weight);
     ll_free(map->weight_t);

@@ -33,7 +33,8 @@ typedef struct {
 typedef struct {
     ll_attention_config c; /* D is the width of the inputs; the arrays are the caller's and outlive the map */
     int features;          /* M or 2 M, or D where M = 0 */
-    int ld;                /* features and padding: the distance of feature rows in scratch */
+    int ld;      /* the distance of feature rows in scratch: features and padding; with `divisor`, those of both */
+    int divisor; /* where in a row the features of the divisor begin: 0, if they are those of the numerator */
     int phi[2];            /* LL_PHI_..., of queries and keys */
     float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
     int scale_cancels;     /* a common factor of all features cancels in numerator and denominator */
@@ -43,7 +44,7 @@ typedef struct {
     float *weight;         /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed; or NULL */
     float *weight_t;       /* (H or 1, features, D): the same, not transposed */
     unsigned char *sine;   /* (H or 1, features): which trigonometric features are sines; or NULL */
-    double *angles;        /* (features/2; orthogonal: H of those) angles a token by which features are rotated */
+    double *rotations;     /* by which pairs of features are rotated: of all heads, or with a basis of each (rope.c) */
     const float *basis;    /* orthogonal: (H, features, features), the caller's; or NULL */
     float *basis_t;        /* (H, features, ld): its transpose */
 } ll_feature_map;
@@ -65,11 +66,6 @@ LL_MUST_USE ll_status ll_feature_map_create(ll_feature_map **map, const ll_atten
 /* Multiply-adds of the features of one query or key of one head. */
 double ll_feature_map_cost(const ll_feature_map *map);
 void ll_feature_map_free(ll_feature_map *map);
-/* Gives a map that has no stage this one, which does not permute. */
-LL_MUST_USE ll_status ll_feature_map_add_stage(ll_feature_map *map, const ll_postmap_kind *stage);
-/* From now on the operator's sums are divided by those of another operator with the same keys: a factor that their
- * features have in common cancels, although neither divides by itself. */
-void ll_feature_map_share_scale(ll_feature_map *map);
 /* Replaces the projection (M, D), which is copied. */
 void ll_feature_map_project(ll_feature_map *map, const float *projection);
 

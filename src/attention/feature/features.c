@@ -121,7 +121,7 @@ static void tile_features(const ll_feature_tile *t, float *phi, int *exponent, f
     const ll_feature_map *map = t->map;
     const ll_postmap_kind *stage = map->stage;
     const int fuses = stage && stage->fuses, apart = stage && !stage->in_place;
-    float *mapped = apart ? t->work : phi;
+    float *mapped = apart ? t->work : phi + map->divisor;
     size_t ld;
     const float *u = project(t, map->c.kernel != LL_KERNEL_RELU ? mapped : apart && !fuses ? phi : t->work, &ld);
     if (fuses && map->c.kernel == LL_KERNEL_RELU) {
@@ -153,7 +153,7 @@ static void clear_masked(const ll_feature_tile *t, float *rows, size_t ld, int n
 
 void ll_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
     tile_features(t, phi, exponent, top);
-    clear_masked(t, phi, (size_t)t->map->ld, t->map->features);
+    clear_masked(t, phi, (size_t)t->map->ld, t->map->divisor + t->map->features);
 }
 
 /* dphi becomes the gradient at the exponents. Returns their sum, without the part that the stabiliser cancels. With the
@@ -234,7 +234,7 @@ static void copy_rows(const ll_feature_tile *t, float *to, const float *from) {
 }
 
 /* The first step of backward if the stage does not fuse: dphi becomes the gradient at the features before the stage.
- * With `exponents`, returns these features: moved back, or computed again. */
+ * With `exponents` or map->divisor, returns these features: those of the divisor, moved back, or computed again. */
 static const float *unmove(const ll_feature_tile *t, const float *phi, float *dphi, int exponents) {
     const ll_feature_map *map = t->map;
     const size_t ld = (size_t)map->ld;
@@ -242,6 +242,9 @@ static const float *unmove(const ll_feature_tile *t, const float *phi, float *dp
     const int in_place = map->stage->in_place;
     move_back(t, NULL, dphi, in_place ? dphi : t->work, ld);
     if (!in_place) copy_rows(t, dphi, t->work);
+    for (int i = 0; i < t->C && map->divisor; i++)
+        t->k->add((size_t)map->features, row(dphi, i, ld) + map->divisor, row(dphi, i, ld));
+    if (map->divisor) return phi + map->divisor;
     if (exponents && in_place) {
         copy_rows(t, t->work, phi);
         move_back(t, NULL, t->work, t->work, ld);
@@ -260,7 +263,8 @@ static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     /* Where the features give the slope of the map, queries and keys are not read, or projected, again. A stage that
      * fuses multiplies by the slopes of relu and of favor while it moves the gradients. */
     const int fuses = map->stage && map->stage->fuses, undone = map->stage && !fuses;
-    const int inverts = !undone && slope_of_features(map), masks = fuses && map->c.kernel == LL_KERNEL_RELU;
+    const int inverts = (!undone || map->divisor) && slope_of_features(map),
+              masks = fuses && map->c.kernel == LL_KERNEL_RELU;
     const int times = fuses && running_favor(map, t->side);
     const ll_epilogue epilogue = {
         .kind = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};

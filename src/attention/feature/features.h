@@ -17,12 +17,13 @@ typedef struct {
     const float *mask;     /* (C), or NULL: keys of mask 0 have features of 0, whatever they are, and no gradient */
 } ll_feature_tile;
 
-/* Computes phi (C, features), rows map->ld apart. exponent (C): the features are phi * 2^exponent; 0 unless
- * LL_PHI_RUNNING. top (C) or NULL: the largest exponent u - n of each token, or u with max_of_u. */
+/* Computes phi (C, features), rows map->ld apart; with map->divisor, the features of the divisor behind them. exponent
+ * (C): the features are phi * 2^exponent; 0 unless LL_PHI_RUNNING. top (C) or NULL: the largest exponent u - n of each
+ * token, or u with max_of_u. */
 void ll_features(const ll_feature_tile *tile, float *phi, int *exponent, float *top);
 
-/* Computes dx (C, D), rows dtoken apart, from dphi (C, features), which is destroyed. The gradient of `shift` is added
- * to *dtop; NULL: not wanted. */
+/* Computes dx (C, D), rows dtoken apart, from dphi, laid out as phi, which is destroyed. The gradient of `shift` is
+ * added to *dtop; NULL: not wanted. */
 void ll_features_back(const ll_feature_tile *tile, const float *phi, float *dphi, float *dx, size_t dtoken,
                       double *dtop);
 

@@ -151,7 +151,7 @@ static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
     ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
     j->k->gemm_prefetch(m, E, n, w->phi, 1, w->ld, w->v, w->ldv, S, (size_t)E, 1, &next);
-    j->k->gemv(m, n, weight, w->phi, w->ld, z, 1);
+    j->k->gemv(m, n, weight, w->phi + j->map->divisor, w->ld, z, 1);
 }
 
 static void keys_task(void *arg, size_t i, int worker) {
@@ -182,7 +182,7 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
     ll_features(&q, w->phi, w->e, NULL);
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
-    j->k->gemv_rows(n, m, w->phi, w->ld, z, w->s, 0);
+    j->k->gemv_rows(n, m, w->phi + j->map->divisor, w->ld, z, w->s, 0);
     float phi[LL_TILE_MOST], inverse[LL_TILE_MOST];
     const int sums = op->c.den == LL_DEN_EPS_PHI;
     for (int i = 0; i < n && sums; i++) phi[i] = j->k->sum((size_t)m, w->phi + (size_t)i * w->ld);
@@ -225,6 +225,14 @@ void ll_bidirectional_read(ll_head *j, const float *state) {
 
 /* ---- Backward ---- */
 
+/* dphi of n rows, from their numbers x (n, E + 1) and the sum (E + 1, ld) of the other side. */
+static void feature_gradients(const ll_head *j, const scratch *w, int n, const float *x, const float *sum,
+                              ll_prefetch *next) {
+    const int m = j->map->features, E = j->op->c.E, divisor = j->map->divisor;
+    j->k->gemm_prefetch(n, m, divisor ? E : E + 1, x, w->ldv, 1, sum, w->ld, w->dphi, w->ld, 0, next);
+    if (divisor) j->k->gemm(n, m, 1, x + E, w->ldv, 1, sum + (size_t)E * w->ld, w->ld, w->dphi + divisor, w->ld, 0);
+}
+
 /* Computes dq of a tile, and adds its rows to U. */
 static void queries_back(const walk *a, scratch *w, int t0, int n) {
     const ll_head *j = a->j;
@@ -235,7 +243,7 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
     ll_row_gradients(j, t0, n, w->rows, w->ldv);
     ll_prefetch out = {0};
     ll_prefetch_add(&out, j, &j->at.dq, t0, j->n, op->D);
-    j->k->gemm_prefetch(n, m, E + 1, w->rows, w->ldv, 1, a->St, w->ld, w->dphi, w->ld, 0, &out);
+    feature_gradients(j, w, n, w->rows, a->St, &out);
     if (op->c.den == LL_DEN_EPS_PHI)
         for (int i = 0; i < n; i++)
             for (int f = 0; f < m; f++)
@@ -247,7 +255,7 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
     j->k->gemm_prefetch(E, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->sum, w->ld, 1, &next);
     float dden[LL_TILE_MOST];
     for (int i = 0; i < n; i++) dden[i] = w->rows[(size_t)i * w->ldv + (size_t)E];
-    j->k->gemv(m, n, dden, w->phi, w->ld, w->sum + (size_t)E * w->ld, 1);
+    j->k->gemv(m, n, dden, w->phi + j->map->divisor, w->ld, w->sum + (size_t)E * w->ld, 1);
     ll_features_back(&q, w->phi, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
 }
 
@@ -263,7 +271,7 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
     for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = weight[i];
     ll_prefetch out = {0};
     ll_prefetch_add(&out, j, &j->at.dk, t0, j->s, op->D);
-    j->k->gemm_prefetch(n, m, E + 1, w->v, w->ldv, 1, a->sum, w->ld, w->dphi, w->ld, 0, &out);
+    feature_gradients(j, w, n, w->v, a->sum, &out);
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);

@@ -238,7 +238,8 @@ static void scan_run(const ll_head *j, ll_causal_tile *w, int run, const part *S
     if (!z) return;
     if (late) part_carry(z, carry);
     if (!late && carry != 1) j->k->scale((size_t)z->cols, carry, z->all);
-    j->k->scan_weights(to - from, z->cols, w->f.add + from, k, q, ld, z->all, late ? z->new : z->all, w->s + from);
+    j->k->scan_weights(to - from, z->cols, w->f.add + from, k + j->map->divisor, q + j->map->divisor, ld, z->all,
+                       late ? z->new : z->all, w->s + from);
     if (late) part_close(z);
     if (!late && after != 1) j->k->scale((size_t)z->cols, after, z->all);
 }

@@ -14,67 +14,36 @@ typedef struct {
     int exponent;
 } tangent;
 
-/* Does another operator divide the sums of this one, in units that both have in common? */
-static int is_undivided(const ll_attention *op) {
-    return ll_linear_map(op)->scale_cancels && op->c.den == LL_DEN_NONE;
-}
-
 /* Where the numbers of a saved state begin, which LL_SAVED_... count. */
 static size_t numbers_of(const ll_head *j) {
     const size_t m = (size_t)j->map->features, E = (size_t)j->op->c.E;
     return m * E + m + E;
 }
 
-/* ---- Units of the rows that forward wrote ---- */
-
-typedef struct {
-    ll_scales f;
-    int exponent; /* of the state before the next tile */
-    float reach;
-    float *phi, *work; /* (tile, ld) */
-} row_units;
-
-static void begin_units(const ll_head *j, row_units *u) {
-    const float *number = j->state_in ? j->state_in + numbers_of(j) : NULL;
-    u->exponent = number ? (int)number[LL_SAVED_EXPONENT] : LL_NO_EXPONENT;
-    u->reach = number ? number[LL_SAVED_REACH] : -INFINITY;
-}
-
-/* Row t of the sums is in units of 2^exponent. */
-static int exponent_of_row(const ll_head *j, row_units *u, int t) {
-    if (t % j->tile == 0) {
-        int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
-        const int n = j->n - t < j->tile ? j->n - t : j->tile;
-        ll_feature_tile k = ll_tile_at(j, LL_KEY, t, n, x, y, u->work);
-        ll_features(&k, u->phi, u->f.e, NULL);
-        ll_scales_set(&u->f, j, t, n, u->exponent, u->reach);
-        u->exponent = u->f.next, u->reach = u->f.reach;
-    }
-    return u->f.P[t % j->tile];
-}
-
 /* Moves a state of m features past one key and returns phi_q S' [dnum, dden] for the query of the same token. A masked
- * key, of weight 0, and its value are not read: 0 times NaN is NaN. */
-static double step(int m, int E1, tangent *s, double r, double weight, const float *phi_k, const float *v,
+ * key, of weight 0, and its value are not read: 0 times NaN is NaN. divisor: where the features of the last column
+ * begin. */
+static double step(int m, int divisor, int E1, tangent *s, double r, double weight, const float *phi_k, const float *v,
                    const float *phi_q, const double *dn) {
     double dr = 0;
     for (int a = 0; a < m; a++) {
-        double *S = s->S + (size_t)a * (size_t)E1, *dS = s->dS + (size_t)a * (size_t)E1, read = 0;
-        const double k = weight == 0 ? 0 : weight * (double)phi_k[a];
+        double *S = s->S + (size_t)a * (size_t)E1, *dS = s->dS + (size_t)a * (size_t)E1;
         for (int e = 0; e < E1; e++) {
+            const int feature = e + 1 < E1 ? a : divisor + a;
             dS[e] = S[e] + r * dS[e];
-            S[e] = r * S[e] + (weight == 0 ? 0 : k * (e + 1 < E1 ? (double)v[e] : 1));
-            read += dS[e] * dn[e];
+            S[e] *= r;
+            if (weight != 0) S[e] += weight * (double)phi_k[feature] * (e + 1 < E1 ? (double)v[e] : 1);
+            dr += (double)phi_q[feature] * dS[e] * dn[e];
         }
-        dr += (double)phi_q[a] * read;
     }
     return dr;
 }
 
-static double sum_of_weights(const ll_attention *op, const tangent *s, const float *phi_q) {
-    const size_t E1 = (size_t)op->c.E + 1;
+static double sum_of_weights(const ll_head *j, const tangent *s, const float *phi_q) {
+    const size_t E1 = (size_t)j->op->c.E + 1;
     double den = 0;
-    for (int a = 0; a < ll_linear_map(op)->features; a++) den += (double)phi_q[a] * s->S[(size_t)a * E1 + E1 - 1];
+    for (int a = 0; a < j->map->features; a++)
+        den += (double)phi_q[j->map->divisor + a] * s->S[(size_t)a * E1 + E1 - 1];
     return den;
 }
 
@@ -121,7 +90,6 @@ static double end(const ll_head *j, const tangent *s, const tangent *ones) {
 typedef struct {
     double *S, *ones, *dn; /* (2, features, E + 1), (2, E + 1), (E + 1) */
     float *phi_q, *phi_k, *work; /* (ld) */
-    row_units units;
 } scratch;
 
 static void take_all(const ll_head *j, scratch *w, ll_arena *pool) {
@@ -130,9 +98,6 @@ static void take_all(const ll_head *j, scratch *w, ll_arena *pool) {
     w->ones = ll_arena_bytes(pool, 2 * E1, sizeof *w->ones);
     w->dn = ll_arena_bytes(pool, E1, sizeof *w->dn);
     w->phi_q = ll_arena_take(pool, ld), w->phi_k = ll_arena_take(pool, ld), w->work = ll_arena_take(pool, ld);
-    if (!is_undivided(j->op)) return;
-    w->units.phi = ll_arena_take(pool, (size_t)j->tile * ld);
-    w->units.work = ll_arena_take(pool, (size_t)j->tile * ld);
 }
 
 size_t ll_decay_floats(const ll_head *j) {
@@ -157,7 +122,6 @@ double ll_decay_gradient(ll_head *j) {
     double *dn = w.dn;
     const double r = (double)op->c.decay[j->h], root = eps ? (double)j->map->root : 1;
     float top = begin(j, &s, &ones);
-    if (is_undivided(op)) begin_units(j, &w.units);
     double dr = 0;
     for (int t = 0; t < j->n; t++) {
         int64_t x, y;
@@ -170,8 +134,7 @@ double ll_decay_gradient(ll_head *j) {
         const double keep = j->mask ? (double)j->mask[t] : 1;
         if (keep != 0 && e > s.exponent) rescale(op, &s, e);
         if (eps && keep != 0 && own > top) top = own;
-        double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
-        if (is_undivided(op)) unit = ldexp(1, s.exponent - exponent_of_row(j, &w.units, t));
+        const double unit = eps && top > -INFINITY ? root * exp(s.exponent * 0.69314718055994531 - (double)top) : 1;
         const float *g = ll_at(&j->at.g, t), *out = ll_at(&j->at.y, t);
         dn[E] = 0;
         for (size_t i = 0; i < E; i++) {
@@ -180,14 +143,13 @@ double ll_decay_gradient(ll_head *j) {
         }
         const double weight = keep == 0 ? 0 : keep * ldexp(1, e - s.exponent);
         const float *v = ll_at(&j->at.v, t), one = 1;
-        double change = unit * step(j->map->features, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
+        double change = unit * step(j->map->features, j->map->divisor, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
         if (eps) {
             const float sum = op->c.feature_eps * j->map->root * j->k->sum((size_t)j->map->features, phi_q);
-            change += step(1, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
+            change += step(1, 0, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
         }
         /* Where scales cancel, the saved divisor is in units of the tiles' exponent, not of this state's. */
-        const int cancels = j->map->scale_cancels && !is_undivided(op);
-        const double den = cancels ? sum_of_weights(op, &s, phi_q) : (double)j->den[t];
+        const double den = j->map->scale_cancels ? sum_of_weights(j, &s, phi_q) : (double)j->den[t];
         dr += den != 0 ? change / den : 0;
     }
     return dr + end(j, &s, &ones);

@@ -9,11 +9,11 @@
 #include "attention/linear/causal.h"
 
 void ll_gate_rows(const ll_head *j, int side, int t0, int n, const float *phi, const float *dphi, const float *every) {
-    const size_t m = (size_t)j->map->features, ld = (size_t)j->map->ld;
+    const size_t m = (size_t)j->map->features, ld = (size_t)j->map->ld, divisor = (size_t)j->map->divisor;
     if (!j->at.dgate.data) return;
     for (int i = 0; i < n; i++, phi += ld, dphi += ld) {
         float *d = ll_at(&j->at.dgate, (size_t)(t0 + i));
-        const float x = j->k->dot(m, phi, dphi);
+        const float x = j->k->dot(m, phi, dphi) + (divisor ? j->k->dot(m, phi + divisor, dphi + divisor) : 0);
         if (side == LL_KEY) {
             *d -= x;
         } else {

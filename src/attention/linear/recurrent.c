@@ -113,7 +113,7 @@ static int scale_keys(lane *j, int C) {
         scaled |= moved != 1;
         j->factor[t] *= moved;
         if (j->exponent[t] != (int)C2)
-            j->k->scale((size_t)j->map->features, (float)power(j->exponent[t] - C2),
+            j->k->scale((size_t)(j->map->divisor + j->map->features), (float)power(j->exponent[t] - C2),
                         j->phi_k + (size_t)t * (size_t)j->map->ld);
         j->unit[t] = C2;
     }
@@ -178,6 +178,17 @@ static lane lane_at(const ll_feed *f, size_t index, int worker) {
     return j;
 }
 
+/* With features of the divisor, z has those alone. */
+static void add_and_read(lane *j, int C, const double *factor) {
+    const int m = j->map->features, divisor = j->map->divisor;
+    const size_t ld = (size_t)j->map->ld;
+    j->k->state_tokens(C, m, j->op->c.E, factor, j->phi_k, j->phi_q, ld, j->v, j->ldv, j->S, divisor ? NULL : j->z,
+                       j->num, j->den);
+    if (divisor)
+        j->k->state_tokens(C, m, 0, factor, j->phi_k + divisor, j->phi_q + divisor, ld, j->v, 0, j->S, j->z, j->num,
+                           j->den);
+}
+
 static void feed_head(void *arg, size_t index, int worker) {
     const ll_feed *f = arg;
     lane j = lane_at(f, index, worker);
@@ -187,8 +198,7 @@ static void feed_head(void *arg, size_t index, int worker) {
         const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
         load(&j, f, b, t0, C);
         const int scaled = scale_keys(&j, C);
-        j.k->state_tokens(C, j.map->features, op->c.E, scaled ? j.factor : NULL, j.phi_k, j.phi_q, (size_t)j.map->ld,
-                          j.v, j.ldv, j.S, j.z, j.num, j.den);
+        add_and_read(&j, C, scaled ? j.factor : NULL);
         for (int t = 0; t < C; t++)
             finish(&j, t, (double)(f->s->position + t0 + t + 1), ll_feed_at(&f->y, b, (size_t)j.head, t0 + t));
     }

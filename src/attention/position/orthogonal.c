@@ -32,9 +32,11 @@ static ll_status create(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, m = (size_t)map->features, ld = (size_t)map->ld, pairs = m / 2;
     map->basis = map->c.encoding.basis;
     map->basis_t = ll_alloc(H * m * ld, sizeof *map->basis_t);
-    map->angles = ll_alloc(H * pairs, sizeof *map->angles);
-    if (!map->basis_t || !map->angles) return LL_ENOMEM;
-    for (size_t t = 0; t < H * pairs; t++) map->angles[t] = (double)map->c.encoding.theta[t];
+    double *angles = ll_alloc(H * pairs, sizeof *angles);
+    for (size_t t = 0; t < H * pairs && angles; t++) angles[t] = (double)map->c.encoding.theta[t];
+    const ll_status status = map->basis_t && angles ? ll_feature_rotations_create(map, H, angles) : LL_ENOMEM;
+    ll_free(angles);
+    if (status) return status;
     for (size_t h = 0; h < H; h++)
         ll_kernel_table()->transpose((int)m, (int)m, map->basis + h * m * m, m, map->basis_t + h * m * ld, ld);
     return LL_OK;

@@ -10,6 +10,7 @@ struct ll_postmap_kind {
     int rotates;  /* has a random rotation of all features for each head: a basis, and angles */
     int in_place; /* forward and back allow out = in */
     int fuses;    /* takes an epilogue, which applies the map while features move */
+    int numerator; /* moves the features of the numerator alone: the divisor has those before it. In place */
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason; NULL: takes every config */
     ll_status (*create)(ll_feature_map *map);         /* makes its part of the map, which the map frees */
     double (*cost)(const ll_feature_map *map);        /* multiply-adds of one query or key of one head; NULL: none */
@@ -21,9 +22,9 @@ struct ll_postmap_kind {
                  const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo);
 };
 
-/* rope.c. Rotates features in place: the numerator of rope-linear. */
-extern const ll_postmap_kind ll_postmap_rope;
-/* Rotates pairs of C feature rows of a head by map->angles, or back; in place allowed. */
+/* rope.c. Makes map->rotations from angles (heads, features/2) a token: of each head, or of all (heads = 1). */
+LL_MUST_USE ll_status ll_feature_rotations_create(ll_feature_map *map, size_t heads, const double *angles);
+/* Rotates pairs of C feature rows of a head, or back; in place allowed. */
 void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position,
                         const float *in, size_t ldi, float *out, size_t ldo);
 

@@ -1,9 +1,11 @@
 /* Rotates pairs of channels by angles that grow with the position (RoPE, Su et al. 2021). Angles are products in
  * double, because in float they are off by 0.03 at token one million. */
 #include <math.h>
+#include <string.h>
 
 #include "attention/position/postmap.h"
 #include "attention/position/premap.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 /* sin and cos are called at multiples of ANCHOR. Between these a rotation by w costs four products. */
@@ -38,26 +40,103 @@ ll_status ll_theta_create(double **theta, const float *given, int n) {
     return LL_OK;
 }
 
-void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position, const float *in,
-                      size_t ldi, float *out, size_t ldo) {
-    enum { TOKENS = 64, PAIRS = 64 };
-    float cs[TOKENS * 2 * PAIRS];
-    const size_t pairs = (size_t)map->features / 2;
-    const double *w = map->angles + (map->basis ? (size_t)head * pairs : 0);
-    for (int i = 0; i < C; i += TOKENS)
-        for (size_t p = 0; p < pairs; p += PAIRS) {
-            const size_t n = pairs - p < PAIRS ? pairs - p : PAIRS;
-            const int rows = C - i < TOKENS ? C - i : TOKENS;
-            ll_rotations(n, w + p, NULL, NULL, position[0] + i, rows, cs, 2 * PAIRS);
-            ll_kernel_table()->rotate_pairs(rows, n, back, cs, 2 * PAIRS, in + (size_t)i * ldi + 2 * p, ldi,
-                                            out + (size_t)i * ldo + 2 * p, ldo);
-        }
-}
-
 /* ---- After the feature map: rope-linear ---- */
 
+/* The rotations of n angles for any position take a product for each digit of base 16 in position / ANCHOR. The rows of
+ * n numbers are: angles, cosines and sines of a token, and cosines and sines of LEVELS digits. */
+enum { DIGITS = 16, LEVELS = 3, ROW_COS = 1, ROW_SIN, ROW_DIGITS, ROWS = ROW_DIGITS + 2 * LEVELS * DIGITS };
+enum { REACH = ANCHOR * DIGITS * DIGITS * DIGITS /* tokens of all digits */ };
+
+static void fill_rotations(double *row, size_t n) {
+    for (size_t j = 0; j < n; j++) {
+        const double w = row[j];
+        row[ROW_COS * n + j] = cos(w), row[ROW_SIN * n + j] = sin(w);
+        double tokens = ANCHOR;
+        for (size_t level = 0; level < LEVELS; level++, tokens *= DIGITS)
+            for (size_t digit = 0; digit < DIGITS; digit++) {
+                double *to = row + (ROW_DIGITS + 2 * (level * DIGITS + digit)) * n + j;
+                to[0] = cos(w * tokens * (double)digit), to[n] = sin(w * tokens * (double)digit);
+            }
+    }
+}
+
+ll_status ll_feature_rotations_create(ll_feature_map *map, size_t heads, const double *angles) {
+    const size_t n = (size_t)map->features / 2;
+    map->rotations = ll_alloc(heads * ROWS * n, sizeof *map->rotations);
+    if (!map->rotations) return LL_ENOMEM;
+    for (size_t h = 0; h < heads; h++) {
+        memcpy(map->rotations + h * ROWS * n, angles + h * n, n * sizeof *angles);
+        fill_rotations(map->rotations + h * ROWS * n, n);
+    }
+    return LL_OK;
+}
+
+static void turn(size_t n, const double *cosine, const double *sine, double *c, double *s) {
+    for (size_t j = 0; j < n; j++) {
+        const double x = c[j] * cosine[j] - s[j] * sine[j];
+        s[j] = s[j] * cosine[j] + c[j] * sine[j], c[j] = x;
+    }
+}
+
+/* c, s (count): of angles first.. of the n ones, at a position that is a multiple of ANCHOR. */
+static void rotations_at(const double *rows, size_t n, size_t first, size_t count, int64_t position, double *c,
+                         double *s) {
+    const double far = (double)(position / REACH * REACH);
+    for (size_t j = 0; j < count; j++) {
+        const double angle = rows[first + j] * far;
+        c[j] = far > 0 ? cos(angle) : 1, s[j] = far > 0 ? sin(angle) : 0;
+    }
+    int64_t rest = position % REACH / ANCHOR;
+    for (size_t level = 0; rest; level++, rest /= DIGITS) {
+        const double *row = rows + (ROW_DIGITS + 2 * (level * DIGITS + (size_t)(rest % DIGITS))) * n + first;
+        if (rest % DIGITS) turn(count, row, row + n, c, s);
+    }
+}
+
+void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position, const float *in,
+                        size_t ldi, float *out, size_t ldo) {
+    enum { TOKENS = 16, PAIRS = 64 };
+    const ll_kernels *k = ll_kernel_table();
+    const size_t n = (size_t)map->features / 2;
+    const double *rows = map->rotations + (map->basis ? (size_t)head * ROWS * n : 0);
+    double c[PAIRS], s[PAIRS];
+    float cs[TOKENS * 2 * PAIRS];
+    for (size_t p = 0; p < n; p += PAIRS) {
+        const size_t count = n - p < PAIRS ? n - p : PAIRS;
+        const double *c1 = rows + ROW_COS * n + p, *s1 = rows + ROW_SIN * n + p;
+        for (int i = 0, tokens; i < C; i += tokens) {
+            const int past = (int)((position[0] + i) % ANCHOR);
+            tokens = ll_min(ll_min(C - i, ANCHOR - past), TOKENS);
+            if (!i || !past) {
+                rotations_at(rows, n, p, count, position[0] + i - past, c, s);
+                k->sinusoids(count, c1, s1, c, s, past, NULL, 0);
+            }
+            k->sinusoids(count, c1, s1, c, s, tokens, cs, 2 * PAIRS);
+            k->rotate_pairs(tokens, count, back, cs, 2 * PAIRS, in + (size_t)i * ldi + 2 * p, ldi,
+                            out + (size_t)i * ldo + 2 * p, ldo);
+        }
+    }
+}
+
+/* Features of a running maximum are e^(u - c) + eps e^-c: a rotation would turn the second part, too. */
+static ll_status check_features(const ll_attention_config *c) {
+    const int features = ll_feature_count(c);
+    if (features % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, %d features are odd", features);
+    if (c->den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL, "attention: rope-linear has no divisor with the query's features; use another one");
+    if (!ll_scale_cancels(c) && c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX &&
+        c->feature_eps > 0)
+        return ll_fail(LL_EINVAL, "attention: rope-linear would turn the eps of features under a running maximum; "
+                                  "use eps 0");
+    return LL_OK;
+}
+
 static ll_status create_angles(ll_feature_map *map) {
-    return ll_theta_create(&map->angles, map->c.encoding.theta, map->features);
+    double *theta = NULL;
+    ll_status status = ll_theta_create(&theta, map->c.encoding.theta, map->features);
+    if (!status) status = ll_feature_rotations_create(map, 1, theta);
+    ll_free(theta);
+    return status;
 }
 
 static void rotate(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
@@ -76,8 +155,13 @@ static double cost_of_features(const ll_feature_map *map) {
     return 2.0 * map->features;
 }
 
-const ll_postmap_kind ll_postmap_rope = {
-    .in_place = 1, .create = create_angles, .cost = cost_of_features, .forward = rotate, .back = rotate_back};
+const ll_postmap_kind ll_postmap_rope = {.in_place = 1,
+                                         .numerator = 1,
+                                         .check = check_features,
+                                         .create = create_angles,
+                                         .cost = cost_of_features,
+                                         .forward = rotate,
+                                         .back = rotate_back};
 
 /* ---- Before the feature map: rope ---- */
 
