@@ -246,7 +246,7 @@ static ll_status take(ll_stream *s, const ll_safetensors *file, extent e, int co
     }
     if (count != ll_safetensors_count(file))
         return ll_fail(LL_EFORMAT,
-                       "%s: %d tensors; a stream of this model has %d; if another version saved it, read the text again",
+                       "%s: %d tensors; a stream of this model has %d; of another version? read the text again",
                        ll_safetensors_path(file), ll_safetensors_count(file), count);
     return LL_OK;
 }

@@ -41,9 +41,22 @@ static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const f
     return d;
 }
 
+/* A scan of n rows for some of the E + 1 rows of St or Ut, from row e on. The last of them has the features of the
+ * divisor. */
+static void scan_rows(const ll_head *j, int n, int e, ll_scan x, ll_prefetch *next) {
+    const int divisor = j->map->divisor, rows = divisor ? ll_min(x.m, j->op->c.E - e) : x.m, last = x.m - rows;
+    x.m = rows;
+    if (rows || x.y) j->k->scan(n, &x, next);
+    if (!last) return;
+    x.m = 1, x.k += rows, x.q += rows, x.v += divisor, x.S += (size_t)rows * x.lds;
+    if (x.y) x.y += divisor;
+    if (x.sum) x.sum = x.S;
+    j->k->scan(n, &x, NULL);
+}
+
 static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, int at, int n, ll_scales *f) {
     const ll_attention *op = j->op;
-    const int m = j->map->features, E = op->c.E, divisor = j->map->divisor, eps = ll_causal_has_eps(op);
+    const int m = j->map->features, E = op->c.E, eps = ll_causal_has_eps(op);
     float *phi_q = w->phi_q + (size_t)at * w->ld, *phi_k = w->phi_k + (size_t)at * w->ld;
     float *v = w->v + (size_t)at * w->ldv, *dn = w->dn + (size_t)at * w->ldv;
     int none[LL_TILE_MOST];
@@ -77,23 +90,9 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_prefetch_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
     for (int i = 0, from = 0; i < f->runs; from = f->end[i++]) {
         const size_t row = (size_t)from * w->ldv, feature = (size_t)from * w->ld;
-        ll_scan scan = {divisor ? E : E + 1,
-                        m,
-                        v + row,
-                        dn + row,
-                        phi_k + feature,
-                        w->dphi + feature,
-                        (ptrdiff_t)w->ldv,
-                        (ptrdiff_t)w->ld,
-                        f->carry[i],
-                        f->after[i],
-                        w->St,
-                        NULL,
-                        w->ld};
-        j->k->scan(f->end[i] - from, &scan, i ? NULL : &next);
-        if (!divisor) continue;
-        scan.m = 1, scan.k += E, scan.q += E, scan.v += divisor, scan.y += divisor, scan.S += (size_t)E * w->ld;
-        j->k->scan(f->end[i] - from, &scan, NULL);
+        const ll_scan scan = {E + 1, m, v + row, dn + row, phi_k + feature, w->dphi + feature, (ptrdiff_t)w->ldv,
+                              (ptrdiff_t)w->ld, f->carry[i], f->after[i], w->St, NULL, w->ld};
+        scan_rows(j, f->end[i] - from, 0, scan, i ? NULL : &next);
     }
     for (int i = 0; i < n; i++)
         for (int a = 0; a < m && every[i] != 0; a++) w->dphi[(size_t)i * w->ld + (size_t)a] += every[i];
@@ -125,32 +124,13 @@ typedef struct {
     int e, rows, column, cols;
 } part;
 
-/* Moves a part of Ut, which begins at `U`, past a run of rows, the last first. With dphi, the rows read it. Row E has
- * the features of the divisor. */
+/* Moves a part of Ut, which begins at `U`, past a run of rows, the last first. With dphi, the rows read it. */
 static void move_back(const ll_head *j, const scratch *w, int late, float carry, size_t from, size_t to, part of,
                       float *U, float *dphi, ll_prefetch *next) {
-    const int E = j->op->c.E, divisor = j->map->divisor, apart = divisor && of.e + of.rows > E;
-    const int rows = apart ? E - of.e : of.rows;
     const size_t row = (to - 1) * w->ldv + (size_t)of.e, feature = (to - 1) * w->ld + (size_t)of.column;
-    ll_scan scan = {rows,
-                    of.cols,
-                    w->dn + row,
-                    w->v + row,
-                    w->phi_q + feature,
-                    dphi,
-                    -(ptrdiff_t)w->ldv,
-                    -(ptrdiff_t)w->ld,
-                    carry,
-                    1,
-                    U,
-                    late ? U : NULL,
-                    w->ld};
-    if (rows || dphi) j->k->scan((int)(to - from), &scan, next);
-    if (!apart) return;
-    scan.m = 1, scan.k += rows, scan.q += rows, scan.v += divisor, scan.S += (size_t)rows * w->ld;
-    if (dphi) scan.y += divisor;
-    if (late) scan.sum = scan.S;
-    j->k->scan((int)(to - from), &scan, NULL);
+    const ll_scan scan = {of.rows, of.cols, w->dn + row, w->v + row, w->phi_q + feature, dphi, -(ptrdiff_t)w->ldv,
+                          -(ptrdiff_t)w->ld, carry, 1, U, late ? U : NULL, w->ld};
+    scan_rows(j, (int)(to - from), of.e, scan, next);
 }
 
 static int one_scan(const ll_head *j) {
