@@ -263,8 +263,8 @@ static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, f
     /* Where the features give the slope of the map, queries and keys are not read, or projected, again. A stage that
      * fuses multiplies by the slopes of relu and of favor while it moves the gradients. */
     const int fuses = map->stage && map->stage->fuses, undone = map->stage && !fuses;
-    const int inverts = (!undone || map->divisor) && slope_of_features(map),
-              masks = fuses && map->c.kernel == LL_KERNEL_RELU;
+    const int inverts = (!undone || map->divisor) && slope_of_features(map);
+    const int masks = fuses && map->c.kernel == LL_KERNEL_RELU;
     const int times = fuses && running_favor(map, t->side);
     const ll_epilogue epilogue = {
         .kind = masks ? LL_EPILOGUE_WHERE : LL_EPILOGUE_TIMES, .eps = map->c.feature_eps, .factor = phi, .ld = ld};
