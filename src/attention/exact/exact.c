@@ -31,18 +31,21 @@ static void finish(const ll_exact_tile *j, int i0, int rows, const float *m, con
     }
 }
 
-/* One tile: its weights, and the sums with it. In this pass lse and delta are the maximum and the sum of each row. */
-static void forward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int width, ll_prefetch *next) {
+/* One tile: its weights, and the sums with it. None of its rows sees a column before `skip`. In this pass lse and delta
+ * are the maximum and the sum of each row. */
+static void forward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int skip, int width, ll_prefetch *next) {
     const ll_exact *x = j->x;
     const int E = x->op->c.E, sums = x->d.values ? (int)x->ldsum : E;
-    ll_exact_logits(j, rows, 0, width);
+    float *P = j->P + skip;
+    ll_exact_logits(j, rows, skip, width);
     const ll_distance_tile near = ll_exact_distances(j, i0, rows, j0);
     if (j0 == 0) ll_distances_queries(&near);
     ll_distances_logits(&near, j->P);
     for (int i = 0; i < rows; i++)
-        ll_exact_soften(x->k, ll_exact_unseen(j, i0 + i, j0), ll_exact_seen(j, i0 + i, j0), width,
-                        j->P + (size_t)i * x->lds, j->lse + i, j->delta + i, sums, j->sum + (size_t)i * x->ldsum);
-    x->k->gemm_prefetch(rows, E, width, j->P, x->lds, 1, j->v, x->lde, j->sum, x->ldsum, 1, next);
+        ll_exact_soften(x->k, ll_exact_unseen(j, i0 + i, j0) - skip, ll_exact_seen(j, i0 + i, j0) - skip, width - skip,
+                        P + (size_t)i * x->lds, j->lse + i, j->delta + i, sums, j->sum + (size_t)i * x->ldsum);
+    x->k->gemm_prefetch(rows, E, width - skip, P, x->lds, 1, j->v + (size_t)skip * x->lde, x->lde, j->sum, x->ldsum, 1,
+                        next);
     ll_distances_weights(&near, j->P, j->sum + x->lde, x->ldsum);
 }
 
@@ -68,7 +71,8 @@ static void forward_block(void *arg, size_t index, int worker) {
         for (int i = 0; i < rows; i += step) {
             const ll_exact_tile part = ll_exact_rows(&j, i);
             const int some = ll_min(step, rows - i), seen = ll_exact_seen(&j, i0 + i + some - 1, j0);
-            forward_tile(&part, i0 + i, some, j0, seen, &next);
+            const int skip = ll_exact_unseen(&j, i0 + i, j0);
+            if (seen > skip) forward_tile(&part, i0 + i, some, j0, skip, seen, &next);
         }
     }
     finish(&j, i0, rows, m, l);

@@ -104,9 +104,8 @@ static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
         set_block(j, b);
         for (int i0 = (block > q0 ? block : q0) * x->queries; i0 < end; i0 += x->queries) {
             const int rows = ll_min(x->queries, j->n - i0), width = ll_exact_seen(j, i0 + rows - 1, j0);
-            const int skip = ll_exact_first(j, i0) - j0;
             if (width == 0) continue;
-            if (skip >= width) break; /* past the window */
+            if (ll_exact_first(j, i0) - j0 >= width) break; /* past the window */
             if (!packed) pack_keys(j, j0, ll_min(j->width, j->s - j0));
             packed = 1;
             pack_queries(j, i0, rows);
@@ -114,7 +113,8 @@ static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
             for (int i = 0; i < rows; i += step) {
                 const ll_exact_tile part = ll_exact_rows(j, i);
                 const int some = ll_min(step, rows - i), seen = ll_exact_seen(j, i0 + i + some - 1, j0);
-                if (seen > 0) backward_tile(&part, i0 + i, some, j0, skip > 0 ? skip : 0, seen);
+                const int skip = ll_exact_unseen(j, i0 + i, j0);
+                if (seen > skip) backward_tile(&part, i0 + i, some, j0, skip, seen);
             }
         }
     }

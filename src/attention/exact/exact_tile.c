@@ -5,8 +5,8 @@
 #include <string.h>
 
 /* Most queries and keys of a tile. Its weights and packed rows are about as large as L2. Tiles of a window are smaller,
- * because they compute more than is seen. Where a tile meets the diagonal, a quarter of its queries are computed at a
- * time. PAD puts rows into different sets of L1. */
+ * because they compute more than is seen. Where a tile meets the diagonal or the edge of a window, a quarter of its
+ * queries are computed at a time. PAD puts rows into different sets of L1. */
 enum { QUERIES = 256, QUERIES_OF_WINDOW = 128, KEYS = 512, KEYS_OF_WINDOW = 256, PAD = 16 };
 
 /* Divides the memory of a worker. Without memory it only counts floats. */
@@ -90,7 +90,9 @@ int ll_exact_unseen(const ll_exact_tile *j, int i, int j0) {
 }
 
 int ll_exact_step(const ll_exact_tile *j, int i0, int rows, int j0) {
-    const int even = j->x->window || ll_exact_seen(j, i0, j0) == ll_exact_seen(j, i0 + rows - 1, j0);
+    const int last = i0 + rows - 1;
+    const int even = ll_exact_seen(j, i0, j0) == ll_exact_seen(j, last, j0) &&
+                     ll_exact_unseen(j, i0, j0) == ll_exact_unseen(j, last, j0);
     return even ? rows : ll_min(rows, j->x->step);
 }
 
