@@ -2,7 +2,9 @@
  * streams. Also extreme lengths: sequences of 0 and 1 tokens, rows whose keys are all masked, decay over a gap; parts
  * of a head's noise. */
 #include "attention/attention_stream.h"
+#include "attention/position/postmap.h"
 #include "attention/position/spe.h"
+#include "base/memory.h"
 #include "drawn.h"
 #include "test.h"
 
@@ -114,6 +116,37 @@ static void test_cuts_change_no_bit(void **state) {
     }
     ll_attention_stream_free(s);
     drop(p);
+}
+
+/* Pairs of features are rotated by angles as accurate far out as near, wherever a block begins, and rotated back.
+ * Blocks begin before digits of the position (position/rope.c) change. */
+static void test_rotated_features(void **state) {
+    (void)state;
+    enum { ROWS = 140, PAIRS = 3, LD = 2 * PAIRS };
+    static const double angles[2 * PAIRS] = {1, 0.3535533905932738, 1e-4, 0.9, 2e-3, 0};
+    static const int64_t from[] = {0, 63, 950, 16300, 262100, 262144 * 17 + 70, 1000000007};
+    float basis = 0, x[ROWS * LD], all[ROWS * LD], one[LD];
+    for (int i = 0; i < ROWS * LD; i++) x[i] = i % 2 ? 0 : 1;
+    for (int heads = 1; heads <= 2; heads++) {
+        ll_feature_map map = {.features = LD, .ld = LD, .basis = heads == 2 ? &basis : NULL};
+        CHECK_OK(ll_feature_rotations_create(&map, (size_t)heads, angles));
+        for (size_t f = 0; f < sizeof from / sizeof *from; f++) {
+            ll_rotate_features(&map, heads - 1, 0, ROWS, from + f, x, LD, all, LD);
+            for (int t = 0; t < ROWS; t++) {
+                const int64_t position = from[f] + t;
+                ll_rotate_features(&map, heads - 1, 0, 1, &position, x, LD, one, LD);
+                assert_memory_equal(one, all + (size_t)t * LD, sizeof one);
+                for (int p = 0; p < PAIRS; p++) {
+                    const long double angle = (long double)angles[(heads - 1) * PAIRS + p] * (long double)position;
+                    assert_true(fabs((double)(cosl(angle) - one[2 * p])) < 2e-7);
+                    assert_true(fabs((double)(sinl(angle) - one[2 * p + 1])) < 2e-7);
+                }
+            }
+            ll_rotate_features(&map, heads - 1, 1, ROWS, from + f, all, LD, all, LD);
+            for (int i = 0; i < ROWS * LD; i++) assert_true(fabsf(all[i] - x[i]) < 2e-7f);
+        }
+        ll_free(map.rotations);
+    }
 }
 
 /* A sequence without tokens, and one of one token, whose only key is its own. */
@@ -268,6 +301,7 @@ int main(void) {
         cmocka_unit_test(test_given_noise_ends),
         cmocka_unit_test(test_only_distances_count),
         cmocka_unit_test(test_cuts_change_no_bit),
+        cmocka_unit_test(test_rotated_features),
         cmocka_unit_test(test_lengths_0_and_1),
         cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_decay_over_a_gap),
