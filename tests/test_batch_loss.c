@@ -56,6 +56,26 @@ static void loss_and_gradients(void **state) {
     ll_model_free(model);
 }
 
+/* Whatever the memory held, tokens that are not in the batch have a gradient of 0, and so has the last one of a row
+ * whose target does not count. */
+static void gradients_begin_with_0(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("model.tied-embedding=off");
+    const ll_memory_batch b = batch_of();
+    ll_loss loss = {.struct_size = sizeof loss};
+    const size_t n = ll_model_size(model).block;
+    float *gradients = ll_alloc(n, sizeof *gradients);
+    for (size_t i = 0; i < n; i++) gradients[i] = 1;
+    CHECK_OK(ll_model_loss(model, &b, gradients, &loss));
+    const ll_tensor rows = ll_model_tensor(model, 0);
+    assert_string_equal(rows.name, "embedding.weight");
+    for (int token = 0; token < rows.rows; token++)
+        for (int j = 0; j < rows.cols; j++)
+            assert_true((gradients[rows.offset + (size_t)(token * rows.cols + j)] == 0) == (token >= 6 && token <= 8));
+    ll_free(gradients);
+    ll_model_free(model);
+}
+
 /* Does a model have the noise of evaluation? Streams of one model, in several threads, then only read it. */
 static void check_noise(const ll_model *m) {
     for (int op = 0; op < m->operators; op++)
@@ -158,6 +178,7 @@ static void refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loss_and_gradients),
+        cmocka_unit_test(gradients_begin_with_0),
         cmocka_unit_test(noise_is_that_of_evaluation),
         cmocka_unit_test(updates_lower_the_loss),
         cmocka_unit_test(models_as_bytes),
