@@ -58,18 +58,21 @@ static inline void check_close(const char *what, size_t n, const float *a, const
                  worst, scale, tolerance * scale);
 }
 
-/* Refuses the first allocation of `use`, then the second, and so on until it succeeds: it must fail with LL_ENOMEM each
- * time. Returns how many allocations it needs. */
+/* Refuses the first allocation of `use`, then the second, and so on until it succeeds: alone, and with all that follow.
+ * It must fail with LL_ENOMEM each time. Returns how many allocations it needs. */
 static inline long check_refused_memory(ll_status (*use)(void)) {
-    for (long n = 1; n < 1000; n++) {
-        ll_memory_fail_at(n);
-        const ll_status status = use();
-        ll_memory_fail_at(0);
-        if (!status) return n - 1;
-        assert_int_equal(status, LL_ENOMEM);
+    long n = 1;
+    for (int alone = -1; alone <= 1; alone += 2) {
+        ll_status status = LL_ENOMEM;
+        for (n = 0; status; n++) {
+            assert_true(n < 1000);
+            ll_memory_fail_at(alone * (n + 1));
+            status = use();
+            ll_memory_fail_at(0);
+            if (status) assert_int_equal(status, LL_ENOMEM);
+        }
     }
-    fail_msg("it never succeeds");
-    return 0;
+    return n - 1;
 }
 
 #endif
