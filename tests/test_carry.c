@@ -193,7 +193,7 @@ static void test_a_stopped_run_goes_on_to_the_same_bits(void **state) {
 }
 
 /* Fills a tensor with a number of alternating sign. */
-static void set_rows(ll_model *m, const char *name, float value) {
+static void alternate(ll_model *m, const char *name, float value) {
     for (int i = 0; i < m->count; i++) {
         const ll_param *p = &m->param[i];
         if (strcmp(p->name, name)) continue;
@@ -203,7 +203,8 @@ static void set_rows(ll_model *m, const char *name, float value) {
     fail_msg("there is no %s", name);
 }
 
-/* Losses of steps 1 to 3. fails: step 2 is made with weights of which nothing finite comes, and then again. */
+/* Losses of steps 1 to 3. fails: step 2 is first made with weights whose loss is finite, but not the norm of its
+ * gradient. */
 static void losses_of(double loss[3], int fails) {
     ll_recipe *recipe = recipe_of("train.carry-state=on model.tied-embedding=off model.dropout=0 attention.redraw=0");
     ll_reader *reader = NULL;
@@ -219,7 +220,7 @@ static void losses_of(double loss[3], int fails) {
     for (int step = 1; step <= 3; step++) {
         if (fails && step == 2) {
             memset(m->data, 0, m->size * sizeof *before);
-            set_rows(m, "embedding.weight", 1e-20f), set_rows(m, "norm.gain", 1e10f), set_rows(m, "head.weight", 1e30f);
+            alternate(m, "embedding.weight", 1e-20f), alternate(m, "norm.gain", 1e10f), alternate(m, "head.weight", 1e30f);
             CHECK_OK(ll_engine_gradient(e, reader, step, &g));
             assert_true(isfinite(g.loss) && !isfinite(g.norm));
             memcpy(m->data, before, m->size * sizeof *before);
