@@ -220,7 +220,9 @@ static void losses_of(double loss[3], int fails) {
     for (int step = 1; step <= 3; step++) {
         if (fails && step == 2) {
             memset(m->data, 0, m->size * sizeof *before);
-            alternate(m, "embedding.weight", 1e-20f), alternate(m, "norm.gain", 1e10f), alternate(m, "head.weight", 1e30f);
+            alternate(m, "embedding.weight", 1e-20f);
+            alternate(m, "norm.gain", 1e10f);
+            alternate(m, "head.weight", 1e30f);
             CHECK_OK(ll_engine_gradient(e, reader, step, &g));
             assert_true(isfinite(g.loss) && !isfinite(g.norm));
             memcpy(m->data, before, m->size * sizeof *before);
