@@ -144,8 +144,10 @@ analyze-short:
 # COUNT random changes of src/attention, src/model and src/train, of which the tests should notice nine in ten.
 COUNT ?= 300
 SEED ?= 1
-mutants: $(TESTS)
+mutants: $(TESTS) $(B)/reached
 	@LIBS="$(LIBS)" CC="$(CC)" tests/trust/mutants $(B) $(COUNT) $(SEED)
+$(B)/reached: $(TESTS)
+	@JOBS=$(JOBS) LIBS="$(LIBS)" CC="$(CC)" tests/trust/reached $(B)
 fuzzers: $(FUZZ:%=%-live)
 fuzz-replays: $(FUZZ)
 $(B)/tests/fuzz/fuzz_%-live: $(B)/tests/fuzz/fuzz_%.o $(STATIC)

@@ -2,6 +2,7 @@
  * logits. */
 #include "base/memory.h"
 #include "longline-batch.h"
+#include "model/sample.h"
 #include "models.h"
 
 static const char *const variants[] = {
@@ -271,6 +272,15 @@ static void test_sampling(void **state) {
     check_shares(x, (ll_sampling){.temperature = 1e-30f, .top_p = 1}, (const double[]){0, 1, 0, 0, 0});
 }
 
+/* The part of [0, 1) that a token has begins with its first number, and ends before that of the next token. */
+static void test_sampling_borders(void **state) {
+    (void)state;
+    const float weights[4] = {1, 0, 1, 2};
+    const double u[5] = {0, 0.24, 0.25, 0.5, 0.99};
+    const int token[5] = {0, 0, 2, 3, 3};
+    for (int i = 0; i < 5; i++) assert_int_equal(ll_sample_at(weights, 4, 4, u[i]), token[i]);
+}
+
 /* Among equal values at the cut the first ones stay. NaN is never drawn. */
 static void test_sampling_edges(void **state) {
     (void)state;
@@ -295,6 +305,7 @@ int main(void) {
         cmocka_unit_test(test_left),
         cmocka_unit_test(test_cost),     cmocka_unit_test(test_cost_of_baselines),
         cmocka_unit_test(test_sampling), cmocka_unit_test(test_sampling_edges),
+        cmocka_unit_test(test_sampling_borders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
