@@ -296,6 +296,7 @@ static void test_refused_pass(void **state) {
     assert_int_equal(items[0].status, LL_ENOMEM);
     assert_int_equal(items[1].status, LL_OK);
     same("after a refused pass", 0, 2, logits);
+    CHECK_FAILS(ll_batcher_feed(batcher, items, 1), LL_EINVAL, "reset");
     ll_stream_free(a);
     ll_stream_free(b);
     ll_batcher_free(batcher);

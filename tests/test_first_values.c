@@ -54,6 +54,22 @@ static const ll_param *named(const ll_model *m, const char *ending) {
     return NULL;
 }
 
+/* The number behind the last one stays as it is. */
+static void check_ends(const ll_model *m) {
+    const ll_attention_config c = ll_config_attention(m->c);
+    const ll_operator_parameters list = ll_operator_params_list(m);
+    const ll_parameter_draw draw = {1, 2, 0.05};
+    for (int i = 0; i < list.n; i++) {
+        const size_t n = ll_parameter_size(&list.p[i]);
+        float *x = malloc((n + 1) * sizeof *x);
+        assert_non_null(x);
+        x[n] = 7;
+        if (list.p[i].init) list.p[i].init(&c, &list.p[i], &draw, x);
+        assert_true(x[n] == 7);
+        free(x);
+    }
+}
+
 static void test_deviations(void **state) {
     (void)state;
     static const struct {
@@ -80,6 +96,7 @@ static void test_deviations(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ll_model *m = fresh_model(cases[i].keys);
+        check_ends(m);
         const ll_param *p = named(m, cases[i].name);
         const int n = p->rows * p->cols;
         double mean = 0, square = 0;

@@ -343,7 +343,7 @@ static void test_what_cannot_be(void **state) {
     c.encoding.freqs = c.encoding.offsets = c.encoding.gains = some;
     refuse(c, "realizations");
     c.position = LL_POSITION_CONV_SPE;
-    refuse(c, "taps");
+    for (int taps = 0; taps <= 4097; taps += 4097) c.encoding.taps = taps, refuse(c, "taps");
     c.encoding.taps = 2, c.encoding.taps2 = 2, c.encoding.realizations = 4;
     c.encoding.filter_q = c.encoding.filter_k = some;
     refuse(c, "causal");

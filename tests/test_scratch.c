@@ -193,8 +193,10 @@ static void test_threads_fit(void **state) {
     assert_true(ll_attention_scratch(op, &b.call, 0) > need);
     CHECK_OK(ll_attention_forward(op, &b.call));
     assert_memory_equal(a.data, b.data, a.size * sizeof *a.data);
+    char words[80];
+    snprintf(words, sizeof words, "takes %zu floats of scratch, not %zu; ask ll_attention_scratch", need, need - 1);
     b.call.scratch_floats = need - 1;
-    CHECK_FAILS(ll_attention_forward(op, &b.call), LL_EINVAL, "ll_attention_scratch");
+    CHECK_FAILS(ll_attention_forward(op, &b.call), LL_EINVAL, words);
     ll_set_threads(0);
     free(scratch);
     arrays_free(&a), arrays_free(&b);
