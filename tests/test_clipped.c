@@ -5,7 +5,7 @@
 #include "drawn.h"
 #include "oracle_clipped.h"
 
-enum { KERNELS = 10 };
+enum { KERNELS = 11 };
 
 /* A random call, the vectors in double, and the stabilisers. Stabilisers are constants, so they are kept while elements
  * change. */
@@ -37,7 +37,7 @@ static double loss(clipped *p) {
 static ll_attention_config configure(int kernel, int causal, int T, uint64_t *seed) {
     static const ll_kernel kernels[KERNELS] = {LL_KERNEL_SOFTMAX, LL_KERNEL_FAVOR, LL_KERNEL_FAVOR, LL_KERNEL_FAVOR,
                                                LL_KERNEL_RELU,    LL_KERNEL_ELU1,  LL_KERNEL_EXP,   LL_KERNEL_SQUARE,
-                                               LL_KERNEL_SIGMOID, LL_KERNEL_FAVOR};
+                                               LL_KERNEL_SIGMOID, LL_KERNEL_FAVOR, LL_KERNEL_FAVOR};
     static const ll_den dens[] = {LL_DEN_SUM, LL_DEN_EPS, LL_DEN_EPS_PHI, LL_DEN_EPS_L, LL_DEN_NONE};
     ll_attention_config c = {.position = LL_POSITION_RELATIVE_S2,
                              .causal = causal,
@@ -61,6 +61,7 @@ static ll_attention_config configure(int kernel, int causal, int T, uint64_t *se
     if (c.kernel == LL_KERNEL_RELU || c.kernel == LL_KERNEL_SQUARE) c.feature_eps = 0.05f;
     if (draw_int(seed, 0, 1) && kernel) c.den = dens[draw_int(seed, 0, 4)], c.den_eps = 0.05f;
     if (c.kernel == LL_KERNEL_FAVOR && !ll_scale_cancels(&c)) c.key_max = causal ? LL_MAX_PREFIX : LL_MAX_SEQUENCE;
+    if (kernel == 10) c.query_max = c.key_max = LL_MAX_NONE;
     c.projection = c.M ? drawn_normals(c.M * c.D, 1, seed) : NULL;
     return c;
 }

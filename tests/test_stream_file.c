@@ -117,6 +117,27 @@ static void test_other_models(void **state) {
     ll_model_free(model);
 }
 
+/* Models of the same parameters and sizes of state that differ in one key. */
+static void test_one_key(void **state) {
+    (void)state;
+    static const char *const keys[][2] = {
+        {"attention.kernel=relu", "attention.kernel=square"},
+        {"attention.kernel=relu", "attention.kernel=relu position.type=rope-linear"},
+        {"attention.kernel=relu", "attention.kernel=relu position.decay=fixed"},
+        {"attention.kernel=relu", "attention.kernel=relu model.activation=relu"},
+    };
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        ll_model *model = tiny_model(keys[i][0]), *more = tiny_model(keys[i][1]);
+        assert_int_equal(more->size, model->size);
+        memcpy(more->data, model->data, model->size * sizeof *model->data);
+        save_fed(model, 5, path);
+        CHECK_OK(load(model, path));
+        CHECK_FAILS(load(more, path), LL_EINVAL, "another model");
+        ll_model_free(model);
+        ll_model_free(more);
+    }
+}
+
 /* The seed of a model that draws the noise of its positions from it, however it is written. */
 static void test_a_seed_that_stays(void **state) {
     (void)state;
@@ -359,12 +380,19 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bytes),       cmocka_unit_test(test_nothing_fed),
-        cmocka_unit_test(test_other_models),     cmocka_unit_test(test_a_seed_that_stays),
-        cmocka_unit_test(test_wrong_metadata),   cmocka_unit_test(test_wrong_tensors),
-        cmocka_unit_test(test_damage),           cmocka_unit_test(test_not_saved),
-        cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_documents),
-        cmocka_unit_test(test_quantized_models), cmocka_unit_test(test_bf16_is_the_same_numbers),
+        cmocka_unit_test(test_same_bytes),
+        cmocka_unit_test(test_nothing_fed),
+        cmocka_unit_test(test_other_models),
+        cmocka_unit_test(test_one_key),
+        cmocka_unit_test(test_a_seed_that_stays),
+        cmocka_unit_test(test_wrong_metadata),
+        cmocka_unit_test(test_wrong_tensors),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_not_saved),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_documents),
+        cmocka_unit_test(test_quantized_models),
+        cmocka_unit_test(test_bf16_is_the_same_numbers),
     };
     return cmocka_run_group_tests(tests, make_paths, remove_paths);
 }
