@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "analyse/analyse_internal.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { D = LL_ESTIMATOR_SIZE, BLOCK = 256, NUMBERS = 6, KINDS = LL_ESTIMATORS };
@@ -110,7 +111,7 @@ ll_status ll_analyse_features(ll_table **table, const ll_analysis *how) {
     experiment *x = ll_alloc(1, sizeof *x);
     if (!x) return LL_ENOMEM;
     x->L = how->length ? how->length : how->quick ? 256 : 4096;
-    x->rows = x->L < BLOCK ? x->L : BLOCK;
+    x->rows = ll_min_int(x->L, BLOCK);
     const size_t n = (size_t)x->L * D, weights = (size_t)x->rows * (size_t)x->L;
     float **parts[] = {&x->q, &x->k, &x->v, &x->exact, &x->y, &x->weights, &x->A};
     ll_status status = ll_table_create(table, "Error of linear attention against exact, by features",

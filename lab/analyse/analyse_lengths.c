@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "analyse/analyse_internal.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "reference/reference.h"
 
@@ -19,7 +20,7 @@ typedef struct {
 static int length_at(const experiment *x, int i) {
     int L = x->L;
     for (; i < LENGTHS - 1; i++) L /= STEP;
-    return L > 2 ? L : 2;
+    return ll_max_int(L, 2);
 }
 
 static ll_view view(float *data, int L) { return (ll_view){data, 0, (size_t)L * D, D}; }

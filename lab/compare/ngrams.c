@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/float_mode.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "train/train_internal.h"
 #include "longline-lab.h"
@@ -78,7 +79,7 @@ static row *row_of(ngrams *g, uint64_t key) {
 
 /* key[n]: of the n tokens before place t of a window. Returns the number of tokens of the longest one. */
 static int contexts(uint64_t *key, const ngrams *g, const int *tokens, int t) {
-    const int most = t + 1 < g->order - 1 ? t + 1 : g->order - 1;
+    const int most = ll_min_int(t + 1, g->order - 1);
     key[0] = 1;
     for (int n = 1; n <= most; n++) key[n] = longer(key[n - 1], tokens[t + 1 - n]) | 1;
     return most;

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "exchange/families.h"
 
 /* Blocks as in BERT: the norm comes after the sum. FLAGS: of queries and keys. */
@@ -77,7 +78,7 @@ static void read_positions(ll_reading *r, int64_t offset) {
     ll_hf_set(r, "position.type", "learned");
     ll_hf_set(r, "position.max-length", "%lld", (long long)rows);
     ll_hf_set(r, "position.offset", "%lld", (long long)offset);
-    ll_hf_set(r, "train.length", "%lld", (long long)(reach < 1024 ? reach : 1024));
+    ll_hf_set(r, "train.length", "%lld", (long long)ll_min_int64(reach, 1024));
 }
 
 /* ---- BERT (Devlin et al. 2019) ---- */

@@ -1,6 +1,7 @@
 /* What the configurations of families share. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "exchange/families.h"
 
 static const char *activation(ll_reading *r, const char *theirs) {
@@ -27,7 +28,7 @@ void ll_family_sizes(ll_reading *r, ll_family_size size) {
     ll_hf_set(r, "model.ff", "%lld", (long long)size.ff);
     ll_hf_set(r, "model.norm-eps", "%.9g", size.eps);
     ll_hf_set(r, "model.activation", "%s", activation(r, size.activation));
-    if (size.length) ll_hf_set(r, "train.length", "%lld", (long long)(size.length < 1024 ? size.length : 1024));
+    if (size.length) ll_hf_set(r, "train.length", "%lld", (long long)ll_min_int64(size.length, 1024));
 }
 
 void ll_family_head(ll_reading *r, const char *const *fine, const char *what) {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "attention/attention_stream.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "longline-lab.h"
 
@@ -32,7 +33,7 @@ static ll_status run(const pass *p, ll_view v, ll_view y) {
 
 /* Columns from .. from + E - 1 of every head's matrix. */
 static ll_status columns(const pass *p, int from, float *A) {
-    const int H = p->op->c.H, E = p->op->c.E, n = p->S - from < E ? p->S - from : E;
+    const int H = p->op->c.H, E = p->op->c.E, n = ll_min_int(p->S - from, E);
     const size_t token = (size_t)E, head = token * (size_t)p->T;
     memset(p->v, 0, (size_t)p->S * token * sizeof *p->v);
     for (int i = 0; i < n; i++) p->v[(size_t)(from + i) * token + (size_t)i] = 1;
@@ -117,7 +118,7 @@ ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, ll_vie
     r.call.gate = gate;
     status = ll_attention_forward(op, &r.call);
     for (int from = 0; from < count && !status; from += E)
-        status = some_rows(&r, query, count, from, count - from < E ? count - from : E, A);
+        status = some_rows(&r, query, count, from, ll_min_int(count - from, E), A);
     ll_free(r.memory);
     return status;
 }

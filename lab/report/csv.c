@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/text.h"
 #include "report/html.h"
 
@@ -103,7 +104,7 @@ ll_status ll_csv_heat_map(const char *path, const ll_heat_map *m) {
     int widest = 0;
     const ll_status status = ll_writer_open(&f.writer, path);
     if (status) return status;
-    for (int i = 0; i < m->n; i++) widest = m->panels[i].cols > widest ? m->panels[i].cols : widest;
+    for (int i = 0; i < m->n; i++) widest = ll_max_int(m->panels[i].cols, widest);
     put(&f, "panel,row");
     for (int c = 0; c < widest; c++) put(&f, ","), label(&f, ll_heat_map_columns(m), c);
     put(&f, "\n");

@@ -162,7 +162,7 @@ static void draw_numbers(cairo_t *cr, const ll_heat_map *m, int panel, double x,
 
 static int draw_matrix(cairo_t *cr, const ll_heat_map *m, int panel, double x, double y, double side) {
     const ll_panel *p = &m->panels[panel];
-    const int longest = p->rows > p->cols ? p->rows : p->cols;
+    const int longest = ll_max_int(p->rows, p->cols);
     const int k = longest < FINE ? FINE / longest : 1, rows = k * p->rows, cols = k * p->cols;
     ll_shade_range r = ll_shade_range_of(m, panel, 0);
     cairo_surface_t *image = cairo_image_surface_create(CAIRO_FORMAT_RGB24, cols, rows);

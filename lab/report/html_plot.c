@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "report/html.h"
 
@@ -197,7 +198,7 @@ static void table(const plot *p, int k) {
     char x[32], y[32];
     const char *const head[2] = {p->f->x_label ? p->f->x_label : "x", label_of(c)};
     const ll_html_table t = {.label = label_of(c), .cols = 2, .head = head, .numbers = 1};
-    const int rows = p->n[k] < TABLE_ROWS ? p->n[k] : TABLE_ROWS;
+    const int rows = ll_min_int(p->n[k], TABLE_ROWS);
     if (!rows) return;
     ll_html_table_begin(p->h, &t);
     for (int i = 0; i < rows; i++) {

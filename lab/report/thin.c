@@ -2,6 +2,7 @@
  * largest and the last point. */
 #include <math.h>
 
+#include "base/integer.h"
 #include "report/html.h"
 
 /* Ends of the x axis as drawn, linear or logarithmic. */
@@ -15,7 +16,7 @@ typedef struct {
 
 /* The points of a column in their order, each once. */
 static int leave(const column *c, int *index, int n) {
-    const int low = c->least < c->most ? c->least : c->most, high = c->least < c->most ? c->most : c->least;
+    const int low = ll_min_int(c->least, c->most), high = ll_max_int(c->least, c->most);
     const int order[4] = {c->first, low, high, c->last};
     for (int i = 0; i < 4; i++) {
         if (i > 0 && order[i] <= order[i - 1]) continue;

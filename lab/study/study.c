@@ -1,4 +1,5 @@
 /* What the parts of a study share. */
+#include "base/integer.h"
 #include "study/study.h"
 
 #include <string.h>
@@ -22,7 +23,7 @@ ll_status ll_study_excerpt(const ll_study *s, double where, int *tokens, int n, 
     if (status) return status;
     const int64_t last = ll_reader_eval_batches(s->data) - 1; /* the last one may be short */
     ll_reader_eval_batch(s->data, &batch, (int64_t)(where * (double)last));
-    *length = batch.lengths[0] < n ? batch.lengths[0] : n;
+    *length = ll_min_int(batch.lengths[0], n);
     memcpy(tokens, batch.tokens, (size_t)*length * sizeof *tokens);
     ll_batch_free(&batch);
     return LL_OK;

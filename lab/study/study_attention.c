@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "study/study.h"
@@ -34,8 +35,8 @@ static void attention_study_free(attention_study *l) {
 /* As many layers, evenly spread, as fit. */
 static ll_status prepare(attention_study *l, const ll_study *s) {
     const int layers = s->c->model.layers, heads = s->c->model.heads;
-    l->heads = heads < HEADS ? heads : HEADS;
-    l->layers = PANELS / l->heads < layers ? PANELS / l->heads : layers;
+    l->heads = ll_min_int(heads, HEADS);
+    l->layers = ll_min_int(PANELS / l->heads, layers);
     for (int i = 0; i < l->layers; i++) l->layer[i] = ll_study_layer(s, i, l->layers) + 1;
     for (int h = 0; h < l->heads; h++) snprintf(l->name[h], TEXT, "head %d", h + 1);
     const size_t panels = (size_t)l->layers * (size_t)l->heads;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention/exact/logit_bias.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "study/study.h"
 
@@ -140,9 +141,9 @@ ll_status ll_study_distance(const ll_study *s) {
     kernels *k = ll_alloc(1, sizeof *k);
     if (!k) return LL_ENOMEM;
     const int D = ll_config_query_size(s->model->c), image = c->position.image != 0;
-    k->panels = is_added(s) ? 1 + image : c->model.heads < HEADS ? c->model.heads : HEADS;
-    k->rows = is_added(s) ? (c->model.heads < FEATURES ? c->model.heads : FEATURES) : D;
-    k->layers = PANELS / k->panels < c->model.layers ? PANELS / k->panels : c->model.layers;
+    k->panels = is_added(s) ? 1 + image : ll_min_int(c->model.heads, HEADS);
+    k->rows = is_added(s) ? ll_min_int(c->model.heads, FEATURES) : D;
+    k->layers = ll_min_int(PANELS / k->panels, c->model.layers);
     if (c->position.shared) k->layers = 1;
     for (int i = 0; i < k->panels; i++) {
         if (is_added(s))

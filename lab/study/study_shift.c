@@ -2,6 +2,7 @@
  * enough empty columns on both sides, so that nothing is lost. */
 #include <stdio.h>
 
+#include "base/integer.h"
 #include "study/study.h"
 
 enum { MOST = 8, FEWEST = 30, EXAMPLES = 250, SHARE = 8 /* of the work of other parts: there are many shifts */ };
@@ -17,7 +18,7 @@ typedef struct {
  * full. */
 static ll_status choose(ll_reader **reader, ll_config *c, int width) {
     ll_status status = LL_OK;
-    for (c->data.margin = width / 4 < MOST ? width / 4 : MOST; c->data.margin > 0; c->data.margin /= 2) {
+    for (c->data.margin = ll_min_int(width / 4, MOST); c->data.margin > 0; c->data.margin /= 2) {
         status = ll_reader_open(reader, c, ll_study_split(c));
         if (!status && (ll_reader_size(*reader) >= FEWEST || c->data.margin == 1)) return LL_OK;
         if (status && status != LL_EINVAL) return status;

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "study/study.h"
 
@@ -114,7 +115,7 @@ ll_status ll_study_vectors(const ll_study *s) {
     v->s = s;
     v->tensor = s2 ? instead : added;
     v->tensors = !s2 && c->position.distance_values ? 2 : 1;
-    v->layers = c->position.shared ? 1 : c->model.layers < LAYERS ? c->model.layers : LAYERS;
+    v->layers = c->position.shared ? 1 : ll_min_int(c->model.layers, LAYERS);
     v->least = both ? -c->position.distances : 0;
     v->n = c->position.distances - v->least + 1;
     size_t rows = 0;

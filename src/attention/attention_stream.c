@@ -129,7 +129,7 @@ ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n) {
 void ll_stream_share(double work, int workers, size_t n, ll_task *task, void *arg) {
     if (work >= WORTH) {
         const int threads = ll_threads(); /* fewer than there is scratch for, where the number fell */
-        ll_parallel_among(threads < workers ? threads : workers, n, task, arg);
+        ll_parallel_among(ll_min_int(threads, workers), n, task, arg);
         return;
     }
     for (size_t i = 0; i < n; i++) task(arg, i, 0);
@@ -167,7 +167,7 @@ ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view 
     ll_status status = ll_attention_stream_reserve(s, n);
     const int most = s->op->premap ? LL_PREMAP_TILE : n;
     for (int t = 0, now; t < n && !status; t += now) {
-        now = n - t < most ? n - t : most;
+        now = ll_min_int(n - t, most);
         ll_feed f = {s, ll_kernel_table(), now, ll_view_from(q, t), ll_view_from(k, t), ll_view_from(v, t),
                      ll_view_from(y, t), ll_view_from(gate, t)};
         if (s->op->premap) encode(s, &f);

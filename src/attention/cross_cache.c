@@ -96,7 +96,7 @@ static ll_status fill_encoded(ll_cross_cache *m, int S, ll_view k, ll_view v) {
     const ll_view out = ll_view_packed(encoded, m->op->c.H, S, m->op->D);
     for (int t = 0; t < S; t += LL_PREMAP_TILE) {
         const ll_view from[2] = {[LL_KEY] = ll_view_from(k, t)}, to[2] = {[LL_KEY] = ll_view_from(out, t)};
-        ll_premap_stream_encode(&m->stage, 1, t, ll_min(LL_PREMAP_TILE, S - t), from, to);
+        ll_premap_stream_encode(&m->stage, 1, t, ll_min_int(LL_PREMAP_TILE, S - t), from, to);
     }
     status = kind_of(m)->fill(m, S, out, v);
     ll_free(encoded);
@@ -120,7 +120,7 @@ ll_status ll_cross_cache_read(const ll_cross_cache *m, int64_t first, int n, ll_
     if (!m->op->premap) return kind_of(m)->read(m, first, n, q, y);
     ll_status status = ll_premap_reaches(m->op->premap, first + n);
     for (int t = 0; t < n && !status; t += LL_PREMAP_TILE) {
-        const int C = ll_min(LL_PREMAP_TILE, n - t);
+        const int C = ll_min_int(LL_PREMAP_TILE, n - t);
         const ll_view encoded = ll_view_packed(m->encoded, m->op->c.H, LL_PREMAP_TILE, m->op->D);
         const ll_view from[2] = {[LL_QUERY] = ll_view_from(q, t)}, to[2] = {[LL_QUERY] = encoded};
         ll_premap_stream_encode(&m->stage, 1, first + t, C, from, to);

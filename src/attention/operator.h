@@ -10,6 +10,7 @@
 #define LL_OPERATOR_H
 
 #include "attention/sequence/sequence.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
 #include "kernel/kernel.h"
@@ -125,9 +126,7 @@ LL_MUST_USE ll_status ll_operator_forward(const ll_attention *op, const ll_atten
  * that comes from this block. Allocates its scratch. */
 LL_MUST_USE ll_status ll_attention_block(const ll_attention *op, const ll_attention_call *call, int backward);
 /* The most sequences that a call of these sizes can have. */
-static inline size_t ll_most_sequences(const ll_attention_call *c) {
-    return (size_t)(c->segments > c->B ? c->segments : c->B);
-}
+static inline size_t ll_most_sequences(const ll_attention_call *c) { return (size_t)ll_max_int(c->segments, c->B); }
 /* The call of an inner operator, with the rest of the scratch. */
 static inline ll_attention_call ll_inner_call(const ll_attention_call *c, const ll_arena *used) {
     ll_attention_call inner = *c;

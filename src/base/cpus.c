@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/cpus.h"
+#include "base/integer.h"
 #include "base/parallel.h"
 
 enum { CPUS = 8192, PATH = 4096 };
@@ -48,7 +49,7 @@ static int read_numbers(const char *root, const char *group, const char *name, l
     if (!file) return 0;
     const int n = fscanf(file, "%lld %lld", &number[0], &number[1]);
     fclose(file);
-    return n < 0 ? 0 : n;
+    return ll_max_int(n, 0);
 }
 
 /* `quota` of each `period` microseconds as a number of processors, rounded up; 0: no limit. */
@@ -112,7 +113,7 @@ int ll_cpu_limit(const char *groups, const char *root) {
 int ll_count_cpus_in(const char *groups, const char *root) {
     const int cores = count_cores(), limit = ll_cpu_limit(groups, root);
     const int n = limit && limit < cores ? limit : cores;
-    return n < 1 ? 1 : n;
+    return ll_max_int(n, 1);
 }
 
 int ll_count_cpus(void) { return ll_count_cpus_in("/proc/self/cgroup", "/sys/fs/cgroup"); }

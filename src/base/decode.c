@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "base/decode_zstd.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 static const uint64_t XZ_MEMORY = 1 << 30; /* the strongest preset needs 65 MB to unpack */
@@ -72,8 +73,6 @@ static ll_status too_wide(const ll_decoder *d, const char *command) {
                    command);
 }
 
-static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
-
 /* Members of gzip may follow each other, and zeros may fill the last block. */
 static ll_status step_gzip(ll_decoder *d, const uint8_t *from, size_t n, size_t *used, uint8_t *to, size_t most,
                            size_t *got, int *ended) {
@@ -87,7 +86,7 @@ static ll_status step_gzip(ll_decoder *d, const uint8_t *from, size_t n, size_t 
         return LL_OK;
     }
     if (d->between) inflateReset(z);
-    const uInt in = (uInt)at_most(n, UINT_MAX), out = (uInt)at_most(most, UINT_MAX);
+    const uInt in = (uInt)ll_min_size(n, UINT_MAX), out = (uInt)ll_min_size(most, UINT_MAX);
     z->next_in = (Bytef *)from;
     z->avail_in = in;
     z->next_out = to;

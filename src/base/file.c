@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/read_progress.h"
 #include "base/unpack.h"
@@ -36,7 +37,7 @@ static ll_status reserve(reading *f, size_t hint) {
     if (f->out.size < f->capacity) return LL_OK;
     /* It asks for one byte beyond the limit, to learn whether the file goes on. */
     const size_t most = f->limit < SIZE_MAX / 4 ? (size_t)f->limit + 1 : SIZE_MAX / 4;
-    size_t capacity = 2 * f->capacity > hint ? 2 * f->capacity : hint;
+    size_t capacity = ll_max_size(2 * f->capacity, hint);
     if (capacity > most || capacity < f->capacity) capacity = most;
     uint8_t *const data = ll_alloc(capacity + 1, 1);
     if (!data) return ll_fail_in(LL_ENOMEM, f->path);

@@ -5,6 +5,7 @@
  * from the other; a training step then used 16 times the processor time. Threads of this pool spin for some ten
  * microseconds. Then they check for some hundred microseconds more and yield the core between checks, which covers the
  * time between two loops of one generated token. Then they sleep. */
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "base/float_mode.h"
 
@@ -29,7 +30,7 @@ int ll_threads(void) {
     if (threads) return threads;
     int n = atomic_load(&cpus);
     if (!n) atomic_store(&cpus, n = ll_count_cpus());
-    return n < MOST ? n : MOST;
+    return ll_min_int(n, MOST);
 }
 
 /* ---- The pool ---- */
@@ -132,7 +133,7 @@ static int start_workers(int wanted) {
     static int registered;
     if (!registered) registered = !pthread_atfork(NULL, NULL, after_fork);
     pthread_attr_t attr;
-    if (pool.started >= wanted || pthread_attr_init(&attr)) return pool.started < wanted ? pool.started : wanted;
+    if (pool.started >= wanted || pthread_attr_init(&attr)) return ll_min_int(pool.started, wanted);
     pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
     pthread_attr_setstacksize(&attr, (size_t)4 << 20);
     while (pool.started < wanted) {
@@ -143,7 +144,7 @@ static int start_workers(int wanted) {
         pool.started = worker;
     }
     pthread_attr_destroy(&attr);
-    return pool.started < wanted ? pool.started : wanted;
+    return ll_min_int(pool.started, wanted);
 }
 
 static void wait_for_workers(void) {
@@ -158,7 +159,7 @@ static void wait_for_workers(void) {
 
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
     LL_FLOAT_MODE;
-    const int most = workers < MOST ? workers : MOST, threads = n < (size_t)most ? (int)n : most;
+    const int most = ll_min_int(workers, MOST), threads = n < (size_t)most ? (int)n : most;
     /* If another thread's loop has the workers, or if this is a nested loop, the caller does all pieces. */
     if (threads < 2 || within || pthread_mutex_trylock(&pool.loop_lock)) {
         for (size_t i = 0; i < n; i++) task(arg, i, 0);

@@ -1,5 +1,6 @@
 /* Philox 4x32-10 (Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3"). The counter is (index, stream),
  * the key is the seed. */
+#include "base/integer.h"
 #include "base/random.h"
 
 #include <math.h>
@@ -73,7 +74,7 @@ static void fill(float *x, size_t n, uint64_t seed, uint64_t stream, uint64_t fi
     uint32_t r[4];
     float block[4];
     for (size_t i = 0; i < n;) {
-        const size_t skip = (size_t)((first + i) % 4), take = 4 - skip < n - i ? 4 - skip : n - i;
+        const size_t skip = (size_t)((first + i) % 4), take = ll_min_size(4 - skip, n - i);
         ll_random4(r, seed, stream, (first + i) / 4);
         make(block, r);
         memcpy(x + i, block + skip, take * sizeof *x);

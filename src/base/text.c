@@ -160,9 +160,9 @@ int ll_edit_distance(const char *a, const char *b) {
         const int *above = rows[(i + 2) % 3], *before = rows[(i + 1) % 3];
         row[0] = i;
         for (int j = 1; j <= m; j++) {
-            row[j] = ll_min(ll_min(above[j], row[j - 1]) + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            row[j] = ll_min_int(ll_min_int(above[j], row[j - 1]) + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
             if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = ll_min(row[j], before[j - 2] + 1);
+                row[j] = ll_min_int(row[j], before[j - 2] + 1);
         }
     }
     return rows[n % 3][m];

@@ -1,5 +1,6 @@
 /* Reads files from front to back. The first bytes tell the format, never the name. gzip, xz and zstd are unpacked
  * while reading. Memory holds one chunk of the file, and what the archive's format needs. */
+#include "base/integer.h"
 #include "base/unpack.h"
 
 #include <errno.h>
@@ -40,7 +41,7 @@ struct ll_unpack {
 };
 
 static ll_status take(ll_unpack *u, size_t *got, uint8_t *to, size_t most) {
-    const ssize_t n = read(u->fd, to, most < STEP ? most : STEP);
+    const ssize_t n = read(u->fd, to, ll_min_size(most, STEP));
     if (n < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal arrived while %s was read", u->name);
     if (n < 0) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
     *got = (size_t)n;
@@ -56,7 +57,7 @@ static ll_status refill(ll_unpack *u) {
 
 /* Do the n bytes, 1 or more, agree with a magic number as far as they go? */
 static int agree(const uint8_t *data, size_t n, int i) {
-    const size_t m = n < packings[i].size ? n : packings[i].size;
+    const size_t m = ll_min_size(n, packings[i].size);
     return (data[0] | packings[i].free) == packings[i].magic[0] && !memcmp(data + 1, packings[i].magic + 1, m - 1);
 }
 
@@ -164,7 +165,7 @@ static ll_status read_plain(ll_unpack *u, size_t *got, uint8_t *to, size_t most)
         u->ended = !*got; /* a terminal would ask for input again */
         return status;
     }
-    *got = u->in - u->at < most ? u->in - u->at : most;
+    *got = ll_min_size(u->in - u->at, most);
     memcpy(to, u->chunk + u->at, *got);
     u->at += *got;
     return LL_OK;

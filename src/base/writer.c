@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { BUFFER = 1 << 16, STEP = 1 << 30, SUFFIX = 48 };
@@ -79,7 +80,7 @@ int ll_file_is_named(int fd, const char *path) {
 static int stem(const char *path) {
     const char *slash = strrchr(path, '/');
     const size_t most = (size_t)(slash ? slash - path + 1 : 0) + NAME_MAX - SUFFIX, n = strlen(path);
-    return (int)(n < most ? n : most);
+    return (int)ll_min_size(n, most);
 }
 
 /* Opens "target.tmp-longline" and locks it. -1: another writer has it, it cannot be locked, or it is not a file. A file
@@ -148,7 +149,7 @@ int ll_writer_descriptor(const ll_writer *w) { return w->fd; }
 
 static ll_status send(ll_writer *w, const uint8_t *data, size_t size) {
     while (size) {
-        const ssize_t n = write(w->fd, data, size < STEP ? size : STEP);
+        const ssize_t n = write(w->fd, data, ll_min_size(size, STEP));
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return unwritable(w);
         data += n;

@@ -2,6 +2,7 @@
  * read before. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/text/pairs.h"
@@ -127,7 +128,7 @@ void ll_reader_eval_rows(const ll_reader *r, ll_batch *batch, int64_t first) {
 void ll_reader_count(const ll_reader *r, ll_batch *batch, int64_t index, int64_t *count) {
     const int masked = r->task == LL_TASK_MLM;
     const int *of = masked ? batch->tokens : batch->targets;
-    const int64_t first = index * r->B, end = first + r->B < r->rows ? first + r->B : r->rows;
+    const int64_t first = index * r->B, end = ll_min_int64(first + r->B, r->rows);
     for (int64_t number = first; number < end; number++) {
         r->format->fill(r, batch, 0, eval_index(r, number));
         for (int t = 0; t < batch->lengths[0]; t++)

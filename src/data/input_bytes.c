@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "data/input.h"
@@ -26,7 +27,7 @@ int ll_input_take(ll_input *in) {
 size_t ll_input_bytes(ll_input *in, uint8_t *to, size_t n) {
     size_t done = 0;
     while (done < n && ll_input_peek(in) >= 0) {
-        const size_t left = in->size - in->at, some = left < n - done ? left : n - done;
+        const size_t left = in->size - in->at, some = ll_min_size(left, n - done);
         memcpy(to + done, in->block + in->at, some);
         in->at += some;
         done += some;
@@ -36,7 +37,7 @@ size_t ll_input_bytes(ll_input *in, uint8_t *to, size_t n) {
 
 ll_status ll_input_reserve(ll_input *in, size_t n, size_t keep) {
     if (n <= in->capacity) return LL_OK;
-    const size_t capacity = n < in->capacity * 2 ? in->capacity * 2 : n;
+    const size_t capacity = ll_max_size(n, in->capacity * 2);
     uint8_t *buffer = ll_alloc(capacity, 1);
     if (!buffer) return LL_ENOMEM;
     if (keep) memcpy(buffer, in->buffer, keep);

@@ -106,7 +106,7 @@ static ll_status allocate_buffers(ll_exchange *x) {
 }
 
 static ll_status take_lists(ll_exchange *x, const ll_exchange_plan *plan) {
-    const size_t ranks = (size_t)x->ranks, most = x->pieces < MOST_BUCKETS ? x->pieces : MOST_BUCKETS;
+    const size_t ranks = (size_t)x->ranks, most = ll_min_size(x->pieces, MOST_BUCKETS);
     x->first = ll_alloc(ranks, sizeof *x->first);
     x->count = ll_alloc(ranks, sizeof *x->count);
     x->order = ll_alloc(ranks, sizeof *x->order);
@@ -258,7 +258,7 @@ void ll_exchange_ready(ll_exchange *x, size_t from, size_t to) {
     if (!is_last(x)) return;
     for (int b = 0; b < x->buckets; b++) {
         bucket *k = &x->bucket[b];
-        const size_t low = from > k->from ? from : k->from, high = to < k->to ? to : k->to;
+        const size_t low = ll_max_size(from, k->from), high = ll_min_size(to, k->to);
         if (low < high) k->ready += high - low;
         if (k->ready == k->to - k->from) begin_bucket(x, b);
     }

@@ -1,4 +1,5 @@
 /* The thread that makes all calls of MPI. It starts MPI, moves the messages that other threads post, and ends MPI. */
+#include "base/integer.h"
 #include "dist/rank_state.h"
 
 #include <sched.h>
@@ -37,7 +38,7 @@ static int progress(ll_message *m) {
     if (ll_rank.transport->test((ll_request *)&m->request, &done)) return -1;
     if (!done) return 0;
     const size_t left = m->bytes - m->moved;
-    m->moved += left < MPI_BYTES ? left : MPI_BYTES;
+    m->moved += ll_min_size(left, MPI_BYTES);
     if (m->moved < m->bytes) return begin_piece(m) ? -1 : 1;
     m->phase = MOVED;
     return 1;

@@ -67,7 +67,7 @@ static const float *at(const float *x, size_t ld, int transposed, int k0, int j0
 }
 
 /* The terms of the slice that begins at k0, and the steps of so many terms. */
-static int depth_at(const product *p, int k0) { return ll_min(p->slice, p->K - k0); }
+static int depth_at(const product *p, int k0) { return ll_min_int(p->slice, p->K - k0); }
 static int steps(const product *p, int depth) { return p->pairs ? (depth + 1) / 2 : depth; }
 
 /* ---- Packing ---- */
@@ -79,7 +79,7 @@ static void pack_transposed_strip(const product *p, int n, int depth, const floa
     _Alignas(64) float lines[SOME * (DEPTH + PAD)];
     if (!p->pairs) p->k->transpose(n, depth, B, p->ldb, packed, (size_t)p->strip);
     for (int j = 0; j < n && p->pairs; j += SOME, packed += SOME) {
-        const int some = ll_min(SOME, n - j);
+        const int some = ll_min_int(SOME, n - j);
         for (int i = 0; i < some; i++, B += p->ldb) p->k->to_bf16((size_t)depth, B, lines + i * (DEPTH + PAD));
         p->k->transpose(some, steps(p, depth), lines, DEPTH + PAD, packed, (size_t)p->strip);
     }
@@ -90,12 +90,12 @@ static void pack_transposed_strip(const product *p, int n, int depth, const floa
 static void pack_row(const product *p, int k, int first, int end, int prefetch, float *packed, size_t apart) {
     if (p->weights) {
         for (int j = first; j < end; j += p->strip, packed += apart)
-            p->k->dequantize(ll_min(p->strip, end - j), p->weights, k, j, packed);
+            p->k->dequantize(ll_min_int(p->strip, end - j), p->weights, k, j, packed);
         return;
     }
     const float *from = at(p->B, p->ldb, 0, k, first);
     for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
-        const size_t n = (size_t)ll_min(p->strip, end - j);
+        const size_t n = (size_t)ll_min_int(p->strip, end - j);
         for (size_t line = 0; line < n && prefetch; line += 16)
             __builtin_prefetch(from + PREFETCH_ROWS * p->ldb + line);
         if (p->pairs) {
@@ -114,7 +114,7 @@ static void pack_columns(const product *p, int k0, int first, int end, float *pa
     const int depth = depth_at(p, k0), step = p->pairs ? 2 : 1;
     const size_t apart = (size_t)p->strip * (size_t)steps(p, depth);
     for (int j = first; j < end && p->tb; j += p->strip, packed += apart)
-        pack_transposed_strip(p, ll_min(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
+        pack_transposed_strip(p, ll_min_int(p->strip, end - j), depth, at(p->B, p->ldb, 1, k0, j), packed);
     for (int k = 0; k < depth && !p->tb; k += step, packed += p->strip)
         pack_row(p, k0 + k, first, end, k + PREFETCH_ROWS < depth, packed, apart);
 }
@@ -130,7 +130,7 @@ static void pack_group(void *arg, size_t index, int worker) {
     (void)worker;
     const int groups = ll_ceil_div(p->wide, GROUP), j = (int)index % groups * GROUP;
     const int k0 = p->k0 + (int)index / groups * p->slice;
-    pack_columns(p, k0, p->j0 + j, p->j0 + ll_min(p->wide, j + GROUP), strip_at(p, k0, j));
+    pack_columns(p, k0, p->j0 + j, p->j0 + ll_min_int(p->wide, j + GROUP), strip_at(p, k0, j));
 }
 
 /* Packs a slice of m <= MOST_ROWS columns of a matrix as rows. For bfloat16 it takes SOME of its rows at a time. */
@@ -139,7 +139,7 @@ static void pack_transposed_rows(const product *p, int m, int depth, const float
     _Alignas(64) float lines[SOME / 2 * (MOST_ROWS + PAD)];
     if (!p->pairs) p->k->transpose(depth, m, A, p->lda, buffer, p->row);
     for (int k = 0; k < depth && p->pairs; k += SOME, buffer += SOME / 2) {
-        const int some = ll_min(SOME, depth - k);
+        const int some = ll_min_int(SOME, depth - k);
         for (int i = 0; i < some; i += 2, A += 2 * p->lda)
             p->k->interleave_bf16((size_t)m, A, i + 1 < some ? A + p->lda : NULL, lines + i / 2 * (MOST_ROWS + PAD));
         p->k->transpose(steps(p, some), m, lines, MOST_ROWS + PAD, buffer, p->row);
@@ -199,11 +199,11 @@ static void prefetch_columns(const product *p, ll_prefetch *next, int k0, int j,
 static ll_prefetch prefetch_after(const product *p, int i0, int m, int j0, int n, int j, int strip, int k0) {
     ll_prefetch next = {0};
     const int then = j + strip, deeper = k0 + depth_at(p, k0);
-    if (then < n) prefetch_columns(p, &next, k0, j0 + then, ll_min(strip, n - then));
+    if (then < n) prefetch_columns(p, &next, k0, j0 + then, ll_min_int(strip, n - then));
     if (deeper >= p->k1) return next;
-    if (then >= n) prefetch_columns(p, &next, deeper, j0, ll_min(strip, n));
+    if (then >= n) prefetch_columns(p, &next, deeper, j0, ll_min_int(strip, n));
     const int depth = depth_at(p, deeper), rows = p->ta ? depth : m;
-    const int begin = (int)((int64_t)rows * j / n), end = (int)((int64_t)rows * ll_min(n, then) / n);
+    const int begin = (int)((int64_t)rows * j / n), end = (int)((int64_t)rows * ll_min_int(n, then) / n);
     const float *A = at(p->A, p->lda, !p->ta, deeper, i0) + (size_t)begin * p->lda;
     if (end > begin && p->lda > CLOSE) ll_prefetch_rows(&next, A, p->lda, end - begin, p->ta ? m : depth);
     return next;
@@ -213,7 +213,7 @@ static ll_prefetch prefetch_after(const product *p, int i0, int m, int j0, int n
 static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k0, operand A, float *own, float *C) {
     const int add = p->add || p->bias || k0 > 0, strip = p->packing == IN_PLACE ? n : p->strip;
     for (int j = 0; j < n; j += strip) {
-        const int some = ll_min(strip, n - j), from = p->j0 + j0 + j;
+        const int some = ll_min_int(strip, n - j), from = p->j0 + j0 + j;
         const float *B = own;
         if (p->packing == IN_PLACE) {
             B = at(p->B, p->ldb, 0, k0, from);
@@ -231,7 +231,7 @@ static void multiply_slice(const product *p, int i0, int m, int j0, int n, int k
 
 static void block_in(const product *p, size_t index, packing_space space) {
     const int i0 = (int)(index % (size_t)p->tasks_m) * p->rows, j0 = (int)(index / (size_t)p->tasks_m) * p->cols;
-    const int m = ll_min(p->rows, p->M - i0), n = ll_min(p->cols, p->wide - j0);
+    const int m = ll_min_int(p->rows, p->M - i0), n = ll_min_int(p->cols, p->wide - j0);
     float *C = p->C + (size_t)i0 * p->ldc + p->j0 + j0;
     if (p->k0 == 0) begin_block(p, m, n, p->bias ? p->bias + p->j0 + j0 : NULL, C);
     for (int k0 = p->k0; k0 < p->k1; k0 += p->slice)
@@ -261,7 +261,8 @@ static void cut_blocks(product *p) {
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
     while (ll_ceil_div(p->M, rows) * ll_ceil_div(p->wide, cols) < tasks &&
            ((rows > LEAST && cut_rows) || cols > LEAST)) {
-        const int of_rows = cut_rows && rows > LEAST && (cols == LEAST || ll_min(p->M, rows) > ll_min(p->wide, cols));
+        const int of_rows =
+            cut_rows && rows > LEAST && (cols == LEAST || ll_min_int(p->M, rows) > ll_min_int(p->wide, cols));
         *(of_rows ? &rows : &cols) /= 2;
     }
     p->rows = part(p->M, rows, p->k->rows), p->cols = part(p->wide, cols, WIDEST);
@@ -288,7 +289,9 @@ static void multiply_piece(product *p) {
 static size_t depth_capacity(int K) { return K <= DEPTH / 4 ? DEPTH / 4 : K <= DEPTH / 2 ? DEPTH / 2 : DEPTH; }
 
 static size_t strip_floats(int K) { return GROUP * depth_capacity(K); }
-static size_t rows_floats(int M, int K) { return (size_t)ll_min(M < 0 ? 0 : M, MOST_ROWS) * (depth_capacity(K) + PAD); }
+static size_t rows_floats(int M, int K) {
+    return (size_t)ll_min_int(M < 0 ? 0 : M, MOST_ROWS) * (depth_capacity(K) + PAD);
+}
 
 static float *on_a_line(float *x) { return x + (LINE - (uintptr_t)x / sizeof *x % LINE) % LINE; }
 
@@ -304,17 +307,17 @@ static void multiply(product p, float *scratch) {
     const int in_place = !p.weights && !p.pairs && !p.tb && (p.M < FEW_ROWS || p.ldb <= CLOSE);
     p.packing = in_place ? IN_PLACE : p.M <= MOST_ROWS ? BY_TASKS : BEFORE;
     p.strip = p.packing == BY_TASKS ? GROUP : p.k->width > 1 ? 2 * p.k->width : WIDEST;
-    const int packed = steps(&p, ll_min(p.K, PIECE_TERMS)),
+    const int packed = steps(&p, ll_min_int(p.K, PIECE_TERMS)),
               most = packed ? PIECE_FLOATS / packed / WIDEST * WIDEST : p.N;
     const int wide = p.packing == BEFORE ? part(p.N, most, WIDEST) : p.N;
     for (p.j0 = 0; p.j0 < p.N; p.j0 += wide) {
-        p.wide = ll_min(wide, p.N - p.j0);
+        p.wide = ll_min_int(wide, p.N - p.j0);
         multiply_piece(&p);
     }
 }
 
 size_t ll_gemm_scratch(int M, int N, int K) {
-    const size_t all = (size_t)ll_min(K, PIECE_TERMS) * (size_t)ll_ceil_div(N, WIDEST) * WIDEST;
+    const size_t all = (size_t)ll_min_int(K, PIECE_TERMS) * (size_t)ll_ceil_div(N, WIDEST) * WIDEST;
     return LINE + strip_floats(K) + rows_floats(M, K) + (M <= MOST_ROWS ? 0 : all < PIECE_FLOATS ? all : PIECE_FLOATS);
 }
 

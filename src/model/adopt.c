@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"
 
@@ -33,7 +34,7 @@ static row_range common_rows(const ll_model *m, const ll_model *other, const ll_
         r.to = c->offset + c->cls - both;
     }
     const int there = q->rows - r.from, here = p->rows - r.to;
-    r.count = there < here ? there : here;
+    r.count = ll_min_int(there, here);
     return r;
 }
 

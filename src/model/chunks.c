@@ -39,9 +39,9 @@ static int length_of(const sequence *s) { return s->batch->lengths ? s->batch->l
 /* Chunk i as a batch of one row; *length is its length. */
 static ll_batch chunk_of(const sequence *s, int i, int *length) {
     const ll_batch *x = s->batch;
-    const int first = first_of(s, i), left = x->T - first, n = ll_min(left, s->ws->chunks->tokens);
+    const int first = first_of(s, i), left = x->T - first, n = ll_min_int(left, s->ws->chunks->tokens);
     const size_t at = (size_t)s->row * (size_t)x->T + (size_t)first;
-    *length = ll_min(n, length_of(s) - first);
+    *length = ll_min_int(n, length_of(s) - first);
     return (ll_batch){.B = 1,
                       .T = n,
                       .tokens = x->tokens + at,

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/float_mode.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "longline-draft.h"
 #include "model/model_stream.h"
@@ -122,7 +123,7 @@ ll_draft_counts ll_draft_count(const ll_draft *d) {
 
 /* The text grows by n tokens that neither stream has read. */
 static void grow(ll_draft *d, const int *tokens, int n) {
-    const int kept = d->tails < TAIL - n ? d->tails : TAIL - n;
+    const int kept = ll_min_int(d->tails, TAIL - n);
     memmove(d->tail, d->tail + d->tails - kept, (size_t)kept * sizeof *tokens);
     memcpy(d->tail + kept, tokens, (size_t)n * sizeof *tokens);
     d->tails = kept + n;

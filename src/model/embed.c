@@ -132,7 +132,7 @@ void ll_embed(const ll_batch_run *run) {
 static void scatter_task(void *arg, size_t i) {
     const ll_batch_run *run = ((const job *)arg)->run;
     const ll_model *m = run->model;
-    const size_t C = (size_t)run->c->model.width, first = i * COLUMNS, n = C - first < COLUMNS ? C - first : COLUMNS;
+    const size_t C = (size_t)run->c->model.width, first = i * COLUMNS, n = ll_min_size(C - first, COLUMNS);
     float *positions =
         run->stack->at.position < 0 ? NULL : ll_param_in(m, run->grad, run->stack->at.position) + first;
     for (size_t row = 0; row < run->rows; row++) {

@@ -96,7 +96,7 @@ static void vectors(const ll_batch_run *run, ll_rows rows, float *out) {
 static void back_task(void *arg, size_t i) {
     const ll_batch_run *run = ((const job *)arg)->run;
     const ll_model *m = run->model;
-    const size_t C = (size_t)run->c->model.width, first = i * COLUMNS, n = C - first < COLUMNS ? C - first : COLUMNS;
+    const size_t C = (size_t)run->c->model.width, first = i * COLUMNS, n = ll_min_size(C - first, COLUMNS);
     float *tokens = ll_param_in(m, run->grad, m->at.embedding) + first;
     for (size_t row = 0; row < run->rows; row++) {
         const ll_row p = ll_row_at(run, row);

@@ -49,8 +49,7 @@ static int any_next(const ll_batch_run *run, size_t first, int n) {
  * memory of the feed-forward layers is free. */
 static float *logits_buffer(const ll_batch_run *run, int *rows) {
     const ll_workspace *ws = run->ws;
-    const size_t wide =
-        (size_t)(ws->T < LL_CHUNK ? ws->T : LL_CHUNK) * (size_t)run->c->model.ff / (size_t)run->c->model.vocab;
+    const size_t wide = (size_t)ll_min_int(ws->T, LL_CHUNK) * (size_t)run->c->model.ff / (size_t)run->c->model.vocab;
     *rows = ws->logit_rows;
     if (ws->mode != LL_STREAM || wide <= 1) return ws->logits;
     *rows = wide < LL_CHUNK ? (int)wide : LL_CHUNK;
@@ -64,7 +63,7 @@ void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp) {
     for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         const float *x = ll_head_input(run, r);
         for (int done = 0; done < r.n; done += s.n) {
-            s.n = r.n - done < most ? r.n - done : most;
+            s.n = ll_min_int(r.n - done, most);
             s.first = r.first + (size_t)done;
             if (!any_next(run, s.first, s.n)) continue;
             ll_head_logits(run, s.n, x + (size_t)done * C, s.logits);

@@ -34,7 +34,7 @@ typedef struct {
 /* Rows of piece i. */
 static int piece_rows(const job *j, size_t i) {
     const int left = j->n - (int)i * LL_PIECE;
-    return left < LL_PIECE ? left : LL_PIECE;
+    return ll_min_int(left, LL_PIECE);
 }
 
 /* ---- Linear ---- */
@@ -42,12 +42,12 @@ static int piece_rows(const job *j, size_t i) {
 /* Sums as in ll_gemm, so that a row has the same bits among few rows and among many. */
 static void slab_task(void *arg, size_t i) {
     const job *j = arg;
-    const int first = (int)i * j->slab, left = j->N - first, n = left < j->slab ? left : j->slab;
+    const int first = (int)i * j->slab, left = j->N - first, n = ll_min_int(left, j->slab);
     float *out = j->out + first, part[FEW_ROWS * SLAB];
     for (int r = 0; r < j->n && j->bias; r++)
         memcpy(out + (size_t)r * j->ldo, j->bias + first, (size_t)n * sizeof *out);
     for (int k0 = 0; k0 < j->K; k0 += LL_GEMM_DEPTH) {
-        const int depth = j->K - k0 < LL_GEMM_DEPTH ? j->K - k0 : LL_GEMM_DEPTH, adds = j->bias || k0;
+        const int depth = ll_min_int(j->K - k0, LL_GEMM_DEPTH), adds = j->bias || k0;
         const ll_matrix W = ll_matrix_from(j->W, (size_t)k0, (size_t)first);
         j->k->linear(j->n, n, depth, j->x + k0, j->ld, &W, adds ? part : out, adds ? (size_t)n : j->ldo);
         for (int r = 0; r < j->n && adds; r++) j->k->add((size_t)n, part + r * n, out + (size_t)r * j->ldo);
@@ -59,7 +59,7 @@ static void slab_task(void *arg, size_t i) {
  * than parts of them. */
 static void linear_rows(job j) {
     const int most = FEW_ROWS / j.n, each = ll_ceil_div(ll_ceil_div(j.N, SLAB), ll_threads());
-    j.slab = SLAB * (each < most ? each : most);
+    j.slab = SLAB * ll_min_int(each, most);
     const size_t slabs = (size_t)ll_ceil_div(j.N, j.slab);
     if ((size_t)j.n * (size_t)j.K * (size_t)j.N >= SERIAL) {
         ll_parallel_for(slabs, slab_task, &j);
@@ -101,7 +101,7 @@ void ll_linear_input_back(const ll_batch_run *run, int n, int K, int N, const fl
 
 static void column_task(void *arg, size_t i) {
     const job *j = arg;
-    const size_t first = i * COLUMNS, left = (size_t)j->N - first, n = left < COLUMNS ? left : COLUMNS;
+    const size_t first = i * COLUMNS, left = (size_t)j->N - first, n = ll_min_size(left, COLUMNS);
     double total[COLUMNS] = {0};
     for (int from = 0; from < j->n; from += SUM_ROWS) {
         float part[COLUMNS] = {0};
@@ -247,7 +247,7 @@ static void drop_row(const job *j, size_t row, const float *x, float *y) {
     const uint64_t base = b << 44 | t * ((C + 7) / 8);
     const float scale = 65536.0f / (float)(65536 - j->dropped);
     for (size_t c = 0, n; c < C; c += n) {
-        n = C - c < 8 * MOST ? C - c : 8 * MOST;
+        n = ll_min_size(C - c, 8 * MOST);
         const size_t draws = ll_round_up((n + 7) / 8, LL_LINE / 4); /* whole cache lines */
         j->k->random_words(draws, (uint64_t)j->run->c->seed, j->stream, base + c / 8, word);
         j->k->dropout(n, word, j->dropped, scale, j->add, x + c, y + c);

@@ -59,11 +59,11 @@ enum { ROWS = 128, FEW_ROWS = 32 /* rows of the embedding that stay in the cache
 
 static void logits_task(void *arg, size_t i) {
     const job *j = arg;
-    const int C = j->run->c->model.width, V = j->run->c->model.vocab, end = ll_min((int)(i + 1) * ROWS, V);
+    const int C = j->run->c->model.width, V = j->run->c->model.vocab, end = ll_min_int((int)(i + 1) * ROWS, V);
     const int some = j->n > 1 ? FEW_ROWS : ROWS;
     for (int first = (int)i * ROWS; first < end; first += some)
         for (size_t r = 0; r < (size_t)j->n; r++)
-            j->run->k->gemv_rows(ll_min(some, end - first), C, j->W + (size_t)first * (size_t)C, (size_t)C,
+            j->run->k->gemv_rows(ll_min_int(some, end - first), C, j->W + (size_t)first * (size_t)C, (size_t)C,
                                  j->x + r * (size_t)C, j->out + r * (size_t)V + first, 0);
 }
 
@@ -194,7 +194,7 @@ static void cross_entropy(losses *l, int n, const float *x, float *dx, ll_tally 
     const size_t C = (size_t)head_depth(run->model), first = l->first;
     for (int done = 0; done < n; done += l->n) {
         const int left = n - done;
-        l->n = left < run->ws->logit_rows ? left : run->ws->logit_rows;
+        l->n = ll_min_int(left, run->ws->logit_rows);
         l->first = first + (size_t)done;
         const float *in = x + (size_t)done * C;
         float *out = dx ? dx + (size_t)done * C : NULL;
@@ -229,7 +229,7 @@ typedef struct {
 static void pool_task(void *arg, size_t i) {
     const pooling *p = arg;
     const size_t C = (size_t)p->run->c->model.width, T = (size_t)p->run->T, first = i * COLUMNS;
-    const size_t end = first + COLUMNS < C ? first + COLUMNS : C;
+    const size_t end = ll_min_size(first + COLUMNS, C);
     for (size_t r = 0; r < (size_t)p->rows.n; r++) {
         const size_t b = (p->rows.first + r) / T, t = (p->rows.first + r) % T;
         if (t >= (size_t)pooled(p->run, b)) continue;

@@ -127,7 +127,7 @@ static void round_int4(group *g) {
 /* Rows k to k + LL_GROUP of column c. */
 static void round_group(const ll_quantized *w, int i, const ll_param *p, int k, int c) {
     const size_t ld = (size_t)p->cols, at = (size_t)k * ld + (size_t)c;
-    group g = {.n = ll_min(LL_GROUP, p->rows - k)};
+    group g = {.n = ll_min_int(LL_GROUP, p->rows - k)};
     for (int r = 0; r < g.n; r++) {
         g.x[r] = p->value[at + (size_t)r * ld];
         if (fabsf(g.x[r]) > fabsf(g.largest)) g.largest = g.x[r];

@@ -1,4 +1,5 @@
 /* Cross-entropy with a target, and divergence from a teacher, of one row of logits. */
+#include "base/integer.h"
 #include "model/soft_loss.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ static double log_sum(const ll_kernels *k, int n, const float *x, float inverse)
     float e[BLOCK];
     double sum = 0;
     for (int from = 0; from < n; from += BLOCK) {
-        const int m = n - from < BLOCK ? n - from : BLOCK;
+        const int m = ll_min_int(n - from, BLOCK);
         for (int i = 0; i < m; i++) e[i] = (x[from + i] - top) * inverse;
         k->exp((size_t)m, e, e);
         for (int i = 0; i < m; i++) sum += (double)e[i];
@@ -25,7 +26,7 @@ static double compare(const ll_kernels *k, int n, const float *x, float *z, floa
     float p[BLOCK], q[BLOCK], ratio[BLOCK];
     double divergence = 0;
     for (int from = 0; from < n; from += BLOCK) {
-        const int m = n - from < BLOCK ? n - from : BLOCK;
+        const int m = ll_min_int(n - from, BLOCK);
         for (int i = 0; i < m; i++) {
             p[i] = (float)((double)(x[from + i] * inverse) - own);
             q[i] = (float)((double)(z[from + i] * inverse) - other);

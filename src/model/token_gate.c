@@ -7,6 +7,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/parallel.h"
 #include "model/network.h"
 
@@ -20,7 +21,7 @@ typedef struct {
 
 static size_t count_of(const job *j, size_t i) {
     const size_t left = j->n - i * LL_CHUNK;
-    return left < LL_CHUNK ? left : LL_CHUNK;
+    return ll_min_size(left, LL_CHUNK);
 }
 
 static void forward_task(void *arg, size_t i) {

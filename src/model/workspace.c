@@ -106,7 +106,7 @@ static size_t packed_floats(const ll_workspace *ws, int rows) {
         if (dims[i] > widest) widest = dims[i];
         if (dims[i] > deepest && i < 4) deepest = dims[i];
     }
-    const int most = widest > rows ? widest : rows;
+    const int most = ll_max_int(widest, rows);
     return ws->mode == LL_TRAIN ? ll_gemm_scratch(most, widest, most) : ll_gemm_scratch(rows, widest, deepest);
 }
 
@@ -115,11 +115,11 @@ static void plan_chunk(ll_workspace *ws, ll_arena *p, size_t rows, size_t chunk)
     const ll_model_config *c = m->c;
     const size_t C = (size_t)c->model.width, V = (size_t)ll_head_width(m), B = (size_t)ws->B;
     const int classify = !ll_task_per_token(c->model.task), top = ws->stack == ll_top_stack(m);
-    size_t logits = LOGIT_FLOATS / V > LOGIT_ROWS ? LOGIT_FLOATS / V : LOGIT_ROWS;
+    size_t logits = ll_max_size(LOGIT_FLOATS / V, LOGIT_ROWS);
     if (classify) rows = B;
-    if (classify && B > chunk) chunk = B < LL_CHUNK ? B : LL_CHUNK; /* pooled rows use it, too */
-    ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : (int)ll_min_size(logits, rows < chunk ? rows : chunk);
-    const size_t own = (size_t)(m->queries > m->values ? m->queries : m->values); /* at most */
+    if (classify && B > chunk) chunk = ll_min_size(B, LL_CHUNK); /* pooled rows use it, too */
+    ws->logit_rows = !top ? 0 : ws->mode == LL_STREAM ? 1 : (int)ll_min_size(logits, ll_min_size(rows, chunk));
+    const size_t own = (size_t)ll_max_int(m->queries, m->values); /* at most */
     ws->grouped = c->model.kv_heads ? take(p, chunk, own) : NULL;
     for (int i = 0; i < 4; i++) ws->transform[i] = m->at.transform >= 0 ? take(p, chunk, C) : NULL;
     ws->token_scale = c->model.mask_token >= 0 ? take(p, B, 1) : NULL;
@@ -165,7 +165,7 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     const size_t source = ws->source ? (size_t)ws->source->B * (size_t)ws->source->T : 0; /* the source uses it, too */
     ws->scratch_floats = scratch_floats(ws);
     ws->scratch = ws->scratch_floats ? take(&p, ws->scratch_floats, 1) : NULL;
-    ws->packed = take(&p, packed_floats(ws, (int)ll_min_size(rows > source ? rows : source, LL_CHUNK)), 1);
+    ws->packed = take(&p, packed_floats(ws, (int)ll_min_size(ll_max_size(rows, source), LL_CHUNK)), 1);
     return p.used;
 }
 

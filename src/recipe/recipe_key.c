@@ -1,4 +1,5 @@
 /* All keys: the tables of the rooms, one after the other. Parsing, printing, help and errors loop over them. */
+#include "base/integer.h"
 #include "recipe/recipe_key.h"
 
 #include <string.h>
@@ -66,7 +67,7 @@ const char *ll_key_nearest(const char *name) {
     for (int i = 0; i < ll_key_count(); i++) {
         const char *key = ll_key_at(i)->about.name;
         const int whole = ll_edit_distance(key, name), word = 1 + ll_edit_distance(after_dot(key), after_dot(name));
-        const int distance = whole < word ? whole : word;
+        const int distance = ll_min_int(whole, word);
         if (distance < least) {
             least = distance;
             nearest = key;

@@ -5,6 +5,7 @@
 
 #include "base/finite.h"
 #include "base/float_mode.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/versioned.h"
 #include "model/network.h"
@@ -54,7 +55,7 @@ static ll_batch batch_of(const ll_memory_batch *b) {
 static ll_status run(const ll_model *m, const ll_memory_batch *b, float *gradients, float scale, ll_tally *tally) {
     const ll_batch batch = batch_of(b);
     ll_workspace *ws = NULL;
-    const int T = b->T > b->S ? b->T : b->S;
+    const int T = ll_max_int(b->T, b->S);
     ll_status status = ll_workspace_create(&ws, m, b->B, T, gradients != NULL);
     if (status) return status;
     if (gradients) memset(gradients, 0, m->size * sizeof *gradients);

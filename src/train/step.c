@@ -58,7 +58,7 @@ static int redraws(const ll_model *model) {
 /* Number of batches of a step. */
 static int parts_of(const ll_engine *e) {
     const int accumulate = e->model->recipe->c.train.accumulate;
-    return accumulate > 1 ? accumulate : 1;
+    return ll_max_int(accumulate, 1);
 }
 
 /* The states that windows pass on are those of all rows of a batch, so one process must have the batch in one shard. */
@@ -272,7 +272,7 @@ ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_
     const ll_batch *b = read_shard(e, reader, e->shards.first, step * parts_of(e));
     /* Who stops a run does not wait for a pass over a million tokens. */
     for (int i = 0; i < e->batch.B && e->shards.row.count == 1; i++)
-        e->batch.lengths[i] = ll_min(e->batch.lengths[i], TRIED_MOST);
+        e->batch.lengths[i] = ll_min_int(e->batch.lengths[i], TRIED_MOST);
     return ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
 }
 

@@ -57,7 +57,7 @@ static void mix(void *arg, size_t index, int worker) {
     (void)worker;
     memset(out, 0, rank * width * sizeof *out);
     for (int t0 = 0; t0 < n; t0 += TOKENS)
-        x->k->gemm(x->rank, x->width, ll_min(TOKENS, n - t0), x->weight + (size_t)t0 * rank, 1, rank,
+        x->k->gemm(x->rank, x->width, ll_min_int(TOKENS, n - t0), x->weight + (size_t)t0 * rank, 1, rank,
                    ll_element(&x->in, b, h, t0), x->in.token, out, width, 1);
 }
 
@@ -69,7 +69,7 @@ static void unmix(void *arg, size_t index, int worker) {
     const float *d = mixed_at(x, x->mixed, index);
     (void)worker;
     for (int t0 = 0; t0 < n; t0 += TOKENS)
-        x->k->gemm(ll_min(TOKENS, n - t0), x->width, x->rank, x->weight + (size_t)t0 * rank, rank, 1, d, width,
+        x->k->gemm(ll_min_int(TOKENS, n - t0), x->width, x->rank, x->weight + (size_t)t0 * rank, rank, 1, d, width,
                    ll_element(&x->din, b, h, t0), x->din.token, 0);
     x->k->transpose(x->rank, x->width, d, width, mixed_at(x, x->transposed, index), rank);
 }
@@ -81,7 +81,7 @@ static void weigh(void *arg, size_t index, int worker) {
     const size_t rank = (size_t)x->rank;
     (void)worker;
     for (size_t i = 0; i < (size_t)x->c->B * (size_t)x->H; i++) {
-        const int n = ll_min(TOKENS, ll_sequence_keys(x->c, (int)(i / (size_t)x->H)) - t0);
+        const int n = ll_min_int(TOKENS, ll_sequence_keys(x->c, (int)(i / (size_t)x->H)) - t0);
         if (n > 0)
             x->k->gemm(n, x->rank, x->width, ll_element(&x->in, i / (size_t)x->H, i % (size_t)x->H, t0), x->in.token, 1,
                        mixed_at(x, x->transposed, i), rank, x->dweight + (size_t)t0 * rank, rank, 1);

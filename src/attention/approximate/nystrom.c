@@ -302,7 +302,7 @@ static size_t scratch(const ll_attention *op, const ll_attention_call *c, int ba
     ll_arena a = {0};
     ll_attention_call one = *c;
     (void)sequence_of(op, c, backward, &a);
-    one.B = 1, one.T = c->T > m ? c->T : m, one.S = c->S > m ? c->S : m;
+    one.B = 1, one.T = ll_max_int(c->T, m), one.S = ll_max_int(c->S, m);
     return a.used + ll_attention_scratch(op->own, &one, backward);
 }
 

@@ -16,14 +16,15 @@
 #include "attention/approximate/reformer_tile.h"
 #include "attention/attention_stream.h"
 #include "attention/table.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 
 static void hash(const ll_reformer_tile *j, int round) {
     const ll_view *q = &j->x->c->q;
     for (int t = 0; t < j->n; t += LL_HASHED)
-        ll_reformer_hash(j->x->op, j->x->k, round, j->h, j->n - t < LL_HASHED ? j->n - t : LL_HASHED,
-                         ll_reformer_at(j, q, t), q->token, j->hashes, ll_reformer_buckets(j, round) + t);
+        ll_reformer_hash(j->x->op, j->x->k, round, j->h, ll_min_int(j->n - t, LL_HASHED), ll_reformer_at(j, q, t),
+                         q->token, j->hashes, ll_reformer_buckets(j, round) + t);
 }
 
 /* The largest logit that row i sees; -INFINITY: it sees nothing. */

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "attention/approximate/reformer_tile.h"
+#include "base/integer.h"
 
 /* Adds dk of k = q / |q| (destroyed) and dv to the gradients of token t. */
 static void give(const ll_reformer_tile *j, int t, const float *k, float *dk, const float *dv) {
@@ -22,7 +23,7 @@ static void begin_gradients(const ll_reformer_tile *j) {
     if (s->dcount) memset(s->dcount, 0, (size_t)x->op->c.approximate.buckets * sizeof *s->dcount);
     for (size_t a = 0; a < (size_t)x->op->c.approximate.buckets; a++) {
         const size_t past = (size_t)ll_reformer_past_of(j, (int)a), own = (size_t)(j->start[a + 1] - j->start[a]);
-        const size_t kept = own < slots ? own : slots; /* of its own, the last */
+        const size_t kept = ll_min_size(own, slots); /* of its own, the last */
         for (size_t i = 0; i < slots; i++) {
             const size_t slot = a * slots + (past + own - kept + i) % slots, passes = i >= kept && s->dkeys_out;
             if (i < kept && s->dkeys_out) {

@@ -10,6 +10,7 @@
 
 #include "attention/approximate/reformer.h"
 #include "attention/attention_stream.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { PIECES = 128 /* runs that a token can see: two for each of at most 64 rounds */ };
@@ -88,7 +89,7 @@ typedef struct {
 static int seen(const lane *j, size_t at, piece out[2]) {
     const size_t chunk = j->slots / 2, n = (size_t)j->count[at], run = n / chunk;
     const size_t from = run ? (run - 1) * chunk : 0, first = from % j->slots, count = n - from;
-    const size_t straight = count < j->slots - first ? count : j->slots - first;
+    const size_t straight = ll_min_size(count, j->slots - first);
     out[0] = (piece){at * j->slots + first, straight};
     out[1] = (piece){at * j->slots, count - straight};
     return out[1].n ? 2 : out[0].n ? 1 : 0;

@@ -78,7 +78,7 @@ int ll_reformer_next(const ll_reformer_tile *j, ll_reformer_run *r) {
     const int end = causal ? j->start[r->bucket + 1] : j->n, number = r->past + from - r->begin;
     const int left = chunk - number % chunk;
     r->from = from;
-    r->rows = end - from < left ? end - from : left;
+    r->rows = ll_min_int(end - from, left);
     r->back = number % chunk + (number >= chunk ? chunk : 0);
     return 1;
 }

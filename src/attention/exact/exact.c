@@ -19,6 +19,7 @@
 #include "attention/cross_cache.h"
 #include "attention/exact/exact_tile.h"
 #include "attention/table.h"
+#include "base/integer.h"
 
 static void finish(const ll_exact_tile *j, int i0, int rows, const float *m, const float *l) {
     const ll_exact *x = j->x;
@@ -55,9 +56,9 @@ static void forward_block(void *arg, size_t index, int worker) {
     const size_t blocks = (size_t)x->query_blocks;
     ll_exact_tile j = ll_exact_head(x, index / blocks, worker);
     const int i0 = (int)(blocks - 1 - index % blocks) * x->queries; /* causal: the longest first */
-    const int rows = ll_min(x->queries, j.n - i0);
+    const int rows = ll_min_int(x->queries, j.n - i0);
     float *m = j.lse, *l = j.delta;
-    ll_zero_rows(&j.at.y, i0 > j.n ? i0 : j.n, ll_min(i0 + x->queries, j.query_capacity), o->E);
+    ll_zero_rows(&j.at.y, ll_max_int(i0, j.n), ll_min_int(i0 + x->queries, j.query_capacity), o->E);
     if (rows <= 0) return;
     ll_exact_pack(&j, &j.at.q, i0, rows, x->op->D, o->input_scale, j.q, x->ldd);
     memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
@@ -70,7 +71,7 @@ static void forward_block(void *arg, size_t index, int worker) {
         const int step = ll_exact_step(&j, i0, rows, j0);
         for (int i = 0; i < rows; i += step) {
             const ll_exact_tile part = ll_exact_rows(&j, i);
-            const int some = ll_min(step, rows - i), seen = ll_exact_seen(&j, i0 + i + some - 1, j0);
+            const int some = ll_min_int(step, rows - i), seen = ll_exact_seen(&j, i0 + i + some - 1, j0);
             const int skip = ll_exact_unseen(&j, i0 + i, j0);
             if (seen > skip) forward_tile(&part, i0 + i, some, j0, skip, seen, &next);
         }

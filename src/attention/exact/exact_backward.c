@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "attention/exact/exact_tile.h"
+#include "base/integer.h"
 
 static void pack_keys(const ll_exact_tile *j, int j0, int rows) {
     const ll_exact *x = j->x;
@@ -82,7 +83,7 @@ static void set_block(ll_exact_tile *j, int b) {
 
 /* Sets the gradients of keys from..to-1 of the call to 0, or to those that come through the state after the call. */
 static void begin_gradients(const ll_exact_tile *j, int from, int to) {
-    const int own = from > j->past.n ? from : j->past.n;
+    const int own = ll_max_int(from, j->past.n);
     if (to > own) {
         ll_zero_rows(&j->at.dk, own - j->past.n, to - j->past.n, j->x->op->D);
         ll_zero_rows(&j->at.dv, own - j->past.n, to - j->past.n, j->x->op->c.E);
@@ -94,25 +95,25 @@ static void begin_gradients(const ll_exact_tile *j, int from, int to) {
  * whichever thread computes which blocks, so results are the same bits. */
 static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
     const ll_exact *x = j->x;
-    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min(q1 * x->queries, j->query_capacity), x->op->D);
-    if (x->want_kv) begin_gradients(j, block_begin(j, k0), ll_min(block_begin(j, k1), j->key_capacity));
-    const int end = ll_min(q1 * x->queries, j->n), none = end <= q0 * x->queries;
+    if (x->want_q) ll_zero_rows(&j->at.dq, q0 * x->queries, ll_min_int(q1 * x->queries, j->query_capacity), x->op->D);
+    if (x->want_kv) begin_gradients(j, block_begin(j, k0), ll_min_int(block_begin(j, k1), j->key_capacity));
+    const int end = ll_min_int(q1 * x->queries, j->n), none = end <= q0 * x->queries;
     const int from = block_of(j, ll_exact_first(j, q0 * x->queries)), to = none ? 0 : ll_exact_last(j, end - 1);
-    for (int b = from > k0 ? from : k0; b < k1 && block_begin(j, b) < to; b++) {
+    for (int b = ll_max_int(from, k0); b < k1 && block_begin(j, b) < to; b++) {
         int packed = 0;
         const int j0 = block_begin(j, b), block = first_block(j, j0);
         set_block(j, b);
-        for (int i0 = (block > q0 ? block : q0) * x->queries; i0 < end; i0 += x->queries) {
-            const int rows = ll_min(x->queries, j->n - i0), width = ll_exact_seen(j, i0 + rows - 1, j0);
+        for (int i0 = ll_max_int(block, q0) * x->queries; i0 < end; i0 += x->queries) {
+            const int rows = ll_min_int(x->queries, j->n - i0), width = ll_exact_seen(j, i0 + rows - 1, j0);
             if (width == 0) continue;
             if (ll_exact_first(j, i0) - j0 >= width) break; /* past the window */
-            if (!packed) pack_keys(j, j0, ll_min(j->width, j->s - j0));
+            if (!packed) pack_keys(j, j0, ll_min_int(j->width, j->s - j0));
             packed = 1;
             pack_queries(j, i0, rows);
             const int step = ll_exact_step(j, i0, rows, j0);
             for (int i = 0; i < rows; i += step) {
                 const ll_exact_tile part = ll_exact_rows(j, i);
-                const int some = ll_min(step, rows - i), seen = ll_exact_seen(j, i0 + i + some - 1, j0);
+                const int some = ll_min_int(step, rows - i), seen = ll_exact_seen(j, i0 + i + some - 1, j0);
                 const int skip = ll_exact_unseen(j, i0 + i, j0);
                 if (seen > skip) backward_tile(&part, i0 + i, some, j0, skip, seen);
             }
@@ -164,7 +165,7 @@ ll_status ll_exact_backward(const ll_attention *op, const ll_attention_call *c) 
     }
     ll_distances_begin(&x.d);
     for (x.first = 0; x.first < sequences; x.first += x.group) {
-        const int now = ll_min(x.group, sequences - x.first);
+        const int now = ll_min_int(x.group, sequences - x.first);
         ll_distances_clear(&x.d, (size_t)now);
         share_out_backward(&x, (size_t)now * (size_t)op->c.H);
         ll_distances_add(&x.d);

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "attention/cross_cache.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { KEYS = 256 /* of a sum of floats */ };
@@ -81,7 +82,7 @@ static void weigh(const ll_kernels *k, int S, size_t E, const float *weight, con
     double sum = 0;
     memset(y, 0, E * sizeof *y);
     for (int s = 0; s < S; s += KEYS) {
-        const int n = S - s < KEYS ? S - s : KEYS;
+        const int n = ll_min_int(S - s, KEYS);
         k->gemv((int)E, n, weight + s, values + (size_t)s * E, E, part, 0);
         k->add(E, part, y);
         sum += (double)k->sum((size_t)n, weight + s);

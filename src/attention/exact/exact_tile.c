@@ -1,6 +1,7 @@
 /* A call of exact attention in tiles: sizes, scratch, which keys a query sees, packed rows. Forward and backward pack
  * their operands into contiguous rows, and keys transposed. That takes a few percent of the time of the products. */
 #include "attention/exact/exact_tile.h"
+#include "base/integer.h"
 
 #include <string.h>
 
@@ -82,18 +83,18 @@ int ll_exact_last(const ll_exact_tile *j, int i) {
 
 int ll_exact_seen(const ll_exact_tile *j, int i, int j0) {
     const int n = ll_exact_last(j, i) - j0;
-    return n < 0 ? 0 : ll_min(n, j->width);
+    return n < 0 ? 0 : ll_min_int(n, j->width);
 }
 int ll_exact_unseen(const ll_exact_tile *j, int i, int j0) {
     const int n = ll_exact_first(j, i) - j0;
-    return n < 0 ? 0 : ll_min(n, ll_exact_seen(j, i, j0));
+    return n < 0 ? 0 : ll_min_int(n, ll_exact_seen(j, i, j0));
 }
 
 int ll_exact_step(const ll_exact_tile *j, int i0, int rows, int j0) {
     const int last = i0 + rows - 1;
     const int even = ll_exact_seen(j, i0, j0) == ll_exact_seen(j, last, j0) &&
                      ll_exact_unseen(j, i0, j0) == ll_exact_unseen(j, last, j0);
-    return even ? rows : ll_min(rows, j->x->step);
+    return even ? rows : ll_min_int(rows, j->x->step);
 }
 
 ll_exact_tile ll_exact_rows(const ll_exact_tile *j, int i) {
@@ -134,9 +135,9 @@ static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) x.offset = c->query_offset - c->key_offset;
     x.step = 4 * ll_ceil_div(most_queries, 16); /* not of the call's size, so that padding changes no bit */
-    x.queries = queries < 1 ? 1 : ll_min(queries, most_queries);
-    const int most = op->c.causal && x.window ? keys + ll_min(x.window - 1, most_keys) : keys; /* with a state's */
-    x.keys = most < 1 ? 1 : ll_min(most, most_keys);
+    x.queries = queries < 1 ? 1 : ll_min_int(queries, most_queries);
+    const int most = op->c.causal && x.window ? keys + ll_min_int(x.window - 1, most_keys) : keys; /* with a state's */
+    x.keys = most < 1 ? 1 : ll_min_int(most, most_keys);
     x.query_blocks = ll_ceil_div(queries, x.queries);
     x.key_blocks = ll_ceil_div(keys, x.keys) + (x.state ? ll_ceil_div(x.window - 1, x.keys) : 0);
     x.ldd = ll_round_up((size_t)op->D, 16) + PAD;
@@ -160,10 +161,9 @@ ll_exact ll_exact_prepare(const ll_attention *op, const ll_attention_call *c, in
     int queries, keys;
     ll_sequence_longest(c, &queries, &keys);
     ll_exact x = exact_of(op, c, queries, keys);
-    const int blocks = x.key_blocks > 1 ? x.key_blocks : 1, whole = exact_of(op, c, c->T, c->S).key_blocks;
+    const int blocks = ll_max_int(x.key_blocks, 1), whole = exact_of(op, c, c->T, c->S).key_blocks;
     x.group = ll_sequence_count(c);
-    if (c->segment && backward && op->logits)
-        x.group = ll_min(x.group, c->B * (whole > 1 ? whole : 1) / blocks);
+    if (c->segment && backward && op->logits) x.group = ll_min_int(x.group, c->B * ll_max_int(whole, 1) / blocks);
     ll_arena a = {.base = c->scratch};
     lay_out(&x, (size_t)x.group, backward, &a);
     ll_distances_set(&x.d, op);

@@ -11,6 +11,7 @@
 #include "attention/attention_stream.h"
 #include "attention/exact/exact.h"
 #include "attention/exact/logit_bias.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { KEYS = 256 /* tokens of a block */, ROWS = 32 /* queries that pass together */ };
@@ -212,7 +213,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     const ll_feed *f = arg;
     const lane j = lane_at(f, index, worker);
     for (int t0 = 0; t0 < f->n; t0 += ROWS) {
-        const int n = f->n - t0 < ROWS ? f->n - t0 : ROWS;
+        const int n = ll_min_int(f->n - t0, ROWS);
         for (int t = t0; t < t0 + n; t++) keep(&j, t);
         answer(&j, t0, n);
     }

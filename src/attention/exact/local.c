@@ -12,6 +12,7 @@
 #include "attention/attention_stream.h"
 #include "attention/exact/exact.h"
 #include "attention/table.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 static size_t window(const ll_attention_stream *s) { return (size_t)s->op->c.approximate.window; }
@@ -97,7 +98,7 @@ static void prefill(ll_attention_stream *s, int b, const float *state) {
 static void leave(const ll_attention_stream *s, int b, float *state) {
     const ring *own = s->own;
     const size_t w = window(s), H = (size_t)s->op->c.H, D = (size_t)s->op->D, E = (size_t)s->op->c.E;
-    const size_t n = (size_t)s->position < w - 1 ? (size_t)s->position : w - 1;
+    const size_t n = ll_min_size((size_t)s->position, w - 1);
     float *keys = state + 1, *values = keys + H * (w - 1) * D;
     state[0] = (float)n;
     for (size_t i = 0; i < H * n; i++) {

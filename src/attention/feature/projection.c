@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 
@@ -144,7 +145,7 @@ ll_status ll_draw_projection_in(float *scratch, float *W, int M, int D, ll_draw_
     ll_normal_fill(W, size, seed, stream, 0);
     ll_normal_fill(own.length, size, seed, stream, size);
     for (int first = 0; first < M; first += D) {
-        const int n = M - first < D ? M - first : D;
+        const int n = ll_min_int(M - first, D);
         float *w = W + (size_t)first * width;
         draw_block(own.G, w, n, D, kind, &r, own.order);
         for (int i = 0; i < n; i++) {

@@ -21,14 +21,11 @@
 
 /* ---- Neighbours ---- */
 
-static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t at_least(int64_t a, int64_t b) { return a > b ? a : b; }
-
 int ll_near_most(const ll_attention *op) { return op->c.encoding.axes == 2 ? 2 * op->c.encoding.clip - 1 : 1; }
 
 /* Keys from..to-1, clipped to those that exist. */
 static int add_run(ll_near *run, int runs, int64_t begin, int64_t from, int64_t to, int64_t centre, int base) {
-    from = at_least(from, begin);
+    from = ll_max_int64(from, begin);
     if (to <= from) return runs;
     run[runs] = (ll_near){from, centre, (int)(to - from), base};
     return runs + 1;
@@ -36,11 +33,11 @@ static int add_run(ll_near *run, int runs, int64_t begin, int64_t from, int64_t 
 
 int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys, ll_near *run) {
     const int64_t W = op->c.width, H = op->c.height, before = op->c.before, p = i - before;
-    const int64_t seen = op->c.causal ? at_most(i + 1, keys) : keys;
+    const int64_t seen = op->c.causal ? ll_min_int64(i + 1, keys) : keys;
     const int reach = op->c.encoding.clip - 1;
     if (op->c.encoding.axes == 1) {
         if (p < 0) return 0;
-        return add_run(run, 0, begin, at_least(before, i - reach), at_most(seen, i + reach + 1), i, 0);
+        return add_run(run, 0, begin, ll_max_int64(before, i - reach), ll_min_int64(seen, i + reach + 1), i, 0);
     }
     /* Causal images have no last row. */
     const int outside = p < 0 || (p >= W * H && !op->c.causal);
@@ -50,8 +47,8 @@ int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys,
         const int away = dy < 0 ? -dy : dy, side = reach - away;
         if (y + dy < 0 || (y + dy >= H && !op->c.causal)) continue;
         const int64_t row = before + (y + dy) * W;
-        runs = add_run(run, runs, begin, row + at_least(0, x - side), at_most(seen, row + at_most(W, x + side + 1)),
-                       row + x, away);
+        runs = add_run(run, runs, begin, row + ll_max_int64(0, x - side),
+                       ll_min_int64(seen, row + ll_min_int64(W, x + side + 1)), row + x, away);
     }
     return runs;
 }

@@ -125,7 +125,7 @@ static void forward_sequence(const head *j) {
     double count = begin(j);
     ll_zero_rows(&j->at.y, j->n, j->queries, op->c.E);
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
-        const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
+        const int C = ll_min_int(j->n - t0, x->tile);
         ll_keyless_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0);
@@ -235,7 +235,7 @@ static void backward_sequence(const head *j, float *dphi_w) {
     ll_zero_rows(&j->at.dv, 0, j->keys, op->c.E);
     if (x->state) ll_keyless_gradients(op, &j->state, j->key, j->s, &j->at.dv);
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
-        const int C = j->n - t0 < x->tile ? j->n - t0 : x->tile;
+        const int C = ll_min_int(j->n - t0, x->tile);
         const ll_feature_tile tile =
             ll_keyless_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
         memset(j->da, 0, (size_t)C * x->w.ldt * sizeof *j->da);
@@ -283,7 +283,7 @@ size_t ll_s2_scratch(const ll_attention *op, const ll_attention_call *c, int bac
     ll_arena a = {0};
     (void)call_of(op, c, backward, &a);
     const size_t keyed = ll_s2_has_keys(op) ? ll_attention_scratch(ll_s2_parts(op)->keyed, c, backward) : 0;
-    return keyed > a.used ? keyed : a.used;
+    return ll_max_size(keyed, a.used);
 }
 
 ll_status ll_s2_forward(const ll_attention *op, const ll_attention_call *call) {

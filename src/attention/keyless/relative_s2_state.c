@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/keyless/relative_s2.h"
+#include "base/integer.h"
 
 int64_t ll_keyless_keep(const ll_attention *op) {
     return (int64_t)(op->c.encoding.clip - 1) * (op->c.encoding.axes == 2 ? op->c.width : 1) + 1;
@@ -53,7 +54,7 @@ void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t
     const size_t E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
     float *values = carried.out + p.values, *kept = carried.out + p.kept;
     const int64_t tokens = at - v->begin + n, most = (int64_t)keep;
-    const double counts[2] = {count, (double)(tokens < most ? tokens : most)};
+    const double counts[2] = {count, (double)ll_min_int64(tokens, most)};
     if (carried.in != carried.out && carried.in) {
         memcpy(values, carried.in + p.values, keep * E * sizeof *values);
         memcpy(kept, carried.in + p.kept, keep * sizeof *kept);

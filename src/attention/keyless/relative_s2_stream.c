@@ -119,7 +119,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     double *V = s->V + index * E;
     const ll_value_rows values = {.data = ring, .token = E, .ring = s->keep};
     for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
-        const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
+        const int C = ll_min_int(f->n - t0, CHUNK);
         ll_keyless_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, w.phi, w.work, w.a,
                            s->w.ldt);
         for (int i = 0; i < C; i++) {

@@ -94,7 +94,7 @@ static void share(walk *a, int pieces, ll_task *task) {
 static void sum_up(walk *a, int n, ll_task *sum_chunk, void (*join)(const walk *a, float *sum)) {
     const int chunks = (n + LL_SUM_CHUNK - 1) / LL_SUM_CHUNK;
     for (a->first = 0; a->first < chunks; a->first += a->workers) {
-        const int now = ll_min(a->workers, chunks - a->first);
+        const int now = ll_min_int(a->workers, chunks - a->first);
         share(a, now, sum_chunk);
         for (int i = 0; i < now; i++)
             if (a->first + i) join(a, sum_of(a, i));
@@ -157,12 +157,12 @@ static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
 static void keys_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
     const ll_head *j = a->j;
-    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = ll_min(j->s, from + LL_SUM_CHUNK);
+    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = ll_min_int(j->s, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, (int)i);
     (void)worker;
     w.sum = sum_of(a, (int)i);
     if (w.sum != a->sum) clear_state(j->op, w.sum);
-    for (int t0 = from; t0 < to; t0 += j->tile) add_keys(j, &w, t0, ll_min(j->tile, to - t0));
+    for (int t0 = from; t0 < to; t0 += j->tile) add_keys(j, &w, t0, ll_min_int(j->tile, to - t0));
 }
 
 static void join_states(const walk *a, float *sum) {
@@ -192,9 +192,10 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
 
 static void queries_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (int)i * LL_SUM_CHUNK, to = ll_min(a->j->n, from + LL_SUM_CHUNK);
+    const int from = (int)i * LL_SUM_CHUNK, to = ll_min_int(a->j->n, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, worker);
-    for (int t0 = from; t0 < to; t0 += a->j->tile) read_queries(a->j, a->state, &w, t0, ll_min(a->j->tile, to - t0));
+    for (int t0 = from; t0 < to; t0 += a->j->tile)
+        read_queries(a->j, a->state, &w, t0, ll_min_int(a->j->tile, to - t0));
 }
 
 void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
@@ -281,21 +282,21 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
 
 static void queries_back_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = ll_min(a->j->n, from + LL_SUM_CHUNK);
+    const int from = (a->first + (int)i) * LL_SUM_CHUNK, to = ll_min_int(a->j->n, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, (int)i);
     (void)worker;
     w.sum = sum_of(a, (int)i);
     if (w.sum != a->sum) memset(w.sum, 0, sum_floats(a->j->op, 1) * sizeof *w.sum);
-    for (int t0 = from; t0 < to; t0 += a->j->tile) queries_back(a, &w, t0, ll_min(a->j->tile, to - t0));
+    for (int t0 = from; t0 < to; t0 += a->j->tile) queries_back(a, &w, t0, ll_min_int(a->j->tile, to - t0));
 }
 
 static void join_back(const walk *a, float *sum) { a->j->k->add(sum_floats(a->j->op, 1), sum, a->sum); }
 
 static void keys_back_task(void *arg, size_t i, int worker) {
     const walk *a = arg;
-    const int from = (int)i * LL_SUM_CHUNK, to = ll_min(a->j->s, from + LL_SUM_CHUNK);
+    const int from = (int)i * LL_SUM_CHUNK, to = ll_min_int(a->j->s, from + LL_SUM_CHUNK);
     scratch w = scratch_of(a, worker);
-    for (int t0 = from; t0 < to; t0 += a->j->tile) keys_back(a, &w, t0, ll_min(a->j->tile, to - t0));
+    for (int t0 = from; t0 < to; t0 += a->j->tile) keys_back(a, &w, t0, ll_min_int(a->j->tile, to - t0));
 }
 
 void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {

@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "attention/linear/causal.h"
+#include "base/integer.h"
 
 enum { LATE = 8192 };
 
@@ -309,7 +310,7 @@ void ll_causal_forward(ll_head *j) {
     ll_causal_tile *tile = &w.tile;
     ll_causal_begin(j, &w.state);
     for (tile->t0 = 0; tile->t0 < j->n; tile->t0 += j->tile) {
-        tile->n = j->n - tile->t0 < j->tile ? j->n - tile->t0 : j->tile;
+        tile->n = ll_min_int(j->n - tile->t0, j->tile);
         ll_causal_keep(j, &w.state, tile->t0);
         ll_causal_tile_features(j, &w.buffers, tile);
         ll_causal_tile_scales(j, &w.state, tile);

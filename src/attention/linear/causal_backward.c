@@ -44,7 +44,7 @@ static float phi_sum_gradient(const ll_head *j, const scratch *w, int i, const f
 /* A scan of n rows for some of the E + 1 rows of St or Ut, from row e on. The last of them has the features of the
  * divisor. */
 static void scan_rows(const ll_head *j, int n, int e, ll_scan x, ll_prefetch *next) {
-    const int divisor = j->map->divisor, rows = divisor ? ll_min(x.m, j->op->c.E - e) : x.m, last = x.m - rows;
+    const int divisor = j->map->divisor, rows = divisor ? ll_min_int(x.m, j->op->c.E - e) : x.m, last = x.m - rows;
     x.m = rows;
     if (rows || x.y) j->k->scan(n, &x, next);
     if (!last) return;
@@ -219,8 +219,12 @@ static scratch begin(ll_head *j, ll_arena *pool) {
 }
 
 /* The tiles of chunk s. */
-static int tiles_of(const ll_head *j, int s) { return (ll_min(j->n - s * j->chunk, j->chunk) + j->tile - 1) / j->tile; }
-static int rows_of(const ll_head *j, int s, int tile) { return ll_min(j->tile, j->n - s * j->chunk - tile * j->tile); }
+static int tiles_of(const ll_head *j, int s) {
+    return (ll_min_int(j->n - s * j->chunk, j->chunk) + j->tile - 1) / j->tile;
+}
+static int rows_of(const ll_head *j, int s, int tile) {
+    return ll_min_int(j->tile, j->n - s * j->chunk - tile * j->tile);
+}
 
 /* The forward scan of chunk s: dq, from the state that forward saved. */
 static void walk_forward(ll_head *j, scratch *w, ll_causal_state *st, int s) {
@@ -351,7 +355,7 @@ static void accumulate_eps(const walk *w, int i) {
 
 static void accumulate_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    const int column = (int)i * COLUMNS, cols = ll_min(COLUMNS, w->j->map->features - column);
+    const int column = (int)i * COLUMNS, cols = ll_min_int(COLUMNS, w->j->map->features - column);
     float carry = w->carry;
     (void)worker;
     for (int s = w->count - 1; s >= 0; s--) {

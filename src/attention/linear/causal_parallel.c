@@ -22,7 +22,7 @@ static void features_task(void *arg, size_t i, int worker) {
 
 static void state_task(void *arg, size_t i, int worker) {
     const walk *w = arg;
-    const int first = (int)i * w->width, cols = ll_min(w->width, w->j->op->c.E - first);
+    const int first = (int)i * w->width, cols = ll_min_int(w->width, w->j->op->c.E - first);
     (void)worker;
     for (int t = 0; t < w->tiles; t++) ll_causal_tile_state(w->j, &w->state, &w->tile[t], first, cols);
 }
@@ -35,10 +35,10 @@ static void finish_task(void *arg, size_t i, int worker) {
 
 static void chunk(walk *w, int t0) {
     ll_head *j = w->j;
-    const int end = ll_min(j->n, t0 + j->chunk), pieces = (j->op->c.E + w->width - 1) / w->width;
+    const int end = ll_min_int(j->n, t0 + j->chunk), pieces = (j->op->c.E + w->width - 1) / w->width;
     for (w->tiles = 0; t0 < end; t0 += j->tile) {
         ll_causal_tile *tile = &w->tile[w->tiles++];
-        tile->t0 = t0, tile->n = ll_min(j->tile, end - t0);
+        tile->t0 = t0, tile->n = ll_min_int(j->tile, end - t0);
     }
     ll_parallel_among(w->threads, (size_t)w->tiles, features_task, w);
     for (int t = 0; t < w->tiles; t++) ll_causal_tile_scales(j, &w->state, &w->tile[t]);

@@ -81,5 +81,5 @@ void ll_row_gradients(const ll_head *j, int t0, int n, float *dn, size_t ld) {
 }
 
 void ll_prefetch_add(ll_prefetch *next, const ll_head *j, const ll_view *view, int t0, int end, int cols) {
-    if (t0 < end) ll_prefetch_rows(next, ll_at(view, t0), view->token, ll_min(j->tile, end - t0), cols);
+    if (t0 < end) ll_prefetch_rows(next, ll_at(view, t0), view->token, ll_min_int(j->tile, end - t0), cols);
 }

@@ -129,7 +129,7 @@ static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, 
  * head is faster. Gradients of the released stabilisers are sums over all tokens, which one thread computes. */
 static size_t count_intra_head(const linear_call *l, size_t heads) {
     const size_t threads = (size_t)l->threads, rest = heads % threads;
-    const int longest = l->c->T > l->c->S ? l->c->T : l->c->S;
+    const int longest = ll_max_int(l->c->T, l->c->S);
     const int brief = l->op->c.causal ? l->c->T < 2 * l->chunk : longest < 2 * LL_SUM_CHUNK;
     return brief || l->dtop[0] || l->dtop[1] || rest > 3 || 2 * rest > threads ? 0 : rest;
 }
@@ -144,7 +144,7 @@ static void top_of_head(void *arg, size_t index, int worker) {
     int64_t px[LL_TILE_MOST], py[LL_TILE_MOST];
     ll_top best = {-INFINITY, 0, 0};
     for (int t0 = 0; t0 < n; t0 += j.tile) {
-        const int C = n - t0 < j.tile ? n - t0 : j.tile;
+        const int C = ll_min_int(n - t0, j.tile);
         ll_feature_tile tile = ll_tile_at(&j, l->side, t0, C, px, py, work);
         ll_top top = ll_features_top(&tile, keys && j.mask ? j.mask + t0 : NULL);
         top.token += t0;

@@ -16,6 +16,7 @@
 
 #include "attention/attention_stream.h"
 #include "attention/linear/causal.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 enum { CHUNK = LL_STATE_TOKENS, SLACK = 32 /* bits by which a state may fall below 2^C */ };
@@ -195,7 +196,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     const ll_attention *op = j.op;
     const size_t b = index / (size_t)op->c.H;
     for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
-        const int C = f->n - t0 < CHUNK ? f->n - t0 : CHUNK;
+        const int C = ll_min_int(f->n - t0, CHUNK);
         load(&j, f, b, t0, C);
         const int scaled = scale_keys(&j, C);
         add_and_read(&j, C, scaled ? j.factor : NULL);

@@ -1,6 +1,7 @@
 /* Filtering noise in bands: for long filters. Tokens whose noise begins at consecutive rows are computed at a time.
  * Their weights form a band, which is multiplied by all rows that they read. */
 #include "attention/position/conv_spe.h"
+#include "base/integer.h"
 
 #include <string.h>
 
@@ -13,7 +14,7 @@ enum { FORTH = 8, BACK = 16, WIDE = LL_PREMAP_TILE + BACK };
 static size_t floats(const ll_premap *b) {
     const size_t run = ll_conv_run(b), forth = FORTH * (run + FORTH);
     const size_t back = WIDE * (size_t)b->R + BACK * (run + BACK) + 2 * (run + 2 * BACK);
-    return forth > back ? forth : back;
+    return ll_max_size(forth, back);
 }
 
 /* Outside its diagonal the band is 0 from the start of a head on: nothing else is written there. */

@@ -57,7 +57,7 @@ void ll_conv_prepare(const ll_premap_tile *t) {
                          ((uint64_t)n * (uint64_t)D + (uint64_t)c) * (uint64_t)R);
     }
     w->from = t->t0;
-    w->to = t->t0 + kept > end ? t->t0 + kept : end;
+    w->to = ll_max_int64(t->t0 + kept, end);
 }
 
 const float *ll_conv_noise(const ll_premap_tile *t, int i, size_t c, size_t *line) {

@@ -66,7 +66,7 @@ ll_status ll_premap_reaches_call(const ll_premap *b, const ll_attention_call *c)
         const ll_span s = ll_sequence_at(c, i); /* no noise is read for what is not in use */
         const int64_t queries = ll_sequence_offset(c, LL_QUERY, i) + s.queries,
                       keys = ll_sequence_offset(c, LL_KEY, i) + s.keys;
-        end = queries > end ? queries : end, end = keys > end ? keys : end;
+        end = ll_max_int64(queries, end), end = ll_max_int64(keys, end);
     }
     return ll_premap_reaches(b, end);
 }
@@ -120,7 +120,7 @@ static void encode_tile(const encoding *x, const ll_premap_tile *t, group g, int
     for (int i = g.from; i < g.to; i++)
         for (int side = first; side <= last; side++) {
             const ll_span s = ll_sequence_at(x->c, i);
-            const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = left < t->C ? left : t->C;
+            const int left = (side == LL_QUERY ? s.queries : s.keys) - t0, n = ll_min_int(left, t->C);
             const int token0 = (side == LL_QUERY ? s.query : s.key) + t0;
             const size_t ldo = x->out[side].token;
             size_t token = x->in[side].token;
@@ -145,8 +145,8 @@ static int longest(const ll_attention_call *c, group g) {
     int most = 0;
     for (int i = g.from; i < g.to; i++) {
         const ll_span s = ll_sequence_at(c, i);
-        most = s.queries > most ? s.queries : most;
-        most = s.keys > most ? s.keys : most;
+        most = ll_max_int(s.queries, most);
+        most = ll_max_int(s.keys, most);
     }
     return most;
 }
@@ -174,7 +174,7 @@ static void encode_group(const encoding *x, ll_premap_tile *t, group g, int from
         memset(t->work, 0, x->scratch * sizeof *t->work);
         for (int t0 = from; t0 < to; t0 += LL_PREMAP_TILE) {
             t->t0 = offset[side] + t0;
-            t->C = to - t0 < LL_PREMAP_TILE ? to - t0 : LL_PREMAP_TILE;
+            t->C = ll_min_int(to - t0, LL_PREMAP_TILE);
             t->b->kind->prepare(t);
             encode_tile(x, t, g, t0, side, same ? LL_KEY : side, sum);
         }
@@ -191,7 +191,7 @@ static void encode_stripe(void *arg, size_t index, int worker) {
     for (group g = {0}; g.to < ll_sequence_count(x->c);) {
         g = group_from(x->c, g.to);
         const int end = longest(x->c, g);
-        encode_group(x, &t, g, from, to < end ? to : end, x->sums + index * x->count);
+        encode_group(x, &t, g, from, ll_min_int(to, end), x->sums + index * x->count);
     }
 }
 
@@ -226,7 +226,7 @@ static void encode(encoding *x) {
 size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
     encoding x = {.premap = op->premap, .c = call, .backward = backward};
     ll_arena a = {0};
-    lay_out(&x, call->T > call->S ? call->T : call->S, &a);
+    lay_out(&x, ll_max_int(call->T, call->S), &a);
     const int H = op->c.H, most_stripes = (TASKS + H - 1) / H;
     ll_arena_bytes(&a, (size_t)H * (size_t)(most_stripes - x.stripes) * x.count, sizeof *x.sums);
     return a.used;

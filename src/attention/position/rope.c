@@ -16,11 +16,11 @@ void ll_rotations(size_t n, const double *w, const double *size, const double *p
     const ll_kernels *k = ll_kernel_table();
     double c1[BLOCK], s1[BLOCK], c[BLOCK], s[BLOCK];
     for (size_t first = 0; first < n; first += BLOCK, out += 2 * BLOCK) {
-        const size_t m = n - first < BLOCK ? n - first : BLOCK;
+        const size_t m = ll_min_size(n - first, BLOCK);
         for (size_t j = 0; j < m; j++) c1[j] = cos(w[first + j]), s1[j] = sin(w[first + j]);
         for (int i = 0, run; i < C; i += run) {
             const int past = (int)((t0 + i) % ANCHOR);
-            run = C - i < ANCHOR - past ? C - i : ANCHOR - past;
+            run = ll_min_int(C - i, ANCHOR - past);
             for (size_t j = 0; j < m; j++) {
                 const double angle = (phase ? phase[first + j] : 0) + w[first + j] * (double)(t0 + i - past);
                 const double r = size ? size[first + j] : 1;
@@ -102,11 +102,11 @@ void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, co
     double c[PAIRS], s[PAIRS];
     float cs[TOKENS * 2 * PAIRS];
     for (size_t p = 0; p < n; p += PAIRS) {
-        const size_t count = n - p < PAIRS ? n - p : PAIRS;
+        const size_t count = ll_min_size(n - p, PAIRS);
         const double *c1 = rows + ROW_COS * n + p, *s1 = rows + ROW_SIN * n + p;
         for (int i = 0, tokens; i < C; i += tokens) {
             const int past = (int)((position[0] + i) % ANCHOR);
-            tokens = ll_min(ll_min(C - i, ANCHOR - past), TOKENS);
+            tokens = ll_min_int(ll_min_int(C - i, ANCHOR - past), TOKENS);
             if (!i || !past) {
                 rotations_at(rows, n, p, count, position[0] + i - past, c, s);
                 k->sinusoids(count, c1, s1, c, s, past, NULL, 0);

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 
@@ -43,7 +44,7 @@ void ll_spe_noise(const ll_premap *b, int head, int gate, float *to, size_t n, u
     uint32_t word[WORDS];
     float x[WORDS];
     for (uint64_t at = first / 4 * 4; at < end; at += WORDS) {
-        const size_t left = (size_t)(end - at), all = left < WORDS ? left : WORDS;
+        const size_t left = (size_t)(end - at), all = ll_min_size(left, WORDS);
         const size_t skip = at < first ? (size_t)(first - at) : 0;
         k->random_words((all + 3) / 4, b->c.encoding.seed, stream, at / 4, word);
         k->normals((all + 1) / 2 * 2, word, x);

@@ -1,4 +1,5 @@
 /* Images as sequences of numbers: the part of a file that is a split, recoloured, resized, selected and shifted. */
+#include "base/integer.h"
 #include "data/image/image.h"
 
 #include <inttypes.h>
@@ -153,7 +154,7 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
 void ll_images_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     ll_images *own = r->own;
     const int64_t number = own->chosen ? own->chosen[index] : index;
-    const size_t T = (size_t)batch->T, all = numbers_of(r), n = all < T ? all : T;
+    const size_t T = (size_t)batch->T, all = numbers_of(r), n = ll_min_size(all, T);
     const uint8_t *image = own->pixels + (size_t)number * all;
     const int64_t across = (int64_t)r->width * r->channels, shift = (int64_t)own->shift * r->channels;
     int *tokens = batch->tokens + (size_t)row * T;

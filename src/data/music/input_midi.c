@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/input.h"
 #include "data/music/score.h"
@@ -47,7 +48,7 @@ static ll_status begin(ll_input *in, int *found) {
 
 static ll_status more(ll_input *in, int *ends) {
     in->text = in->buffer + in->given;
-    in->n = in->left < in->piece ? in->left : in->piece;
+    in->n = ll_min_size(in->left, in->piece);
     in->given += in->n;
     in->left -= in->n;
     *ends = !in->left;

@@ -3,6 +3,7 @@
  * duration and velocity. If the instrument is not the piano, its program comes before the notes and holds to the end of
  * the bar. Drum notes have no duration. Empty bars have a token, too, so that bars and positions alone determine the
  * time. */
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/music/score.h"
 
@@ -189,8 +190,8 @@ static void read_token(decoder *l, int token) {
 /* The score from step `from` on. Settings from before that step are in force at its beginning. */
 static void cut(ll_score *s, int64_t from) {
     for (int64_t i = 0; i < s->notes; i++) s->note[i].begin -= from, s->note[i].end -= from;
-    for (int64_t i = 0; i < s->tempos; i++) s->tempo[i].at -= s->tempo[i].at < from ? s->tempo[i].at : from;
-    for (int64_t i = 0; i < s->meters; i++) s->meter[i].at -= s->meter[i].at < from ? s->meter[i].at : from;
+    for (int64_t i = 0; i < s->tempos; i++) s->tempo[i].at -= ll_min_int64(s->tempo[i].at, from);
+    for (int64_t i = 0; i < s->meters; i++) s->meter[i].at -= ll_min_int64(s->meter[i].at, from);
 }
 
 ll_status ll_music_decode(ll_score *grid, const int32_t *tokens, int64_t count, int64_t first) {

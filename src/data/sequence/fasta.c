@@ -9,6 +9,7 @@
  * a blank are skipped. Lines that begin with ";" are comments. Anything else is refused, with its line.
  *
  * Files stay as they are. One pass checks them, counts, and leaves marks; windows are read from the letters. */
+#include "base/integer.h"
 #include "data/sequence/fasta.h"
 
 #include <string.h>
@@ -88,7 +89,7 @@ static ll_status pass_letters(pass *p, const uint8_t *from, size_t size, int las
 /* The line end, or the end of the file. A line may be as long as a chromosome. left: for ll_bytes_pass. */
 static size_t end_of_line(const ll_bytes *file, size_t at, size_t *left) {
     for (size_t n; at < file->size; at += n) {
-        n = file->size - at < LL_PAGES_MOST ? file->size - at : LL_PAGES_MOST;
+        n = ll_min_size(file->size - at, LL_PAGES_MOST);
         const uint8_t *stop = memchr(file->data + at, '\n', n);
         if (stop) return (size_t)(stop - file->data);
         ll_bytes_pass(file, at + n, left);
@@ -108,7 +109,7 @@ static ll_status pass_line(pass *p, const uint8_t *from, size_t size, int64_t by
                        p->name, (long long)p->line);
     ll_status status = LL_OK;
     for (size_t at = 0, n; at < size && !status; at += n) {
-        n = size - at < LL_MARKS_SPACING ? size - at : LL_MARKS_SPACING;
+        n = ll_min_size(size - at, LL_MARKS_SPACING);
         p->at.byte = byte + (int64_t)at;
         status = pass_letters(p, from + at, n, at + n == size);
         ll_bytes_pass(p->file, (size_t)(from - p->file->data) + at, &p->left);

@@ -3,6 +3,7 @@
  * value of its expression is an error. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/examples.h"
 #include "data/synthetic/listops.h"
@@ -41,7 +42,7 @@ static ll_status check_row(listops *own) {
     const ll_cells *t = &own->examples.rows.cells;
     const ll_slice *field = own->examples.rows.field;
     int answer = 0;
-    const ll_status status = reserve(own, field[0].size > field[1].size ? field[0].size : field[1].size);
+    const ll_status status = reserve(own, ll_max_size(field[0].size, field[1].size));
     if (status) return status;
     const ll_slice tokens = tokens_of(own->tokens, field, &answer);
     if (!is_digit(&field[answer])) return wrong(t, "has no answer 0..9 in either of its two columns");

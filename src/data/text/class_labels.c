@@ -1,4 +1,5 @@
 /* Labels of examples (class_labels.h). One pass sees them all; only different names are kept. */
+#include "base/integer.h"
 #include "data/text/class_labels.h"
 
 #include <string.h>
@@ -95,7 +96,7 @@ ll_status ll_label_missing(const char *folder, const char *list) {
 }
 
 static int by_bytes(const name *a, const name *b) {
-    const int order = memcmp(a->at, b->at, a->size < b->size ? a->size : b->size);
+    const int order = memcmp(a->at, b->at, ll_min_size(a->size, b->size));
     return order ? order : (a->size > b->size) - (a->size < b->size);
 }
 
@@ -138,12 +139,12 @@ ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
     if (number > l->most) l->most = number;
     if (l->list && number < 0)
         return ll_fail(LL_EFORMAT, "%s: example %lld has the label \"%.*s\", which is not in data.classes=%s", l->file,
-                       (long long)l->seen, (int)(x.size < 60 ? x.size : 60), (const char *)x.at, l->list);
+                       (long long)l->seen, (int)ll_min_size(x.size, 60), (const char *)x.at, l->list);
     if (l->numbers && number < 0)
         return ll_fail(LL_EFORMAT,
                        "%s: example %lld has the label \"%.*s\", and the classes of the model are numbers, of 0..%d; "
                        "correct it, or if all labels are names, set data.classes",
-                       l->file, (long long)l->seen, (int)(x.size < 60 ? x.size : 60), (const char *)x.at,
+                       l->file, (long long)l->seen, (int)ll_min_size(x.size, 60), (const char *)x.at,
                        LL_CLASSES_MOST - 1);
     if (l->list) return LL_OK;
     l->names |= number < 0;

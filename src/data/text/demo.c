@@ -6,6 +6,7 @@
  * of text, and no byte is in both. The pieces of each split keep their order. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/text/text_reader.h"
@@ -28,7 +29,7 @@ static ll_status open_demo(ll_reader *r, const ll_reader_options *c, int split) 
     size_t n = 0;
     for (size_t at = 0; at < size; at += PIECE) {
         if (is_held_out(at / PIECE) != (split == LL_SPLIT_VALID)) continue;
-        const size_t length = size - at < PIECE ? size - at : PIECE;
+        const size_t length = ll_min_size(size - at, PIECE);
         memcpy(text + n, ll_demo_begin + at, length);
         n += length;
     }

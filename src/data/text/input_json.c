@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -113,7 +114,7 @@ static ll_status begin(ll_input *in, int *found) {
 
 static ll_status more(ll_input *in, int *ends) {
     in->text += in->given;
-    in->n = in->left < in->piece ? in->left : in->piece;
+    in->n = ll_min_size(in->left, in->piece);
     in->given = in->n;
     in->left -= in->n;
     *ends = !in->left;

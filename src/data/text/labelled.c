@@ -5,6 +5,7 @@
  * together. */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/examples.h"
 #include "data/text/class_labels.h"
@@ -27,7 +28,7 @@ static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
     const ll_slice *field = ll_row_read(&own->examples.rows, number);
     *text = field ? field[own->text] : (ll_slice){.at = own->examples.rows.file.data};
     const int label = field ? ll_label_number(own->list, &field[own->label]) : 0;
-    return label < 0 ? 0 : label;
+    return ll_max_int(label, 0);
 }
 
 static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels *labels, const char *path) {
@@ -39,7 +40,7 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
         return ll_fail(LL_EINVAL,
                        "data.label-column and data.text-column are both %d: each text would be its own class",
                        c->data.label_column);
-    const int fields = 1 + (own->label > own->text ? own->label : own->text);
+    const int fields = 1 + ll_max_int(own->label, own->text);
     ll_status status =
         ll_rows_open(rows, path, fields, c->data.separator == LL_SEPARATOR_COMMA, own->text + 1 == fields);
     if (!status && c->data.header) status = ll_rows_skip(rows);

@@ -1,6 +1,7 @@
 /* Pairs of texts, such as a sentence and its translation, from a file of lines: a source, a TAB and a target. Bytes are
  * tokens. A source gets LL_TOKEN_BEGIN before it and LL_TOKEN_END after it, so that the model can find both ends. The
  * decoder reads LL_TOKEN_BEGIN and the target, and predicts the target and LL_TOKEN_END. */
+#include "base/integer.h"
 #include "data/text/pairs.h"
 
 #include <string.h>
@@ -25,8 +26,8 @@ static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_
     if (source > (size_t)most || target > (size_t)most)
         return ll_fail(LL_EFORMAT,
                        "%s: line %lld has a %s of %zu bytes, and there is room for %d; set train.length=%zu", name,
-                       (long long)line, source > (size_t)most ? "source" : "target", source > target ? source : target,
-                       most, (source > target ? source : target) + 2);
+                       (long long)line, source > (size_t)most ? "source" : "target", ll_max_size(source, target), most,
+                       ll_max_size(source, target) + 2);
     *pair = (ll_pair){at, (uint32_t)source, (uint32_t)target};
     return LL_OK;
 }

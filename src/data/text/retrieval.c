@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/examples.h"
 
@@ -20,13 +21,11 @@ typedef struct {
 
 static int by_name(const void *a, const void *b) {
     const ll_slice *x = &((const doc *)a)->name, *y = &((const doc *)b)->name;
-    const int order = memcmp(x->at, y->at, x->size < y->size ? x->size : y->size);
+    const int order = memcmp(x->at, y->at, ll_min_size(x->size, y->size));
     return order ? order : (x->size > y->size) - (x->size < y->size);
 }
 
-static int shown(const ll_slice *s) {
-    return (int)(s->size < 60 ? s->size : 60);
-}
+static int shown(const ll_slice *s) { return (int)ll_min_size(s->size, 60); }
 
 static size_t count_lines(const ll_bytes *bytes) {
     const uint8_t *const data = bytes->data, *const end = data + bytes->size;
@@ -82,7 +81,7 @@ static int read_row(const ll_reader *r, int64_t number, ll_slice text[2]) {
     const ll_slice *field = ll_row_read(&own->examples.rows, number);
     const int label = field ? label_of(&field[0]) : 0;
     if (!field || find_texts(r, field, text) < 2) text[0] = text[1] = (ll_slice){.at = own->examples.rows.file.data};
-    return label < 0 ? 0 : label;
+    return ll_max_int(label, 0);
 }
 
 static ll_status check_row(const ll_reader *r) {

@@ -1,4 +1,5 @@
 /* Rows that stay in their file (table_rows.h). */
+#include "base/integer.h"
 #include "data/text/table_rows.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
  * tells, so that its other pages are not read. */
 static int has_bare_returns(const ll_bytes *file) {
     enum { BEGINNING = 1 << 16 };
-    const size_t n = file->size < BEGINNING ? file->size : BEGINNING;
+    const size_t n = ll_min_size(file->size, BEGINNING);
     const uint8_t *cr = n ? memchr(file->data, '\r', n) : NULL;
     if (!cr || cr + 1 == file->data + file->size || memchr(file->data, '\n', n)) return 0;
     return !memchr(file->data, '\n', file->size);

@@ -5,6 +5,7 @@
  * windows one by one.
  *
  * Where tokens are made from the bytes of a file, a window is found from the last mark before it (marks.h). */
+#include "base/integer.h"
 #include "data/text/text_reader.h"
 
 #include <string.h>
@@ -135,7 +136,7 @@ static void read_tokens(const ll_reader *r, int64_t first, int64_t n, int *out) 
 
 void ll_text_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const int64_t end = r->texts ? ll_text_at(r, LL_BY_TOKEN, index).end : r->size - 1;
-    const size_t T = (size_t)batch->T, left = (size_t)(end - index), n = left < T ? left : T;
+    const size_t T = (size_t)batch->T, left = (size_t)(end - index), n = ll_min_size(left, T);
     int *tokens = batch->tokens + (size_t)row * T, *targets = batch->targets + (size_t)row * T;
     read_tokens(r, index, (int64_t)n, tokens);
     for (size_t t = 1; t < n; t++) targets[t - 1] = tokens[t];
@@ -154,7 +155,7 @@ static int64_t count_words(const ll_reader *r) {
     int64_t count = 0;
     int inside = 0;
     for (int64_t at = 0, n; at < size; at += n) {
-        n = size - at < 1024 ? size - at : 1024;
+        n = ll_min_int64(size - at, 1024);
         read_tokens(r, at, n, block);
         for (int64_t i = 0; i < n; i++) {
             const int blank = ll_is_between_words((uint8_t)block[i]);

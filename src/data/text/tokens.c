@@ -6,6 +6,7 @@
  * cut into blocks for that, and its tokens are in a temporary file (base/spill.h). */
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "data/text/coder.h"
 #include "data/text/text_reader.h"
@@ -64,7 +65,7 @@ static size_t find_between(const uint8_t *data, size_t from, size_t to, char c) 
  * words. There the tokens of two blocks are those of both together, unless a tokenizer puts a blank before each text.
  * Where the second half has neither, the next line end is the cut, and a text without one is one block. */
 static size_t word_end(const ll_bytes *text, size_t at) {
-    const size_t from = at + BLOCK, left = text->size - from, to = from + (left < BLOCK ? left : BLOCK);
+    const size_t from = at + BLOCK, left = text->size - from, to = from + ll_min_size(left, BLOCK);
     size_t end = find_between(text->data, from, to, '\n');
     if (end == to) end = find_between(text->data, from, to, ' ');
     if (end < to || to == text->size) return end;

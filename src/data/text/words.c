@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "base/read_progress.h"
 #include "data/text/coder.h"
@@ -122,7 +123,7 @@ static ll_status see(table *t, const uint8_t *p, size_t n) {
 static int by_count(const void *a, const void *b) {
     const word *x = a, *y = b;
     if (x->count != y->count) return x->count < y->count ? 1 : -1;
-    const int order = memcmp(x->at, y->at, x->size < y->size ? x->size : y->size);
+    const int order = memcmp(x->at, y->at, ll_min_size(x->size, y->size));
     return order ? order : (x->size > y->size) - (x->size < y->size);
 }
 
