@@ -10,9 +10,12 @@
 #include "oracle_mechanism.h"
 #include "oracle_model_position.h"
 
+enum { WIDEST = 1032 /* columns of a model */ };
+
 static double *zeros(size_t n) { return calloc(n + 1, sizeof(double)); }
 
 oracle_model oracle_model_of(const ll_model *model, int B, int T) {
+    if (model->c->model.width > WIDEST) abort();
     oracle_model o = {.model = model, .B = B, .T = T, .params = zeros(model->size)};
     for (size_t i = 0; i < model->size; i++) o.params[i] = model->data[i];
     return o;
@@ -118,7 +121,7 @@ static void embed(const oracle_model *o, int b, int t, double *x) {
     const int C = c->model.width, p = t - oracle_cls_tokens(o);
     const double *E = c->model.patch ? NULL : shared(o, "embedding.weight");
     const double *learned = param(o, -1, "embedding.position");
-    double raw[256];
+    double raw[WIDEST];
     for (int i = 0; i < C; i++) {
         if (p < 0) {
             raw[i] = param(o, -1, "embedding.first")[i];
@@ -262,7 +265,7 @@ static void sublayer(const oracle_model *o, int j, int T, const double *block, d
 /* The layer of model.head-transform, in place. */
 static void head_transform(const oracle_model *o, double *x) {
     const int C = o->model->c->model.width;
-    double u[256];
+    double u[WIDEST];
     linear(C, C, x, shared(o, "head.transform.weight"), shared(o, "head.transform.bias"), u);
     for (int i = 0; i < C; i++) u[i] = oracle_activation(o->model->c, u[i]);
     norm(o, -1, "head.norm", u, x);
@@ -292,7 +295,7 @@ static void pool(const oracle_model *o, int T, const double *x, int b, double *m
 }
 
 static void classify(const oracle_model *o, int T, const double *x, double *logits) {
-    double mean[256];
+    double mean[WIDEST];
     for (int b = 0; b < o->B; b++) {
         pool(o, T, x, b, mean);
         head(o, mean, logits + b * o->model->c->model.classes);
@@ -303,7 +306,7 @@ static void classify(const oracle_model *o, int T, const double *x, double *logi
 static void match(const oracle_model *o, int T, const double *x, double *logits) {
     const ll_model_config *c = o->model->c;
     const int C = c->model.width, ff = c->model.ff;
-    double u[256], v[256], both[1024], hidden[256];
+    double u[WIDEST], v[WIDEST], both[4 * WIDEST], hidden[WIDEST];
     for (int b = 0; b + 1 < o->B; b += 2) {
         pool(o, T, x, b, u);
         pool(o, T, x, b + 1, v);
@@ -322,7 +325,7 @@ static void match(const oracle_model *o, int T, const double *x, double *logits)
 static double *stack(const oracle_model *o) {
     const ll_model_config *c = o->model->c;
     const int C = c->model.width, T = o->T + oracle_cls_tokens(o), rows = o->B * T;
-    double *x = zeros((size_t)(rows * C)), *block = zeros((size_t)(rows * C)), last[256];
+    double *x = zeros((size_t)(rows * C)), *block = zeros((size_t)(rows * C)), last[WIDEST];
     for (int r = 0; r < rows; r++)
         if (r % T < length(o, r / T)) embed(o, r / T, r % T, x + r * C);
     for (int j = 0; j < (o->cross ? 3 : 2) * o->layers; j++) {

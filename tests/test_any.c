@@ -76,13 +76,8 @@ static int is_drawn(const char *key, uint64_t seed, int i) {
     return draw(seed, 2000 + i, 2);
 }
 
-/* Returns 0 if the recipe is refused. */
-static int draw_model(drawn *x, uint64_t seed) {
-    const ll_recipe_key *key;
-    *x = (drawn){.lengths = {T, T - 3}};
-    for (int i = 0; (key = ll_recipe_key_at(i)); i++)
-        if (key->choices && is_drawn(key->name, seed, i)) add(x, key->name, key->choices, seed, i);
-    for (int i = 0; i < NUMBERS; i++) add(x, numbers[i][0], numbers[i][1], seed, 1000 + i);
+/* The model of x->keys, and tokens. Returns 0 if the recipe is refused. */
+static int create_model(drawn *x, uint64_t seed) {
     ll_recipe *recipe = tiny_recipe(x->keys);
     const int one = strcmp(ll_recipe_get(recipe, "model.task"), "seq2seq") != 0; /* seq2seq: test_seq2seq.c */
     const int made = one && !ll_model_create(&x->model, recipe);
@@ -95,6 +90,15 @@ static int draw_model(drawn *x, uint64_t seed) {
     random_ints(x->tokens, B * T, c->model.vocab, 0, seed);
     random_ints(x->targets, x->answers, x->classes, ll_task_per_token(c->model.task), seed + 1);
     return 1;
+}
+
+static int draw_model(drawn *x, uint64_t seed) {
+    const ll_recipe_key *key;
+    *x = (drawn){.lengths = {T, T - 3}};
+    for (int i = 0; (key = ll_recipe_key_at(i)); i++)
+        if (key->choices && is_drawn(key->name, seed, i)) add(x, key->name, key->choices, seed, i);
+    for (int i = 0; i < NUMBERS; i++) add(x, numbers[i][0], numbers[i][1], seed, 1000 + i);
+    return create_model(x, seed);
 }
 
 /* ---- What must hold ---- */
@@ -210,7 +214,18 @@ static void test_any(void **state) {
     assert_true(made >= LEAST && streams >= LEAST / 4);
 }
 
+/* Dropout of rows that are wider than what is drawn at a time. */
+static void test_wide_dropout(void **state) {
+    (void)state;
+    drawn x = {.keys = "attention.kernel=value model.layers=1 model.width=1032 model.heads=1 model.head-size=8 "
+                       "model.ff=8 model.dropout=0.3",
+               .lengths = {T, T - 3}};
+    assert_true(create_model(&x, 1));
+    check_gradients(&x);
+    ll_model_free(x.model);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_any)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_any), cmocka_unit_test(test_wide_dropout)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
