@@ -211,6 +211,7 @@ static void test_refused(void **state) {
     (void)state;
     expect("train.distil=logits", NULL, LL_EINVAL, "set train.teacher, or train.from");
     expect(lesson("train.distil=logits train.teacher=nowhere"), NULL, LL_EIO, "nowhere");
+    expect(lesson("train.distil=logits train.teacher=x"), NULL, LL_EIO, "cannot open x:");
     expect(lesson("train.distil=both train.carry-state=on"), NULL, LL_EINVAL, "train.carry-state=off");
     expect(lesson("train.distil=both dist.sequence=2"), NULL, LL_EINVAL, "dist.sequence");
     expect(lesson("train.distil=attention model.layers=2"), NULL, LL_EINVAL, "set model.layers=1");
