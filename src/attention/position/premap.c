@@ -42,7 +42,7 @@ void ll_premap_free(ll_premap *b) {
     if (!b) return;
     ll_free(b->noise);
     ll_free(b->gate_noise);
-    ll_free(b->theta);
+    ll_free(b->rotations);
     ll_free(b);
 }
 

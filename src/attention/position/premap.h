@@ -22,7 +22,7 @@ typedef struct {
 } ll_premap_tile;
 
 typedef struct ll_premap_kind {
-    int same; /* does to queries what it does to keys */
+    int same; /* does to queries what it does to keys, and the same in all heads */
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason */
     int (*width)(const ll_attention_config *c);       /* of what becomes of q and k */
     ll_status (*create)(ll_premap *b);                /* NULL: nothing to make; frees nothing on failure */
@@ -44,11 +44,11 @@ typedef struct ll_premap_kind {
 
 struct ll_premap {
     const ll_premap_kind *kind;
-    ll_attention_config c;     /* of the operator; noise and theta are in the copies below */
+    ll_attention_config c;     /* of the operator; noise and angles are in the copies below */
     int given;                 /* the noise came with the config: it is never drawn again */
     int R;                     /* width of encoded q and k */
     float *noise, *gate_noise; /* copies or draws, in the layout of sine_spe.c or conv_spe.h; NULL: drawn when needed */
-    double *theta;             /* rope: (D/2) */
+    double *rotations;         /* rope: tables of D/2 angles */
 };
 
 /* LL_EINVAL with the reason where a config's position before the map cannot be, of an operator that reads queries and
@@ -78,7 +78,7 @@ LL_MUST_USE ll_status ll_premap_reaches(const ll_premap *b, int64_t tokens);
  * constant. */
 typedef struct {
     const ll_premap *b; /* NULL: there is no stage, and nothing to do */
-    float *work;        /* (H, scratch) */
+    float *work;        /* (H, scratch); (scratch) of all heads where they do the same */
     size_t scratch;
 } ll_premap_stream;
 /* Where it fails, the stream is to be freed too. */
@@ -92,8 +92,6 @@ void ll_premap_stream_encode(const ll_premap_stream *s, int B, int64_t first, in
                              const ll_view out[2]);
 
 double ll_sigmoid(double x);
-/* The default angles, or given ones, of n/2 pairs. */
-LL_MUST_USE ll_status ll_theta_create(double **theta, const float *given, int n);
 /* rope.c. out (C, 2n), rows ldo apart: pairs size (cos, sin)(phase + w t) of n angles for t = t0..t0+C-1, each a
  * function of these four alone, from doubles. size NULL: 1; phase NULL: 0. */
 void ll_rotations(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,

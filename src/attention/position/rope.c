@@ -32,15 +32,7 @@ void ll_rotations(size_t n, const double *w, const double *size, const double *p
     }
 }
 
-ll_status ll_theta_create(double **theta, const float *given, int n) {
-    const size_t pairs = (size_t)n / 2;
-    *theta = ll_alloc(pairs, sizeof **theta);
-    if (!*theta) return LL_ENOMEM;
-    for (size_t t = 0; t < pairs; t++) (*theta)[t] = given ? (double)given[t] : pow(10000, -2 * (double)t / n);
-    return LL_OK;
-}
-
-/* ---- After the feature map: rope-linear ---- */
+/* ---- Tables ---- */
 
 /* The rotations of n angles for any position take a product for each digit of base 16 in position / ANCHOR. The rows of
  * n numbers are: angles, cosines and sines of a token, and cosines and sines of LEVELS digits. */
@@ -60,15 +52,13 @@ static void fill_rotations(double *row, size_t n) {
     }
 }
 
-ll_status ll_feature_rotations_create(ll_feature_map *map, size_t heads, const double *angles) {
-    const size_t n = (size_t)map->features / 2;
-    map->rotations = ll_alloc(heads * ROWS * n, sizeof *map->rotations);
-    if (!map->rotations) return LL_ENOMEM;
-    for (size_t h = 0; h < heads; h++) {
-        memcpy(map->rotations + h * ROWS * n, angles + h * n, n * sizeof *angles);
-        fill_rotations(map->rotations + h * ROWS * n, n);
-    }
-    return LL_OK;
+/* The rows of each head, whose first has the angles, or of all heads (1). NULL: no memory. */
+static double *create_rows(size_t heads, size_t n) { return ll_alloc(heads * ROWS * n, sizeof(double)); }
+
+/* The angles of RoPE, or given ones. */
+static void fill_angles(double *angles, size_t n, const float *given, double base, int channels) {
+    for (size_t t = 0; t < n; t++)
+        angles[t] = given ? (double)given[t] : 2 * t < (size_t)channels ? pow(base, -2 * (double)t / channels) : 0;
 }
 
 static void turn(size_t n, const double *cosine, const double *sine, double *c, double *s) {
@@ -91,6 +81,34 @@ static void rotations_at(const double *rows, size_t n, size_t first, size_t coun
         const double *row = rows + (ROW_DIGITS + 2 * (level * DIGITS + (size_t)(rest % DIGITS))) * n + first;
         if (rest % DIGITS) turn(count, row, row + n, c, s);
     }
+}
+
+/* out (C, 2 count), rows ldo apart: cosine and sine of angles first.. of the n ones, from a position on. */
+static void rotations_from(const double *rows, size_t n, size_t first, size_t count, int64_t position, int C,
+                           float *out, size_t ldo) {
+    const ll_kernels *k = ll_kernel_table();
+    const double *c1 = rows + ROW_COS * n + first, *s1 = rows + ROW_SIN * n + first;
+    double c[BLOCK], s[BLOCK];
+    for (int i = 0, run; i < C; i += run) {
+        const int past = (int)((position + i) % ANCHOR);
+        run = ll_min_int(C - i, ANCHOR - past);
+        rotations_at(rows, n, first, count, position + i - past, c, s);
+        k->sinusoids(count, c1, s1, c, s, past, NULL, 0);
+        k->sinusoids(count, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
+    }
+}
+
+/* ---- After the feature map: rope-linear ---- */
+
+ll_status ll_feature_rotations_create(ll_feature_map *map, size_t heads, const double *angles) {
+    const size_t n = (size_t)map->features / 2;
+    map->rotations = create_rows(heads, n);
+    if (!map->rotations) return LL_ENOMEM;
+    for (size_t h = 0; h < heads; h++) {
+        memcpy(map->rotations + h * ROWS * n, angles + h * n, n * sizeof *angles);
+        fill_rotations(map->rotations + h * ROWS * n, n);
+    }
+    return LL_OK;
 }
 
 void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position, const float *in,
@@ -132,11 +150,12 @@ static ll_status check_features(const ll_attention_config *c) {
 }
 
 static ll_status create_angles(ll_feature_map *map) {
-    double *theta = NULL;
-    ll_status status = ll_theta_create(&theta, map->c.encoding.theta, map->features);
-    if (!status) status = ll_feature_rotations_create(map, 1, theta);
-    ll_free(theta);
-    return status;
+    const size_t n = (size_t)map->features / 2;
+    map->rotations = create_rows(1, n);
+    if (!map->rotations) return LL_ENOMEM;
+    fill_angles(map->rotations, n, map->c.encoding.theta, 10000, map->features);
+    fill_rotations(map->rotations, n);
+    return LL_OK;
 }
 
 static void rotate(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
@@ -180,11 +199,12 @@ static int width(const ll_attention_config *c) {
 }
 static ll_status create(ll_premap *b) {
     const ll_position_config *w = &b->c.encoding;
-    const int n = w->rotary ? w->rotary : b->c.D;
-    const ll_status status = ll_theta_create(&b->theta, w->theta, b->c.D);
-    for (int t = 0; !status && !w->theta && (w->base > 0 || w->rotary) && t < b->c.D / 2; t++)
-        b->theta[t] = 2 * t < n ? pow(w->base > 0 ? w->base : 10000, -2 * (double)t / n) : 0;
-    return status;
+    const size_t n = (size_t)b->c.D / 2;
+    b->rotations = create_rows(1, n);
+    if (!b->rotations) return LL_ENOMEM;
+    fill_angles(b->rotations, n, w->theta, w->base > 0 ? w->base : 10000, w->rotary ? w->rotary : b->c.D);
+    fill_rotations(b->rotations, n);
+    return LL_OK;
 }
 static size_t scratch(const ll_premap *b) {
     return LL_PREMAP_TILE * (size_t)b->c.D;
@@ -192,8 +212,9 @@ static size_t scratch(const ll_premap *b) {
 
 /* work: cos and sin of each token and pair. */
 static void prepare(const ll_premap_tile *t) {
-    const size_t D = (size_t)t->b->c.D;
-    ll_rotations(D / 2, t->b->theta, NULL, NULL, t->t0, t->C, t->work, D);
+    const size_t D = (size_t)t->b->c.D, n = D / 2;
+    for (size_t p = 0; p < n; p += BLOCK)
+        rotations_from(t->b->rotations, n, p, ll_min_size(n - p, BLOCK), t->t0, t->C, t->work + 2 * p, D);
 }
 
 static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
