@@ -61,7 +61,7 @@ static inline void check_close(const char *what, size_t n, const float *a, const
 /* Refuses the first allocation of `use`, then the second, and so on until it succeeds: alone, and with all that follow.
  * It must fail with LL_ENOMEM each time. Returns how many allocations it needs. */
 static inline long check_refused_memory(ll_status (*use)(void)) {
-    long n = 1;
+    long n = 0;
     for (int alone = -1; alone <= 1; alone += 2) {
         ll_status status = LL_ENOMEM;
         for (n = 0; status; n++) {

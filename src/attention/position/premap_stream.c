@@ -5,7 +5,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 
-/* Heads whose tokens are prepared one by one. */
+/* For how many heads a token is prepared, each with its scratch. */
 static size_t heads(const ll_premap *b) { return b->kind->same ? 1 : (size_t)b->c.H; }
 
 ll_status ll_premap_stream_create(ll_premap_stream *s, const ll_premap *b) {
@@ -26,7 +26,7 @@ void ll_premap_stream_reset(const ll_premap_stream *s) {
 
 void ll_premap_stream_encode(const ll_premap_stream *s, int B, int64_t first, int n, const ll_view in[2],
                              const ll_view out[2]) {
-    ll_premap_tile t = {.b = s->b, .k = ll_kernel_table(), .C = n, .t0 = first, .work = s->work};
+    ll_premap_tile t = {.b = s->b, .k = ll_kernel_table(), .C = n, .t0 = first};
     for (t.head = 0; t.head < s->b->c.H; t.head++) {
         if ((size_t)t.head < heads(s->b)) {
             t.work = s->work + (size_t)t.head * s->scratch;

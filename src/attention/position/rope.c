@@ -52,13 +52,15 @@ static void fill_rotations(double *row, size_t n) {
     }
 }
 
-/* The rows of each head, whose first has the angles, or of all heads (1). NULL: no memory. */
-static double *create_rows(size_t heads, size_t n) { return ll_alloc(heads * ROWS * n, sizeof(double)); }
-
-/* The angles of RoPE, or given ones. */
-static void fill_angles(double *angles, size_t n, const float *given, double base, int channels) {
+/* The table of n angles: the given ones, or those of RoPE over so many channels; what lies behind these has the angle 0.
+ * NULL: no memory. */
+static double *create_rotations(size_t n, const float *given, double base, int channels) {
+    double *rows = ll_alloc(ROWS * n, sizeof *rows);
+    if (!rows) return NULL;
     for (size_t t = 0; t < n; t++)
-        angles[t] = given ? (double)given[t] : 2 * t < (size_t)channels ? pow(base, -2 * (double)t / channels) : 0;
+        rows[t] = given ? (double)given[t] : 2 * t < (size_t)channels ? pow(base, -2 * (double)t / channels) : 0;
+    fill_rotations(rows, n);
+    return rows;
 }
 
 static void turn(size_t n, const double *cosine, const double *sine, double *c, double *s) {
@@ -102,7 +104,7 @@ static void rotations_from(const double *rows, size_t n, size_t first, size_t co
 
 ll_status ll_feature_rotations_create(ll_feature_map *map, size_t heads, const double *angles) {
     const size_t n = (size_t)map->features / 2;
-    map->rotations = create_rows(heads, n);
+    map->rotations = ll_alloc(heads * ROWS * n, sizeof *map->rotations);
     if (!map->rotations) return LL_ENOMEM;
     for (size_t h = 0; h < heads; h++) {
         memcpy(map->rotations + h * ROWS * n, angles + h * n, n * sizeof *angles);
@@ -150,12 +152,8 @@ static ll_status check_features(const ll_attention_config *c) {
 }
 
 static ll_status create_angles(ll_feature_map *map) {
-    const size_t n = (size_t)map->features / 2;
-    map->rotations = create_rows(1, n);
-    if (!map->rotations) return LL_ENOMEM;
-    fill_angles(map->rotations, n, map->c.encoding.theta, 10000, map->features);
-    fill_rotations(map->rotations, n);
-    return LL_OK;
+    map->rotations = create_rotations((size_t)map->features / 2, map->c.encoding.theta, 10000, map->features);
+    return map->rotations ? LL_OK : LL_ENOMEM;
 }
 
 static void rotate(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
@@ -199,12 +197,9 @@ static int width(const ll_attention_config *c) {
 }
 static ll_status create(ll_premap *b) {
     const ll_position_config *w = &b->c.encoding;
-    const size_t n = (size_t)b->c.D / 2;
-    b->rotations = create_rows(1, n);
-    if (!b->rotations) return LL_ENOMEM;
-    fill_angles(b->rotations, n, w->theta, w->base > 0 ? w->base : 10000, w->rotary ? w->rotary : b->c.D);
-    fill_rotations(b->rotations, n);
-    return LL_OK;
+    b->rotations =
+        create_rotations((size_t)b->c.D / 2, w->theta, w->base > 0 ? w->base : 10000, w->rotary ? w->rotary : b->c.D);
+    return b->rotations ? LL_OK : LL_ENOMEM;
 }
 static size_t scratch(const ll_premap *b) {
     return LL_PREMAP_TILE * (size_t)b->c.D;
