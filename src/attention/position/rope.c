@@ -52,8 +52,8 @@ static void fill_rotations(double *row, size_t n) {
     }
 }
 
-/* The table of n angles: the given ones, or those of RoPE over so many channels; what lies behind these has the angle 0.
- * NULL: no memory. */
+/* The table of n angles: the given ones, or those of RoPE over so many channels. What lies behind these has the angle
+ * 0. NULL: no memory. */
 static double *create_rotations(size_t n, const float *given, double base, int channels) {
     double *rows = ll_alloc(ROWS * n, sizeof *rows);
     if (!rows) return NULL;
