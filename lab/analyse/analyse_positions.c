@@ -64,7 +64,7 @@ static ll_status in_embedding(const ll_model *m, int T, float *P) {
     if (!p) return LL_ENOMEM;
     for (size_t i = 0; i < C * (size_t)c->model.vocab; i++)
         content += (double)tokens[i] * (double)tokens[i] / (double)c->model.vocab;
-    if (c->position.type == LL_POSITION_SINUSOIDAL) ll_sinus(p, T, c->model.width, 0, ll_config_init_std(c));
+    if (c->position.type == LL_POSITION_SINUSOIDAL) ll_sinus(m, p, T, 0);
     if (c->position.type == LL_POSITION_LEARNED)
         memcpy(p, ll_param_at(m, ll_top_stack(m)->at.position) + first * C, n * C * sizeof *p);
     for (size_t i = 0; i < n; i++)

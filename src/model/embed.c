@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/integer.h"
+#include "base/memory.h"
 #include "base/parallel.h"
 #include "model/embedding.h"
 #include "model/stream_rows.h"
@@ -23,27 +24,36 @@ int ll_model_rows(const ll_model *m, int T) {
     return m->cls_tokens + T / ll_embedding_of(m->c)->numbers(m->c);
 }
 
+ll_status ll_sinus_create(ll_model *m) {
+    const int C = m->c->model.width;
+    if (m->c->position.type != LL_POSITION_SINUSOIDAL || m->rates) return LL_OK;
+    m->rates = ll_alloc((size_t)ll_ceil_div(C, 2), sizeof *m->rates);
+    if (!m->rates) return LL_ENOMEM;
+    for (int t = 0; 2 * t < C; t++) m->rates[t] = pow(10000, -2.0 * t / C);
+    return LL_OK;
+}
+
 /* out[i] = amplitude [sin p w_0, cos p w_0, sin p w_1, ...], w_t = 10000^(-2t/C), p = first + i. Angles are in double:
  * in float they are off by 0.03 at token one million. */
-void ll_sinus(float *out, int count, int C, int64_t first, double amplitude) {
-    for (int t = 0; 2 * t < C; t++) {
-        const double w = pow(10000, -2.0 * t / C);
-        for (int i = 0; i < count; i++) {
-            const double angle = (double)(first + i) * w;
-            float *x = out + (size_t)i * (size_t)C + 2 * t;
-            x[0] = (float)(amplitude * sin(angle));
-            if (2 * t + 1 < C) x[1] = (float)(amplitude * cos(angle));
+void ll_sinus(const ll_model *m, float *out, int count, int64_t first) {
+    const int C = m->c->model.width;
+    const double amplitude = ll_config_init_std(m->c);
+    for (int i = 0; i < count; i++, out += C)
+        for (int t = 0; 2 * t < C; t++) {
+            const double angle = (double)(first + i) * m->rates[t];
+            out[2 * t] = (float)(amplitude * sin(angle));
+            if (2 * t + 1 < C) out[2 * t + 1] = (float)(amplitude * cos(angle));
         }
-    }
 }
 
 /* For rows that begin anywhere: the row itself, not one of a table. */
 static void add_sinus(const ll_batch_run *run, int64_t position, float *out) {
     const int C = run->c->model.width;
-    const double amplitude = ll_config_init_std(run->c);
-    for (int i = 0; i < C; i++) {
-        const double angle = (double)position * pow(10000, -2.0 * (i / 2) / C);
-        out[i] += (float)(amplitude * (i % 2 ? cos(angle) : sin(angle)));
+    const double amplitude = ll_config_init_std(run->c), *rates = run->model->rates;
+    for (int t = 0; 2 * t < C; t++) {
+        const double angle = (double)position * rates[t];
+        out[2 * t] += (float)(amplitude * sin(angle));
+        if (2 * t + 1 < C) out[2 * t + 1] += (float)(amplitude * cos(angle));
     }
 }
 
@@ -112,8 +122,7 @@ void ll_embed(const ll_batch_run *run) {
     if (kind->prepare) kind->prepare(run);
     for (int i = 0; run->streams && run->ws->sinus && i < run->streams->count; i++) {
         const ll_stream_rows *s = &run->streams->span[i];
-        ll_sinus(run->ws->sinus + (size_t)s->first * (size_t)run->c->model.width, s->n, run->c->model.width,
-                 s->position, ll_config_init_std(run->c));
+        ll_sinus(run->model, run->ws->sinus + (size_t)s->first * (size_t)run->c->model.width, s->n, s->position);
     }
     for (ll_rows r = {0}; ll_next_rows(run, &r);) {
         float *x = ll_residual(run, 0, r);

@@ -62,13 +62,15 @@ ll_status ll_model_sketch(ll_model **out, const ll_recipe *recipe) {
 
 ll_status ll_model_read_recipe(ll_model *m) {
     m->c = &m->config;
-    return ll_recipe_model(m->recipe, &m->config);
+    const ll_status status = ll_recipe_model(m->recipe, &m->config);
+    return status ? status : ll_sinus_create(m);
 }
 
 void ll_model_free(ll_model *m) {
     if (!m) return;
     ll_operators_free(m);
     ll_quantized_free(m->quantized);
+    ll_free(m->rates);
     ll_free(m->data);
     ll_safetensors_free(m->file);
     ll_free(m->param);

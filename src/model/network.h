@@ -299,8 +299,10 @@ void ll_copy_rows(const ll_batch_run *run, int n, const float *x, float *y);
 
 /* ---- embed.c ---- */
 
+/* The angles a token of a model with sinusoidal positions, if it does not have them yet. */
+LL_MUST_USE ll_status ll_sinus_create(ll_model *model);
 /* (count, C) position vectors for positions first, first + 1, ... */
-void ll_sinus(float *out, int count, int C, int64_t first, double amplitude);
+void ll_sinus(const ll_model *model, float *out, int count, int64_t first);
 /* Rows of a sequence of T numbers, its CLS token included. */
 int ll_model_rows(const ll_model *model, int T);
 void ll_embed(const ll_batch_run *run);

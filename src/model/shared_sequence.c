@@ -132,8 +132,7 @@ ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
         status = ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
                          (long long)ws->T * how->parts, (int)ll_position_limit(&c->position));
     if (!status) status = make(&ws->shared, ws, how);
-    if (!status && ws->sinus)
-        ll_sinus(ws->sinus, ws->T, c->model.width, (int64_t)how->part * ws->T, ll_config_init_std(c));
+    if (!status && ws->sinus) ll_sinus(ws->model, ws->sinus, ws->T, (int64_t)how->part * ws->T);
     return status;
 }
 

@@ -232,8 +232,7 @@ static ll_status allocate(ll_workspace *ws) {
     ws->block = ll_alloc(ws->bytes / sizeof(float), sizeof(float));
     if (!ws->block) return LL_ENOMEM;
     lay_out(ws, ws->block);
-    if (ws->sinus && ws->mode != LL_STREAM)
-        ll_sinus(ws->sinus, ws->T - m->cls_tokens, m->c->model.width, 0, ll_config_init_std(m->c));
+    if (ws->sinus && ws->mode != LL_STREAM) ll_sinus(m, ws->sinus, ws->T - m->cls_tokens, 0);
     return LL_OK;
 }
 
