@@ -62,16 +62,11 @@ static inline vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST
 static inline vf v_power2(__m256i n) { /* 2^n for -126 <= n <= 127 */
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
-/* Three factors let results underflow gradually and overflow to infinity. */
+/* Two factors let results underflow gradually and overflow to infinity. */
 static inline vf v_scale2(vf a, vf n) {
-    n = _mm256_min_ps(_mm256_set1_ps(378.0f), _mm256_max_ps(_mm256_set1_ps(-378.0f), n));
-    const __m256i i = _mm256_cvtps_epi32(n);
-    const __m256i lo = _mm256_set1_epi32(-126), hi = _mm256_set1_epi32(126);
-    const __m256i p = _mm256_min_epi32(hi, _mm256_max_epi32(lo, i));
-    const __m256i rest = _mm256_sub_epi32(i, p);
-    const __m256i q = _mm256_min_epi32(hi, _mm256_max_epi32(lo, rest));
-    const __m256i s = _mm256_sub_epi32(rest, q);
-    return _mm256_mul_ps(_mm256_mul_ps(_mm256_mul_ps(a, v_power2(s)), v_power2(q)), v_power2(p));
+    const __m256i i = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_set1_ps(252), _mm256_max_ps(_mm256_set1_ps(-252), n)));
+    const __m256i p = _mm256_srai_epi32(i, 1), q = _mm256_sub_epi32(i, p);
+    return _mm256_mul_ps(_mm256_mul_ps(a, v_power2(q)), v_power2(p));
 }
 static inline float v_sum(vf a) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));

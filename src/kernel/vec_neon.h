@@ -85,13 +85,11 @@ static inline vf v_round(vf x) { return (vf){vrndnq_f32(x.a), vrndnq_f32(x.b)}; 
 static inline float32x4_t v_power2_4(int32x4_t n) { /* 2^n for -126 <= n <= 127 */
     return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
 }
-/* Three factors let results underflow gradually and overflow to infinity. */
+/* Two factors let results underflow gradually and overflow to infinity. */
 static inline float32x4_t v_scale2_4(float32x4_t x, float32x4_t n) {
-    const int32x4_t lo = vdupq_n_s32(-126), hi = vdupq_n_s32(126);
-    const int32x4_t i = vmaxq_s32(vdupq_n_s32(-378), vminq_s32(vdupq_n_s32(378), vcvtnq_s32_f32(n)));
-    const int32x4_t p = vminq_s32(hi, vmaxq_s32(lo, i)), rest = vsubq_s32(i, p);
-    const int32x4_t q = vminq_s32(hi, vmaxq_s32(lo, rest)), s = vsubq_s32(rest, q);
-    return vmulq_f32(vmulq_f32(vmulq_f32(x, v_power2_4(s)), v_power2_4(q)), v_power2_4(p));
+    const int32x4_t i = vminq_s32(vdupq_n_s32(252), vmaxq_s32(vdupq_n_s32(-252), vcvtnq_s32_f32(n)));
+    const int32x4_t p = vshrq_n_s32(i, 1), q = vsubq_s32(i, p);
+    return vmulq_f32(vmulq_f32(x, v_power2_4(q)), v_power2_4(p));
 }
 static inline vf v_scale2(vf x, vf n) { return (vf){v_scale2_4(x.a, n.a), v_scale2_4(x.b, n.b)}; }
 static inline float v_sum(vf x) {

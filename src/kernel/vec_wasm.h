@@ -82,13 +82,11 @@ static inline vf v_round(vf a) { return (vf)wasm_f32x4_nearest((v128_t)a); }
 static inline vf v_power2(v128_t n) { /* 2^n for -126 <= n <= 127 */
     return (vf)wasm_i32x4_shl(wasm_i32x4_add(n, wasm_i32x4_splat(127)), 23);
 }
-/* Three factors let results underflow gradually and overflow to infinity. */
+/* Two factors let results underflow gradually and overflow to infinity. */
 static inline vf v_scale2(vf a, vf n) {
-    const v128_t lo = wasm_i32x4_splat(-126), hi = wasm_i32x4_splat(126);
-    const v128_t i = wasm_i32x4_trunc_sat_f32x4((v128_t)v_min(v_set(378), v_max(v_set(-378), n)));
-    const v128_t p = wasm_i32x4_min(hi, wasm_i32x4_max(lo, i)), rest = wasm_i32x4_sub(i, p);
-    const v128_t q = wasm_i32x4_min(hi, wasm_i32x4_max(lo, rest)), s = wasm_i32x4_sub(rest, q);
-    return a * v_power2(s) * v_power2(q) * v_power2(p);
+    const v128_t i = wasm_i32x4_trunc_sat_f32x4((v128_t)v_min(v_set(252), v_max(v_set(-252), n)));
+    const v128_t p = wasm_i32x4_shr(i, 1), q = wasm_i32x4_sub(i, p);
+    return a * v_power2(q) * v_power2(p);
 }
 static inline float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 static inline float v_hmax(vf a) {
