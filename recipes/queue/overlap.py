@@ -4,23 +4,16 @@
     recipes/queue/overlap.py ../shared/data/acl-retrieval >docs/results/overlap.csv
 
 Each paper is what a model sees of it, its first 4,000 bytes. Words are weighted by tf-idf over all papers, two papers are compared
-by the cosine, and a pair counts as cited above the threshold that is best on the train split.
+by the cosine, and a pair counts as cited above the threshold that is best on the train split. The same with the codes of words.py.
 """
 
 import collections
-import lzma
 import math
-import re
 import sys
 
+from words import codes, papers
+
 SPLITS = ("train", "val", "test")
-
-
-def papers(folder):
-    with lzma.open(f"{folder}/docs.tsv.xz", "rb") as lines:
-        for line in lines:
-            name, text = line.rstrip(b"\n").split(b"\t", 1)
-            yield name.decode(), re.findall("[a-z]+", text[:4000].decode(errors="replace").lower())
 
 
 def weighted(words):
@@ -47,11 +40,14 @@ def accuracy(pairs, threshold):
 
 
 def main(folder):
-    vectors = weighted(dict(papers(folder)))
-    pairs = {split: list(scored(folder, split, vectors)) for split in SPLITS}
-    threshold = max(sorted({cosine for cosine, _ in pairs["train"]})[::20], key=lambda t: accuracy(pairs["train"], t))
+    words = dict(papers(folder))
     print("data,threshold,train,valid,test")
-    print(f"citations,{threshold:.4f}," + ",".join(f"{100 * accuracy(pairs[s], threshold):.2f}" for s in SPLITS))
+    for name, size in (("words", 0), ("a byte a word", 1), ("two bytes a word", 2)):
+        vectors = weighted({paper: list(codes(w, size)) if size else w for paper, w in words.items()})
+        pairs = {split: list(scored(folder, split, vectors)) for split in SPLITS}
+        candidates = sorted({cosine for cosine, _ in pairs["train"]})[::20]
+        threshold = max(candidates, key=lambda t: accuracy(pairs["train"], t))
+        print(f"{name},{threshold:.4f}," + ",".join(f"{100 * accuracy(pairs[s], threshold):.2f}" for s in SPLITS))
 
 
 if __name__ == "__main__":
