@@ -39,15 +39,23 @@ def accuracy(pairs, threshold):
     return sum((cosine > threshold) == cited for cosine, cited in pairs) / len(pairs)
 
 
+def row(folder, name, texts):
+    vectors = weighted(texts)
+    pairs = {split: list(scored(folder, split, vectors)) for split in SPLITS}
+    candidates = sorted({cosine for cosine, _ in pairs["train"]})[::20]
+    threshold = max(candidates, key=lambda t: accuracy(pairs["train"], t))
+    print(f"{name},{threshold:.4f}," + ",".join(f"{100 * accuracy(pairs[s], threshold):.2f}" for s in SPLITS))
+
+
 def main(folder):
     words = dict(papers(folder))
     print("data,threshold,train,valid,test")
     for name, size in (("words", 0), ("a byte a word", 1), ("two bytes a word", 2)):
-        vectors = weighted({paper: list(codes(w, size)) if size else w for paper, w in words.items()})
-        pairs = {split: list(scored(folder, split, vectors)) for split in SPLITS}
-        candidates = sorted({cosine for cosine, _ in pairs["train"]})[::20]
-        threshold = max(candidates, key=lambda t: accuracy(pairs["train"], t))
-        print(f"{name},{threshold:.4f}," + ",".join(f"{100 * accuracy(pairs[s], threshold):.2f}" for s in SPLITS))
+        texts = {paper: list(codes(w, size)) if size else w for paper, w in words.items()}
+        row(folder, name, texts)
+        if size != 1:
+            singly = {paper: [x for word in text for x in word] for paper, text in texts.items()}
+            row(folder, f"{name} (each {'byte' if size else 'letter'} by itself)", singly)
 
 
 if __name__ == "__main__":
