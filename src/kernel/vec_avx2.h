@@ -62,7 +62,8 @@ static inline vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST
 static inline vf v_power2(__m256i n) { /* 2^n for -126 <= n <= 127 */
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
 }
-/* Two factors let results underflow gradually and overflow to infinity. */
+/* Two factors let results underflow gradually and overflow to infinity. Beyond 252 they do so in any case, if a
+ * is not far from 1, as the factor of an exponential. */
 static inline vf v_scale2(vf a, vf n) {
     const __m256i i = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_set1_ps(252), _mm256_max_ps(_mm256_set1_ps(-252), n)));
     const __m256i p = _mm256_srai_epi32(i, 1), q = _mm256_sub_epi32(i, p);

@@ -85,7 +85,8 @@ static inline vf v_round(vf x) { return (vf){vrndnq_f32(x.a), vrndnq_f32(x.b)}; 
 static inline float32x4_t v_power2_4(int32x4_t n) { /* 2^n for -126 <= n <= 127 */
     return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
 }
-/* Two factors let results underflow gradually and overflow to infinity. */
+/* Two factors let results underflow gradually and overflow to infinity. Beyond 252 they do so in any case, if a
+ * is not far from 1, as the factor of an exponential. */
 static inline float32x4_t v_scale2_4(float32x4_t x, float32x4_t n) {
     const int32x4_t i = vminq_s32(vdupq_n_s32(252), vmaxq_s32(vdupq_n_s32(-252), vcvtnq_s32_f32(n)));
     const int32x4_t p = vshrq_n_s32(i, 1), q = vsubq_s32(i, p);

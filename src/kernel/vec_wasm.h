@@ -82,7 +82,8 @@ static inline vf v_round(vf a) { return (vf)wasm_f32x4_nearest((v128_t)a); }
 static inline vf v_power2(v128_t n) { /* 2^n for -126 <= n <= 127 */
     return (vf)wasm_i32x4_shl(wasm_i32x4_add(n, wasm_i32x4_splat(127)), 23);
 }
-/* Two factors let results underflow gradually and overflow to infinity. */
+/* Two factors let results underflow gradually and overflow to infinity. Beyond 252 they do so in any case, if a
+ * is not far from 1, as the factor of an exponential. */
 static inline vf v_scale2(vf a, vf n) {
     const v128_t i = wasm_i32x4_trunc_sat_f32x4((v128_t)v_min(v_set(252), v_max(v_set(-252), n)));
     const v128_t p = wasm_i32x4_shr(i, 1), q = wasm_i32x4_sub(i, p);

@@ -33,28 +33,21 @@ ll_status ll_sinus_create(ll_model *m) {
     return LL_OK;
 }
 
-/* out[i] = amplitude [sin p w_0, cos p w_0, sin p w_1, ...], w_t = 10000^(-2t/C), p = first + i. Angles are in double:
- * in float they are off by 0.03 at token one million. */
-void ll_sinus(const ll_model *m, float *out, int count, int64_t first) {
+/* out = amplitude [sin p w_0, cos p w_0, sin p w_1, ...], w_t = 10000^(-2t/C), p = position; or adds it to out. Angles
+ * are in double: in float they are off by 0.03 at token one million. */
+static void sinus_row(const ll_model *m, int64_t position, int add, float *out) {
     const int C = m->c->model.width;
     const double amplitude = ll_config_init_std(m->c);
-    for (int i = 0; i < count; i++, out += C)
-        for (int t = 0; 2 * t < C; t++) {
-            const double angle = (double)(first + i) * m->rates[t];
-            out[2 * t] = (float)(amplitude * sin(angle));
-            if (2 * t + 1 < C) out[2 * t + 1] = (float)(amplitude * cos(angle));
-        }
+    for (int t = 0; 2 * t < C; t++) {
+        const double angle = (double)position * m->rates[t];
+        const float sine = (float)(amplitude * sin(angle)), cosine = (float)(amplitude * cos(angle));
+        out[2 * t] = add ? out[2 * t] + sine : sine;
+        if (2 * t + 1 < C) out[2 * t + 1] = add ? out[2 * t + 1] + cosine : cosine;
+    }
 }
 
-/* For rows that begin anywhere: the row itself, not one of a table. */
-static void add_sinus(const ll_batch_run *run, int64_t position, float *out) {
-    const int C = run->c->model.width;
-    const double amplitude = ll_config_init_std(run->c), *rates = run->model->rates;
-    for (int t = 0; 2 * t < C; t++) {
-        const double angle = (double)position * rates[t];
-        out[2 * t] += (float)(amplitude * sin(angle));
-        if (2 * t + 1 < C) out[2 * t + 1] += (float)(amplitude * cos(angle));
-    }
+void ll_sinus(const ll_model *m, float *out, int count, int64_t first) {
+    for (int i = 0; i < count; i++) sinus_row(m, first + i, 0, out + (size_t)i * (size_t)m->c->model.width);
 }
 
 /* The number of a row in its document. */
@@ -91,7 +84,7 @@ static void complete(const ll_batch_run *run, size_t row, float *out) {
     const int64_t t = at + before;
     if (learned >= 0) run->k->add(C, ll_param_at(m, learned) + learned_row(run->c, t) * C, out);
     if (run->ws->carry && run->ws->sinus) {
-        add_sinus(run, t, out);
+        sinus_row(run->model, t, 1, out);
     } else if (run->ws->sinus) {
         run->k->add(C, run->ws->sinus + (size_t)at * C, out);
     }
