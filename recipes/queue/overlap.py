@@ -47,15 +47,20 @@ def row(folder, name, texts):
     print(f"{name},{threshold:.4f}," + ",".join(f"{100 * accuracy(pairs[s], threshold):.2f}" for s in SPLITS))
 
 
+def singly(texts):
+    """Each letter of a word, or byte of a code, by itself."""
+    return {paper: [x for word in text for x in word] for paper, text in texts.items()}
+
+
 def main(folder):
     words = dict(papers(folder))
+    one, two = ({paper: list(codes(text, size)) for paper, text in words.items()} for size in (1, 2))
     print("data,threshold,train,valid,test")
-    for name, size in (("words", 0), ("a byte a word", 1), ("two bytes a word", 2)):
-        texts = {paper: list(codes(w, size)) if size else w for paper, w in words.items()}
-        row(folder, name, texts)
-        if size != 1:
-            singly = {paper: [x for word in text for x in word] for paper, text in texts.items()}
-            row(folder, f"{name} (each {'byte' if size else 'letter'} by itself)", singly)
+    row(folder, "words", words)
+    row(folder, "words (each letter by itself)", singly(words))
+    row(folder, "a byte a word", one)
+    row(folder, "two bytes a word", two)
+    row(folder, "two bytes a word (each byte by itself)", singly(two))
 
 
 if __name__ == "__main__":
