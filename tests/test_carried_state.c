@@ -293,11 +293,11 @@ static void test_cut_is_whole(void **state) {
     assert_true(check_pairs(0, check_cut_and_gradient, NULL) + check_pairs(1, check_cut_and_gradient, check_cut) > 150);
 }
 
-/* Local windows have the same tiles where a call ends at a multiple of 128 tokens. Heads without keys add up token by
+/* Local windows have the same tiles where a call ends at a multiple of 256 tokens. Heads without keys add up token by
  * token. */
 static void test_others_keep_bits(void **state) {
     (void)state;
-    const int cut[] = {0, 128, 384, 1024, 1500};
+    const int cut[] = {0, 256, 768, 1024, 1500};
     make_numbers();
     for (int form = 0; form < 4; form++) {
         ll_attention_config c;

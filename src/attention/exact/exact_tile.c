@@ -5,10 +5,10 @@
 
 #include <string.h>
 
-/* Most queries and keys of a tile. Its weights and packed rows are about as large as L2. Tiles of a window are smaller,
- * because they compute more than is seen. Where a tile meets the diagonal or the edge of a window, a quarter of its
- * queries are computed at a time. PAD puts rows into different sets of L1. */
-enum { QUERIES = 256, QUERIES_OF_WINDOW = 128, KEYS = 512, KEYS_OF_WINDOW = 256, PAD = 16 };
+/* Most queries and keys of a tile. Its weights and packed rows are about as large as L2, and a window of 128 fits one
+ * tile of keys. Where a tile meets the diagonal or the edge of a window, STEP of its queries are computed at a time,
+ * which are whole register tiles. PAD puts rows into different sets of L1. */
+enum { QUERIES = 256, KEYS = 512, STEP = 24, PAD = 16 };
 
 /* Divides the memory of a worker. Without memory it only counts floats. */
 static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
@@ -128,13 +128,12 @@ void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
 /* Sizes of a call whose longest sequence has so many queries and keys. */
 static ll_exact exact_of(const ll_attention *op, const ll_attention_call *c, int queries, int keys) {
     const int window = op->c.kernel == LL_KERNEL_LOCAL;
-    const int most_queries = op->tile ? op->tile : window ? QUERIES_OF_WINDOW : QUERIES;
-    const int most_keys = op->tile ? op->tile : window ? KEYS_OF_WINDOW : KEYS;
+    const int most_queries = op->tile ? op->tile : QUERIES, most_keys = op->tile ? op->tile : KEYS;
     ll_exact x = {.op = op, .c = c, .k = ll_kernel_table(), .threads = c->threads};
     if (window) x.window = op->c.approximate.window;
     if (ll_call_has_state(c)) x.state = ll_window_floats(op);
     if (op->c.kernel == LL_KERNEL_SOFTMAX) x.offset = c->query_offset - c->key_offset;
-    x.step = 4 * ll_ceil_div(most_queries, 16); /* not of the call's size, so that padding changes no bit */
+    x.step = ll_min_int(STEP, 4 * ll_ceil_div(most_queries, 16)); /* not of the call's size: padding changes no bit */
     x.queries = queries < 1 ? 1 : ll_min_int(queries, most_queries);
     const int most = op->c.causal && x.window ? keys + ll_min_int(x.window - 1, most_keys) : keys; /* with a state's */
     x.keys = most < 1 ? 1 : ll_min_int(most, most_keys);
