@@ -115,8 +115,54 @@ static void test_quotients(void **state) {
     everywhere(quotients);
 }
 
+/* Rows in any order, from none to all of them; the last is not wanted by scatter. */
+static void gathered(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    static const size_t order[ROWS] = {3, 0, 4, 1, 2};
+    const double slack = 1e-6;
+    const size_t ld = n + GAP;
+    for (int rows = 0; rows <= ROWS; rows++) {
+        uint64_t from = seed;
+        guarded x = guard_random(ROWS * ld, shift, &from), a = guard_random(n, 3 - shift, &from);
+        guarded y = guard_random(n, shift, &from), was = guard(n, 0), moved = rows_of(n, ld, 3 - shift);
+        const float *row[ROWS];
+        float *to[ROWS], product[ROWS + 1] = {0};
+        memcpy(was.p, y.p, n * sizeof(float));
+        product[rows] = 42;
+        for (int r = 0; r < rows; r++) row[r] = x.p + order[r] * ld, to[r] = moved.p + order[r] * ld;
+        if (rows) to[rows - 1] = NULL;
+        k->gather(rows, n, factor, row, y.p);
+        k->gather_dots(rows, n, a.p, row, product);
+        k->scatter(rows, n, factor, a.p, to);
+        for (size_t i = 0; i < n; i++) {
+            double sum = was.p[i], size = fabs(sum);
+            for (int r = 0; r < rows; r++) {
+                const double term = (double)factor[r] * row[r][i];
+                sum += term, size += fabs(term);
+                if (to[r]) near(k->name, "scatter", n, i, seed, to[r][i], 42 + (double)factor[r] * a.p[i], 42 * slack);
+            }
+            near(k->name, "gather", n, i, seed, y.p[i], sum, slack * size);
+        }
+        for (int r = 0; r < rows; r++) {
+            double sum = 0, size = 0;
+            for (size_t i = 0; i < n; i++) sum += (double)row[r][i] * a.p[i], size += fabs((double)row[r][i] * a.p[i]);
+            near(k->name, "gather_dots", n, (size_t)r, seed, product[r], sum, slack * size);
+        }
+        near(k->name, "gather_dots", n, (size_t)rows, seed, product[rows], 42, 0);
+        for (int r = rows ? rows - 1 : 0; r < ROWS; r++)
+            for (size_t i = 0; i < n; i++) near(k->name, "scatter", n, i, seed, moved.p[order[r] * ld + i], 42, 0);
+        check_between(k, "scatter", n, ld, seed, moved);
+        guard_end(x, "gathered", k->name), guard_end(a, "gathered", k->name), guard_end(y, "gathered", k->name);
+        guard_end(was, "gathered", k->name), guard_end(moved, "gathered", k->name);
+    }
+}
+static void test_gathered(void **state) {
+    (void)state;
+    everywhere(gathered);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_factors), cmocka_unit_test(test_quotients)};
+                                       cmocka_unit_test(test_factors), cmocka_unit_test(test_quotients),
+                                       cmocka_unit_test(test_gathered)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 
 #include "kernel/body_rows.h"
 #include "kernel/body_product.h"
+#include "kernel/body_gather.h"
 #include "kernel/body_state.h"
 #include "kernel/body_scan.h"
 #ifdef VGRADIENT

@@ -326,9 +326,9 @@ static void dequantize(int n, const ll_matrix *B, int k, int j, float *y) {
     }
 }
 
-/* `rows` <= 4 rows of A times x at a time, so that their sums do not wait for each other. Each sum has the bits that it
- * has alone. */
-ALWAYS void gemv_rows_few(const int rows, size_t K, const float *A, size_t lda, const float *x, float *y, int add) {
+/* `rows` <= 4 rows times x at a time, so that their sums do not wait for each other. Each sum has the bits that it has
+ * alone. */
+ALWAYS void dots(const int rows, size_t K, const float *const *row, const float *x, float *y, int add) {
     vf sum[4];
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++) sum[i] = v_set(0);
@@ -336,20 +336,23 @@ ALWAYS void gemv_rows_few(const int rows, size_t K, const float *A, size_t lda, 
     for (; k + VW <= K; k += VW) {
         const vf b = v_load(x + k);
 #pragma GCC unroll 4
-        for (int i = 0; i < rows; i++) sum[i] = v_fma(v_load(A + (size_t)i * lda + k), b, sum[i]);
+        for (int i = 0; i < rows; i++) sum[i] = v_fma(v_load(row[i] + k), b, sum[i]);
     }
     if (k < K) {
         const vf b = v_load_n(x + k, K - k);
 #pragma GCC unroll 4
-        for (int i = 0; i < rows; i++) sum[i] = v_fma(v_load_n(A + (size_t)i * lda + k, K - k), b, sum[i]);
+        for (int i = 0; i < rows; i++) sum[i] = v_fma(v_load_n(row[i] + k, K - k), b, sum[i]);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < rows; i++) y[i] = (add ? y[i] : 0) + v_sum(sum[i]);
 }
 
 static void gemv_rows(int M, int K, const float *A, size_t lda, const float *x, float *y, int add) {
-    for (; M >= 4; M -= 4, A += 4 * lda, y += 4) gemv_rows_few(4, (size_t)K, A, lda, x, y, add);
-    for (; M > 0; M--, A += lda, y++) gemv_rows_few(1, (size_t)K, A, lda, x, y, add);
+    for (; M >= 4; M -= 4, A += 4 * lda, y += 4) {
+        const float *const row[] = {A, A + lda, A + 2 * lda, A + 3 * lda};
+        dots(4, (size_t)K, row, x, y, add);
+    }
+    for (; M > 0; M--, A += lda, y++) dots(1, (size_t)K, &A, x, y, add);
 }
 
 /* Blocks of 16 x 16 keep the cache lines of both matrices in L1. */

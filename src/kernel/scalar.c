@@ -375,6 +375,7 @@ static float peak(size_t n) {
 }
 
 #include "kernel/body_maps.h"
+#include "kernel/scalar_gather.h"
 
 const ll_kernels ll_scalar = {
     .name = "scalar",

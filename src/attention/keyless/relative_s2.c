@@ -21,38 +21,6 @@
 
 /* ---- Neighbours ---- */
 
-int ll_near_most(const ll_attention *op) { return op->c.encoding.axes == 2 ? 2 * op->c.encoding.clip - 1 : 1; }
-
-/* Keys from..to-1, clipped to those that exist. */
-static int add_run(ll_near *run, int runs, int64_t begin, int64_t from, int64_t to, int64_t centre, int base) {
-    from = ll_max_int64(from, begin);
-    if (to <= from) return runs;
-    run[runs] = (ll_near){from, centre, (int)(to - from), base};
-    return runs + 1;
-}
-
-int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys, ll_near *run) {
-    const int64_t W = op->c.width, H = op->c.height, before = op->c.before, p = i - before;
-    const int64_t seen = op->c.causal ? ll_min_int64(i + 1, keys) : keys;
-    const int reach = op->c.encoding.clip - 1;
-    if (op->c.encoding.axes == 1) {
-        if (p < 0) return 0;
-        return add_run(run, 0, begin, ll_max_int64(before, i - reach), ll_min_int64(seen, i + reach + 1), i, 0);
-    }
-    /* Causal images have no last row. */
-    const int outside = p < 0 || (p >= W * H && !op->c.causal);
-    const int64_t x = outside ? 0 : p % W, y = outside ? H : p / W;
-    int runs = 0;
-    for (int dy = -reach; dy <= reach; dy++) {
-        const int away = dy < 0 ? -dy : dy, side = reach - away;
-        if (y + dy < 0 || (y + dy >= H && !op->c.causal)) continue;
-        const int64_t row = before + (y + dy) * W;
-        runs = add_run(run, runs, begin, row + ll_max_int64(0, x - side),
-                       ll_min_int64(seen, row + ll_min_int64(W, x + side + 1)), row + x, away);
-    }
-    return runs;
-}
-
 const float *ll_value_row(const ll_value_rows *v, int64_t j) {
     if (j < v->first) return v->past + (size_t)(j % v->keep) * v->token_past;
     return v->data + (size_t)(v->ring ? j % v->ring : j - v->first) * v->token;
@@ -61,6 +29,56 @@ const float *ll_value_row(const ll_value_rows *v, int64_t j) {
 int ll_value_counts(const ll_value_rows *v, int64_t j) {
     if (j < v->first) return v->past_kept[j % v->keep] != 0;
     return !v->mask || v->mask[j - v->first] != 0;
+}
+
+size_t ll_neighbours_most(const ll_attention *op) {
+    const size_t reach = (size_t)op->c.encoding.clip - 1;
+    if (op->c.encoding.axes == 1) return 2 * reach + 1;
+    return ll_min_size(2 * reach * (reach + 1) + 1, (2 * reach + 1) * (size_t)op->c.width);
+}
+
+void ll_neighbours_take(ll_neighbours *near, const ll_attention *op, ll_arena *a) {
+    const size_t most = ll_neighbours_most(op);
+    near->n = 0;
+    near->key = ll_arena_bytes(a, most, sizeof *near->key);
+    near->distance = ll_arena_bytes(a, most, sizeof *near->distance);
+    near->value = ll_arena_bytes(a, most, sizeof *near->value);
+    near->number = ll_arena_take(a, most);
+}
+
+/* Keys from..to-1 that exist and count; the distance of key j is base + |j - centre|. */
+static void add_run(ll_neighbours *near, const ll_value_rows *values, int64_t from, int64_t to, int64_t centre,
+                    int base) {
+    const ll_value_rows v = *values; /* a copy, which no store below changes */
+    int n = near->n;
+    for (int64_t j = ll_max_int64(from, v.begin); j < to; j++) {
+        if (!ll_value_counts(&v, j)) continue;
+        near->key[n] = j;
+        near->value[n] = ll_value_row(&v, j);
+        near->distance[n++] = base + (int)(j < centre ? centre - j : j - centre);
+    }
+    near->n = n;
+}
+
+void ll_neighbours_find(ll_neighbours *near, const ll_attention *op, int64_t i, int64_t keys, const ll_value_rows *v) {
+    const int64_t W = op->c.width, H = op->c.height, before = op->c.before, p = i - before;
+    const int64_t seen = op->c.causal ? ll_min_int64(i + 1, keys) : keys;
+    const int reach = op->c.encoding.clip - 1;
+    near->n = 0;
+    if (op->c.encoding.axes == 1) {
+        if (p >= 0) add_run(near, v, ll_max_int64(before, i - reach), ll_min_int64(seen, i + reach + 1), i, 0);
+        return;
+    }
+    /* Causal images have no last row. */
+    const int outside = p < 0 || (p >= W * H && !op->c.causal);
+    const int64_t x = outside ? 0 : p % W, y = outside ? H : p / W;
+    for (int dy = -reach; dy <= reach; dy++) {
+        const int away = dy < 0 ? -dy : dy, side = reach - away;
+        if (y + dy < 0 || (y + dy >= H && !op->c.causal)) continue;
+        const int64_t row = before + (y + dy) * W;
+        add_run(near, v, row + ll_max_int64(0, x - side), ll_min_int64(seen, row + ll_min_int64(W, x + side + 1)),
+                row + x, away);
+    }
 }
 
 /* ---- The learnt vectors ---- */
@@ -154,32 +172,21 @@ ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, 
     return tile;
 }
 
-static int distance_of(const ll_near *run, int64_t j) {
-    return run->base + (int)(j < run->centre ? run->centre - j : j - run->centre);
-}
-
 /* The largest logit among the distances of keys that a row has; -infinity if it has none. */
-static float largest(const ll_attention *op, const float *a, const ll_near *run, int runs, const ll_value_rows *v,
-                     double count) {
-    double beyond = count;
-    float most = -INFINITY;
-    for (int r = 0; r < runs; r++)
-        for (int64_t j = run[r].first; j < run[r].first + run[r].n; j++) {
-            if (!ll_value_counts(v, j)) continue;
-            most = fmaxf(most, a[distance_of(&run[r], j)]);
-            beyond -= 1;
-        }
-    return beyond > 0 ? fmaxf(most, a[op->c.encoding.clip]) : most;
+static float largest(const ll_attention *op, const float *a, const ll_neighbours *near, double count) {
+    float most = count > near->n ? a[op->c.encoding.clip] : -INFINITY;
+    for (int i = 0; i < near->n; i++) most = fmaxf(most, a[near->distance[i]]);
+    return most;
 }
 
-void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_near *run, int runs,
-                             const ll_value_rows *v, double count) {
+void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_neighbours *near,
+                             double count) {
     enum { APART = 40 };
     const size_t n = (size_t)op->c.encoding.clip + 1;
     if (!is_softmax(op)) return;
     float top = k->max(n, a), least = top;
     for (size_t t = 0; t < n; t++) least = fminf(least, a[t]);
-    const float most = top - least > APART ? largest(op, a, run, runs, v, count) : top;
+    const float most = top - least > APART ? largest(op, a, near, count) : top;
     if (most > -INFINITY && top - most > APART) {
         top = most;
         for (size_t t = 0; t < n; t++)
@@ -188,22 +195,19 @@ void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float 
     k->exp_shift(n, top, 1, 0, a, a);
 }
 
-float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
-                     const ll_value_rows *v, const double *V, double count, float *num, float *far) {
+float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_neighbours *near,
+                     const double *V, double count, float *num, float *far) {
     const size_t E = (size_t)op->c.E;
-    double beyond = count;
+    const double beyond = count - near->n;
     float sum = 0;
-    for (int r = 0; r < runs; r++)
-        for (int n = 0; n < run[r].n; n++) beyond -= ll_value_counts(v, run[r].first + n);
     *far = beyond > 0 ? a[op->c.encoding.clip] : 0;
     for (size_t e = 0; e < E; e++) num[e] = *far * (float)V[e];
-    for (int r = 0; r < runs; r++)
-        for (int64_t j = run[r].first; j < run[r].first + run[r].n; j++) {
-            if (!ll_value_counts(v, j)) continue;
-            const float weight = a[distance_of(&run[r], j)];
-            sum += weight;
-            k->axpy(E, weight - *far, ll_value_row(v, j), num);
-        }
+    for (int i = 0; i < near->n; i++) {
+        const float weight = a[near->distance[i]];
+        sum += weight;
+        near->number[i] = weight - *far;
+    }
+    k->gather(near->n, E, near->number, near->value, num);
     return sum + *far * (float)beyond;
 }
 

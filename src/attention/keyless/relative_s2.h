@@ -25,16 +25,6 @@ LL_MUST_USE ll_status ll_s2_backward(const ll_attention *op, const ll_attention_
 
 enum { LL_CLIP_MOST = 255 }; /* clip + 1 vectors are one tile */
 
-/* Neighbours first .. first+n-1 of a token: key j stands at the distance base + |j - centre| < clip. */
-typedef struct {
-    int64_t first, centre;
-    int n, base;
-} ll_near;
-/* At most this many runs hold all neighbours of a token. */
-int ll_near_most(const ll_attention *op);
-/* The keys closer than clip that token i sees, among keys begin .. keys - 1. Returns how many runs they are. */
-int ll_near_keys(const ll_attention *op, int64_t i, int64_t begin, int64_t keys, ll_near *run);
-
 /* The features of the learnt vectors, for one call, in units of the largest exponent. Softmax: the vectors. */
 typedef struct {
     int n; /* clip + 1 */
@@ -71,6 +61,20 @@ typedef struct {
 const float *ll_value_row(const ll_value_rows *v, int64_t j);
 int ll_value_counts(const ll_value_rows *v, int64_t j);
 
+/* The neighbours of a token: the keys closer than clip that it sees and that count. */
+typedef struct {
+    int n;
+    int64_t *key; /* (n), as distance, value and number */
+    int *distance;
+    const float **value; /* rows of E */
+    float *number;       /* scratch: one of each */
+} ll_neighbours;
+/* At most this many a token. */
+size_t ll_neighbours_most(const ll_attention *op);
+void ll_neighbours_take(ll_neighbours *near, const ll_attention *op, ll_arena *a);
+/* Those of token i, among keys v->begin .. keys - 1. */
+void ll_neighbours_find(ll_neighbours *near, const ll_attention *op, int64_t i, int64_t keys, const ll_value_rows *v);
+
 /* relative_s2_state.c. The state of heads without keys that a call takes and leaves: the sum of all values that count,
  * in double, their number, and the last values, which may be near to later tokens. */
 typedef struct {
@@ -102,13 +106,13 @@ void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t
 /* Softmax: makes the logits a of a row's distances weights, in units of the largest. A distance that the row does not
  * have counts for that only if it is not much larger than those it has, which would vanish beside it. Other kernels
  * have weights already: theirs vanish beside a vector whose features are e^80 times as large. */
-void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_near *run, int runs,
-                             const ll_value_rows *v, double count);
+void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_neighbours *near,
+                             double count);
 /* One row. Computes num (E), the weighted sum of values, and returns the sum of weights. It needs the weights a of the
  * distances, the neighbours, and the sum V (E) and number of all values that the query sees. *far: the weight of those
  * at clip or farther; 0 if there is none. */
-float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_near *run, int runs,
-                     const ll_value_rows *v, const double *V, double count, float *num, float *far);
+float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_neighbours *near,
+                     const double *V, double count, float *num, float *far);
 /* What the sum is divided by. */
 float ll_keyless_divisor(const ll_attention *op, float sum, const float *phi, double count);
 

@@ -40,7 +40,8 @@ typedef struct {
     float *den, *far;                        /* (T) or NULL */
     float *phi, *work, *dphi, *a, *da, *num; /* (tile, ld) three times, (tile, ldt) twice, (E) */
     double *V;                               /* (E) */
-    ll_near *run;
+    ll_neighbours near;
+    float **dvalue; /* rows of gradients of the neighbours' values; NULL: not wanted */
     int sequence;
     int64_t query, key; /* positions of the first */
     ll_keyless_state state;
@@ -68,7 +69,8 @@ static size_t cut(const keyless_call *x, head *j, float *pool) {
     j->da = ll_arena_take(&a, tile * x->w.ldt);
     j->num = ll_arena_take(&a, E);
     j->V = ll_arena_bytes(&a, E, sizeof *j->V);
-    j->run = ll_arena_bytes(&a, (size_t)ll_near_most(x->op), sizeof *j->run);
+    ll_neighbours_take(&j->near, x->op, &a);
+    j->dvalue = ll_arena_bytes(&a, ll_neighbours_most(x->op), sizeof *j->dvalue);
     return a.used;
 }
 
@@ -119,7 +121,7 @@ static double begin(const head *j) {
     return count;
 }
 
-static void forward_sequence(const head *j) {
+static void forward_sequence(head *j) {
     const keyless_call *x = j->x;
     const ll_attention *op = x->op;
     double count = begin(j);
@@ -130,10 +132,10 @@ static void forward_sequence(const head *j) {
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0);
             if (op->c.causal) see(j, i, &count);
-            const int runs = ll_near_keys(op, j->query + i, j->v.begin, j->key + j->s, j->run);
+            ll_neighbours_find(&j->near, op, j->query + i, j->key + j->s, &j->v);
             float far, *y = ll_at(&j->at.y, i), *a = j->a + row * x->w.ldt;
-            ll_keyless_exponentials(op, x->k, a, j->run, runs, &j->v, count);
-            const float sum = ll_keyless_row(op, x->k, a, j->run, runs, &j->v, j->V, count, j->num, &far);
+            ll_keyless_exponentials(op, x->k, a, &j->near, count);
+            const float sum = ll_keyless_row(op, x->k, a, &j->near, j->V, count, j->num, &far);
             const float den = ll_keyless_divisor(op, sum, j->phi + row * x->w.ld, count);
             x->k->scaled((size_t)op->c.E, ll_inverse(den), j->num, y);
             if (j->den) j->den[i] = den, j->far[i] = far;
@@ -149,38 +151,41 @@ static void forward_head(void *arg, size_t index, int worker) {
     for (int i = -1; next(&j, index, &i);) forward_sequence(&j);
 }
 
+/* Where the gradient of a value is: among those of the call, or of the state before it; NULL: not wanted. */
+static float *value_gradient(const head *j, int64_t key) {
+    if (key >= j->key) return ll_at(&j->at.dv, (size_t)(key - j->key));
+    return j->state.dvalues ? j->state.dvalues + (size_t)(key % j->v.keep) * (size_t)j->x->op->c.E : NULL;
+}
+
 /* Row i of a tile: makes `a` the weights of the distances, and adds their gradients to da, and those of the neighbours'
  * values. */
-static void row_back(const head *j, int i, float *a, double count, float *da) {
+static void row_back(head *j, int i, float *a, double count, float *da) {
     const keyless_call *x = j->x;
     const ll_attention *op = x->op;
+    const ll_neighbours *near = &j->near;
     const size_t E = (size_t)op->c.E;
     const float *g = ll_at(&j->at.g, i), *y = ll_at(&j->at.y, i);
     const float inverse = ll_inverse(j->den[i]), far = j->far[i];
     const float dden =
         op->c.den == LL_DEN_NONE && op->c.kernel != LL_KERNEL_SOFTMAX ? 0 : -x->k->dot(E, g, y) * inverse;
-    const int runs = ll_near_keys(op, j->query + i, j->v.begin, j->key + j->s, j->run);
-    double rest = count * (double)dden, beyond = count;
-    ll_keyless_exponentials(op, x->k, a, j->run, runs, &j->v, count);
+    double rest = count * (double)dden;
+    ll_neighbours_find(&j->near, op, j->query + i, j->key + j->s, &j->v);
+    ll_keyless_exponentials(op, x->k, a, near, count);
     for (size_t e = 0; e < E; e++) {
         j->num[e] = g[e] * inverse;
         rest += j->V[e] * (double)j->num[e];
     }
-    for (int r = 0; r < runs; r++)
-        for (int n = 0; n < j->run[r].n; n++) {
-            const int64_t t = j->run[r].first + n, away = t - j->run[r].centre;
-            if (!ll_value_counts(&j->v, t)) continue;
-            const int distance = j->run[r].base + (int)(away < 0 ? -away : away);
-            const float s = x->k->dot(E, ll_value_row(&j->v, t), j->num) + dden;
-            da[distance] += s;
-            rest -= (double)s;
-            beyond -= 1;
-            float *dv = t >= j->key        ? ll_at(&j->at.dv, (size_t)(t - j->key))
-                        : j->state.dvalues ? j->state.dvalues + (size_t)(t % j->v.keep) * E
-                                           : NULL;
-            if (dv) x->k->axpy(E, a[distance] - far, j->num, dv);
-        }
-    if (beyond > 0) da[op->c.encoding.clip] += (float)rest;
+    x->k->gather_dots(near->n, E, j->num, near->value, near->number);
+    for (int n = 0; n < near->n; n++) {
+        const int distance = near->distance[n];
+        const float s = near->number[n] + dden;
+        da[distance] += s;
+        rest -= (double)s;
+        near->number[n] = a[distance] - far;
+        j->dvalue[n] = value_gradient(j, near->key[n]);
+    }
+    x->k->scatter(near->n, E, near->number, j->num, j->dvalue);
+    if (count > near->n) da[op->c.encoding.clip] += (float)rest;
 }
 
 /* From the gradients of the weights of a tile to dq, and to the features of the vectors. */
@@ -227,7 +232,7 @@ static void far_back(const head *j) {
     if (j->state.dsum) memcpy(j->state.dsum, G, (size_t)E * sizeof *G);
 }
 
-static void backward_sequence(const head *j, float *dphi_w) {
+static void backward_sequence(head *j, float *dphi_w) {
     const keyless_call *x = j->x;
     const ll_attention *op = x->op;
     double count = begin(j);

@@ -34,10 +34,10 @@ static ll_status create_vectors(ll_keyless_stream *s) {
     return LL_OK;
 }
 
-/* Scratch of a worker: CHUNK queries, their weights, a row of sums, the runs of near tokens. */
+/* Scratch of a worker: CHUNK queries, their weights, a row of sums, neighbours. */
 typedef struct {
     float *phi, *work, *a, *num;
-    ll_near *run;
+    ll_neighbours near;
 } scratch;
 
 static scratch take_all(const ll_keyless_stream *s, ll_arena *pool) {
@@ -45,7 +45,7 @@ static scratch take_all(const ll_keyless_stream *s, ll_arena *pool) {
     w.work = ll_arena_take(pool, CHUNK * s->w.ld);
     w.a = ll_arena_take(pool, CHUNK * s->w.ldt);
     w.num = ll_arena_take(pool, (size_t)s->op->c.E);
-    w.run = ll_arena_bytes(pool, (size_t)ll_near_most(s->op), sizeof *w.run);
+    ll_neighbours_take(&w.near, s->op, pool);
     return w;
 }
 
@@ -114,7 +114,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     const size_t keyless = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E;
     const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
     ll_arena pool = {.base = f->lender->pool + (size_t)worker * f->lender->scratch};
-    const scratch w = take_all(s, &pool);
+    scratch w = take_all(s, &pool);
     float *ring = s->values + index * (size_t)s->keep * E;
     double *V = s->V + index * E;
     const ll_value_rows values = {.data = ring, .token = E, .ring = s->keep};
@@ -128,11 +128,11 @@ static void feed_head(void *arg, size_t index, int worker) {
             float far, *y = ll_element(&f->y, b, h, t0 + i);
             memcpy(ring + (size_t)(t % s->keep) * E, v, E * sizeof *ring);
             for (size_t e = 0; e < E; e++) V[e] += (double)v[e];
-            const int runs = ll_near_keys(op, t, 0, t + 1, w.run);
+            ll_neighbours_find(&w.near, op, t, t + 1, &values);
             const double count = (double)(t + 1);
             float *a = w.a + (size_t)i * s->w.ldt;
-            ll_keyless_exponentials(op, f->k, a, w.run, runs, &values, count);
-            const float sum = ll_keyless_row(op, f->k, a, w.run, runs, &values, V, count, w.num, &far);
+            ll_keyless_exponentials(op, f->k, a, &w.near, count);
+            const float sum = ll_keyless_row(op, f->k, a, &w.near, V, count, w.num, &far);
             f->k->scaled(E, ll_inverse(ll_keyless_divisor(op, sum, w.phi + (size_t)i * s->w.ld, count)), w.num, y);
         }
     }
