@@ -1,7 +1,7 @@
-/* The scan of a backward pass, for tiers with 32 registers that define VGRADIENT. A panel of VGRADIENT rows of S and
- * four vectors stays in registers. Each token updates it and reads it along both sides, so that of the four products of
- * two scans three are made. A token costs 12 VGRADIENT multiply-adds, 2 VGRADIENT broadcasts, 12 loads, 4 stores, and
- * sums across lanes. */
+/* The scan of a backward pass, for tiers that define VGRADIENT. A panel of VGRADIENT rows of S and four vectors stays
+ * in registers. Each token updates it and reads it along both sides, so that of the four products of two scans three
+ * are made. A token costs 12 VGRADIENT multiply-adds, 2 VGRADIENT broadcasts, 12 loads, 4 stores, and sums across
+ * lanes. */
 
 enum { GRADIENT_VECTORS = 4 };
 _Static_assert(LL_GRADIENT_COLUMNS % (GRADIENT_VECTORS * VW) == 0, "panels fill the columns");
@@ -25,29 +25,29 @@ ALWAYS void gradient_panel(const int R, const int APART, int C, const ll_scan *x
             if (APART) v_store(p, s[r][c]), s[r][c] = v_set(0);
         }
     for (int t = 0; t < C; t++, k += ldk, q += ldk, v += ldv, w += ldv, y += ldv, dk += ldk) {
-        vf sum[GRADIENT_VECTORS], across[VGRADIENT];
+        vf key[VGRADIENT], query[VGRADIENT], across[VGRADIENT];
 #pragma GCC unroll 2
         for (int i = 0; i < SCAN_LINES; i++, next.line[i - 1] += next.ld[i - 1]) __builtin_prefetch(next.line[i], 0, 2);
 #pragma GCC unroll 4
-        for (int c = 0; c < GRADIENT_VECTORS; c++) sum[c] = v_load(y + c * VW);
+        for (int r = 0; r < R; r++) key[r] = v_set(k[r]), query[r] = v_set(q[r]);
 #pragma GCC unroll 4
-        for (int r = 0; r < R; r++) {
-            const vf key = v_set(k[r]), query = v_set(q[r]);
+        for (int c = 0; c < GRADIENT_VECTORS; c++) {
+            const vf value = v_load(v + c * VW);
+            vf sum = v_load(y + c * VW);
 #pragma GCC unroll 4
-            for (int c = 0; c < GRADIENT_VECTORS; c++) {
-                s[r][c] = v_fma(key, v_load(v + c * VW), s[r][c]);
+            for (int r = 0; r < R; r++) {
+                s[r][c] = v_fma(key[r], value, s[r][c]);
                 const vf now = APART ? v_add(v_load(S + (size_t)r * x->lds + c * VW), s[r][c]) : s[r][c];
-                sum[c] = v_fma(query, now, sum[c]);
+                sum = v_fma(query[r], now, sum);
                 across[r] = c ? v_fma(now, v_load(w + c * VW), across[r]) : v_mul(now, v_load(w));
             }
+            v_store(y + c * VW, sum);
         }
-        if (R == 4) {
-            v_add_sums4(dk, across[0], across[1], across[2], across[3]);
+        if (R == VGRADIENT) {
+            v_add_sums(dk, across);
         } else {
             for (int r = 0; r < R; r++) dk[r] += v_sum(across[r]);
         }
-#pragma GCC unroll 4
-        for (int c = 0; c < GRADIENT_VECTORS; c++) v_store(y + c * VW, sum[c]);
     }
 #pragma GCC unroll 4
     for (int r = 0; r < R; r++)

@@ -23,6 +23,13 @@ static scan_prefetch scan_lines(ll_prefetch *next, const ll_scan *x) {
     return p;
 }
 
+/* One of so many panels takes lines, so that all lines are spread over the panels: at once they wait for memory. */
+static int scan_pace(const ll_prefetch *next, int panels) {
+    int columns = 0;
+    for (int i = 0; next && i < next->parts; i++) columns += next->part[i].lines;
+    return panels > columns ? panels * SCAN_LINES / (columns + 1) : 1;
+}
+
 /* A panel: R rows of NV vectors; if TAIL, only `tail` floats of the last vector exist. With APART, tokens are summed
  * from 0 and then added. Without READ only the state moves. The first five are constants after inlining. */
 ALWAYS void scan_panel(const int R, const int NV, const int TAIL, const int APART, const int READ, size_t tail, int C,
@@ -108,8 +115,9 @@ ALWAYS void scan_part(const int R, const int APART, const int READ, int C, const
 /* The inner loop goes along the shorter side of S, so that the rows of tokens which it reads again stay in L1. */
 ALWAYS void scan_all(const int R, const int APART, const int READ, int C, const ll_scan *x, ll_prefetch *next) {
     const int down = x->m < x->n, panels = (x->m + R - 1) / R * ((x->n + 2 * VW - 1) / (2 * VW));
+    const int pace = scan_pace(next, panels);
     for (int panel = 0, a = 0, j = 0; panel < panels; panel++) {
-        const scan_prefetch ahead = scan_lines(next, x);
+        const scan_prefetch ahead = scan_lines(panel % pace ? NULL : next, x);
         if (a + R <= x->m) scan_part(R, APART, READ, C, x, a, j, ahead);
         for (int row = a; a + R > x->m && row < x->m; row++) scan_part(1, APART, READ, C, x, row, j, ahead);
         if (down) {

@@ -14,6 +14,7 @@
 #define VTILE 32
 #define VSCAN_TILE 32
 #define VSCAN 4
+#define VGRADIENT 2
 
 typedef __m256 vf;
 typedef __m256i vi;
@@ -73,6 +74,13 @@ static inline float v_sum(vf a) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+/* Adds the sums of VGRADIENT vectors to as many numbers. */
+static inline void v_add_sums(float *p, const vf a[VGRADIENT]) {
+    const vf ab = _mm256_add_ps(_mm256_unpacklo_ps(a[0], a[1]), _mm256_unpackhi_ps(a[0], a[1])); /* a b a b twice */
+    const __m128 half = _mm_add_ps(_mm256_castps256_ps128(ab), _mm256_extractf128_ps(ab, 1));
+    const __m128 sums = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    _mm_storel_pi((__m64 *)(void *)p, _mm_add_ps(_mm_loadl_pi(sums, (const __m64 *)(const void *)p), sums));
 }
 static inline float v_hmax(vf a) {
     __m128 s = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
