@@ -79,7 +79,7 @@ typedef struct {
     size_t lds; /* of the rows of S and of `sum` */
 } ll_scan;
 
-enum { LL_GRADIENT_COLUMNS = 64 }; /* of scan_gradients: panels of four vectors of 16 */
+enum { LL_GRADIENT_COLUMNS = 64 }; /* of scan_gradients: panels of four vectors, of 16 floats at most */
 
 /* LL_GROUP: rows of a column of int8 and int4 that share a scale. LL_GEMM_DEPTH is a multiple. */
 enum { LL_GROUP = 32 };
