@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kernel/functions.h"
+#include "kernel/scalar_gather.h"
 #include "kernel/scalar_layer.h"
 #include "kernel/scalar_position.h"
 
@@ -100,12 +101,6 @@ static void dequantize(int n, const ll_matrix *B, int k, int j, float *y) {
     for (int i = 0; i < n; i++) y[i] = ll_matrix_at(B, (size_t)k, (size_t)(j + i));
 }
 
-static float dot(size_t n, const float *x, const float *y) {
-    double s = 0;
-    for (size_t i = 0; i < n; i++) s += (double)x[i] * y[i];
-    return (float)s;
-}
-
 static void gemv_rows(int M, int K, const float *A, size_t lda, const float *x, float *y, int add) {
     for (int i = 0; i < M; i++) y[i] = (add ? y[i] : 0) + dot((size_t)K, A + i * lda, x);
 }
@@ -119,10 +114,6 @@ static float sum(size_t n, const float *x) {
     double s = 0;
     for (size_t i = 0; i < n; i++) s += x[i];
     return (float)s;
-}
-
-static void axpy(size_t n, float a, const float *x, float *y) {
-    for (size_t i = 0; i < n; i++) y[i] += a * x[i];
 }
 
 static void scaled_rows(int rows, size_t n, const float *factor, const float *x, size_t ldx, float *y, size_t ldy) {
@@ -375,7 +366,6 @@ static float peak(size_t n) {
 }
 
 #include "kernel/body_maps.h"
-#include "kernel/scalar_gather.h"
 
 const ll_kernels ll_scalar = {
     .name = "scalar",
