@@ -7,9 +7,9 @@
     .gemm = gemm, .gemm_prefetch = gemm_prefetch, .gemm_scaled = gemm_scaled, .to_bf16 = to_bf16,                     \
     .interleave_bf16 = interleave_bf16,                                                                                \
     .gemm_bf16 = gemm_bf16, .gemv = gemv, .linear = linear, .dequantize = dequantize, .gemv_rows = gemv_rows,          \
-    .transpose = transpose, .dot = dot, .sum = sum, .axpy = axpy, .scale = scale, .gather = gather,                    \
-    .gather_dots = gather_dots, .scatter = scatter,                                                                    \
+    .transpose = transpose, .dot = dot, .sum = sum, .axpy = axpy, .scale = scale,                                      \
     .scaled = scaled, .scaled_rows = scaled_rows, .quotient_back = quotient_back, .add = add, .mul = mul,              \
+    .gather = gather, .gather_dots = gather_dots, .scatter = scatter,                                                  \
     .softmax_back = softmax_back, .max = max, .exp = exp_all, .exp2_rows = exp2_rows,                                  \
     .exp2_exponent = exp2_exponent, .exp_shift = exp_shift, .exp_sum = exp_sum,                                        \
     .rotate_cycles = rotate_cycles, .random_words = random_words, .normals = normals,                                  \

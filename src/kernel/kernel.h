@@ -206,12 +206,14 @@ typedef struct {
     void (*quotient_back)(int rows, size_t n, const float *inverse, const float *g, size_t ldg, const float *y,
                           size_t ldy, float *d, size_t ldd);
     void (*add)(size_t n, const float *x, float *y);             /* y += x */
-    /* n rows of `cols` numbers, which lie anywhere: y += sum of factor[i] row_i; y[i] = row_i . x; row_i += factor[i]
-     * x, without rows that are NULL. */
+    void (*mul)(size_t n, const float *x, float *y);             /* y *= x */
+    /* Of n rows of `cols` numbers, which lie anywhere:
+     * gather         y = y + sum of factor[i] row_i
+     * gather_dots    y[i] = sum of row_i x
+     * scatter        row_i = row_i + factor[i] x, except for rows that are NULL. */
     void (*gather)(int n, size_t cols, const float *factor, const float *const *row, float *y);
     void (*gather_dots)(int n, size_t cols, const float *x, const float *const *row, float *y);
     void (*scatter)(int n, size_t cols, const float *factor, const float *x, float *const *row);
-    void (*mul)(size_t n, const float *x, float *y);             /* y *= x */
     /* dp = p (dp - delta): from the gradient at softmax's weights p to that at its logits, where delta = p dp. */
     void (*softmax_back)(size_t n, float delta, const float *p, float *dp);
     float (*max)(size_t n, const float *x);                      /* the largest; -inf for n = 0 */

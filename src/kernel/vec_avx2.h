@@ -75,7 +75,6 @@ static inline float v_sum(vf a) {
     s = _mm_add_ps(s, _mm_movehl_ps(s, s));
     return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
 }
-/* Adds the sums of VGRADIENT vectors to as many numbers. */
 static inline void v_add_sums(float *p, const vf a[VGRADIENT]) {
     const vf ab = _mm256_add_ps(_mm256_unpacklo_ps(a[0], a[1]), _mm256_unpackhi_ps(a[0], a[1])); /* a b a b twice */
     const __m128 half = _mm_add_ps(_mm256_castps256_ps128(ab), _mm256_extractf128_ps(ab, 1));

@@ -65,8 +65,8 @@ static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NE
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 /* The sum and the largest of all lanes. */
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
-/* Adds the sums of four vectors to p[0..3]. */
-static inline void v_add_sums(float *p, const vf v[4]) {
+/* Adds the sums of VGRADIENT vectors to as many numbers. */
+static inline void v_add_sums(float *p, const vf v[VGRADIENT]) {
     const vf a = v[0], b = v[1], c = v[2], d = v[3];
     const vf ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b)); /* a b a b in each quarter */
     const vf cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));

@@ -67,7 +67,7 @@ typedef struct {
     int64_t *key; /* (n), as distance, value and number */
     int *distance;
     const float **value; /* rows of E */
-    float *number;       /* scratch: one of each */
+    float *number;       /* scratch: a number for each */
 } ll_neighbours;
 /* At most this many a token. */
 size_t ll_neighbours_most(const ll_attention *op);
