@@ -167,9 +167,8 @@ static void to_bf16(size_t n, const float *x, float *y) {
 }
 
 /* Products of few rows. They read B once, so memory is their limit. They take GEMV_ROWS rows of B at a time, so that y
- * is loaded and stored less often, and prefetch the rows after them. The hardware would not: the next row of a wide
- * matrix is too far away. From GEMV_MANY rows of x on, arithmetic is the limit; GEMV_WIDE vectors of B then share each
- * number of x that is broadcast. */
+ * is loaded and stored less often. From GEMV_MANY rows of x on, arithmetic is the limit; GEMV_WIDE vectors of B then
+ * share each number of x that is broadcast. */
 enum { GEMV_ROWS = 8, GEMV_WIDE = 2, GEMV_MANY = 8 };
 
 /* Row k + r of B from column j on. Rows of one call are neighbours from k on, and k is even where they are more than
@@ -191,17 +190,40 @@ ALWAYS vf gemv_load_n(ll_matrix B, size_t k, size_t j, size_t n) {
     return v_load(x);
 }
 
-/* The address of what gemv_load reads. */
-ALWAYS const void *gemv_address(ll_matrix B, size_t k, size_t j) {
-    const size_t at = k * B.ld + j;
-    return B.f      ? (const void *)(B.f + at)
-           : B.bf16 ? (const void *)(B.bf16 + at)
-           : B.int8 ? (const void *)(B.int8 + at)
-                    : (const void *)(B.int4 + k / 2 * B.ld + j);
-}
-
 ALWAYS vf gemv_unit(ll_matrix B, size_t k, size_t j) {
     return B.scale ? v_load_bf16(B.scale + k / LL_GROUP * B.ld + j) : v_set(0);
+}
+
+/* What is prefetched of B next: row after row, although tiles of GEMV_ROWS rows are read, because memory gives lines in
+ * their order faster. And into L2, which waits for more lines at once than L1. */
+typedef struct {
+    const char *row, *end;
+    size_t at, bytes, ld; /* where in the row; of its whole vectors; from row to row */
+} gemv_ahead;
+
+enum { GEMV_LINE = 64, GEMV_AHEAD = 4096 }; /* bytes: of a line; from the rows of a tile to what is prefetched */
+
+/* B has rows of whole bytes, which are pairs of rows of 4-bit integers. */
+ALWAYS size_t gemv_number(ll_matrix B) { return B.f ? 4 : B.bf16 ? 2 : 1; }
+ALWAYS size_t gemv_stored(ll_matrix B, size_t rows) { return B.int4 ? rows / 2 : rows; }
+
+/* Of B (K, N). */
+ALWAYS gemv_ahead gemv_begin(ll_matrix B, size_t N, size_t K) {
+    const char *first = B.f      ? (const char *)B.f
+                        : B.bf16 ? (const char *)B.bf16
+                        : B.int8 ? (const char *)B.int8
+                                 : (const char *)B.int4;
+    const size_t bytes = N / VW * VW * gemv_number(B), ld = B.ld * gemv_number(B);
+    const size_t row = gemv_stored(B, GEMV_ROWS) + GEMV_AHEAD / (bytes + 1);
+    return (gemv_ahead){first + row * ld, first + gemv_stored(B, K) * ld, 0, bytes, ld};
+}
+
+ALWAYS void gemv_prefetch(gemv_ahead *a, size_t bytes) {
+    if (a->row >= a->end) return;
+#pragma GCC unroll 16
+    for (size_t i = 0; i < bytes; i += GEMV_LINE) __builtin_prefetch(a->row + a->at + i, 0, 2);
+    a->at += bytes;
+    for (; a->at >= a->bytes; a->row += a->ld) a->at -= a->bytes;
 }
 
 /* The rows of x and of y. */
@@ -215,18 +237,16 @@ typedef struct {
 
 /* GEMV_ROWS or fewer rows of B from row k on, in `wide` vectors from column j on. factor: the numbers of x by which
  * they are multiplied, if x has one row alone; then these stay in registers. Else NULL. */
-ALWAYS void gemv_tile(const int rows, const int wide, int prefetch, gemv_operands o, const vf *factor, ll_matrix B,
+ALWAYS void gemv_tile(const int rows, const int wide, gemv_ahead *ahead, gemv_operands o, const vf *factor, ll_matrix B,
                       size_t k, size_t j) {
     vf b[GEMV_ROWS][GEMV_WIDE];
+    gemv_prefetch(ahead, gemv_stored(B, (size_t)rows) * (size_t)wide * VW * gemv_number(B));
 #pragma GCC unroll 2
     for (int v = 0; v < wide; v++) {
         const size_t at = j + (size_t)v * VW;
         const vf unit = gemv_unit(B, k, at);
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
-            if (prefetch && (!B.int4 || r % 2 == 0)) __builtin_prefetch(gemv_address(B, k + (size_t)(r + rows), at));
-            b[r][v] = gemv_load(B, k, r, at, unit);
-        }
+        for (int r = 0; r < rows; r++) b[r][v] = gemv_load(B, k, r, at, unit);
     }
     for (int i = 0; i < o.M; i++) {
         const float *x = o.x + (size_t)i * o.ldx + k;
@@ -245,17 +265,16 @@ ALWAYS void gemv_tile(const int rows, const int wide, int prefetch, gemv_operand
     }
 }
 
-/* y += x B for `rows` rows of B from row k on, a multiple of `rows`. With `prefetch`, as many rows follow, and are
- * prefetched. */
-ALWAYS void gemv_few(const int rows, int prefetch, gemv_operands o, int N, ll_matrix B, size_t k) {
+/* y += x B for `rows` rows of B from row k on, a multiple of `rows`. */
+ALWAYS void gemv_few(const int rows, gemv_ahead *ahead, gemv_operands o, int N, ll_matrix B, size_t k) {
     const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
     size_t j = 0;
     vf factor[GEMV_ROWS];
     for (int r = 0; o.M == 1 && r < rows; r++) factor[r] = v_set(o.x[k + (size_t)r]);
     for (; o.M >= GEMV_MANY && j + GEMV_WIDE * VW <= whole; j += GEMV_WIDE * VW)
-        gemv_tile(rows, GEMV_WIDE, prefetch, o, NULL, B, k, j);
-    for (; o.M == 1 && j < whole; j += VW) gemv_tile(rows, 1, prefetch, o, factor, B, k, j);
-    for (; j < whole; j += VW) gemv_tile(rows, 1, prefetch, o, NULL, B, k, j);
+        gemv_tile(rows, GEMV_WIDE, ahead, o, NULL, B, k, j);
+    for (; o.M == 1 && j < whole; j += VW) gemv_tile(rows, 1, ahead, o, factor, B, k, j);
+    for (; j < whole; j += VW) gemv_tile(rows, 1, ahead, o, NULL, B, k, j);
     for (int i = 0; i < o.M && left; i++) {
         float *y = o.y + (size_t)i * o.ldy + whole;
         vf s = v_load_n(y, left);
@@ -284,8 +303,8 @@ ALWAYS void gemv_of(gemv_operands o, int N, int K, ll_matrix B, int add) {
     size_t k = 0;
     const size_t end = (size_t)K;
     for (int i = 0; i < o.M && !add; i++) memset(o.y + (size_t)i * o.ldy, 0, (size_t)N * sizeof *o.y);
-    for (; k + 2 * GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 1, o, N, B, k);
-    for (; k + GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, 0, o, N, B, k);
+    gemv_ahead ahead = gemv_begin(B, (size_t)N, end);
+    for (; k + GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, &ahead, o, N, B, k);
     for (; k < end; k++) gemv_one(o, N, B, k);
 }
 
