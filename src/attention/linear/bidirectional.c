@@ -182,6 +182,7 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
     ll_features(&q, w->phi, w->e, NULL);
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
+    ll_prefetch_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
     j->k->gemv_rows(n, m, w->phi + j->map->divisor, w->ld, z, w->s, 0);
     float phi[LL_TILE_MOST], inverse[LL_TILE_MOST];
     const int sums = op->c.den == LL_DEN_EPS_PHI;
