@@ -203,8 +203,8 @@ typedef struct {
 
 enum { GEMV_LINE = 64, GEMV_AHEAD = 4096 }; /* bytes: of a line; from the rows of a tile to what is prefetched */
 
-/* B has rows of whole bytes, which are pairs of rows of 4-bit integers. */
-ALWAYS size_t gemv_number(ll_matrix B) { return B.f ? 4 : B.bf16 ? 2 : 1; }
+/* Bytes of a number as it is stored, and in how many stored rows `rows` rows are: two of 4-bit integers share one. */
+ALWAYS size_t gemv_size(ll_matrix B) { return B.f ? 4 : B.bf16 ? 2 : 1; }
 ALWAYS size_t gemv_stored(ll_matrix B, size_t rows) { return B.int4 ? rows / 2 : rows; }
 
 /* Of B (K, N). */
@@ -213,7 +213,7 @@ ALWAYS gemv_ahead gemv_begin(ll_matrix B, size_t N, size_t K) {
                         : B.bf16 ? (const char *)B.bf16
                         : B.int8 ? (const char *)B.int8
                                  : (const char *)B.int4;
-    const size_t bytes = N / VW * VW * gemv_number(B), ld = B.ld * gemv_number(B);
+    const size_t bytes = N / VW * VW * gemv_size(B), ld = B.ld * gemv_size(B);
     const size_t row = gemv_stored(B, GEMV_ROWS) + GEMV_AHEAD / (bytes + 1);
     return (gemv_ahead){first + row * ld, first + gemv_stored(B, K) * ld, 0, bytes, ld};
 }
@@ -240,7 +240,7 @@ typedef struct {
 ALWAYS void gemv_tile(const int rows, const int wide, gemv_ahead *ahead, gemv_operands o, const vf *factor, ll_matrix B,
                       size_t k, size_t j) {
     vf b[GEMV_ROWS][GEMV_WIDE];
-    gemv_prefetch(ahead, gemv_stored(B, (size_t)rows) * (size_t)wide * VW * gemv_number(B));
+    gemv_prefetch(ahead, gemv_stored(B, (size_t)rows) * (size_t)wide * VW * gemv_size(B));
 #pragma GCC unroll 2
     for (int v = 0; v < wide; v++) {
         const size_t at = j + (size_t)v * VW;
