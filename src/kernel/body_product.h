@@ -207,7 +207,7 @@ enum { GEMV_LINE = 64, GEMV_AHEAD = 4096 }; /* bytes: of a line; from the rows o
 ALWAYS size_t gemv_size(ll_matrix B) { return B.f ? 4 : B.bf16 ? 2 : 1; }
 ALWAYS size_t gemv_stored(ll_matrix B, size_t rows) { return B.int4 ? rows / 2 : rows; }
 
-/* Of B (K, N). */
+/* Of B (K, N), behind its first tile. N may be less than a vector. */
 ALWAYS gemv_ahead gemv_begin(ll_matrix B, size_t N, size_t K) {
     const char *first = B.f      ? (const char *)B.f
                         : B.bf16 ? (const char *)B.bf16
@@ -218,6 +218,8 @@ ALWAYS gemv_ahead gemv_begin(ll_matrix B, size_t N, size_t K) {
     return (gemv_ahead){first + row * ld, first + gemv_stored(B, K) * ld, 0, bytes, ld};
 }
 
+/* As many bytes as a tile has, so that prefetches keep their distance. Where rows are shorter than that, they may take
+ * what lies between rows, too. */
 ALWAYS void gemv_prefetch(gemv_ahead *a, size_t bytes) {
     if (a->row >= a->end) return;
 #pragma GCC unroll 16
@@ -235,18 +237,18 @@ typedef struct {
     size_t ldy;
 } gemv_operands;
 
-/* GEMV_ROWS or fewer rows of B from row k on, in `wide` vectors from column j on. factor: the numbers of x by which
- * they are multiplied, if x has one row alone; then these stay in registers. Else NULL. */
-ALWAYS void gemv_tile(const int rows, const int wide, gemv_ahead *ahead, gemv_operands o, const vf *factor, ll_matrix B,
-                      size_t k, size_t j) {
+/* GEMV_ROWS rows of B from row k on, in `wide` vectors from column j on. factor: the numbers of x by which they are
+ * multiplied, if x has one row alone; then these stay in registers. Else NULL. */
+ALWAYS void gemv_tile(const int wide, gemv_ahead *ahead, gemv_operands o, const vf *factor, ll_matrix B, size_t k,
+                      size_t j) {
     vf b[GEMV_ROWS][GEMV_WIDE];
-    gemv_prefetch(ahead, gemv_stored(B, (size_t)rows) * (size_t)wide * VW * gemv_size(B));
+    gemv_prefetch(ahead, gemv_stored(B, GEMV_ROWS) * (size_t)wide * VW * gemv_size(B));
 #pragma GCC unroll 2
     for (int v = 0; v < wide; v++) {
         const size_t at = j + (size_t)v * VW;
         const vf unit = gemv_unit(B, k, at);
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) b[r][v] = gemv_load(B, k, r, at, unit);
+        for (int r = 0; r < GEMV_ROWS; r++) b[r][v] = gemv_load(B, k, r, at, unit);
     }
     for (int i = 0; i < o.M; i++) {
         const float *x = o.x + (size_t)i * o.ldx + k;
@@ -255,7 +257,7 @@ ALWAYS void gemv_tile(const int rows, const int wide, gemv_ahead *ahead, gemv_op
 #pragma GCC unroll 2
         for (int v = 0; v < wide; v++) s[v] = v_load(y + v * VW);
 #pragma GCC unroll 8
-        for (int r = 0; r < rows; r++) {
+        for (int r = 0; r < GEMV_ROWS; r++) {
             const vf a = factor ? factor[r] : v_set(x[r]);
 #pragma GCC unroll 2
             for (int v = 0; v < wide; v++) s[v] = v_fma(a, b[r][v], s[v]);
@@ -265,20 +267,20 @@ ALWAYS void gemv_tile(const int rows, const int wide, gemv_ahead *ahead, gemv_op
     }
 }
 
-/* y += x B for `rows` rows of B from row k on, a multiple of `rows`. */
-ALWAYS void gemv_few(const int rows, gemv_ahead *ahead, gemv_operands o, int N, ll_matrix B, size_t k) {
+/* y += x B for GEMV_ROWS rows of B from row k on. */
+ALWAYS void gemv_few(gemv_ahead *ahead, gemv_operands o, int N, ll_matrix B, size_t k) {
     const size_t whole = (size_t)(N - N % VW), left = (size_t)N - whole;
     size_t j = 0;
     vf factor[GEMV_ROWS];
-    for (int r = 0; o.M == 1 && r < rows; r++) factor[r] = v_set(o.x[k + (size_t)r]);
+    for (int r = 0; o.M == 1 && r < GEMV_ROWS; r++) factor[r] = v_set(o.x[k + (size_t)r]);
     for (; o.M >= GEMV_MANY && j + GEMV_WIDE * VW <= whole; j += GEMV_WIDE * VW)
-        gemv_tile(rows, GEMV_WIDE, ahead, o, NULL, B, k, j);
-    for (; o.M == 1 && j < whole; j += VW) gemv_tile(rows, 1, ahead, o, factor, B, k, j);
-    for (; j < whole; j += VW) gemv_tile(rows, 1, ahead, o, NULL, B, k, j);
+        gemv_tile(GEMV_WIDE, ahead, o, NULL, B, k, j);
+    for (; o.M == 1 && j < whole; j += VW) gemv_tile(1, ahead, o, factor, B, k, j);
+    for (; j < whole; j += VW) gemv_tile(1, ahead, o, NULL, B, k, j);
     for (int i = 0; i < o.M && left; i++) {
         float *y = o.y + (size_t)i * o.ldy + whole;
         vf s = v_load_n(y, left);
-        for (size_t r = 0; r < (size_t)rows; r++)
+        for (size_t r = 0; r < GEMV_ROWS; r++)
             s = v_fma(v_set(o.x[(size_t)i * o.ldx + k + r]), gemv_load_n(B, k + r, whole, left), s);
         v_store_n(y, left, s);
     }
@@ -304,7 +306,7 @@ ALWAYS void gemv_of(gemv_operands o, int N, int K, ll_matrix B, int add) {
     const size_t end = (size_t)K;
     for (int i = 0; i < o.M && !add; i++) memset(o.y + (size_t)i * o.ldy, 0, (size_t)N * sizeof *o.y);
     gemv_ahead ahead = gemv_begin(B, (size_t)N, end);
-    for (; k + GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(GEMV_ROWS, &ahead, o, N, B, k);
+    for (; k + GEMV_ROWS <= end; k += GEMV_ROWS) gemv_few(&ahead, o, N, B, k);
     for (; k < end; k++) gemv_one(o, N, B, k);
 }
 

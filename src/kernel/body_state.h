@@ -1,8 +1,8 @@
 /* The running state of linear attention, in double. A panel of a few rows of S stays in registers while all tokens of
- * the call update and read it. So S is loaded and stored once for each call, not once for each token. Every number is
- * computed as if tokens came one by one. */
+ * the call update and read it. So S is loaded and stored once for each call, not once for each token. Meanwhile what
+ * lies STATE_AHEAD numbers on is prefetched into L2. Every number is computed as if tokens came one by one. */
 
-enum { STATE_ROWS = 4, STATE_AHEAD = 1024 /* numbers from rows that are read to those that are prefetched */ };
+enum { STATE_ROWS = 4, STATE_AHEAD = 1024, STATE_LINE = 8 /* numbers in a line of memory */ };
 
 /* STATE_ROWS features of the keys and queries of all tokens. */
 typedef struct {
@@ -58,7 +58,7 @@ ALWAYS void state_block(const int R, int C, int n, const double *factor, const f
                         const double *v, size_t ldv, double *S, double *z, double *num,
                         double den[LL_STATE_TOKENS][STATE_ROWS]) {
     state_rows x;
-    for (int i = 0; i < R * n; i += 8) __builtin_prefetch(S + STATE_AHEAD + i, 0, 2);
+    for (int i = 0; i < R * n; i += STATE_LINE) __builtin_prefetch(S + STATE_AHEAD + i, 0, 2);
     for (int t = 0; t < C; t++)
         for (int r = 0; r < R; r++) {
             x.k[t][r] = (double)k[(size_t)t * ld + (size_t)r];
