@@ -48,12 +48,14 @@ check "built anew without the server" grep -q 'http_none\.o' b/longline
 relink MICROHTTPD=1
 check "and with it" grep -q 'http\.o.* -lmicrohttpd' b/longline
 
-# A package of Debian chooses its own compiler. Here a program that prints what reaches it stands for the one that builds.
+# A package of Debian chooses its own compiler. Here a program that prints what reaches it stands for the one that builds,
+# and debhelper need not be there.
 if git -C "$root" rev-parse HEAD >/dev/null 2>&1; then
     mkdir fake
     printf '#!/bin/sh\necho "given: CC=$CC CXX=$CXX MAKEFLAGS=$MAKEFLAGS date=$SOURCE_DATE_EPOCH"\n: >../a.deb\n' \
         >fake/dpkg-buildpackage
-    chmod +x fake/dpkg-buildpackage
+    echo "#!/bin/sh" >fake/dh
+    chmod +x fake/dpkg-buildpackage fake/dh
     t 0 env -u MAKEFLAGS -u MFLAGS PATH="$PWD/fake:$PATH" make --no-print-directory -C "$root" B="$PWD/b" DEB_TO="$PWD/deb" \
         CC="no compiler" CXX="no compiler either" SOURCE_DATE_EPOCH=7 deb
     out "^given: CC= CXX= MAKEFLAGS= date=7$"
