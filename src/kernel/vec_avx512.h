@@ -32,14 +32,16 @@ static inline vf v_load_bf16(const uint16_t *p) {
 static inline vf v_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
-static inline vf v_load_lower4(const uint8_t *p) {
-    const __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_and_si512(x, _mm512_set1_epi32(15)), _mm512_set1_epi32(8)));
+/* A table of 16 floats, of which the lower four bits of each word choose one. */
+static inline vf v_signed4(__m512i words) {
+    const vf table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm512_permutexvar_ps(words, table);
 }
-static inline vf v_load_upper4(const uint8_t *p) {
-    const __m512i x = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
-    return _mm512_cvtepi32_ps(_mm512_sub_epi32(_mm512_srli_epi32(x, 4), _mm512_set1_epi32(8)));
+static inline __m512i v_bytes(const uint8_t *p) {
+    return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p));
 }
+static inline vf v_load_lower4(const uint8_t *p) { return v_signed4(v_bytes(p)); }
+static inline vf v_load_upper4(const uint8_t *p) { return v_signed4(_mm512_srli_epi32(v_bytes(p), 4)); }
 static inline vf v_set(float a) { return _mm512_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
