@@ -279,8 +279,8 @@ typedef struct {
      *     S = f_t S + k_t v_t^T,   z = f_t z + k_t,   num_t = q_t S,   den_t = q_t z.
      * S (m, n) and z (m) have no gaps. k and q are (C, m), rows ld apart. v and num are (C, n), rows ldv apart, where
      * ldv is a multiple of 8; v has zeros from column n to ldv, and num is written there too. den (C). factor (C) has
-     * f_t; NULL: all 1. z NULL: den is 0. n = 0 (ldv = 0): the weights
-     * alone. The bits do not depend on how tokens are divided into calls. */
+     * f_t; NULL: all 1. z NULL: den is 0. n = 0 (ldv = 0): the weights alone. The bits do not depend on how tokens are
+     * divided into calls. */
     void (*state_tokens)(int C, int m, int n, const double *factor, const float *k, const float *q, size_t ld,
                          const double *v, size_t ldv, double *S, double *z, double *num, double *den);
     /* Takes C tokens into a state of floats and reads it after each. For token t:

@@ -26,10 +26,10 @@ int ll_model_rows(const ll_model *m, int T) {
 
 ll_status ll_sinus_create(ll_model *m) {
     const int C = m->c->model.width;
-    if (m->c->position.type != LL_POSITION_SINUSOIDAL || m->rates) return LL_OK;
-    m->rates = ll_alloc((size_t)ll_ceil_div(C, 2), sizeof *m->rates);
-    if (!m->rates) return LL_ENOMEM;
-    for (int t = 0; 2 * t < C; t++) m->rates[t] = pow(10000, -2.0 * t / C);
+    if (m->c->position.type != LL_POSITION_SINUSOIDAL || m->sinusoid_rates) return LL_OK;
+    m->sinusoid_rates = ll_alloc((size_t)ll_ceil_div(C, 2), sizeof *m->sinusoid_rates);
+    if (!m->sinusoid_rates) return LL_ENOMEM;
+    for (int t = 0; 2 * t < C; t++) m->sinusoid_rates[t] = pow(10000, -2.0 * t / C);
     return LL_OK;
 }
 
@@ -39,7 +39,7 @@ static void sinus_row(const ll_model *m, int64_t position, int add, float *out) 
     const int C = m->c->model.width;
     const double amplitude = ll_config_init_std(m->c);
     for (int t = 0; 2 * t < C; t++) {
-        const double angle = (double)position * m->rates[t];
+        const double angle = (double)position * m->sinusoid_rates[t];
         const float sine = (float)(amplitude * sin(angle)), cosine = (float)(amplitude * cos(angle));
         out[2 * t] = add ? out[2 * t] + sine : sine;
         if (2 * t + 1 < C) out[2 * t + 1] = add ? out[2 * t + 1] + cosine : cosine;

@@ -70,7 +70,7 @@ void ll_model_free(ll_model *m) {
     if (!m) return;
     ll_operators_free(m);
     ll_quantized_free(m->quantized);
-    ll_free(m->rates);
+    ll_free(m->sinusoid_rates);
     ll_free(m->data);
     ll_safetensors_free(m->file);
     ll_free(m->param);

@@ -89,7 +89,7 @@ struct ll_model {
     int count;                /* tensors */
     ll_param *param;
     size_t size;              /* floats in the block */
-    double *rates;            /* (ceil(width / 2)) angles a token of sinusoidal positions, or NULL */
+    double *sinusoid_rates;   /* (ceil(width / 2)) angles a token of sinusoidal positions, or NULL */
     float *data;              /* 64-byte aligned; NULL if the tensors are in `file` */
     int checked;              /* number of tensors in its file with a correct checksum */
     ll_safetensors *file;     /* mapped, or NULL; changes to it stay in memory */

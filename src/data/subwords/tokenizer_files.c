@@ -119,7 +119,7 @@ static ll_status check_merges(const json_t *merges, const char *folder) {
         if (n >= sizeof mark && !strcmp(right + 1 + n + 1 - sizeof mark, mark))
             return ll_fail(LL_EINVAL,
                            "%s: its tokenizer marks the ends of words (%s), which is not read from vocab.json with "
-                           "merges.txt",
+                           "merges.txt; merges of bytes are, as GPT-2 has them",
                            folder, right + 1);
     }
     return LL_OK;
