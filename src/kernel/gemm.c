@@ -12,25 +12,25 @@
 #include "longline.h"
 
 enum {
-    DEPTH = LL_GEMM_DEPTH, /* steps of a slice: terms, or pairs of terms */
-    PIECE_TERMS = 2048,          /* terms of a piece of B, which is packed before use */
-    PIECE_FLOATS = 1 << 20,        /* packed floats of a piece */
-    WIDEST = 32,           /* columns of a strip on any tier */
-    GROUP = 128,           /* columns that are packed together */
-    ROWS = 128,            /* rows of a block */
-    MOST_ROWS = 256,       /* rows of a block that has all rows of its columns */
-    COLS = 1024,           /* columns of a block */
-    LEAST = 32,            /* fewest rows and columns of a block, where more tasks are needed */
-    TASKS = 4,             /* fewest tasks for each thread */
-    PAD = 16,              /* floats between packed rows, so that they fall into different sets of L1 */
-    PREFETCH_ROWS = 8,             /* rows that are prefetched while B is packed */
+    DEPTH = LL_GEMM_DEPTH,  /* steps of a slice: terms, or pairs of terms */
+    PIECE_TERMS = 2048,     /* terms of a piece of B, which is packed before use */
+    PIECE_FLOATS = 1 << 20, /* packed floats of a piece */
+    WIDEST = 32,            /* columns of a strip on any tier */
+    GROUP = 128,            /* columns that are packed together */
+    ROWS = 128,             /* rows of a block */
+    MOST_ROWS = 256,        /* rows of a block that has all rows of its columns */
+    COLS = 1024,            /* columns of a block */
+    LEAST = 32,             /* fewest rows and columns of a block, where more tasks are needed */
+    TASKS = 4,              /* fewest tasks for each of several threads */
+    PAD = 16,               /* floats between packed rows, so that they fall into different sets of L1 */
+    PREFETCH_ROWS = 8,      /* rows that are prefetched while B is packed */
     /* Packing B does not pay for fewer rows of A than this, nor packing A for fewer columns of B, */
     FEW_ROWS = 4,
     FEW_COLS = 256,
     /* nor if rows in memory lie closer than this, because they then stay in L1. */
     CLOSE = 128,
     CLOSE_A = 512, /* for A, along k */
-    LINE = 16          /* floats of a cache line */
+    LINE = 16      /* floats of a cache line */
 };
 
 /* The buffers in which a task packs, at most 400 KiB. Threads of the pool have them on their stacks. The calling thread
@@ -255,9 +255,11 @@ static void block(void *arg, size_t index, int worker) {
     }
 }
 
-/* Cuts a piece into equal blocks, smaller ones if there would be too few. With BY_TASKS, each block has all rows. */
+/* Cuts a piece into equal blocks, smaller ones if there would be too few. With BY_TASKS, each block has all rows, and
+ * for bfloat16 it packs them all: then a thread gets one. */
 static void cut_blocks(product *p) {
-    const int tasks = TASKS * p->threads, cut_rows = p->packing != BY_TASKS;
+    const int cut_rows = p->packing != BY_TASKS, one_each = p->threads == 1 || (p->pairs && !cut_rows);
+    const int tasks = one_each ? p->threads : TASKS * p->threads;
     int rows = cut_rows ? ROWS : MOST_ROWS, cols = COLS;
     while (ll_ceil_div(p->M, rows) * ll_ceil_div(p->wide, cols) < tasks &&
            ((rows > LEAST && cut_rows) || cols > LEAST)) {
