@@ -255,8 +255,8 @@ static void block(void *arg, size_t index, int worker) {
     }
 }
 
-/* Cuts a piece into equal blocks, smaller ones if there would be too few. With BY_TASKS, each block has all rows, and
- * for bfloat16 it packs them all: then a thread gets one. */
+/* Cuts a piece into equal blocks, smaller ones if there would be too few. With BY_TASKS, each block has all rows. For
+ * bfloat16 each of these packs all rows of A, so that more than one for each thread would pack them again. */
 static void cut_blocks(product *p) {
     const int cut_rows = p->packing != BY_TASKS, one_each = p->threads == 1 || (p->pairs && !cut_rows);
     const int tasks = one_each ? p->threads : TASKS * p->threads;

@@ -32,7 +32,7 @@ static inline vf v_load_bf16(const uint16_t *p) {
 static inline vf v_load_int8(const int8_t *p) {
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_loadu_si128((const __m128i *)(const void *)p)));
 }
-/* A table of 16 floats, of which the lower four bits of each word choose one. */
+/* The lower four bits of each word, minus 8: they choose one of 16 floats. */
 static inline vf v_signed4(__m512i words) {
     const vf table = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
     return _mm512_permutexvar_ps(words, table);
