@@ -73,9 +73,9 @@ size_t ll_premap_scratch(const ll_attention *op, const ll_attention_call *call, 
 LL_MUST_USE ll_status ll_premap_reaches_call(const ll_premap *b, const ll_attention_call *c);
 LL_MUST_USE ll_status ll_premap_reaches(const ll_premap *b, int64_t tokens);
 
-/* The stage of a stream, or of a cache of cross attention (premap_stream.c). A head's scratch stays from token to token:
- * conv-spe keeps the noise there that one token shares with the next, so that no number of noise is drawn twice. The
- * memory is constant. */
+/* The stage of a stream, or of a cache of cross attention (premap_stream.c). A head's scratch stays from token to
+ * token: conv-spe keeps the noise there that one token shares with the next, so that no number of noise is drawn twice.
+ * The memory is constant. */
 typedef struct {
     const ll_premap *b; /* NULL: there is no stage, and nothing to do */
     float *work;        /* (H, scratch); (scratch) of all heads where they do the same */
