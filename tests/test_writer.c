@@ -1,6 +1,7 @@
 /* Writing: a written file is whole or absent. */
 #include "folder.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 
 static int without_locks; /* the errno of a file system that has none, or 0 */
 
@@ -103,6 +105,28 @@ static void test_long_names(void **state) {
         expect_content(at(name), (const uint8_t *)"one", 3);
         assert_int_equal(unlink(at(name)), 0);
         assert_int_equal(files_in(at("long")), 0);
+    }
+}
+
+/* An unfinished file has a name of whole characters. */
+static void test_long_names_in_utf8(void **state) {
+    (void)state;
+    CHECK_OK(ll_folder_create(at("utf8")));
+    for (size_t first = 0; first < 3; first++) {
+        char name[NAME_MAX + 6] = "utf8/aaa";
+        ll_writer *one = NULL;
+        for (size_t n = 5 + first; n + 3 <= 5 + NAME_MAX; n += 3) memcpy(name + n, "\xe2\x82\xac", 4);
+        CHECK_OK(ll_writer_open(&one, at(name)));
+        DIR *listing = opendir(at("utf8"));
+        assert_non_null(listing);
+        int names = 0;
+        for (struct dirent *e; (e = readdir(listing));) {
+            assert_true(ll_is_plain_text(e->d_name));
+            names += e->d_name[0] != '.';
+        }
+        closedir(listing);
+        assert_int_equal(names, 1);
+        ll_writer_abandon(one);
     }
 }
 
@@ -231,6 +255,7 @@ int main(void) {
         cmocka_unit_test(test_a_full_disk_keeps_the_old_file),
         cmocka_unit_test(test_what_cannot_be_written),
         cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_long_names_in_utf8),
         cmocka_unit_test(test_a_link_stays_a_link),
         cmocka_unit_test(test_links_to_files_that_are_not_there_yet),
         cmocka_unit_test(test_permissions_stay),

@@ -76,11 +76,15 @@ int ll_file_is_named(int fd, const char *path) {
            open_file.st_ino == named.st_ino;
 }
 
-/* The beginning of a path behind which there is room for SUFFIX bytes: its last name may not exceed NAME_MAX. */
+/* The beginning of a path behind which there is room for SUFFIX bytes: its last name may not exceed NAME_MAX. It ends
+ * with a whole character, because some file systems refuse names that are not UTF-8. */
 static int stem(const char *path) {
     const char *slash = strrchr(path, '/');
-    const size_t most = (size_t)(slash ? slash - path + 1 : 0) + NAME_MAX - SUFFIX, n = strlen(path);
-    return (int)ll_min_size(n, most);
+    const size_t most = (size_t)(slash ? slash - path + 1 : 0) + NAME_MAX - SUFFIX;
+    size_t n = strlen(path);
+    if (n <= most) return (int)n;
+    for (n = most; n > most - 3 && ((unsigned char)path[n] & 0xc0) == 0x80; n--) continue;
+    return (int)n;
 }
 
 /* Opens "target.tmp-longline" and locks it. -1: another writer has it, it cannot be locked, or it is not a file. A file
