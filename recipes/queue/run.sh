@@ -115,7 +115,7 @@ make_data() { # RECIPE SETTINGS
             line=${line#"$path" }
             # shellcheck disable=SC2086
             case $line in
-            sh\ *) OUT=$path.part QUEUE=$queue sh -c "${line#sh }" ;;
+            sh\ *) OUT=$path.part QUEUE=$queue PROGRAM=$program nice -n "$niceness" sh -c "${line#sh }" ;;
             *) nice -n "$niceness" "$program" data make $line --out "$path.part" --threads 1 >&2 ;;
             esac
             mv "$path.part" "$path"
