@@ -1,12 +1,14 @@
 #!/bin/sh
 # Images of Pathfinder with paths of several lengths, in one file: a model that has learned short paths keeps seeing some.
+# With data.valid-fraction images of the last kind are held out.
 #
-#     OUT=folder PROGRAM=build/longline recipes/queue/paths.sh 3 6-0 14     40,000 each of pathfinder-3, -6-0 and -14
+#     OUT=folder PROGRAM=build/longline recipes/queue/paths.sh 3 6-0 14     $COUNT each of pathfinder-3, -6-0 and -14
 set -eu
+: "${COUNT:=40000}"
 mkdir -p "$OUT"
 images=$OUT/images-idx3-ubyte
 labels=$OUT/labels-idx1-ubyte
-number=$((40000 * $#))
+number=$((COUNT * $#))
 big_endian() { # NUMBER: printf's escapes of its four bytes
     printf '\\%03o\\%03o\\%03o\\%03o' $(($1 >> 24 & 255)) $(($1 >> 16 & 255)) $(($1 >> 8 & 255)) $(($1 & 255))
 }
@@ -17,7 +19,7 @@ big_endian() { # NUMBER: printf's escapes of its four bytes
 }
 for kind in "$@"; do
     seed=4$(echo "$kind" | tr -d -)
-    "$PROGRAM" data make "pathfinder-$kind" --count 40000 --seed "$seed" --out "$OUT/one" --threads 1 >&2
+    "$PROGRAM" data make "pathfinder-$kind" --count "$COUNT" --seed "$seed" --out "$OUT/one" --threads 1 >&2
     tail -c +17 "$OUT/one/images-idx3-ubyte" >>"$images"
     tail -c +9 "$OUT/one/labels-idx1-ubyte" >>"$labels"
     rm -r "$OUT/one"
