@@ -56,6 +56,7 @@ draw() { # NAME
     !on { next }
     $1 == "ini" { read_ini(tables "/" $2) }
     $1 == "list" { list = 1; pattern = $2; measure = $3; for (i = 4; i < NF; i += 2) { keys[++c] = $i; hows[c] = $(i + 1) } }
+    $1 == "except" { except = substr($2, 1, length($2) - 1) }
     $1 == "column" { c++; prefix[c] = $2; measures[c] = $3; keys[c] = $4; hows[c] = $5; heading[c] = rest(6) }
     $1 == "csv" {
         file = docs "/" $2
@@ -64,7 +65,7 @@ draw() { # NAME
             row = "|"
             rule = "|"
             for (i = 3; i <= NF; i++) {
-                row = row " " (f[$i] ~ /^-?[0-9.e+-]+$/ ? sprintf(f[$i] ~ /^[0-9]+$/ ? "%d" : "%.4g", f[$i]) : f[$i]) " |"
+                row = row " " (f[$i] ~ /^-?[0-9.]+(e[+-]?[0-9]+)?$/ ? sprintf(f[$i] ~ /^[0-9]+$/ ? "%d" : "%.4g", f[$i]) : f[$i]) " |"
                 rule = rule " --- |"
             }
             print row
@@ -85,7 +86,7 @@ draw() { # NAME
             for (k = 1; k <= c; k++) { line = line " " measure ", " keys[k] " |"; rule = rule " --- |" }
             print line "\n" rule
             for (i = 1; i <= rows; i++)
-                if (index(ids[i], pattern) == 1 && !(ids[i] in seen)) {
+                if (index(ids[i], pattern) == 1 && !(except && index(ids[i], except) == 1) && !(ids[i] in seen)) {
                     seen[ids[i]] = 1
                     line = "| `" ids[i] "` | " steps[ids[i]] " | " cpu[ids[i]] " |"
                     for (k = 1; k <= c; k++) line = line " " number(as(value[ids[i], measure, keys[k]], hows[k]), hows[k]) " |"
