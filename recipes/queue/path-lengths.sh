@@ -16,14 +16,13 @@ trap 'exit 1' INT TERM
 
 echo "run $kinds" | tr ' ' ,
 for kind in $kinds; do
-    "$program" data make "pathfinder-$kind" --count 2000 --seed 900 --out "$fresh/$kind" --threads 1 >/dev/null 2>&1
+    "$program" data make "pathfinder-$kind" --count 2000 --seed 900 --out "$fresh/$kind" --threads 1 >/dev/null
 done
 for model in pathfinder-patches-*/best.safetensors; do
     line=${model%/*}
     for kind in $kinds; do
-        right=$("$program" eval "$model" --split test --set "data.test=$fresh/$kind/images-idx3-ubyte" --threads 1 2>/dev/null |
-            sed -n 's/^eval.accuracy=//p')
-        line="$line,$(awk -v x="$right" 'BEGIN { printf "%.2f", 100 * x }')"
+        "$program" eval "$model" --split test --set "data.test=$fresh/$kind/images-idx3-ubyte" --threads 1 >"$fresh/out"
+        line=$line,$(awk -F= '$1 == "eval.accuracy" { printf "%.2f", 100 * $2 }' "$fresh/out")
     done
     echo "$line"
 done
