@@ -257,9 +257,9 @@ static void steps(pair *p, int refused, float *weights) {
     snprintf(keys, sizeof keys, "%s train.length=%d train.batch=%d attention.redraw=1", p->keys, T, B);
     ll_model *model = tiny_model(keys);
     CHECK_OK(ll_engine_create(&e, model));
-    memcpy(e->batch.tokens, p->tokens, B * T * sizeof(int));
-    memcpy(e->batch.targets, p->targets, (size_t)(p->causal ? B * T : B) * sizeof(int));
-    memcpy(e->batch.lengths, p->lengths, sizeof p->lengths);
+    memcpy(e->worker->batch.tokens, p->tokens, B * T * sizeof(int));
+    memcpy(e->worker->batch.targets, p->targets, (size_t)(p->causal ? B * T : B) * sizeof(int));
+    memcpy(e->worker->batch.lengths, p->lengths, sizeof p->lengths);
     for (int step = 1; step <= 3; step++) {
         ll_gradient g;
         ll_memory_fail_at(refused);

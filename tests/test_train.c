@@ -140,14 +140,30 @@ static void test_shards_are_one_batch(void **state) {
     if (!(d < 1e-5 * size && d > 0)) fail_msg("distance %g of %g", d, size);
 }
 
+/* In one shard, in a shard for each thread or nearly, in several rounds of those, and in rounds that leave some shards.
+ * The last one has too few for its threads. */
 static void test_threads_change_no_bit(void **state) {
     (void)state;
-    ll_set_threads(1);
-    run("train.steps=3", at("threads1"), NULL, 0, LL_OK);
-    ll_set_threads(2);
-    run("train.steps=3", at("threads2"), NULL, 0, LL_OK);
-    ll_set_threads(0);
-    same_run("threads1", "threads2");
+    static const struct {
+        int shards, threads, at_once;
+    } cases[] = {{1, 2, 1}, {8, 2, 2}, {7, 3, 3}, {8, 5, 5}, {7, 4, 4}, {5, 9, 5}, {8, 8, 8}, {4, 8, 1}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char keys[120], one[32], several[32];
+        ll_shards plan;
+        snprintf(keys, sizeof keys, "train.steps=3 train.batch=8 train.accumulate=2 dist.shards=%d", cases[i].shards);
+        snprintf(one, sizeof one, "one%zu", i);
+        snprintf(several, sizeof several, "several%zu", i);
+        ll_set_threads(1);
+        run(keys, at(one), NULL, 0, LL_OK);
+        ll_set_threads(cases[i].threads);
+        run(keys, at(several), NULL, 0, LL_OK);
+        ll_recipe *recipe = tiny_recipe(keys);
+        CHECK_OK(ll_shards_plan(&plan, &recipe->c));
+        assert_int_equal(ll_shards_at_once(&plan, &recipe->c, 1, plan.count), cases[i].at_once);
+        ll_recipe_free(recipe);
+        ll_set_threads(0);
+        same_run(one, several);
+    }
 }
 
 /* Loss, right answers and targets of one batch, by the public function. */

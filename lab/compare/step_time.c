@@ -52,7 +52,7 @@ ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *secon
     ll_status status = times ? ll_model_create(&model, recipe) : LL_ENOMEM;
     if (!status) status = ll_engine_create(&engine, model);
     if (!status) {
-        fill(&engine->batch, c);
+        for (int i = 0; i < engine->at_once; i++) fill(&engine->worker[i].batch, c);
         status = time_steps(engine, repeats, times);
     }
     if (!status) *seconds = median(times, repeats);

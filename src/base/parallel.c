@@ -18,6 +18,7 @@
 
 enum { MOST = 256, SPINS = 60000, YIELDS = 1000, CLOSED = 1 << 30 };
 
+static _Thread_local int within; /* this thread runs a piece; loops inside it are serial */
 static atomic_int chosen; /* 0: as many as ll_count_cpus returns */
 static atomic_int cpus;   /* 0: not counted yet */
 
@@ -26,6 +27,7 @@ void ll_set_threads(int threads) {
 }
 
 int ll_threads(void) {
+    if (within) return 1;
     const int threads = atomic_load(&chosen);
     if (threads) return threads;
     int n = atomic_load(&cpus);
@@ -62,8 +64,6 @@ static struct {
 } share[MOST];
 
 static size_t share_begin(int worker) { return pool.n * (size_t)worker / (size_t)pool.threads; }
-
-static _Thread_local int within; /* this thread runs a piece; loops inside it are serial */
 
 /* A worker takes its own share first, and then what is left of the others'. So from loop to loop it meets the rows that
  * it has in its cache. */
@@ -169,12 +169,14 @@ void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
     pool.n = n;
     pool.task = task;
     pool.arg = arg;
-    for (int i = 0; i < pool.threads; i++) atomic_store(&share[i].next, share_begin(i));
+    for (int i = 0; i < pool.threads; i++) atomic_store(&share[i].next, share_begin(i) + (i == 0));
     atomic_store(&pool.inside, 0);
     pthread_mutex_lock(&pool.lock);
     atomic_fetch_add(&pool.loop, 1);
     pthread_cond_broadcast(&pool.work);
     pthread_mutex_unlock(&pool.lock);
+    within = 1;
+    task(arg, 0, 0);
     take_pieces(0);
     atomic_fetch_add(&pool.inside, CLOSED);
     wait_for_workers();

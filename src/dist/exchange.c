@@ -22,7 +22,7 @@ typedef struct {
 } bucket;
 
 struct ll_exchange {
-    int rank, ranks, leaves, fast;
+    int rank, ranks, leaves, fast, at_once;
     int *first, *count, *order; /* leaves of each rank; ranks in the order of their leaves */
     size_t pieces, size, *bound;
     int buckets;
@@ -30,7 +30,7 @@ struct ll_exchange {
     size_t *segment; /* (buckets, ranks + 1) floats at which segments begin */
     int *piece;      /* (buckets + 1) first piece of each bucket */
 
-    float *block[LL_TREE_NODES]; /* sums of nodes of the tree */
+    float *block[LL_TREE_NODES]; /* sums of nodes of the tree; after them the leaves that are being computed */
     ll_tree tree;
     int leaf; /* number of whole leaves */
 
@@ -128,7 +128,7 @@ static ll_status begin(ll_exchange **exchange, const ll_exchange_plan *plan, int
     ll_exchange *x = ll_alloc(1, sizeof *x);
     if (!x) return LL_ENOMEM;
     x->rank = rank, x->ranks = ranks, x->leaves = plan->leaves;
-    x->fast = plan->fast && ranks > 1;
+    x->fast = plan->fast && ranks > 1, x->at_once = plan->at_once;
     x->pieces = plan->pieces, x->size = plan->bound[plan->pieces];
     const ll_status status = take_lists(x, plan);
     if (status) {
@@ -143,7 +143,7 @@ static ll_status begin(ll_exchange **exchange, const ll_exchange_plan *plan, int
 
 static int blocks_of(const ll_exchange *x) {
     const int blocks = ll_tree_capacity(x->leaves, x->first[x->rank], x->count[x->rank]);
-    return blocks ? blocks : 1;
+    return ll_max_int(blocks, 1) + x->at_once - 1;
 }
 
 ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank, int ranks, ll_exchange_floats *to) {
@@ -229,8 +229,8 @@ void ll_exchange_begin(ll_exchange *x) {
 
 static int is_last(const ll_exchange *x) { return x->leaf + 1 == x->count[x->rank]; }
 
-float *ll_exchange_leaf(ll_exchange *x) {
-    float *block = x->block[x->tree.n];
+float *ll_exchange_leaf(ll_exchange *x, int ahead) {
+    float *block = x->block[x->tree.n + ahead];
     memset(block, 0, x->size * sizeof *block);
     return block;
 }
@@ -264,9 +264,22 @@ void ll_exchange_ready(ll_exchange *x, size_t from, size_t to) {
     }
 }
 
+/* Leaves that are computed already move down to where blocks became free. */
+static void close_gap(ll_exchange *x, int top) {
+    const int gap = top + 1 - x->tree.n;
+    for (int i = x->tree.n; gap && i < x->tree.n + x->at_once - 1; i++) {
+        float *const block = x->block[i];
+        x->block[i] = x->block[i + gap];
+        x->block[i + gap] = block;
+    }
+}
+
 void ll_exchange_added(ll_exchange *x) {
     const int leaf = x->first[x->rank] + x->leaf, top = x->tree.n;
-    if (!is_last(x)) merge(x, top, ll_tree_push(&x->tree, (ll_node){0, leaf}), 0, x->size);
+    if (!is_last(x)) {
+        merge(x, top, ll_tree_push(&x->tree, (ll_node){0, leaf}), 0, x->size);
+        close_gap(x, top);
+    }
     x->leaf++;
 }
 

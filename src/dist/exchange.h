@@ -16,18 +16,22 @@ typedef struct ll_exchange ll_exchange;
 /* Most floats of a piece, which one thread updates: p, m, v and g of a piece fit the L2 cache of a core. */
 enum { LL_PIECE_FLOATS = 16384 };
 
+enum { LL_MOST_AT_ONCE = 32 };
+
 /* How many numbers ranks add in a step besides gradients: loss, targets and tokens of each leaf, whether the run is to
  * stop, and the squares of each piece. */
 static inline size_t ll_step_sums(int leaves, size_t pieces) { return 3 * (size_t)leaves + 1 + pieces; }
 
 /* Rank r has the leaves first[r] .. first[r] + count[r] - 1. bound (pieces + 1): offsets at which the block may be cut;
- * the last one is its end. fast: gradients are sent in bf16. */
+ * the last one is its end. fast: gradients are sent in bf16. at_once: leaves that are computed at the same time, from 1
+ * to LL_MOST_AT_ONCE. */
 typedef struct {
     int leaves;
     const int *first, *count;
     size_t pieces;
     const size_t *bound;
     int fast;
+    int at_once;
 } ll_exchange_plan;
 
 LL_MUST_USE ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *plan);
@@ -41,11 +45,12 @@ LL_MUST_USE ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank
 
 /* Begins a step. If the one before was given up, nothing is left of it; only a process alone may give one up. */
 void ll_exchange_begin(ll_exchange *x);
-/* The memory for the gradient of this rank's next leaf, set to zero. */
-float *ll_exchange_leaf(ll_exchange *x);
+/* The memory for the gradient of this rank's next leaf, or of the one `ahead` < at_once leaves after it, set to zero.
+ * It holds until ll_exchange_added, which is called for one leaf after the other. */
+float *ll_exchange_leaf(ll_exchange *x, int ahead);
 /* During the last leaf: floats from .. to - 1 are complete. */
 void ll_exchange_ready(ll_exchange *x, size_t from, size_t to);
-/* The leaf is complete. */
+/* The next leaf is complete. */
 void ll_exchange_added(ll_exchange *x);
 /* After all leaves: waits for the sums of this rank's segments. */
 LL_MUST_USE ll_status ll_exchange_sum(ll_exchange *x);

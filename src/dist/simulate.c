@@ -59,7 +59,7 @@ static ll_status create(ll_exchange **exchange, const ll_simulated_step *r) {
     for (int i = 0; i < all.count && !status; i++) first[i] = i, first[all.count + i] = 1;
     for (size_t p = 0; p <= pieces && !status; p++) bound[p] = p < pieces ? p * LL_PIECE_FLOATS : r->parameters;
     if (!status) {
-        const ll_exchange_plan plan = {all.count, first, first + all.count, pieces, bound, 0};
+        const ll_exchange_plan plan = {all.count, first, first + all.count, pieces, bound, 0, 1};
         status = ll_exchange_create(exchange, &plan);
     }
     ll_free(first);
@@ -80,7 +80,7 @@ static ll_status make_step(ll_exchange *x, const ll_simulated_step *r, double *s
     const double start = ll_now();
     size_t done = r->parameters;
     ll_exchange_begin(x);
-    ll_exchange_leaf(x);
+    ll_exchange_leaf(x, 0);
     for (int i = r->layers; i-- > 0;) {
         const double left = (double)i / r->layers;
         const size_t from = i ? (size_t)(left * (double)r->parameters) : 0;

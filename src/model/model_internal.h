@@ -172,7 +172,7 @@ LL_MUST_USE ll_status ll_model_restore(ll_model *model, const ll_safetensors *fi
 /* Activations and scratch for batches of up to (B, T); seq2seq: with sources of up to (B, T). */
 typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
-/* The next batch is number `part` of `parts`, for ll_model_watch. */
+/* The next batch is number `part` of `parts`, for ll_model_watch; parts 0: nothing is told of it. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
 /* In the following backward passes, calls `ready` each time that gradients from .. to - 1 of the block are complete,
  * block of layers by block of layers; the others are complete at the end. NULL: no calls. */

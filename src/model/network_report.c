@@ -11,7 +11,7 @@ static int unit(const ll_batch_run *run) {
 static ll_status report(const ll_batch_run *run, int64_t units, int64_t blocks) {
     const ll_model *m = run->model;
     const ll_workspace *ws = run->ws;
-    if (!m->progress || ws->mode == LL_STREAM || run->again) return LL_OK;
+    if (!m->progress || ws->mode == LL_STREAM || run->again || !ws->parts) return LL_OK;
     const int64_t all = (run->grad ? 3 : 1) * blocks * unit(run);
     return ll_progress_done(m->progress, m->progress_arg, ws->part * all + ws->span * units, ws->parts * all);
 }

@@ -35,8 +35,8 @@ ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspa
 }
 
 ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const ll_reader *reader) {
-    ll_status status = ll_evaluator_create(e, engine->model, engine->ws, reader, &engine->batch);
-    if (engine->shards.row.count > 1) e->shards = &engine->shards, e->part = &engine->part;
+    ll_status status = ll_evaluator_create(e, engine->model, engine->worker->ws, reader, &engine->worker->batch);
+    if (engine->shards.row.count > 1) e->shards = &engine->shards, e->part = &engine->worker->part;
     return status;
 }
 

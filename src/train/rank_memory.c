@@ -8,10 +8,10 @@ static size_t floats_of(const ll_exchange_floats *f) { return f->gradients + f->
 
 /* Of the rank that takes most. */
 static ll_status measure_exchange(ll_exchange_floats *to, const ll_model *model, const ll_shards *s,
-                                  const ll_optimizer *o, int ranks) {
+                                  const ll_optimizer *o, int ranks, int at_once) {
     ll_exchange_plan plan;
     void *lists = NULL;
-    ll_status status = ll_exchange_plan_of(&plan, &lists, model, s, o, ranks);
+    ll_status status = ll_exchange_plan_of(&plan, &lists, model, s, o, ranks, at_once);
     *to = (ll_exchange_floats){0};
     for (int r = 0; r < ranks && !status; r++) {
         ll_exchange_floats of;
@@ -57,7 +57,8 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
     ll_status status = ll_model_sketch(&model, recipe);
     if (!status) status = ll_optimizer_create(&o, model->param, model->count, 0);
     if (!status) status = ll_shards_plan_for(&shards, &model->recipe->c, 0, ranks, launched);
-    if (!status) status = measure_exchange(&floats, model, &shards, o, ranks);
+    const int at_once = status ? 1 : ll_shards_at_once(&shards, &model->recipe->c, ranks, shards.count);
+    if (!status) status = measure_exchange(&floats, model, &shards, o, ranks, at_once);
     if (!status) status = measure_activations(&activations, model, &shards);
     if (!status) status = measure_states(&states, model);
     if (!status) status = measure_teacher(&teacher, &model->recipe->c, &shards);
@@ -68,7 +69,7 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
                                .gradients = bytes * (double)floats.gradients,
                                .received = bytes * (double)floats.received,
                                .moments = 2 * bytes * (double)floats.own,
-                               .activations = (double)activations,
+                               .activations = (double)activations * at_once,
                                .states = (double)states,
                                .teacher = (double)teacher};
         to->total =

@@ -2,14 +2,19 @@
  * N. Leaves are numbered part by part of the sequence, so that the leaves of a rank are neighbours. */
 #include "train/shards.h"
 
-enum { NARROW = 256, SHARD_TOKENS = 2048 };
+#include "base/integer.h"
+#include "base/parallel.h"
+
+enum { NARROW = 256, SHARD_TOKENS = 2048, SMALL_TOKENS = 8192 };
+
+/* Tokens of an example; pixels of an image, even if its patches are the tokens. */
+static int64_t tokens_of(const ll_config *c) { return (int64_t)ll_task_sequences(c->model.task) * c->train.length; }
 
 /* The number of shards where the recipe leaves it open. In one process, what a narrow model computes of a shard of some
  * SHARD_TOKENS tokens stays in the cache until backward reads it. A wide model waits for its products, and the sums of
  * its gradients are large. The number is the same on every machine, because the bits of a sum depend on it. */
 static int default_shards(const ll_config *c, int launched) {
-    const int64_t tokens = (int64_t)c->train.batch * ll_task_sequences(c->model.task) * c->train.length;
-    const int64_t shards = tokens / SHARD_TOKENS;
+    const int64_t shards = c->train.batch * tokens_of(c) / SHARD_TOKENS;
     if (launched) return c->train.batch;
     if (c->model.width > NARROW || c->train.carry_state || shards < 1) return 1;
     return shards < c->train.batch ? (int)shards : c->train.batch;
@@ -17,6 +22,18 @@ static int default_shards(const ll_config *c, int launched) {
 
 int ll_shard_begin(const ll_shards *s, int shard) {
     return (int)((int64_t)s->batch * shard / s->shards);
+}
+
+/* On a small shard threads would wait for each other after each operation. A large one is better divided, as memory is
+ * needed once then. Ranks send the gradients of their last shard while it is computed. */
+static int together(const ll_shards *s, const ll_config *c, int ranks) {
+    return ranks == 1 && c->model.width <= NARROW && s->most * tokens_of(c) <= SMALL_TOKENS && !c->train.carry_state &&
+           !c->train.distil;
+}
+
+int ll_shards_at_once(const ll_shards *s, const ll_config *c, int ranks, int left) {
+    const int threads = ll_threads(), n = ll_min_int(ll_min_int(threads, left), LL_MOST_AT_ONCE);
+    return 2 * n > threads && together(s, c, ranks) ? n : 1;
 }
 
 static int first_of(const ll_shards *s, int group) { return (int)((int64_t)s->shards * group / s->data); }

@@ -22,6 +22,9 @@ LL_MUST_USE ll_status ll_shards_plan(ll_shards *shards, const ll_config *c);
 /* The same for a rank of so many. launched: by a launcher. Without dist.shards each example is a shard then. In a
  * process of its own a narrow model has a shard for every 2,048 tokens, and a wide one has one. */
 LL_MUST_USE ll_status ll_shards_plan_for(ll_shards *shards, const ll_config *c, int rank, int ranks, int launched);
+/* How many of the shards that are left to one of so many ranks are computed at the same time, each on one thread. 1
+ * where the next one is better divided among all threads: large shards, or too few. */
+int ll_shards_at_once(const ll_shards *s, const ll_config *c, int ranks, int left);
 /* First example of a shard in each batch. */
 int ll_shard_begin(const ll_shards *s, int shard);
 /* The leaves of a rank. */

@@ -6,7 +6,9 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "train/train_internal.h"
 
 enum { TRIED_MOST = 8192 }; /* tokens of a sequence that ll_engine_try reads */
@@ -26,7 +28,7 @@ static sums sums_of(const ll_engine *e) {
 static size_t sums_count(const ll_engine *e) { return ll_step_sums(e->shards.leaves, e->optimizer->pieces); }
 
 ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model, const ll_shards *s,
-                              const ll_optimizer *o, int ranks) {
+                              const ll_optimizer *o, int ranks, int at_once) {
     const size_t pieces = o->pieces, count = (size_t)ranks;
     size_t *bound = ll_alloc(1, (pieces + 1) * sizeof *bound + 2 * count * sizeof(int));
     if (!bound) return LL_ENOMEM;
@@ -35,6 +37,7 @@ ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_mod
     for (size_t p = 0; p < pieces; p++) bound[p] = o->piece[p].offset;
     bound[pieces] = model->size;
     *plan = (ll_exchange_plan){.leaves = s->leaves, .first = first, .count = leaves, .pieces = pieces, .bound = bound};
+    plan->at_once = at_once;
     plan->fast = model->recipe->c.dist.reduce == LL_REDUCE_FAST;
     *lists = bound;
     return LL_OK;
@@ -44,7 +47,7 @@ static ll_status create_exchange(ll_engine *e) {
     const ll_optimizer *o = e->optimizer;
     ll_exchange_plan plan;
     void *lists = NULL;
-    ll_status status = ll_exchange_plan_of(&plan, &lists, e->model, &e->shards, o, ll_group_all().count);
+    ll_status status = ll_exchange_plan_of(&plan, &lists, e->model, &e->shards, o, ll_group_all().count, e->at_once);
     if (!status) status = ll_exchange_create(&e->exchange, &plan);
     for (size_t p = 0; p < o->pieces && !status; p++) o->piece[p].own = ll_exchange_owns(e->exchange, p);
     ll_free(lists);
@@ -74,6 +77,34 @@ static ll_status create_carry(ll_engine *e, const ll_config *c) {
     return e->before ? LL_OK : LL_ENOMEM;
 }
 
+static ll_status create_worker(ll_worker *w, ll_engine *e, const ll_config *c) {
+    ll_config part = *c; /* a shard of a batch, and a part of that */
+    const int length = c->train.length / e->shards.row.count;
+    part.train.batch = e->shards.most;
+    ll_status status = ll_workspace_create(&w->ws, e->model, ll_config_sequences(&part), length, 1);
+    if (!status) status = ll_shards_share(&e->shards, w->ws);
+    if (!status) status = ll_batch_create(&w->batch, &part);
+    part.train.length = length;
+    if (!status && e->shards.row.count > 1) status = ll_batch_create(&w->part, &part);
+    return status;
+}
+
+static ll_status create_workers(ll_engine *e, const ll_config *c) {
+    e->worker = ll_alloc((size_t)e->at_once, sizeof *e->worker);
+    ll_status status = e->worker ? LL_OK : LL_ENOMEM;
+    for (int i = 0; i < e->at_once && !status; i++) status = create_worker(&e->worker[i], e, c);
+    return status;
+}
+
+static void free_workers(ll_engine *e) {
+    for (int i = 0; e->worker && i < e->at_once; i++) {
+        ll_workspace_free(e->worker[i].ws);
+        ll_batch_free(&e->worker[i].batch);
+        ll_batch_free(&e->worker[i].part);
+    }
+    ll_free(e->worker);
+}
+
 ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
     const ll_config *c = &model->recipe->c;
     ll_engine *e = ll_alloc(1, sizeof *e);
@@ -84,15 +115,9 @@ ll_status ll_engine_create(ll_engine **engine, ll_model *model) {
         ll_free(e);
         return status;
     }
-    ll_config part = *c; /* a shard of a batch, and a part of that */
-    const int length = c->train.length / e->shards.row.count;
-    part.train.batch = e->shards.most;
-    status = ll_workspace_create(&e->ws, model, ll_config_sequences(&part), length, 1);
-    if (!status) status = ll_shards_share(&e->shards, e->ws);
+    e->at_once = ll_shards_at_once(&e->shards, c, ll_group_all().count, e->shards.count);
+    status = create_workers(e, c);
     if (!status) status = ll_optimizer_create(&e->optimizer, model->param, model->count, model->size);
-    if (!status) status = ll_batch_create(&e->batch, &part);
-    part.train.length = length;
-    if (!status && e->shards.row.count > 1) status = ll_batch_create(&e->part, &part);
     if (!status) status = create_exchange(e);
     if (!status && !(e->sums = ll_alloc(sums_count(e), sizeof *e->sums))) status = LL_ENOMEM;
     if (!status && c->train.carry_state) status = create_carry(e, c);
@@ -121,12 +146,10 @@ ll_status ll_engine_teach(ll_engine *e, const ll_model *teacher) {
 void ll_engine_free(ll_engine *e) {
     if (!e) return;
     ll_teacher_free(e->teacher);
-    ll_workspace_free(e->ws);
+    free_workers(e);
     ll_optimizer_free(e->optimizer);
     ll_carry_free(e->carry);
     ll_free(e->before);
-    ll_batch_free(&e->batch);
-    ll_batch_free(&e->part);
     ll_exchange_free(e->exchange);
     ll_free(e->sums);
     ll_free(e->draws);
@@ -164,28 +187,28 @@ static ll_status redraw(ll_engine *e, int64_t step) {
 static void on_gradient(void *arg, size_t from, size_t to) { ll_exchange_ready(arg, from, to); }
 
 /* Reads shard number `shard` of batch number `number`: this rank's part of it. */
-static const ll_batch *read_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t number) {
+static const ll_batch *read_shard(const ll_engine *e, ll_worker *w, const ll_reader *reader, int shard,
+                                  int64_t number) {
     const ll_config *c = &e->model->recipe->c;
     const int first = ll_shard_begin(&e->shards, shard), n = ll_shard_begin(&e->shards, shard + 1) - first;
-    e->batch.B = n * ll_task_sequences(c->model.task);
-    e->batch.first = first * ll_task_sequences(c->model.task);
-    if (reader) ll_reader_rows(reader, &e->batch, (uint64_t)c->train.seed, number * c->train.batch + first);
-    return ll_shards_part(&e->shards, &e->batch, &e->part);
+    w->batch.B = n * ll_task_sequences(c->model.task);
+    w->batch.first = first * ll_task_sequences(c->model.task);
+    if (reader) ll_reader_rows(reader, &w->batch, (uint64_t)c->train.seed, number * c->train.batch + first);
+    return ll_shards_part(&e->shards, &w->batch, &w->part);
 }
 
 /* One batch of a shard. Its windows may continue from the ones before. */
-static ll_status run_batch(ll_engine *e, const ll_reader *reader, const ll_batch *b, int64_t step, int64_t number,
-                           float *grad, float scale, ll_tally *tally) {
+static ll_status run_batch(ll_engine *e, ll_workspace *ws, const ll_reader *reader, const ll_batch *b, int64_t step,
+                           int64_t number, float *grad, float scale, ll_tally *tally) {
     ll_carry *carry = reader ? e->carry : NULL;
     if (carry) {
         ll_reader_offsets(reader, e->before, carry->B, number);
         ll_carry_begin(carry, b, e->before);
     }
-    ll_workspace_carry(e->ws, carry);
-    const ll_status status =
-        e->teacher ? ll_teaching_run(e->teacher, e->model, e->ws, b, step, grad, scale, number, tally)
-                   : ll_model_run(e->model, e->ws, b, grad, scale, number, tally);
-    ll_workspace_carry(e->ws, NULL);
+    ll_workspace_carry(ws, carry);
+    const ll_status status = e->teacher ? ll_teaching_run(e->teacher, e->model, ws, b, step, grad, scale, number, tally)
+                                        : ll_model_run(e->model, ws, b, grad, scale, number, tally);
+    ll_workspace_carry(ws, NULL);
     if (carry && !status) ll_carry_advance(carry, b);
     return status;
 }
@@ -198,26 +221,79 @@ static int64_t tokens_of(const ll_model *m, const ll_batch *b) {
     return n;
 }
 
-/* The gradient of one shard, over all batches of the step. */
-static ll_status run_shard(ll_engine *e, const ll_reader *reader, int shard, int64_t step, float scale, sums *to) {
-    const int parts = parts_of(e);
-    const int leaf = e->shards.row.me * e->shards.shards + shard, last = shard + 1 == e->shards.first + e->shards.count;
-    float *const grad = ll_exchange_leaf(e->exchange);
+/* What the shards of a step share. They are computed in rounds. */
+typedef struct {
+    ll_engine *e;
+    const ll_reader *reader;
+    int64_t step;
+    float scale;
+    sums to;
+    int first, n;      /* shards of this round */
+    int round, rounds; /* for its progress */
+} step_work;
+
+/* Adds the gradient of a round's shard number i, over all batches of the step, to its leaf. Of several, the first tells
+ * of the progress. */
+static ll_status run_shard(const step_work *s, int i) {
+    ll_engine *e = s->e;
+    ll_worker *w = &e->worker[i];
+    const int parts = parts_of(e), shard = s->first + i, leaf = e->shards.row.me * e->shards.shards + shard;
+    const int last = shard + 1 == e->shards.first + e->shards.count && s->n == 1;
+    float *const grad = ll_exchange_leaf(e->exchange, i);
     ll_tally tally = {0};
     ll_status status = LL_OK;
-    for (int i = 0; i < parts && !status; i++) {
-        const int64_t number = (step - 1) * parts + i;
-        const ll_batch *b = read_shard(e, reader, shard, number);
-        const int64_t before = (int64_t)parts * (shard - e->shards.first) + i;
-        ll_workspace_part(e->ws, before, (int64_t)parts * e->shards.count);
-        ll_workspace_on_gradient(e->ws, last && i + 1 == parts ? on_gradient : NULL, e->exchange);
-        status = run_batch(e, reader, b, step, number, grad, scale, &tally);
-        to->tokens[leaf] += (double)tokens_of(e->model, b);
+    for (int part = 0; part < parts && !status; part++) {
+        const int64_t number = (s->step - 1) * parts + part;
+        const ll_batch *b = read_shard(e, w, s->reader, shard, number);
+        ll_workspace_part(w->ws, (int64_t)s->round * parts + part, i ? 0 : (int64_t)s->rounds * parts);
+        ll_workspace_on_gradient(w->ws, last && part + 1 == parts ? on_gradient : NULL, e->exchange);
+        status = run_batch(e, w->ws, s->reader, b, s->step, number, grad, s->scale, &tally);
+        s->to.tokens[leaf] += (double)tokens_of(e->model, b);
     }
-    ll_workspace_part(e->ws, 0, 1);
-    ll_exchange_added(e->exchange);
-    to->loss[leaf] = tally.loss;
-    to->count[leaf] = (double)tally.count;
+    ll_workspace_part(w->ws, 0, 1);
+    s->to.loss[leaf] = tally.loss;
+    s->to.count[leaf] = (double)tally.count;
+    return status;
+}
+
+static void shard_task(void *arg, size_t i, int thread) {
+    const step_work *s = arg;
+    ll_worker *w = &s->e->worker[i];
+    (void)thread;
+    w->status = run_shard(s, (int)i);
+    if (w->status) ll_format_text(w->error, sizeof w->error, "%s", ll_error());
+}
+
+/* One shard on all threads; or several at the same time, each on one thread, with the bits that they have alone. The
+ * calling thread has the first. */
+static ll_status run_round(const step_work *s) {
+    const ll_engine *e = s->e;
+    ll_status status = LL_OK;
+    if (s->n == 1)
+        status = run_shard(s, 0);
+    else
+        ll_parallel_among(s->n, (size_t)s->n, shard_task, (void *)(size_t)s);
+    for (int i = 0; i < s->n && !status; i++) {
+        if (s->n > 1 && e->worker[i].status) status = ll_fail(e->worker[i].status, "%s", e->worker[i].error);
+        ll_exchange_added(e->exchange);
+    }
+    return status;
+}
+
+static int next_round(const ll_engine *e, int left) {
+    const ll_config *c = &e->model->recipe->c;
+    return ll_min_int(e->at_once, ll_shards_at_once(&e->shards, c, ll_group_all().count, left));
+}
+
+static ll_status run_shards(step_work *s) {
+    const ll_engine *e = s->e;
+    const int end = e->shards.first + e->shards.count;
+    ll_status status = LL_OK;
+    for (int left = e->shards.count; left > 0; left -= next_round(e, left)) s->rounds++;
+    for (s->first = e->shards.first; s->first < end && !status; s->first += s->n, s->round++) {
+        s->n = next_round(e, end - s->first);
+        status = run_round(s);
+    }
     return status;
 }
 
@@ -230,8 +306,8 @@ static ll_status gradient(ll_engine *e, const ll_reader *reader, int64_t step, l
     ll_status status = redraw(e, step);
     ll_exchange_begin(e->exchange);
     memset(e->sums, 0, sums_count(e) * sizeof *e->sums);
-    for (int i = 0; i < e->shards.count && !status; i++)
-        status = run_shard(e, reader, e->shards.first + i, step, (float)(1 / expected), &s);
+    step_work work = {.e = e, .reader = reader, .step = step, .scale = (float)(1 / expected), .to = s};
+    if (!status) status = run_shards(&work);
     if (!status) status = ll_exchange_sum(e->exchange);
     if (status) return status;
     ll_optimizer_squares(e->optimizer, e->grad, s.squares);
@@ -269,11 +345,12 @@ ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
 ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally) {
     LL_FLOAT_MODE;
     if (!e->shards.count) return LL_OK;
-    const ll_batch *b = read_shard(e, reader, e->shards.first, step * parts_of(e));
+    ll_worker *w = &e->worker[0];
+    const ll_batch *b = read_shard(e, w, reader, e->shards.first, step * parts_of(e));
     /* Who stops a run does not wait for a pass over a million tokens. */
-    for (int i = 0; i < e->batch.B && e->shards.row.count == 1; i++)
-        e->batch.lengths[i] = ll_min_int(e->batch.lengths[i], TRIED_MOST);
-    return ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
+    for (int i = 0; i < w->batch.B && e->shards.row.count == 1; i++)
+        w->batch.lengths[i] = ll_min_int(w->batch.lengths[i], TRIED_MOST);
+    return ll_model_run(e->model, w->ws, b, NULL, 0, 0, tally);
 }
 
 ll_status ll_engine_collect(ll_engine *e) {

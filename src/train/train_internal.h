@@ -66,17 +66,25 @@ double ll_clip_scale(double norm, double clip);
 
 /* ---- One step ---- */
 
+/* The memory in which the gradient of a shard is computed. */
+typedef struct {
+    ll_workspace *ws;
+    ll_batch batch; /* the shard */
+    ll_batch part;  /* if ranks share sequences: this rank's part of it */
+    ll_status status;
+    char error[400]; /* what ll_error says on its thread */
+} ll_worker;
+
 /* The memory of a step, made for one model, which must outlive it. */
 typedef struct {
     ll_model *model;
-    ll_workspace *ws;
+    ll_worker *worker; /* (at_once) */
+    int at_once;       /* shards that are computed at the same time, each on one thread; 1: on all threads */
     ll_optimizer *optimizer;
     ll_carry *carry; /* train.carry-state: states of the windows before, else NULL */
     int64_t *before; /* (batch) tokens of its text that came before each row of a batch */
     ll_shards shards;
     ll_exchange *exchange;
-    ll_batch batch; /* of one shard */
-    ll_batch part;  /* if ranks share sequences: this rank's part of it */
     float *grad;    /* of the step, in the pieces for which ll_exchange_owns is true */
     double *sums;
     int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any rank */
@@ -104,14 +112,14 @@ const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_bat
 /* How so many ranks sum gradients: the leaves of each, and the offsets at which a block may be cut. The plan points
  * into *lists, which is to be freed. */
 LL_MUST_USE ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model,
-                                          const ll_shards *shards, const ll_optimizer *o, int ranks);
+                                          const ll_shards *shards, const ll_optimizer *o, int ranks, int at_once);
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
 void ll_engine_free(ll_engine *e);
 /* Steps from now on learn as train.distil says from a model, which must outlive the engine. LL_EINVAL where it does not
  * fit. */
 LL_MUST_USE ll_status ll_engine_teach(ll_engine *e, const ll_model *teacher);
 /* Computes the gradient of update number `step` (from 1) into e->grad; redraws first if that is due. reader NULL: uses
- * the batch as it is. */
+ * the batches of the workers as they are. */
 LL_MUST_USE ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result);
 /* Applies it: each rank updates its part of the parameters and sends it to all. */
 LL_MUST_USE ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *gradient);
