@@ -18,7 +18,7 @@ echo "run $kinds" | tr ' ' ,
 for kind in $kinds; do
     "$program" data make "pathfinder-$kind" --count 2000 --seed 900 --out "$fresh/$kind" --threads 1 >/dev/null
 done
-for model in pathfinder-patches-*/best.safetensors; do
+for model in $(find pathfinder-patches-*/best.safetensors | sort -V); do
     line=${model%/*}
     for kind in $kinds; do
         "$program" eval "$model" --split test --set "data.test=$fresh/$kind/images-idx3-ubyte" --threads 1 >"$fresh/out"

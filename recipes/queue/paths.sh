@@ -3,8 +3,10 @@
 # With data.valid-fraction images of the last kind are held out.
 #
 #     OUT=folder PROGRAM=build/longline recipes/queue/paths.sh 3 6-0 14     $COUNT each of pathfinder-3, -6-0 and -14
+#
+# Another SEED, a number, gives other images of the same kinds.
 set -eu
-: "${COUNT:=40000}"
+: "${COUNT:=40000}" "${SEED:=4}"
 mkdir -p "$OUT"
 images=$OUT/images-idx3-ubyte
 labels=$OUT/labels-idx1-ubyte
@@ -18,7 +20,7 @@ big_endian() { # NUMBER: printf's escapes of its four bytes
     printf "\\0\\0\\010\\001$(big_endian $number)" >"$labels"
 }
 for kind in "$@"; do
-    seed=4$(echo "$kind" | tr -d -)
+    seed=$SEED$(echo "$kind" | tr -d -)
     "$PROGRAM" data make "pathfinder-$kind" --count "$COUNT" --seed "$seed" --out "$OUT/one" --threads 1 >&2
     tail -c +17 "$OUT/one/images-idx3-ubyte" >>"$images"
     tail -c +9 "$OUT/one/labels-idx1-ubyte" >>"$labels"

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the experiments of recipes/queue/queue.txt one after another, each on one thread, and writes what they come to into
+# Runs the experiments of recipes/queue/queue.txt one after another and writes what they come to into
 # docs/results. It can be killed at any moment; the same command goes on with the run that it was at, to the same bits.
 #
 #     LL_RUNS=/somewhere recipes/queue/run.sh          all that is not done yet; setsid nohup ... & for the background
@@ -13,6 +13,7 @@
 # LL_COMMIT   1: each result is committed as it comes, with the tables of docs/study.md
 # LL_ONLY     a pattern of ids, as 'lra-text-*'
 # LL_NICE     niceness of what runs, else 19: a busy machine gives that next to nothing
+# LL_THREADS  threads of what runs, else 1; the results are the same
 #
 # An entry of the queue is ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..; rate=PREFIX among its keys is the learning rate with
 # the lowest held-out loss of the runs PREFIX-RATE.
@@ -22,6 +23,7 @@ queue=$tree/recipes/queue
 results=$tree/docs/results
 only=${LL_ONLY:-*}
 niceness=${LL_NICE:-19}
+threads=${LL_THREADS:-1}
 
 # ---- The queue: lines "ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE.." ----
 
@@ -116,7 +118,7 @@ make_data() { # RECIPE SETTINGS
             # shellcheck disable=SC2086
             case $line in
             sh\ *) OUT=$path.part QUEUE=$queue PROGRAM=$program nice -n "$niceness" sh -c "${line#sh }" ;;
-            *) nice -n "$niceness" "$program" data make $line --out "$path.part" --threads 1 >&2 ;;
+            *) nice -n "$niceness" "$program" data make $line --out "$path.part" --threads "$threads" >&2 ;;
             esac
             mv "$path.part" "$path"
         done
@@ -142,10 +144,10 @@ train() { # ID RECIPE SETTINGS
     if [ -f "$1/program" ] && [ -x "$(cat "$1/program")" ]; then own=$(cat "$1/program"); fi
     echo "$own" >"$1/program"
     if [ -f "$1/last.safetensors" ]; then
-        nice -n "$niceness" "$own" train --resume "$1" --threads 1 >"$1/out" 2>>"$1/err" &
+        nice -n "$niceness" "$own" train --resume "$1" --threads "$threads" >"$1/out" 2>>"$1/err" &
     else
         # shellcheck disable=SC2086
-        nice -n "$niceness" "$own" train "$tree/recipes/$2" --out "$1" --threads 1 $3 >"$1/out" 2>>"$1/err" &
+        nice -n "$niceness" "$own" train "$tree/recipes/$2" --out "$1" --threads "$threads" $3 >"$1/out" 2>>"$1/err" &
     fi
     child=$!
     echo $child >"$1/pid"
@@ -159,7 +161,7 @@ measure() { # ID
         # shellcheck disable=SC2254
         case $1 in $pattern) ;; *) continue ;; esac
         # shellcheck disable=SC2086
-        nice -n "$niceness" "$own" "$command" "$1/best.safetensors" $arguments --threads 1 2>>"$1/err" >"$1/measured" ||
+        nice -n "$niceness" "$own" "$command" "$1/best.safetensors" $arguments --threads "$threads" 2>>"$1/err" >"$1/measured" ||
             echo "$command.state=failed" >"$1/measured"
         sed -n "s/^[a-z]*\.\([a-z_0-9.-]*\)=\(.*\)/$1,$name,\1,\2/p" "$1/measured" | grep -v ',seconds,'
     done <"$1/measures"
@@ -187,7 +189,7 @@ record() { # ID RECIPE SYSTEM SEED STATE SETTINGS
     last=$(awk -F, 'END { print $1 }' "$1/metrics.csv")
     made=${own##*longline-}
     echo "$1,$2,$3,$4,$5,$last,$tokens,$(value "$1" valid_loss),$(value "$1" valid_accuracy),$time,$(value "$1" seconds),\
-$made,$machine,$(date -u +%Y-%m-%d),longline train recipes/$2 --threads 1$6" >"$1/row"
+$made,$machine,$(date -u +%Y-%m-%d),longline train recipes/$2 --threads $threads$6" >"$1/row"
     append "$results/runs.csv" "id,recipe,system,seed,state,steps,tokens,valid_loss,valid_accuracy,cpu_seconds,seconds,\
 commit,machine,date,command" "$1/row"
     case $1 in pair-*) [ $(($(date +%s) - committed)) -ge 900 ] || return 0 ;; esac # they take seconds each
@@ -267,7 +269,7 @@ main() {
         # shellcheck disable=SC2086
         entries | while read -r id priority hours recipe system seed more; do
             [ "$id" != "${2:?command needs an ID}" ] ||
-                echo "longline train recipes/$recipe --threads 1$(settings "$system" "$seed" $more)"
+                echo "longline train recipes/$recipe --threads $threads$(settings "$system" "$seed" $more)"
         done
         ;;
     all | next)
