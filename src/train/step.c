@@ -1,6 +1,7 @@
 /* One training step. All its random numbers are functions of the step's number, so that step 1001 of a resumed run is
  * step 1001 of an uninterrupted one. */
 #include <math.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "base/float_mode.h"
@@ -186,6 +187,9 @@ static ll_status redraw(ll_engine *e, int64_t step) {
 
 static void on_gradient(void *arg, size_t from, size_t to) { ll_exchange_ready(arg, from, to); }
 
+/* A reader counts the bytes that it has read, so threads read in turn. */
+static pthread_mutex_t reading = PTHREAD_MUTEX_INITIALIZER;
+
 /* Reads shard number `shard` of batch number `number`: this rank's part of it. */
 static const ll_batch *read_shard(const ll_engine *e, ll_worker *w, const ll_reader *reader, int shard,
                                   int64_t number) {
@@ -193,7 +197,9 @@ static const ll_batch *read_shard(const ll_engine *e, ll_worker *w, const ll_rea
     const int first = ll_shard_begin(&e->shards, shard), n = ll_shard_begin(&e->shards, shard + 1) - first;
     w->batch.B = n * ll_task_sequences(c->model.task);
     w->batch.first = first * ll_task_sequences(c->model.task);
+    pthread_mutex_lock(&reading);
     if (reader) ll_reader_rows(reader, &w->batch, (uint64_t)c->train.seed, number * c->train.batch + first);
+    pthread_mutex_unlock(&reading);
     return ll_shards_part(&e->shards, &w->batch, &w->part);
 }
 
