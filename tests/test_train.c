@@ -157,7 +157,7 @@ static void test_threads_change_no_bit(void **state) {
         run(keys, at(one), NULL, 0, LL_OK);
         ll_set_threads(cases[i].threads);
         run(keys, at(several), NULL, 0, LL_OK);
-        ll_recipe *recipe = tiny_recipe(keys);
+        ll_recipe *recipe = recipe_of(keys);
         CHECK_OK(ll_shards_plan(&plan, &recipe->c));
         assert_int_equal(ll_shards_at_once(&plan, &recipe->c, 1, plan.count), cases[i].at_once);
         ll_recipe_free(recipe);

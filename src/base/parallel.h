@@ -7,8 +7,9 @@
 
 /* Runs task(arg, i, worker) for i = 0..n-1 on up to `workers` threads. worker < workers selects the scratch of a task.
  * Another thread may change ll_threads() at any time. So a call reads it once, sizes its scratch by it, and passes it
- * to each of its loops. The calling thread runs piece 0. Within a task ll_threads() is 1: a nested loop runs serially,
- * and its worker number is 0, so that each task needs scratch of its own for it. */
+ * to each of its loops. Tasks must not fail. The calling thread runs piece 0. Where tasks run at the same time,
+ * ll_threads() is 1 in each: a nested loop runs serially, and its worker number is 0, so that each task needs scratch
+ * of its own for it. The task of a loop of one piece is called like a function, and its loops use all threads. */
 typedef void ll_task(void *arg, size_t i, int worker);
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg);
 /* The same on ll_threads() threads, for tasks without scratch. */

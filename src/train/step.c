@@ -270,22 +270,19 @@ static void shard_task(void *arg, size_t i, int thread) {
     if (w->status) ll_format_text(w->error, sizeof w->error, "%s", ll_error());
 }
 
-/* One shard on all threads; or several at the same time, each on one thread, with the bits that they have alone. The
- * calling thread has the first. */
+/* One shard on all threads; or several at the same time, each on one thread, with the bits that they have alone. */
 static ll_status run_round(const step_work *s) {
     const ll_engine *e = s->e;
     ll_status status = LL_OK;
-    if (s->n == 1)
-        status = run_shard(s, 0);
-    else
-        ll_parallel_among(s->n, (size_t)s->n, shard_task, (void *)(size_t)s);
+    ll_parallel_among(s->n, (size_t)s->n, shard_task, (void *)(size_t)s);
     for (int i = 0; i < s->n && !status; i++) {
-        if (s->n > 1 && e->worker[i].status) status = ll_fail(e->worker[i].status, "%s", e->worker[i].error);
+        if (e->worker[i].status) status = ll_fail(e->worker[i].status, "%s", e->worker[i].error);
         ll_exchange_added(e->exchange);
     }
     return status;
 }
 
+/* How many of the shards that are left the next round has. */
 static int next_round(const ll_engine *e, int left) {
     const ll_config *c = &e->model->recipe->c;
     return ll_min_int(e->at_once, ll_shards_at_once(&e->shards, c, ll_group_all().count, left));

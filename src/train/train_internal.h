@@ -72,7 +72,7 @@ typedef struct {
     ll_batch batch; /* the shard */
     ll_batch part;  /* if ranks share sequences: this rank's part of it */
     ll_status status;
-    char error[400]; /* what ll_error says on its thread */
+    char error[1024]; /* what ll_error says on its thread */
 } ll_worker;
 
 /* The memory of a step, made for one model, which must outlive it. */
