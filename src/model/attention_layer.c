@@ -243,6 +243,7 @@ static ll_attention_call call_of(const attention *x) {
     call.gate = ll_gate_view(run, x->s[GATE].data);
     call.y = mixed_view(x, x->mixed);
     call.saved = x->saved;
+    call.bf16 = run->grad && run->c->bf16;
     call.scratch = run->ws->scratch, call.scratch_floats = run->ws->scratch_floats;
     return run->ws->carry ? ll_carry_call(run->ws->carry, x->op, &call) : call;
 }

@@ -73,6 +73,7 @@ static size_t scratch_floats(const ll_workspace *ws) {
         for (int cross = 0; cross < ws->stack->parts - 1; cross++) {
             const ll_attention *op = ws->model->attention[ll_operator_of(ws->stack, l, cross)];
             ll_attention_call call = {.B = ws->B, .T = ws->T, .S = ws->T, .saved = keep ? &saved : NULL};
+            call.bf16 = keep && ws->model->c->bf16;
             if (cross) call.S = ws->source ? ws->source->T : 0;
             if (!cross) call.segments = most_sequences(ws);
             for (int firsts = 0; firsts < 2; firsts++, call.T = 1) /* with queries of the first tokens alone, too */

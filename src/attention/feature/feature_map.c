@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/feature/tile_product.h"
 #include "attention/position/postmap.h"
+#include "base/integer.h"
 #include "base/memory.h"
 
 /* Features that one row of the projection makes. */
@@ -91,6 +93,7 @@ static void choose_scaling(ll_feature_map *map) {
 
 void ll_feature_map_project(ll_feature_map *map, const float *projection) {
     const int D = map->c.D, m = map->features, copies = map->permute.own_weight ? map->c.H : 1;
+    const ll_kernels *k = ll_kernel_table();
     const float minus = map->c.features == LL_FEATURES_HYPERBOLIC ? -1 : 1; /* the second half of hyperbolic features */
     for (int h = 0; h < copies; h++) {
         float *w = map->weight + (size_t)h * (size_t)D * (size_t)map->ld;
@@ -105,6 +108,8 @@ void ll_feature_map_project(ll_feature_map *map, const float *projection) {
                 t[(size_t)a * (size_t)D + (size_t)e] = w[(size_t)e * (size_t)map->ld + (size_t)a] = x;
             }
         }
+        ll_pair_rows(k, D, map->ld, w, (size_t)map->ld, map->pairs + (size_t)(h * ll_ceil_div(D, 2) * map->ld));
+        ll_pair_rows(k, m, D, t, (size_t)D, map->pairs_t + (size_t)(h * ll_ceil_div(m, 2) * D));
     }
 }
 
@@ -117,7 +122,9 @@ static ll_status build(ll_feature_map *map) {
     const size_t copies = map->permute.own_weight ? H : 1;
     map->weight = ll_alloc(copies * D * (size_t)map->ld, sizeof(float));
     map->weight_t = ll_alloc(copies * D * m, sizeof(float));
-    if (!map->weight || !map->weight_t) return LL_ENOMEM;
+    map->pairs = ll_alloc(copies * ((D + 1) / 2) * (size_t)map->ld, sizeof(float));
+    map->pairs_t = ll_alloc(copies * ((m + 1) / 2) * D, sizeof(float));
+    if (!map->weight || !map->weight_t || !map->pairs || !map->pairs_t) return LL_ENOMEM;
     if (ll_is_trigonometric(&map->c) && !(map->sine = ll_alloc(copies * m, 1))) return LL_ENOMEM;
     ll_feature_map_project(map, map->c.projection);
     return LL_OK;
@@ -158,6 +165,8 @@ void ll_feature_map_free(ll_feature_map *map) {
     ll_free(map->basis_t);
     ll_free(map->weight);
     ll_free(map->weight_t);
+    ll_free(map->pairs);
+    ll_free(map->pairs_t);
     ll_free(map->sine);
     ll_free(map);
 }

@@ -43,6 +43,7 @@ typedef struct {
     ll_permute permute;
     float *weight;         /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed; or NULL */
     float *weight_t;       /* (H or 1, features, D): the same, not transposed */
+    float *pairs, *pairs_t; /* both in pairs of bfloat16 (kernel.h): (H or 1; D/2, ld) and (H or 1; features/2, D) */
     unsigned char *sine;   /* (H or 1, features): which trigonometric features are sines; or NULL */
     double *rotations;     /* by which pairs of features are rotated: of all heads, or with a basis of each (rope.c) */
     const float *basis;    /* orthogonal: (H, features, features), the caller's; or NULL */
@@ -55,6 +56,10 @@ int ll_feature_count(const ll_attention_config *c);
 int ll_is_trigonometric(const ll_attention_config *c);
 /* Does a common factor of all features cancel in numerator and denominator? */
 int ll_scale_cancels(const ll_attention_config *c);
+/* Floats of scratch for a tile of C tokens: a row of features each, and what is projected as pairs of bfloat16. */
+static inline size_t ll_feature_work(const ll_feature_map *map, size_t C) {
+    return C * ((size_t)map->ld + (map->weight ? ((size_t)map->c.D + 1) / 2 : 0));
+}
 /* |input_scale x|^2 / 2 */
 float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x);
 /* LL_EINVAL with the reason where projection, stabiliser and stage (or NULL) do not fit together. */

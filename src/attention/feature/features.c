@@ -9,12 +9,20 @@
 #include <string.h>
 
 #include "attention/feature/features.h"
+#include "attention/feature/tile_product.h"
 #include "attention/position/postmap.h"
+#include "base/integer.h"
 
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
 
 static const float *head_weight(const ll_feature_map *map, const float *weight, int head, size_t ld, size_t rows) {
     return map->permute.own_weight ? weight + (size_t)head * rows * ld : weight;
+}
+
+/* The weights of the tile's head, (rows, ld), of those of all heads; pairs: the same for bfloat16. */
+static ll_factor head_factor(const ll_feature_tile *t, const float *weight, const float *pairs, int rows, size_t ld) {
+    const float *of_head = head_weight(t->map, pairs, t->head, ld, (size_t)ll_ceil_div(rows, 2));
+    return (ll_factor){head_weight(t->map, weight, t->head, ld, (size_t)rows), t->bf16 ? of_head : NULL, ld};
 }
 
 /* u (C, features) before the stage. It is written to `out`, or is the input itself if that needs no change. */
@@ -23,8 +31,8 @@ static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     const int D = map->c.D, m = map->features;
     const size_t l = (size_t)map->ld;
     if (map->weight) {
-        const float *w = head_weight(map, map->weight, t->head, l, (size_t)D);
-        t->k->gemm(t->C, m, D, t->in, t->token, 1, w, l, out, l, 0);
+        const ll_factor w = head_factor(t, map->weight, map->pairs, D, l);
+        ll_tile_product(t->k, t->C, m, D, t->in, t->token, w, t->work + (size_t)t->C * l, out, l, NULL);
     } else if (map->permute.reorder || map->c.input_scale != 1) {
         const int *order = map->permute.axes ? map->permute.order + (size_t)t->head * (size_t)m : NULL;
         for (int i = 0; i < t->C; i++)
@@ -291,8 +299,8 @@ static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, f
         reorder_back(t, du, dx, dtoken);
         return;
     }
-    t->k->gemm(t->C, D, m, du, ld, 1, head_weight(map, map->weight_t, t->head, (size_t)D, (size_t)m), (size_t)D, dx,
-               dtoken, 0);
+    const ll_factor w = head_factor(t, map->weight_t, map->pairs_t, m, (size_t)D);
+    ll_tile_product(t->k, t->C, D, m, du, ld, w, du, dx, dtoken, NULL);
     const float s = map->c.input_scale;
     for (int i = 0; i < t->C && favor; i++)
         t->k->axpy((size_t)D, -s * s * sum[i], t->in + (size_t)i * t->token, row(dx, i, dtoken));

@@ -13,8 +13,9 @@ typedef struct {
     const float *in;       /* (C, D) */
     size_t token;
     float shift;           /* the stabiliser of LL_PHI_FIXED keys, and of queries if it is that of the sequence */
-    float *work;           /* (C, map->ld) scratch */
+    float *work;           /* ll_feature_work floats */
     const float *mask;     /* (C), or NULL: keys of mask 0 have features of 0, whatever they are, and no gradient */
+    int bf16;              /* products with the projection round to bfloat16 */
 } ll_feature_tile;
 
 /* Computes phi (C, features), rows map->ld apart; with map->divisor, the features of the divisor behind them. exponent

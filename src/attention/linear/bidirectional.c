@@ -13,13 +13,15 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/feature/tile_product.h"
 #include "attention/linear/linear.h"
 #include "base/integer.h"
 #include "base/parallel.h"
 
-/* Scratch of one worker. dphi, rows: of backward. sum: that of a chunk, which is a state or a part of U. */
+/* Scratch of one worker. dphi, rows: of backward. pairs: of products in bfloat16, else NULL. sum: that of a chunk,
+ * which is a state or a part of U. */
 typedef struct {
-    float *phi, *work, *dphi, *v, *rows, *s, *sum;
+    float *phi, *work, *dphi, *v, *rows, *s, *pairs, *sum;
     int e[LL_TILE_MOST];
     int64_t x[LL_TILE_MOST], y[LL_TILE_MOST];
     size_t ld, ldv;
@@ -33,8 +35,10 @@ typedef struct {
     ll_arena pool;      /* scratch of the first, behind what the walk has taken */
     int first;          /* the chunk of the first worker */
     float *sum;         /* of all chunks: the state, or U (E + 1, ld) */
-    const float *state; /* of all keys */
-    float *St, *U;      /* backward: (E + 1, ld), (features, E) */
+    ll_factor state;    /* of all keys (features, E); backward: transposed, with the normaliser (E + 1, ld) */
+    ll_factor Ut, U;    /* backward: of all queries, (E + 1, ld) and (features, E) */
+    float *turned[2];   /* memory of the state transposed, and of U */
+    float *pairs[2];    /* for bfloat16: memory of pairs of the state, later of Ut; and of U */
 } walk;
 
 /* Floats of a state, or of a part of U. */
@@ -46,12 +50,13 @@ static scratch take_all(const ll_head *j, int backward, ll_arena *pool) {
     const size_t C = (size_t)j->tile;
     scratch w = {.ld = (size_t)j->map->ld, .ldv = ll_value_distance(j->op->c.E)};
     w.phi = ll_arena_take(pool, C * w.ld);
-    w.work = ll_arena_take(pool, C * w.ld);
+    w.work = ll_arena_take(pool, ll_feature_work(j->map, C));
     w.v = ll_arena_take(pool, C * w.ldv);
     if (backward) {
         w.dphi = ll_arena_take(pool, C * w.ld);
         w.rows = ll_arena_take(pool, C * w.ldv);
     }
+    if (j->bf16) w.pairs = ll_arena_take(pool, (C + 1) / 2 * (w.ld + w.ldv));
     w.s = ll_arena_take(pool, C);
     w.sum = ll_arena_take(pool, sum_floats(j->op, backward));
     return w;
@@ -64,11 +69,20 @@ static scratch scratch_of(const walk *a, int worker) {
 
 /* Takes the sums of a head from the scratch of its first worker. */
 static void take_sums(walk *a) {
-    const size_t sum = sum_floats(a->j->op, a->backward);
+    const size_t sum = sum_floats(a->j->op, a->backward), E = (size_t)a->j->op->c.E, m = (size_t)a->j->map->features;
+    const size_t state = a->backward ? (E + 2) / 2 * (size_t)a->j->map->ld : (m + 1) / 2 * E, U = (m + 1) / 2 * E;
     a->sum = ll_arena_take(&a->pool, sum);
+    if (a->j->bf16) a->pairs[0] = ll_arena_take(&a->pool, state);
     if (!a->backward) return;
-    a->St = ll_arena_take(&a->pool, sum);
-    a->U = ll_arena_take(&a->pool, (size_t)a->j->map->features * (size_t)a->j->op->c.E);
+    a->turned[0] = ll_arena_take(&a->pool, sum);
+    a->turned[1] = ll_arena_take(&a->pool, m * E);
+    if (a->j->bf16) a->pairs[1] = ll_arena_take(&a->pool, U);
+}
+
+/* A sum as it is read by rows of a tile. pairs: memory for bfloat16, or NULL. */
+static ll_factor factor(const walk *a, int rows, const float *x, size_t ld, float *pairs) {
+    if (pairs) ll_pair_rows(a->j->k, rows, (int)ld, x, ld, pairs);
+    return (ll_factor){x, pairs, ld};
 }
 
 size_t ll_bidirectional_floats(ll_head *j, int backward) {
@@ -150,7 +164,7 @@ static void add_keys(const ll_head *j, scratch *w, int t0, int n) {
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
-    j->k->gemm_prefetch(m, E, n, w->phi, 1, w->ld, w->v, w->ldv, S, (size_t)E, 1, &next);
+    ll_tile_sum(j->k, n, m, E, w->phi, w->ld, w->v, w->ldv, w->pairs, S, (size_t)E, &next);
     j->k->gemv(m, n, weight, w->phi + j->map->divisor, w->ld, z, 1);
 }
 
@@ -174,10 +188,22 @@ static void join_states(const walk *a, float *sum) {
     a->j->k->add((size_t)(exponent_of(op, sum) - sum), sum, a->sum);
 }
 
-static void read_queries(const ll_head *j, const float *state, scratch *w, int t0, int n) {
+/* Rows (n, E) of y or dv: their features times a sum (features, E), times a factor each. */
+static void read_sum(const ll_head *j, const scratch *w, int n, ll_factor sum, const float *row, float *y, size_t token,
+                     ll_prefetch *next) {
+    const int m = j->map->features, E = j->op->c.E;
+    if (!sum.pairs) {
+        j->k->gemm_scaled(n, E, m, w->phi, w->ld, 1, sum.x, sum.ld, row, y, token, next);
+        return;
+    }
+    ll_tile_product(j->k, n, E, m, w->phi, w->ld, sum, w->pairs, y, token, next);
+    j->k->scaled_rows(n, (size_t)E, row, y, token, y, token);
+}
+
+static void read_queries(const ll_head *j, ll_factor state, scratch *w, int t0, int n) {
     const ll_attention *op = j->op;
     const int m = j->map->features, E = op->c.E;
-    const float *S = state, *z = S + (size_t)m * (size_t)E;
+    const float *z = state.x + (size_t)m * (size_t)E;
     ll_feature_tile q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features(&q, w->phi, w->e, NULL);
     ll_prefetch next = {0};
@@ -188,7 +214,7 @@ static void read_queries(const ll_head *j, const float *state, scratch *w, int t
     const int sums = op->c.den == LL_DEN_EPS_PHI;
     for (int i = 0; i < n && sums; i++) phi[i] = j->k->sum((size_t)m, w->phi + (size_t)i * w->ld);
     ll_inverses(j, t0, n, w->s, sums ? phi : NULL, j->keys, inverse);
-    j->k->gemm_scaled(n, E, m, w->phi, w->ld, 1, S, (size_t)E, inverse, ll_at(&j->at.y, t0), j->at.y.token, &next);
+    read_sum(j, w, n, state, inverse, ll_at(&j->at.y, t0), j->at.y.token, &next);
 }
 
 static void queries_task(void *arg, size_t i, int worker) {
@@ -203,7 +229,6 @@ void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
     walk a = {.j = j, .workers = workers, .floats = floats, .pool = j->pool};
     take_sums(&a);
     if (j->states) a.sum = j->states;
-    a.state = a.sum;
     const size_t floats_kept = ll_state_floats(j->op);
     j->keys = ll_kept_keys(j, 0, j->s);
     if (j->state_in) {
@@ -217,22 +242,23 @@ void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
         memcpy(j->state_out, a.sum, floats_kept * sizeof *a.sum);
         j->state_out[floats_kept] = (float)j->keys;
     }
+    a.state = factor(&a, j->map->features, a.sum, (size_t)j->op->c.E, a.pairs[0]);
     read_out(&a, j->n, queries_task);
 }
 
 void ll_bidirectional_read(ll_head *j, const float *state) {
-    walk a = {.j = j, .workers = 1, .pool = j->pool, .state = state};
+    walk a = {.j = j, .workers = 1, .pool = j->pool, .state = {state, NULL, (size_t)j->op->c.E}};
     read_out(&a, j->n, queries_task);
 }
 
 /* ---- Backward ---- */
 
 /* dphi of n rows, from their numbers x (n, E + 1) and the sum (E + 1, ld) of the other side. */
-static void feature_gradients(const ll_head *j, const scratch *w, int n, const float *x, const float *sum,
+static void feature_gradients(const ll_head *j, const scratch *w, int n, const float *x, ll_factor sum,
                               ll_prefetch *next) {
     const int m = j->map->features, E = j->op->c.E, divisor = j->map->divisor;
-    j->k->gemm_prefetch(n, m, divisor ? E : E + 1, x, w->ldv, 1, sum, w->ld, w->dphi, w->ld, 0, next);
-    if (divisor) j->k->gemm(n, m, 1, x + E, w->ldv, 1, sum + (size_t)E * w->ld, w->ld, w->dphi + divisor, w->ld, 0);
+    ll_tile_product(j->k, n, m, divisor ? E : E + 1, x, w->ldv, sum, w->pairs, w->dphi, w->ld, next);
+    if (divisor) j->k->gemm(n, m, 1, x + E, w->ldv, 1, sum.x + (size_t)E * w->ld, w->ld, w->dphi + divisor, w->ld, 0);
 }
 
 /* Computes dq of a tile, and adds its rows to U. */
@@ -245,7 +271,7 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
     ll_row_gradients(j, t0, n, w->rows, w->ldv);
     ll_prefetch out = {0};
     ll_prefetch_add(&out, j, &j->at.dq, t0, j->n, op->D);
-    feature_gradients(j, w, n, w->rows, a->St, &out);
+    feature_gradients(j, w, n, w->rows, a->state, &out);
     if (op->c.den == LL_DEN_EPS_PHI)
         for (int i = 0; i < n; i++)
             for (int f = 0; f < m; f++)
@@ -254,7 +280,7 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
     ll_prefetch_add(&next, j, &j->at.q, t0 + n, j->n, op->D);
     ll_prefetch_add(&next, j, &j->at.g, t0 + n, j->n, op->c.E);
     ll_prefetch_add(&next, j, &j->at.y, t0 + n, j->n, op->c.E);
-    j->k->gemm_prefetch(E, m, n, w->rows, 1, w->ldv, w->phi, w->ld, w->sum, w->ld, 1, &next);
+    ll_tile_sum(j->k, n, E, m, w->rows, w->ldv, w->phi, w->ld, w->pairs, w->sum, w->ld, &next);
     float dden[LL_TILE_MOST];
     for (int i = 0; i < n; i++) dden[i] = w->rows[(size_t)i * w->ldv + (size_t)E];
     j->k->gemv(m, n, dden, w->phi + j->map->divisor, w->ld, w->sum + (size_t)E * w->ld, 1);
@@ -264,7 +290,7 @@ static void queries_back(const walk *a, scratch *w, int t0, int n) {
 static void keys_back(const walk *a, scratch *w, int t0, int n) {
     const ll_head *j = a->j;
     const ll_attention *op = j->op;
-    const int m = j->map->features, E = op->c.E;
+    const int E = op->c.E;
     float weight[LL_TILE_MOST];
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, w->phi, w->e, NULL);
@@ -273,11 +299,11 @@ static void keys_back(const walk *a, scratch *w, int t0, int n) {
     for (int i = 0; i < n; i++) w->v[(size_t)i * w->ldv + (size_t)E] = weight[i];
     ll_prefetch out = {0};
     ll_prefetch_add(&out, j, &j->at.dk, t0, j->s, op->D);
-    feature_gradients(j, w, n, w->v, a->sum, &out);
+    feature_gradients(j, w, n, w->v, a->Ut, &out);
     ll_prefetch next = {0};
     ll_prefetch_add(&next, j, &j->at.k, t0 + n, j->s, op->D);
     ll_prefetch_add(&next, j, &j->at.v, t0 + n, j->s, op->c.E);
-    j->k->gemm_scaled(n, E, m, w->phi, w->ld, 1, a->U, (size_t)E, weight, ll_at(&j->at.dv, t0), j->at.dv.token, &next);
+    read_sum(j, w, n, a->U, weight, ll_at(&j->at.dv, t0), j->at.dv.token, &next);
     ll_features_back(&k, w->phi, w->dphi, ll_at(&j->at.dk, t0), j->at.dk.token, j->dtop[LL_KEY]);
 }
 
@@ -305,8 +331,10 @@ void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {
     const size_t ld = (size_t)j->map->ld, sum = sum_floats(j->op, 1);
     walk a = {.j = j, .workers = workers, .backward = 1, .floats = floats, .pool = j->pool};
     take_sums(&a);
-    j->k->transpose(m, E, j->states, (size_t)E, a.St, ld);
-    memcpy(a.St + (size_t)E * ld, j->states + (size_t)m * (size_t)E, (size_t)m * sizeof *a.St);
+    float *St = a.turned[0], *U = a.turned[1];
+    j->k->transpose(m, E, j->states, (size_t)E, St, ld);
+    memcpy(St + (size_t)E * ld, j->states + (size_t)m * (size_t)E, (size_t)m * sizeof *St);
+    a.state = factor(&a, E + 1, St, ld, a.pairs[0]);
     memset(a.sum, 0, sum * sizeof *a.sum);
     if (j->dstate_out) {
         j->k->transpose(m, E, j->dstate_out, (size_t)E, a.sum, ld);
@@ -314,6 +342,8 @@ void ll_bidirectional_backward(ll_head *j, int workers, size_t floats) {
     }
     sum_up(&a, j->n, queries_back_task, join_back);
     ll_bidirectional_gradient_give(j, a.sum);
-    j->k->transpose(E, m, a.sum, ld, a.U, (size_t)E);
+    j->k->transpose(E, m, a.sum, ld, U, (size_t)E);
+    a.Ut = factor(&a, E + 1, a.sum, ld, a.pairs[0]);
+    a.U = factor(&a, m, U, (size_t)E, a.pairs[1]);
     read_out(&a, j->s, keys_back_task);
 }

@@ -26,8 +26,8 @@ ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *p
     const ll_view *view = side == LL_QUERY ? &j->at.q : &j->at.k;
     ll_positions(j->map, j->first[side] + t0, C, px, py);
     const float *mask = side == LL_KEY && j->mask ? j->mask + t0 : NULL;
-    return (ll_feature_tile){j->map,          j->k,        j->h,           side, C,   px, py,
-                             ll_at(view, t0), view->token, j->shift[side], work, mask};
+    return (ll_feature_tile){j->map,          j->k,        j->h,           side, C,    px,     py,
+                             ll_at(view, t0), view->token, j->shift[side], work, mask, j->bf16};
 }
 
 double ll_divisor(const ll_attention *op, double s, double phi, double keys) {

@@ -64,6 +64,7 @@ static ll_head head_of(linear_call *l, size_t index, int worker) {
     j.decay = l->op->c.decay ? l->op->c.decay[j.h] : 1;
     j.tile = l->tile;
     j.chunk = l->chunk;
+    j.bf16 = c->bf16;
     j.at = ll_views_at(c, &s, j.h);
     j.mask = c->key_mask ? c->key_mask + (size_t)s.row * (size_t)c->S + (size_t)s.key : NULL;
     j.pool.base = l->pool + (size_t)worker * l->scratch;
@@ -140,7 +141,7 @@ static void top_of_head(void *arg, size_t index, int worker) {
     linear_call *l = arg;
     ll_head j = head_of(l, index, worker);
     const int keys = l->side == LL_KEY, n = keys ? j.s : j.n;
-    float *work = ll_arena_take(&j.pool, (size_t)l->tile * (size_t)ll_linear_map(l->op)->ld);
+    float *work = ll_arena_take(&j.pool, ll_feature_work(ll_linear_map(l->op), (size_t)l->tile));
     int64_t px[LL_TILE_MOST], py[LL_TILE_MOST];
     ll_top best = {-INFINITY, 0, 0};
     for (int t0 = 0; t0 < n; t0 += j.tile) {
@@ -220,7 +221,7 @@ static linear_call call_of(const ll_attention *op, const ll_attention_call *c, i
     linear_call l = {.op = op, .c = c, .backward = backward, .threads = c->threads};
     l.tile = tile_tokens(op, backward);
     l.chunk = chunk_tokens(ll_attention_tile(op));
-    ll_head one = {.op = op, .map = ll_linear_map(op), .tile = l.tile, .chunk = l.chunk};
+    ll_head one = {.op = op, .map = ll_linear_map(op), .tile = l.tile, .chunk = l.chunk, .bf16 = c->bf16};
     l.scratch = worker_floats(&l, &one);
     l.pool = ll_arena_take(a, (size_t)l.threads * l.scratch);
     if (op->c.causal && l.threads > 1 && c->T >= 2 * l.chunk)

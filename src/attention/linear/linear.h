@@ -35,7 +35,7 @@ typedef struct {
     const ll_feature_map *map;
     const ll_kernels *k;
     ll_views at;
-    int h, n, s, tile, chunk;
+    int h, n, s, tile, chunk, bf16;
     int64_t first[2];       /* positions of query 0 and of key 0 */
     int64_t keys;           /* how many count: those that the mask keeps; causal: so far */
     const float *mask;      /* (s) or NULL */
