@@ -229,8 +229,9 @@ typedef struct {
     int threads;
     ll_position_gradients dposition;
     ll_approximate_gradients dapproximate;
-    int bf16; /* linear kernels round products with the random projection and, in both directions, with sums over keys
-               * and queries to bfloat16; the same in forward and backward. The others ignore it */
+    int bf16; /* products round their factors to bfloat16, the same in forward and backward: all of softmax and local; of
+               * linear kernels those with the random projection and, in both directions, with sums over keys and
+               * queries. The others ignore it */
 } ll_attention_call;
 
 /* Floats that backward needs from forward: O(B H T), without the features. Linear kernels add a state for each chunk of

@@ -45,8 +45,8 @@ static void forward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int s
     for (int i = 0; i < rows; i++)
         ll_exact_soften(x->k, ll_exact_unseen(j, i0 + i, j0) - skip, ll_exact_seen(j, i0 + i, j0) - skip, width - skip,
                         P + (size_t)i * x->lds, j->lse + i, j->delta + i, sums, j->sum + (size_t)i * x->ldsum);
-    x->k->gemm_prefetch(rows, E, width - skip, P, x->lds, 1, j->v + (size_t)skip * x->lde, x->lde, j->sum, x->ldsum, 1,
-                        next);
+    ll_tile_product(x->k, rows, E, width - skip, P, x->lds, ll_exact_values(j, skip), j->pairs, j->sum, x->ldsum, 1,
+                    next);
     ll_distances_weights(&near, j->P, j->sum + x->lde, x->ldsum);
 }
 
@@ -66,13 +66,14 @@ static void forward_block(void *arg, size_t index, int worker) {
     for (int j0 = ll_exact_first(&j, i0), width; (width = ll_exact_seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
         ll_exact_transpose_keys(&j, j0, width);
         ll_exact_pack_keys(&j, &j.at.v, j.past.values, j0, width, o->E, j.v, x->lde);
+        if (j.v2) ll_pair_rows(x->k, width, (int)x->lde, j.v, x->lde, j.v2);
         ll_prefetch next = {0};
         ll_exact_prefetch_keys(&j, &next, j0 + x->keys, ll_exact_seen(&j, i0 + rows - 1, j0 + x->keys));
         const int step = ll_exact_step(&j, i0, rows, j0);
         for (int i = 0; i < rows; i += step) {
             const ll_exact_tile part = ll_exact_rows(&j, i);
             const int some = ll_min_int(step, rows - i), seen = ll_exact_seen(&j, i0 + i + some - 1, j0);
-            const int skip = ll_exact_unseen(&j, i0 + i, j0);
+            const int skip = ll_exact_skip(&j, i0 + i, j0);
             if (seen > skip) forward_tile(&part, i0 + i, some, j0, skip, seen, &next);
         }
     }

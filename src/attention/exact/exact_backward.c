@@ -12,6 +12,10 @@ static void pack_keys(const ll_exact_tile *j, int j0, int rows) {
     for (int i = 0; i < rows; i++) x->k->scale((size_t)x->op->D, o->input_scale, j->k + (size_t)i * x->ldd);
     ll_exact_pack_keys(j, &j->at.v, j->past.values, j0, rows, o->E, j->v, x->lde);
     x->k->transpose(rows, o->E, j->v, x->lde, j->vt, x->lds);
+    if (!j->k2) return;
+    ll_pair_rows(x->k, x->op->D, (int)x->lds, j->kt, x->lds, j->kt2);
+    ll_pair_rows(x->k, rows, (int)x->ldd, j->k, x->ldd, j->k2);
+    ll_pair_rows(x->k, o->E, (int)x->lds, j->vt, x->lds, j->vt2);
 }
 
 static void pack_queries(const ll_exact_tile *j, int i0, int rows) {
@@ -31,7 +35,6 @@ static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int 
     const int D = x->op->D, E = x->op->c.E, n = width - skip;
     const size_t lds = x->lds;
     float *P = j->P + skip, *dP = j->dP + skip;
-    const float *vt = j->vt + skip, *k = j->k + (size_t)skip * x->ldd;
     ll_exact_logits(j, rows, skip, width);
     const ll_distance_tile near =
         ll_exact_distances(j, i0, rows, j0); /* with these there is no window, so skip = 0 */
@@ -44,13 +47,17 @@ static void backward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int 
         memset(row + skip, 0, (size_t)(from - skip) * sizeof *row);
         memset(row + to, 0, (size_t)(width - to) * sizeof *row);
     }
-    x->k->gemm(rows, n, E, j->g, x->lde, 1, vt, lds, dP, lds, 0);
+    ll_tile_product(x->k, rows, n, E, j->g, x->lde, ll_exact_values_t(j, skip), j->pairs, dP, lds, 0, NULL);
     ll_distances_values_back(&near, j->P, j->dP);
-    if (j->want_kv) x->k->gemm(n, E, rows, P, 1, lds, j->g, x->lde, ll_at(&j->dv, skip), j->dv.token, 1);
+    if (j->want_kv)
+        ll_tile_sum(x->k, rows, n, E, P, lds, j->g, x->lde, j->pairs, ll_at(&j->dv, skip), j->dv.token, NULL);
     for (int i = 0; i < rows; i++)
         x->k->softmax_back((size_t)n, j->delta[i], P + (size_t)i * lds, dP + (size_t)i * lds);
-    if (j->want_kv) x->k->gemm(n, D, rows, dP, 1, lds, j->q, x->ldd, ll_at(&j->dk, skip), j->dk.token, 1);
-    if (x->want_q) x->k->gemm(rows, D, n, dP, lds, 1, k, x->ldd, ll_at(&j->at.dq, i0), j->at.dq.token, 1);
+    if (j->want_kv)
+        ll_tile_sum(x->k, rows, n, D, dP, lds, j->q, x->ldd, j->pairs, ll_at(&j->dk, skip), j->dk.token, NULL);
+    if (x->want_q)
+        ll_tile_product(x->k, rows, D, n, dP, lds, ll_exact_keys(j, skip), j->pairs, ll_at(&j->at.dq, i0),
+                        j->at.dq.token, 1, NULL);
     ll_distances_logits_back(&near, j->dP, x->want_q ? ll_at(&j->at.dq, i0) : NULL, j->at.dq.token);
 }
 
@@ -114,7 +121,7 @@ static void backward_range(ll_exact_tile *j, int k0, int k1, int q0, int q1) {
             for (int i = 0; i < rows; i += step) {
                 const ll_exact_tile part = ll_exact_rows(j, i);
                 const int some = ll_min_int(step, rows - i), seen = ll_exact_seen(j, i0 + i + some - 1, j0);
-                const int skip = ll_exact_unseen(j, i0 + i, j0);
+                const int skip = ll_exact_skip(j, i0 + i, j0);
                 if (seen > skip) backward_tile(&part, i0 + i, some, j0, skip, seen);
             }
         }

@@ -28,7 +28,25 @@ static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
     j->R = ll_arena_take(&a, Q * x->d.ld);
     j->W = ll_arena_take(&a, Q * x->d.ld);
     j->sees = ll_arena_bytes(&a, Q, sizeof *j->sees);
+    if (!x->c->bf16) return a.used;
+    j->kt2 = ll_arena_take(&a, (D + 1) / 2 * x->lds);
+    j->vt2 = ll_arena_take(&a, (E + 1) / 2 * x->lds);
+    j->v2 = ll_arena_take(&a, (K + 1) / 2 * x->lde);
+    j->k2 = ll_arena_take(&a, (K + 1) / 2 * x->ldd);
+    j->pairs = ll_arena_take(&a, (Q + 1) / 2 * (x->lds + x->ldd + x->lde));
     return a.used;
+}
+
+static ll_factor factor(const float *x, const float *pairs, size_t ld, size_t row, size_t column) {
+    return (ll_factor){x + row * ld + column, pairs ? pairs + row / 2 * ld + column : NULL, ld};
+}
+ll_factor ll_exact_keys(const ll_exact_tile *j, int skip) { return factor(j->k, j->k2, j->x->ldd, (size_t)skip, 0); }
+ll_factor ll_exact_keys_t(const ll_exact_tile *j, int skip) {
+    return factor(j->kt, j->kt2, j->x->lds, 0, (size_t)skip);
+}
+ll_factor ll_exact_values(const ll_exact_tile *j, int skip) { return factor(j->v, j->v2, j->x->lde, (size_t)skip, 0); }
+ll_factor ll_exact_values_t(const ll_exact_tile *j, int skip) {
+    return factor(j->vt, j->vt2, j->x->lds, 0, (size_t)skip);
 }
 
 ll_exact_tile ll_exact_head(const ll_exact *x, size_t index, int worker) {
@@ -63,6 +81,7 @@ void ll_exact_transpose_keys(const ll_exact_tile *j, int token, int rows) {
     if (own < 0) ll_exact_pack_keys(j, &j->at.k, j->past.keys, token, rows, x->op->D, j->k, x->ldd);
     const float *keys = own < 0 ? j->k : ll_at(&j->at.k, own);
     x->k->transpose(rows, x->op->D, keys, own < 0 ? x->ldd : j->at.k.token, j->kt, x->lds);
+    if (j->kt2) ll_pair_rows(x->k, x->op->D, (int)x->lds, j->kt, x->lds, j->kt2);
 }
 
 void ll_exact_prefetch_keys(const ll_exact_tile *j, ll_prefetch *next, int token, int rows) {
@@ -89,6 +108,8 @@ int ll_exact_unseen(const ll_exact_tile *j, int i, int j0) {
     const int n = ll_exact_first(j, i) - j0;
     return n < 0 ? 0 : ll_min_int(n, ll_exact_seen(j, i, j0));
 }
+
+int ll_exact_skip(const ll_exact_tile *j, int i, int j0) { return ll_exact_unseen(j, i, j0) / 2 * 2; }
 
 int ll_exact_step(const ll_exact_tile *j, int i0, int rows, int j0) {
     const int last = i0 + rows - 1;
@@ -120,7 +141,8 @@ ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, in
 
 void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
     const ll_exact *x = j->x;
-    x->k->gemm(rows, width - skip, x->op->D, j->q, x->ldd, 1, j->kt + skip, x->lds, j->P + skip, x->lds, 0);
+    ll_tile_product(x->k, rows, width - skip, x->op->D, j->q, x->ldd, ll_exact_keys_t(j, skip), j->pairs, j->P + skip,
+                    x->lds, 0, NULL);
 }
 
 /* ---- Calls ---- */

@@ -4,6 +4,7 @@
 
 #include "attention/exact/exact.h"
 #include "attention/exact/logit_bias.h"
+#include "attention/tile_product.h"
 #include "base/integer.h"
 #include "base/parallel.h"
 
@@ -44,6 +45,8 @@ typedef struct {
     float *P, *dP;                    /* (queries, keys) */
     float *R, *W;                     /* (queries, distances) */
     int *sees;                        /* (queries) */
+    float *kt2, *v2, *vt2, *k2;       /* for bfloat16: pairs of rows of kt, v, vt, k; else NULL */
+    float *pairs;                     /* rows of a product as pairs (tile_product.h) */
 } ll_exact_tile;
 
 /* Sizes of a call, its divided scratch, and the distances of positions in the logits. */
@@ -55,6 +58,11 @@ void ll_exact_pack(const ll_exact_tile *j, const ll_view *view, int token, int r
                    size_t ld);
 void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float *past, int token, int rows, int n,
                         float *out, size_t ld);
+/* A packed tile of keys or values, from row or column `skip` on, with its pairs. */
+ll_factor ll_exact_keys(const ll_exact_tile *j, int skip);
+ll_factor ll_exact_keys_t(const ll_exact_tile *j, int skip);
+ll_factor ll_exact_values(const ll_exact_tile *j, int skip);
+ll_factor ll_exact_values_t(const ll_exact_tile *j, int skip);
 /* The transposed keys, and prefetches of keys and values of the call: rows of other heads lie between, so that the
  * hardware prefetches none. */
 void ll_exact_transpose_keys(const ll_exact_tile *j, int token, int rows);
@@ -65,6 +73,8 @@ int ll_exact_last(const ll_exact_tile *j, int i);
 /* In the tile of keys from j0 on: where the keys that query i sees end, and where they begin. */
 int ll_exact_seen(const ll_exact_tile *j, int i, int j0);
 int ll_exact_unseen(const ll_exact_tile *j, int i, int j0);
+/* An even number of columns of the tile that no query from i on sees. */
+int ll_exact_skip(const ll_exact_tile *j, int i, int j0);
 /* How many of the tile's rows from query i0 on are computed at a time: all, or few where they see different keys, so
  * that little beyond what they see is computed. The second is the tile from row i on. */
 int ll_exact_step(const ll_exact_tile *j, int i0, int rows, int j0);

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/feature/tile_product.h"
 #include "attention/position/postmap.h"
+#include "attention/tile_product.h"
 #include "base/integer.h"
 #include "base/memory.h"
 

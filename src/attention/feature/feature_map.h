@@ -56,9 +56,9 @@ int ll_feature_count(const ll_attention_config *c);
 int ll_is_trigonometric(const ll_attention_config *c);
 /* Does a common factor of all features cancel in numerator and denominator? */
 int ll_scale_cancels(const ll_attention_config *c);
-/* Floats of scratch for a tile of C tokens: a row of features each, and what is projected as pairs of bfloat16. */
-static inline size_t ll_feature_work(const ll_feature_map *map, size_t C) {
-    return C * ((size_t)map->ld + (map->weight ? ((size_t)map->c.D + 1) / 2 : 0));
+/* Floats of scratch for a tile of C tokens: rows of features; bf16: and what is projected, as pairs of bfloat16. */
+static inline size_t ll_feature_work(const ll_feature_map *map, size_t C, int bf16) {
+    return C * ((size_t)map->ld + (bf16 && map->weight ? ((size_t)map->c.D + 1) / 2 : 0));
 }
 /* |input_scale x|^2 / 2 */
 float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x);

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "attention/feature/features.h"
-#include "attention/feature/tile_product.h"
 #include "attention/position/postmap.h"
+#include "attention/tile_product.h"
 #include "base/integer.h"
 
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
@@ -32,7 +32,7 @@ static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     const size_t l = (size_t)map->ld;
     if (map->weight) {
         const ll_factor w = head_factor(t, map->weight, map->pairs, D, l);
-        ll_tile_product(t->k, t->C, m, D, t->in, t->token, w, t->work + (size_t)t->C * l, out, l, NULL);
+        ll_tile_product(t->k, t->C, m, D, t->in, t->token, w, t->work + (size_t)t->C * l, out, l, 0, NULL);
     } else if (map->permute.reorder || map->c.input_scale != 1) {
         const int *order = map->permute.axes ? map->permute.order + (size_t)t->head * (size_t)m : NULL;
         for (int i = 0; i < t->C; i++)
@@ -300,7 +300,7 @@ static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, f
         return;
     }
     const ll_factor w = head_factor(t, map->weight_t, map->pairs_t, m, (size_t)D);
-    ll_tile_product(t->k, t->C, D, m, du, ld, w, du, dx, dtoken, NULL);
+    ll_tile_product(t->k, t->C, D, m, du, ld, w, du, dx, dtoken, 0, NULL);
     const float s = map->c.input_scale;
     for (int i = 0; i < t->C && favor; i++)
         t->k->axpy((size_t)D, -s * s * sum[i], t->in + (size_t)i * t->token, row(dx, i, dtoken));

@@ -13,8 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/feature/tile_product.h"
 #include "attention/linear/linear.h"
+#include "attention/tile_product.h"
 #include "base/integer.h"
 #include "base/parallel.h"
 
@@ -50,7 +50,7 @@ static scratch take_all(const ll_head *j, int backward, ll_arena *pool) {
     const size_t C = (size_t)j->tile;
     scratch w = {.ld = (size_t)j->map->ld, .ldv = ll_value_distance(j->op->c.E)};
     w.phi = ll_arena_take(pool, C * w.ld);
-    w.work = ll_arena_take(pool, ll_feature_work(j->map, C));
+    w.work = ll_arena_take(pool, ll_feature_work(j->map, C, j->bf16));
     w.v = ll_arena_take(pool, C * w.ldv);
     if (backward) {
         w.dphi = ll_arena_take(pool, C * w.ld);
@@ -196,7 +196,7 @@ static void read_sum(const ll_head *j, const scratch *w, int n, ll_factor sum, c
         j->k->gemm_scaled(n, E, m, w->phi, w->ld, 1, sum.x, sum.ld, row, y, token, next);
         return;
     }
-    ll_tile_product(j->k, n, E, m, w->phi, w->ld, sum, w->pairs, y, token, next);
+    ll_tile_product(j->k, n, E, m, w->phi, w->ld, sum, w->pairs, y, token, 0, next);
     j->k->scaled_rows(n, (size_t)E, row, y, token, y, token);
 }
 
@@ -257,7 +257,7 @@ void ll_bidirectional_read(ll_head *j, const float *state) {
 static void feature_gradients(const ll_head *j, const scratch *w, int n, const float *x, ll_factor sum,
                               ll_prefetch *next) {
     const int m = j->map->features, E = j->op->c.E, divisor = j->map->divisor;
-    ll_tile_product(j->k, n, m, divisor ? E : E + 1, x, w->ldv, sum, w->pairs, w->dphi, w->ld, next);
+    ll_tile_product(j->k, n, m, divisor ? E : E + 1, x, w->ldv, sum, w->pairs, w->dphi, w->ld, 0, next);
     if (divisor) j->k->gemm(n, m, 1, x + E, w->ldv, 1, sum.x + (size_t)E * w->ld, w->ld, w->dphi + divisor, w->ld, 0);
 }
 

@@ -159,7 +159,7 @@ ll_causal_tile ll_causal_tile_take(const ll_head *j, ll_arena *pool) {
 }
 
 ll_causal_buffers ll_causal_buffers_take(const ll_head *j, ll_arena *pool) {
-    return (ll_causal_buffers){.work = ll_arena_take(pool, ll_feature_work(j->map, (size_t)j->tile))};
+    return (ll_causal_buffers){.work = ll_arena_take(pool, ll_feature_work(j->map, (size_t)j->tile, j->bf16))};
 }
 
 void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_causal_tile *w) {

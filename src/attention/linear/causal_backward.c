@@ -194,7 +194,7 @@ static void take_all(const ll_head *j, scratch *w, ll_arena *pool) {
     w->phi_k = ll_arena_take(pool, R * w->ld);
     w->dn = ll_arena_take(pool, R * w->ldv);
     w->v = ll_arena_take(pool, R * w->ldv);
-    w->work = ll_arena_take(pool, ll_feature_work(j->map, C));
+    w->work = ll_arena_take(pool, ll_feature_work(j->map, C, j->bf16));
     w->dphi = ll_arena_take(pool, C * w->ld);
     w->dv = ll_arena_take(pool, C * w->ldv);
     w->St = ll_arena_take(pool, (E + 1) * w->ld);

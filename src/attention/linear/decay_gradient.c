@@ -98,7 +98,7 @@ static void take_all(const ll_head *j, scratch *w, ll_arena *pool) {
     w->ones = ll_arena_bytes(pool, 2 * E1, sizeof *w->ones);
     w->dn = ll_arena_bytes(pool, E1, sizeof *w->dn);
     w->phi_q = ll_arena_take(pool, ld), w->phi_k = ll_arena_take(pool, ld);
-    w->work = ll_arena_take(pool, ll_feature_work(j->map, 1));
+    w->work = ll_arena_take(pool, ll_feature_work(j->map, 1, j->bf16));
 }
 
 size_t ll_decay_floats(const ll_head *j) {

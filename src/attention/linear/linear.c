@@ -141,7 +141,7 @@ static void top_of_head(void *arg, size_t index, int worker) {
     linear_call *l = arg;
     ll_head j = head_of(l, index, worker);
     const int keys = l->side == LL_KEY, n = keys ? j.s : j.n;
-    float *work = ll_arena_take(&j.pool, ll_feature_work(ll_linear_map(l->op), (size_t)l->tile));
+    float *work = ll_arena_take(&j.pool, ll_feature_work(ll_linear_map(l->op), (size_t)l->tile, j.bf16));
     int64_t px[LL_TILE_MOST], py[LL_TILE_MOST];
     ll_top best = {-INFINITY, 0, 0};
     for (int t0 = 0; t0 < n; t0 += j.tile) {

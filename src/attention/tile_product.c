@@ -1,5 +1,5 @@
 /* Products with the rows of a tile. */
-#include "attention/feature/tile_product.h"
+#include "attention/tile_product.h"
 
 #include "base/integer.h"
 
@@ -9,14 +9,14 @@ void ll_pair_rows(const ll_kernels *k, int rows, int n, const float *x, size_t l
 }
 
 void ll_tile_product(const ll_kernels *k, int n, int N, int K, const float *x, size_t ldx, ll_factor w, float *buffer,
-                     float *out, size_t ldo, ll_prefetch *next) {
+                     float *out, size_t ldo, int add, ll_prefetch *next) {
     const int terms = ll_ceil_div(K, 2);
     if (!w.pairs) {
-        k->gemm_prefetch(n, N, K, x, ldx, 1, w.x, w.ld, out, ldo, 0, next);
+        k->gemm_prefetch(n, N, K, x, ldx, 1, w.x, w.ld, out, ldo, add, next);
         return;
     }
     for (int i = 0; i < n; i++) k->to_bf16((size_t)K, x + (size_t)i * ldx, buffer + (size_t)i * (size_t)terms);
-    k->gemm_bf16(n, N, terms, buffer, (size_t)terms, 1, w.pairs, w.ld, out, ldo, 0, next);
+    k->gemm_bf16(n, N, terms, buffer, (size_t)terms, 1, w.pairs, w.ld, out, ldo, add, next);
 }
 
 void ll_tile_sum(const ll_kernels *k, int n, int M, int N, const float *x, size_t ldx, const float *y, size_t ldy,

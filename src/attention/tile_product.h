@@ -13,9 +13,9 @@ typedef struct {
 
 /* Rows 2i and 2i + 1 of x (rows, n) become row i of `pairs`, in rows n apart. The last row may have no second one. */
 void ll_pair_rows(const ll_kernels *k, int rows, int n, const float *x, size_t ldx, float *pairs);
-/* out (n, N) = x (n, K) w (K, N). buffer: n (K + 1) / 2 floats for bfloat16; it may be x. */
+/* out (n, N) = x (n, K) w (K, N), or += if `add`. buffer: n (K + 1) / 2 floats for bfloat16; it may be x. */
 void ll_tile_product(const ll_kernels *k, int n, int N, int K, const float *x, size_t ldx, ll_factor w, float *buffer,
-                     float *out, size_t ldo, ll_prefetch *next);
+                     float *out, size_t ldo, int add, ll_prefetch *next);
 /* sum (M, N) += x^T y of x (n, M) and y (n, N). buffer: (n + 1) / 2 (M + N) floats for bfloat16; NULL: in float. */
 void ll_tile_sum(const ll_kernels *k, int n, int M, int N, const float *x, size_t ldx, const float *y, size_t ldy,
                  float *buffer, float *sum, size_t ld, ll_prefetch *next);
