@@ -229,7 +229,7 @@ typedef struct {
     int threads;
     ll_position_gradients dposition;
     ll_approximate_gradients dapproximate;
-    int bf16; /* products round their factors to bfloat16, the same in forward and backward: all of softmax and local; of
+    int bf16; /* products round their factors to bfloat16, forward and backward alike: all of softmax and local; of
                * linear kernels those with the random projection and, in both directions, with sums over keys and
                * queries. The others ignore it */
 } ll_attention_call;
