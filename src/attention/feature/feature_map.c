@@ -108,8 +108,9 @@ void ll_feature_map_project(ll_feature_map *map, const float *projection) {
                 t[(size_t)a * (size_t)D + (size_t)e] = w[(size_t)e * (size_t)map->ld + (size_t)a] = x;
             }
         }
-        ll_pair_rows(k, D, map->ld, w, (size_t)map->ld, map->pairs + (size_t)(h * ll_ceil_div(D, 2) * map->ld));
-        ll_pair_rows(k, m, D, t, (size_t)D, map->pairs_t + (size_t)(h * ll_ceil_div(m, 2) * D));
+        float *pairs = map->pairs + (size_t)h * (size_t)ll_ceil_div(D, 2) * (size_t)map->ld;
+        ll_pair_rows(k, D, map->ld, w, (size_t)map->ld, pairs);
+        ll_pair_rows(k, m, D, t, (size_t)D, map->pairs_t + (size_t)h * (size_t)ll_ceil_div(m, 2) * (size_t)D);
     }
 }
 
