@@ -242,6 +242,7 @@ class Operator(NotCopied):
         call.B, call.T, call.S = q.shape[0], q.shape[2], k.shape[2]
         call.q, call.k, call.v, call.y = view(q), view(k), view(v), view(y)
         call.query_offset = call.key_offset = extras["offset"]
+        call.bf16 = extras["bf16"]
         for name, kind in (("lengths", "int *"), ("query_lengths", "int *"), ("key_mask", "float *"),
                            ("state_in", "float *"), ("state_out", "float *")):
             setattr(call, name, pointer(extras.get(name), kind))
@@ -287,7 +288,7 @@ class Operator(NotCopied):
 
     def forward(self, q: Any, k: Any, v: Any, *, lengths: Any = None, query_lengths: Any = None, key_mask: Any = None,
                 segments: Any = None, gate: Any = None, state: Any = None, return_state: bool = False,
-                offset: int = 0, save: bool = False, out: Optional[Array] = None) -> Any:
+                offset: int = 0, bf16: bool = False, save: bool = False, out: Optional[Array] = None) -> Any:
         """Attention over whole sequences.
 
         q             (B, H, T, D), or without B, or without B and H; float32; any strides that are not negative, with a
@@ -299,6 +300,8 @@ class Operator(NotCopied):
                       row
         gate          (B, H, T) log of a decay for each token and head, at most 0: gated linear attention
         state, offset what earlier calls left (sequences, state_size), and how many tokens they had
+        bf16          products round their factors to bfloat16, but for causal sums of linear kernels; backward does the
+                      same. Faster where `longline.cpu()` ends in bf16
         out           where the result goes; a new array laid out as q
 
         Gives y (B, H, T, E); with return_state (y, state); with save, last, what `backward` takes. The lock of the
@@ -306,6 +309,7 @@ class Operator(NotCopied):
         """
         q, k, v, axes = self._inputs(q, k, v)
         e = self._extras(q, k, lengths, query_lengths, key_mask, segments, gate, state, return_state, offset)
+        e["bf16"] = bool(bf16)
         shape = (q.shape[0], self.heads, q.shape[2], self.value_size)
         if out is None:
             y = empty_like_layout(q, self.value_size)

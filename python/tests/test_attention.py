@@ -221,6 +221,19 @@ def test_same_bits_for_any_number_of_threads(qkv):
     assert all(np.array_equal(results[0], r) for r in results)
 
 
+@pytest.mark.parametrize("kernel, causal", [("favor", True), ("favor", False), ("elu1", False), ("softmax", True)])
+def test_products_of_bfloat16(qkv, kernel, causal):
+    """Near those of floats, but not equal; backward rounds as forward did."""
+    q, k, v = qkv
+    options = {"features": 32} if kernel == "favor" else {}
+    operator = Operator(kernel, heads=q.shape[1], key_size=q.shape[3], value_size=v.shape[3], causal=causal, **options)
+    y, saved = operator.forward(q, k, v, save=True)
+    half, rounded = operator.forward(q, k, v, bf16=True, save=True)
+    d, near = operator.backward(saved, v[..., ::-1].copy()), operator.backward(rounded, v[..., ::-1].copy())
+    for a, b in ((y, half), (d.q, near.q), (d.k, near.k), (d.v, near.v)):
+        assert 0 < np.abs(a - b).max() < 0.03 * np.abs(a).max()
+
+
 def test_the_lock_is_released():
     """While one thread is in a call, another one runs Python."""
     q = np.zeros((1, 4, 4000, 64), np.float32)

@@ -98,6 +98,15 @@ def test_bfloat16():
     assert y.dtype == q.grad.dtype == torch.bfloat16 and (y.double() - wide).abs().max() < 0.02
 
 
+def test_bfloat16_multiplies_bfloat16_where_the_processor_does():
+    """The bits are those of an operator that is told to, on tensors that bfloat16 has widened."""
+    q, k, v = (x.detach().bfloat16() for x in tensors(1, 2, 20, 8))
+    operator = longline.Operator("favor", heads=2, key_size=8, features=16)
+    bf16 = longline.cpu().endswith("bf16")
+    expected = operator.forward(*(x.float().numpy() for x in (q, k, v)), bf16=bf16)
+    assert torch.equal(linear_attention(q, k, v, operator=operator), torch.from_numpy(expected).bfloat16())
+
+
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_backward_frees_what_it_read(dtype):
     """A loss that is kept, as sums of losses do, keeps no activations."""

@@ -6,7 +6,7 @@ from typing import Any, Optional
 import torch
 
 from .._checks import check_type
-from .._core import ArgumentError
+from .._core import ArgumentError, lib, text
 from .._operator import Operator, Saved
 from .._attention import operator_for
 
@@ -85,8 +85,9 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
                      key_mask: Any = None, segments: Any = None, offset: int = 0, **options: Any) -> torch.Tensor:
     """`longline.attention` for tensors, with gradients.
 
-    q, k, v   (B, H, T, D), (B, H, S, D), (B, H, S, E): float32, or bfloat16, which is computed in float32; on the
-              CPU. Any strides that are not negative; float32 is read where it lies
+    q, k, v   (B, H, T, D), (B, H, S, D), (B, H, S, E): float32 or bfloat16; on the CPU. Any strides that are not
+              negative; float32 is read where it lies. Where the processor multiplies bfloat16 (`longline.cpu()` ends in
+              bf16), products of such tensors round to it; sums, and elsewhere products, too, are in float32
     operator  a `longline.Operator` to use instead of kernel, position, causal and options
     gate      (B, H, T, 1): gated linear attention
     lengths, query_lengths, key_mask, segments, offset   as in `longline.Operator.forward`
@@ -113,5 +114,6 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
     if torch.is_tensor(key_mask):
         key_mask = _array(key_mask.float())
     lengths, query_lengths = (n.numpy() if torch.is_tensor(n) else n for n in (lengths, query_lengths))
-    call = dict(lengths=lengths, query_lengths=query_lengths, key_mask=key_mask, segments=segments, offset=offset)
+    call = dict(lengths=lengths, query_lengths=query_lengths, key_mask=key_mask, segments=segments, offset=offset,
+                bf16=q.dtype == torch.bfloat16 and text(lib.ll_cpu()).endswith("bf16"))
     return _Attention.apply(operator, call, q, k, v, gate)
