@@ -296,12 +296,10 @@ class Operator(NotCopied):
         k, v          (B, H, S, D) and (B, H, S, E)
         lengths       (B) keys in use, from the front; query_lengths likewise
         key_mask      (B, S) 1 keeps a key, 0 removes it
-        segments      packed rows: lengths of the sequences that lie in a row one after the other, or one list for each
-                      row
+        segments      packed rows: lengths of the sequences that lie in a row one after the other, or a list for each row
         gate          (B, H, T) log of a decay for each token and head, at most 0: gated linear attention
         state, offset what earlier calls left (sequences, state_size), and how many tokens they had
-        bf16          products round their factors to bfloat16, but for causal sums of linear kernels; backward does the
-                      same. Faster where `longline.cpu()` ends in bf16
+        bf16          products round to bfloat16, but for causal sums; faster where `longline.cpu()` ends in bf16
         out           where the result goes; a new array laid out as q
 
         Gives y (B, H, T, E); with return_state (y, state); with save, last, what `backward` takes. The lock of the
@@ -309,7 +307,6 @@ class Operator(NotCopied):
         """
         q, k, v, axes = self._inputs(q, k, v)
         e = self._extras(q, k, lengths, query_lengths, key_mask, segments, gate, state, return_state, offset)
-        e["bf16"] = bool(bf16)
         shape = (q.shape[0], self.heads, q.shape[2], self.value_size)
         if out is None:
             y = empty_like_layout(q, self.value_size)
@@ -322,6 +319,7 @@ class Operator(NotCopied):
             for name, x in read:
                 if overlap(y, x):
                     raise ArgumentError(f"out: lies where {name} does, which is read meanwhile; give another array")
+        e.update(bf16=bool(bf16))
         call = self._call(q, k, v, y, e)
         saved = np.empty(0, np.float32)
         if save:
