@@ -66,7 +66,7 @@ static void forward_block(void *arg, size_t index, int worker) {
     for (int j0 = ll_exact_first(&j, i0), width; (width = ll_exact_seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
         ll_exact_transpose_keys(&j, j0, width);
         ll_exact_pack_keys(&j, &j.at.v, j.past.values, j0, width, o->E, j.v, x->lde);
-        if (j.v2) ll_pair_rows(x->k, width, (int)x->lde, j.v, x->lde, j.v2);
+        if (j.v_pairs) ll_pair_rows(x->k, width, (int)x->lde, j.v, x->lde, j.v_pairs);
         ll_prefetch next = {0};
         ll_exact_prefetch_keys(&j, &next, j0 + x->keys, ll_exact_seen(&j, i0 + rows - 1, j0 + x->keys));
         const int step = ll_exact_step(&j, i0, rows, j0);

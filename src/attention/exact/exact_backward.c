@@ -12,10 +12,10 @@ static void pack_keys(const ll_exact_tile *j, int j0, int rows) {
     for (int i = 0; i < rows; i++) x->k->scale((size_t)x->op->D, o->input_scale, j->k + (size_t)i * x->ldd);
     ll_exact_pack_keys(j, &j->at.v, j->past.values, j0, rows, o->E, j->v, x->lde);
     x->k->transpose(rows, o->E, j->v, x->lde, j->vt, x->lds);
-    if (!j->k2) return;
-    ll_pair_rows(x->k, x->op->D, (int)x->lds, j->kt, x->lds, j->kt2);
-    ll_pair_rows(x->k, rows, (int)x->ldd, j->k, x->ldd, j->k2);
-    ll_pair_rows(x->k, o->E, (int)x->lds, j->vt, x->lds, j->vt2);
+    if (!j->k_pairs) return;
+    ll_pair_rows(x->k, x->op->D, (int)x->lds, j->kt, x->lds, j->kt_pairs);
+    ll_pair_rows(x->k, rows, (int)x->ldd, j->k, x->ldd, j->k_pairs);
+    ll_pair_rows(x->k, o->E, (int)x->lds, j->vt, x->lds, j->vt_pairs);
 }
 
 static void pack_queries(const ll_exact_tile *j, int i0, int rows) {

@@ -29,10 +29,10 @@ static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
     j->W = ll_arena_take(&a, Q * x->d.ld);
     j->sees = ll_arena_bytes(&a, Q, sizeof *j->sees);
     if (!x->c->bf16) return a.used;
-    j->kt2 = ll_arena_take(&a, (D + 1) / 2 * x->lds);
-    j->vt2 = ll_arena_take(&a, (E + 1) / 2 * x->lds);
-    j->v2 = ll_arena_take(&a, (K + 1) / 2 * x->lde);
-    j->k2 = ll_arena_take(&a, (K + 1) / 2 * x->ldd);
+    j->kt_pairs = ll_arena_take(&a, (D + 1) / 2 * x->lds);
+    j->vt_pairs = ll_arena_take(&a, (E + 1) / 2 * x->lds);
+    j->v_pairs = ll_arena_take(&a, (K + 1) / 2 * x->lde);
+    j->k_pairs = ll_arena_take(&a, (K + 1) / 2 * x->ldd);
     j->pairs = ll_arena_take(&a, (Q + 1) / 2 * (x->lds + x->ldd + x->lde));
     return a.used;
 }
@@ -40,13 +40,17 @@ static size_t cut(const ll_exact *x, ll_exact_tile *j, float *pool) {
 static ll_factor factor(const float *x, const float *pairs, size_t ld, size_t row, size_t column) {
     return (ll_factor){x + row * ld + column, pairs ? pairs + row / 2 * ld + column : NULL, ld};
 }
-ll_factor ll_exact_keys(const ll_exact_tile *j, int skip) { return factor(j->k, j->k2, j->x->ldd, (size_t)skip, 0); }
-ll_factor ll_exact_keys_t(const ll_exact_tile *j, int skip) {
-    return factor(j->kt, j->kt2, j->x->lds, 0, (size_t)skip);
+ll_factor ll_exact_keys(const ll_exact_tile *j, int skip) {
+    return factor(j->k, j->k_pairs, j->x->ldd, (size_t)skip, 0);
 }
-ll_factor ll_exact_values(const ll_exact_tile *j, int skip) { return factor(j->v, j->v2, j->x->lde, (size_t)skip, 0); }
+ll_factor ll_exact_keys_t(const ll_exact_tile *j, int skip) {
+    return factor(j->kt, j->kt_pairs, j->x->lds, 0, (size_t)skip);
+}
+ll_factor ll_exact_values(const ll_exact_tile *j, int skip) {
+    return factor(j->v, j->v_pairs, j->x->lde, (size_t)skip, 0);
+}
 ll_factor ll_exact_values_t(const ll_exact_tile *j, int skip) {
-    return factor(j->vt, j->vt2, j->x->lds, 0, (size_t)skip);
+    return factor(j->vt, j->vt_pairs, j->x->lds, 0, (size_t)skip);
 }
 
 ll_exact_tile ll_exact_head(const ll_exact *x, size_t index, int worker) {
@@ -81,7 +85,7 @@ void ll_exact_transpose_keys(const ll_exact_tile *j, int token, int rows) {
     if (own < 0) ll_exact_pack_keys(j, &j->at.k, j->past.keys, token, rows, x->op->D, j->k, x->ldd);
     const float *keys = own < 0 ? j->k : ll_at(&j->at.k, own);
     x->k->transpose(rows, x->op->D, keys, own < 0 ? x->ldd : j->at.k.token, j->kt, x->lds);
-    if (j->kt2) ll_pair_rows(x->k, x->op->D, (int)x->lds, j->kt, x->lds, j->kt2);
+    if (j->kt_pairs) ll_pair_rows(x->k, x->op->D, (int)x->lds, j->kt, x->lds, j->kt_pairs);
 }
 
 void ll_exact_prefetch_keys(const ll_exact_tile *j, ll_prefetch *next, int token, int rows) {

@@ -45,7 +45,7 @@ typedef struct {
     float *P, *dP;                    /* (queries, keys) */
     float *R, *W;                     /* (queries, distances) */
     int *sees;                        /* (queries) */
-    float *kt2, *v2, *vt2, *k2;       /* for bfloat16: pairs of rows of kt, v, vt, k; else NULL */
+    float *kt_pairs, *v_pairs, *vt_pairs, *k_pairs; /* for bfloat16: pairs of rows of kt, v, vt, k; else NULL */
     float *pairs;                     /* rows of a product as pairs (tile_product.h) */
 } ll_exact_tile;
 
