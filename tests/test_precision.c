@@ -1,6 +1,7 @@
 /* Training with products of bfloat16 (train.precision = bf16). Gradients are near those of float products, but not
  * equal. The loss of a run differs by no more than rounding explains. Evaluation does not change. Bits do not depend on
  * the number of threads or on stops. test_bf16.c compares the tiers. */
+#include "model/network.h"
 #include "runs.h"
 
 static const char *const models[] = {
@@ -75,6 +76,28 @@ static void test_evaluation_is_float(void **state) {
     ll_model_free(model);
 }
 
+/* The attention of a training step rounds, too: it needs the scratch of calls that do, and that of float is too
+ * small. */
+static void test_attention_rounds(void **state) {
+    (void)state;
+    ll_engine *e[2];
+    ll_model *m[2];
+    ll_gradient g;
+    ll_set_threads(1);
+    for (int half = 0; half < 2; half++) (void)gradient(models[1], half, &g, &e[half], &m[half]);
+    ll_workspace *whole = e[0]->worker->ws, *rounded = e[1]->worker->ws;
+    assert_true(whole->scratch_floats < rounded->scratch_floats);
+    rounded->scratch_floats = whole->scratch_floats;
+    ll_recipe *recipe = recipe_of(models[1]);
+    ll_reader *reader = NULL;
+    CHECK_OK(ll_reader_open_as(&reader, &recipe->c, "train", NULL));
+    CHECK_FAILS(ll_engine_gradient(e[1], reader, 2, &g), LL_EINVAL, "floats of scratch");
+    ll_reader_free(reader);
+    ll_recipe_free(recipe);
+    for (int k = 0; k < 2; k++) ll_engine_free(e[k]), ll_model_free(m[k]);
+    ll_set_threads(0);
+}
+
 /* The memory for packed operands fits the largest product of each task. */
 static void test_packed_memory(void **state) {
     (void)state;
@@ -122,6 +145,7 @@ int main(void) {
         cmocka_unit_test(test_gradients),
         cmocka_unit_test(test_same_loss),
         cmocka_unit_test(test_evaluation_is_float),
+        cmocka_unit_test(test_attention_rounds),
         cmocka_unit_test(test_packed_memory),
         cmocka_unit_test(test_threads_change_no_bit),
         cmocka_unit_test(test_resume),
