@@ -9,7 +9,7 @@
 #
 # LL_RUNS     folder for runs, outside of the tree: models and states, which may be lost; what counts is in docs/results
 # LL_SHARED   folder with data/, else ../shared beside the tree; recipes name data/..., and made/... for what is drawn
-# LL_PROGRAM  the program, else build/longline; it is copied into LL_RUNS, so that a later build changes no run
+# LL_PROGRAM  the program, built from the tree's commit, else build/longline; it is copied into LL_RUNS: a later build changes no run
 # LL_COMMIT   1: each result is committed as it comes, with the tables of docs/study.md
 # LL_ONLY     a pattern of ids, as 'lra-text-*'
 # LL_NICE     niceness of what runs, else 19: a busy machine gives that next to nothing

@@ -34,7 +34,7 @@ typedef struct {
     size_t floats;      /* from one worker's scratch to the next one's */
     ll_arena pool;      /* scratch of the first, behind what the walk has taken */
     int first;          /* the chunk of the first worker */
-    float *sum;         /* of all chunks: the state, or U (E + 1, ld) */
+    float *sum;         /* of all chunks: the state; backward: Ut */
     ll_factor state;    /* of all keys (features, E); backward: transposed, with the normaliser (E + 1, ld) */
     ll_factor Ut, U;    /* backward: of all queries, (E + 1, ld) and (features, E) */
     float *turned[2];   /* memory of the state transposed, and of U */

@@ -29,7 +29,7 @@ ll_status ll_linear_can_stream(const ll_attention *op);
     .cross = &ll_cross_linear
 
 /* One head of one sequence, with n queries and s keys. Scans work in tiles of `tile` tokens. Causal ones save a state
- * every `chunk` tokens. */
+ * every `chunk` tokens. bf16: products of the call round (tile_product.h). */
 typedef struct {
     const ll_attention *op;
     const ll_feature_map *map;
