@@ -28,7 +28,7 @@ threads=${LL_THREADS:-1}
 # ---- The queue: lines "ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE.." ----
 
 entries() { # in order: by priority, then as they stand
-    { cat "$queue/queue.txt" && sh "$queue/pairs.sh"; } | grep -v '^ *\(#\|$\)' | sort -s -n -k 2,2
+    { cat "$queue/queue.txt" && sh "$queue/pairs.sh" && sh "$queue/patches.sh"; } | grep -v '^ *\(#\|$\)' | sort -s -n -k 2,2
 }
 
 is_done() { # ID
