@@ -27,15 +27,16 @@ chain() { # SYSTEM LABEL SEED LATER
     line arena 5 0.2 9 9000 ' train.eval-every=1500' 0.0005 7
 }
 
-# The first file for four times as long, at two rates, for those that it leaves with the loss of a coin.
+# The first file for four times as long, for those that it leaves with the loss of a coin.
 longer() { # SYSTEM LABEL SEED LATER
     system=$1 label=$2 seed=$3 later=$4
     line 1-long 4 0.35 1 16000 '' 0.001 ''
-    line 1-long-0.003 4 0.35 1 16000 '' 0.003 ''
 }
 
 chain permuteformer-2d permuteformer 1 0
 chain performer performer 1 3
 chain exact exact 1 3
+chain rope-linear rope-linear 1 3
+chain exact-rope exact-rope 1 3
 longer performer performer 1 3
 longer exact exact 1 3
