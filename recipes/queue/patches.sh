@@ -34,6 +34,7 @@ longer() { # SYSTEM LABEL SEED LATER
 }
 
 chain permuteformer-2d permuteformer 1 0
+chain permuteformer-2d permuteformer 2 3
 chain performer performer 1 3
 chain exact exact 1 3
 chain rope-linear rope-linear 1 3
