@@ -39,5 +39,6 @@ chain performer performer 1 3
 chain exact exact 1 3
 chain rope-linear rope-linear 1 3
 chain exact-rope exact-rope 1 3
+chain favor+rope favor-rope 1 3
 longer performer performer 1 3
 longer exact exact 1 3
