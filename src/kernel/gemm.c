@@ -96,8 +96,10 @@ static void pack_row(const product *p, int k, int first, int end, int prefetch, 
     const float *from = at(p->B, p->ldb, 0, k, first);
     for (int j = first; j < end; j += p->strip, from += p->strip, packed += apart) {
         const size_t n = (size_t)ll_min_int(p->strip, end - j);
-        for (size_t line = 0; line < n && prefetch; line += 16)
+        for (size_t line = 0; line < n && prefetch; line += LINE) {
             __builtin_prefetch(from + PREFETCH_ROWS * p->ldb + line);
+            if (p->pairs) __builtin_prefetch(from + (PREFETCH_ROWS + 1) * p->ldb + line);
+        }
         if (p->pairs) {
             p->k->interleave_bf16(n, from, k + 1 < p->K ? from + p->ldb : NULL, packed);
         } else if (n == WIDEST) {
