@@ -12,8 +12,11 @@ line() { # STAGE PRIORITY HOURS DATA STEPS EVALUATIONS RATE FROM
         "model.patch=4 model.width=64 model.ff=128${8:+ train.from=pathfinder-patches-$8-$label-$seed}"
 }
 
-chain() { # SYSTEM LABEL SEED LATER
+of() { # SYSTEM LABEL SEED LATER
     system=$1 label=$2 seed=$3 later=$4
+}
+
+chain() {
     line 1 4 0.09 1 4000 '' 0.001 ''
     line 2 4 0.09 2 4000 '' 0.001 1
     line 3 4 0.09 3 4000 '' 0.001 2
@@ -29,17 +32,14 @@ chain() { # SYSTEM LABEL SEED LATER
 
 # The first file for four times as long, for those that it leaves with the loss of a coin. After 8,500 of these steps Performer
 # had a loss of 0.68 on images that it had seen and 0.69 on others, and was stopped.
-longer() { # SYSTEM LABEL SEED LATER
-    system=$1 label=$2 seed=$3 later=$4
+longer() {
     line 1-long 4 0.35 1 16000 '' 0.001 ''
 }
 
-chain permuteformer-2d permuteformer 1 0
-chain permuteformer-2d permuteformer 2 3
-chain performer performer 1 3
-chain exact exact 1 3
-chain rope-linear rope-linear 1 3
-chain exact-rope exact-rope 1 3
-chain favor+rope favor-rope 1 3
-longer performer performer 1 3
-longer exact exact 1 3
+of permuteformer-2d permuteformer 1 0 && chain
+of permuteformer-2d permuteformer 2 3 && chain
+of performer performer 1 3 && chain && longer
+of exact exact 1 3 && chain && longer
+of rope-linear rope-linear 1 3 && chain
+of exact-rope exact-rope 1 3 && chain
+of favor+rope favor-rope 1 3 && chain

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs the experiments of recipes/queue/queue.txt one after another and writes what they come to into
+# Runs the experiments of recipes/queue/queue.txt, pairs.sh and patches.sh one after another and writes what they come to into
 # docs/results. It can be killed at any moment; the same command goes on with the run that it was at, to the same bits.
 #
 #     LL_RUNS=/somewhere recipes/queue/run.sh          all that is not done yet; setsid nohup ... & for the background
