@@ -41,7 +41,7 @@ int main(void) {
     if (!status) status = ll_attention_forward(attention, &call);
     if (!status) status = ll_attention_stream_create(&stream, attention, 1);
     for (int t = 0; t < T && !status; t++)
-        status = ll_attention_stream_feed(stream, 1, view(q + t * D), view(k + t * D), view(v + t * D),
+        status = ll_attention_stream_feed(stream, 1, view(q + t * D), view(k + t * D), view(v + t * D), (ll_view){0},
                                           view(streamed + t * D));
     float difference = 0;
     for (int i = 0; i < H * T * D; i++) difference = fmaxf(difference, fabsf(whole[i] - streamed[i]));

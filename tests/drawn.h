@@ -55,7 +55,7 @@ static inline void drawn_feed(const drawn *d, ll_attention_stream *s, int least,
     for (int t = 0; t < c->T;) {
         const int left = c->T - t, n = draw_int(seed, least, left < most ? left : most);
         CHECK_OK(ll_attention_stream_feed(s, n, ll_view_from(c->q, t), ll_view_from(c->k, t), ll_view_from(c->v, t),
-                                          ll_view_from(c->y, t)));
+                                          (ll_view){0}, ll_view_from(c->y, t)));
         t += n;
     }
 }

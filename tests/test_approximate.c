@@ -239,7 +239,7 @@ static void test_streams(void **state) {
                 n = n < x->T - t ? n : x->T - t;
                 ll_view v[4] = {d->call.q, d->call.k, d->call.v, d->call.y};
                 for (int side = 0; side < 4; side++) v[side].data += (size_t)t * v[side].token;
-                CHECK_OK(ll_attention_stream_feed(s, n, v[0], v[1], v[2], v[3]));
+                CHECK_OK(ll_attention_stream_feed(s, n, v[0], v[1], v[2], (ll_view){0}, v[3]));
             }
             drawn_check(d, x->name, 0, x->y, 0);
             const float *y = drawn_packed(d, &d->call.y, x->T, x->c.E);
@@ -271,7 +271,7 @@ static void test_stream_without_keys(void **state) {
         ll_attention_stream *s;
         CHECK_OK(ll_attention_create(&op, &c));
         CHECK_OK(ll_attention_stream_create(&s, op, 1));
-        CHECK_OK(ll_attention_stream_feed(s, T, v, i ? none : v, v, (ll_view){y[i], 0, 0, D}));
+        CHECK_OK(ll_attention_stream_feed(s, T, v, i ? none : v, v, (ll_view){0}, (ll_view){y[i], 0, 0, D}));
         ll_attention_stream_free(s);
         ll_attention_free(op);
     }

@@ -266,7 +266,7 @@ static void run_clipped(sequence *s, float logit) {
     ll_attention_stream *stream;
     const ll_view y = result(s, 1, T, 1);
     CHECK_OK(ll_attention_stream_create(&stream, s->op, 1));
-    CHECK_OK(ll_attention_stream_feed(stream, T, s->call.q, s->call.k, s->call.v, y));
+    CHECK_OK(ll_attention_stream_feed(stream, T, s->call.q, s->call.k, s->call.v, (ll_view){0}, y));
     for (int t = 0; t < T; t++) assert_true(fabsf(y.data[t] - s->call.y.data[t]) < 1e-6f);
     ll_attention_stream_free(stream);
 }

@@ -71,9 +71,9 @@ static void check_begins(ll_kernel kernel, ll_position position, int decays) {
         if (kernel == LL_KERNEL_LOCAL) continue; /* its window has keys from before */
         memset(p->y, 0, sizeof p->y);
         CHECK_OK(ll_attention_stream_seek(s, begins[i]));
-        CHECK_OK(ll_attention_stream_feed(s, 30, p->call.q, p->call.k, p->call.v, p->call.y));
+        CHECK_OK(ll_attention_stream_feed(s, 30, p->call.q, p->call.k, p->call.v, (ll_view){0}, p->call.y));
         CHECK_OK(ll_attention_stream_feed(s, T - 30, ll_view_from(p->call.q, 30), ll_view_from(p->call.k, 30),
-                                          ll_view_from(p->call.v, 30), ll_view_from(p->call.y, 30)));
+                                          ll_view_from(p->call.v, 30), (ll_view){0}, ll_view_from(p->call.y, 30)));
         check_same(p, y, "a stream", begins[i]);
         assert_true(s->position == begins[i] + T);
     }
@@ -109,7 +109,7 @@ static void test_cuts_change_no_bit(void **state) {
         CHECK_OK(ll_attention_stream_seek(s, begins[2]));
         for (int t = 0; t < T; t += cut)
             CHECK_OK(ll_attention_stream_feed(s, T - t < cut ? T - t : cut, ll_view_from(p->call.q, t),
-                                              ll_view_from(p->call.k, t), ll_view_from(p->call.v, t),
+                                              ll_view_from(p->call.k, t), ll_view_from(p->call.v, t), (ll_view){0},
                                               ll_view_from(p->call.y, t)));
         if (cut == 1) memcpy(y, p->y, sizeof y);
         assert_memory_equal(y, p->y, sizeof y);
@@ -158,14 +158,14 @@ static void test_lengths_0_and_1(void **state) {
         ll_attention_stream *s;
         CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
         p->y[0] = 42;
-        CHECK_OK(ll_attention_stream_feed(s, 0, p->call.q, p->call.k, p->call.v, p->call.y));
+        CHECK_OK(ll_attention_stream_feed(s, 0, p->call.q, p->call.k, p->call.v, (ll_view){0}, p->call.y));
         p->call.T = p->call.S = 0;
         CHECK_OK(ll_attention_forward(p->op, &p->call));
         assert_true(p->y[0] == 42); /* not written */
         p->call.T = p->call.S = 1;
         CHECK_OK(ll_attention_forward(p->op, &p->call));
         for (int e = 0; e < E; e++) assert_true(fabsf(p->y[e] - p->v[e]) <= 1e-6f * fabsf(p->v[e]));
-        CHECK_OK(ll_attention_stream_feed(s, 1, p->call.q, p->call.k, p->call.v, p->call.y));
+        CHECK_OK(ll_attention_stream_feed(s, 1, p->call.q, p->call.k, p->call.v, (ll_view){0}, p->call.y));
         for (int e = 0; e < E; e++) assert_true(fabsf(p->y[e] - p->v[e]) <= 1e-6f * fabsf(p->v[e]));
         ll_attention_stream_free(s);
         drop(p);
@@ -187,7 +187,8 @@ static void test_many_keys(void **state) {
             CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
             CHECK_OK(ll_attention_stream_seek(s, INT64_C(3000000000)));
             if (prompt) CHECK_OK(ll_attention_stream_prefill(s, &p->call));
-            if (!prompt) CHECK_OK(ll_attention_stream_feed(s, T, p->call.q, p->call.k, p->call.v, p->call.y));
+            if (!prompt)
+                CHECK_OK(ll_attention_stream_feed(s, T, p->call.q, p->call.k, p->call.v, (ll_view){0}, p->call.y));
             if (!prompt) memcpy(y, p->y, sizeof y);
             ll_attention_stream_free(s);
         }

@@ -52,7 +52,7 @@ static void attend(int rounding, attended *x) {
     call.v = (ll_view){v, H * T * E, T * E, E}, call.dv = (ll_view){x->dv, H * T * E, T * E, E};
     call.g = (ll_view){g, H * T * E, T * E, E}, call.y = (ll_view){x->streamed, H * T * E, T * E, E};
     CHECK_OK(ll_attention_stream_create(&s, op, B));
-    CHECK_OK(ll_attention_stream_feed(s, T, call.q, call.k, call.v, call.y));
+    CHECK_OK(ll_attention_stream_feed(s, T, call.q, call.k, call.v, (ll_view){0}, call.y));
     check_host(rounding);
     call.y.data = x->y;
     call.saved = calloc(ll_attention_saved(op, &call) + 1, sizeof(float));

@@ -160,7 +160,7 @@ static void check_stream(const ll_attention *op, tensors *t, const double *y) {
     for (int at = 0, n; at < T; at += n) {
         n = at % 3 == 0 && at + 7 <= T ? 7 : 1;
         ll_attention_call c = call_of(t, at, n, NULL);
-        CHECK_OK(ll_attention_stream_feed_gated(s, n, c.q, c.k, c.v, c.gate, c.y));
+        CHECK_OK(ll_attention_stream_feed(s, n, c.q, c.k, c.v, c.gate, c.y));
     }
     for (int n = 0; n < H * T * E; n++) close_to("y of a stream", n, (double)t->y[n], y[n], 2e-5);
     ll_attention_stream_free(s);
@@ -279,7 +279,7 @@ static void test_gates_of_favor(void **state) {
         ll_attention_stream *stream;
         CHECK_OK(ll_attention_create(&op, &c));
         CHECK_OK(ll_attention_stream_create(&stream, op, 1));
-        const ll_status status = ll_attention_stream_feed_gated(stream, T, a.q, a.k, a.v, a.gate, a.y);
+        const ll_status status = ll_attention_stream_feed(stream, T, a.q, a.k, a.v, a.gate, a.y);
         if (change) {
             CHECK_OK(ll_attention_forward(op, &a));
         } else {
@@ -334,7 +334,8 @@ static void test_what_cannot_be(void **state) {
     CHECK_OK(ll_attention_create(&op, &c));
     CHECK_FAILS(ll_attention_forward(op, &none), LL_EINVAL, "attention: gla needs a gate for every token");
     CHECK_OK(ll_attention_stream_create(&s, op, 1));
-    CHECK_FAILS(ll_attention_stream_feed(s, 1, none.q, none.k, none.v, none.y), LL_EINVAL, "stream: gla needs a gate");
+    CHECK_FAILS(ll_attention_stream_feed(s, 1, none.q, none.k, none.v, (ll_view){0}, none.y), LL_EINVAL,
+                "stream: gla needs a gate");
     ll_attention_stream_free(s);
     ll_attention_free(op);
 }

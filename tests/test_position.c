@@ -365,8 +365,8 @@ static void test_ends(void **state) {
     ll_attention_stream *s;
     CHECK_OK(ll_attention_create(&op, &p->d->config));
     CHECK_OK(ll_attention_stream_create(&s, op, 1));
-    CHECK_OK(ll_attention_stream_feed(s, 20, call->q, call->k, call->v, call->y));
-    CHECK_FAILS(ll_attention_stream_feed(s, 1, call->q, call->k, call->v, call->y), LL_EINVAL, "noise");
+    CHECK_OK(ll_attention_stream_feed(s, 20, call->q, call->k, call->v, (ll_view){0}, call->y));
+    CHECK_FAILS(ll_attention_stream_feed(s, 1, call->q, call->k, call->v, (ll_view){0}, call->y), LL_EINVAL, "noise");
     ll_attention_stream_free(s);
     ll_attention_free(op);
     for (long n = 1;; n++) {

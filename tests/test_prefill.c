@@ -7,7 +7,7 @@ enum { PROMPT = 90, MORE = 40, ALL = PROMPT + MORE };
 
 static void feed(ll_attention_stream *s, const ll_attention *op, tensors *t, int from, int n) {
     const ll_attention_call c = call_of(op, t, from, n, n);
-    CHECK_OK(ll_attention_stream_feed_gated(s, n, c.q, c.k, c.v, c.gate, c.y));
+    CHECK_OK(ll_attention_stream_feed(s, n, c.q, c.k, c.v, c.gate, c.y));
 }
 
 static void prefill(ll_attention_stream *s, const ll_attention *op, tensors *t, int from, int n) {

@@ -108,7 +108,8 @@ static void feed_token(ll_attention_stream *s, const ll_attention_config *c, tok
     for (size_t i = 0; i < D * H; i++) x->q[i] = (float)draw_uniform(seed), x->k[i] = (float)draw_uniform(seed);
     for (size_t i = 0; i < E * H; i++) x->v[i] = (float)draw_uniform(seed);
     CHECK_OK(ll_attention_stream_feed(s, 1, (ll_view){x->q, D * H, D, D * H}, (ll_view){x->k, D * H, D, D * H},
-                                      (ll_view){x->v, E * H, E, E * H}, (ll_view){x->y, E * H, E, E * H}));
+                                      (ll_view){x->v, E * H, E, E * H}, (ll_view){0},
+                                      (ll_view){x->y, E * H, E, E * H}));
 }
 
 /* A linear stream allocates nothing and does not grow, and its output stays a mean of the values. */
@@ -158,7 +159,8 @@ static void test_growth(void **state) {
     for (int n = 1; n < 3; n++) {
         ll_memory_fail_at(n);
         ll_view none = {x.q, 16, 8, 16};
-        const ll_status status = ll_attention_stream_feed(s, 1, none, none, none, (ll_view){y.y, 16, 8, 16});
+        const ll_status status =
+            ll_attention_stream_feed(s, 1, none, none, none, (ll_view){0}, (ll_view){y.y, 16, 8, 16});
         ll_memory_fail_at(0);
         assert_int_equal(status, LL_ENOMEM);
     }

@@ -253,7 +253,7 @@ static ll_status run_stream(ll_case *a) {
     if (status) return status;
     ll_view q = view(a, a->q, a->c.D), k = keys_view(a, a->k), v = view(a, a->v, a->c.E), y = view(a, a->y, a->c.E);
     for (size_t t = 0; t < a->L && !status; t++) {
-        status = ll_attention_stream_feed(stream, 1, q, k, v, y);
+        status = ll_attention_stream_feed(stream, 1, q, k, v, (ll_view){0}, y);
         q.data += q.token;
         if (a->k) k.data += k.token;
         v.data += v.token;

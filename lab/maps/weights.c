@@ -26,7 +26,7 @@ static ll_status run(const pass *p, ll_view v, ll_view y) {
     }
     ll_attention_stream *s = NULL;
     ll_status status = ll_attention_stream_create(&s, p->op, 1);
-    if (!status) status = ll_attention_stream_feed_gated(s, p->T, p->q, p->k, v, p->gate, y);
+    if (!status) status = ll_attention_stream_feed(s, p->T, p->q, p->k, v, p->gate, y);
     ll_attention_stream_free(s);
     return status;
 }

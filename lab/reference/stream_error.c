@@ -45,9 +45,8 @@ static ll_status stream(const measurement *d) {
     uint64_t number = 0;
     for (int64_t t = 0, n; t < d->tokens && !status; t += n) {
         n = block_size(d, number++, d->tokens - t);
-        status = ll_attention_stream_feed_gated(s, (int)n, ll_view_from(d->q, t), ll_view_from(d->k, t),
-                                                ll_view_from(d->v, t), ll_view_from(d->gate, t),
-                                                ll_view_from(d->y, t));
+        status = ll_attention_stream_feed(s, (int)n, ll_view_from(d->q, t), ll_view_from(d->k, t),
+                                          ll_view_from(d->v, t), ll_view_from(d->gate, t), ll_view_from(d->y, t));
         if (!status) status = step(d, 0.3 * (double)(t + n) / (double)d->tokens);
     }
     ll_attention_stream_free(s);

@@ -5,8 +5,10 @@ from ._core import (ArgumentError, Diverged, FileError, FormatError, LonglineErr
 from ._draws import permutation, position_parameters, projection
 from ._names import KERNELS, POSITIONS, Mechanism
 from ._attention import attention
-from ._model import Batch, Evaluation, Model
-from ._operator import Gradients, Operator, Saved
+from ._batch import Batch, Evaluation
+from ._model import Model
+from ._call import Gradients, Saved
+from ._operator import Operator
 from ._recipe import Recipe
 from ._stream import Stream
 from ._tokens import TokenStream

@@ -89,6 +89,8 @@ def check_result(y: Array) -> None:
 
 def numbers(name: str, x: Any) -> Array:
     """A list of numbers, or an array, as float32."""
+    if hasattr(x, "__dlpack__"):
+        x = as_numpy(name, x)
     try:
         return np.asarray(x, np.float32)
     except (TypeError, ValueError) as error:
@@ -114,6 +116,15 @@ def doubles_of(config: Any, size: int) -> slice:
     kept = (w.clip - 1) * (config.width if w.axes == 2 else 1) + 1
     end = size - w.keyless * kept * (config.E + 1)
     return slice(end - 2 * w.keyless * (config.E + 2), end)
+
+
+def gates(gate: Any, shape: Sequence[int], finite: bool) -> Array:
+    """The gate of a call, of this shape (B, H, T, 1) or without the last axis."""
+    a = gate[..., None] if getattr(gate, "ndim", 0) == 3 else gate
+    a = floats("gate", a, shape, "(B, heads, T), or (B, heads, T, 1)")
+    if finite and a.size and a.max() > 0:
+        raise ArgumentError(f"gate: has {a.max()}; it is the log of a decay and must be at most 0")
+    return a
 
 
 def integers(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str) -> Array:

@@ -1,6 +1,8 @@
 """Attention in one call."""
 from __future__ import annotations
 
+import difflib
+import inspect
 from typing import Any, Dict
 
 import numpy as np
@@ -10,6 +12,7 @@ from ._checks import check_flag
 from ._operator import Operator
 
 _OPERATORS: Dict[Any, Operator] = {}
+_OPTIONS = list(inspect.signature(Operator).parameters)
 
 
 def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "none", causal: bool = False, *,
@@ -50,6 +53,11 @@ def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size:
     """The operator of these settings, kept for the next call, unless an option is an array or tensor, which may
     change."""
     given: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
+    for name in options:
+        if name not in _OPTIONS:
+            near = difflib.get_close_matches(name, _OPTIONS, 1)
+            raise TypeError(f"{name}: is no option of attention" + (f"; the nearest is {near[0]}" if near else
+                                                                   "; longline.Operator lists them"))
     kept = _is_plain(given)
     key = _typed(given)
     if kept and key in _OPERATORS:

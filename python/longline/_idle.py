@@ -1,7 +1,7 @@
 """Options of an operator that would have no effect."""
 from __future__ import annotations
 
-from typing import Any, Dict
+from typing import Any, Dict, Tuple
 
 from ._core import ArgumentError
 from ._names import LINEAR
@@ -9,10 +9,36 @@ from ._names import LINEAR
 # Positions of images, and those of them that take tokens before them without an image, too.
 IMAGES = ("permute2d", "conv-spe", "relative-s1", "relative-s2")
 BEFORE = ("relative-s1", "relative-s2")
+SPE = ("sine-spe", "conv-spe")
+
+# Options by name: their default, and the kernels and positions that read them.
+READ_BY: Dict[str, Tuple[Any, Tuple[str, ...]]] = {
+    "window": (128, ("local",)),
+    "landmarks": (64, ("nystrom",)),
+    "iterations": (6, ("nystrom",)),
+    "buckets": (64, ("reformer",)),
+    "chunk": (64, ("reformer",)),
+    "rounds": (4, ("reformer",)),
+    "length": (4096, ("linformer",)),
+    "rank": (256, ("linformer",)),
+    "realizations": (64, SPE),
+    "gated": (True, SPE),
+    "sines": (5, ("sine-spe",)),
+    "taps": (16, ("conv-spe",)),
+    "scales": (8, ("relative-s1",)),
+    "clip": (6, ("relative-s2",)),
+    "permutation": ("long", ("permute", "permute2d")),
+}
 
 
 def refuse_idle(kernel: str, position: str, given: Dict[str, Any]) -> None:
     """Options that are given, and that this kernel or position would ignore."""
+    for name, (default, readers) in READ_BY.items():
+        if kernel not in readers and position not in readers and given[name] is not default and given[name] != default:
+            raise ArgumentError(f"{name}: nothing reads it with kernel {kernel!r} and position {position!r}, but "
+                                f"{' and '.join(readers)} would; leave it out")
+    if kernel == "value" and given["scale"] is not None:
+        raise ArgumentError("scale: kernel 'value' compares no keys; leave it out")
     if kernel not in LINEAR and given["feature_eps"] is not None:
         raise ArgumentError(f"feature_eps: kernel {kernel!r} has no features; leave it out")
     if kernel not in LINEAR and not given["normalise"]:

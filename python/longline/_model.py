@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
 
 from ._arrays import Array, integers, pointer
+from ._batch import Batch, Evaluation
 from ._checks import check_count
 from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
@@ -17,38 +18,6 @@ from ._recipe import Recipe, assignment, encoded
 from ._tokens import TokenStream, Tokenizer, is_seq2seq, pad, source_tokens
 
 Path = Union[str, "os.PathLike[str]"]
-
-
-class Batch(NamedTuple):
-    """A batch to learn from.
-
-    tokens   (B, T) integers, or B lists of different lengths; task "match": sequences 2i and 2i + 1 are a pair
-    targets  tasks lm, mlm, seq2seq: (B, T), classify: (B), match: (B / 2); -1 is not counted. None for language models:
-             the next token of each, so that (B, T + 1) tokens give T targets
-    lengths  (B) tokens in use, from the front; None: all, or those of the lists
-    source   (B, S) or lists: what a seq2seq model reads; texts get a begin and an end token
-    """
-
-    tokens: Any
-    targets: Any = None
-    lengths: Any = None
-    source: Any = None
-    source_lengths: Any = None
-
-
-class Evaluation(NamedTuple):
-    """Loss on a split: nats and bits a token (or example), accuracy, how many; by word and byte where there is text."""
-
-    loss: float
-    bits_per_token: float
-    accuracy: float
-    count: int  # type: ignore[assignment]
-    bits_per_word: float
-    bits_per_byte: float
-    seconds: float
-
-    def _repr_html_(self) -> str:
-        return table(self._fields, [[f"{x:.6g}" for x in self]])
 
 
 class _Memory:
@@ -183,7 +152,8 @@ class Model:
             i += 1
 
     def parameters(self) -> Dict[str, Array]:
-        """All parameters but quantized ones by name: views, so that writing to one changes the model.
+        """All parameters but quantized ones by name: views, so that writing to one changes the model, until `quantize`
+        rounds it: views of before are then apart from the model.
 
         Matrices are (in, out), those of one column (in,)."""
         keep = (self._m, self._owner)
@@ -333,8 +303,9 @@ class Model:
         """The mean loss (nats) of a batch, and its gradient by parameter name.
 
         batch      a `Batch`, or tokens of which each is to be predicted from those before it (language models)
-        gradients  False: the loss alone, without dropout; the dictionary is empty
-        draw       another number, other dropout masks
+        gradients  False: the loss alone, as in evaluation: without dropout, and with stochastic positions (sine-spe,
+                   conv-spe) drawn once and for all; the dictionary is empty
+        draw       another number, other dropout masks, and other draws of stochastic positions
         """
         value, block = self._loss(batch, gradients, draw)
         return value, self._by_name(block)
@@ -361,12 +332,17 @@ class Model:
                 what = str(error).split("() ")[-1]
                 raise ArgumentError(f"batch: {what}; its keys are {', '.join(Batch._fields)}") from None
         if not isinstance(batch, Batch):
+            if isinstance(batch, (tuple, list)) and len(batch) == 2 and all(getattr(x, "ndim", 0) for x in batch):
+                raise ArgumentError("batch: is a pair of arrays; of inputs and targets it must be longline.Batch(*batch)")
             batch = Batch(batch)
         task = self.task
         t, n, _ = self._tokens(batch.tokens, batch.lengths)
         if batch.targets is None:
             if task != "lm":
                 raise ArgumentError(f"targets: are missing; only task = lm has the next tokens for them, not {task}")
+            if t.shape[1] < 2:
+                raise ArgumentError("tokens: have one token a row; without targets there must be at least two, of which "
+                                    "each but the first is to be predicted")
             targets = t[:, 1:].copy()
             if n is not None:
                 n = np.maximum(n - 1, 0).astype(np.int32)

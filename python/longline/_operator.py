@@ -1,44 +1,19 @@
 """One attention operator: all heads of a layer, forward, backward, and as a stream."""
 from __future__ import annotations
 
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
 from . import _draws
 from ._arrays import (Array, carried, check_result, doubles_of, empty_like_layout, floats, four, integers, numbers,
                       overlap, overlaps_itself, pointer, view)
+from ._call import Gradients, Saved, call_of, extras_of
 from ._checks import check_count, check_flag, check_number, check_pair, check_positive, check_seed, check_type
 from ._core import ArgumentError, NotCopied, OutOfMemory, check, ffi, lib, own
 from ._idle import refuse_idle
 from ._names import (COPIED_PARAMETERS, DATA_PARAMETERS, FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup)
-from ._segments import segment_rows
 from ._stream import Stream
-
-
-class Gradients(NamedTuple):
-    """What `Operator.backward` gives. q, k and v are as the inputs; the others are None where there are none."""
-
-    q: Array
-    k: Array
-    v: Array
-    gate: Optional[Array]
-    state: Optional[Array]
-    decay: Optional[Array]
-    parameters: Dict[str, Array]
-
-
-class Saved(NamedTuple):
-    """What backward needs of a forward: the arrays of the call and floats of the library's, which grow with B H T."""
-
-    q: Array
-    k: Array
-    v: Array
-    y: Array
-    gate: Optional[Array]
-    state: Optional[Array]
-    extras: Dict[str, Any]
-    floats: Array
 
 
 class Operator(NotCopied):
@@ -49,6 +24,7 @@ class Operator(NotCopied):
 
     kernel        a name of `longline.KERNELS`: "favor" estimates softmax by random features
     position      a name of `longline.POSITIONS`: "permute" (Chen 2021), "rope" (Su et al. 2021), "sine-spe", ..
+                  With "relative-s2" half of the heads have no keys: k has the other heads, H - H // 2
     heads, key_size, value_size   H, D and E
     causal        token i sees 0..i
     features      rows of the projection of "favor", and of other linear kernels where `projection` is given; None: 256
@@ -97,8 +73,11 @@ class Operator(NotCopied):
         self._keep: list = []  # arrays that the library borrows
         if image is not None:
             image = check_pair("image", image)
-        refuse_idle(self.kernel, self.position, dict(feature_eps=feature_eps, normalise=normalise, features=features,
-                                                      projection=projection, image=image, before=before))
+        refuse_idle(self.kernel, self.position, dict(
+            feature_eps=feature_eps, normalise=normalise, features=features, projection=projection, image=image,
+            before=before, scale=scale, window=window, landmarks=landmarks, iterations=iterations, buckets=buckets,
+            chunk=chunk, rounds=rounds, length=length, rank=rank, realizations=realizations, gated=gated, sines=sines,
+            taps=taps, scales=scales, clip=clip, permutation=permutation))
         features = check_count("features", 256 if features is None else features, 1, _draws.SIZE_MOST)
         two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")
         width = _draws.widths(self.position, self.key_size, realizations, scales, 2 if two else 1)
@@ -229,55 +208,15 @@ class Operator(NotCopied):
         v, _ = four("v", v, "(B, H, S, E)", finite)
         B, T, S = q.shape[0], q.shape[2], k.shape[2]
         floats("q", q, (B, H, T, D), "(B, heads, T, key_size)", False)
-        floats("k", k, (B, H - self.keyless, S, D), "(B, heads, S, key_size)", False)
+        of_keys = "(B, heads, S, key_size)" if not self.keyless else (
+            f"(B, heads - {self.keyless} without keys, S, key_size)")
+        floats("k", k, (B, H - self.keyless, S, D), of_keys, False)
         floats("v", v, (B, H, S, E), "(B, heads, S, value_size)", False)
         if min(B, T, S) < 1:
             raise ArgumentError(f"q: its shape is {q.shape}; there must be at least one sequence and one token")
         if self.causal and S != T:
             raise ArgumentError(f"k: has {S} tokens and q {T}; causal attention needs as many keys as queries")
         return q, k, v, axes
-
-    def _call(self, q: Array, k: Array, v: Array, y: Array, extras: Dict[str, Any]) -> Any:
-        call = ffi.new("ll_attention_call *", {"struct_size": ffi.sizeof("ll_attention_call")})
-        call.B, call.T, call.S = q.shape[0], q.shape[2], k.shape[2]
-        call.q, call.k, call.v, call.y = view(q), view(k), view(v), view(y)
-        call.query_offset = call.key_offset = extras["offset"]
-        call.bf16 = extras["bf16"]
-        for name, kind in (("lengths", "int *"), ("query_lengths", "int *"), ("key_mask", "float *"),
-                           ("state_in", "float *"), ("state_out", "float *")):
-            setattr(call, name, pointer(extras.get(name), kind))
-        call.gate = view(extras.get("gate"))
-        if extras.get("segments") is not None:
-            call.segment, call.segments = pointer(extras["segments"], "ll_segment *"), len(extras["segments"])
-        return call
-
-    def _extras(self, q: Array, k: Array, lengths: Any, query_lengths: Any, key_mask: Any, segments: Any, gate: Any,
-                state: Any, return_state: bool, offset: int) -> Dict[str, Any]:
-        B, T, S = q.shape[0], q.shape[2], k.shape[2]
-        e: Dict[str, Any] = {"offset": check_count("offset", offset, 0, 1 << 52)}
-        if lengths is not None:
-            e["lengths"] = integers("lengths", lengths, (B,), "(B)")
-        if query_lengths is not None:
-            e["query_lengths"] = integers("query_lengths", query_lengths, (B,), "(B)")
-        if key_mask is not None:
-            e["key_mask"] = np.ascontiguousarray(floats("key_mask", key_mask, (B, S), "(B, S)"))
-            if not np.isin(e["key_mask"], (0, 1)).all():
-                raise ArgumentError("key_mask: has other numbers than 0 and 1; 1 keeps a key, 0 removes it")
-        if segments is not None:
-            e["segments"] = segment_rows(segments, B, T, S)
-        if gate is not None:
-            gate = gate[..., None] if getattr(gate, "ndim", 0) == 3 else gate
-            e["gate"] = floats("gate", gate, (B, self.heads, T, 1), "(B, heads, T), or (B, heads, T, 1)")
-            if self.check_finite and e["gate"].max() > 0:
-                raise ArgumentError(f"gate: has {e['gate'].max()}; it is the log of a decay and must be at most 0")
-        sequences = B if segments is None else len(e["segments"])
-        if state is not None or return_state:
-            size = self.state_size
-            if state is not None:
-                e["state_in"] = carried("state", state, (sequences, size), doubles_of(self._config, size))
-            if return_state:
-                e["state_out"] = np.zeros((sequences, size), np.float32)
-        return e
 
     @property
     def state_size(self) -> int:
@@ -298,7 +237,8 @@ class Operator(NotCopied):
         key_mask      (B, S) 1 keeps a key, 0 removes it
         segments      packed rows: lengths of the sequences that lie in a row one after the other, or a list for each row
         gate          (B, H, T) log of a decay for each token and head, at most 0: gated linear attention
-        state, offset what earlier calls left (sequences, state_size), and how many tokens they had
+        state, offset what earlier calls left (sequences, state_size), and how many tokens they had, from which positions
+                      are counted
         bf16          products round to bfloat16, but for causal sums; faster where `longline.cpu()` ends in bf16
         out           where the result goes; a new array laid out as q
 
@@ -306,11 +246,13 @@ class Operator(NotCopied):
         interpreter is released. O(B H T M (D + E)) for linear kernels.
         """
         q, k, v, axes = self._inputs(q, k, v)
-        e = self._extras(q, k, lengths, query_lengths, key_mask, segments, gate, state, return_state, offset)
+        e = extras_of(self, q, k, lengths, query_lengths, key_mask, segments, gate, state, return_state, offset)
         shape = (q.shape[0], self.heads, q.shape[2], self.value_size)
         if out is None:
             y = empty_like_layout(q, self.value_size)
         else:
+            if not isinstance(out, np.ndarray):
+                raise TypeError(f"out: is a {type(out).__name__}; it must be a NumPy array (of a torch tensor: out.numpy())")
             y = four("out", out, "(B, H, T, E)", False)[0]
             floats("out", y, shape, "(B, heads, T, value_size)", False)
             if not y.flags.writeable or overlaps_itself(y):
@@ -320,7 +262,7 @@ class Operator(NotCopied):
                 if overlap(y, x):
                     raise ArgumentError(f"out: lies where {name} does, which is read meanwhile; give another array")
         e.update(bf16=bool(bf16))
-        call = self._call(q, k, v, y, e)
+        call = call_of(q, k, v, y, e)
         saved = np.empty(0, np.float32)
         if save:
             n = lib.ll_attention_saved(self._op, call)
@@ -348,7 +290,7 @@ class Operator(NotCopied):
             raise ArgumentError("saved: another operator gave it; backward is for what forward of this one saved")
         dy, _ = four("dy", dy, "(B, H, T, E)", self.check_finite)
         floats("dy", dy, saved.y.shape, "the shape of y", False)
-        call = self._call(saved.q, saved.k, saved.v, saved.y, e)
+        call = call_of(saved.q, saved.k, saved.v, saved.y, e)
         call.saved, call.g = pointer(saved.floats), view(dy)
         d = [empty_like_layout(x, x.shape[3]) for x in (saved.q, saved.k, saved.v)]
         for a in d[:2] if self.kernel in ("value", "reformer") else ():
@@ -381,14 +323,14 @@ class Operator(NotCopied):
         """The causal operator as a recurrence that begins here, for `batch` sequences side by side."""
         return Stream(self, batch)
 
-    def step(self, q: Any, k: Any, v: Any) -> Array:
+    def step(self, q: Any, k: Any, v: Any, *, gate: Any = None) -> Array:
         """The next token, or the next n, of the operator's own stream: q (B, H, n, D) and so on; y (B, H, n, E).
 
         The first step after `reset` fixes B. Several sequences of calls at once: `stream`.
         """
         if self._stream is None:
             self._stream = Stream(self, four("q", q, "(B, H, n, D)", False)[0].shape[0])
-        return self._stream.feed(q, k, v)
+        return self._stream.feed(q, k, v, gate=gate)
 
     def reset(self) -> None:
         """Ends the operator's own stream; the next step is the first."""

@@ -30,6 +30,8 @@ def assignment(key: str, value: Any) -> bytes:
     """'key="value"', so that a value keeps its quotes and the spaces around it."""
     if isinstance(key, str) and "=" in key:
         raise ArgumentError(f"there is no key {key!r}; docs/keys.md lists them")
+    if not isinstance(key, (str, bytes)):
+        raise TypeError(f"key: is {key!r}; it must be the name of a key, as \"model.width\"")
     return encoded("key", key) + b'="' + encoded("value", as_text(value)).replace(b'"', b'""') + b'"'
 
 

@@ -5,12 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from ._arrays import Array, integers
+from ._arrays import Array, as_numpy, integers
 from ._core import ArgumentError
 
 
 def segment_rows(given: Any, B: int, T: int, S: int) -> Array:
     """ll_segment rows from lengths: of one row, or of each row."""
+    if hasattr(given, "__dlpack__"):
+        given = as_numpy("segments", given)
     if isinstance(given, str) or not hasattr(given, "__len__"):
         raise TypeError(f"segments: is a {type(given).__name__}; it must be a list of lengths, or one for each row")
     rows = [given] if len(given) and not isinstance(given[0], (list, tuple, np.ndarray)) else list(given)

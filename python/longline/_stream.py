@@ -4,7 +4,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any
 
-from ._arrays import Array, check_result, empty_like_layout, view
+from ._arrays import Array, check_result, empty_like_layout, gates, view
 from ._checks import check_count, check_native
 from ._core import ArgumentError, NotCopied, check, ffi, lib, own
 
@@ -30,14 +30,16 @@ class Stream(NotCopied):
         self._s = own(_native, lib.ll_attention_stream_free, operator._op, operator._keep)
         self._lock = threading.Lock()
 
-    def feed(self, q: Any, k: Any, v: Any) -> Array:
-        """The next n >= 1 tokens: q (B, H, n, D), k, v as in `Operator.forward`; gives y (B, H, n, E)."""
+    def feed(self, q: Any, k: Any, v: Any, *, gate: Any = None) -> Array:
+        """The next n >= 1 tokens: q (B, H, n, D), k, v, gate as in `Operator.forward`; gives y (B, H, n, E)."""
         q, k, v, axes = self.operator._inputs(q, k, v)
         if q.shape[0] != self.batch:
             raise ArgumentError(f"q: has {q.shape[0]} sequences; this stream has {self.batch}")
+        if gate is not None:
+            gate = gates(gate, (self.batch, self.operator.heads, q.shape[2], 1), self.operator.check_finite)
         y = empty_like_layout(q, self.operator.value_size)
         with self._lock:
-            check(lib.ll_attention_stream_feed(self._s, q.shape[2], view(q), view(k), view(v), view(y)))
+            check(lib.ll_attention_stream_feed(self._s, q.shape[2], *(view(x) for x in (q, k, v, gate, y))))
         if self.operator.check_finite:
             check_result(y)
         return y[(0,) * (4 - axes)]

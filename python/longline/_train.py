@@ -18,7 +18,8 @@ class Progress(NamedTuple):
     """What a callback is told. loss in nats a token or example; eta in seconds, NaN while unknown.
 
     event is "" after each step; else what was done there: "eval", "checkpoint", "done", or a failure that did not stop
-    the run. Steps on batches from memory have no evaluation: valid_loss is NaN.
+    the run. Steps on batches from memory have no evaluation and no clock: valid_loss, valid_accuracy, learning_rate,
+    tokens_per_second and seconds are NaN.
 
     matching is "attention" or "logits" while loss compares with a teacher (train.distil), else "". Of attention, loss
     is the share of the teacher's output that is missed.
@@ -173,8 +174,8 @@ class Trainer(NotCopied):
         return done
 
     def __repr__(self) -> str:
-        steps = self.history[-1].step if self.history else 0
-        return f"<longline.Trainer {self.folder or 'of batches from memory'}: {steps} steps>"
+        steps = f", {self.history[-1].step} steps" if self.history else ""
+        return f"<longline.Trainer {self.folder or 'of batches from memory'}{steps}>"
 
     def _repr_html_(self) -> str:
         every = max(1, len(self.history) // 20)

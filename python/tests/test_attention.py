@@ -81,6 +81,21 @@ def test_gla_is_its_recurrence(qkv):
         attention(*qkv, kernel="gla", gate=gate)
 
 
+def test_gla_as_a_stream(qkv):
+    """How tokens are cut into calls changes no bit, and the numbers are those of a call."""
+    gate = -np.abs(qkv[0][..., 0])
+    operator = longline.Operator("gla", heads=qkv[0].shape[1], key_size=qkv[0].shape[3], causal=True)
+    pieces = [operator.step(*(x[:, :, a:b] for x in qkv), gate=gate[:, :, a:b]) for a, b in ((0, 1), (1, 9), (9, None))]
+    streamed = np.concatenate(pieces, axis=2)
+    whole = operator.stream(len(gate)).feed(*qkv, gate=gate[..., None])
+    assert np.array_equal(streamed, whole)
+    assert np.allclose(whole, operator.forward(*qkv, gate=gate), atol=1e-5)
+    with pytest.raises(longline.ArgumentError, match="gate: its shape"):
+        operator.step(*qkv, gate=gate[:, :, :3])
+    with pytest.raises(longline.ArgumentError, match="gla needs a gate"):
+        operator.step(*qkv)
+
+
 def test_favor_estimates_softmax(qkv):
     q, k, v = np.float32(0.5) * qkv
     errors = [np.abs(attention(q, k, v, kernel="favor", features=m) - softmax(q, k, v, False)).mean() for m in (32, 2048)]

@@ -148,7 +148,7 @@ def test_kept_operators_are_of_the_same_types():
     attend("favor", features=16, causal=True)
     with pytest.raises(longline.ArgumentError, match="features: is 16.0"):
         attend("favor", features=16.0, causal=True)
-    attend(position="relative-s1", realizations=1)
+    attend(position="sine-spe", realizations=1)
     with pytest.raises(longline.ArgumentError, match="realizations: is True"):
         attend(position="relative-s1", realizations=True)
 
@@ -216,3 +216,57 @@ def test_modules_are_copied_and_saved():
     file.seek(0)
     for other in (copy.deepcopy(module), torch.load(file)):
         assert torch.equal(other(x)[0], y)
+
+
+def test_options_without_effect():
+    """Each is refused where nothing reads it, and names what would."""
+    for name, value in dict(window=3, landmarks=5, iterations=2, buckets=4, chunk=5, rounds=2, length=7, rank=9,
+                            realizations=3, gated=False, sines=2, taps=3, scales=2, clip=2,
+                            permutation="random").items():
+        with pytest.raises(longline.ArgumentError, match=f"^{name}: nothing reads it with kernel 'elu1'"):
+            attend(**{name: value})
+    with pytest.raises(longline.ArgumentError, match="^scale: kernel 'value'"):
+        attend("value", scale=2.0)
+    with pytest.raises(TypeError, match="^windo: is no option of attention; the nearest is window"):
+        attend(windo=3)
+
+
+def test_an_offset_that_the_state_contradicts():
+    operator = longline.Operator("elu1", "rope", heads=2, key_size=4, causal=True)
+    _, state = operator.forward(q, k, v, return_state=True)
+    with pytest.raises(longline.ArgumentError, match="^offset: is 0, and the state has had 5 tokens"):
+        operator.forward(q, k, v, state=state)
+    operator.forward(q, k, v, state=state, offset=5)
+    causal.forward(q, k, v, state=causal.forward(q, k, v, return_state=True)[1])  # without positions it means nothing
+
+
+def test_segments_and_results_of_other_libraries():
+    torch = pytest.importorskip("torch")
+    want = attend(segments=np.array([[2, 3], [1, 4]]))
+    assert np.array_equal(attend(segments=torch.tensor([[2, 3], [1, 4]])), want)
+    with pytest.raises(TypeError, match="^out: is a Tensor; it must be a NumPy array"):
+        softmax.forward(q, k, v, out=torch.empty(2, 2, 5, 4))
+    with pytest.raises(TypeError, match="^decay: needs a gradient"):
+        attend(causal=True, decay=torch.tensor([0.9, 0.8], requires_grad=True))
+
+
+def test_options_of_a_module():
+    pytest.importorskip("torch")
+    import longline.torch as ll
+
+    assert ll.nn.LinearAttention(np.int64(16), 2).embed_dim == 16
+    assert ll.nn.LinearAttention(16, 3, dim_head=5).head_dim == 5
+    for wrong, message in ((dict(dim_head=-4), "dim_head: is -4"), (dict(kdim=-1), "kdim: is -1"),
+                           (dict(value_size=3), "value_size: is 3"), (dict(batch_first="no"), "batch_first: is 'no'"),
+                           (dict(kernel="gla"), "kernel: 'gla' needs a gate")):
+        with pytest.raises(longline.ArgumentError, match=message):
+            ll.nn.LinearAttention(16, 2, **wrong)
+
+
+def test_batches_that_are_pairs():
+    with pytest.raises(longline.ArgumentError, match="it must be longline.Batch"):
+        model.loss((np.zeros((2, 4), int), np.zeros((2, 4), int)))
+    with pytest.raises(longline.ArgumentError, match="^tokens: have one token a row"):
+        model.loss([[1], [2]])
+    with pytest.raises(TypeError, match="^key: is 3"):
+        longline.Model({3: 4})

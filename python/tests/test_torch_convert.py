@@ -53,3 +53,28 @@ def test_convert_keeps_frozen_weights(kdim):
     for p in old.parameters():
         p.requires_grad_(False)
     assert not any(p.requires_grad for p in ll.convert(old, kernel="elu1").parameters())
+
+
+def test_masks_of_a_converted_transformer():
+    """A mask that removes no pair is as none; each module draws features of its own."""
+    torch.manual_seed(2)
+    model = torch.nn.Transformer(16, 2, 2, 1, 32, dropout=0.0, batch_first=True)
+    model = ll.convert(model, kernel="favor", features=8).eval()
+    x, y, none = torch.randn(2, 6, 16), torch.randn(2, 5, 16), torch.zeros(6, 6)
+    causal = torch.nn.Transformer.generate_square_subsequent_mask(5)
+    want = model(x, y, tgt_mask=causal)
+    for mask in (none, none.bool()):
+        assert torch.equal(model(x, y, src_mask=mask, tgt_mask=causal, memory_mask=torch.zeros(5, 6)), want)
+    first, second = (layer.self_attn.operator(False) for layer in model.encoder.layers)
+    assert (first.projection != second.projection).any()
+
+
+@pytest.mark.parametrize("kernel", ["local", "reformer", "value", "linformer", "nystrom", "softmax"])
+def test_padding_of_kernels_without_features(kernel):
+    """Tokens that count do not see padding."""
+    attention = ll.nn.LinearAttention(16, 2, kernel=kernel)
+    x = torch.randn(2, 6, 16)
+    padding = torch.arange(6)[None] >= torch.tensor([6, 3])[:, None]
+    other = torch.where(padding[..., None], torch.randn(2, 6, 16), x)
+    a, b = (attention(z, key_padding_mask=padding)[0] for z in (x, other))
+    assert torch.equal(a[~padding], b[~padding])

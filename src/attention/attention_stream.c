@@ -152,12 +152,8 @@ static void encode(const ll_attention_stream *s, ll_feed *f) {
     f->q = out[LL_QUERY], f->key = out[LL_KEY];
 }
 
-ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view y) {
-    return ll_attention_stream_feed_gated(s, n, q, k, v, (ll_view){0}, y);
-}
-
-ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view gate,
-                                         ll_view y) {
+ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v, ll_view gate,
+                                   ll_view y) {
     LL_FLOAT_MODE;
     if (gate.data && !s->op->kind->gates)
         return ll_fail(LL_EINVAL, "attention stream: %s has no state that a gate could make decay", s->op->kind->name);
@@ -198,7 +194,7 @@ ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention
     if (!status) status = check_prompt(s, call);
     if (status) return status;
     if (!r->prefill || ll_attention_state_floats(s->op, &floats))
-        return ll_attention_stream_feed_gated(s, call->T, call->q, call->k, call->v, call->gate, call->y);
+        return ll_attention_stream_feed(s, call->T, call->q, call->k, call->v, call->gate, call->y);
     float *state = ll_alloc((size_t)s->B * floats, sizeof *state);
     if (!state) return LL_ENOMEM;
     ll_attention_call c = *call;

@@ -16,9 +16,6 @@ LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t p
 LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 /* LL_EFORMAT if the state that was filled in is not one that a stream can have. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
-/* ll_attention_stream_feed with a gate (B, H, n, 1), as of a call. LL_EINVAL where the operator takes none. */
-LL_MUST_USE ll_status ll_attention_stream_feed_gated(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
-                                                     ll_view gate, ll_view y);
 /* Reserves memory for n more tokens, so that feeding them cannot fail. */
 LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
 /* A stream without scratch of its own, so that many streams of one operator can use the same. Before each feed it is

@@ -35,9 +35,8 @@ static ll_status feed(const job *j, const ll_stream_rows *s, float *scratch, int
     const ll_attention_call *c = j->call;
     ll_attention_stream *stream = s->attention[j->layer];
     if (stream->lean) ll_attention_stream_lend(stream, scratch, workers);
-    return ll_attention_stream_feed_gated(stream, s->n, rows_from(c->q, s->first), rows_from(c->k, s->first),
-                                          rows_from(c->v, s->first), rows_from(c->gate, s->first),
-                                          rows_from(c->y, s->first));
+    return ll_attention_stream_feed(stream, s->n, rows_from(c->q, s->first), rows_from(c->k, s->first),
+                                    rows_from(c->v, s->first), rows_from(c->gate, s->first), rows_from(c->y, s->first));
 }
 
 static void feed_short(void *arg, size_t i, int worker) {

@@ -35,7 +35,7 @@ def _from_multihead(old: nn.MultiheadAttention, kernel: str, position: str, opti
 def convert(model: nn.Module, kernel: str = "favor", position: str = "none", **options: Any) -> nn.Module:
     """Swaps every nn.MultiheadAttention in a model, in place, for `LinearAttention` with its weights; gives the model.
 
-    Weights that need no gradient need none afterwards.
+    Weights that need no gradient need none afterwards. Each module draws random features of its own: `layer` counts them.
 
     nn.TransformerEncoder and its layers then leave their fast path in C++. kernel "softmax" without a position gives
     what the model gave before, but for rounding; so the swap can be tested before a kernel is chosen. options are those
@@ -45,12 +45,14 @@ def convert(model: nn.Module, kernel: str = "favor", position: str = "none", **o
         raise TypeError(f"model: is a {type(model).__name__}; it must be a torch.nn.Module")
     if isinstance(model, nn.MultiheadAttention):
         return _from_multihead(model, kernel, position, options)
+    layer = options.pop("layer", 0)
     swapped: Dict[nn.Module, LinearAttention] = {}  # what a model has in several places stays one module
     for parent in list(model.modules()):
         for name, child in parent._modules.items():
             if isinstance(child, nn.MultiheadAttention):
                 if child not in swapped:
-                    swapped[child] = _from_multihead(child, kernel, position, options)
+                    of_layer = {**options, "layer": layer + len(swapped)}
+                    swapped[child] = _from_multihead(child, kernel, position, of_layer)
                 setattr(parent, name, swapped[child])
         if isinstance(parent, nn.TransformerEncoder):
             parent.enable_nested_tensor = False

@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 import torch
 from torch import nn
 
+from .._checks import MOST, check_count, check_flag
 from .._core import ArgumentError
 from .._operator import Operator
 from ._weights import rename
@@ -35,20 +36,29 @@ class LinearAttention(nn.Module):
         super().__init__()
         embed_dim = _one_of("embed_dim", embed_dim, options, "dim", "d_model")
         num_heads = _one_of("num_heads", num_heads, options, "heads", "n_heads")
-        head_size = options.pop("dim_head", None) or embed_dim // num_heads
+        given = options.pop("dim_head", None)
+        if given is None and embed_dim % num_heads:
+            raise ArgumentError(f"num_heads: {num_heads} does not divide embed_dim {embed_dim}; give dim_head, too")
+        head_size = embed_dim // num_heads if given is None else check_count("dim_head", given)
+        if kernel == "gla":
+            raise ArgumentError("kernel: 'gla' needs a gate for every token, which this module does not have; use "
+                                "longline.torch.functional.linear_attention(.., gate=)")
+        if options.get("value_size") not in (None, head_size):
+            raise ArgumentError(f"value_size: is {options['value_size']}; the values of this module have dim_head, "
+                                f"{head_size}, numbers a head")
         if options.pop("generalized_attention", False) and kernel == "favor":
             kernel = "relu"
         nb_features = options.pop("nb_features", None)
         if nb_features:
             options["features"] = nb_features
-        if embed_dim % num_heads and head_size * num_heads != embed_dim:
-            raise ArgumentError(f"num_heads: {num_heads} does not divide embed_dim {embed_dim}")
         if dropout:
             raise ArgumentError("dropout: there is no matrix to drop from; it must be 0 (drop what comes out)")
-        self.embed_dim, self.num_heads, self.head_dim, self.batch_first = embed_dim, num_heads, head_size, batch_first
+        self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, head_size
+        self.batch_first = check_flag("batch_first", batch_first)
         self.kernel, self.position, self.causal, self.options = kernel, position, causal, options
         inner, kind = head_size * num_heads, dict(device=device, dtype=dtype)
-        self.kdim, self.vdim = kdim or embed_dim, vdim or embed_dim
+        self.kdim = embed_dim if kdim is None else check_count("kdim", kdim)
+        self.vdim = embed_dim if vdim is None else check_count("vdim", vdim)
         self.dropout = 0.0
         # nn.TransformerEncoderLayer asks for these before it takes its path in C++, which would pass this module by.
         self._qkv_same_embed_dim, self.in_proj_weight, self.in_proj_bias = False, None, None
@@ -90,7 +100,8 @@ class LinearAttention(nn.Module):
         no matrix of weights to give.
 
         key and value default to query. key_padding_mask (B, S), or (S,) of one sequence: True removes a key. `mask` is
-        performer-pytorch's: True keeps one. attn_mask: only the causal one has a linear form; any other is refused.
+        performer-pytorch's: True keeps one. attn_mask: only the causal one has a linear form; one that removes nothing
+        is as none, and any other is refused.
         """
         key = query if key is None else key
         value = key if value is None else value
@@ -109,8 +120,7 @@ class LinearAttention(nn.Module):
             query, key, value = (x.transpose(0, 1) for x in (query, key, value))
         causal = self.causal or bool(is_causal)
         if attn_mask is not None:
-            _check_causal(attn_mask, query.shape[1], key.shape[1])
-            causal = True
+            causal = _is_causal(attn_mask, query.shape[1], key.shape[1]) or causal
         keep = _keep(key_padding_mask, mask, key.shape[0], key.shape[1])
         q, k, v = (layer(x).unflatten(-1, (self.num_heads, self.head_dim)).transpose(1, 2)
                    for layer, x in ((self.query, query), (self.key, key), (self.value, value)))
@@ -119,7 +129,9 @@ class LinearAttention(nn.Module):
             if self.kernel in ("softmax", "local", "linformer", "nystrom", "reformer", "value"):
                 n = _lengths(keep)
                 if not causal:  # else padding is behind every token that counts
-                    options = {"lengths": n, "query_lengths": torch.full_like(n, q.shape[2])}
+                    options = {"lengths": n}
+                    if self.kernel not in ("local", "reformer", "value"):  # these give 0 for queries of padding
+                        options["query_lengths"] = torch.full_like(n, q.shape[2])
             else:
                 options["key_mask"] = keep
         y = linear_attention(q, k, v, operator=self.operator(causal), **options)
@@ -142,24 +154,26 @@ def _one_of(name: str, value: Optional[int], options: dict, *others: str) -> int
             if value is not None and value != given:
                 raise ArgumentError(f"{other}: is {given}, but {name} is {value}; they mean the same")
             value = given
-    if not isinstance(value, int) or value < 1:
-        raise ArgumentError(f"{name}: is {value!r}; it must be an integer from 1")
-    return value
+    return check_count(name, value, 1, MOST)
 
 
-def _check_causal(mask: Any, T: int, S: int) -> None:
-    """A mask of nn.Transformer.generate_square_subsequent_mask, or of fast-transformers; else ArgumentError."""
+def _is_causal(mask: Any, T: int, S: int) -> bool:
+    """True for a mask of nn.Transformer.generate_square_subsequent_mask, or of fast-transformers; False for one that
+    removes no pair; else ArgumentError."""
     mask = getattr(mask, "bool_matrix", mask)
     if not isinstance(mask, torch.Tensor):
         raise TypeError(f"attn_mask: is a {type(mask).__name__}; it must be a torch.Tensor")
     hidden = ~torch.ones(T, S, dtype=torch.bool).tril()
     removed = _removed("attn_mask", mask)
     fits = removed.dim() >= 2 and removed.shape[-2:] == hidden.shape
+    if fits and hidden.any() and not removed.any():
+        return False
     hidden = hidden.expand_as(removed) if fits else hidden  # (B H, T, S): all are the causal one
     keeps = mask.dtype == torch.bool and torch.equal(~removed, hidden)  # fast-transformers: True keeps a pair
     if not fits or not (torch.equal(removed, hidden) or keeps):
         raise ArgumentError("attn_mask: it is not the causal one; linear attention has no other masks of pairs "
                             "(a key's are key_padding_mask)")
+    return True
 
 
 def _keep(padding: Optional[torch.Tensor], mask: Optional[torch.Tensor], B: int, S: int) -> Optional[torch.Tensor]:

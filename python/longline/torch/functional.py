@@ -7,8 +7,9 @@ import torch
 
 from .._checks import check_type
 from .._core import ArgumentError, lib, text
-from .._operator import Operator, Saved
 from .._attention import operator_for
+from .._call import Saved
+from .._operator import Operator
 
 TYPES = (torch.float32, torch.bfloat16)
 
@@ -113,7 +114,7 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
             raise ArgumentError(f"gate: its shape is {tuple(gate.shape)}; it must be (B, H, T, 1)")
     if torch.is_tensor(key_mask):
         key_mask = _array(key_mask.float())
-    lengths, query_lengths = (n.numpy() if torch.is_tensor(n) else n for n in (lengths, query_lengths))
+    lengths, query_lengths, segments = (n.numpy() if torch.is_tensor(n) else n for n in (lengths, query_lengths, segments))
     call = dict(lengths=lengths, query_lengths=query_lengths, key_mask=key_mask, segments=segments, offset=offset,
                 bf16=q.dtype == torch.bfloat16 and text(lib.ll_cpu()).endswith("bf16"))
     return _Attention.apply(operator, call, q, k, v, gate)

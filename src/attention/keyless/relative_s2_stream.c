@@ -218,7 +218,8 @@ static ll_status seek(ll_attention_stream *s, int64_t position) {
 static ll_status feed_both(ll_feed *f) {
     const streams *own = f->s->own;
     if (own->keyed) ll_attention_stream_lend(own->keyed, f->s->pool, f->s->workers);
-    const ll_status status = own->keyed ? ll_attention_stream_feed(own->keyed, f->n, f->q, f->key, f->v, f->y) : LL_OK;
+    const ll_status status =
+        own->keyed ? ll_attention_stream_feed(own->keyed, f->n, f->q, f->key, f->v, (ll_view){0}, f->y) : LL_OK;
     if (!status) ll_keyless_stream_feed(own->keyless, f->n, f->q, f->v, f->y, f->s);
     return status;
 }
