@@ -5,6 +5,7 @@
 
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -156,6 +157,23 @@ static ll_status read_header(ll_safetensors *f, json_t *header) {
 
 /* ---- Checksums ---- */
 
+static ll_status check_header(const ll_safetensors *f) {
+    const char *key, *written = ll_safetensors_meta(f, LL_ST_HEADER_KEY);
+    json_t *value;
+    uint64_t sum = 0;
+    char hex[LL_CHECKSUM_TEXT];
+    if (!written) return LL_OK;
+    json_object_foreach(f->meta, key, value) if (strcmp(key, LL_ST_HEADER_KEY) != 0) sum +=
+        ll_st_item_sum(key, json_string_value(value), NULL, 0);
+    for (int i = 0; i < f->count; i++) {
+        const ll_st_tensor *t = &f->entry[i].t;
+        sum += ll_st_item_sum(t->name, ll_st_types[t->dtype].name, t->shape, t->rank);
+    }
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)sum);
+    if (!strcmp(hex, written)) return LL_OK;
+    return ll_fail(LL_EFORMAT, "%s is damaged: its header is not what was written (its checksum differs)", f->path);
+}
+
 typedef struct {
     const ll_safetensors *file;
     enum { WITHOUT, RIGHT, WRONG, UNKNOWN } *found; /* of each tensor */
@@ -244,6 +262,7 @@ static ll_status open_bytes(ll_safetensors **file, const ll_bytes *bytes, const 
     f->path = ll_strdup(path);
     ll_status status = !f->path ? LL_ENOMEM : bytes ? LL_OK : read_file(f);
     if (!status) status = read_bytes(f);
+    if (!status) status = check_header(f);
     if (!status && f->meta) status = check_sums(f);
     if (status) {
         ll_safetensors_free(f);

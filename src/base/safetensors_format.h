@@ -4,6 +4,12 @@
 
 #include "base/safetensors.h"
 
+/* The metadata key of the header's own checksum: the sum of that of each item, modulo 2^64, as 16 hexadecimal digits.
+ * Items are the other metadata, key and value, and tensors, name, type and shape. Their order does not matter, so that
+ * a program that writes the same header in another way keeps it. */
+#define LL_ST_HEADER_KEY "xxh3"
+uint64_t ll_st_item_sum(const char *key, const char *value, const size_t *shape, int rank);
+
 /* A header of this size describes 100,000 tensors. Parsed, it takes about twenty times as much memory. */
 enum { LL_ST_HEADER_MOST = 1 << 24 };
 

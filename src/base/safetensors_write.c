@@ -117,8 +117,23 @@ static entry *next(const ll_st_writer *w, int *at) {
     return NULL;
 }
 
-/* The metadata, and the checksum of every tensor's current bytes. NULL if there is no memory: then json_copy may also
- * leave keys out and say nothing. */
+/* Adds the checksum of the header to its metadata. */
+static int add_header_sum(const ll_st_writer *w, json_t *meta) {
+    const char *key;
+    json_t *value;
+    uint64_t sum = 0;
+    char hex[LL_CHECKSUM_TEXT];
+    json_object_foreach(meta, key, value) sum += ll_st_item_sum(key, json_string_value(value), NULL, 0);
+    for (int i = 0; i < w->count; i++) {
+        const entry *e = &w->entry[i];
+        sum += ll_st_item_sum(e->name, ll_st_types[e->dtype].name, e->shape, e->rank);
+    }
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)sum);
+    return !json_object_set_new(meta, LL_ST_HEADER_KEY, json_string(hex));
+}
+
+/* The metadata, and the checksums of every tensor's current bytes and of the header. NULL if there is no memory: then
+ * json_copy may also leave keys out and say nothing. */
 static json_t *make_meta(const ll_st_writer *w) {
     json_t *meta = json_copy(w->meta);
     int ok = json_object_size(meta) == json_object_size(w->meta);
@@ -129,6 +144,7 @@ static json_t *make_meta(const ll_st_writer *w) {
         ok = key && !json_object_set_new(meta, key, json_string(hex));
         ll_free(key);
     }
+    if (ok && json_object_size(meta)) ok = add_header_sum(w, meta);
     if (ok) return meta;
     json_decref(meta);
     return NULL;

@@ -32,6 +32,10 @@ done
 cp -r run flipped-run
 flip flipped-run/last.safetensors 3000
 refused "last.safetensors is damaged: tensor" "$longline" train --resume flipped-run --set train.steps=40
+sed 's/norm-eps = 1e-05/norm-eps = 1e-04/' $m >flipped.safetensors
+refused "flipped.safetensors is damaged: its header is not what was written" "$longline" generate flipped.safetensors --tokens 3
+sed 's/"position":"\([0-9]*\)[0-9]"/"position":"\17"/' good.state >flipped.state
+refused "flipped.state is damaged: its header" "$longline" generate $m --load-state flipped.state --tokens 3
 # Files of earlier versions have no checksums.
 cp $m old.safetensors
 cp good.state old.state
