@@ -9,8 +9,8 @@
 
 /* Returns the exit code. */
 static int print_rows(ll_model *model, const int *tokens, int n) {
-    const int classes = ll_model_size(model).classes, rows = classes ? 1 : n;
-    const int V = classes ? classes : atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab"));
+    const ll_model_sizes size = ll_model_size(model);
+    const int rows = size.classes ? 1 : n, V = size.classes ? size.classes : size.vocab;
     float *logp = malloc((size_t)rows * (size_t)V * sizeof *logp);
     if (!logp) return fputs("no memory for the rows\n", stderr), 1;
     const ll_status status = ll_model_logp(model, logp, tokens, NULL, 1, n);

@@ -21,7 +21,7 @@ int main(int argc, char **argv) {
 
     ll_status status = ll_model_load(&model, argv[1]);
     if (!status) status = ll_stream_create(&stream, model);
-    const int V = status ? 0 : atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab"));
+    const int V = status ? 0 : ll_model_size(model).vocab;
     float *logits = calloc((size_t)V + 1, sizeof *logits);
     if (!logits) return 1;
     for (; *text && !status; text++) status = ll_stream_feed(stream, (const int[]){(unsigned char)*text}, 1, logits);

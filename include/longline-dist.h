@@ -1,6 +1,6 @@
 /* Many processes that share the work: ranks, started by mpirun or srun. For programs that link liblongline.a, as
- * longline itself does. The shared library does not export these functions, because a library inside another program
- * must not start and end its MPI. */
+ * longline itself does. The shared library does not offer these functions to programs, because a library inside another
+ * program must not start and end its MPI. */
 #ifndef LL_DIST_API_H
 #define LL_DIST_API_H
 

@@ -15,8 +15,12 @@
  * arguments, which are set only on success. The text of the last error of the calling thread is
  * ll_error(). Arguments are borrowed for the call unless "keeps" is written. Objects come from
  * ll_x_create or ll_x_load and go with ll_x_free, which accepts NULL. The library never prints, never
- * exits, and never aborts on input. One object may be used by one thread at a time; different
- * objects by different threads. Streams that share a batcher count as one object (longline-batch.h).
+ * exits, and never aborts on input. Memory that the system refuses is LL_ENOMEM, except within libraries that
+ * it calls (jansson), which may then crash. A pointer may be NULL only where that is said. The text of
+ * ll_error() stays after calls that succeed. One object may be used by one thread at a time; different
+ * objects by different threads. Streams of one model are different objects: they may be fed side by side
+ * while nothing else uses the model, but are created, loaded and freed one at a time. Streams that share a
+ * batcher count as one object (longline-batch.h).
  *
  * Letters: B sequences in a batch, T tokens in a sequence, C width, H heads, D query/key size of a
  * head, E value size of a head, M features of a head, V vocabulary. All tensors are row-major float

@@ -187,6 +187,9 @@ static void test_ends(void **state) {
     int text[MOST + 2]; /* a prompt that is too long for the small model */
     memcpy(text, prompt, sizeof prompt), memcpy(text + 2, expected, sizeof expected);
     CHECK_OK(ll_draft_feed(d, text, MOST));
+    ll_sampling cut = greedy;
+    cut.struct_size = 7;
+    CHECK_FAILS(ll_draft_next(d, &cut, tokens, &n), LL_EINVAL, "ll_sampling");
     CHECK_OK(ll_draft_next(d, &greedy, tokens, &n));
     assert_true(n == 1 && tokens[0] == text[MOST]);
     CHECK_OK(ll_draft_next(d, &greedy, tokens, &n));

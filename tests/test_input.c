@@ -122,6 +122,8 @@ static void test_json_keys(void **state) {
     CHECK_FAILS(listing(out, sizeof out, &no_label, 1, &path), LL_EFORMAT, "no \"c\"");
     const ll_input_options lines = {.label_key = "b", .format = LL_INPUT_LINES};
     CHECK_FAILS(listing(out, sizeof out, &lines, 1, &path), LL_EFORMAT, "not JSONL");
+    const ll_input_options file = {.labels = "labels"};
+    CHECK_FAILS(listing(out, sizeof out, &file, 1, &path), LL_EFORMAT, "no idx file of images");
 }
 
 static void test_fasta(void **state) {

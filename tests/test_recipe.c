@@ -341,6 +341,14 @@ static void test_own_recipes_load(void **state) {
     globfree(&found);
 }
 
+static void test_no_text(void **state) {
+    (void)state;
+    ll_recipe *r = NULL;
+    CHECK_FAILS(ll_recipe_parse(&r, NULL, "test.ini"), LL_EINVAL, "no text");
+    CHECK_FAILS(ll_recipe_load(&r, NULL), LL_EINVAL, "no path");
+    CHECK_FAILS(ll_recipe_parse(&r, "[model]\nfoo = 1", NULL), LL_EINVAL, "recipe:2: ");
+}
+
 /* ---- Memory refused at every place ---- */
 
 static ll_status use_everything(void) {
@@ -373,6 +381,7 @@ int main(void) {
         cmocka_unit_test(test_a_refused_value_changes_nothing),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_own_recipes_load),
+        cmocka_unit_test(test_no_text),
         cmocka_unit_test(test_refused_memory_is_survived),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -218,6 +218,7 @@ static void test_evaluation_against_log_probabilities(void **state) {
     assert_int_equal((int)all.count, 1499);
     CHECK_OK(ll_evaluate(model, "valid", 0, &e));
     expect(&e, all);
+    CHECK_FAILS(ll_evaluate(model, "valid", -1, &e), LL_EINVAL, "evaluation of -1 batches");
     CHECK_OK(ll_evaluate(model, "valid", 3, &e));
     expect(&e, some);
     free(logp);

@@ -126,7 +126,7 @@ static ll_status generate(ll_bench *b, const wanted *w) {
     reader r = {0};
     ll_status status = create(&model, b, w->model, w->system);
     if (!status) status = ll_stream_create(&r.stream, model);
-    if (!status) r.vocab = atoi(ll_recipe_get(ll_model_recipe(model), "model.vocab"));
+    if (!status) r.vocab = ll_model_size(model).vocab;
     if (!status) r.logits = calloc((size_t)r.vocab + 1, sizeof *r.logits);
     if (!status) status = r.logits ? measure(b, w, model, &r) : LL_ENOMEM;
     free(r.logits);

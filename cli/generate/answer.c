@@ -81,9 +81,9 @@ static int save(const ll_stream *stream, const char *path) {
 }
 
 static int check_model(const ll_model *model) {
-    const char *vocab = ll_recipe_get(ll_model_recipe(model), "model.vocab");
-    if (!vocab || atoi(vocab) != LL_TOKEN_COUNT) {
-        ll_print("the model has %s different tokens; bytes with begin and end are %d", vocab, LL_TOKEN_COUNT);
+    const int vocab = ll_model_size(model).vocab;
+    if (vocab != LL_TOKEN_COUNT) {
+        ll_print("the model has %d different tokens; bytes with begin and end are %d", vocab, LL_TOKEN_COUNT);
         return 2;
     }
     return -1;

@@ -6,8 +6,7 @@
 
 static int open_text(ll_text_output *s, ll_model *model) {
     const ll_recipe *recipe = ll_model_recipe(model);
-    const char *vocab = ll_recipe_get(recipe, "model.vocab");
-    s->vocab = vocab ? atoi(vocab) : 0;
+    s->vocab = ll_model_size(model).vocab;
     s->bytes = !strcmp(ll_recipe_unit(recipe), "byte");
     const char *separator = ll_recipe_get(recipe, "model.separator");
     s->separator = separator ? atoi(separator) : -1;

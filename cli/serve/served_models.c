@@ -173,7 +173,7 @@ static int load(const char *path) {
     if (!status) status = ll_tokenizer_create(&m->side_tokenizer, m->model);
     if (status) return ll_failed(status, path);
     m->text_vocab = ll_tokenizer_vocab(m->tokenizer);
-    m->vocab = number_of(m, "model.vocab");
+    m->vocab = ll_model_size(m->model).vocab;
     size_t pieces;
     const int *piece = ll_tokenizer_special(m->tokenizer, LL_SPECIAL_PIECE, &pieces);
     m->separator = number_of(m, "model.separator");

@@ -35,8 +35,10 @@ typedef enum {
 } ll_feature_kind;
 typedef enum {
     LL_POSITION_NONE,
-    LL_POSITION_SINUSOIDAL, LL_POSITION_LEARNED, /* added to the vectors of tokens by a model: an operator has none */
-    LL_POSITION_PERMUTE, LL_POSITION_PERMUTE2D,
+    LL_POSITION_SINUSOIDAL,
+    LL_POSITION_LEARNED, /* added to the vectors of tokens by a model; to an operator they are as none */
+    LL_POSITION_PERMUTE,
+    LL_POSITION_PERMUTE2D,
     LL_POSITION_ROPE,        /* q and k rotated by angles proportional to the position; any kernel */
     LL_POSITION_ROPE_LINEAR, /* features rotated in the weighted sum, not in the divisor; linear kernels */
     LL_POSITION_SINE_SPE,    /* stochastic encodings: q and k become `realizations` wide */
@@ -272,10 +274,11 @@ LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view gate, ll_view y);
 /* Reads a prompt of call->T tokens of each sequence with the tiles of ll_attention_forward, as fast as that and on all
- * threads, and writes y: q, k, v, y, gate, scratch and threads of the call count. The stream then stands behind the
- * prompt. Sums of tiles are float, and a stream's are double: y and what follows differ from those of
- * ll_attention_stream_feed by rounding, and the cuts of prompts count. Softmax, and what else has no state of constant
- * size, reads as ll_attention_stream_feed does. Takes memory of a state; LL_ENOMEM leaves the stream as it was. */
+ * threads, and writes y: q, k, v, y, gate, scratch and threads of the call count. S and the offsets are those of the
+ * stream; what else a call may have is LL_EINVAL. The stream then stands behind the prompt. Sums of tiles are float,
+ * and a stream's are double: y and what follows differ from those of ll_attention_stream_feed by rounding, and the cuts
+ * of prompts count. Softmax, and what else has no state of constant size, reads as ll_attention_stream_feed does. Takes
+ * memory of a state; LL_ENOMEM leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *call);
 
 LL_C_END

@@ -97,6 +97,8 @@ typedef struct {
 } ll_recipe_key;
 
 LL_API LL_MUST_USE ll_status ll_recipe_create(ll_recipe **recipe); /* all keys at their defaults */
+/* From INI text, in a file or in memory; `name` is how messages call the text. LL_EIO: the file cannot be read.
+ * LL_EFORMAT or LL_EINVAL names the line. */
 LL_API LL_MUST_USE ll_status ll_recipe_load(ll_recipe **recipe, const char *path);
 LL_API LL_MUST_USE ll_status ll_recipe_parse(ll_recipe **recipe, const char *text, const char *name);
 LL_API void ll_recipe_free(ll_recipe *recipe);

@@ -52,13 +52,14 @@ typedef struct {
 
 typedef struct ll_input ll_input;
 
-/* n paths; "-" is standard input. LL_EIO names a file that is not there. */
+/* n paths; "-" is standard input. LL_EIO names a file that is not there; one that cannot be read fails in
+ * ll_input_next. */
 LL_API LL_MUST_USE ll_status ll_input_open(ll_input **input, const char *const *paths, int n,
                                            const ll_input_options *how);
 /* The next sequence or piece, valid until the next call; *found = 0 after the last. LL_EFORMAT names the file and line
- * of what is wrong; the input is then at its end. LL_ESTOPPED: a signal whose handler does not restart calls (sigaction
- * without SA_RESTART) arrived while the call waited for a pipe or a terminal. With LL_INPUT_WHOLE, earlier calls have
- * returned what was read before the signal. */
+ * of what is wrong, LL_EIO a file that cannot be read; the input is then at its end. LL_ESTOPPED: a signal whose
+ * handler does not restart calls (sigaction without SA_RESTART) arrived while the call waited for a pipe or a terminal.
+ * With LL_INPUT_WHOLE, earlier calls have returned what was read before the signal. */
 LL_API LL_MUST_USE ll_status ll_input_next(ll_input *input, ll_sequence *sequence, int *found);
 LL_API void ll_input_close(ll_input *input);
 /* Bytes of the files, packed as they are: read so far, and in all (-1: unknown). */

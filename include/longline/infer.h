@@ -36,8 +36,9 @@ LL_API LL_MUST_USE ll_status ll_model_encode(ll_model *model, int layer, ll_embe
 /* ---- Streams ---- */
 
 /* Feeds n >= 1 tokens as ll_stream_feed does. logp (n) becomes the log-probability of each, given all tokens since the
- * stream began; 0 for the very first. The numbers are those of ll_model_score up to rounding, for sequences of any
- * length and in constant memory (linear attention). After LL_EDIVERGED the stream must be reset. */
+ * stream began; 0 for the very first. How tokens are cut into calls changes no bit of the state, and at most the last
+ * digits of the logp of a call's first token. The numbers are those of ll_model_score up to rounding, for sequences of
+ * any length and in constant memory (linear attention). After LL_EDIVERGED the stream must be reset. */
 LL_API LL_MUST_USE ll_status ll_stream_score(ll_stream *stream, float *logp, const int *tokens, int n);
 
 LL_C_END

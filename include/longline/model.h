@@ -33,6 +33,8 @@ LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
 LL_API LL_MUST_USE ll_status ll_model_set(ll_model *model, const char *assignment);
 typedef struct {
     size_t parameters;
+    int vocab;   /* V: different tokens, and logits of a stream */
+    int layers;  /* blocks; of seq2seq, of the encoder and of the decoder each */
     int width;   /* C: of the vectors of tokens */
     int classes; /* 0: no classifier */
     int checked; /* tensors of its file whose checksum was right; 0: it was made, or its file has no checksums */
@@ -68,14 +70,16 @@ LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
  * alone, unless attention.compat names a program whose stabiliser depends on later tokens (ll_model_can_stream). Rows
  * past `lengths` become 0. Classifiers: logp (B, classes). Match: logp (B / 2, classes), of sequences 2i and 2i + 1.
  * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
- * in [0, V); LL_EDIVERGED the place of a number that is not finite. */
+ * in [0, V), and is for seq2seq models, which streams serve (ll_stream_source); LL_EDIVERGED the place of a number that
+ * is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
                                            int T);
 
 /* Calls `progress` from now on while this model computes; NULL: no longer. ll_evaluate counts all of its batches.
- * ll_model_logp, ll_model_score, ll_model_encode and ll_stream_source count their one batch: after every block of
- * layers, and more often where the batch has more than 1024 tokens. They return LL_ESTOPPED where `progress` asks for
- * that. ll_stream_feed does not call it: the caller chooses how many tokens it feeds at a time. */
+ * ll_model_logp, ll_model_score, ll_model_encode, ll_model_loss and ll_stream_source count their one batch: after
+ * every block of layers, and more often where the batch has more than 1024 tokens. They return LL_ESTOPPED where
+ * `progress` asks for that. ll_stream_feed and ll_stream_score do not call it: the caller chooses how many tokens it
+ * feeds at a time. */
 LL_API void ll_model_watch(ll_model *model, ll_done_fn *progress, void *arg);
 
 /* ---- Streams: generation with constant memory ---- */
@@ -106,9 +110,9 @@ LL_API LL_MUST_USE ll_status ll_stream_logits(const ll_stream *stream, float *lo
 LL_API LL_MUST_USE ll_status ll_stream_clone(ll_stream **copy, const ll_stream *stream);
 /* Writes the state to a file (docs/format.md), as ll_model_save does. ll_stream_load makes a stream that continues from
  * it, in any process: to the same bits as the saved one, on the same instruction tier (ll_cpu). The file has the source
- * of a seq2seq stream. Time and size are proportional to the state, not to the number of tokens fed; loading also reads
- * all parameters once. LL_EINVAL: the state is of another model, recognised by a digest of parameters, draws and
- * recipe. LL_EFORMAT: no stream wrote the file. */
+ * of a seq2seq stream. Time and size are proportional to the state, not to the number of tokens fed (softmax's keys and
+ * values are written in blocks of 256 tokens); loading also reads all parameters once. LL_EINVAL: the state is of
+ * another model, recognised by a digest of parameters, draws and recipe. LL_EFORMAT: no stream wrote the file. */
 LL_API LL_MUST_USE ll_status ll_stream_save(const ll_stream *stream, const char *path);
 LL_API LL_MUST_USE ll_status ll_stream_load(ll_stream **stream, ll_model *model, const char *path);
 /* Tokens fed so far. */

@@ -74,7 +74,7 @@ typedef struct {
     double bits_per_word, bits_per_byte;
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
- * batches, evenly spread over the split. LL_EDIVERGED where the loss is not finite. */
+ * batches, evenly spread over the split. LL_EINVAL for a negative number; LL_EDIVERGED where the loss is not finite. */
 LL_API LL_MUST_USE ll_status ll_evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result);
 
 /* ---- Training on batches from memory ---- */
@@ -101,8 +101,9 @@ typedef struct {
 
 /* The loss of a batch, without a change of the model. gradients: ll_model_size().block floats, overwritten with
  * d loss / d parameter, those of a tensor at its ll_tensor.offset; NULL: not wanted, and nothing is dropped out.
- * LL_EINVAL names the token, target or length that cannot be; LL_EDIVERGED: the loss is not finite; LL_ENOMEM.
- * O(B T) time and memory for linear attention. */
+ * LL_EINVAL names the token, target or length that cannot be, and is for a batch whose targets are all -1;
+ * LL_EDIVERGED: the loss is not finite; LL_ESTOPPED (ll_model_watch); LL_ENOMEM. O(B T) time and memory for linear
+ * attention. */
 LL_API LL_MUST_USE ll_status ll_model_loss(ll_model *model, const ll_memory_batch *batch, float *gradients,
                                            ll_loss *loss);
 
@@ -112,9 +113,10 @@ typedef struct ll_adam ll_adam;
  * block. Two more floats a parameter. */
 LL_API LL_MUST_USE ll_status ll_adam_create(ll_adam **adam, ll_model *model);
 LL_API void ll_adam_free(ll_adam *adam);
-/* The next update: clips the gradients (train.clip), follows the schedule of learning rates, and draws new random
- * features where attention.redraw says so. gradients (block) are overwritten. *norm: their Euclidean norm before
- * clipping; NULL: not wanted. LL_EDIVERGED: it is not finite, and the model is unchanged. O(parameters). */
+/* The next update: clips the gradients (train.clip), follows the schedule of learning rates, which ends with update
+ * train.steps, often at 0, and draws new random features where attention.redraw says so. gradients (block) are
+ * overwritten. *norm: their Euclidean norm before clipping; NULL: not wanted. LL_EDIVERGED: it is not finite, and the
+ * model is unchanged. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_adam_step(ll_adam *adam, float *gradients, double *norm);
 
 LL_C_END

@@ -99,6 +99,10 @@ class Tokenizer(NotCopied):
         return int(lib.ll_tokenizer_vocab(self._t))
 
 
+def _vocab(model: "Model") -> int:
+    return int(lib.ll_model_size(model._m).vocab)
+
+
 def is_seq2seq(model: "Model") -> bool:
     return model.recipe["model.task"] == "seq2seq"
 
@@ -109,8 +113,8 @@ def source_tokens(model: "Model", text: Union[str, bytes]) -> Array:
 
 
 def _marked(model: "Model", text: Union[str, bytes], ends: bool) -> Array:
-    vocab = model.recipe["model.vocab"]
-    if int(vocab) != lib.LL_TOKEN_COUNT:
+    vocab = _vocab(model)
+    if vocab != lib.LL_TOKEN_COUNT:
         raise ArgumentError(f"text: the model has {vocab} different tokens, and bytes with begin and end are "
                             f"{lib.LL_TOKEN_COUNT}; give tokens")
     tail = [lib.LL_TOKEN_END] if ends else []
@@ -186,7 +190,7 @@ class TokenStream(NotCopied):
     def feed(self, tokens: Any, logits: bool = True) -> Optional[Array]:
         """Feeds tokens (or text); gives the logits (V) of the token after the last."""
         t = self._tokens("tokens", tokens)
-        out = np.empty(int(self.model.recipe["model.vocab"]), np.float32) if logits else None
+        out = np.empty(_vocab(self.model), np.float32) if logits else None
         with self._lock:
             check(lib.ll_stream_feed(self._s, pointer(t, "int *"), len(t), pointer(out)))
         return out
@@ -214,11 +218,11 @@ class TokenStream(NotCopied):
                  top_p: float = 1.0, seed: int = 0, source: Any = None) -> Iterator[int]:
         """Feeds the prompt at once; then draws tokens as they are asked for. See `Model.generate`."""
         how = self._begin(prompt, tokens, temperature=temperature, top_k=top_k, top_p=top_p, seed=seed, source=source)
-        return self._draw(how, tokens, int(self.model.recipe["model.vocab"]), self._end())
+        return self._draw(how, tokens, _vocab(self.model), self._end())
 
     def _end(self) -> int:
         """The token that ends a target of an encoder-decoder; -1 for other models."""
-        marks = is_seq2seq(self.model) and int(self.model.recipe["model.vocab"]) == lib.LL_TOKEN_COUNT
+        marks = is_seq2seq(self.model) and _vocab(self.model) == lib.LL_TOKEN_COUNT
         return int(lib.LL_TOKEN_END) if marks else -1
 
     def _begin(self, prompt: Any, tokens: Optional[int], *, temperature: float = 1.0, top_k: int = 0,
@@ -248,7 +252,7 @@ class TokenStream(NotCopied):
 
         Where learned positions end, the tokens end with one that is not fed either: it has no position.
         """
-        logits = np.empty(int(self.model.recipe["model.vocab"]), np.float32)
+        logits = np.empty(_vocab(self.model), np.float32)
         separator = int(self.model.recipe["model.separator"])  # learned positions begin again with it
         left = tokens
         while left is None or left > 0:

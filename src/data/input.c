@@ -114,6 +114,9 @@ static ll_status open_next(ll_input *in) {
     if (in->label_key && in->kind != &ll_input_json && ll_input_peek(in) >= 0)
         return ll_fail(LL_EFORMAT, "%s is not JSONL, and only JSONL has classes under a key (\"%.100s\")",
                        ll_unpack_name(in->source), in->label_key);
+    if (in->labels && in->kind != &ll_input_idx && ll_input_peek(in) >= 0)
+        return ll_fail(LL_EFORMAT, "%s is no idx file of images, and only these have a file of labels (%.100s)",
+                       ll_unpack_name(in->source), in->labels);
     return in->status;
 }
 

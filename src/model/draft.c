@@ -5,6 +5,7 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/versioned.h"
 #include "longline-draft.h"
 #include "model/model_stream.h"
 #include "model/sample.h"
@@ -256,8 +257,10 @@ static ll_status block(ll_draft *d, const ll_sampling *how, int k, int *tokens, 
 ll_status ll_draft_next(ll_draft *d, const ll_sampling *how, int *tokens, int *n) {
     LL_FLOAT_MODE;
     if (!d->tails) return ll_fail(LL_EINVAL, "nothing has been fed, so nothing follows from it yet");
-    const ll_sampling own = ll_sampling_known(how);
-    ll_status status = d->alone ? LL_EINVAL : block(d, &own, d->most, tokens, n);
+    ll_sampling own;
+    ll_status status = ll_struct_take(&own, sizeof own, how, "ll_sampling");
+    if (status) return status;
+    status = d->alone ? LL_EINVAL : block(d, &own, d->most, tokens, n);
     if (status != LL_EINVAL) return status;
     d->alone = 1; /* a block ends behind the last position of a model; one token may not */
     return block(d, &own, 0, tokens, n);

@@ -103,7 +103,11 @@ void ll_model_watch(ll_model *m, ll_done_fn *progress, void *arg) {
 }
 
 ll_model_sizes ll_model_size(const ll_model *m) {
-    ll_model_sizes sizes = {.width = m->c->model.width, .checked = m->checked, .block = m->size};
+    ll_model_sizes sizes = {.vocab = m->c->model.vocab,
+                            .layers = m->c->model.layers,
+                            .width = m->c->model.width,
+                            .checked = m->checked,
+                            .block = m->size};
     for (int i = 0; i < m->count; i++) sizes.parameters += (size_t)m->param[i].rows * (size_t)m->param[i].cols;
     if (m->c->model.task == LL_TASK_CLASSIFY) sizes.classes = m->c->model.classes;
     return sizes;

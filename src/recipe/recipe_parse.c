@@ -45,9 +45,11 @@ static ll_status read_recipe(ll_recipe **recipe, const char *text, const char *n
 }
 
 ll_status ll_recipe_parse(ll_recipe **recipe, const char *text, const char *name) {
-    return read_recipe(recipe, text, name);
+    if (!text) return ll_fail(LL_EINVAL, "there is no text of a recipe (it is NULL)");
+    return read_recipe(recipe, text, name ? name : "recipe");
 }
 
 ll_status ll_recipe_load(ll_recipe **recipe, const char *path) {
+    if (!path) return ll_fail(LL_EINVAL, "there is no path of a recipe (it is NULL)");
     return read_recipe(recipe, NULL, path);
 }

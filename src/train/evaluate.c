@@ -173,6 +173,8 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     ll_tally tally = {0};
     ll_evaluator e = {0};
     const ll_group all = ll_group_all();
+    if (max_batches < 0)
+        return ll_fail(LL_EINVAL, "evaluation of %d batches; it must be 0, all of them, or more", max_batches);
     ll_status status = ll_struct_check(result, sizeof *result, "ll_evaluation");
     if (!status) status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader, 1);

@@ -75,7 +75,7 @@ static ll_status open_rows(FILE **file, const char *path) {
     if (*file) return LL_OK;
     const int error = errno;
     if (fd >= 0) close(fd);
-    return ll_fail(LL_EIO, "%s cannot be opened for writing: %s", path, strerror(error));
+    return ll_fail(error == ENOMEM ? LL_ENOMEM : LL_EIO, "%s cannot be opened for writing: %s", path, strerror(error));
 }
 
 ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t last) {
