@@ -34,7 +34,7 @@ LL_API LL_MUST_USE ll_status ll_model_set(ll_model *model, const char *assignmen
 typedef struct {
     size_t parameters;
     int vocab;   /* V: different tokens, and logits of a stream */
-    int layers;  /* blocks; of seq2seq, of the encoder and of the decoder each */
+    int layers;  /* blocks; of seq2seq those of the decoder */
     int width;   /* C: of the vectors of tokens */
     int classes; /* 0: no classifier */
     int checked; /* tensors of its file whose checksum was right; 0: it was made, or its file has no checksums */
