@@ -71,9 +71,9 @@ def extras_of(operator: Operator, q: Array, k: Array, lengths: Any, query_length
 def _check_offset(operator: Operator, state: Array, offset: int) -> None:
     """The last number of a state is how many tokens count in it, but for relative-s2, and above 2^24 it is rounded."""
     tells = operator.causal and operator.kernel in LINEAR and operator.position not in ("none", "relative-s2")
-    had = int(state[:, -1].max(initial=0)) if tells else 0
+    had = float(state[:, -1].max(initial=0)) if tells else 0
     if offset < had <= 1 << 24:
-        raise ArgumentError(f"offset: is {offset}, and the state has had {had} tokens; it must be how many tokens came "
+        raise ArgumentError(f"offset: is {offset}, and the state has had {had:.0f} tokens; it must be how many tokens came "
                             "before, which positions are counted from")
 
 

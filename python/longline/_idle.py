@@ -34,7 +34,8 @@ READ_BY: Dict[str, Tuple[Any, Tuple[str, ...]]] = {
 def refuse_idle(kernel: str, position: str, given: Dict[str, Any]) -> None:
     """Options that are given, and that this kernel or position would ignore."""
     for name, (default, readers) in READ_BY.items():
-        if kernel not in readers and position not in readers and given[name] is not default and given[name] != default:
+        as_usual = type(given[name]) is type(default) and given[name] == default
+        if kernel not in readers and position not in readers and not as_usual:
             raise ArgumentError(f"{name}: nothing reads it with kernel {kernel!r} and position {position!r}, but "
                                 f"{' and '.join(readers)} would; leave it out")
     if kernel == "value" and given["scale"] is not None:

@@ -222,7 +222,7 @@ def test_options_without_effect():
     """Each is refused where nothing reads it, and names what would."""
     for name, value in dict(window=3, landmarks=5, iterations=2, buckets=4, chunk=5, rounds=2, length=7, rank=9,
                             realizations=3, gated=False, sines=2, taps=3, scales=2, clip=2,
-                            permutation="random").items():
+                            permutation=np.zeros((2, 4), int)).items():
         with pytest.raises(longline.ArgumentError, match=f"^{name}: nothing reads it with kernel 'elu1'"):
             attend(**{name: value})
     with pytest.raises(longline.ArgumentError, match="^scale: kernel 'value'"):
