@@ -1,7 +1,7 @@
 #!/bin/sh
 # How long a path the models of Pathfinder in patches follow: the percentage right of 2,000 fresh images of each length, as CSV.
 #
-#     LL_RUNS=/somewhere recipes/queue/path-lengths.sh permuteformer-1 exact-rope-1 >docs/results/path-lengths.csv
+#     LL_RUNS=/somewhere recipes/queue/path-lengths.sh permuteformer-1 permuteformer-2 exact-rope-1 >docs/results/path-lengths.csv
 #
 # LL_RUNS is the folder that run.sh works in; of its runs, pathfinder-patches-*-NAME are measured for each NAME. 8-6 is 8 segments
 # and 6 distracting paths, 14-5 the arena's images.
