@@ -205,7 +205,6 @@ static void test_every_truncation_is_noticed(void **state) {
     ll_bytes_free(&b);
 }
 
-/* Some flips give another valid file. None may make the reader leave the file. */
 /* What a file says besides the bytes of tensors and checksums is what was written. */
 static void check_contents(const ll_safetensors *f, size_t bit) {
     static const char *const names[] = {"bytes", "floats", "empty", "longs", "ints", "doubles"};
@@ -219,6 +218,8 @@ static void check_contents(const ll_safetensors *f, size_t bit) {
     if (!same) fail_msg("bit %zu: the file opens, and says something else", bit);
 }
 
+/* Some flips give another valid file, as in a checksum's name. None may make the reader leave the file, or say
+ * something else. */
 static void test_flipped_bits(void **state) {
     (void)state;
     ll_bytes b = {0};

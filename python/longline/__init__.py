@@ -6,8 +6,8 @@ from ._draws import permutation, position_parameters, projection
 from ._names import KERNELS, POSITIONS, Mechanism
 from ._attention import attention
 from ._batch import Batch, Evaluation
-from ._model import Model
 from ._call import Gradients, Saved
+from ._model import Model
 from ._operator import Operator
 from ._recipe import Recipe
 from ._stream import Stream

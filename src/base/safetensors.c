@@ -163,8 +163,9 @@ static ll_status check_header(const ll_safetensors *f) {
     uint64_t sum = 0;
     char hex[LL_CHECKSUM_TEXT];
     if (!written) return LL_OK;
-    json_object_foreach(f->meta, key, value) if (strcmp(key, LL_ST_HEADER_KEY) != 0) sum +=
-        ll_st_item_sum(key, json_string_value(value), NULL, 0);
+    json_object_foreach(f->meta, key, value) {
+        if (strcmp(key, LL_ST_HEADER_KEY) != 0) sum += ll_st_item_sum(key, json_string_value(value), NULL, 0);
+    }
     for (int i = 0; i < f->count; i++) {
         const ll_st_tensor *t = &f->entry[i].t;
         sum += ll_st_item_sum(t->name, ll_st_types[t->dtype].name, t->shape, t->rank);

@@ -6,7 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 import torch
 from torch import nn
 
-from .._checks import MOST, check_count, check_flag
+from .._checks import check_count, check_flag
 from .._core import ArgumentError
 from .._operator import Operator
 from ._weights import rename
@@ -154,7 +154,7 @@ def _one_of(name: str, value: Optional[int], options: dict, *others: str) -> int
             if value is not None and value != given:
                 raise ArgumentError(f"{other}: is {given}, but {name} is {value}; they mean the same")
             value = given
-    return check_count(name, value, 1, MOST)
+    return check_count(name, value)
 
 
 def _is_causal(mask: Any, T: int, S: int) -> bool:
