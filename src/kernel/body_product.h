@@ -197,11 +197,13 @@ ALWAYS vf gemv_unit(ll_matrix B, size_t k, size_t j) {
 /* What is prefetched of B next: row after row, although tiles of GEMV_ROWS rows are read, because memory gives lines in
  * their order faster. And into L2, which waits for more lines at once than L1. */
 typedef struct {
-    const char *row, *end;
+    const char *row;
     size_t at, bytes, ld; /* where in the row; of its whole vectors; from row to row */
 } gemv_ahead;
 
-enum { GEMV_LINE = 64, GEMV_AHEAD = 4096 }; /* bytes: of a line; from the rows of a tile to what is prefetched */
+/* Bytes of a line, and from the rows of a tile to what is prefetched: at most GEMV_AHEAD, and an eighth of B. Behind B
+ * lies most often what is read next, so that prefetches go on there. */
+enum { GEMV_LINE = 64, GEMV_AHEAD = 49152 };
 
 /* Bytes of a number as it is stored, and in how many stored rows `rows` rows are: two of 4-bit integers share one. */
 ALWAYS size_t gemv_size(ll_matrix B) { return B.f ? 4 : B.bf16 ? 2 : 1; }
@@ -214,14 +216,14 @@ ALWAYS gemv_ahead gemv_begin(ll_matrix B, size_t N, size_t K) {
                         : B.int8 ? (const char *)B.int8
                                  : (const char *)B.int4;
     const size_t bytes = N / VW * VW * gemv_size(B), ld = B.ld * gemv_size(B);
-    const size_t row = gemv_stored(B, GEMV_ROWS) + GEMV_AHEAD / (bytes + 1);
-    return (gemv_ahead){first + row * ld, first + gemv_stored(B, K) * ld, 0, bytes, ld};
+    const size_t all = gemv_stored(B, K) * ld, far = all / 8 < GEMV_AHEAD ? all / 8 : GEMV_AHEAD;
+    const size_t row = gemv_stored(B, GEMV_ROWS) + far / (bytes + 1);
+    return (gemv_ahead){first + row * ld, 0, bytes, ld};
 }
 
 /* As many bytes as a tile has, so that prefetches keep their distance. Where rows are shorter than that, they may take
  * what lies between rows, too. */
 ALWAYS void gemv_prefetch(gemv_ahead *a, size_t bytes) {
-    if (a->row >= a->end) return;
 #pragma GCC unroll 16
     for (size_t i = 0; i < bytes; i += GEMV_LINE) __builtin_prefetch(a->row + a->at + i, 0, 2);
     a->at += bytes;
