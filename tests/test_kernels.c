@@ -73,9 +73,9 @@ static void test_updates(void **state) {
     everywhere(updates);
 }
 
-/* 2 ulp; below FLT_MIN a result may be denormal or 0 */
+/* 2 ulp; below 2 FLT_MIN a result may be denormal or 0 */
 static double two_ulp(double exact) {
-    return fabs(exact) < FLT_MIN ? FLT_MIN : 2 * ulp(exact);
+    return fabs(exact) < 2 * (double)FLT_MIN ? 2 * (double)FLT_MIN : 2 * ulp(exact);
 }
 
 static double gelu_exact(double x) {

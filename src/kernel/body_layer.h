@@ -127,7 +127,7 @@ static float softmax_loss(int n, float *logits, int target, float weight) {
     const float top = max(N, logits), chosen = logits[target];
     const vf vt = v_set(top);
     for (size_t i = 0; i < N; i += VW)
-        store_upto(logits + i, N - i, exp_vector(v_sub(load_upto(logits + i, N - i), vt)));
+        store_upto(logits + i, N - i, exp_below_88(v_sub(load_upto(logits + i, N - i), vt)));
     const float total = sum(N, logits);
     scale(N, weight / total, logits);
     logits[target] -= weight;

@@ -110,16 +110,19 @@ static inline vf exp_rest(vf r) {
     return v_fma(p, r, v_set(0.5f));
 }
 
-/* e^t / 2^e. Scaling by 2^(k - e) is exact. */
+/* e^t / 2^e, less than 2^127. Scaling by 2^(k - e) is exact. Below 2^-126 the result may be 0. */
 static inline vf exp_scaled(vf t, vf e) {
     vf k;
     const vf r = exp_reduce(t, &k), p = exp_rest(r);
     return v_scale2(v_fma(v_mul(p, r), r, v_add(r, v_set(1.0f))), v_sub(k, e));
 }
 
-/* e^x. Below -104 the result is 0, and above 89 it is infinity; the first takes no x above 89. */
-static inline vf exp_below_89(vf x) { return exp_scaled(v_max(v_set(-104.0f), x), v_set(0)); }
-static inline vf exp_vector(vf x) { return exp_below_89(v_min(v_set(89.0f), x)); }
+/* e^x. Below -104 the result is 0, and above 89 it is infinity; the first takes no x above 88. */
+static inline vf exp_below_88(vf x) { return exp_scaled(v_max(v_set(-104.0f), x), v_set(0)); }
+static inline vf exp_vector(vf x) {
+    const vf bounded = v_max(v_set(-104.0f), v_min(v_set(89.0f), x));
+    return v_mul(v_set(2), exp_scaled(bounded, v_set(1)));
+}
 
 static void exp_all(size_t n, const float *x, float *y) {
     EACH_VECTOR(n, store_upto(y + i, left, exp_vector(load_upto(x + i, left))););
@@ -151,12 +154,12 @@ static float exp_sum(size_t n, float top, const float *x, float *y) {
     vf a = v_set(0), b = v_set(0);
     size_t i = 0;
     for (; i + 2 * VW <= n; i += 2 * VW) {
-        const vf p = exp_below_89(v_sub(v_load(x + i), t)), q = exp_below_89(v_sub(v_load(x + i + VW), t));
+        const vf p = exp_below_88(v_sub(v_load(x + i), t)), q = exp_below_88(v_sub(v_load(x + i + VW), t));
         v_store(y + i, p), v_store(y + i + VW, q);
         a = v_add(a, p), b = v_add(b, q);
     }
     for (; i < n; i += VW) {
-        store_upto(y + i, n - i, exp_below_89(v_sub(load_upto(x + i, n - i), t)));
+        store_upto(y + i, n - i, exp_below_88(v_sub(load_upto(x + i, n - i), t)));
         a = v_add(a, load_upto(y + i, n - i)); /* loaded, because a vector may have more lanes than numbers are left */
     }
     return v_sum(v_add(a, b));

@@ -60,15 +60,11 @@ static inline vf v_select_positive(vf a, vf b, vf c) {
     return _mm256_blendv_ps(c, b, _mm256_cmp_ps(a, _mm256_setzero_ps(), _CMP_GT_OQ));
 }
 static inline vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-static inline vf v_power2(__m256i n) { /* 2^n for -126 <= n <= 127 */
-    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_add_epi32(n, _mm256_set1_epi32(127)), 23));
-}
-/* Two factors let results underflow gradually and overflow to infinity. Beyond 252 they do so in any case, if a
- * is not far from 1, as the factor of an exponential. */
+/* a 2^n for integral n: 0 if n < -126, and infinite if n > 127. One factor, whose exponent is n + 127, is enough. */
 static inline vf v_scale2(vf a, vf n) {
-    const __m256i i = _mm256_cvtps_epi32(_mm256_min_ps(_mm256_set1_ps(252), _mm256_max_ps(_mm256_set1_ps(-252), n)));
-    const __m256i p = _mm256_srai_epi32(i, 1), q = _mm256_sub_epi32(i, p);
-    return _mm256_mul_ps(_mm256_mul_ps(a, v_power2(q)), v_power2(p));
+    const vf most = _mm256_min_ps(_mm256_set1_ps(255), _mm256_add_ps(n, _mm256_set1_ps(127)));
+    const __m256i exponent = _mm256_max_epi32(_mm256_setzero_si256(), _mm256_cvtps_epi32(most));
+    return _mm256_mul_ps(a, _mm256_castsi256_ps(_mm256_slli_epi32(exponent, 23)));
 }
 static inline float v_sum(vf a) {
     __m128 s = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));

@@ -63,7 +63,7 @@ static inline vf v_select_positive(vf a, vf b, vf c) {
     return _mm512_mask_mov_ps(c, _mm512_cmp_ps_mask(a, _mm512_setzero_ps(), _CMP_GT_OQ), b);
 }
 static inline vf v_round(vf a) { return _mm512_roundscale_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-/* a 2^n for integral n, with gradual underflow. */
+/* a 2^n for integral n. Other tiers have 0 if n < -126, and infinity if n > 127. */
 static inline vf v_scale2(vf a, vf n) { return _mm512_scalef_ps(a, n); }
 /* The sum and the largest of all lanes. */
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }

@@ -82,15 +82,10 @@ static inline vf v_positive(vf x, vf y) {
                 v_floats4(vandq_u32(vcgtzq_f32(x.b), v_bits4(y.b)))};
 }
 static inline vf v_round(vf x) { return (vf){vrndnq_f32(x.a), vrndnq_f32(x.b)}; }
-static inline float32x4_t v_power2_4(int32x4_t n) { /* 2^n for -126 <= n <= 127 */
-    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(n, vdupq_n_s32(127)), 23));
-}
-/* Two factors let results underflow gradually and overflow to infinity. Beyond 252 they do so in any case, if a
- * is not far from 1, as the factor of an exponential. */
+/* a 2^n for integral n: 0 if n < -126, and infinite if n > 127. One factor, whose exponent is n + 127, is enough. */
 static inline float32x4_t v_scale2_4(float32x4_t x, float32x4_t n) {
-    const int32x4_t i = vminq_s32(vdupq_n_s32(252), vmaxq_s32(vdupq_n_s32(-252), vcvtnq_s32_f32(n)));
-    const int32x4_t p = vshrq_n_s32(i, 1), q = vsubq_s32(i, p);
-    return vmulq_f32(vmulq_f32(x, v_power2_4(q)), v_power2_4(p));
+    const int32x4_t most = vminq_s32(vdupq_n_s32(255), vcvtnq_s32_f32(vaddq_f32(n, vdupq_n_f32(127))));
+    return vmulq_f32(x, vreinterpretq_f32_s32(vshlq_n_s32(vmaxq_s32(vdupq_n_s32(0), most), 23)));
 }
 static inline vf v_scale2(vf x, vf n) { return (vf){v_scale2_4(x.a, n.a), v_scale2_4(x.b, n.b)}; }
 static inline float v_sum(vf x) {

@@ -79,15 +79,10 @@ static inline vf v_select_positive(vf a, vf b, vf c) {
     return (vf)wasm_v128_bitselect((v128_t)b, (v128_t)c, wasm_f32x4_gt((v128_t)a, wasm_f32x4_splat(0)));
 }
 static inline vf v_round(vf a) { return (vf)wasm_f32x4_nearest((v128_t)a); }
-static inline vf v_power2(v128_t n) { /* 2^n for -126 <= n <= 127 */
-    return (vf)wasm_i32x4_shl(wasm_i32x4_add(n, wasm_i32x4_splat(127)), 23);
-}
-/* Two factors let results underflow gradually and overflow to infinity. Beyond 252 they do so in any case, if a
- * is not far from 1, as the factor of an exponential. */
+/* a 2^n for integral n: 0 if n < -126, and infinite if n > 127. One factor, whose exponent is n + 127, is enough. */
 static inline vf v_scale2(vf a, vf n) {
-    const v128_t i = wasm_i32x4_trunc_sat_f32x4((v128_t)v_min(v_set(252), v_max(v_set(-252), n)));
-    const v128_t p = wasm_i32x4_shr(i, 1), q = wasm_i32x4_sub(i, p);
-    return a * v_power2(q) * v_power2(p);
+    const vf exponent = v_min(v_set(255), v_max(v_set(0), n + v_set(127)));
+    return a * (vf)wasm_i32x4_shl(wasm_i32x4_trunc_sat_f32x4((v128_t)exponent), 23);
 }
 static inline float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 static inline float v_hmax(vf a) {
