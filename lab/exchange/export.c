@@ -2,6 +2,7 @@
  * numbers are the model's. */
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -156,7 +157,7 @@ static ll_status write_tensor(const export *x, const wanted *w, uint8_t *out) {
 }
 
 /* One file of weights. */
-static ll_status write_weights(const export *x, const ll_origin *o, const char *path) {
+static ll_status write_weights(const export *x, const ll_origin *o, ll_writer *to) {
     json_t *header, *about;
     const char *name;
     size_t size = 0;
@@ -180,22 +181,37 @@ static ll_status write_weights(const export *x, const ll_origin *o, const char *
             if (status) break;
         }
     }
-    if (!status) status = ll_file_write(path, file, 8 + o->bytes.size + size);
+    if (!status) status = ll_writer_put(to, file, 8 + o->bytes.size + size);
     ll_free(file);
     json_decref(header);
     return status;
 }
 
+static ll_status write_file(const export *x, const ll_origin *o, ll_writer **to) {
+    char *path = ll_path_join(x->folder, o->name);
+    ll_status status = path ? ll_writer_open(to, path) : LL_ENOMEM;
+    ll_free(path);
+    if (status) return status;
+    return is_weights(o->name) ? write_weights(x, o, *to) : ll_writer_put(*to, o->bytes.data, o->bytes.size);
+}
+
+/* No file gets its name before all are written: weights of now and a configuration of before are no model. */
 static ll_status write_files(const export *x) {
-    ll_status status = ll_folder_create(x->folder);
-    for (int i = 0; i < x->model->origins && !status; i++) {
-        const ll_origin *o = &x->model->origin[i];
-        if (is_kept(o->name)) continue;
-        char *path = ll_path_join(x->folder, o->name);
-        if (!path) return LL_ENOMEM;
-        status = is_weights(o->name) ? write_weights(x, o, path) : ll_file_write(path, o->bytes.data, o->bytes.size);
-        ll_free(path);
+    const int n = x->model->origins, existed = ll_is_folder(x->folder);
+    ll_writer **file = ll_alloc((size_t)n, sizeof *file);
+    ll_status status = file ? ll_folder_create(x->folder) : LL_ENOMEM;
+    for (int i = 0; i < n && !status; i++)
+        if (!is_kept(x->model->origin[i].name)) status = write_file(x, &x->model->origin[i], &file[i]);
+    for (int i = 0; file && i < n; i++) {
+        if (!file[i]) continue;
+        if (status) {
+            ll_writer_abandon(file[i]);
+        } else {
+            status = ll_writer_commit(file[i]);
+        }
     }
+    ll_free(file);
+    if (status && !existed) rmdir(x->folder);
     return status;
 }
 

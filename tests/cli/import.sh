@@ -251,6 +251,18 @@ refused "model.safetensors is truncated" "$longline" import bad
 cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' shards/model.safetensors.index.json
 refused "is not a name in this folder" "$longline" import shards
 refused "FOLDER" "$longline" import
+# A folder is written as a whole, or not.
+cp -r models/gpt2 before
+last="export, with files limited to 5 kB"
+for folder in before new; do
+    (ulimit -f 10; "$longline" export gpt2.safetensors $folder >out 2>err)
+    check "exit code 1" test $? -eq 1
+    err "cannot write .*$folder/[a-z.]+: File too large"
+done
+check "what was there stays" diff -r before models/gpt2
+check "no new folder is left" test ! -e new
+: >file
+refused "cannot create folder file: a file has that name" "$longline" export gpt2.safetensors file
 refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
 mkdir beside && cp gpt2.safetensors beside/model.safetensors
 refused "another folder: beside/model.safetensors: it would overwrite the model " "$longline" export beside/model.safetensors beside
