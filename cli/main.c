@@ -88,13 +88,6 @@ static int join_ranks(const ll_command *command) {
     return -1;
 }
 
-/* Results that did not reach their file are a failure. */
-static int finish(int code) {
-    if (!fflush(stdout) && !ferror(stdout)) return code;
-    const int failed = ll_fail_message("cannot write to standard output: %s", strerror(errno));
-    return code ? code : failed;
-}
-
 /* ---- help and version ---- */
 
 static void overview(void) {
@@ -166,7 +159,7 @@ int main(int argc, char **argv) {
         code = command->run(n, words);
         ll_reading_line_end();
     }
-    code = finish(code);
+    code = ll_stdout_check(code);
     if (code) ll_stop_quietly(); /* a launcher ends all ranks by signals when one has failed */
     return ll_dist_end(code);
 }

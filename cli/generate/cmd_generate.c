@@ -115,7 +115,7 @@ static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
         if (status) return ll_failed(status, NULL);
         fwrite(text, 1, size, stdout);
         if (size) last = text[size - 1];
-        if (!fflush(stdout)) continue;
+        if (!ll_stdout_flush()) continue;
         if (!save_state) return 1; /* main prints why */
         ll_output_lost();
         ++*n;

@@ -92,7 +92,7 @@ static int serve(ll_model *model, const ll_question *q, int64_t i, const char *l
     if (code < 0 && !ranks.rank) {
         write_escaped(stdout, text, size);
         putchar('\n');
-        if (fflush(stdout)) code = 1; /* main says why */
+        if (ll_stdout_flush()) code = 1; /* main says why */
     }
     free(text);
     return code;

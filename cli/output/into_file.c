@@ -9,6 +9,7 @@
 static ll_text_file *file;
 static const char *name; /* of it: an argument of the program */
 static int before = -1; /* what standard output was */
+static int lost;        /* errno of the first write that failed */
 
 int ll_stdout_begin(const char *path) {
     int fd;
@@ -21,11 +22,28 @@ int ll_stdout_begin(const char *path) {
                                                        : ll_fail_message("cannot write %s: %s", path, strerror(errno));
 }
 
+int ll_stdout_flush(void) {
+    if (!fflush(stdout) && !ferror(stdout)) return 0;
+    if (!lost) lost = errno;
+    return 1;
+}
+
+/* Results that did not reach their file are a failure. */
+static int check(const char *where, int code) {
+    if (!ll_stdout_flush()) return code;
+    const int failed = ll_fail_message("cannot write %s: %s", where, strerror(lost));
+    return code ? code : failed;
+}
+
+int ll_stdout_check(int code) {
+    return check("to standard output", code);
+}
+
 int ll_stdout_end(int code) {
     if (!file) return code;
-    const int bad = fflush(stdout) || ferror(stdout);
-    if (bad && !code) code = ll_fail_message("cannot write %s: %s", name, strerror(errno));
+    code = check(name, code);
     clearerr(stdout);
+    lost = 0;
     if (before >= 0) {
         dup2(before, STDOUT_FILENO);
         close(before);

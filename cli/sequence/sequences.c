@@ -206,7 +206,7 @@ static int stream_part(run *r, int ends) {
     free(item->tokens);
     item->tokens = NULL;
     ll_input_progress(r->input, &r->answered, &total);
-    return code < 0 && fflush(stdout) ? 1 : code;
+    return code < 0 && ll_stdout_flush() ? 1 : code;
 }
 
 static int end(run *r) {

@@ -234,7 +234,7 @@ int ll_window_flush(ll_window *w) {
         code = w->job->show(&w->item[i]);
     }
     forget(w);
-    return code < 0 && fflush(stdout) ? 1 : code; /* main prints why */
+    return code < 0 && ll_stdout_flush() ? 1 : code; /* main prints why */
 }
 
 int ll_window_end(ll_window *w) {

@@ -78,6 +78,11 @@ for file in --json --csv; do
 done
 t 0 "$longline" analyse moments --quick --json /dev/stdout
 out '"name": "moments"'
+last="score -o, with files limited to 1 kB"
+(ulimit -f 2; "$longline" score $m text.txt -o scores.tsv >out 2>err)
+check "score without room fails" test $? -eq 1
+err "^longline score: cannot write scores.tsv: File too large"
+check "no file is left" sh -c '! ls | grep -q scores'
 
 # ---- Two signals ----
 begin() { # OPTIONS..: a run that goes on until it is stopped
