@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
@@ -171,10 +172,10 @@ void ll_input_progress(const ll_input *in, int64_t *done, int64_t *total) {
 
 /* ---- Open and close ---- */
 
-/* Missing files are reported now, not after the files before them have been read. */
+/* Files that are missing or may not be read are reported now, not after the files before them have been read. */
 static ll_status check_path(ll_input *in, const char *path) {
     struct stat info;
-    if (!strcmp(path, "-") ? fstat(0, &info) : stat(path, &info)) {
+    if (!strcmp(path, "-") ? fstat(0, &info) : stat(path, &info) || access(path, R_OK)) {
         if (!strcmp(path, "-")) return ll_fail(LL_EIO, "cannot read standard input: %s", strerror(errno));
         return ll_fail(LL_EIO, "cannot open %s: %s", path, strerror(errno));
     }
