@@ -28,6 +28,8 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "session-disk", "BYTES", &ll_serve.quota, 0, 9e15, "of all sessions in --state-dir"},
     {LL_ARG_INTEGER, 0, "max-connections", "N", &ll_serve.connections, 1, 100000, "open at a time"},
     {LL_ARG_INTEGER, 0, "idle", "SECONDS", &ll_serve.idle, 1, 86400, "that a client may take to send a request"},
+    {LL_ARG_INTEGER, 0, "send-timeout", "SECONDS", &ll_serve.send, 1, 86400,
+     "that a client may read nothing of what is sent to it"},
     {LL_ARG_INTEGER, 0, "drain", "SECONDS", &ll_serve.drain, 0, 86400, "that requests have to end after SIGTERM"},
     {.type = LL_ARG_END},
 };

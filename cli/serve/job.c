@@ -243,6 +243,7 @@ void ll_job_refuse(ll_serve_job *job, const ll_refusal *why) {
     char *text = ll_refusal_text(why);
     pthread_mutex_lock(&job->lock);
     const int begun = job->status != 0;
+    job->failed = begun;
     pthread_mutex_unlock(&job->lock);
     if (begun) ll_job_write(job, "data: ", 6);
     write_answer(job, why->status, text ? text : "{}", text ? strlen(text) : 2, !begun);

@@ -10,6 +10,7 @@
  *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64
  *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
  *   request_path.c    what a path is asked for          session_file.c   what a session's file tells
+ *   http_address.c    the address of --listen
  *
  * There are three threads. HTTP reads requests and writes answers. The engine alone uses the models' streams. The side
  * thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
@@ -28,7 +29,7 @@
 
 typedef struct {
     const char *listen, *models, *state_dir, *keys, *chat_template, *weights;
-    int64_t batch, block, queue, body, prompt, most, sessions, memory, quota, connections, idle, drain;
+    int64_t batch, block, queue, body, prompt, most, sessions, memory, quota, connections, idle, send, drain;
 } ll_serve_options;
 extern ll_serve_options ll_serve;
 
@@ -125,6 +126,7 @@ typedef struct ll_serve_job {
     ll_buffer out;
     int status;     /* of HTTP; 0: not known yet */
     int done, gone; /* the answer is complete; the client has disconnected */
+    int failed;     /* a stream ends with an error, after a part of its answer */
     int asleep;     /* HTTP has suspended the connection until `wake` is called */
     void (*wake)(void *arg);
     void *arg;
@@ -314,8 +316,10 @@ typedef enum { LL_TIME_FIRST, LL_TIME_BETWEEN, LL_TIME_STEP, LL_TIME_REQUEST, LL
 void ll_time(ll_timing which, double seconds);
 void ll_count_request(int status);
 char *ll_metrics_text(void); /* of Prometheus, to be freed */
-/* Logs a request that has ended, as a line of JSON without its texts. */
-void ll_log_request(const char *method, const char *path, int status, const ll_serve_job *job, double seconds);
+/* Logs a request that has ended, as a line of JSON without its texts. cut: why its answer was not sent to the end, or
+ * NULL. */
+void ll_log_request(const char *method, const char *path, int status, const char *cut, const ll_serve_job *job,
+                    double seconds);
 void ll_log_event(const char *level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- http.c ---- */
@@ -324,6 +328,14 @@ void ll_log_event(const char *level, const char *format, ...) __attribute__((for
 int ll_http_start(void);
 void ll_http_drain(void); /* accepts no new connections and answers new requests with 503 */
 void ll_http_stop(void);
+
+/* ---- http_address.c ---- */
+
+struct addrinfo;
+struct sockaddr;
+/* Finds the address of --listen, which freeaddrinfo frees. -1, or the exit code. */
+int ll_http_address(struct addrinfo **found);
+int ll_http_is_loopback(const struct sockaddr *a);
 
 /* ---- connections.c ---- */
 

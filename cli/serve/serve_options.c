@@ -14,5 +14,6 @@ ll_serve_options ll_serve = {
     .quota = INT64_C(10) << 30,
     .connections = 1024,
     .idle = 30,
+    .send = 600,
     .drain = 30,
 };

@@ -2,7 +2,7 @@
 has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words, IMAGES
 classifies images of 16 pixels. Prints a line for each check.
 serve_process.py has the server, serve_sessions.py the tests of sessions, serve_names.py those of names, serve_wire.py
-those of what clients read."""
+those of what clients read, serve_slow.py those of clients that read slowly."""
 import json
 import os
 import re
@@ -17,6 +17,7 @@ import time
 from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
+from serve_slow import test_slow
 from serve_wire import test_wire
 
 SECRET = "line 17 of 3 says it"  # a text that must not be in the log
@@ -380,6 +381,7 @@ def main():
     test_queue()
     test_drain()
     test_gone()
+    test_slow()
     test_names()
     test_quota()
     test_files()

@@ -1,0 +1,63 @@
+"""Clients of `longline serve` that read slowly or not at all."""
+import json
+import re
+import socket
+import time
+
+from serve_process import Server, check, events, read_all, request
+
+# An answer of some 16 MB, more than sockets and the server keep for a client that does not read.
+LONG = {"prompt": "line", "max_tokens": 1000, "n": 8, "logprobs": 20, "seed": 1, "stream": True, "ignore_end": True}
+
+
+def stalled(s, body):
+    """A client that has sent a request and reads nothing."""
+    c = socket.socket()
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    c.settimeout(60)
+    c.connect(("127.0.0.1", s.port))
+    c.sendall(request(body, more=b"Connection: close\r\n"))
+    return c
+
+
+def logged(s, path):
+    """The first line of the log about a path, which has 30 seconds to be there."""
+    for _ in range(300):
+        for line in s.said().split("\n"):
+            if line.startswith("{") and json.loads(line).get("path") == path:
+                return json.loads(line)
+        time.sleep(0.1)
+    return {}
+
+
+def test_pause():
+    """--idle is for what a client sends: it may stop reading for longer than that."""
+    s = Server("--idle", "1")
+    c = stalled(s, LONG)
+    time.sleep(4)
+    got = read_all(c)
+    check("a stream that was not read for a while is whole", got.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"), got[-300:])
+    check("its line in the log has no cut", "cut" not in logged(s, "/v1/completions"), s.said())
+    check("it ends", s.end() == 0)
+
+
+def test_cut():
+    """Who reads nothing for --send-timeout is cut off, and who goes away is noticed. The log says so."""
+    s = Server("--send-timeout", "1")
+    c = stalled(s, LONG)
+    line = logged(s, "/v1/completions")
+    check("the log has an answer that was cut off", line.get("cut") == "timeout" and line.get("status") == 200, line)
+    check("not all of it was sent", b"[DONE]" not in read_all(c))
+    check("it ends", s.end() == 0)
+    s = Server()
+    c = stalled(s, LONG)
+    c.recv(100)
+    c.close()
+    line = logged(s, "/v1/completions")
+    check("the log has a client that went away", line.get("cut") == "client", line)
+    check("it ends", s.end() == 0)
+
+
+def test_slow():
+    test_pause()
+    test_cut()
