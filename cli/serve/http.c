@@ -42,7 +42,6 @@ typedef struct {
     const char *allow; /* the methods of the path, where it has not this one */
     ll_serve_job *job;
     double start;
-    size_t sent; /* of job->out */
 } exchange;
 
 /* 0 where there is no memory. The connection is then closed: an answer never lacks a header. */
@@ -115,17 +114,11 @@ static ssize_t read_events(void *arg, uint64_t at, char *to, size_t most) {
     ll_serve_job *job = r->x->job;
     (void)at;
     pthread_mutex_lock(&job->lock);
-    const size_t left = job->out.size - r->x->sent, n = left < most ? left : most;
-    ssize_t result = (ssize_t)n;
-    if (n) {
-        memcpy(to, job->out.data + r->x->sent, n);
-        r->x->sent += n;
-        if (r->x->sent == job->out.size) job->out.size = r->x->sent = 0;
-    } else if (job->done) {
+    ssize_t result = (ssize_t)ll_job_read(job, to, most);
+    if (!result && job->done)
         result = MHD_CONTENT_READER_END_OF_STREAM;
-    } else {
+    else if (!result)
         suspend(r->connection, job);
-    }
     pthread_mutex_unlock(&job->lock);
     return result;
 }

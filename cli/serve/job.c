@@ -231,6 +231,26 @@ static void write_answer(ll_serve_job *job, int status, const char *text, size_t
 void ll_job_write(ll_serve_job *job, const char *text, size_t size) { write_answer(job, 200, text, size, 0); }
 void ll_job_end(ll_serve_job *job) { write_answer(job, 200, "", 0, 1); }
 
+size_t ll_job_read(ll_serve_job *job, char *to, size_t most) {
+    const size_t left = job->out.size - job->sent, n = left < most ? left : most;
+    if (!n) return 0;
+    memcpy(to, job->out.data + job->sent, n);
+    job->sent += n;
+    if (job->sent >= job->out.size / 2) { /* seldom enough that each byte is moved once at most */
+        ll_buffer_drop(&job->out, job->sent);
+        job->sent = 0;
+    }
+    return n;
+}
+
+int ll_job_full(ll_serve_job *job) {
+    enum { UNREAD_MOST = 1 << 20 };
+    pthread_mutex_lock(&job->lock);
+    const int full = job->request.stream && job->out.size - job->sent > UNREAD_MOST;
+    pthread_mutex_unlock(&job->lock);
+    return full;
+}
+
 void ll_job_answer(ll_serve_job *job, int status, json_t *answer) {
     char *text = json_dumps(answer, JSON_COMPACT);
     json_decref(answer);

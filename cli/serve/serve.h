@@ -51,6 +51,7 @@ typedef struct {
 } ll_buffer;
 void ll_buffer_add(ll_buffer *b, const void *data, size_t n);
 void ll_buffer_text(ll_buffer *b, const char *text);
+void ll_buffer_drop(ll_buffer *b, size_t n); /* the first n bytes */
 void ll_buffer_free(ll_buffer *b);
 /* Any bytes as a JSON string. Bytes that are not UTF-8 become U+FFFD. */
 json_t *ll_json_text(const char *text, size_t size);
@@ -124,6 +125,7 @@ typedef struct ll_serve_job {
     int64_t created; /* time of day in seconds, the same in all parts of an answer */
     /* From the engine to HTTP. Guarded by the lock. */
     ll_buffer out;
+    size_t sent;    /* bytes of `out` that have been read */
     int status;     /* of HTTP; 0: not known yet */
     int done, gone; /* the answer is complete; the client has disconnected */
     int failed;     /* a stream ends with an error, after a part of its answer */
@@ -144,6 +146,10 @@ ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, l
 void ll_job_drop(ll_serve_job *job);
 /* Appends to the answer and wakes HTTP. */
 void ll_job_write(ll_serve_job *job, const char *text, size_t size);
+/* Reads the next bytes of the answer, at most `most`, and returns their number. The caller holds the lock. */
+size_t ll_job_read(ll_serve_job *job, char *to, size_t most);
+/* Is so much of the answer unread that the engine must wait for the client? */
+int ll_job_full(ll_serve_job *job);
 /* Sends the whole answer, which is freed, or ends a stream. */
 void ll_job_answer(ll_serve_job *job, int status, json_t *answer);
 void ll_job_refuse(ll_serve_job *job, const ll_refusal *why);
@@ -195,6 +201,7 @@ typedef struct ll_choice {
     int token;                       /* the last generated token, which has not been fed yet */
     int scores, samples;             /* whether the prompt is scored; whether tokens are generated */
     int started, done;
+    int paused; /* its client has not read what was written for it */
     int64_t made, most;
     const char *finish;              /* finish_reason: "stop" or "length"; NULL: not finished */
     ll_sampling how;

@@ -19,6 +19,11 @@ void ll_buffer_add(ll_buffer *b, const void *data, size_t n) {
 
 void ll_buffer_text(ll_buffer *b, const char *text) { ll_buffer_add(b, text, strlen(text)); }
 
+void ll_buffer_drop(ll_buffer *b, size_t n) {
+    if (n) memmove(b->data, b->data + n, b->size - n);
+    b->size -= n;
+}
+
 void ll_buffer_free(ll_buffer *b) {
     free(b->data);
     *b = (ll_buffer){0};

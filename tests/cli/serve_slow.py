@@ -1,4 +1,5 @@
 """Clients of `longline serve` that read slowly or not at all."""
+import http.client
 import json
 import re
 import socket
@@ -41,6 +42,30 @@ def test_pause():
     check("it ends", s.end() == 0)
 
 
+def test_unread():
+    """What nobody reads is not generated, and others are answered meanwhile. All of it is there once it is read."""
+    s = Server()
+    body = {**LONG, "max_tokens": 2000}
+    c = stalled(s, body)
+    made, before = -1, -2
+    for _ in range(300):
+        made, before = int(re.search(r"generated_tokens_total (\d+)", s.ask("GET", "/metrics")[2]).group(1)), made
+        if made == before > 0:
+            break
+        time.sleep(0.2)
+    check("a stream that is not read stops", made == before < 16000, made)
+    check("another one is answered", s.post("/v1/completions", {"prompt": "a", "max_tokens": 5})[0] == 200)
+    check("it goes on waiting", "longline_active_choices 8\n" in s.ask("GET", "/metrics")[2])
+    answer = http.client.HTTPResponse(c)
+    answer.begin()
+    parts = [event["choices"][0] for event in events(answer.read().decode())[0]]
+    whole = s.post("/v1/completions", {**body, "stream": False, "logprobs": 0})[2]["choices"]
+    for k in (0, 7):
+        text = "".join(p["text"] for p in parts if p["index"] == k)
+        check(f"choice {k} is whole once it is read", text == whole[k]["text"], len(text))
+    check("it ends", s.end() == 0)
+
+
 def test_cut():
     """Who reads nothing for --send-timeout is cut off, and who goes away is noticed. The log says so."""
     s = Server("--send-timeout", "1")
@@ -60,4 +85,5 @@ def test_cut():
 
 def test_slow():
     test_pause()
+    test_unread()
     test_cut()
