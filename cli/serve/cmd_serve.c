@@ -47,6 +47,7 @@ static int serve_models(int n, const char **paths) {
     if (code < 0) code = ll_served_load(n, paths);
     if (code < 0) code = ll_sessions_open();
     if (code < 0) code = ll_side_start();
+    if (code < 0) code = ll_token_start();
     if (code >= 0) return code;
     const int running = (code = ll_engine_start()) < 0;
     if (running) code = ll_http_start();
@@ -57,6 +58,7 @@ static int serve_models(int n, const char **paths) {
         ll_http_drain();
     }
     const double end = ll_now() + (double)ll_serve.drain;
+    ll_token_stop(end);
     const int lost = running ? ll_engine_stop(end) : 0;
     ll_side_stop(end);
     if (served) ll_http_stop();

@@ -227,13 +227,7 @@ static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
         x->job = ll_job_create(&request, x->session, x->key, &why);
     ll_request_free(&request);
     ll_buffer_free(&x->body);
-    if (!x->job) return send_refusal(c, x, &why);
-    const int side = (x->ask & LL_ASK_SIDE) != 0;
-    if (ll_queue_add(side ? &ll_side_queue : &ll_engine_queue, x->job, (int)ll_serve.queue)) {
-        ll_count(LL_COUNT_REJECTED, 1);
-        ll_refuse(&why, 429, "", "too many requests wait; try again later");
-        return send_refusal(c, x, &why);
-    }
+    if (!x->job || ll_job_submit(x->job, &why)) return send_refusal(c, x, &why);
     set_state(c, 0, x->job);
     return answer(c, x);
 }

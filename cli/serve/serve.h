@@ -10,11 +10,12 @@
  *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64
  *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
  *   request_path.c    what a path is asked for          session_file.c   what a session's file tells
- *   http_address.c    the address of --listen
+ *   http_address.c    the address of --listen           job_tokens.c     the tokens of a request's texts
+ *   token_thread.c    the way of a job to the engine
  *
- * There are three threads. HTTP reads requests and writes answers. The engine alone uses the models' streams. The side
- * thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
- * each job has a lock. */
+ * There are four threads. HTTP reads requests and writes answers. The token thread makes tokens of long texts. The
+ * engine alone uses the models' streams. The side thread has a second copy of each model and computes what reads a
+ * whole input at once. The threads share jobs, and each job has a lock. */
 #ifndef LL_SERVE_H
 #define LL_SERVE_H
 
@@ -78,7 +79,8 @@ typedef struct {
     const char *unit;
     ll_model *model, *side_model; /* of the engine; of the side thread */
     ll_batcher *batcher;    /* NULL: the model gives no text */
-    ll_tokenizer *tokenizer, *http_tokenizer, *side_tokenizer; /* one for each thread; the first is the engine's */
+    /* One for each thread; the first is the engine's. */
+    ll_tokenizer *tokenizer, *http_tokenizer, *token_tokenizer, *side_tokenizer;
     int vocab, text_vocab;   /* all tokens, and those that have text */
     int end, classes, width; /* end: the token that ends a text, or -1 */
     int separator;           /* the token with which positions begin again, or -1 */
@@ -141,7 +143,8 @@ typedef struct ll_serve_job {
     struct ll_serve_job *next;
 } ll_serve_job;
 
-/* Makes a job of a parsed request, whose contents it takes over. The caller has one reference. NULL and `why`. */
+/* Makes a job of a parsed request, whose contents it takes over. Its texts are no tokens yet. The caller has one
+ * reference. NULL and `why`. */
 ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, ll_refusal *why);
 void ll_job_drop(ll_serve_job *job);
 /* Appends to the answer and wakes HTTP. */
@@ -175,6 +178,21 @@ int ll_queue_add(ll_job_queue *q, ll_serve_job *job, int most);
 /* NULL: the queue is empty (with wait: and closed). */
 ll_serve_job *ll_queue_take(ll_job_queue *q, int wait);
 void ll_queue_close(ll_job_queue *q);
+
+/* ---- job_tokens.c ---- */
+
+size_t ll_job_bytes(const ll_serve_job *job); /* of its texts */
+/* Makes tokens of the job's texts, by a tokenizer that only this thread uses. 0, or -1 and `why`. */
+int ll_job_tokenize(ll_serve_job *job, ll_tokenizer *tokenizer, ll_refusal *why);
+
+/* ---- token_thread.c ---- */
+
+/* Passes a new job on to the thread that is to answer it. 0, or -1 and `why`. */
+int ll_job_submit(ll_serve_job *job, ll_refusal *why);
+int ll_token_start(void); /* -1, or the exit code */
+/* Ends the thread when it has made tokens of all texts. At time `end` those that still wait are refused. The engine
+ * must still run. */
+void ll_token_stop(double end);
 
 /* ---- choice.c: one choice of a request ---- */
 

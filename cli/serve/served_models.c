@@ -170,6 +170,7 @@ static int load(const char *path) {
     if (code >= 0) return code;
     ll_status status = ll_tokenizer_create(&m->tokenizer, m->model);
     if (!status) status = ll_tokenizer_create(&m->http_tokenizer, m->model);
+    if (!status) status = ll_tokenizer_create(&m->token_tokenizer, m->model);
     if (!status) status = ll_tokenizer_create(&m->side_tokenizer, m->model);
     if (status) return ll_failed(status, path);
     m->text_vocab = ll_tokenizer_vocab(m->tokenizer);
@@ -219,6 +220,7 @@ void ll_served_free(void) {
         ll_served *m = &ll_served_model[i];
         ll_tokenizer_free(m->tokenizer);
         ll_tokenizer_free(m->http_tokenizer);
+        ll_tokenizer_free(m->token_tokenizer);
         ll_tokenizer_free(m->side_tokenizer);
         ll_batcher_free(m->batcher);
         ll_model_free(m->model);

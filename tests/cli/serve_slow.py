@@ -83,7 +83,21 @@ def test_cut():
     check("it ends", s.end() == 0)
 
 
+def test_long_text():
+    """A text whose tokens the token thread makes is read as the same one of numbers."""
+    s = Server()
+    text = "line 17 of 3 says it. " * 900
+    asked = {"max_tokens": 9, "seed": 1, "echo": True}
+    long, same = (s.post("/v1/completions", {**asked, "prompt": p})[2] for p in (text, list(text.encode())))
+    check("a long text", long.get("choices") == same["choices"] and long["usage"] == same["usage"], (long, same))
+    answer = s.post("/v1/completions", {**asked, "prompt": text, "model": "none"})
+    check("is refused at once where it can be", answer[0] == 404, answer)
+    check("and works for the side thread", s.post("/v1/embeddings", {"input": text})[0] == 200)
+    check("it ends", s.end() == 0)
+
+
 def test_slow():
+    test_long_text()
     test_pause()
     test_unread()
     test_cut()
