@@ -38,12 +38,13 @@ static int find_model(ll_serve_job *job, ll_refusal *why) {
 int64_t ll_most_tokens(const ll_serve_job *job) {
     const int64_t asked = job->request.max_tokens;
     if (asked >= 0) return asked;
-    return job->request.ask == LL_ASK_CHAT ? ll_serve.most : ll_serve.most < 16 ? ll_serve.most : 16;
+    const int whole = job->request.ask == LL_ASK_CHAT || asked != LL_TOKENS_UNSET;
+    return whole || ll_serve.most < 16 ? ll_serve.most : 16;
 }
 
 static int fill(ll_serve_job *job, ll_refusal *why) {
     ll_request *r = &job->request;
-    const char *most = r->max_completion_tokens < 0 ? "max_tokens" : "max_completion_tokens";
+    const char *most = r->max_completion_tokens == LL_TOKENS_UNSET ? "max_tokens" : "max_completion_tokens";
     if (find_model(job, why)) return -1;
     if (r->ask == LL_ASK_CHAT) {
         size_t size = 0;

@@ -119,7 +119,7 @@ def test_refusals(s):
         ("/v1/completions", {**ok, "n": 100}, 400, "n"), ("/v1/completions", {**ok, "seed": 0.5}, 400, "seed"),
         ("/v1/completions", {**ok, "stop": [1]}, 400, "stop"), ("/v1/completions", {**ok, "stop": ""}, 400, "stop"),
         ("/v1/completions", {**ok, "max_tokens": 10 ** 9}, 400, "max_tokens"),
-        ("/v1/completions", {**ok, "max_tokens": -1}, 400, "max_tokens"),
+        ("/v1/completions", {**ok, "max_tokens": -2}, 400, "max_tokens"),
         ("/v1/completions", {**ok, "logprobs": 99}, 400, "logprobs"),
         ("/v1/completions", {**ok, "presence_penalty": 1}, 400, "presence_penalty"),
         ("/v1/completions", {**ok, "colour": "red"}, 400, "colour"),

@@ -85,7 +85,7 @@ def test_cut():
 
 def test_long_text():
     """A text whose tokens the token thread makes is read as the same one of numbers."""
-    s = Server()
+    s = Server("--max-tokens", "40")
     text = "line 17 of 3 says it. " * 900
     asked = {"max_tokens": 9, "seed": 1, "echo": True}
     long, same = (s.post("/v1/completions", {**asked, "prompt": p})[2] for p in (text, list(text.encode())))
@@ -93,6 +93,8 @@ def test_long_text():
     answer = s.post("/v1/completions", {**asked, "prompt": text, "model": "none"})
     check("is refused at once where it can be", answer[0] == 404, answer)
     check("and works for the side thread", s.post("/v1/embeddings", {"input": text})[0] == 200)
+    usage = s.post("/v1/completions", {"prompt": "a", "max_tokens": -1, "ignore_end": True})[2]["usage"]
+    check("max_tokens of -1 is the server's limit", usage["completion_tokens"] == 40, usage)
     check("it ends", s.end() == 0)
 
 
