@@ -21,6 +21,8 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "queue", "N", &ll_serve.queue, 1, 100000, "requests that may wait; more are refused (429)"},
     {LL_ARG_INTEGER, 0, "max-body", "BYTES", &ll_serve.body, 1024, 1 << 30, "of a request"},
     {LL_ARG_INTEGER, 0, "max-prompt", "N", &ll_serve.prompt, 1, 1 << 30, "tokens that a prompt may have"},
+    {LL_ARG_INTEGER, 0, "max-input", "N", &ll_serve.input, 1, 1 << 30,
+     "tokens that an input of embeddings or classes may have; it is read at once"},
     {LL_ARG_INTEGER, 0, "max-tokens", "N", &ll_serve.most, 1, 1e12, "tokens that a request may have made"},
     {LL_ARG_INTEGER, 0, "max-sessions", "N", &ll_serve.sessions, 0, 1e9, "sessions of each key"},
     {LL_ARG_INTEGER, 0, "session-memory", "BYTES", &ll_serve.memory, 1 << 16, 9e15,

@@ -87,6 +87,9 @@ static int check_length(const ll_serve_job *job, int n, const char *field, ll_re
     if (n > ll_serve.prompt)
         return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a prompt", field, n,
                          (long long)ll_serve.prompt);
+    if (n > ll_serve.input && job->request.ask & LL_ASK_SIDE)
+        return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld at once", field, n,
+                         (long long)ll_serve.input);
     if (!n && job->request.ask != LL_ASK_GENERATE && job->request.ask != LL_ASK_CREATE)
         return ll_refuse(why, 400, field, "'%s' has no tokens", field);
     if (image && n != image)

@@ -30,7 +30,7 @@
 
 typedef struct {
     const char *listen, *models, *state_dir, *keys, *chat_template, *weights;
-    int64_t batch, block, queue, body, prompt, most, sessions, memory, quota, connections, idle, send, drain;
+    int64_t batch, block, queue, body, prompt, input, most, sessions, memory, quota, connections, idle, send, drain;
 } ll_serve_options;
 extern ll_serve_options ll_serve;
 

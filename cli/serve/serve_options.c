@@ -8,6 +8,7 @@ ll_serve_options ll_serve = {
     .queue = 256,
     .body = 8 << 20,
     .prompt = 1 << 20,
+    .input = 1 << 16,
     .most = 65536,
     .sessions = 10000,
     .memory = 1 << 30,
