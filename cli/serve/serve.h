@@ -7,7 +7,7 @@
  *   reply.c           answers as JSON                   http.c           libmicrohttpd
  *   serve_json.c      numbers and tokens as JSON        served_attention.c  what a token attends to
  *   serve_metrics.c   /metrics and the log              api_keys.c       who may send requests
- *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64
+ *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64, files
  *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
  *   request_path.c    what a path is asked for          session_file.c   what a session's file tells
  *   http_address.c    the address of --listen           job_tokens.c     the tokens of a request's texts
@@ -60,6 +60,8 @@ json_t *ll_json_text(const char *text, size_t size);
 size_t ll_character(const char *text, size_t size);
 /* Base64 of n bytes, to be freed. */
 char *ll_base64(const void *data, size_t n);
+/* Opens a file for reading. NULL and errno, which is EISDIR for a folder, as fopen does not say. */
+FILE *ll_serve_open(const char *path);
 
 /* ---- served_models.c ---- */
 

@@ -1,6 +1,8 @@
-/* Growing buffers, UTF-8 and base64 for the server. */
+/* Growing buffers, UTF-8, base64 and files for the server. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "output/show.h"
 #include "serve/serve.h"
@@ -60,4 +62,13 @@ char *ll_base64(const void *data, size_t n) {
         *to++ = i + 2 < n ? digits[c & 63] : '=';
     }
     return text;
+}
+
+FILE *ll_serve_open(const char *path) {
+    struct stat info;
+    FILE *file = fopen(path, "r");
+    if (!file || fstat(fileno(file), &info) || !S_ISDIR(info.st_mode)) return file;
+    fclose(file);
+    errno = EISDIR;
+    return NULL;
 }
