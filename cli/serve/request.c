@@ -1,45 +1,8 @@
 /* The fields of requests. One table has the requests that each field belongs to, its type and its range. */
 #include "serve/request.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-int ll_shown(const char *text, int most) {
-    int n = (int)strnlen(text, (size_t)most + 1);
-    if (n <= most) return n;
-    for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--;
-    return n;
-}
-
-int ll_refuse(ll_refusal *why, int status, const char *param, const char *format, ...) {
-    va_list values;
-    why->status = status;
-    snprintf(why->param, sizeof why->param, "%.*s", ll_shown(param, sizeof why->param - 1), param);
-    va_start(values, format);
-    vsnprintf(why->message, sizeof why->message, format, values);
-    va_end(values);
-    return -1;
-}
-
-static const char *type_of(int status) {
-    if (status == 401 || status == 403) return "authentication_error";
-    if (status == 429) return "rate_limit_error";
-    return status < 500 ? "invalid_request_error" : "server_error";
-}
-
-char *ll_refusal_text(const ll_refusal *why) {
-    json_t *e = json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", why->message, "type",
-                          type_of(why->status), "param", *why->param ? why->param : NULL, "code", why->code);
-    if (!e) /* a message cut within a character */
-        e = json_pack("{s:{s:s, s:s, s:n, s:s?}}", "error", "message", "the request cannot be served", "type",
-                      type_of(why->status), "param", "code", why->code);
-    char *text = json_dumps(e, JSON_COMPACT);
-    json_decref(e);
-    return text;
-}
 
 /* ---- Fields ---- */
 

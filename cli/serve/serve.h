@@ -11,7 +11,7 @@
  *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
  *   request_path.c    what a path is asked for          session_file.c   what a session's file tells
  *   http_address.c    the address of --listen           job_tokens.c     the tokens of a request's texts
- *   token_thread.c    the way of a job to the engine
+ *   token_thread.c    the way of a job to the engine    refusal.c        what is wrong with a request
  *
  * There are four threads. HTTP reads requests and writes answers. The token thread makes tokens of long texts. The
  * engine alone uses the models' streams. The side thread has a second copy of each model and computes what reads a

@@ -83,6 +83,15 @@ def test_neutral(s):
     check("the same of embeddings", status == 200, answer)
 
 
+def test_bytes(s):
+    """Bytes of a path that are not UTF-8 are shown as U+FFFD."""
+    for path, shown in (("%ff%fe", "\ufffd\ufffd"), ("a%c3%a9%e2%82", "a\u00e9\ufffd\ufffd"), ("%ed%a0%80", "\ufffd" * 3)):
+        status, _, answer = s.ask("GET", "/v1/models/" + path)
+        error = answer["error"]
+        check(f"404 of the model {path}", status == 404 and error["param"] == "model" and
+              error["message"] == f"there is no model '{shown}'", error)
+
+
 def test_methods(s):
     """405, with the methods that a path has."""
     session = "/v1/sessions/sess_" + "0" * 32
@@ -113,4 +122,5 @@ def test_wire(s):
     test_offsets(s)
     test_messages(s)
     test_neutral(s)
+    test_bytes(s)
     test_methods(s)
