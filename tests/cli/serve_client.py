@@ -394,5 +394,5 @@ def main():
     test_images(sys.argv[8])
 
 
-signal.alarm(150)  # ends the test if something hangs
+signal.alarm(240)  # ends the test if something hangs
 main()
