@@ -195,7 +195,8 @@ $(B)/tests/test_needs: $(B)/cli/train/needs.o
 $(B)/tests/test_needs.o: INC += -Icli
 # It has the option parser within it; this is what that prints with.
 $(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: $(B)/cli/output/print.o $(B)/cli/output/show.o $(B)/cli/output/terminal.o
-$(B)/tests/fuzz/fuzz_request $(B)/tests/fuzz/fuzz_request-live: $(B)/cli/serve/request.o $(B)/cli/serve/request_path.o
+$(B)/tests/fuzz/fuzz_request $(B)/tests/fuzz/fuzz_request-live: $(B)/cli/serve/request.o $(B)/cli/serve/request_path.o \
+    $(B)/cli/serve/refusal.o $(B)/cli/output/show.o
 $(FUZZ): $(B)/%: $(B)/%.o $(B)/tests/fuzz/replay.o $(STATIC)
 	$(LINK) -o $@
 .SECONDARY:

@@ -45,12 +45,13 @@ int ll_keys_load(const char *path) {
     int code = -1, number = 0;
     struct stat info;
     if (!path) return -1;
-    FILE *file = fopen(path, "r");
+    FILE *file = ll_serve_open(path);
     if (!file) return ll_usage("--api-keys %s cannot be read: %s", path, strerror(errno));
     if (!fstat(fileno(file), &info) && info.st_mode & 077)
         ll_print("%s can be read by other users; chmod 600 helps", path);
     keys = ll_serve_alloc(MOST, sizeof *keys);
     while (code < 0 && getline(&line, &capacity, file) >= 0) code = read_line(path, ++number, line);
+    if (ferror(file)) code = ll_usage("--api-keys %s cannot be read: %s", path, strerror(errno));
     if (line) explicit_bzero(line, capacity);
     free(line);
     fclose(file);

@@ -131,8 +131,7 @@ static void emit_text(ll_choice *s) {
     if (!n && !s->finish) return;
     s->emitted += n;
     ll_reply_text(s, s->pending.data, n);
-    if (n) memmove(s->pending.data, s->pending.data + n, s->pending.size - n);
-    s->pending.size -= n;
+    ll_buffer_drop(&s->pending, n);
 }
 
 static void record_times(ll_choice *s) {

@@ -21,6 +21,8 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "queue", "N", &ll_serve.queue, 1, 100000, "requests that may wait; more are refused (429)"},
     {LL_ARG_INTEGER, 0, "max-body", "BYTES", &ll_serve.body, 1024, 1 << 30, "of a request"},
     {LL_ARG_INTEGER, 0, "max-prompt", "N", &ll_serve.prompt, 1, 1 << 30, "tokens that a prompt may have"},
+    {LL_ARG_INTEGER, 0, "max-input", "N", &ll_serve.input, 1, 1 << 30,
+     "tokens that an input of embeddings or classes may have; it is read at once"},
     {LL_ARG_INTEGER, 0, "max-tokens", "N", &ll_serve.most, 1, 1e12, "tokens that a request may have made"},
     {LL_ARG_INTEGER, 0, "max-sessions", "N", &ll_serve.sessions, 0, 1e9, "sessions of each key"},
     {LL_ARG_INTEGER, 0, "session-memory", "BYTES", &ll_serve.memory, 1 << 16, 9e15,
@@ -28,6 +30,8 @@ static const ll_arg args[] = {
     {LL_ARG_INTEGER, 0, "session-disk", "BYTES", &ll_serve.quota, 0, 9e15, "of all sessions in --state-dir"},
     {LL_ARG_INTEGER, 0, "max-connections", "N", &ll_serve.connections, 1, 100000, "open at a time"},
     {LL_ARG_INTEGER, 0, "idle", "SECONDS", &ll_serve.idle, 1, 86400, "that a client may take to send a request"},
+    {LL_ARG_INTEGER, 0, "send-timeout", "SECONDS", &ll_serve.send, 1, 86400,
+     "that a client may read nothing of what is sent to it"},
     {LL_ARG_INTEGER, 0, "drain", "SECONDS", &ll_serve.drain, 0, 86400, "that requests have to end after SIGTERM"},
     {.type = LL_ARG_END},
 };
@@ -45,6 +49,7 @@ static int serve_models(int n, const char **paths) {
     if (code < 0) code = ll_served_load(n, paths);
     if (code < 0) code = ll_sessions_open();
     if (code < 0) code = ll_side_start();
+    if (code < 0) code = ll_token_start();
     if (code >= 0) return code;
     const int running = (code = ll_engine_start()) < 0;
     if (running) code = ll_http_start();
@@ -55,6 +60,7 @@ static int serve_models(int n, const char **paths) {
         ll_http_drain();
     }
     const double end = ll_now() + (double)ll_serve.drain;
+    ll_token_stop(end);
     const int lost = running ? ll_engine_stop(end) : 0;
     ll_side_stop(end);
     if (served) ll_http_stop();

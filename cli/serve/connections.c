@@ -53,8 +53,10 @@ void ll_connections_watch(void) {
     char byte;
     pthread_mutex_lock(&lock);
     for (ll_connection *c = first; c; c = c->next) {
-        if (c->since > 0 && now - c->since > (double)ll_serve.idle) shutdown(c->fd, SHUT_RDWR);
-        if (c->job && !recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT)) set_gone(c->job);
+        const ssize_t unread = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+        /* Where something is unread, it is the server that is slow. */
+        if (c->since > 0 && now - c->since > (double)ll_serve.idle && unread <= 0) shutdown(c->fd, SHUT_RDWR);
+        if (c->job && !unread) set_gone(c->job);
     }
     pthread_mutex_unlock(&lock);
 }

@@ -3,6 +3,7 @@
  * (continuous batching). */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "serve/serve.h"
 
@@ -181,7 +182,9 @@ static void take_jobs(void) {
 static int is_reading(const ll_choice *c) { return c->fed < c->prompt->n; }
 
 /* Does it take part in a step? */
-static int takes_part(const ll_choice *c, const ll_served *m) { return !c->done && c->stream && c->job->model == m; }
+static int takes_part(const ll_choice *c, const ll_served *m) {
+    return !c->done && !c->paused && c->stream && c->job->model == m;
+}
 
 static void add_item(ll_choice *c, int *count, const int *tokens, int n, float **output) {
     const int every = is_reading(c) && c->scores;
@@ -290,6 +293,15 @@ static void cancel_abandoned(void) {
     }
 }
 
+/* Choices wait for a client that reads more slowly than they write, so that what it has not read stays small. */
+static void pause_unread(void) {
+    for (int i = 0; i < actives; i++) {
+        ll_choice *c = active[i];
+        c->paused = ll_job_full(c->job);
+        if (c->paused) c->last_time = 0; /* the time to the next token is the client's */
+    }
+}
+
 /* Feeds one item. Skips choices that are done: their job has failed by another choice in this step. */
 static void feed_single(ll_choice *c, ll_batch_item *item) {
     if (c->done) return;
@@ -297,9 +309,10 @@ static void feed_single(ll_choice *c, ll_batch_item *item) {
     if (item->status == LL_EINVAL) fail_status(c->job, LL_EINVAL);
 }
 
-static void step(const ll_served *m) {
+/* Returns the number of choices that took part. */
+static int step(const ll_served *m) {
     const int count = gather(m);
-    if (!count) return;
+    if (!count) return 0;
     const double start = ll_now();
     int rows = 0;
     for (int i = 0; i < count; i++) rows += items[i].n;
@@ -310,6 +323,7 @@ static void step(const ll_served *m) {
     ll_count(LL_COUNT_ROWS, rows);
     ll_time(LL_TIME_STEP, ll_now() - start);
     for (int i = 0; i < count; i++) take_result(fed[i], &items[i]);
+    return count;
 }
 
 /* ---- The thread ---- */
@@ -333,9 +347,12 @@ static void *run(void *arg) {
         take_jobs();
         if (atomic_load(&stopping) && ((!actives && !waiting) || ll_now() > atomic_load(&deadline))) break;
         cancel_abandoned();
+        pause_unread();
+        int took_part = 0;
         for (int i = 0; i < ll_served_models; i++)
-            if (ll_served_model[i].batcher) step(&ll_served_model[i]);
+            if (ll_served_model[i].batcher) took_part += step(&ll_served_model[i]);
         remove_finished();
+        if (actives && !took_part) usleep(5000); /* all are paused */
     }
     refuse_all("the server is going down");
     lost = ll_sessions_close();

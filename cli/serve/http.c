@@ -42,7 +42,6 @@ typedef struct {
     const char *allow; /* the methods of the path, where it has not this one */
     ll_serve_job *job;
     double start;
-    size_t sent; /* of job->out */
 } exchange;
 
 /* 0 where there is no memory. The connection is then closed: an answer never lacks a header. */
@@ -115,17 +114,11 @@ static ssize_t read_events(void *arg, uint64_t at, char *to, size_t most) {
     ll_serve_job *job = r->x->job;
     (void)at;
     pthread_mutex_lock(&job->lock);
-    const size_t left = job->out.size - r->x->sent, n = left < most ? left : most;
-    ssize_t result = (ssize_t)n;
-    if (n) {
-        memcpy(to, job->out.data + r->x->sent, n);
-        r->x->sent += n;
-        if (r->x->sent == job->out.size) job->out.size = r->x->sent = 0;
-    } else if (job->done) {
+    ssize_t result = (ssize_t)ll_job_read(job, to, most);
+    if (!result && job->done)
         result = MHD_CONTENT_READER_END_OF_STREAM;
-    } else {
+    else if (!result)
         suspend(r->connection, job);
-    }
     pthread_mutex_unlock(&job->lock);
     return result;
 }
@@ -234,13 +227,7 @@ static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
         x->job = ll_job_create(&request, x->session, x->key, &why);
     ll_request_free(&request);
     ll_buffer_free(&x->body);
-    if (!x->job) return send_refusal(c, x, &why);
-    const int side = (x->ask & LL_ASK_SIDE) != 0;
-    if (ll_queue_add(side ? &ll_side_queue : &ll_engine_queue, x->job, (int)ll_serve.queue)) {
-        ll_count(LL_COUNT_REJECTED, 1);
-        ll_refuse(&why, 429, "", "too many requests wait; try again later");
-        return send_refusal(c, x, &why);
-    }
+    if (!x->job || ll_job_submit(x->job, &why)) return send_refusal(c, x, &why);
     set_state(c, 0, x->job);
     return answer(c, x);
 }
@@ -287,21 +274,30 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
     return x->ask ? submit(c, x) : send_refusal(c, x, &x->why);
 }
 
+/* Why an answer was not sent to its end, for the log. NULL: it was. */
+static const char *cut_by(enum MHD_RequestTerminationCode why) {
+    if (why == MHD_REQUEST_TERMINATED_COMPLETED_OK) return NULL;
+    if (why == MHD_REQUEST_TERMINATED_TIMEOUT_REACHED) return "timeout";
+    return why == MHD_REQUEST_TERMINATED_DAEMON_SHUTDOWN ? "shutdown" : "client";
+}
+
 static void on_end(void *arg, struct MHD_Connection *c, void **own, enum MHD_RequestTerminationCode why) {
     exchange *x = *own;
-    (void)arg, (void)why;
+    (void)arg;
     if (!x) return;
     const double seconds = ll_now() - x->start;
+    const char *cut = x->answered ? cut_by(why) : NULL;
     set_state(c, ll_now(), NULL);
     if (x->job) {
         pthread_mutex_lock(&x->job->lock);
+        if (!cut && x->job->failed) cut = x->job->gone ? "client" : "error";
         x->job->gone = 1;
         x->job->asleep = 0;
         pthread_mutex_unlock(&x->job->lock);
         ll_time(LL_TIME_REQUEST, seconds);
     }
     ll_count_request(x->answered ? x->status : 499);
-    ll_log_request(x->method, x->path, x->answered ? x->status : 499, x->job, seconds);
+    ll_log_request(x->method, x->path, x->answered ? x->status : 499, cut, x->job, seconds);
     ll_job_drop(x->job);
     ll_buffer_free(&x->body);
     free(x);
@@ -310,41 +306,6 @@ static void on_end(void *arg, struct MHD_Connection *c, void **own, enum MHD_Req
 }
 
 /* ---- The server ---- */
-
-/* Is it a decimal number from 0 to 65535? getaddrinfo takes others and keeps their last 16 bits. */
-static int is_port(const char *text) {
-    const size_t digits = strspn(text, "0123456789");
-    return digits && !text[digits] && strtoull(text, NULL, 10) <= 65535;
-}
-
-/* Parses "ADDR:PORT" or "[ADDR]:PORT". */
-static int parse_address(struct addrinfo **found) {
-    char host[256];
-    const char *colon = strrchr(ll_serve.listen, ':');
-    const struct addrinfo hints = {.ai_flags = AI_PASSIVE | AI_NUMERICHOST | AI_NUMERICSERV,
-                                   .ai_socktype = SOCK_STREAM};
-    if (!colon || (size_t)(colon - ll_serve.listen) >= sizeof host)
-        return ll_usage("--listen %s must be ADDRESS:PORT, as 127.0.0.1:8080", ll_serve.listen);
-    if (!is_port(colon + 1))
-        return ll_usage("--listen %s: the port must be a number from 0 to 65535; 0 = any that is free",
-                        ll_serve.listen);
-    size_t n = (size_t)(colon - ll_serve.listen), skip = 0;
-    if (n >= 2 && *ll_serve.listen == '[' && ll_serve.listen[n - 1] == ']') skip = 1, n -= 2;
-    memcpy(host, ll_serve.listen + skip, n);
-    host[n] = 0;
-    if (!strcmp(host, "localhost")) snprintf(host, sizeof host, "127.0.0.1");
-    const int bad = getaddrinfo(host, colon + 1, &hints, found);
-    if (bad == EAI_MEMORY) return ll_fail_message("--listen %s: no memory", ll_serve.listen);
-    if (bad)
-        return ll_usage("--listen %s: not an address and a port, as 127.0.0.1:8080 or [::1]:8080", ll_serve.listen);
-    return -1;
-}
-
-static int is_loopback(const struct sockaddr *a) {
-    if (a->sa_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
-    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr);
-}
 
 /* MHD's own messages are about what clients do. They are not logged. */
 static void no_message(void *arg, const char *format, va_list values) { (void)arg, (void)format, (void)values; }
@@ -355,17 +316,18 @@ static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
     return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
+/* While a request is received, ll_connections_watch applies --idle. libmicrohttpd's own timeout is for what is sent. */
 int ll_http_start(void) {
     struct addrinfo *address = NULL;
-    int code = parse_address(&address);
+    int code = ll_http_address(&address);
     if (code >= 0) return code;
     const int is_ipv6 = address->ai_family == AF_INET6;
-    loopback = is_loopback(address->ai_addr);
+    loopback = ll_http_is_loopback(address->ai_addr);
     daemon_ = MHD_start_daemon(
         MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG | (is_ipv6 ? MHD_USE_IPv6 : 0u), 0,
         NULL, NULL, handle, NULL, MHD_OPTION_EXTERNAL_LOGGER, no_message, NULL, MHD_OPTION_SOCK_ADDR, address->ai_addr,
         MHD_OPTION_CONNECTION_LIMIT, (unsigned)ll_serve.connections, MHD_OPTION_CONNECTION_TIMEOUT,
-        (unsigned)ll_serve.idle, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_NOTIFY_CONNECTION,
+        (unsigned)ll_serve.send, MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)32768, MHD_OPTION_NOTIFY_CONNECTION,
         on_connection, NULL, MHD_OPTION_NOTIFY_COMPLETED, on_end, NULL, MHD_OPTION_LISTEN_BACKLOG_SIZE, 512u,
         MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL,
         MHD_OPTION_END); /* without reuse of its address: two servers would share its requests out at random */

@@ -8,107 +8,6 @@
 
 /* ---- Creation ---- */
 
-/* Copies tokens that a client sent. */
-static int take_tokens(ll_input_tokens *in, const ll_served *m, json_t *list, const char *field, ll_refusal *why) {
-    const size_t n = json_array_size(list);
-    in->token = ll_serve_try(n, sizeof *in->token);
-    if (!in->token) return ll_refuse_memory(why);
-    for (size_t i = 0; i < n; i++) {
-        const json_int_t token = json_integer_value(json_array_get(list, i));
-        if (token < 0 || token >= m->vocab)
-            return ll_refuse(why, 400, field, "token %lld is not in 0..%d", (long long)token, m->vocab - 1);
-        in->token[i] = (int)token;
-    }
-    in->n = (int)n;
-    return 0;
-}
-
-/* The text that is echoed is that of the tokens. Of words and music it may differ from the text that was sent. */
-static void write_tokens(ll_input_tokens *in, const ll_served *m) {
-    ll_buffer all = {0};
-    for (int i = 0; i < in->n; i++) {
-        size_t size = 0;
-        if (in->token[i] >= m->text_vocab) continue;
-        const char *text = ll_tokenizer_text(m->http_tokenizer, in->token[i], &size);
-        ll_buffer_add(&all, text, size);
-    }
-    in->text = in->written = all.data, in->size = all.size;
-}
-
-static int take_text(ll_input_tokens *in, const ll_served *m, const char *text, size_t size, const char *field,
-                     ll_refusal *why) {
-    size_t count = 0;
-    int *token = NULL;
-    in->text = text, in->size = size;
-    const ll_status status = size ? ll_tokenizer_encode(m->http_tokenizer, text, size, &token, &count) : LL_OK;
-    if (status) return ll_refuse_status(why, status, field);
-    in->token = ll_serve_try(count, sizeof *token);
-    if (in->token && count) memcpy(in->token, token, count * sizeof *token);
-    in->n = (int)count;
-    ll_text_free(token);
-    return in->token ? 0 : ll_refuse_memory(why);
-}
-
-/* Puts the tokens around a text that go before and after every text of an imported model, as other commands do. Those
- * after it have no place where the text goes on. A chat template may have written those before it; other texts get them
- * in any case, as from other commands. A session has them already. */
-static int add_special(ll_input_tokens *in, const ll_serve_job *job, ll_refusal *why) {
-    size_t before, after;
-    const int *first = ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_BEFORE, &before);
-    const int *last = ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_AFTER, &after);
-    const size_t n = (size_t)in->n;
-    if (*job->session || (!n && job->request.ask & LL_ASK_INPUTS)) return 0;
-    const int chat = job->request.ask == LL_ASK_CHAT;
-    if (chat && before && n >= before && !memcmp(in->token, first, before * sizeof *first)) before = 0;
-    if (!(job->request.ask & LL_ASK_INPUTS)) after = 0;
-    int *all = before + after ? ll_serve_try(n + before + after, sizeof *all) : NULL;
-    if (!all) return before + after ? ll_refuse_memory(why) : 0;
-    if (before) memcpy(all, first, before * sizeof *all);
-    if (n) memcpy(all + before, in->token, n * sizeof *all);
-    if (after) memcpy(all + before + n, last, after * sizeof *all);
-    free(in->token);
-    in->token = all, in->n = (int)(n + before + after);
-    return 0;
-}
-
-/* Generation needs a first token. An empty prompt becomes the token that ends a text, or a newline if there is none. */
-static int take_empty(ll_input_tokens *in, const ll_served *m, ll_refusal *why) {
-    free(in->token);
-    *in = (ll_input_tokens){0};
-    if (m->end < 0 && take_text(in, m, "\n", 1, "prompt", why)) return -1;
-    if (m->end >= 0) {
-        in->token = ll_serve_alloc(1, sizeof *in->token);
-        *in->token = m->end;
-        in->n = 1;
-    }
-    in->text = "", in->size = 0;
-    return in->n ? 0 : ll_refuse(why, 400, "prompt", "this model needs a prompt");
-}
-
-/* Can the model answer such requests about so many tokens? */
-static int check_length(const ll_serve_job *job, int n, const char *field, ll_refusal *why) {
-    const int image = job->request.ask & LL_ASK_INPUTS ? ll_image_numbers(ll_model_recipe(job->model->model)) : 0;
-    if (n > ll_serve.prompt)
-        return ll_refuse(why, 400, field, "'%s' has %d tokens; this server reads at most %lld of a prompt", field, n,
-                         (long long)ll_serve.prompt);
-    if (!n && job->request.ask != LL_ASK_GENERATE && job->request.ask != LL_ASK_CREATE)
-        return ll_refuse(why, 400, field, "'%s' has no tokens", field);
-    if (image && n != image)
-        return ll_refuse(why, 400, field, "'%s' has %d tokens; the model reads images of %d numbers", field, n, image);
-    return 0;
-}
-
-static int take_input(ll_serve_job *job, int i, const char *field, ll_refusal *why) {
-    const ll_prompt *p = &job->request.prompt[i];
-    ll_input_tokens *in = &job->input[job->inputs++];
-    if (p->tokens ? take_tokens(in, job->model, p->tokens, field, why)
-                  : take_text(in, job->model, p->text, p->size, field, why) || add_special(in, job, why))
-        return -1;
-    if (job->request.echo) write_tokens(in, job->model);
-    if (!in->n && (job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))) return take_empty(in, job->model, why);
-    return check_length(job, in->n, field, why);
-}
-
 /* Can the model answer such requests? */
 static int check_model(const ll_served *m, ll_ask ask, ll_refusal *why) {
     if (ask & (LL_ASK_EMBEDDING | LL_ASK_ATTENTION)) return 0;
@@ -139,19 +38,18 @@ static int find_model(ll_serve_job *job, ll_refusal *why) {
 int64_t ll_most_tokens(const ll_serve_job *job) {
     const int64_t asked = job->request.max_tokens;
     if (asked >= 0) return asked;
-    return job->request.ask == LL_ASK_CHAT ? ll_serve.most : ll_serve.most < 16 ? ll_serve.most : 16;
+    const int whole = job->request.ask == LL_ASK_CHAT || asked != LL_TOKENS_UNSET;
+    return whole || ll_serve.most < 16 ? ll_serve.most : 16;
 }
 
 static int fill(ll_serve_job *job, ll_refusal *why) {
     ll_request *r = &job->request;
-    const char *field = r->ask & LL_ASK_INPUTS ? "input" : "prompt";
-    const char *most = r->max_completion_tokens < 0 ? "max_tokens" : "max_completion_tokens";
+    const char *most = r->max_completion_tokens == LL_TOKENS_UNSET ? "max_tokens" : "max_completion_tokens";
     if (find_model(job, why)) return -1;
     if (r->ask == LL_ASK_CHAT) {
         size_t size = 0;
         if (!(job->chat_prompt = ll_chat_prompt(job->model, r, &size, why))) return -1;
         r->prompt[r->prompts++] = (ll_prompt){.text = job->chat_prompt, .size = size};
-        field = "messages";
     }
     size_t before = 0;
     if (r->ask == LL_ASK_CREATE) (void)ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_BEFORE, &before);
@@ -160,8 +58,6 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
     if (r->max_tokens > ll_serve.most)
         return ll_refuse(why, 400, most, "'%s' is %lld; this server makes at most %lld of a request", most,
                          (long long)r->max_tokens, (long long)ll_serve.most);
-    for (int i = 0; i < r->prompts; i++)
-        if (take_input(job, i, field, why)) return -1;
     return 0;
 }
 
@@ -231,6 +127,26 @@ static void write_answer(ll_serve_job *job, int status, const char *text, size_t
 void ll_job_write(ll_serve_job *job, const char *text, size_t size) { write_answer(job, 200, text, size, 0); }
 void ll_job_end(ll_serve_job *job) { write_answer(job, 200, "", 0, 1); }
 
+size_t ll_job_read(ll_serve_job *job, char *to, size_t most) {
+    const size_t left = job->out.size - job->sent, n = left < most ? left : most;
+    if (!n) return 0;
+    memcpy(to, job->out.data + job->sent, n);
+    job->sent += n;
+    if (job->sent >= job->out.size / 2) { /* seldom enough that each byte is moved once at most */
+        ll_buffer_drop(&job->out, job->sent);
+        job->sent = 0;
+    }
+    return n;
+}
+
+int ll_job_full(ll_serve_job *job) {
+    enum { UNREAD_MOST = 1 << 20 };
+    pthread_mutex_lock(&job->lock);
+    const int full = job->request.stream && job->out.size - job->sent > UNREAD_MOST;
+    pthread_mutex_unlock(&job->lock);
+    return full;
+}
+
 void ll_job_answer(ll_serve_job *job, int status, json_t *answer) {
     char *text = json_dumps(answer, JSON_COMPACT);
     json_decref(answer);
@@ -243,6 +159,7 @@ void ll_job_refuse(ll_serve_job *job, const ll_refusal *why) {
     char *text = ll_refusal_text(why);
     pthread_mutex_lock(&job->lock);
     const int begun = job->status != 0;
+    job->failed = begun;
     pthread_mutex_unlock(&job->lock);
     if (begun) ll_job_write(job, "data: ", 6);
     write_answer(job, why->status, text ? text : "{}", text ? strlen(text) : 2, !begun);

@@ -1,45 +1,8 @@
 /* The fields of requests. One table has the requests that each field belongs to, its type and its range. */
 #include "serve/request.h"
 
-#include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-
-int ll_shown(const char *text, int most) {
-    int n = (int)strnlen(text, (size_t)most + 1);
-    if (n <= most) return n;
-    for (n = most; n > 0 && ((unsigned char)text[n] & 0xc0) == 0x80;) n--;
-    return n;
-}
-
-int ll_refuse(ll_refusal *why, int status, const char *param, const char *format, ...) {
-    va_list values;
-    why->status = status;
-    snprintf(why->param, sizeof why->param, "%.*s", ll_shown(param, sizeof why->param - 1), param);
-    va_start(values, format);
-    vsnprintf(why->message, sizeof why->message, format, values);
-    va_end(values);
-    return -1;
-}
-
-static const char *type_of(int status) {
-    if (status == 401 || status == 403) return "authentication_error";
-    if (status == 429) return "rate_limit_error";
-    return status < 500 ? "invalid_request_error" : "server_error";
-}
-
-char *ll_refusal_text(const ll_refusal *why) {
-    json_t *e = json_pack("{s:{s:s, s:s, s:s?, s:s?}}", "error", "message", why->message, "type",
-                          type_of(why->status), "param", *why->param ? why->param : NULL, "code", why->code);
-    if (!e) /* a message cut within a character */
-        e = json_pack("{s:{s:s, s:s, s:n, s:s?}}", "error", "message", "the request cannot be served", "type",
-                      type_of(why->status), "param", "code", why->code);
-    char *text = json_dumps(e, JSON_COMPACT);
-    json_decref(e);
-    return text;
-}
 
 /* ---- Fields ---- */
 
@@ -49,6 +12,7 @@ typedef struct field {
     int (*read)(ll_request *r, const struct field *f, json_t *value, ll_refusal *why);
     size_t at; /* offset in ll_request */
     double min, max;
+    const char *neutral; /* of a field that is not supported: a JSON array of the values that ask for nothing */
 } field;
 
 static void *member(ll_request *r, const field *f) { return (char *)r + f->at; }
@@ -220,9 +184,11 @@ static int read_stream_options(ll_request *r, const field *f, json_t *v, ll_refu
     const char *key;
     json_t *x;
     json_object_foreach(v, key, x) {
-        if (strcmp(key, "include_usage") != 0 || !json_is_boolean(x))
-            return ll_refuse(why, 400, "stream_options", "'stream_options' may have include_usage, true or false");
-        r->usage = json_is_true(x);
+        const int usage = !strcmp(key, "include_usage"), padding = !strcmp(key, "include_obfuscation");
+        if (!(usage || padding) || !(json_is_null(x) || json_is_false(x) || (usage && json_is_true(x))))
+            return ll_refuse(why, 400, f->name,
+                             "'stream_options' may have include_usage, true or false, and include_obfuscation, false");
+        if (usage) r->usage = json_is_true(x);
     }
     return 0;
 }
@@ -244,10 +210,13 @@ static int read_ignored(ll_request *r, const field *f, json_t *v, ll_refusal *wh
 /* Fields that are not supported: only values without an effect are accepted. */
 static int read_unsupported(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     (void)r;
-    const double least = f->min;
-    if (json_is_number(v) && json_number_value(v) == least) return 0;
-    if ((json_is_object(v) && !json_object_size(v)) || (json_is_string(v) && !json_string_length(v))) return 0;
-    return ll_refuse(why, 400, f->name, "'%s' is not supported by this server", f->name);
+    json_t *values = json_loads(f->neutral, 0, NULL);
+    int found = 0;
+    for (size_t i = 0; i < json_array_size(values) && !found; i++) found = json_equal(v, json_array_get(values, i));
+    json_decref(values);
+    if (found) return 0;
+    return ll_refuse(why, 400, f->name, "'%s' is not supported by this server; it may be null, or one of %s", f->name,
+                     f->neutral);
 }
 
 #define AT(name) offsetof(ll_request, name)
@@ -261,8 +230,8 @@ static const field fields[] = {
     {"prompt", LL_ASK_COMPLETION | LL_ASK_GENERATE | LL_ASK_CREATE | LL_ASK_APPEND, read_prompt, 0},
     {"input", LL_ASK_INPUTS, read_prompt, 0},
     {"messages", LL_ASK_CHAT, read_messages, 0},
-    {"max_tokens", DRAWS, read_integer, AT(max_tokens), 0, 1e15},
-    {"max_completion_tokens", LL_ASK_CHAT, read_integer, AT(max_completion_tokens), 0, 1e15},
+    {"max_tokens", DRAWS, read_integer, AT(max_tokens), -1, 1e15},
+    {"max_completion_tokens", LL_ASK_CHAT, read_integer, AT(max_completion_tokens), -1, 1e15},
     {"temperature", DRAWS, read_number, AT(temperature), 0, 100},
     {"top_p", DRAWS, read_number, AT(top_p), 0, 1},
     {"top_k", DRAWS, read_integer, AT(top_k), 0, 1e6},
@@ -283,11 +252,28 @@ static const field fields[] = {
     {"user", NAMED, read_ignored, 0},
     {"metadata", NAMED, read_ignored, 0},
     {"store", LL_ASK_CHAT, read_ignored, 0},
-    {"frequency_penalty", TEXTS, read_unsupported, 0, 0},
-    {"presence_penalty", TEXTS, read_unsupported, 0, 0},
-    {"best_of", LL_ASK_COMPLETION, read_unsupported, 0, 1},
-    {"suffix", LL_ASK_COMPLETION, read_unsupported, 0, 0},
-    {"logit_bias", TEXTS, read_unsupported, 0, 0},
+    {"prompt_cache_key", LL_ASK_CHAT, read_ignored, 0},
+    {"prompt_cache_retention", LL_ASK_CHAT, read_ignored, 0},
+    {"safety_identifier", LL_ASK_CHAT, read_ignored, 0},
+    {"parallel_tool_calls", LL_ASK_CHAT, read_ignored, 0},
+    {"frequency_penalty", TEXTS, read_unsupported, .neutral = "[0, 0.0]"},
+    {"presence_penalty", TEXTS, read_unsupported, .neutral = "[0, 0.0]"},
+    {"logit_bias", TEXTS, read_unsupported, .neutral = "[{}]"},
+    {"best_of", LL_ASK_COMPLETION, read_unsupported, .neutral = "[1]"},
+    {"suffix", LL_ASK_COMPLETION, read_unsupported, .neutral = "[\"\"]"},
+    {"tools", LL_ASK_CHAT, read_unsupported, .neutral = "[[]]"},
+    {"tool_choice", LL_ASK_CHAT, read_unsupported, .neutral = "[\"none\", \"auto\"]"},
+    {"functions", LL_ASK_CHAT, read_unsupported, .neutral = "[[]]"},
+    {"function_call", LL_ASK_CHAT, read_unsupported, .neutral = "[\"none\", \"auto\"]"},
+    {"response_format", LL_ASK_CHAT, read_unsupported, .neutral = "[{\"type\": \"text\"}]"},
+    {"modalities", LL_ASK_CHAT, read_unsupported, .neutral = "[[\"text\"]]"},
+    {"service_tier", LL_ASK_CHAT, read_unsupported, .neutral = "[\"auto\", \"default\"]"},
+    {"reasoning_effort", LL_ASK_CHAT, read_unsupported, .neutral = "[\"none\"]"},
+    {"verbosity", LL_ASK_CHAT, read_unsupported, .neutral = "[\"medium\"]"},
+    {"audio", LL_ASK_CHAT, read_unsupported, .neutral = "[]"},
+    {"prediction", LL_ASK_CHAT, read_unsupported, .neutral = "[]"},
+    {"web_search_options", LL_ASK_CHAT, read_unsupported, .neutral = "[]"},
+    {"dimensions", LL_ASK_EMBEDDING, read_unsupported, .neutral = "[]"},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 
@@ -320,7 +306,8 @@ static int check_request(const ll_request *r, ll_refusal *why) {
     if (r->prompts * r->n > LL_PROMPTS) return ll_refuse_many(r, LL_PROMPTS, why);
     if (r->top_logprobs >= 0 && r->logprobs < 0)
         return ll_refuse(why, 400, "top_logprobs", "'top_logprobs' goes with 'logprobs': true");
-    if (r->max_tokens >= 0 && r->max_completion_tokens >= 0 && r->max_tokens != r->max_completion_tokens)
+    if (r->max_tokens != LL_TOKENS_UNSET && r->max_completion_tokens != LL_TOKENS_UNSET &&
+        r->max_tokens != r->max_completion_tokens)
         return ll_refuse(why, 400, "max_completion_tokens", "'max_completion_tokens' is %lld and 'max_tokens' %lld",
                          (long long)r->max_completion_tokens, (long long)r->max_tokens);
     if (r->usage && !r->stream)
@@ -332,8 +319,17 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     json_error_t at = {0};
     const char *name;
     json_t *value;
-    *r = (ll_request){.ask = ask, .max_tokens = -1, .max_completion_tokens = -1, .temperature = 1, .top_p = 1,
-                      .n = 1, .top = 1, .seed = LL_SEED_DRAWN, .logprobs = -1, .top_logprobs = -1, .layer = -1,
+    *r = (ll_request){.ask = ask,
+                      .max_tokens = LL_TOKENS_UNSET,
+                      .max_completion_tokens = LL_TOKENS_UNSET,
+                      .temperature = 1,
+                      .top_p = 1,
+                      .n = 1,
+                      .top = 1,
+                      .seed = LL_SEED_DRAWN,
+                      .logprobs = -1,
+                      .top_logprobs = -1,
+                      .layer = -1,
                       .query = -1};
     r->body = size ? json_loadb(body, size, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &at) : json_object();
     if (!r->body && (!size || json_error_code(&at) == json_error_out_of_memory))
@@ -348,7 +344,7 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     json_object_foreach(r->body, name, value) if (read_field(r, name, value, why)) return -1;
     if (check_request(r, why)) return -1;
     if (r->top_logprobs >= 0) r->logprobs = r->top_logprobs;
-    if (r->max_tokens < 0) r->max_tokens = r->max_completion_tokens;
+    if (r->max_tokens == LL_TOKENS_UNSET) r->max_tokens = r->max_completion_tokens;
     return 0;
 }
 

@@ -59,7 +59,7 @@ typedef struct {
 } ll_message;
 
 enum { LL_STOPS = 16, LL_PROMPTS = 256, LL_MESSAGES = 1024, LL_TOP_LOGPROBS = 20, LL_CHOICES = 128 };
-static const int64_t LL_SEED_DRAWN = -1;
+static const int64_t LL_SEED_DRAWN = -1, LL_TOKENS_UNSET = -2;
 
 typedef struct {
     ll_ask ask;
@@ -69,7 +69,8 @@ typedef struct {
     int prompts;
     ll_message message[LL_MESSAGES];
     int messages;
-    int64_t max_tokens, max_completion_tokens; /* of which a chat may give either; -1: not given */
+    /* Of these a chat may give either. LL_TOKENS_UNSET: it was not given; -1: the server's limit. */
+    int64_t max_tokens, max_completion_tokens;
     double temperature, top_p;
     int64_t top_k, n, seed, top;
     int64_t layer, query; /* for attention; -1: the last one */

@@ -7,13 +7,15 @@
  *   reply.c           answers as JSON                   http.c           libmicrohttpd
  *   serve_json.c      numbers and tokens as JSON        served_attention.c  what a token attends to
  *   serve_metrics.c   /metrics and the log              api_keys.c       who may send requests
- *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64
+ *   page_policy.c     what the page at / may do         serve_text.c     buffers, UTF-8, base64, files
  *   serve_memory.c    memory, with a reserve            connections.c    who is slow, and who is gone
  *   request_path.c    what a path is asked for          session_file.c   what a session's file tells
+ *   http_address.c    the address of --listen           job_tokens.c     the tokens of a request's texts
+ *   token_thread.c    the way of a job to the engine    refusal.c        what is wrong with a request
  *
- * There are three threads. HTTP reads requests and writes answers. The engine alone uses the models' streams. The side
- * thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
- * each job has a lock. */
+ * There are four threads. HTTP reads requests and writes answers. The token thread makes tokens of long texts. The
+ * engine alone uses the models' streams. The side thread has a second copy of each model and computes what reads a
+ * whole input at once. The threads share jobs, and each job has a lock. */
 #ifndef LL_SERVE_H
 #define LL_SERVE_H
 
@@ -28,7 +30,7 @@
 
 typedef struct {
     const char *listen, *models, *state_dir, *keys, *chat_template, *weights;
-    int64_t batch, block, queue, body, prompt, most, sessions, memory, quota, connections, idle, drain;
+    int64_t batch, block, queue, body, prompt, input, most, sessions, memory, quota, connections, idle, send, drain;
 } ll_serve_options;
 extern ll_serve_options ll_serve;
 
@@ -50,6 +52,7 @@ typedef struct {
 } ll_buffer;
 void ll_buffer_add(ll_buffer *b, const void *data, size_t n);
 void ll_buffer_text(ll_buffer *b, const char *text);
+void ll_buffer_drop(ll_buffer *b, size_t n); /* the first n bytes */
 void ll_buffer_free(ll_buffer *b);
 /* Any bytes as a JSON string. Bytes that are not UTF-8 become U+FFFD. */
 json_t *ll_json_text(const char *text, size_t size);
@@ -57,6 +60,8 @@ json_t *ll_json_text(const char *text, size_t size);
 size_t ll_character(const char *text, size_t size);
 /* Base64 of n bytes, to be freed. */
 char *ll_base64(const void *data, size_t n);
+/* Opens a file for reading. NULL and errno, which is EISDIR for a folder, as fopen does not say. */
+FILE *ll_serve_open(const char *path);
 
 /* ---- served_models.c ---- */
 
@@ -76,7 +81,8 @@ typedef struct {
     const char *unit;
     ll_model *model, *side_model; /* of the engine; of the side thread */
     ll_batcher *batcher;    /* NULL: the model gives no text */
-    ll_tokenizer *tokenizer, *http_tokenizer, *side_tokenizer; /* one for each thread; the first is the engine's */
+    /* One for each thread; the first is the engine's. */
+    ll_tokenizer *tokenizer, *http_tokenizer, *token_tokenizer, *side_tokenizer;
     int vocab, text_vocab;   /* all tokens, and those that have text */
     int end, classes, width; /* end: the token that ends a text, or -1 */
     int separator;           /* the token with which positions begin again, or -1 */
@@ -123,8 +129,10 @@ typedef struct ll_serve_job {
     int64_t created; /* time of day in seconds, the same in all parts of an answer */
     /* From the engine to HTTP. Guarded by the lock. */
     ll_buffer out;
+    size_t sent;    /* bytes of `out` that have been read */
     int status;     /* of HTTP; 0: not known yet */
     int done, gone; /* the answer is complete; the client has disconnected */
+    int failed;     /* a stream ends with an error, after a part of its answer */
     int asleep;     /* HTTP has suspended the connection until `wake` is called */
     void (*wake)(void *arg);
     void *arg;
@@ -137,11 +145,16 @@ typedef struct ll_serve_job {
     struct ll_serve_job *next;
 } ll_serve_job;
 
-/* Makes a job of a parsed request, whose contents it takes over. The caller has one reference. NULL and `why`. */
+/* Makes a job of a parsed request, whose contents it takes over. Its texts are no tokens yet. The caller has one
+ * reference. NULL and `why`. */
 ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, ll_refusal *why);
 void ll_job_drop(ll_serve_job *job);
 /* Appends to the answer and wakes HTTP. */
 void ll_job_write(ll_serve_job *job, const char *text, size_t size);
+/* Reads the next bytes of the answer, at most `most`, and returns their number. The caller holds the lock. */
+size_t ll_job_read(ll_serve_job *job, char *to, size_t most);
+/* Is so much of the answer unread that the engine must wait for the client? */
+int ll_job_full(ll_serve_job *job);
 /* Sends the whole answer, which is freed, or ends a stream. */
 void ll_job_answer(ll_serve_job *job, int status, json_t *answer);
 void ll_job_refuse(ll_serve_job *job, const ll_refusal *why);
@@ -168,6 +181,21 @@ int ll_queue_add(ll_job_queue *q, ll_serve_job *job, int most);
 ll_serve_job *ll_queue_take(ll_job_queue *q, int wait);
 void ll_queue_close(ll_job_queue *q);
 
+/* ---- job_tokens.c ---- */
+
+size_t ll_job_bytes(const ll_serve_job *job); /* of its texts */
+/* Makes tokens of the job's texts, by a tokenizer that only this thread uses. 0, or -1 and `why`. */
+int ll_job_tokenize(ll_serve_job *job, ll_tokenizer *tokenizer, ll_refusal *why);
+
+/* ---- token_thread.c ---- */
+
+/* Passes a new job on to the thread that is to answer it. 0, or -1 and `why`. */
+int ll_job_submit(ll_serve_job *job, ll_refusal *why);
+int ll_token_start(void); /* -1, or the exit code */
+/* Ends the thread when it has made tokens of all texts. At time `end` those that still wait are refused. The engine
+ * must still run. */
+void ll_token_stop(double end);
+
 /* ---- choice.c: one choice of a request ---- */
 
 typedef struct {
@@ -193,6 +221,7 @@ typedef struct ll_choice {
     int token;                       /* the last generated token, which has not been fed yet */
     int scores, samples;             /* whether the prompt is scored; whether tokens are generated */
     int started, done;
+    int paused; /* its client has not read what was written for it */
     int64_t made, most;
     const char *finish;              /* finish_reason: "stop" or "length"; NULL: not finished */
     ll_sampling how;
@@ -314,8 +343,10 @@ typedef enum { LL_TIME_FIRST, LL_TIME_BETWEEN, LL_TIME_STEP, LL_TIME_REQUEST, LL
 void ll_time(ll_timing which, double seconds);
 void ll_count_request(int status);
 char *ll_metrics_text(void); /* of Prometheus, to be freed */
-/* Logs a request that has ended, as a line of JSON without its texts. */
-void ll_log_request(const char *method, const char *path, int status, const ll_serve_job *job, double seconds);
+/* Logs a request that has ended, as a line of JSON without its texts. cut: why its answer was not sent to the end, or
+ * NULL. */
+void ll_log_request(const char *method, const char *path, int status, const char *cut, const ll_serve_job *job,
+                    double seconds);
 void ll_log_event(const char *level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- http.c ---- */
@@ -324,6 +355,14 @@ void ll_log_event(const char *level, const char *format, ...) __attribute__((for
 int ll_http_start(void);
 void ll_http_drain(void); /* accepts no new connections and answers new requests with 503 */
 void ll_http_stop(void);
+
+/* ---- http_address.c ---- */
+
+struct addrinfo;
+struct sockaddr;
+/* Finds the address of --listen, which freeaddrinfo frees. -1, or the exit code. */
+int ll_http_address(struct addrinfo **found);
+int ll_http_is_loopback(const struct sockaddr *a);
 
 /* ---- connections.c ---- */
 

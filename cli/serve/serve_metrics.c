@@ -116,9 +116,11 @@ void ll_log_event(const char *level, const char *format, ...) {
     print_line(json_pack("{s:s, s:o}", "level", level, "message", text));
 }
 
-void ll_log_request(const char *method, const char *path, int status, const ll_serve_job *job, double seconds) {
+void ll_log_request(const char *method, const char *path, int status, const char *cut, const ll_serve_job *job,
+                    double seconds) {
     json_t *line = json_pack("{s:s, s:s, s:o, s:i, s:f}", "level", status < 500 ? "info" : "error", "method", method,
                              "path", ll_json_text(path, strlen(path)), "status", status, "ms", seconds * 1e3);
+    if (cut) json_object_set_new(line, "cut", json_string(cut));
     if (job) {
         json_object_set_new(line, "id", json_string(job->id));
         if (job->model) json_object_set_new(line, "model", json_string(job->model->name));

@@ -1,6 +1,8 @@
-/* Growing buffers, UTF-8 and base64 for the server. */
+/* Growing buffers, UTF-8, base64 and files for the server. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "output/show.h"
 #include "serve/serve.h"
@@ -18,6 +20,11 @@ void ll_buffer_add(ll_buffer *b, const void *data, size_t n) {
 }
 
 void ll_buffer_text(ll_buffer *b, const char *text) { ll_buffer_add(b, text, strlen(text)); }
+
+void ll_buffer_drop(ll_buffer *b, size_t n) {
+    if (n) memmove(b->data, b->data + n, b->size - n);
+    b->size -= n;
+}
 
 void ll_buffer_free(ll_buffer *b) {
     free(b->data);
@@ -55,4 +62,13 @@ char *ll_base64(const void *data, size_t n) {
         *to++ = i + 2 < n ? digits[c & 63] : '=';
     }
     return text;
+}
+
+FILE *ll_serve_open(const char *path) {
+    struct stat info;
+    FILE *file = fopen(path, "r");
+    if (!file || fstat(fileno(file), &info) || !S_ISDIR(info.st_mode)) return file;
+    fclose(file);
+    errno = EISDIR;
+    return NULL;
 }

@@ -76,7 +76,7 @@ static int load_chat(ll_served *m, const char *model) {
     json_t *value;
     const char *path = ll_serve.chat_template, *name;
     snprintf(beside, sizeof beside, "%s.chat.json", ll_model_file(model, chosen));
-    FILE *file = fopen(path ? path : beside, "r");
+    FILE *file = ll_serve_open(path ? path : beside);
     if (!file && !path && (errno == ENOENT || errno == ENAMETOOLONG)) return -1;
     if (!file && errno == ENOMEM) return ll_fail_message("no memory to read a chat template");
     if (!file) return ll_usage("the chat template %s cannot be read: %s", path ? path : beside, strerror(errno));
@@ -170,6 +170,7 @@ static int load(const char *path) {
     if (code >= 0) return code;
     ll_status status = ll_tokenizer_create(&m->tokenizer, m->model);
     if (!status) status = ll_tokenizer_create(&m->http_tokenizer, m->model);
+    if (!status) status = ll_tokenizer_create(&m->token_tokenizer, m->model);
     if (!status) status = ll_tokenizer_create(&m->side_tokenizer, m->model);
     if (status) return ll_failed(status, path);
     m->text_vocab = ll_tokenizer_vocab(m->tokenizer);
@@ -197,7 +198,9 @@ static int load_folder(const char *folder) {
     struct dirent **entries = NULL;
     const int n = scandir(folder, &entries, is_model, by_name);
     int code = -1;
-    if (n < 0) return ll_usage("--models %s: there is no such folder", folder);
+    if (n < 0 && errno == ENOENT) return ll_usage("--models %s: there is no such folder", folder);
+    if (n < 0 && errno == ENOTDIR) return ll_usage("--models %s: it is a file; name a folder", folder);
+    if (n < 0) return ll_usage("--models %s: the folder cannot be read: %s", folder, strerror(errno));
     for (int i = 0; i < n; i++) {
         char path[4200];
         snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
@@ -219,6 +222,7 @@ void ll_served_free(void) {
         ll_served *m = &ll_served_model[i];
         ll_tokenizer_free(m->tokenizer);
         ll_tokenizer_free(m->http_tokenizer);
+        ll_tokenizer_free(m->token_tokenizer);
         ll_tokenizer_free(m->side_tokenizer);
         ll_batcher_free(m->batcher);
         ll_model_free(m->model);

@@ -19,6 +19,7 @@ t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out broke
 poke broken/best.safetensors embedding.weight
 refused "needs a MODEL" "$longline" serve
 refused "no such folder" "$longline" serve --models nowhere
+refused "text.txt: it is a file; name a folder" "$longline" serve --models text.txt
 refused "No such file" "$longline" serve nowhere.safetensors
 refused "two models have the name" "$longline" serve $model $model
 refused "must be ADDRESS:PORT" "$longline" serve $model --listen here
@@ -54,6 +55,8 @@ kill $pid
 ended $pid
 check "the unit's server ended" test $? = 0
 refused "cannot be read" "$longline" serve $model --api-keys nowhere
+refused "--api-keys run cannot be read: Is a directory" "$longline" serve $model --api-keys run
+refused "chat template run cannot be read: Is a directory" "$longline" serve $model --chat-template run
 echo short >keys
 chmod 600 keys
 refused "can be guessed" "$longline" serve $model --api-keys keys

@@ -2,7 +2,7 @@
 has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words, IMAGES
 classifies images of 16 pixels. Prints a line for each check.
 serve_process.py has the server, serve_sessions.py the tests of sessions, serve_names.py those of names, serve_wire.py
-those of what clients read."""
+those of what clients read, serve_slow.py those of clients that read slowly."""
 import json
 import os
 import re
@@ -17,6 +17,7 @@ import time
 from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
+from serve_slow import test_slow
 from serve_wire import test_wire
 
 SECRET = "line 17 of 3 says it"  # a text that must not be in the log
@@ -118,7 +119,7 @@ def test_refusals(s):
         ("/v1/completions", {**ok, "n": 100}, 400, "n"), ("/v1/completions", {**ok, "seed": 0.5}, 400, "seed"),
         ("/v1/completions", {**ok, "stop": [1]}, 400, "stop"), ("/v1/completions", {**ok, "stop": ""}, 400, "stop"),
         ("/v1/completions", {**ok, "max_tokens": 10 ** 9}, 400, "max_tokens"),
-        ("/v1/completions", {**ok, "max_tokens": -1}, 400, "max_tokens"),
+        ("/v1/completions", {**ok, "max_tokens": -2}, 400, "max_tokens"),
         ("/v1/completions", {**ok, "logprobs": 99}, 400, "logprobs"),
         ("/v1/completions", {**ok, "presence_penalty": 1}, 400, "presence_penalty"),
         ("/v1/completions", {**ok, "colour": "red"}, 400, "colour"),
@@ -380,6 +381,7 @@ def main():
     test_queue()
     test_drain()
     test_gone()
+    test_slow()
     test_names()
     test_quota()
     test_files()
@@ -392,5 +394,5 @@ def main():
     test_images(sys.argv[8])
 
 
-signal.alarm(150)  # ends the test if something hangs
+signal.alarm(240)  # ends the test if something hangs
 main()

@@ -1,7 +1,9 @@
-"""The server and the commands give an imported model the same tokens around a text. Run by serve_special.sh."""
+"""The server and the commands give an imported model the same tokens around a text, and long texts keep nobody waiting. Run by
+serve_special.sh."""
+import json
 import subprocess
 
-from serve_process import Server, check, model, program
+from serve_process import Server, check, model, program, read_all, request
 
 
 def command(*words, text=None):
@@ -58,3 +60,16 @@ log = answer["choices"][0]["logprobs"]
 check("of alternatives with the same text the likeliest is given", log["tokens"] == [""] and len(log["top_logprobs"][0]) < 20 and
       log["top_logprobs"][0][""] == log["token_logprobs"][0], log)
 check("the server ends", server.end() == 0)
+
+# Tokens of long texts are made beside all else: while one is read, the others are counted as waiting.
+server = Server("--max-prompt", "100")
+long = request({"prompt": "some words of a text " * 380000}, more=b"Connection: close\r\n")
+clients = [server.raw(long, timeout=120) for _ in range(4)]
+counted, tries = False, 2000
+while not counted and (tries := tries - 1):
+    counted = any(f"longline_waiting_requests {n}\n" in server.ask("GET", "/metrics")[2] for n in (1, 2, 3))
+check("the server answers while long texts become tokens", counted)
+check("also who sends a short text", server.post("/v1/completions", {"prompt": "x", "max_tokens": 1})[0] == 200)
+answers = [json.loads(read_all(c).split(b"\r\n\r\n", 1)[1])["error"]["message"] for c in clients]
+check("each long text is refused", all("this server reads at most 100 of a prompt" in a for a in answers), answers)
+check("it ends", server.end() == 0)

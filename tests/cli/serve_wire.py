@@ -64,6 +64,34 @@ def test_messages(s):
     check("a name with NUL is said to have one", "NUL" in error["message"] and error["param"] == "model", error)
 
 
+def test_neutral(s):
+    """Fields that clients send along, but that ask for nothing here; what would change the answer is refused."""
+    right = s.post("/v1/chat/completions", CHAT)[2]["choices"]
+    for fields in ({"tools": None, "response_format": None, "reasoning_effort": None, "audio": None, "web_search_options": None},
+                   {"tools": [], "tool_choice": "none", "parallel_tool_calls": True, "service_tier": "auto"},
+                   {"tool_choice": "auto", "response_format": {"type": "text"}, "modalities": ["text"], "functions": []},
+                   {"prompt_cache_key": "x", "safety_identifier": "y", "frequency_penalty": 0.0, "logit_bias": {}},
+                   {"stream_options": {"include_obfuscation": False, "include_usage": None}}):
+        status, _, answer = s.post("/v1/chat/completions", {**CHAT, **fields})
+        check(f"asks for nothing: {fields}", status == 200 and answer["choices"] == right, answer)
+    for name, value in (("tools", [{"type": "function"}]), ("tool_choice", "required"), ("response_format", {"type": "json_object"}),
+                        ("modalities", ["text", "audio"]), ("service_tier", "flex"), ("reasoning_effort", "high"),
+                        ("stream_options", {"include_obfuscation": True}), ("audio", {}), ("frequency_penalty", 0.5)):
+        status, _, answer = s.post("/v1/chat/completions", {**CHAT, name: value})
+        check(f"would change the answer: {name}", status == 400 and answer["error"]["param"] == name, answer)
+    status, _, answer = s.post("/v1/embeddings", {"input": "a", "dimensions": None})
+    check("the same of embeddings", status == 200, answer)
+
+
+def test_bytes(s):
+    """Bytes of a path that are not UTF-8 are shown as U+FFFD."""
+    for path, shown in (("%ff%fe", "\ufffd\ufffd"), ("a%c3%a9%e2%82", "a\u00e9\ufffd\ufffd"), ("%ed%a0%80", "\ufffd" * 3)):
+        status, _, answer = s.ask("GET", "/v1/models/" + path)
+        error = answer["error"]
+        check(f"404 of the model {path}", status == 404 and error["param"] == "model" and
+              error["message"] == f"there is no model '{shown}'", error)
+
+
 def test_methods(s):
     """405, with the methods that a path has."""
     session = "/v1/sessions/sess_" + "0" * 32
@@ -93,4 +121,6 @@ def test_wire(s):
     test_chunks(s)
     test_offsets(s)
     test_messages(s)
+    test_neutral(s)
+    test_bytes(s)
     test_methods(s)

@@ -18,7 +18,7 @@ static void check_refusal(const ll_refusal *why) {
 static void check_request(const ll_request *r) {
     check(r->prompts >= 0 && r->prompts <= LL_PROMPTS && r->stops <= LL_STOPS && r->messages <= LL_MESSAGES);
     check(r->n >= 1 && r->prompts * r->n <= LL_PROMPTS && r->logprobs >= -1 && r->logprobs <= LL_TOP_LOGPROBS);
-    check(r->temperature >= 0 && r->top_p >= 0 && r->top_p <= 1 && r->max_tokens >= -1);
+    check(r->temperature >= 0 && r->top_p >= 0 && r->top_p <= 1 && r->max_tokens >= LL_TOKENS_UNSET);
     for (int i = 0; i < r->prompts; i++)
         check(!r->prompt[i].text != !r->prompt[i].tokens);
     for (int i = 0; i < r->stops; i++)

@@ -1,0 +1,110 @@
+"""Clients of `longline serve` that read slowly or not at all."""
+import http.client
+import json
+import re
+import socket
+import time
+
+from serve_process import Server, check, events, read_all, request
+
+# An answer of some 15 MB. Sockets and the server keep 6 MB for a client that does not read.
+LONG = {"prompt": "line", "max_tokens": 2000, "n": 8, "logprobs": 20, "seed": 1, "stream": True, "ignore_end": True}
+
+
+def stalled(s, body):
+    """A client that has sent a request and reads nothing."""
+    c = socket.socket()
+    c.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
+    c.settimeout(60)
+    c.connect(("127.0.0.1", s.port))
+    c.sendall(request(body, more=b"Connection: close\r\n"))
+    return c
+
+
+def logged(s, path):
+    """The first line of the log about a path, which has 30 seconds to be there."""
+    for _ in range(300):
+        for line in s.said().split("\n"):
+            if line.startswith("{") and json.loads(line).get("path") == path:
+                return json.loads(line)
+        time.sleep(0.1)
+    return {}
+
+
+def test_pause():
+    """--idle is for what a client sends: it may stop reading for longer than that."""
+    s = Server("--idle", "1")
+    c = stalled(s, LONG)
+    time.sleep(3)
+    got = read_all(c)
+    check("a stream that was not read for a while is whole", got.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n"), got[-300:])
+    check("its line in the log has no cut", "cut" not in logged(s, "/v1/completions"), s.said())
+    check("it ends", s.end() == 0)
+
+
+def test_unread():
+    """What nobody reads is not generated, and others are answered meanwhile. All of it is there once it is read."""
+    s = Server()
+    c = stalled(s, LONG)
+    made, before = -1, -2
+    for _ in range(300):
+        made, before = int(re.search(r"generated_tokens_total (\d+)", s.ask("GET", "/metrics")[2]).group(1)), made
+        if made == before > 0:
+            break
+        time.sleep(0.2)
+    check("a stream that is not read stops", made == before < 16000, made)
+    check("another one is answered", s.post("/v1/completions", {"prompt": "a", "max_tokens": 5})[0] == 200)
+    made = re.search(r"generated_tokens_total (\d+)", s.ask("GET", "/metrics")[2]).group(1)
+    check("it goes on waiting", int(made) < 16000, made)
+    answer = http.client.HTTPResponse(c)
+    answer.begin()
+    parts = [event["choices"][0] for event in events(answer.read().decode())[0]]
+    whole = s.post("/v1/completions", {**LONG, "stream": False, "logprobs": 0})[2]["choices"]
+    for k in (0, 7):
+        text = "".join(p["text"] for p in parts if p["index"] == k)
+        check(f"choice {k} is whole once it is read", text == whole[k]["text"], len(text))
+    check("it ends", s.end() == 0)
+
+
+def test_cut():
+    """Who reads nothing for --send-timeout is cut off, and who goes away is noticed. The log says so."""
+    s = Server("--send-timeout", "1")
+    c = stalled(s, LONG)
+    line = logged(s, "/v1/completions")
+    check("the log has an answer that was cut off", line.get("cut") == "timeout" and line.get("status") == 200, line)
+    check("not all of it was sent", b"[DONE]" not in read_all(c))
+    check("it ends", s.end() == 0)
+    s = Server()
+    c = stalled(s, LONG)
+    c.recv(100)
+    c.close()
+    line = logged(s, "/v1/completions")
+    check("the log has a client that went away", line.get("cut") == "client", line)
+    check("it ends", s.end() == 0)
+
+
+def test_long_text():
+    """A text whose tokens the token thread makes is read as the same one of numbers."""
+    s = Server("--max-tokens", "40", "--max-input", "19800")
+    text = "line 17 of 3 says it. " * 900
+    asked = {"max_tokens": 9, "seed": 1, "echo": True}
+    long, same = (s.post("/v1/completions", {**asked, "prompt": p})[2] for p in (text, list(text.encode())))
+    check("a long text", long.get("choices") == same["choices"] and long["usage"] == same["usage"], (long, same))
+    answer = s.post("/v1/completions", {**asked, "prompt": text, "model": "none"})
+    check("is refused at once where it can be", answer[0] == 404, answer)
+    check("and works for the side thread", s.post("/v1/embeddings", {"input": text})[0] == 200)
+    for ask in (text + "x", [1] * 19801):
+        status, _, answer = s.post("/v1/embeddings", {"input": ask})
+        check("which reads --max-input tokens at most", status == 400 and answer["error"]["message"] ==
+              "'input' has 19801 tokens; this server reads at most 19800 at once", answer)
+    check("others read more", s.post("/v1/score", {"input": text + "x"})[0] == 200)
+    usage = s.post("/v1/completions", {"prompt": "a", "max_tokens": -1, "ignore_end": True})[2]["usage"]
+    check("max_tokens of -1 is the server's limit", usage["completion_tokens"] == 40, usage)
+    check("it ends", s.end() == 0)
+
+
+def test_slow():
+    test_long_text()
+    test_pause()
+    test_unread()
+    test_cut()
