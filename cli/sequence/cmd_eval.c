@@ -119,10 +119,15 @@ static int evaluate(ll_model *model, waiting *w) {
         ll_show_perplexity("eval.word_perplexity", exp2(e.bits_per_word));
     }
     if (unit && strcmp(unit, "byte") && isfinite(e.bits_per_byte)) printf("eval.bits_per_byte=%.4f\n", e.bits_per_byte);
+    if (isfinite(e.unknown)) printf("eval.unknown=%.4f\n", e.unknown);
     ll_show_baseline("eval", recipe, split, (int)batches);
     printf("eval.accuracy=%.4f\n", e.accuracy);
     if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
     printf("eval.seconds=%.2f\n", e.seconds);
+    if (e.unknown > 0)
+        ll_print("%.2g %% of the tokens are unknown %ss, each predicted as one token: bits_per_byte is too low to be "
+                 "compared with a model that spells them",
+                 100 * e.unknown, unit);
     return 0;
 }
 
