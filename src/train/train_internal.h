@@ -251,6 +251,10 @@ int ll_rewind_may(const ll_trainer *trainer);
 /* LL_EDIVERGED where it may, and its loss is far above chance, unless that of the checkpoint was, too. */
 LL_MUST_USE ll_status ll_rewind_check(const ll_trainer *trainer);
 LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
+/* Of a run that ends: LL_EDIVERGED where it went back as often as it may, and its loss is still far above chance. */
+LL_MUST_USE ll_status ll_rewind_end(const ll_trainer *trainer);
+/* The last error, which no further going back can help. */
+ll_status ll_rewind_too_often(ll_status status);
 
 /* On all ranks: LL_EINVAL, with the number of a rank, if its version, recipe, data, processor's instructions or model
  * are not those of rank 0. */
