@@ -58,8 +58,9 @@ static const ll_key keys[] = {
     NUMBER_IF("train.distil-temperature", distil_temperature, "1", 0.01, 100,
               "what logits of both are divided by before they are compared", "train.distil=logits|both"),
     CHOICE("train.on-divergence", on_divergence, "stop", "stop|rewind",
-           "what a run does that diverges: it ends; or it goes back to its last checkpoint and on with half the "
-           "learning rate, at most three times"),
+           "what a run does that diverges: it ends where a loss or gradient is not finite; or it goes back to its last "
+           "checkpoint and on with half the learning rate, at most three times, also where the loss is far above "
+           "chance"),
     CHOICE("train.preempt", preempt, "off", "off|SIGUSR1|SIGUSR2",
            "signal that announces the end of a job's time: the run saves, and exits with 0"),
     FLAG("train.report", report, "on", "writes report.html at evaluations, and with all figures at the end"),
