@@ -179,8 +179,12 @@ refused "text.txt:1: .* is neither .section. nor key = value; name a recipe \(.i
 yes 'a long text' | head -c 1100000 >long.txt
 refused "long.txt is longer than 1048576 bytes, which is too long for a recipe; .*data go to --data$" \
     "$longline" train long.txt
-refused "the data has [0-9]+ different tokens, and this model, which is fixed, 256 .*trained with data.format = bytes$" \
-    "$longline" eval straight/best.safetensors --data text.txt --set data.format=words
+t 0 "$longline" eval --help
+out "f32, bf16, int8 or int4"
+for format in words fasta; do
+    refused "a token of data.format = $format is a [a-z]*, and .* trained with data.format = bytes, where it is a byte$" \
+        "$longline" eval straight/best.safetensors --data text.txt --set data.format=$format
+done
 refused "data.train" "$longline" train "$recipe" --out w
 refused "no run folder nowhere" "$longline" train --resume nowhere
 refused "nowhere" "$longline" train --memory --resume nowhere
