@@ -205,7 +205,9 @@ int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
 /* Is there a valid split: named, cut from train, or generated? */
 int ll_fit_has_valid(const ll_config *c);
-/* Sets the sizes that the recipe leaves to the data (0). */
+/* Does the recipe leave sizes to the data (0)? */
+int ll_fit_lacks_sizes(const ll_config *c);
+/* Sets them. */
 LL_MUST_USE ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
 /* LL_EINVAL if the data does not fit the recipe: more tokens than vocab, more classes, other sizes. fixed: it is that
  * of a trained model, whose sizes cannot be set. */

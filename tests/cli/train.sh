@@ -143,6 +143,17 @@ all=$(value memory.activations)
 parts=$(($(value memory.weights) + $(value memory.gradients) + $(value memory.received) + $(value memory.moments) + all
     + $(value memory.states) + $(value memory.teacher)))
 check "the total of its parts" [ "$(value memory.total)" -eq $parts ]
+printf 'a b c\na b c\na b c\n' >abc.txt
+words="$root/recipes/wikitext-words.ini --memory --set data.valid= --set data.test= --set data.min-count=1 --set train.length=4"
+# shellcheck disable=SC2086
+t 0 "$longline" train $words --set model.vocab=5
+cp out first
+# shellcheck disable=SC2086
+t 0 "$longline" train $words --data abc.txt
+check "sizes come from the data" cmp -s first out
+# shellcheck disable=SC2086
+refused "model.vocab = 0 takes the number from the data; .* set it; the data cannot be read: .*missing" \
+    "$longline" train $words --data missing.txt
 t 0 run --memory --set train.length=100000 --set train.chunk=1000
 check "a hundredth of the activations, and states" [ "$(value memory.activations)" -lt $((all / 10)) ]
 refused "train.chunk = 13 needs a state of constant size.*set it to 0" run --out w --set train.chunk=13 \
