@@ -11,7 +11,8 @@ static const ll_key keys[] = {
     INT("train.batch", batch, "8", 1, 65536, "sequences in a batch"),
     INT("train.length", length, "1024", 0, 134217728, "tokens of a sequence; 0 = as the data has (images)"),
     FLAG("train.carry-state", carry_state, "off",
-         "consecutive windows of a text in each row, each starting with the state that the one before left; task = lm"),
+         "consecutive windows of a text in each row, each starting with the state that the one before left; evaluation "
+         "starts every window without one; task = lm"),
     FLAG("train.recompute", recompute, "off",
          "store only the input of each block and compute the block again on the way back: the same bits in less "
          "memory, in about a sixth more time"),
