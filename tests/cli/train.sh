@@ -180,6 +180,8 @@ refused "missing.txt" run --out w --data missing.txt
 refused "missing.txt" run --out w --set data.valid=missing.txt
 refused "data.test: cannot open missing.txt.*--set data.test= trains without" run --out w --set data.test=missing.txt
 refused "data.test: cannot open missing.txt" "$longline" train --resume straight --set data.test=missing.txt
+refused "data.valid is set, and the run of straight/last.safetensors began without it" \
+    "$longline" train --resume straight --set data.valid=text.txt
 refused "cannot open missing.txt: [^;]*$" "$longline" train --resume straight --data missing.txt
 cp -r straight moved
 sed -i 's/^train = text.txt/train = missing.txt/' moved/recipe.ini
