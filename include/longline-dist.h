@@ -47,9 +47,9 @@ typedef struct {
     double total;
 } ll_rank_memory;
 /* The memory of the rank that needs most, with so many ranks; 0: a process without a launcher. The functions that would
- * allocate it count it, and nothing is allocated; of a teacher, whose file must be there, its tensors are mapped. The
- * program itself and its data need about 20 MB more, and 30 MB with MPI. Rank 0 holds the moments of all ranks from its
- * first checkpoint on. */
+ * allocate it count it, and nothing is allocated; of a teacher, whose file must be there, its tensors are mapped. Sizes
+ * that the recipe leaves to the data are read from data.train. The program itself and its data need about 20 MB more,
+ * and 30 MB with MPI. Rank 0 holds the moments of all ranks from its first checkpoint on. */
 LL_MUST_USE ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *memory);
 
 /* ---- What communication costs (docs/scaling.md) ---- */

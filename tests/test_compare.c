@@ -268,7 +268,7 @@ static void diverged_runs_are_results(void **state) {
     snprintf(text, sizeof text,
              "[table]\nmetric = accuracy\nrecipe = sub/base.ini\nsplit = valid\n[wild]\npublished = 3\n"
              "train.learning-rate = 100\ntrain.weight-decay = 10\ntrain.schedule = constant\ntrain.warmup = 0\n"
-             "[tame]\npublished = 2\n");
+             "[tame]\npublished = 2\n[high]\ntrain.learning-rate = 100\ntrain.schedule = constant\n");
     write_text(at("wild.ini"), text);
     ll_comparison *c = load(at("wild.ini"));
     const ll_comparison_how how = how_of(at("wild"), 60, 1, &s);
@@ -276,6 +276,8 @@ static void diverged_runs_are_results(void **state) {
     const ll_system wild = system_at(c, 0), tame = system_at(c, 1);
     assert_true(wild.runs == 1 && wild.diverged == 1 && isnan(wild.mean));
     assert_true(tame.runs == 1 && tame.diverged == 0 && tame.mean > 0 && tame.mean <= 100);
+    const ll_system high = system_at(c, 2); /* its loss is finite, and far above chance */
+    assert_true(high.runs == 1 && high.diverged == 1 && isnan(high.mean));
     s.steps = 0;
     CHECK_OK(ll_comparison_run(c, &how));
     assert_int_equal(s.steps, 0);
@@ -285,6 +287,7 @@ static void diverged_runs_are_results(void **state) {
     CHECK_OK(ll_comparison_write(c, at("wild")));
     char *page = page_at(at("wild/table.html"));
     has(page, "1, 1 diverged");
+    has(page, "high diverged, and has no curve here.");
     ll_free(page);
     ll_comparison_free(c);
 }

@@ -102,6 +102,21 @@ static int are_same(const char *path, const char *other) {
     return same;
 }
 
+/* Rows lower than a line of text still have every n-th name. */
+static void test_many_names(void **state) {
+    (void)state;
+    enum { ROWS = 100 };
+    static float value[ROWS * ROWS];
+    const char *names[ROWS];
+    for (int i = 0; i < ROWS; i++) names[i] = "class";
+    const ll_panel panel = {"p", ROWS, ROWS, value};
+    const ll_heat_map m = {.n = 1, .panels = &panel, .names = names};
+    CHECK_OK(ll_heat_map_write(&m, at("class.png")));
+    for (int i = 0; i < ROWS; i++) names[i] = "slcas"; /* as wide */
+    CHECK_OK(ll_heat_map_write(&m, at("slcas.png")));
+    assert_false(are_same(at("class.png"), at("slcas.png")));
+}
+
 /* Two matrices that differ by a factor have the same colours. Numbers tell them apart. */
 static void test_numbers(void **state) {
     (void)state;
@@ -157,8 +172,9 @@ static void test_bands(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_colours), cmocka_unit_test(test_strange_numbers), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_numbers), cmocka_unit_test(test_refusals),        cmocka_unit_test(test_bands),
+        cmocka_unit_test(test_colours),    cmocka_unit_test(test_strange_numbers), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_many_names), cmocka_unit_test(test_numbers),         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_bands),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

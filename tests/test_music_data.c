@@ -212,7 +212,9 @@ static void wrong_files_are_named(void **state) {
     CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "wrong.txt is no MIDI file, and as text its word number 2, \"Bass\"");
     c.data.train = put("cut.mid", "MThd\0\0\0\6\0\1\0\1\0\x60", 14);
     CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "cut.mid: the file ends after 0 of 1");
-    c.data.train = put("empty", "", 0); /* a piece without events */
+    c.data.train = put("empty.mid", "", 0);
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "empty.mid is empty, and no piece of music");
+    c.data.train = put("blank", "\n", 1); /* a piece without events */
     assert_int_equal(refused(&c, "train"), LL_OK);
     c = config();
     c.model.task = LL_TASK_CLASSIFY;

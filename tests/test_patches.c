@@ -163,7 +163,7 @@ static void refusals(void **state) {
     refuse("model.pixel-mean=half", "must be a number");
     refuse("model.pixel-std=0.5,0,0.5", "must be above 0");
     refuse("model.pool=mean", "position.cls-token = on gives a CLS token");
-    refuse("position.max-length=6", "the last learned position");
+    refuse("position.max-length=6", "the last learned position; in a new model, position.max-length=");
     char keys[500];
     keys_of(keys, 0);
     ll_model *model = tiny_model(keys);

@@ -112,7 +112,11 @@ static void test_checks(void **state) {
         {{"model.task=seq2seq", "model.bias=all"}, "need one stack"},
         {{"position.type=rope", "position.rotary=3"}, "position.rotary = 3 must be an even number"},
         {{"position.type=learned", "position.offset=4096"}, "position.offset = 4096 leaves nothing"},
-        {{"position.type=learned", "train.length=5000"}, "position.max-length = 4096"},
+        {{"position.type=learned", "train.length=5000"},
+         "5000 is beyond the 4096 tokens of position.max-length = 4096"},
+        {{"position.type=learned", "train.length=64", "position.max-length=64", "position.offset=2"},
+         "62 tokens of position.max-length = 64, the last learned position; set train.length=62 or less, or, in a new "
+         "model, position.max-length=66"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ll_recipe *r = NULL;

@@ -185,6 +185,19 @@ static void vocabularies_do_not_compare(void **state) {
     }
 }
 
+/* A last row of three steps counts for three of the last ten. */
+static void the_training_loss_is_of_ten_steps(void **state) {
+    (void)state;
+    const char csv[] = HEADER "10,1,640,9,9,,,,0.1,2,100,20\n20,2,1280,3,3,,,,0.1,2,100,20\n"
+                              "23,3,1472,2,2,2,2,0.1,0.1,2,100,20\n";
+    write_run(at("ten"), "", 1, 1);
+    CHECK_OK(ll_file_write(at("ten/metrics.csv"), csv, sizeof csv - 1));
+    CHECK_OK(ll_run_report(at("ten"), NULL, NULL, NULL));
+    char *page = page_at(at("ten/report.html"));
+    has(page, "<td>2.7000 bits per byte");
+    ll_free(page);
+}
+
 static void a_diverged_run_has_numbers(void **state) {
     (void)state;
     const char csv[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"
@@ -305,11 +318,17 @@ static void a_page_is_whole_or_as_before(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_run_has_a_page),           cmocka_unit_test(what_comes_from_outside_is_text),
-        cmocka_unit_test(any_bytes_are_text),         cmocka_unit_test(long_runs_have_short_pages),
-        cmocka_unit_test(runs_side_by_side),          cmocka_unit_test(many_runs_look_different),
-        cmocka_unit_test(a_single_curve_is_named),    cmocka_unit_test(vocabularies_do_not_compare),
-        cmocka_unit_test(a_diverged_run_has_numbers), cmocka_unit_test(a_page_is_whole_or_as_before),
+        cmocka_unit_test(a_run_has_a_page),
+        cmocka_unit_test(what_comes_from_outside_is_text),
+        cmocka_unit_test(any_bytes_are_text),
+        cmocka_unit_test(long_runs_have_short_pages),
+        cmocka_unit_test(runs_side_by_side),
+        cmocka_unit_test(many_runs_look_different),
+        cmocka_unit_test(a_single_curve_is_named),
+        cmocka_unit_test(vocabularies_do_not_compare),
+        cmocka_unit_test(the_training_loss_is_of_ten_steps),
+        cmocka_unit_test(a_diverged_run_has_numbers),
+        cmocka_unit_test(a_page_is_whole_or_as_before),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

@@ -116,6 +116,32 @@ static void shades_of_heat_maps(void **state) {
     assert_int_equal(pixel_of(at("map.png"), 26, 24 + 20 + 140), blue);
 }
 
+/* Of many names every n-th is shown, beside its own row; of a long name the middle is left out. */
+static void many_rows_have_some_names(void **state) {
+    (void)state;
+    enum { ROWS = 100 };
+    static float value[ROWS * ROWS];
+    static char text[ROWS][48];
+    const char *class[ROWS];
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(text[i], sizeof text[i], "a-class-with-a-long-name-%d", i);
+        class[i] = text[i];
+    }
+    const ll_panel panel = {"p", ROWS, ROWS, value};
+    const ll_heat_map map = {.n = 1, .panels = &panel, .names = class};
+    const ll_html_about about = {"classes", "Classes"};
+    const ll_html_maps maps = {.groups = 1, .group = &map};
+    ll_html h;
+    CHECK_OK(ll_html_open(&h, at("names.html"), "names"));
+    ll_html_maps_write(&h, &about, &maps);
+    CHECK_OK(ll_html_finish(&h));
+    ll_bytes page = slurp(at("names.html"));
+    const char *first = "<span>a-class-with-\u2026long-name-0</span><span></span><span></span><span class=\"more\">"
+                        "a-class-with-\u2026long-name-3</span>";
+    assert_non_null(strstr((char *)page.data, first));
+    ll_bytes_free(&page);
+}
+
 static void tables_are_csv(void **state) {
     (void)state;
     const double x[] = {1, 2.5, 1e20}, y[] = {-0.25, NAN, 3};
@@ -152,6 +178,7 @@ int main(void) {
         cmocka_unit_test(thin_curves_keep_what_is_seen),
         cmocka_unit_test(images_are_png),
         cmocka_unit_test(shades_of_heat_maps),
+        cmocka_unit_test(many_rows_have_some_names),
         cmocka_unit_test(tables_are_csv),
         cmocka_unit_test(tables_are_read),
     };

@@ -32,10 +32,10 @@ static wild run_wild(const char *more, const char *out, const char *resume, int 
     return w;
 }
 
-/* With a rate of 9 the loss explodes, with an eighth of it not. A killed run ends with the same bits. */
+/* With a rate of 3 the loss explodes, with an eighth of it not. A killed run ends with the same bits. */
 static void test_a_run_that_diverges_goes_back(void **state) {
     (void)state;
-    static const char keys[] = "train.on-divergence=rewind train.learning-rate=9";
+    static const char keys[] = "train.on-divergence=rewind train.learning-rate=3";
     const wild whole = run_wild(keys, at("wild"), NULL, 0, LL_OK);
     assert_int_equal(whole.rewinds, 3);
     copy_folder(at("wild"), at("wild-whole"));
@@ -50,11 +50,11 @@ static void test_a_run_that_diverges_goes_back(void **state) {
         same_run("wild-whole", "wild-killed");
     }
     ll_bytes rows = slurp(in("wild-whole", "metrics.csv"));
-    assert_non_null(strstr((char *)rows.data, ",1.125,")); /* the rate of every row after the third time */
+    assert_non_null(strstr((char *)rows.data, ",0.375,")); /* the rate of every row after the third time */
     ll_bytes_free(&rows);
 }
 
-static const char EXPLODES[] = "train.on-divergence=rewind train.learning-rate=9 train.clip=0 train.warmup=0 "
+static const char EXPLODES[] = "train.on-divergence=rewind train.learning-rate=3 train.clip=0 train.warmup=0 "
                                "train.schedule=constant train.checkpoint-every=4";
 
 /* Somebody empties metrics.csv while the run goes on: there are no rows to cut then. */
@@ -81,7 +81,7 @@ static int stop_at(const ll_progress *p, void *arg) { return !p->event && p->ste
 /* A run that is stopped, not killed, saves where it is. It still goes back to the checkpoint before that. */
 static void test_a_run_that_was_stopped_goes_back_as_far(void **state) {
     (void)state;
-    run_wild("train.on-divergence=rewind train.learning-rate=9", at("unstopped"), NULL, 0, LL_OK);
+    run_wild("train.on-divergence=rewind train.learning-rate=3", at("unstopped"), NULL, 0, LL_OK);
     for (int64_t stop = 1; stop <= 9; stop++) {
         char name[32], moved[32];
         ll_recipe *recipe = recipe_of(EXPLODES);
@@ -91,8 +91,8 @@ static void test_a_run_that_was_stopped_goes_back_as_far(void **state) {
         assert_int_equal(ll_trainer_run(trainer, stop_at, &stop), LL_ESTOPPED);
         ll_trainer_free(trainer);
         ll_recipe_free(recipe);
-        run_wild("train.on-divergence=rewind train.learning-rate=9", at(moved), at(name), 0, LL_OK);
-        run_wild("train.on-divergence=rewind train.learning-rate=9", at(name), at(name), 0, LL_OK);
+        run_wild("train.on-divergence=rewind train.learning-rate=3", at(moved), at(name), 0, LL_OK);
+        run_wild("train.on-divergence=rewind train.learning-rate=3", at(name), at(name), 0, LL_OK);
         same_run("unstopped", name);
         same_run("unstopped", moved);
         assert_int_not_equal(access(in(name, "back.safetensors"), F_OK), 0);
@@ -110,10 +110,19 @@ static void test_a_run_goes_back_three_times_at_most(void **state) {
     assert_int_equal(run_wild("train.learning-rate=9", at("stopping"), NULL, 0, LL_OK).rewinds, 0);
 }
 
+/* A loss that is far above chance at the end, after the last time, is an error, also if it is finite. */
+static void test_a_finite_loss_is_an_error_too(void **state) {
+    (void)state;
+    const wild w = run_wild("train.on-divergence=rewind train.learning-rate=100", at("finite"), NULL, 0, LL_EDIVERGED);
+    assert_int_equal(w.rewinds, 3);
+    assert_non_null(strstr(ll_error(), "would be chance"));
+    assert_non_null(strstr(ll_error(), "went back 3 times already"));
+}
+
 /* Who gives another rate means that one. The run may go back again. */
 static void test_another_rate_counts_as_it_is(void **state) {
     (void)state;
-    run_wild("train.on-divergence=rewind train.learning-rate=9", at("slower"), NULL, 0, LL_OK);
+    run_wild("train.on-divergence=rewind train.learning-rate=3", at("slower"), NULL, 0, LL_OK);
     run_wild("train.on-divergence=rewind train.learning-rate=0.25 train.steps=30", at("slower"), at("slower"), 0,
              LL_OK);
     ll_bytes rows = slurp(in("slower", "metrics.csv"));
@@ -150,6 +159,7 @@ int main(void) {
         cmocka_unit_test(test_metrics_that_somebody_empties),
         cmocka_unit_test(test_a_run_that_was_stopped_goes_back_as_far),
         cmocka_unit_test(test_a_run_goes_back_three_times_at_most),
+        cmocka_unit_test(test_a_finite_loss_is_an_error_too),
         cmocka_unit_test(test_another_rate_counts_as_it_is),
         cmocka_unit_test(test_a_checkpoint_that_was_removed),
     };

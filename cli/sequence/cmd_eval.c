@@ -15,7 +15,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "split", "NAME", &split, 0, 0, "train, valid, test; default: test if the recipe has it, or valid"},
     {LL_ARG_INTEGER, 0, "batches", "N", &batches, 0, 1e9, "evaluates on N batches, evenly spread; 0 = on all"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "number format of weights: bf16, int8 or int4, as for generate; default: that of the file"},
+     "number format of weights: f32, bf16, int8 or int4, as for generate; default: that of the file"},
     {LL_ARG_INTEGER, 0, "shift", "N", &shift, 0, 4096,
      "accuracy of images with N empty columns on both sides, shifted by -N to N pixels"},
     {LL_ARG_INTEGER, 0, "class", "K", &class, 0, 255, "with --shift: only images of this class"},
@@ -41,6 +41,16 @@ static int failed(ll_status status, const ll_recipe *recipe) {
     if (status != LL_EINVAL || !strcmp(ll_recipe_get(recipe, "data.format"), trained_on))
         return ll_failed_data(status, recipe);
     ll_print("%s; it was trained with data.format = %s", ll_error(), trained_on);
+    return 2;
+}
+
+/* Numbers of tokens that mean something else would be read without an error. */
+static int check_tokens(const ll_model *model, const char *trained_unit) {
+    const ll_recipe *recipe = ll_model_recipe(model);
+    const char *unit = ll_recipe_unit(recipe);
+    if (!strcmp(unit, trained_unit)) return -1;
+    ll_print("a token of data.format = %s is a %s, and this model was trained with data.format = %s, where it is a %s",
+             ll_recipe_get(recipe, "data.format"), unit, trained_on, trained_unit);
     return 2;
 }
 
@@ -119,10 +129,15 @@ static int evaluate(ll_model *model, waiting *w) {
         ll_show_perplexity("eval.word_perplexity", exp2(e.bits_per_word));
     }
     if (unit && strcmp(unit, "byte") && isfinite(e.bits_per_byte)) printf("eval.bits_per_byte=%.4f\n", e.bits_per_byte);
+    if (isfinite(e.unknown)) printf("eval.unknown=%.4f\n", e.unknown);
     ll_show_baseline("eval", recipe, split, (int)batches);
     printf("eval.accuracy=%.4f\n", e.accuracy);
     if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
     printf("eval.seconds=%.2f\n", e.seconds);
+    if (e.unknown > 0)
+        ll_print("%.2g %% of the tokens are unknown %ss, each predicted as one token: bits_per_byte is too low to be "
+                 "compared with a model that spells them",
+                 100 * e.unknown, unit);
     return 0;
 }
 
@@ -138,9 +153,11 @@ static int eval(int n, const char **words) {
     if (code < 0 && labels) code = ll_twice_check("--labels", &set, "data.test-labels");
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
+    const char *unit = ll_recipe_unit(ll_model_recipe(model));
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);
-    code = status ? ll_failed(status, NULL) : ll_data_check(ll_model_recipe(model), data);
+    code = status ? ll_failed(status, NULL) : check_tokens(model, unit);
+    if (code < 0) code = ll_data_check(ll_model_recipe(model), data);
     if (code < 0 && labels && ll_unmet(ll_model_recipe(model), "data.test-labels"))
         code = ll_usage("--labels %s: the labels of idx images are a file, and data.format = %s has none; leave out "
                         "--labels",
@@ -161,11 +178,13 @@ const ll_command ll_command_eval = {
     .least = 1,
     .most = 1,
     .summary = "measure a model on data",
-    .text = "Prints the loss (nats), bits a byte for text, and the fraction of bytes or images predicted right. Text\n"
-            "is cut into windows of train.length; with longer ones the model sees more context.\n\n"
-            "  longline eval runs/text-bytes-1/best.safetensors --data other.txt\n"
-            "  longline eval runs/text-bytes-1/best.safetensors --set train.length=8192 --set train.batch=1\n"
-            "  longline eval runs/mnist-1/best.safetensors --shift 8",
+    .text =
+        "Prints the loss (nats), bits a byte for text, and the fraction of bytes or images predicted right. Text\n"
+        "is cut into windows of train.length; with longer ones the model sees more context. With --set data.format\n"
+        "it reads another format whose tokens are the same, as demo for bytes.\n\n"
+        "  longline eval runs/text-bytes-1/best.safetensors --data other.txt\n"
+        "  longline eval runs/text-bytes-1/best.safetensors --set train.length=8192 --set train.batch=1\n"
+        "  longline eval runs/mnist-1/best.safetensors --shift 8",
     .args = args,
     .run = eval,
     .ranks = 1,

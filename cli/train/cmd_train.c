@@ -21,7 +21,8 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "DIR", &out, 0, 0, "folder of the run; default runs/NAME-1, -2, ..."},
     {LL_ARG_TEXT, 0, "resume", "DIR", &resume, 0, 0,
      "resumes the run in this folder; a RECIPE besides is its recipe from now on"},
-    {LL_ARG_FLAG, 0, "memory", NULL, &memory, 0, 0, "prints the bytes that the run would take, and does not train"},
+    {LL_ARG_FLAG, 0, "memory", NULL, &memory, 0, 0,
+     "prints the bytes that the run would take, and does not train; may read sizes from the data"},
     {LL_ARG_INTEGER, 0, "ranks", "N", &ranks, 0, 65536, "with --memory: for one of N ranks; 0 = for one process"},
     {.type = LL_ARG_END},
 };

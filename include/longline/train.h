@@ -72,6 +72,9 @@ typedef struct {
     /* The same loss by the word and by the byte of the text, which can be compared between models with other tokens. A
      * word is what is between blanks, or the end of a line. NaN where there is no text. */
     double bits_per_word, bits_per_byte;
+    /* The share of the predicted tokens that are unknown words. Each of those counts as one token, however it is
+     * spelled, which makes the two figures above too low. NaN where no token stands for unknown words. */
+    double unknown;
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
  * batches, evenly spread over the split. LL_EINVAL for a negative number; LL_EDIVERGED where the loss is not finite. */

@@ -118,7 +118,9 @@ static void write_differences(ll_html *h, const ll_comparison *c) {
     ll_html_table_end(h);
 }
 
-/* Held-out loss of the first seeds, against the step and against time. */
+static int diverged(const ll_contender *x) { return x->result[0].state == LL_RESULT_DIVERGED; }
+
+/* Held-out loss of the first seeds, against the step and against time. One that exploded would make the others flat. */
 static void write_curves(ll_html *h, const ll_comparison *c, const ll_run *runs) {
     static const struct {
         ll_html_about about;
@@ -132,13 +134,19 @@ static void write_curves(ll_html *h, const ll_comparison *c, const ll_run *runs)
         int n = 0;
         for (int i = 0; i < c->systems; i++) {
             const ll_columns *t = &runs[i].metrics;
-            if (!runs[i].folder || ll_columns_last(t, LL_RUN_VALID) < 0) continue;
+            if (!runs[i].folder || diverged(&c->system[i]) || ll_columns_last(t, LL_RUN_VALID) < 0) continue;
             snprintf(y, sizeof y, "bits per %s", runs[i].unit);
             curves[n++] = (ll_curve){c->system[i].label, t->n, t->column[kinds[kind].column], t->column[LL_RUN_VALID]};
         }
         const ll_figure f = {.title = c->about.title, .x_label = kinds[kind].x, .y_label = y, .n = n, .curves = curves};
         if (n) ll_html_plot(h, &kinds[kind].about, &f, NULL);
     }
+    for (int i = 0; i < c->systems; i++)
+        if (diverged(&c->system[i])) {
+            char text[256];
+            snprintf(text, sizeof text, "%.200s diverged, and has no curve here.", c->system[i].label);
+            ll_html_note(h, text);
+        }
 }
 
 /* runs[i].folder stays NULL if the first seed has no loss yet. */

@@ -40,6 +40,18 @@ static double largest(const ll_columns *t, int column) {
     return most;
 }
 
+/* The mean of the last 10 steps, as the program prints it. A row has the mean of the steps since the one before. */
+static double recent(const ll_columns *t, int column) {
+    double sum = 0, left = 10;
+    for (int i = ll_columns_last(t, column); i >= 0 && left > 0 && isfinite(t->column[column][i]); i--) {
+        const double steps = t->column[LL_RUN_STEP][i] - (i ? t->column[LL_RUN_STEP][i - 1] : 0);
+        const double n = fmin(fmax(steps, 0), left);
+        sum += n * t->column[column][i];
+        left -= n;
+    }
+    return left < 10 ? sum / (10 - left) : NAN;
+}
+
 ll_run_facts ll_run_facts_of(const ll_run *run) {
     const ll_columns *t = &run->metrics;
     const int best = ll_columns_least(t, LL_RUN_VALID);
@@ -48,7 +60,7 @@ ll_run_facts ll_run_facts_of(const ll_run *run) {
         .steps = value(run, LL_RUN_STEP, t->n - 1),
         .planned = steps ? ll_scan_number(steps, NULL) : NAN,
         .tokens = value(run, LL_RUN_TOKENS, ll_columns_last(t, LL_RUN_TOKENS)),
-        .train_bits = value(run, LL_RUN_BITS, ll_columns_last(t, LL_RUN_BITS)),
+        .train_bits = recent(t, LL_RUN_BITS),
         .best_bits = value(run, LL_RUN_VALID, best),
         .best_step = value(run, LL_RUN_STEP, best),
         .best_accuracy = value(run, LL_RUN_ACCURACY, best),

@@ -205,9 +205,12 @@ static double widest_name(cairo_t *cr, const char *const *names, int n, double m
     return widest + 6;
 }
 
+/* Every n-th name is shown, so that they do not overlap. */
+static int every(double step) { return (int)ceil(SMALL_SIZE / step); }
+
 static void draw_row_names(cairo_t *cr, const ll_heat_map *m, int n, double x, double y, double step, double most) {
     char text[64];
-    for (int i = 0; i < n && step >= SMALL_SIZE; i++) {
+    for (int i = 0; i < n; i += every(step)) {
         ll_label_fit(cr, text, sizeof text, m->names[i], most);
         write_text(cr, x - 6, y + (i + 0.5) * step + 0.36 * SMALL_SIZE, 1, text);
     }
@@ -217,7 +220,7 @@ static void draw_row_names(cairo_t *cr, const ll_heat_map *m, int n, double x, d
 static void draw_column_names(cairo_t *cr, const ll_heat_map *m, int n, double x, double y, double step, double most) {
     char text[64];
     const int across = ll_heat_map_short_names(m);
-    for (int i = 0; i < n && step >= SMALL_SIZE; i++) {
+    for (int i = 0; i < n; i += every(step)) {
         const double at = x + (i + 0.5) * step;
         ll_label_fit(cr, text, sizeof text, ll_heat_map_columns(m)[i], most);
         cairo_save(cr);

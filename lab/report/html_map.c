@@ -31,22 +31,42 @@ static void quantise(const ll_heat_map *m, int panel, int sign, unsigned char *i
     }
 }
 
-/* As much of a long name as fits beside an image. */
-static void short_name(ll_html *h, const char *name) {
-    enum { CHARACTERS = 24 };
-    const size_t size = strlen(name);
-    size_t n = 0, bytes;
-    for (int i = 0; i < CHARACTERS && n < size; i++, n += bytes)
-        ll_char_at((const uint8_t *)name + n, size - n, &bytes);
-    ll_html_bytes(h, name, n);
-    if (n < size) ll_html_put(h, "\u2026");
+/* The bytes of the first n characters. */
+static size_t bytes_of(const char *name, size_t size, int n) {
+    size_t at = 0, bytes;
+    for (int i = 0; i < n && at < size; i++, at += bytes) ll_char_at((const uint8_t *)name + at, size - at, &bytes);
+    return at;
 }
 
+/* As much of a long name as fits beside an image. Names often differ only at their ends, so the middle is left out. */
+static void short_name(ll_html *h, const char *name) {
+    enum { CHARACTERS = 24, END = 11 };
+    const size_t size = strlen(name);
+    int characters = 0;
+    size_t bytes;
+    for (size_t at = 0; at < size; at += bytes, characters++) ll_char_at((const uint8_t *)name + at, size - at, &bytes);
+    if (characters <= CHARACTERS) {
+        ll_html_bytes(h, name, size);
+        return;
+    }
+    const size_t end = bytes_of(name, size, characters - END);
+    ll_html_bytes(h, name, bytes_of(name, size, CHARACTERS - END));
+    ll_html_put(h, "\u2026");
+    ll_html_bytes(h, name + end, size - end);
+}
+
+/* As many lines of text fit beside the smallest picture of a class of panels, and for NAMES_PHONE on a phone. */
+enum { NAMES_SMALL = 10, NAMES_LARGE = 40, NAMES_PHONE = 13 };
+
+/* Each row or column has a span, so that names are beside their own. Where there is no space for all names, only every
+ * `every`-th is shown, and on a phone (style.css) fewer. */
 static void names(ll_html *h, const char *kind, int n, const char *const *name) {
+    const int every = n > NAMES_SMALL ? ll_ceil_div(n, NAMES_LARGE) : 1;
+    const int phone = n > NAMES_SMALL ? every * ll_ceil_div(n, every * NAMES_PHONE) : 1;
     ll_html_print(h, "<div class=\"%s\" aria-hidden=\"true\">", kind);
     for (int i = 0; i < n; i++) {
-        ll_html_put(h, "<span>");
-        short_name(h, name[i]);
+        ll_html_put(h, i % every == 0 && i % phone ? "<span class=\"more\">" : "<span>");
+        if (i % every == 0) short_name(h, name[i]);
         ll_html_put(h, "</span>");
     }
     ll_html_put(h, "</div>\n");
@@ -55,7 +75,8 @@ static void names(ll_html *h, const char *kind, int n, const char *const *name) 
 static void panels(ll_html *h, const ll_html_maps *m, int g, int sign) {
     const ll_heat_map *map = &m->group[g];
     const int wide = map->panels->cols > 2 * map->panels->rows;
-    ll_html_print(h, "<div class=\"maps%s\">\n", map->names ? " large" : wide ? " wide" : "");
+    const int many = map->panels->rows > NAMES_SMALL || map->panels->cols > NAMES_SMALL;
+    ll_html_print(h, "<div class=\"maps%s\">\n", !map->names ? wide ? " wide" : "" : many ? " largest" : " large");
     for (int i = 0; i < map->n && !h->status; i++) {
         const ll_panel *p = &map->panels[i];
         char alt[300];

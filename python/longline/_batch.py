@@ -24,7 +24,10 @@ class Batch(NamedTuple):
 
 
 class Evaluation(NamedTuple):
-    """Loss on a split: nats and bits a token (or example), accuracy, how many; by word and byte where there is text."""
+    """Loss on a split: nats and bits a token (or example), accuracy, how many; by word and byte where there is text.
+
+    unknown: the share of tokens that are unknown words, which make the figures by word and byte too low; NaN without.
+    """
 
     loss: float
     bits_per_token: float
@@ -33,6 +36,7 @@ class Evaluation(NamedTuple):
     bits_per_word: float
     bits_per_byte: float
     seconds: float
+    unknown: float
 
     def _repr_html_(self) -> str:
         return table(self._fields, [[f"{x:.6g}" for x in self]])

@@ -137,19 +137,27 @@ static ll_status check_seq2seq(const ll_model_config *c) {
     return LL_OK;
 }
 
+/* The end of a message about a sequence with `over` tokens too many, for the key whose value is `most`. */
+static const char *shorten(char text[120], const ll_model_config *c, int over, const char *key, int most) {
+    char shorter[48] = "";
+    if (!c->model.patch) snprintf(shorter, sizeof shorter, "set train.length=%d or less, or, ", c->length - over);
+    snprintf(text, 120, "%sin a new model, %s=%d", shorter, key, most + over);
+    return text;
+}
+
 /* The approximate operators. */
 static ll_status check_approximate(const ll_model_config *c) {
     const int cls_tokens = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
-    const int tokens = ll_config_tokens(c);
+    const int tokens = ll_config_tokens(c), over = tokens + cls_tokens - c->attention.linformer_length;
+    char way[120];
     if (c->attention.kernel == LL_KERNEL_REFORMER && c->attention.buckets % 2)
         return ll_fail(LL_EINVAL,
                        "attention.buckets = %d is odd, but a direction and its opposite are two buckets; make it even",
                        c->attention.buckets);
-    if (c->attention.kernel == LL_KERNEL_LINFORMER && tokens + cls_tokens > c->attention.linformer_length)
-        return ll_fail(LL_EINVAL,
-                       "train.length = %d%s is beyond attention.max-length = %d of linformer; "
-                       "raise it",
-                       tokens, cls_tokens ? " and the token in front" : "", c->attention.linformer_length);
+    if (c->attention.kernel == LL_KERNEL_LINFORMER && over > 0)
+        return ll_fail(LL_EINVAL, "train.length = %d%s is beyond attention.max-length = %d of linformer; %s", tokens,
+                       cls_tokens ? " and the token in front" : "", c->attention.linformer_length,
+                       shorten(way, c, over, "attention.max-length", c->attention.linformer_length));
     return LL_OK;
 }
 
@@ -261,14 +269,17 @@ static ll_status check_relative_s2(const ll_model_config *c) {
 }
 
 static ll_status check_learned(const ll_model_config *c) {
-    const int tokens = ll_config_tokens(c);
-    if (ll_position_learned(&c->position) < 1)
+    const int tokens = ll_config_tokens(c), learned = ll_position_learned(&c->position);
+    char way[120];
+    if (learned < 1)
         return ll_fail(LL_EINVAL, "position.offset = %d leaves nothing of position.max-length = %d; make it smaller",
                        c->position.offset, c->position.max_length);
-    if (tokens > ll_position_learned(&c->position))
+    if (tokens > learned)
         return ll_fail(LL_EINVAL,
-                       "train.length = %d is beyond position.max-length = %d, the last learned position; raise it",
-                       tokens, ll_position_learned(&c->position));
+                       "train.length = %d is beyond the %d tokens of position.max-length = %d, the last learned "
+                       "position; %s",
+                       tokens, learned, c->position.max_length,
+                       shorten(way, c, tokens - learned, "position.max-length", c->position.max_length));
     return LL_OK;
 }
 

@@ -137,9 +137,25 @@ ll_status ll_evaluate_share(ll_tally *tally) {
     return ll_group_broadcast(&all, tally, sizeof *tally, 0);
 }
 
+/* The share of the tokens to predict that are unknown words or pieces, token 0. NaN where no token stands for those. */
+static ll_status count_unknown(double *share, const ll_config *c, const ll_reader *reader, ll_batch *b, int64_t n) {
+    *share = NAN;
+    if (c->model.task != LL_TASK_LM || (c->data.format != LL_DATA_WORDS && c->data.format != LL_DATA_PIECES))
+        return LL_OK;
+    int64_t *count = ll_alloc((size_t)ll_reader_vocab(reader), sizeof *count);
+    double all = 0;
+    if (!count) return LL_ENOMEM;
+    for (int64_t i = 0; i < n; i++) ll_reader_count(reader, b, ll_evaluated_batch(reader, i, n), count);
+    for (int v = 0; v < ll_reader_vocab(reader); v++) all += (double)count[v];
+    if (all > 0) *share = (double)count[0] / all;
+    ll_free(count);
+    return LL_OK;
+}
+
 /* A word is one token of a model of words and several of a model of bytes. Such models compare only by losses a word or
  * byte of the text. */
-static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const ll_tally *tally, double seconds) {
+static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const ll_tally *tally, double unknown,
+                            double seconds) {
     const double loss = tally->loss / (double)tally->count;
     double words = 0, bytes = 0;
     if (c->model.task == LL_TASK_LM) ll_reader_units(reader, &words, &bytes);
@@ -151,7 +167,8 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                            .exact = tally->sequences ? (double)tally->exact / (double)tally->sequences : 0,
                            .seconds = seconds,
                            .bits_per_word = words > 0 ? loss / M_LN2 / words : NAN,
-                           .bits_per_byte = bytes > 0 ? loss / M_LN2 / bytes : NAN};
+                           .bits_per_byte = bytes > 0 ? loss / M_LN2 / bytes : NAN,
+                           .unknown = unknown};
 }
 
 /* A sum that is not finite stays so. batch: the last one in it; 0: all. */
@@ -193,8 +210,10 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     if (!status && !alone) status = ll_evaluate_share(&tally);
     if (!status) status = check_loss(&tally, split, 0); /* on all ranks: rank 0 alone has had the sum so far */
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
+    double unknown = NAN;
+    if (!status) status = count_unknown(&unknown, c, reader, &batch, n);
     if (!status) {
-        const ll_evaluation found = sum_up(c, reader, &tally, ll_now() - start);
+        const ll_evaluation found = sum_up(c, reader, &tally, unknown, ll_now() - start);
         ll_struct_give(result, sizeof *result, &found);
     }
     ll_evaluator_free(&e);

@@ -44,6 +44,12 @@ int ll_fit_has_valid(const ll_config *c) {
     return ll_data_is_made(&c->data) || (c->data.valid && c->data.valid[0]) || c->data.valid_fraction > 0;
 }
 
+int ll_fit_lacks_sizes(const ll_config *c) {
+    const int image = c->model.patch || ll_position_is_image(&c->position);
+    return !c->model.vocab || !c->model.classes || !c->train.length ||
+           (image && (!c->position.width || !c->position.height));
+}
+
 ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     ll_config *c = &recipe->c;
     int width, height;

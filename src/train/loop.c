@@ -330,12 +330,9 @@ static ll_status rewind_run(ll_trainer *t, watcher *w) {
 /* What becomes of a step that failed. */
 static ll_status recover(ll_trainer *t, watcher *w, ll_status status) {
     if (status != LL_EDIVERGED) return status;
+    if (!ll_rewind_may(t)) return t->state.rewinds == LL_REWINDS ? ll_rewind_too_often(status) : status;
     char why[400];
     snprintf(why, sizeof why, "%s", ll_error());
-    if (!ll_rewind_may(t)) {
-        const int often = t->state.rewinds == LL_REWINDS;
-        return often ? ll_fail(status, "%s; the run went back %d times already", why, LL_REWINDS) : status;
-    }
     status = in_folder(t, w, rewind_run);
     if (status) return status;
     if (ll_fail(LL_EDIVERGED, "%s; back to step %lld with 1/%d of the learning rate (%lld of at most %d times)", why,
@@ -373,7 +370,7 @@ static ll_status run(ll_trainer *t, watcher *w) {
     if (status) return status;
     report(t, w, "done");
     report_page(t, w, 1);
-    return LL_OK;
+    return ll_rewind_end(t);
 }
 
 ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {

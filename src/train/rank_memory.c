@@ -1,4 +1,6 @@
 /* The memory that a rank takes for training: what its parts would allocate, counted by the functions that do. */
+#include <stdio.h>
+
 #include "base/memory.h"
 #include "longline-dist.h"
 #include "train/teaching.h"
@@ -46,6 +48,25 @@ static ll_status measure_teacher(size_t *bytes, const ll_config *c, const ll_sha
     return status;
 }
 
+/* The model of a recipe whose sizes come from the data, which are read for that as a run reads them. */
+static ll_status sketch_for_data(ll_model **model, const ll_recipe *recipe) {
+    ll_recipe *full = NULL;
+    ll_reader *reader = NULL;
+    char lacking[400];
+    snprintf(lacking, sizeof lacking, "%s", ll_error());
+    ll_status status = ll_recipe_copy(&full, recipe);
+    if (!status) {
+        status = ll_reader_open(&reader, &full->c, "train");
+        if (status && status != LL_ENOMEM)
+            status = ll_fail(LL_EINVAL, "%s; the data cannot be read: %s", lacking, ll_error());
+    }
+    if (!status) status = ll_fit_fill(full, reader);
+    if (!status) status = ll_model_sketch(model, full);
+    ll_reader_free(reader);
+    ll_recipe_free(full);
+    return status;
+}
+
 ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to) {
     ll_model *model = NULL;
     ll_optimizer *o = NULL;
@@ -55,6 +76,7 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
     const int launched = ranks > 0;
     if (!ranks) ranks = 1;
     ll_status status = ll_model_sketch(&model, recipe);
+    if (status == LL_EINVAL && ll_fit_lacks_sizes(&recipe->c)) status = sketch_for_data(&model, recipe);
     if (!status) status = ll_optimizer_create(&o, model->param, model->count, 0);
     if (!status) status = ll_shards_plan_for(&shards, &model->recipe->c, 0, ranks, launched);
     const int at_once = status ? 1 : ll_shards_at_once(&shards, &model->recipe->c, ranks, shards.count);

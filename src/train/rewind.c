@@ -2,6 +2,7 @@
  * rate, at most LL_REWINDS times. How often it did is part of the checkpoint that the loop then writes. A run that is
  * killed before that begins at the old checkpoint, diverges at the same step, and goes back to the same bits. So does
  * one that is stopped: what it saves where it stops does not replace the checkpoint before (back.safetensors). */
+#include <stdio.h>
 #include <string.h>
 
 #include "train/train_internal.h"
@@ -18,6 +19,20 @@ ll_status ll_rewind_check(const ll_trainer *t) {
     if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
     if (ll_fit_is_above_chance(c, t->state.back_loss)) return LL_OK;
     return ll_fit_above_chance(c, loss);
+}
+
+ll_status ll_rewind_end(const ll_trainer *t) {
+    const ll_config *c = &t->model->recipe->c;
+    const double loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
+    if (c->train.on_divergence != LL_DIVERGENCE_REWIND || t->state.rewinds < LL_REWINDS) return LL_OK;
+    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
+    return ll_rewind_too_often(ll_fit_above_chance(c, loss));
+}
+
+ll_status ll_rewind_too_often(ll_status status) {
+    char why[400];
+    snprintf(why, sizeof why, "%s", ll_error());
+    return ll_fail(status, "%s; the run went back %d times already", why, LL_REWINDS);
 }
 
 static ll_status load(ll_trainer *t) {

@@ -205,7 +205,9 @@ int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
 /* Is there a valid split: named, cut from train, or generated? */
 int ll_fit_has_valid(const ll_config *c);
-/* Sets the sizes that the recipe leaves to the data (0). */
+/* Does the recipe leave sizes to the data (0)? */
+int ll_fit_lacks_sizes(const ll_config *c);
+/* Sets them. */
 LL_MUST_USE ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader);
 /* LL_EINVAL if the data does not fit the recipe: more tokens than vocab, more classes, other sizes. fixed: it is that
  * of a trained model, whose sizes cannot be set. */
@@ -251,6 +253,10 @@ int ll_rewind_may(const ll_trainer *trainer);
 /* LL_EDIVERGED where it may, and its loss is far above chance, unless that of the checkpoint was, too. */
 LL_MUST_USE ll_status ll_rewind_check(const ll_trainer *trainer);
 LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
+/* Of a run that ends: LL_EDIVERGED where it went back as often as it may, and its loss is still far above chance. */
+LL_MUST_USE ll_status ll_rewind_end(const ll_trainer *trainer);
+/* The last error, which no further going back can help. */
+ll_status ll_rewind_too_often(ll_status status);
 
 /* On all ranks: LL_EINVAL, with the number of a rank, if its version, recipe, data, processor's instructions or model
  * are not those of rank 0. */

@@ -11,7 +11,8 @@ static const ll_key keys[] = {
     INT("train.batch", batch, "8", 1, 65536, "sequences in a batch"),
     INT("train.length", length, "1024", 0, 134217728, "tokens of a sequence; 0 = as the data has (images)"),
     FLAG("train.carry-state", carry_state, "off",
-         "consecutive windows of a text in each row, each starting with the state that the one before left; task = lm"),
+         "consecutive windows of a text in each row, each starting with the state that the one before left; evaluation "
+         "starts every window without one; task = lm"),
     FLAG("train.recompute", recompute, "off",
          "store only the input of each block and compute the block again on the way back: the same bits in less "
          "memory, in about a sixth more time"),
@@ -58,8 +59,9 @@ static const ll_key keys[] = {
     NUMBER_IF("train.distil-temperature", distil_temperature, "1", 0.01, 100,
               "what logits of both are divided by before they are compared", "train.distil=logits|both"),
     CHOICE("train.on-divergence", on_divergence, "stop", "stop|rewind",
-           "what a run does that diverges: it ends; or it goes back to its last checkpoint and on with half the "
-           "learning rate, at most three times"),
+           "what a run does that diverges: it ends where a loss or gradient is not finite; or it goes back to its last "
+           "checkpoint and on with half the learning rate, at most three times, also where the loss is far above "
+           "chance"),
     CHOICE("train.preempt", preempt, "off", "off|SIGUSR1|SIGUSR2",
            "signal that announces the end of a job's time: the run saves, and exits with 0"),
     FLAG("train.report", report, "on", "writes report.html at evaluations, and with all figures at the end"),

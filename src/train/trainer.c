@@ -136,11 +136,22 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     return ll_rows_checksum(t->state.data_sum, t->train, &t->recipe->c, 1);
 }
 
-/* A run goes on with the data it began with. */
-static ll_status check_same_data(ll_trainer *t, const char *path) {
+/* Is a part of data.train held out, which then is not trained on? */
+static int holds_out(const ll_recipe *recipe) {
+    const ll_data_options *d = &recipe->c.data;
+    return !(d->valid && *d->valid) && d->valid_fraction > 0;
+}
+
+/* A run goes on with the data it began with. held_out: was a part of them held out? */
+static ll_status check_same_data(ll_trainer *t, const char *path, int held_out) {
     ll_run_state *s = &t->state;
     char sum[LL_CHECKSUM_TEXT];
     const int64_t size = ll_reader_size(t->train);
+    if (size != s->data_size && held_out != holds_out(t->recipe))
+        return ll_fail(LL_EINVAL,
+                       "data.valid is %s, and the run of %s began %s: the part of data.train that is held out would be "
+                       "another; set data.valid as it was",
+                       held_out ? "set" : "empty", path, held_out ? "without it" : "with it");
     if (size != s->data_size)
         return ll_fail(LL_EINVAL,
                        "data.train has %lld tokens or examples, but the run of %s began with %lld; give it "
@@ -199,11 +210,12 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
     if (!status) settle_ranks(&t->recipe->c);
     if (!status) settle_teaching(t);
     if (!status) settle_rate(t);
+    const int held_out = !status && holds_out(t->model->recipe);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
     if (!status) status = check_data(t);
     if (status) return status;
-    status = check_same_data(t, path);
+    status = check_same_data(t, path, held_out);
     if (!status) status = create_engine(t);
     if (status) return status;
     t->engine->optimizer->halvings = (int)t->state.rewinds;

@@ -143,6 +143,17 @@ all=$(value memory.activations)
 parts=$(($(value memory.weights) + $(value memory.gradients) + $(value memory.received) + $(value memory.moments) + all
     + $(value memory.states) + $(value memory.teacher)))
 check "the total of its parts" [ "$(value memory.total)" -eq $parts ]
+printf 'a b c\na b c\na b c\n' >abc.txt
+words="$root/recipes/wikitext-words.ini --memory --set data.valid= --set data.test= --set data.min-count=1 --set train.length=4"
+# shellcheck disable=SC2086
+t 0 "$longline" train $words --set model.vocab=5
+cp out first
+# shellcheck disable=SC2086
+t 0 "$longline" train $words --data abc.txt
+check "sizes come from the data" cmp -s first out
+# shellcheck disable=SC2086
+refused "model.vocab = 0 takes the number from the data; .* set it; the data cannot be read: .*missing" \
+    "$longline" train $words --data missing.txt
 t 0 run --memory --set train.length=100000 --set train.chunk=1000
 check "a hundredth of the activations, and states" [ "$(value memory.activations)" -lt $((all / 10)) ]
 refused "train.chunk = 13 needs a state of constant size.*set it to 0" run --out w --set train.chunk=13 \
@@ -169,6 +180,8 @@ refused "missing.txt" run --out w --data missing.txt
 refused "missing.txt" run --out w --set data.valid=missing.txt
 refused "data.test: cannot open missing.txt.*--set data.test= trains without" run --out w --set data.test=missing.txt
 refused "data.test: cannot open missing.txt" "$longline" train --resume straight --set data.test=missing.txt
+refused "data.valid is set, and the run of straight/last.safetensors began without it" \
+    "$longline" train --resume straight --set data.valid=text.txt
 refused "cannot open missing.txt: [^;]*$" "$longline" train --resume straight --data missing.txt
 cp -r straight moved
 sed -i 's/^train = text.txt/train = missing.txt/' moved/recipe.ini
@@ -179,8 +192,12 @@ refused "text.txt:1: .* is neither .section. nor key = value; name a recipe \(.i
 yes 'a long text' | head -c 1100000 >long.txt
 refused "long.txt is longer than 1048576 bytes, which is too long for a recipe; .*data go to --data$" \
     "$longline" train long.txt
-refused "the data has [0-9]+ different tokens, and this model, which is fixed, 256 .*trained with data.format = bytes$" \
-    "$longline" eval straight/best.safetensors --data text.txt --set data.format=words
+t 0 "$longline" eval --help
+out "f32, bf16, int8 or int4"
+for format in words fasta; do
+    refused "a token of data.format = $format is a [a-z]*, and .* trained with data.format = bytes, where it is a byte$" \
+        "$longline" eval straight/best.safetensors --data text.txt --set data.format=$format
+done
 refused "data.train" "$longline" train "$recipe" --out w
 refused "no run folder nowhere" "$longline" train --resume nowhere
 refused "nowhere" "$longline" train --memory --resume nowhere

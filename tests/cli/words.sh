@@ -11,6 +11,14 @@ t 0 "$longline" eval run/best.safetensors
 out "^eval.bits_per_byte=[0-9.]+$"
 out "^eval.perplexity=[0-9.]+$"
 err "no baseline: .*text.txt"
+out "^eval.unknown=0.0000$"
+not_err "unknown"
+refused "trained with data.format = words, where it is a word$" "$longline" eval run/best.safetensors --data other.txt \
+    --set data.format=bytes
+printf 'line neverseen of\nline 3 of\n' >strange
+t 0 "$longline" eval run/best.safetensors --data strange --set train.length=4 --set train.batch=1
+out "^eval.unknown=0.14"
+err ": 14 % of the tokens are unknown words, .*: bits_per_byte is too low"
 t 0 "$longline" generate run/best.safetensors --prompt 'line 3 of' --echo --tokens 40 --seed 2
 out "^line 3 of[ \t]"
 check "words come out" sh -c "tr -s ' \n' '\n\n' <out | grep -v '^$' | sort -u | grep -cqE '^(line|of|says|[0-9]+)$'"

@@ -28,6 +28,7 @@ static ll_status add_file(ll_spill *tokens, const char *path, int fine) {
     int32_t *token = NULL;
     int64_t count = 0;
     ll_status status = ll_file_read(&file, path, LL_MIDI_MOST);
+    if (!status && !file.size) status = ll_fail(LL_EFORMAT, "%s is empty, and no piece of music; remove it", path);
     if (!status) status = ll_music_tokens(&token, &count, file.data, file.size, fine, path);
     if (!status && token[0] != piece) status = ll_spill_add(tokens, &piece, sizeof piece);
     if (!status) status = ll_spill_add(tokens, token, (size_t)count * sizeof *token);
