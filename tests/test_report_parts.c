@@ -142,6 +142,28 @@ static void many_rows_have_some_names(void **state) {
     ll_bytes_free(&page);
 }
 
+/* Long names that differ at their ends stay apart, fit, and are UTF-8. */
+static void long_labels_keep_their_ends(void **state) {
+    (void)state;
+    cairo_surface_t *s = cairo_image_surface_create(CAIRO_FORMAT_RGB24, 8, 8);
+    cairo_t *cr = cairo_create(s);
+    char one[128], two[128], small[16], most[3000];
+    cairo_set_font_size(cr, 12);
+    assert_true(ll_label_fit(cr, one, sizeof one, "run-with-quite-a-long-name-number-1\xc3\xa9", 120) <= 120);
+    assert_true(ll_label_fit(cr, two, sizeof two, "run-with-quite-a-long-name-number-2\xc3\xa9", 120) <= 120);
+    assert_string_not_equal(one, two);
+    assert_non_null(strstr(one, "\xe2\x80\xa6"));
+    assert_string_equal(one + strlen(one) - 3, "1\xc3\xa9");
+    ll_label_fit(cr, small, sizeof small, "run-with-quite-a-long-name", 1000);
+    assert_string_equal(small, "run-wi\xe2\x80\xa6g-name");
+    ll_label_fit(cr, small, sizeof small, "short\xff", 1000);
+    assert_string_equal(small, "short?");
+    memset(most, 'x', sizeof most), most[sizeof most - 1] = 0;
+    ll_label_fit(cr, one, sizeof one, most, 1e6);
+    assert_int_equal(strlen(one), sizeof one - 1);
+    cairo_destroy(cr), cairo_surface_destroy(s);
+}
+
 static void tables_are_csv(void **state) {
     (void)state;
     const double x[] = {1, 2.5, 1e20}, y[] = {-0.25, NAN, 3};
@@ -179,6 +201,7 @@ int main(void) {
         cmocka_unit_test(images_are_png),
         cmocka_unit_test(shades_of_heat_maps),
         cmocka_unit_test(many_rows_have_some_names),
+        cmocka_unit_test(long_labels_keep_their_ends),
         cmocka_unit_test(tables_are_csv),
         cmocka_unit_test(tables_are_read),
     };

@@ -7,8 +7,10 @@
 
 #include "cli.h"
 
-static const char *budget = "2m", *out;
-static int64_t seeds = 3;
+static const char BUDGET[] = "2m";
+enum { SEEDS = 3 };
+static const char *budget = BUDGET, *out;
+static int64_t seeds = SEEDS;
 static int list;
 static ll_arg_list only, set;
 
@@ -211,10 +213,11 @@ static int print_measured(const char *path) {
     const ll_status status = ll_measured_table(&text, path);
     if (status) return ll_failed(status, path);
     if (!text) return -1;
-    const int runs = only.n || set.n || out;
+    const int runs = only.n || set.n || out || budget != BUDGET || seeds != SEEDS;
     if (!runs) fputs(text, stdout);
     ll_text_free(text);
-    return runs ? ll_usage("%s has results that were measured before, and runs nothing; leave out --only, --set and -o",
+    return runs ? ll_usage("%s has results that were measured before, and runs nothing; leave out --budget, --seeds, "
+                           "--only, --set and -o",
                            path)
                 : 0;
 }
@@ -253,7 +256,7 @@ const ll_command ll_command_table = {
             "It can be interrupted or killed at any time: the same command continues and repeats no finished run.\n"
             "Seeds can be added later. table.csv and table.html are written beside the runs. mpirun -n N shares each\n"
             "run among N ranks; a batch is then cut into dist.shards, as for train. A table with `results` prints\n"
-            "what was measured before, and runs nothing.\n\n"
+            "what was measured before, and runs nothing; it refuses options about runs.\n\n"
             "  longline table recipes/tables/wikitext2.ini --budget 30m --seeds 3\n"
             "  longline table recipes/tables/lra-listops.ini --list\n"
             "  longline table recipes/tables/lra.ini\n"

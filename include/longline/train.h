@@ -22,7 +22,8 @@ typedef struct {
     /* NULL, "computing", "evaluating", "eval", "checkpoint", "done" or "report"; or one that ll_error() explains: "no
      * report", "no lock" (of the folder), "no folder" (it was removed, and is made again), "no learning" (the loss is
      * far above chance), "rewind" (train.on-divergence), "best" (another evaluation than before: the best model so far
-     * was measured anew), "no best" (it could not be read, and does not count any more) */
+     * was measured anew), "no best" (it could not be read, and does not count any more), "no header" (a table of
+     * labelled texts may have one that was read as an example) */
     const char *event;
     /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
      * attention gives that is missed, or "logits" */

@@ -16,27 +16,45 @@ static double width_of(cairo_t *cr, const char *text) {
     return e.x_advance;
 }
 
-double ll_label_fit(cairo_t *cr, char *out, size_t size, const char *text, double most) {
-    const char dots[] = "\xe2\x80\xa6";
-    size_t n = 0, start[512], count = 0;
-    const unsigned char *s = (const unsigned char *)(text ? text : ""), *end = s + strlen((const char *)s);
-    while (*s && n + 4 + sizeof dots < size && count < 512) {
+enum { CHARACTERS = 512 };
+
+/* The first characters of a text, each of which is XML; start[i] is where number i begins. Returns how many. */
+static size_t take_characters(char out[4 * CHARACTERS + 1], size_t start[CHARACTERS + 1], const char *text) {
+    const unsigned char *s = (const unsigned char *)text, *end = s + strlen(text);
+    size_t n = 0, count = 0;
+    while (*s && count < CHARACTERS) {
         const int bytes = ll_xml_character(s, (size_t)(end - s));
         start[count++] = n;
-        if (bytes) {
+        if (bytes)
             memcpy(out + n, s, (size_t)bytes);
-        } else {
+        else
             out[n] = '?';
-        }
         n += bytes ? (size_t)bytes : 1;
         s += bytes ? bytes : 1;
     }
+    start[count] = n;
     out[n] = 0;
-    int cut = *s != 0;
-    if (cut) memcpy(out + n, dots, sizeof dots);
-    double width = width_of(cr, out);
-    while (width > most && count > 0) {
-        memcpy(out + start[--count], dots, sizeof dots);
+    return count;
+}
+
+/* Names often differ only at their ends, so the middle is left out. */
+double ll_label_fit(cairo_t *cr, char *out, size_t size, const char *text, double most) {
+    static const char dots[] = "\xe2\x80\xa6";
+    char all[4 * CHARACTERS + 1];
+    size_t start[CHARACTERS + 1];
+    const size_t count = take_characters(all, start, text ? text : "");
+    out[0] = 0;
+    double width = start[count] < size ? width_of(cr, all) : INFINITY;
+    if (width <= most) {
+        memcpy(out, all, start[count] + 1);
+        return width;
+    }
+    for (size_t kept = count; kept-- > 0 && width > most;) {
+        const size_t front = start[(kept + 1) / 2], back = start[count - kept / 2], end = start[count] - back;
+        if (front + sizeof dots + end > size) continue;
+        memcpy(out, all, front);
+        memcpy(out + front, dots, sizeof dots - 1);
+        memcpy(out + front + sizeof dots - 1, all + back, end + 1);
         width = width_of(cr, out);
     }
     return width;

@@ -59,7 +59,8 @@ typedef struct {
     int curve;
 } ll_label;
 
-/* Copies text without what is not UTF-8, shortened to a width of `most` in the current font; returns its width. */
+/* Copies text without what is not UTF-8, shortened in the middle to a width of `most` in the current font; returns
+ * its width. */
 double ll_label_fit(cairo_t *cr, char *out, size_t size, const char *text, double most);
 /* Sorts labels by y and moves them apart, within top..bottom, where n lines are to fit. */
 void ll_labels_spread(ll_label *labels, int n, double line, double top, double bottom);

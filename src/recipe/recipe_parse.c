@@ -19,6 +19,8 @@ static ll_status assign(void *arg, const char *section, const char *word, const 
     if (!word) return LL_OK;
     snprintf(name, sizeof name, "%s%s%.*s", section, *section ? "." : "", NAME / 2, word);
     const int key = ll_key_find(name);
+    if (key < 0 && !strcmp(section, "table"))
+        return ll_fail(LL_EINVAL, "[table] makes this a table of systems, which longline table runs");
     if (key < 0) return ll_fail(LL_EINVAL, "there is no key \"%.200s\"; the nearest is %s", name, ll_key_nearest(name));
     int *seen = &p->seen[key];
     if (*seen) return ll_fail(LL_EFORMAT, "%s is set for the second time; line %d was the first", name, *seen);

@@ -320,6 +320,13 @@ static void report_lock(ll_trainer *t, watcher *w) {
     t->unlocked = 0;
 }
 
+/* A row with the names of columns that is read as an example makes a class of its own. */
+static void report_heading(ll_trainer *t, watcher *w) {
+    const char *name = ll_reader_heading(t->train);
+    const char *why = "only the first row has the label \"%s\"; if it names the columns, set data.header=on";
+    if (*name && ll_fail(LL_EINVAL, why, name)) report(t, w, "no header");
+}
+
 /* Goes back, and saves that it did. */
 static ll_status rewind_run(ll_trainer *t, watcher *w) {
     (void)w;
@@ -349,6 +356,7 @@ static ll_status save_first(ll_trainer *t, watcher *w) {
 
 static ll_status run(ll_trainer *t, watcher *w) {
     report_lock(t, w);
+    report_heading(t, w);
     ll_status status = save_first(t, w);
     if (status) return status;
     for (;;) {

@@ -33,6 +33,7 @@ refused "four.*label 3" "$longline" train images.ini --out w --set data.train-la
 idx_labels 63 3 >fewer
 refused "fewer" "$longline" train images.ini --out w --set data.train-labels=fewer
 refused "images" "$longline" train images.ini --out w --set data.train-labels=images
+refused "labels: byte 0 has magic" "$longline" train images.ini --out w --set data.train=labels --set data.train-labels=
 refused "labels" "$longline" train images.ini --out w --set data.train=labels
 refused "missing" "$longline" train images.ini --out w --set data.train-labels=missing
 head -c 1000 images >cut

@@ -72,6 +72,11 @@ t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set dat
 printf '[MIN 4 2 ]\t4\n' >wrong.tsv
 # A row of headings that counts as an example, and lines that end with CR.
 { echo text,label; awk 'BEGIN {for (i = 0; i < 20; i++) print "film " i "," i % 2}'; } >named.csv
+{ printf 'label\ttext\n'; sed 's/^0/neg/; s/^1/pos/' films.tsv; } >headed.tsv
+t 0 run --data headed.tsv --out headed --set model.classes=0 --set data.test= --set train.steps=2
+err "no header: only the first row has the label .label.; if it names the columns, set data.header=on$"
+t 0 run --data headed.tsv --out headed2 --set model.classes=0 --set data.test= --set train.steps=2 --set data.header=on
+not_err "no header"
 csv="--set data.separator=comma --set data.label-column=2 --set data.text-column=1 --set data.test= --set model.classes=2"
 # shellcheck disable=SC2086
 refused "named.csv: there are 3 labels .0,1,label., and model.classes = 2; .*set data.header=on$" run --data named.csv \

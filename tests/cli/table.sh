@@ -139,7 +139,12 @@ out '^system +First +Second +average$'
 out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'
 out '^  published +50[.]00 +61[.]50 +55[.]75$'
 out '^b +- +12[.]50 +-$'
-refused "runs nothing; leave out --only" "$longline" table measured.ini --only a
+for option in "--only a" "--budget 3m" "--seeds 2"; do
+    # shellcheck disable=SC2086
+    refused "runs nothing; leave out --budget, --seeds, --only" "$longline" table measured.ini $option
+done
+refused "measured.ini:[0-9]+: .table. makes this a table of systems, which longline table runs" \
+    "$longline" train measured.ini --out w
 sed "s|= measures.csv|= $PWD/measures.csv|" measured.ini >other.ini
 t 0 "$longline" table "$PWD/other.ini"
 out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'

@@ -170,8 +170,9 @@ static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
             status = ll_fail(LL_EINVAL, "no labels beside the images: %s; name them in %s", ll_error(), from[i].key);
         else if (status)
             status = ll_fail_in(status, from[i].key);
+        /* Before the labels are looked for: these may be the labels. */
+        if (!i && !status) status = ll_idx_images(&images, r->file[0].data, r->file[0].size, from[0].path);
     }
-    if (!status) status = ll_idx_images(&images, r->file[0].data, r->file[0].size, from[0].path);
     if (!status)
         status = ll_idx_labels(&labels, &most, r->file[1].data, r->file[1].size, from[1].path, images.count,
                                from[0].path, c->classes);

@@ -2,6 +2,7 @@
 #include "base/integer.h"
 #include "data/text/class_labels.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -18,7 +19,9 @@ struct ll_labels {
     const char *list, *file;
     int64_t seen, wrong; /* examples so far; the first one whose label can be no name, or 0 */
     int numbers;         /* must labels be numbers? */
+    int64_t like_first;  /* examples with the label of the first one */
     int names, most;     /* is there a label that is not a number; the largest number */
+    name first;
     int count;
     name known[LL_CLASSES_MOST]; /* sorted */
 };
@@ -147,10 +150,17 @@ ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
                        l->file, (long long)l->seen, (int)ll_min_size(x.size, 60), (const char *)x.at,
                        LL_CLASSES_MOST - 1);
     if (l->list) return LL_OK;
+    if (l->seen == 1) l->first = x;
+    l->like_first += !by_bytes(&x, &l->first);
     l->names |= number < 0;
     const int fits = x.size && x.size <= NAME_MOST && !memchr(x.at, ',', x.size) && !memchr(x.at, 0, x.size);
     if (!l->wrong && (!fits || !insert(l, &x))) l->wrong = l->seen;
     return LL_OK;
+}
+
+void ll_labels_heading(const ll_labels *l, char *out, size_t size) {
+    const int alone = !l->list && l->names && l->like_first == 1 && l->seen > l->count;
+    snprintf(out, size, "%.*s", alone ? (int)l->first.size : 0, (const char *)l->first.at);
 }
 
 /* Text or a number out of range shows that data.label-column is wrong. */

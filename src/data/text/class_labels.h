@@ -27,5 +27,8 @@ LL_MUST_USE ll_status ll_labels_see(ll_labels *l, const ll_slice *label);
 /* After the last one: the largest number of a label, and if the names are those that occur, their list in new memory,
  * sorted; else NULL. */
 LL_MUST_USE ll_status ll_labels_end(ll_labels *l, int *most, char **list);
+/* The label of the first example, if no other example has it and others do share theirs: it may be the name of a
+ * column. Else "". */
+void ll_labels_heading(const ll_labels *l, char *out, size_t size);
 
 #endif

@@ -131,6 +131,7 @@ static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int spl
     } else {
         status = read_table(r, c, labels, from.path);
         if (!status) status = end_labels(r, labels, given(c));
+        if (!status && !c->data.header) ll_labels_heading(labels, r->heading, sizeof r->heading);
     }
     ll_labels_free(labels);
     if (status) return ll_fail_in(status, from.key);
