@@ -7,6 +7,7 @@
 struct ll_connection {
     int fd;
     double since;      /* when it began to send a request; 0: the request is complete */
+    int late;          /* it was too slow when it was looked at last */
     ll_serve_job *job; /* what it waits for, or NULL */
     struct ll_connection *next, *before;
 };
@@ -54,8 +55,10 @@ void ll_connections_watch(void) {
     pthread_mutex_lock(&lock);
     for (ll_connection *c = first; c; c = c->next) {
         const ssize_t unread = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        /* Where something is unread, it is the server that is slow. */
-        if (c->since > 0 && now - c->since > (double)ll_serve.idle && unread <= 0) shutdown(c->fd, SHUT_RDWR);
+        const int was_late = c->late;
+        /* Where something is unread, it is the server that is slow. It may also have read something just now. */
+        c->late = c->since > 0 && now - c->since > (double)ll_serve.idle && unread <= 0;
+        if (c->late && was_late) shutdown(c->fd, SHUT_RDWR);
         if (c->job && !unread) set_gone(c->job);
     }
     pthread_mutex_unlock(&lock);

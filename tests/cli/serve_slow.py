@@ -2,6 +2,7 @@
 import http.client
 import json
 import re
+import signal
 import socket
 import time
 
@@ -103,7 +104,22 @@ def test_long_text():
     check("it ends", s.end() == 0)
 
 
+def test_stall():
+    """Time in which the server itself stands still is not that of a client that sends."""
+    s = Server("--idle", "1")
+    clients = [s.raw(b"GET /v1/models HTTP/1.1\r\nHost: localhost\r\n") for _ in range(300)]
+    s.process.send_signal(signal.SIGSTOP)
+    for c in clients:
+        c.sendall(b"Connection: close\r\n\r\n")
+    time.sleep(3)
+    s.process.send_signal(signal.SIGCONT)
+    answers = [read_all(c) for c in clients]
+    check("who sent all is answered after a stall", all(b" 200 " in a for a in answers), answers)
+    check("it ends", s.end() == 0)
+
+
 def test_slow():
+    test_stall()
     test_long_text()
     test_pause()
     test_unread()
