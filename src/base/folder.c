@@ -132,15 +132,13 @@ static ll_status add(names *list, char *path) {
 static ll_status walk(names *list, const char *folder, int depth);
 
 /* Links to files count as files. Links to folders are not followed, so that every walk ends. A link that leads nowhere
- * is refused: its file is missing. What was removed meanwhile is left out. */
+ * counts as a file, so that whoever reads it reports it. What was removed meanwhile is left out. */
 static ll_status visit(names *list, char *path, int depth) {
     struct stat info, link;
     ll_status status = LL_OK;
     if (stat(path, &info)) {
-        const int error = errno, is_link = !lstat(path, &link) && S_ISLNK(link.st_mode);
-        if (is_link && error != ENOENT) return add(list, path);
-        if (is_link) status = ll_fail(LL_EINVAL, "cannot open %s: it is a link that leads nowhere", path);
-        if (!is_link && error != ENOENT) status = ll_fail(LL_EIO, "cannot look at %s: %s", path, strerror(error));
+        if (!lstat(path, &link) && S_ISLNK(link.st_mode)) return add(list, path);
+        if (errno != ENOENT) status = ll_fail(LL_EIO, "cannot look at %s: %s", path, strerror(errno));
     } else {
         if (S_ISREG(info.st_mode)) return add(list, path);
         if (S_ISDIR(info.st_mode) && !lstat(path, &link) && S_ISDIR(link.st_mode)) status = walk(list, path, depth + 1);

@@ -123,12 +123,20 @@ static int open_either(ll_unpack *u, const char *path) {
     return fd;
 }
 
+/* A disk that fails is no fault of the input. A link that leads nowhere is. */
+static ll_status not_opened(const ll_unpack *u, int error) {
+    struct stat link;
+    if (error == ENOENT && !lstat(u->name, &link) && S_ISLNK(link.st_mode))
+        return ll_fail(LL_EINVAL, "cannot open %s: it is a link that leads nowhere", u->name);
+    return ll_fail(LL_EIO, "cannot open %s: %s", u->name, strerror(error));
+}
+
 static ll_status open_file(ll_unpack *u, const char *path) {
     struct stat info;
     u->fd = path ? open_either(u, path) : STDIN_FILENO;
     if (u->fd < 0 && errno == EINTR) return ll_fail(LL_ESTOPPED, "a signal arrived while %s was opened", u->name);
     if (u->fd < 0 && errno == ENOMEM) return ll_fail(LL_ENOMEM, "no memory to open %s", u->name);
-    if (u->fd < 0) return ll_fail(LL_EIO, "cannot open %s: %s", u->name, strerror(errno));
+    if (u->fd < 0) return not_opened(u, errno);
     if (fstat(u->fd, &info)) return ll_fail(LL_EIO, "cannot read %s: %s", u->name, strerror(errno));
     if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name a file", u->name);
     u->size = S_ISREG(info.st_mode) ? (int64_t)info.st_size : -1;
