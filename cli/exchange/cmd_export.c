@@ -2,6 +2,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli.h"
@@ -16,6 +17,8 @@ static const ll_arg args[] = {
 /* The weights of a folder have the name that import gives a model, too. */
 static int check_folder(const char **words) {
     char weights[PATH_MAX];
+    struct stat about;
+    if (!stat(words[1], &about) && !S_ISDIR(about.st_mode)) return ll_usage("%s is a file; name a folder", words[1]);
     const int size = snprintf(weights, sizeof weights, "%s/model.safetensors", words[1]);
     if (size >= (int)sizeof weights || access(weights, F_OK)) return -1;
     return ll_target_apart("name another folder:", weights, 1, words);

@@ -80,7 +80,7 @@ ll_status ll_folder_lock(int *lock, int *without, const char *folder) {
 static ll_status make(const char *path) {
     const int why = mkdir(path, 0777) ? errno : 0;
     if (!why || ll_is_folder(path)) return LL_OK;
-    if (why == EEXIST) return ll_fail(LL_EINVAL, "cannot create folder %s: a file has that name", path);
+    if (why == EEXIST) return ll_fail(LL_EIO, "cannot create folder %s: a file has that name", path);
     return ll_fail(LL_EIO, "cannot create folder %s: %s", path, strerror(why));
 }
 

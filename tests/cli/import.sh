@@ -262,7 +262,7 @@ done
 check "what was there stays" diff -r before models/gpt2
 check "no new folder is left" test ! -e new
 : >file
-refused "cannot create folder file: a file has that name" "$longline" export gpt2.safetensors file
+refused "file is a file; name a folder" "$longline" export gpt2.safetensors file
 refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
 mkdir beside && cp gpt2.safetensors beside/model.safetensors
 refused "another folder: beside/model.safetensors: it would overwrite the model " "$longline" export beside/model.safetensors beside
