@@ -44,8 +44,8 @@ FILE *ll_output_begin(ll_output *output, const char *path);
 int ll_output_end(ll_output *output);
 void ll_output_drop(ll_output *output);
 
-/* Flushes standard output. 1: something did not reach it, now or before; the reason is kept for the next one, which
- * flushes and prints it. That returns `code`, or where code is 0 the exit code of a failure. */
+/* Flushes standard output. flush: 1 if something did not reach it, now or before, and keeps the first reason. check:
+ * prints that reason; returns `code`, or if code is 0 and something is lost, the exit code of a failure. */
 int ll_stdout_flush(void);
 int ll_stdout_check(int code);
 /* From now on standard output goes to a file beside `path`. -1, or the exit code. end: goes back, and gives the file

@@ -178,14 +178,6 @@ static ll_status write_result(const ll_result *r, const char *run) {
     return ll_dist_ranks().rank ? LL_OK : ll_result_write(r, run);
 }
 
-/* A run whose last ten steps have a loss far above chance diverged, whatever its best model was before. */
-static ll_status check_loss(const ll_trainer *t) {
-    const ll_config *c = &t->model->recipe->c;
-    const double loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
-    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION) return LL_OK;
-    return ll_fit_is_above_chance(c, loss) ? ll_fit_above_chance(c, loss) : LL_OK;
-}
-
 /* *planned is written when the run can begin, because its data exist. */
 static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_result *planned, ll_result *r) {
     ll_trainer *trainer = NULL;
@@ -201,7 +193,8 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
     }
     if (!status) ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     if (!status) status = ll_trainer_run(trainer, on_step, s);
-    if (!status) status = check_loss(trainer);
+    /* A run whose last steps have a loss far above chance diverged, whatever its best model was before. */
+    if (!status) status = ll_trainer_check_loss(trainer, LL_ROW_EVERY);
     r->tokens = (double)trainer->state.tokens;
     r->seconds = trainer->progress.seconds;
     r->parameters = (double)ll_model_size(trainer->model).parameters;

@@ -250,12 +250,9 @@ static ll_status in_folder(ll_trainer *t, watcher *w, ll_status (*act)(ll_traine
 
 /* Is reported once. The run may recover, but somebody who trains for a week needs to know on the first day. */
 static void report_chance(ll_trainer *t, watcher *w) {
-    const ll_config *c = &t->model->recipe->c;
-    const double loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
-    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION) return;
-    if (t->warned || t->state.step < LL_ROW_EVERY || !ll_fit_is_above_chance(c, loss)) return;
+    if (t->warned || t->state.step < LL_ROW_EVERY || !ll_trainer_check_loss(t, LL_ROW_EVERY)) return;
     t->warned = 1;
-    if (ll_fit_above_chance(c, loss)) report(t, w, "no learning");
+    report(t, w, "no learning");
 }
 
 static ll_status settle(ll_trainer *t, watcher *w) {

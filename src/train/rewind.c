@@ -12,21 +12,23 @@ int ll_rewind_may(const ll_trainer *t) {
            t->state.rewinds < LL_REWINDS;
 }
 
-ll_status ll_rewind_check(const ll_trainer *t) {
+ll_status ll_trainer_check_loss(const ll_trainer *t, int64_t n) {
     const ll_config *c = &t->model->recipe->c;
-    const double loss = ll_recent_loss(&t->state, t->state.step - t->state.back);
-    if (!ll_rewind_may(t) || t->state.step <= t->state.back) return LL_OK;
+    const double loss = ll_recent_loss(&t->state, n);
     if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
-    if (ll_fit_is_above_chance(c, t->state.back_loss)) return LL_OK;
     return ll_fit_above_chance(c, loss);
 }
 
+ll_status ll_rewind_check(const ll_trainer *t) {
+    if (!ll_rewind_may(t) || t->state.step <= t->state.back) return LL_OK;
+    if (ll_fit_is_above_chance(&t->model->recipe->c, t->state.back_loss)) return LL_OK;
+    return ll_trainer_check_loss(t, t->state.step - t->state.back);
+}
+
 ll_status ll_rewind_end(const ll_trainer *t) {
-    const ll_config *c = &t->model->recipe->c;
-    const double loss = ll_recent_loss(&t->state, LL_ROW_EVERY);
-    if (c->train.on_divergence != LL_DIVERGENCE_REWIND || t->state.rewinds < LL_REWINDS) return LL_OK;
-    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
-    return ll_rewind_too_often(ll_fit_above_chance(c, loss));
+    if (t->model->recipe->c.train.on_divergence != LL_DIVERGENCE_REWIND || t->state.rewinds < LL_REWINDS) return LL_OK;
+    const ll_status status = ll_trainer_check_loss(t, LL_ROW_EVERY);
+    return status ? ll_rewind_too_often(status) : LL_OK;
 }
 
 ll_status ll_rewind_too_often(ll_status status) {

@@ -250,6 +250,9 @@ LL_MUST_USE ll_status ll_best_load(ll_model **best, const ll_trainer *trainer);
 /* May a run that diverged go back? Then ll_rewind_load makes it what the checkpoint was, but for its best model, and
  * with half the learning rate. The checkpoint on disk is as it was. */
 int ll_rewind_may(const ll_trainer *trainer);
+/* LL_EDIVERGED where the mean loss of the last n steps, at most LL_ROW_EVERY, is far above chance. A loss that compares
+ * attention with that of a teacher never is. */
+LL_MUST_USE ll_status ll_trainer_check_loss(const ll_trainer *trainer, int64_t n);
 /* LL_EDIVERGED where it may, and its loss is far above chance, unless that of the checkpoint was, too. */
 LL_MUST_USE ll_status ll_rewind_check(const ll_trainer *trainer);
 LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
