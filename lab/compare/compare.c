@@ -105,7 +105,8 @@ static int report(session *s, const char *stage, const ll_progress *run) {
     s->now.after = known > 0 ? known * (s->now.of - s->now.number) : NAN;
     double stop = s->how->progress(&s->now, s->how->arg);
     const ll_group all = ll_group_all();
-    if (!run && ll_group_sum(&all, &stop, 1)) return 1; /* ranks stop together; in a run the trainer sees to it */
+    if (!run && ll_group_all_reduce(&all, &stop, 1))
+        return 1; /* ranks stop together; in a run the trainer sees to it */
     return stop > 0;
 }
 

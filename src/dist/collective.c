@@ -17,9 +17,10 @@ static ll_status move(void *data, size_t bytes, int peer, int sends) {
     return ll_dist_wait(&m, 1);
 }
 
-/* Towards the root: calls `add` with the numbers of each child, in order, then sends the result to the parent. */
+/* A reduction to member 0: calls `add` with the numbers of each child, in order, then sends the result to the parent.
+ */
 typedef void adder(void *to, const void *from, size_t bytes);
-static ll_status gather(const ll_group *g, void *data, void *buffer, size_t bytes, adder *add) {
+static ll_status reduce(const ll_group *g, void *data, void *buffer, size_t bytes, adder *add) {
     for (int bit = 1; bit < g->count; bit <<= 1) {
         if (g->me & bit) return move(data, bytes, rank_of(g, g->me - bit), 1);
         if (g->me + bit >= g->count) continue;
@@ -53,11 +54,11 @@ static void add_numbers(void *to, const void *from, size_t bytes) {
     for (size_t i = 0; i < bytes / sizeof *x; i++) x[i] += y[i];
 }
 
-ll_status ll_group_sum(const ll_group *g, double *x, size_t n) {
+ll_status ll_group_all_reduce(const ll_group *g, double *x, size_t n) {
     if (g->count == 1) return LL_OK;
     double *buffer = ll_alloc(n, sizeof *buffer);
     if (!buffer) return LL_ENOMEM;
-    ll_status status = gather(g, x, buffer, n * sizeof *x, add_numbers);
+    ll_status status = reduce(g, x, buffer, n * sizeof *x, add_numbers);
     if (!status) status = ll_group_broadcast(g, x, n * sizeof *x, 0);
     ll_free(buffer);
     return status;
@@ -65,7 +66,7 @@ ll_status ll_group_sum(const ll_group *g, double *x, size_t n) {
 
 ll_status ll_group_barrier(const ll_group *g) {
     double nothing = 0;
-    return ll_group_sum(g, &nothing, 1);
+    return ll_group_all_reduce(g, &nothing, 1);
 }
 
 /* ---- Agreement ---- */
@@ -89,7 +90,7 @@ ll_status ll_group_agree(const ll_group *g, ll_status status) {
     if (status == LL_EDIST) return status; /* the other ranks learn of the failure in another way */
     const char *text = status ? ll_error() : "";
     strncpy(mine.text, text, sizeof mine.text - 1);
-    ll_status failed = gather(g, &mine, &buffer, sizeof mine, keep_first);
+    ll_status failed = reduce(g, &mine, &buffer, sizeof mine, keep_first);
     if (!failed) failed = ll_group_broadcast(g, &mine, sizeof mine, 0);
     if (failed) return failed;
     ll_rank.agreed = mine.status != LL_OK; /* a run that goes back and on (rewind.c) agrees again, on success */

@@ -53,9 +53,9 @@ typedef struct {
 ll_group ll_group_all(void);
 /* Copies what member `from` has to all members. */
 LL_MUST_USE ll_status ll_group_broadcast(const ll_group *g, void *data, size_t bytes, int from);
-/* Sums n numbers over the members. All get the same bits. The order of the sum depends only on the number of
- * members. */
-LL_MUST_USE ll_status ll_group_sum(const ll_group *g, double *x, size_t n);
+/* All-reduce: sums n numbers over the members. All get the same bits. The order of the sum depends only on the number
+ * of members. */
+LL_MUST_USE ll_status ll_group_all_reduce(const ll_group *g, double *x, size_t n);
 LL_MUST_USE ll_status ll_group_barrier(const ll_group *g);
 /* On all members: the failure of the first member that has one, with its text. */
 LL_MUST_USE ll_status ll_group_agree(const ll_group *g, ll_status status);

@@ -229,8 +229,8 @@ void ll_exchange_begin(ll_exchange *x) {
 
 static int is_last(const ll_exchange *x) { return x->leaf + 1 == x->count[x->rank]; }
 
-float *ll_exchange_leaf(ll_exchange *x, int ahead) {
-    float *block = x->block[x->tree.n + ahead];
+float *ll_exchange_leaf(ll_exchange *x, int offset) {
+    float *block = x->block[x->tree.n + offset];
     memset(block, 0, x->size * sizeof *block);
     return block;
 }
@@ -347,7 +347,7 @@ static void sum_segment(ll_exchange *x, int b) {
     if (sum[0] != x->block[0] + from) memcpy(x->block[0] + from, sum[0], own * sizeof **sum);
 }
 
-ll_status ll_exchange_sum(ll_exchange *x) {
+ll_status ll_exchange_reduce_scatter(ll_exchange *x) {
     ll_status status = LL_OK;
     for (int b = x->buckets; b-- > 0;) begin_bucket(x, b);
     for (int b = x->buckets; b-- > 0;) {
@@ -377,9 +377,9 @@ static ll_status copy_segments(ll_exchange *x, float *block, int only) {
     return ll_dist_wait(x->message, n);
 }
 
-ll_status ll_exchange_share(ll_exchange *x, float *block) { return copy_segments(x, block, -1); }
+ll_status ll_exchange_all_gather(ll_exchange *x, float *block) { return copy_segments(x, block, -1); }
 
-ll_status ll_exchange_collect(ll_exchange *x, float *block) { return copy_segments(x, block, 0); }
+ll_status ll_exchange_gather(ll_exchange *x, float *block) { return copy_segments(x, block, 0); }
 
 int ll_exchange_owns(const ll_exchange *x, size_t piece) {
     int b = 0;

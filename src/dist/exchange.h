@@ -1,9 +1,9 @@
-/* Sums gradients over all ranks, and shares parameters. Each rank has the gradients of some leaves of the tree
- * (tree.h), and adds those that are neighbours in the tree. A block of floats is cut into buckets, and each bucket into
- * one segment a rank. The owner of a segment receives the sums of the other ranks, adds them in the order of the tree,
- * updates its segment of the parameters, and sends a copy to all. So a rank sends and receives about 2 (N - 1) / N
- * blocks a step if its leaves form one node, for any number of ranks N. It keeps the state of the optimizer only for
- * its segments (ZeRO-1: Rajbhandari et al. 2020).
+/* Sums gradients over all ranks (a reduce-scatter), and shares parameters (an all-gather). Each rank has the gradients
+ * of some leaves of the tree (tree.h), and adds those that are neighbours in the tree. A block of floats is cut into
+ * buckets, and each bucket into one segment a rank. The owner of a segment receives the sums of the other ranks, adds
+ * them in the order of the tree, updates its segment of the parameters, and sends a copy to all. So a rank sends and
+ * receives about 2 (N - 1) / N blocks a step if its leaves form one node, for any number of ranks N. It keeps the state
+ * of the optimizer only for its segments (ZeRO-1: Rajbhandari et al. 2020).
  *
  * A bucket is sent as soon as its gradients are complete, while backward continues with the layers below. */
 #ifndef LL_EXCHANGE_H
@@ -45,21 +45,21 @@ LL_MUST_USE ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank
 
 /* Begins a step. If the one before was given up, nothing is left of it; only a process alone may give one up. */
 void ll_exchange_begin(ll_exchange *x);
-/* The memory for the gradient of this rank's next leaf, or of the one `ahead` < at_once leaves after it, set to zero.
+/* The memory for the gradient of this rank's next leaf, or of the one `offset` < at_once leaves after it, set to zero.
  * It holds until ll_exchange_added, which is called for one leaf after the other. */
-float *ll_exchange_leaf(ll_exchange *x, int ahead);
+float *ll_exchange_leaf(ll_exchange *x, int offset);
 /* During the last leaf: floats from .. to - 1 are complete. */
 void ll_exchange_ready(ll_exchange *x, size_t from, size_t to);
 /* The next leaf is complete. */
 void ll_exchange_added(ll_exchange *x);
-/* After all leaves: waits for the sums of this rank's segments. */
-LL_MUST_USE ll_status ll_exchange_sum(ll_exchange *x);
+/* After all leaves: the reduce-scatter ends, that is, this rank has the sums of its segments. */
+LL_MUST_USE ll_status ll_exchange_reduce_scatter(ll_exchange *x);
 /* The block that contains these sums. Its other segments are undefined. */
 float *ll_exchange_block(const ll_exchange *x);
-/* Copies this rank's segments of a block to all ranks, and receives theirs. */
-LL_MUST_USE ll_status ll_exchange_share(ll_exchange *x, float *block);
-/* Copies the segments of all ranks to rank 0. */
-LL_MUST_USE ll_status ll_exchange_collect(ll_exchange *x, float *block);
+/* All-gather: copies this rank's segments of a block to all ranks, and receives theirs. */
+LL_MUST_USE ll_status ll_exchange_all_gather(ll_exchange *x, float *block);
+/* Gather: copies the segments of all ranks to rank 0. */
+LL_MUST_USE ll_status ll_exchange_gather(ll_exchange *x, float *block);
 /* Does this rank own the piece? */
 int ll_exchange_owns(const ll_exchange *x, size_t piece);
 

@@ -89,9 +89,9 @@ static ll_status make_step(ll_exchange *x, const ll_simulated_step *r, double *s
         done = from;
     }
     ll_exchange_added(x);
-    ll_status status = ll_exchange_sum(x);
-    if (!status) status = ll_group_sum(&all, sums, count);
-    return status ? status : ll_exchange_share(x, ll_exchange_block(x));
+    ll_status status = ll_exchange_reduce_scatter(x);
+    if (!status) status = ll_group_all_reduce(&all, sums, count);
+    return status ? status : ll_exchange_all_gather(x, ll_exchange_block(x));
 }
 
 /* The first step is not counted, because connections are made in it. Each step has a sum over all ranks, so that no

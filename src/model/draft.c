@@ -1,5 +1,5 @@
 /* A small model drafts, a large one checks a block (longline-draft.h). Each model has a stream that stands at or before
- * the end of the text; it has yet to read the last `behind` tokens. A copy of it goes ahead. */
+ * the end of the text; it has yet to read the last `behind` tokens. A copy of it reads drafted tokens. */
 #include <string.h>
 
 #include "base/float_mode.h"
@@ -14,7 +14,7 @@ enum { TAIL = LL_DRAFT_MOST + 2, BLOCK = 256 };
 
 typedef struct {
     ll_batcher *batcher;
-    ll_stream *stream, *ahead; /* ahead: NULL but within a block */
+    ll_stream *stream, *copy; /* copy: NULL but within a block */
     int behind;
 } side;
 
@@ -80,7 +80,7 @@ ll_status ll_draft_create(ll_draft **out, ll_model *model, ll_model *small, int 
 }
 
 static void close_side(side *s) {
-    ll_stream_free(s->ahead);
+    ll_stream_free(s->copy);
     ll_stream_free(s->stream);
     ll_batcher_free(s->batcher);
 }
@@ -170,17 +170,17 @@ ll_status ll_draft_feed(ll_draft *d, const int *tokens, int n) {
 static ll_status draft(ll_draft *d, const ll_sampling *how, int *drafted, int k) {
     side *s = &d->small;
     ll_status status = catch_up(d, s, 0, d->q);
-    if (!status) status = ll_stream_clone(&s->ahead, s->stream);
+    if (!status) status = ll_stream_clone(&s->copy, s->stream);
     for (int i = 0; i < k && !status; i++) {
         float *q = d->q + (size_t)i * (size_t)d->V;
         d->q_sum[i] = ll_sample_weights(q, d->vocab, how);
         drafted[i] = ll_sample_at(q, d->vocab, d->q_sum[i], ll_sample_uniform(how->seed, DRAW_DRAFT, d->position + i));
         if (i + 1 == k) break;
-        ll_batch_item item = {.stream = s->ahead, .tokens = drafted + i, .n = 1, .logits = q + d->V};
+        ll_batch_item item = {.stream = s->copy, .tokens = drafted + i, .n = 1, .logits = q + d->V};
         status = ll_batcher_feed(s->batcher, &item, 1);
     }
-    ll_stream_free(s->ahead);
-    s->ahead = NULL;
+    ll_stream_free(s->copy);
+    s->copy = NULL;
     return status;
 }
 
@@ -192,9 +192,9 @@ static ll_status check_block(ll_draft *d, const int *drafted, int k) {
     int tokens[TAIL + LL_DRAFT_MOST];
     memcpy(tokens, unread, (size_t)behind * sizeof *tokens);
     if (k) memcpy(tokens + behind, drafted, (size_t)k * sizeof *tokens);
-    ll_status status = ll_stream_clone(&s->ahead, s->stream);
+    ll_status status = ll_stream_clone(&s->copy, s->stream);
     if (status) return status;
-    ll_batch_item items[2] = {{.stream = s->ahead, .tokens = tokens, .n = behind + k, .every = 1, .logits = d->p},
+    ll_batch_item items[2] = {{.stream = s->copy, .tokens = tokens, .n = behind + k, .every = 1, .logits = d->p},
                               {.stream = s->stream, .tokens = unread, .n = behind - 1}};
     return ll_batcher_feed(s->batcher, items, behind > 1 ? 2 : 1);
 }
@@ -230,10 +230,10 @@ static int choose(ll_draft *d, const ll_sampling *how, const int *drafted, int k
 }
 
 /* All drafts were taken: the copy has read the text but for its last token. */
-static void step_ahead(side *s) {
+static void keep_copy(side *s) {
     ll_stream *left = s->stream;
-    s->stream = s->ahead;
-    s->ahead = left;
+    s->stream = s->copy;
+    s->copy = left;
     s->behind = 1;
 }
 
@@ -247,10 +247,10 @@ static ll_status block(ll_draft *d, const ll_sampling *how, int k, int *tokens, 
         if (s->behind > 1) s->behind = 1;
         grow(d, tokens, *n);
         d->counts.blocks++, d->counts.drafted += k, d->counts.taken += *n - 1;
-        if (*n == k + 1) step_ahead(s);
+        if (*n == k + 1) keep_copy(s);
     }
-    ll_stream_free(s->ahead);
-    s->ahead = NULL;
+    ll_stream_free(s->copy);
+    s->copy = NULL;
     return status;
 }
 

@@ -46,7 +46,7 @@ static ll_status sum_states(void *arg, float *x, size_t n) {
     double *sum = ll_alloc(n, sizeof *sum);
     if (!sum) return LL_ENOMEM;
     for (size_t i = 0; i < n; i++) sum[i] = (double)x[i];
-    const ll_status status = ll_group_sum(&s->row, sum, n);
+    const ll_status status = ll_group_all_reduce(&s->row, sum, n);
     for (size_t i = 0; i < n; i++) x[i] = (float)sum[i];
     ll_free(sum);
     return status;

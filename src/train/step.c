@@ -311,11 +311,11 @@ static ll_status gradient(ll_engine *e, const ll_reader *reader, int64_t step, l
     memset(e->sums, 0, sums_count(e) * sizeof *e->sums);
     step_work work = {.e = e, .reader = reader, .step = step, .scale = (float)(1 / expected), .to = s};
     if (!status) status = run_shards(&work);
-    if (!status) status = ll_exchange_sum(e->exchange);
+    if (!status) status = ll_exchange_reduce_scatter(e->exchange);
     if (status) return status;
     ll_optimizer_squares(e->optimizer, e->grad, s.squares);
     *s.stop = e->stop;
-    status = ll_group_sum(&all, e->sums, sums_count(e));
+    status = ll_group_all_reduce(&all, e->sums, sums_count(e));
     if (status) return status;
     for (int i = 0; i < e->shards.leaves; i++) loss += s.loss[i], count += s.count[i], tokens += s.tokens[i];
     e->stop = *s.stop > 0;
@@ -342,7 +342,7 @@ ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
     e->optimizer->attention_only = ll_teaching_stage(c, step) == LL_DISTIL_ATTENTION;
     ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->train.clip),
                         step);
-    return ll_exchange_share(e->exchange, e->model->data);
+    return ll_exchange_all_gather(e->exchange, e->model->data);
 }
 
 ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally) {
@@ -357,6 +357,6 @@ ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_
 }
 
 ll_status ll_engine_collect(ll_engine *e) {
-    ll_status status = ll_exchange_collect(e->exchange, e->optimizer->m);
-    return status ? status : ll_exchange_collect(e->exchange, e->optimizer->v);
+    ll_status status = ll_exchange_gather(e->exchange, e->optimizer->m);
+    return status ? status : ll_exchange_gather(e->exchange, e->optimizer->v);
 }
