@@ -3,15 +3,15 @@
  * keep, E), with token t in row t mod keep; and whether each counts (keyless, keep). */
 #include <string.h>
 
-#include "attention/keyless/relative_s2.h"
+#include "attention/relative_s2/relative_s2.h"
 #include "base/integer.h"
 
-int64_t ll_keyless_keep(const ll_attention *op) {
+int64_t ll_s2_keep(const ll_attention *op) {
     return (int64_t)(op->c.encoding.clip - 1) * (op->c.encoding.axes == 2 ? op->c.width : 1) + 1;
 }
 
-ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
-    const size_t H = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
+ll_status ll_s2_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+    const size_t H = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E, keep = (size_t)ll_s2_keep(op);
     if (!op->c.causal)
         return ll_fail(LL_EINVAL, "attention state: in both directions heads without keys also weigh near tokens that "
                                   "come later, which no earlier call can leave; use causal attention");
@@ -23,17 +23,17 @@ ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_S
     return LL_OK;
 }
 
-ll_keyless_layout ll_keyless_layout_of(const ll_attention *op, int head) {
-    const size_t H = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
+ll_s2_layout ll_s2_layout_of(const ll_attention *op, int head) {
+    const size_t H = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E, keep = (size_t)ll_s2_keep(op);
     const size_t h = (size_t)head, values = 2 * H * (E + 2);
-    return (ll_keyless_layout){2 * h * E, 2 * H * E + 4 * h, values + h * keep * E, values + H * keep * E + h * keep};
+    return (ll_s2_layout){2 * h * E, 2 * H * E + 4 * h, values + h * keep * E, values + H * keep * E + h * keep};
 }
 
-ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
-                                     int sequence, int head) {
+ll_s2_state ll_s2_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
+                           int sequence, int head) {
     const ll_carried at = ll_carried_at(c, floats, sequence, first);
-    const ll_keyless_layout p = ll_keyless_layout_of(op, head);
-    ll_keyless_state s = {0};
+    const ll_s2_layout p = ll_s2_layout_of(op, head);
+    ll_s2_state s = {0};
     if (at.in) {
         double count[2];
         memcpy(count, at.in + p.count, sizeof count);
@@ -46,12 +46,12 @@ ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_
     return s;
 }
 
-void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
-                      int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count) {
+void ll_s2_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
+                 int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count) {
     const ll_carried carried = ll_carried_at(c, floats, sequence, first);
     if (!carried.out) return;
-    const ll_keyless_layout p = ll_keyless_layout_of(op, head);
-    const size_t E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
+    const ll_s2_layout p = ll_s2_layout_of(op, head);
+    const size_t E = (size_t)op->c.E, keep = (size_t)ll_s2_keep(op);
     float *values = carried.out + p.values, *kept = carried.out + p.kept;
     const int64_t tokens = at - v->begin + n, most = (int64_t)keep;
     const double counts[2] = {count, (double)ll_min_int64(tokens, most)};
@@ -70,8 +70,8 @@ void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t
     memcpy(carried.out + p.count, counts, sizeof counts);
 }
 
-void ll_keyless_gradients(const ll_attention *op, const ll_keyless_state *s, int64_t at, int n, const ll_view *dv) {
-    const size_t E = (size_t)op->c.E, keep = (size_t)ll_keyless_keep(op);
+void ll_s2_gradients(const ll_attention *op, const ll_s2_state *s, int64_t at, int n, const ll_view *dv) {
+    const size_t E = (size_t)op->c.E, keep = (size_t)ll_s2_keep(op);
     const int64_t first = n > (int64_t)keep ? at + n - (int64_t)keep : at; /* of those that are left */
     if (s->dsum) {
         memset(s->dcount, 0, 4 * sizeof(float));

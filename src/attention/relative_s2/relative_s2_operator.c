@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "attention/attention_stream.h"
-#include "attention/keyless/relative_s2.h"
+#include "attention/relative_s2/relative_s2.h"
 #include "attention/parameter.h"
 #include "attention/table.h"
 #include "base/memory.h"
@@ -83,7 +83,7 @@ static void set_tile(ll_attention *op, int tile) { ll_attention_set_tile(ll_s2_p
 static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     int keyed = 0;
     ll_status status = ll_s2_has_keys(op) ? ll_attention_state(ll_s2_parts(op)->keyed, tensor, &keyed) : LL_OK;
-    if (!status) status = ll_keyless_tensors(op, tensor + keyed, count);
+    if (!status) status = ll_s2_tensors(op, tensor + keyed, count);
     if (!status) *count += keyed;
     return status;
 }
@@ -105,7 +105,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
     const double each = ll_feature_map_cost(map) + F * (c->encoding.clip + 1) + E * (near + 1);
     ll_cost cost = ll_s2_has_keys(op) ? ll_operator_cost(ll_s2_parts(op)->keyed, keys) : (ll_cost){0};
     cost.multiply_adds += keyless * each;
-    cost.bytes += keyless * E * ((double)sizeof(double) + (double)ll_keyless_keep(op) * sizeof(float));
+    cost.bytes += keyless * E * ((double)sizeof(double) + (double)ll_s2_keep(op) * sizeof(float));
     return cost;
 }
 

@@ -44,8 +44,8 @@ void ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, f
 
 /* Computes a (C, lda), the weights of C queries (rows `token` apart) for each distance (softmax: the logits), and phi
  * (C, op->ld), their features (softmax: the scaled queries). work (C, op->ld): scratch. */
-ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
-                                   float *phi, float *work, float *a, size_t lda);
+ll_feature_tile ll_s2_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
+                              float *phi, float *work, float *a, size_t lda);
 
 /* Values by token. Row j is data[(ring ? j mod ring : j - first) * token]. mask NULL: all count. Tokens begin .. first
  * - 1 are of earlier calls: row j mod keep of `past`, which counts if `past_kept` is not 0. */
@@ -84,36 +84,35 @@ typedef struct {
     const float *values, *kept;    /* (keep, E), (keep): rings by position */
     const float *dsum_out, *dvalues_out;
     float *dsum, *dcount, *dvalues, *dkept; /* NULL: not wanted */
-} ll_keyless_state;
+} ll_s2_state;
 /* Values that may be near a later token. */
-int64_t ll_keyless_keep(const ll_attention *op);
-LL_MUST_USE ll_status ll_keyless_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+int64_t ll_s2_keep(const ll_attention *op);
+LL_MUST_USE ll_status ll_s2_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
 /* Where the numbers of a head begin in that state. sum and count are doubles. */
 typedef struct {
     size_t sum, count, values, kept;
-} ll_keyless_layout;
-ll_keyless_layout ll_keyless_layout_of(const ll_attention *op, int head);
+} ll_s2_layout;
+ll_s2_layout ll_s2_layout_of(const ll_attention *op, int head);
 /* first: floats of the state before those of these heads; floats: of all. head: number among those without keys. */
-ll_keyless_state ll_keyless_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
-                                     int sequence, int head);
+ll_s2_state ll_s2_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
+                           int sequence, int head);
 /* Backward of n tokens from position `at` on: sets the gradient at the state before the call to 0, or to the part that
  * passes through from the state after it. Adds the rest to the gradients of these tokens. */
-void ll_keyless_gradients(const ll_attention *op, const ll_keyless_state *s, int64_t at, int n, const ll_view *dv);
+void ll_s2_gradients(const ll_attention *op, const ll_s2_state *s, int64_t at, int n, const ll_view *dv);
 /* Writes the state after a sequence of n tokens from position `at` on. V and count: of all tokens. */
-void ll_keyless_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
-                      int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count);
+void ll_s2_leave(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first, int sequence,
+                 int head, const ll_value_rows *v, int64_t at, int n, const double *V, double count);
 
 /* Softmax: makes the logits a of a row's distances weights, in units of the largest. A distance that the row does not
  * have counts for that only if it is not much larger than those it has, which would vanish beside it. Other kernels
  * have weights already: theirs vanish beside a vector whose features are e^80 times as large. */
-void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_neighbours *near,
-                             double count);
+void ll_s2_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_neighbours *near, double count);
 /* One row. Computes num (E), the weighted sum of values, and returns the sum of weights. It needs the weights a of the
  * distances, the neighbours, and the sum V (E) and number of all values that the query sees. *far: the weight of those
  * at clip or farther; 0 if there is none. */
-float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_neighbours *near,
-                     const double *V, double count, float *num, float *far);
+float ll_s2_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_neighbours *near, const double *V,
+                double count, float *num, float *far);
 /* What the sum is divided by. */
-float ll_keyless_divisor(const ll_attention *op, float sum, const float *phi, double count);
+float ll_s2_divisor(const ll_attention *op, float sum, const float *phi, double count);
 
 #endif

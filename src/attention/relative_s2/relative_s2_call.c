@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attention/attention_stream.h"
-#include "attention/keyless/relative_s2.h"
+#include "attention/relative_s2/relative_s2.h"
 #include "attention/linear/linear.h"
 #include "attention/table.h"
 #include "base/integer.h"
@@ -44,7 +44,7 @@ typedef struct {
     float **dvalue; /* rows of gradients of the neighbours' values; NULL: not wanted */
     int sequence;
     int64_t query, key; /* positions of the first */
-    ll_keyless_state state;
+    ll_s2_state state;
 } head;
 
 static size_t keyed_saved(const ll_attention *op, int B, int T, int S, int segments) {
@@ -93,9 +93,9 @@ static int next(head *j, size_t index, int *i) {
     j->at = ll_views_at(c, &s, (int)j->h);
     j->n = s.queries, j->s = s.keys, j->queries = s.query_capacity, j->keys = s.key_capacity;
     j->sequence = *i, j->query = ll_sequence_offset(c, LL_QUERY, *i), j->key = ll_sequence_offset(c, LL_KEY, *i);
-    if (x->state) j->state = ll_keyless_state_at(x->op, c, x->state, x->keyed, *i, (int)j->h - x->first);
+    if (x->state) j->state = ll_s2_state_at(x->op, c, x->state, x->keyed, *i, (int)j->h - x->first);
     j->v = (ll_value_rows){.data = j->at.v.data, .token = c->v.token, .begin = j->key - j->state.tokens};
-    j->v.first = j->key, j->v.keep = ll_keyless_keep(x->op), j->v.token_past = (size_t)x->op->c.E;
+    j->v.first = j->key, j->v.keep = ll_s2_keep(x->op), j->v.token_past = (size_t)x->op->c.E;
     j->v.past = j->state.values, j->v.past_kept = j->state.kept;
     if (c->key_mask) j->v.mask = c->key_mask + (size_t)row * (size_t)c->S + (size_t)s.key;
     if (x->saved) j->den = x->saved + 2 * index * (size_t)c->T + (size_t)s.query, j->far = j->den + c->T;
@@ -128,22 +128,21 @@ static void forward_sequence(head *j) {
     ll_zero_rows(&j->at.y, j->n, j->queries, op->c.E);
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
         const int C = ll_min_int(j->n - t0, x->tile);
-        ll_keyless_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+        ll_s2_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0);
             if (op->c.causal) see(j, i, &count);
             ll_neighbours_find(&j->near, op, j->query + i, j->key + j->s, &j->v);
             float far, *y = ll_at(&j->at.y, i), *a = j->a + row * x->w.ldt;
-            ll_keyless_exponentials(op, x->k, a, &j->near, count);
-            const float sum = ll_keyless_row(op, x->k, a, &j->near, j->V, count, j->num, &far);
-            const float den = ll_keyless_divisor(op, sum, j->phi + row * x->w.ld, count);
+            ll_s2_exponentials(op, x->k, a, &j->near, count);
+            const float sum = ll_s2_row(op, x->k, a, &j->near, j->V, count, j->num, &far);
+            const float den = ll_s2_divisor(op, sum, j->phi + row * x->w.ld, count);
             x->k->scaled((size_t)op->c.E, ll_inverse(den), j->num, y);
             if (j->den) j->den[i] = den, j->far[i] = far;
         }
     }
     if (x->c->state_out)
-        ll_keyless_leave(op, x->c, x->state, x->keyed, j->sequence, (int)j->h - x->first, &j->v, j->key, j->s, j->V,
-                         count);
+        ll_s2_leave(op, x->c, x->state, x->keyed, j->sequence, (int)j->h - x->first, &j->v, j->key, j->s, j->V, count);
 }
 
 static void forward_head(void *arg, size_t index, int worker) {
@@ -170,7 +169,7 @@ static void row_back(head *j, int i, float *a, double count, float *da) {
         op->c.den == LL_DEN_NONE && op->c.kernel != LL_KERNEL_SOFTMAX ? 0 : -x->k->dot(E, g, y) * inverse;
     double rest = count * (double)dden;
     ll_neighbours_find(&j->near, op, j->query + i, j->key + j->s, &j->v);
-    ll_keyless_exponentials(op, x->k, a, near, count);
+    ll_s2_exponentials(op, x->k, a, near, count);
     for (size_t e = 0; e < E; e++) {
         j->num[e] = g[e] * inverse;
         rest += j->V[e] * (double)j->num[e];
@@ -238,11 +237,11 @@ static void backward_sequence(head *j, float *dphi_w) {
     double count = begin(j);
     ll_zero_rows(&j->at.dq, j->n, j->queries, op->c.D);
     ll_zero_rows(&j->at.dv, 0, j->keys, op->c.E);
-    if (x->state) ll_keyless_gradients(op, &j->state, j->key, j->s, &j->at.dv);
+    if (x->state) ll_s2_gradients(op, &j->state, j->key, j->s, &j->at.dv);
     for (int t0 = 0; t0 < j->n; t0 += x->tile) {
         const int C = ll_min_int(j->n - t0, x->tile);
         const ll_feature_tile tile =
-            ll_keyless_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
+            ll_s2_weights(&x->w, op, C, ll_at(&j->at.q, t0), j->at.q.token, j->phi, j->work, j->a, x->w.ldt);
         memset(j->da, 0, (size_t)C * x->w.ldt * sizeof *j->da);
         for (int i = t0; i < t0 + C; i++) {
             const size_t row = (size_t)(i - t0) * x->w.ldt;

@@ -11,7 +11,7 @@
  * rows. Tokens that are no pixels (a class token) are, as queries, at the first column of the row below the image. As
  * keys they are far from all tokens, even from themselves. For tokens before the first of a text, all tokens are
  * far. */
-#include "attention/keyless/relative_s2.h"
+#include "attention/relative_s2/relative_s2.h"
 
 #include <math.h>
 #include <string.h>
@@ -156,8 +156,8 @@ void ll_vectors_back(const ll_vectors *w, const ll_attention *op, float *dphi, f
 
 /* ---- Weights and rows ---- */
 
-ll_feature_tile ll_keyless_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
-                                   float *phi, float *work, float *a, size_t lda) {
+ll_feature_tile ll_s2_weights(const ll_vectors *w, const ll_attention *op, int C, const float *q, size_t token,
+                              float *phi, float *work, float *a, size_t lda) {
     const ll_feature_map *map = ll_s2_parts(op)->map;
     const ll_feature_tile tile = {
         .map = map, .k = ll_kernel_table(), .side = LL_QUERY, .C = C, .in = q, .token = token, .work = work};
@@ -179,8 +179,8 @@ static float largest(const ll_attention *op, const float *a, const ll_neighbours
     return most;
 }
 
-void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_neighbours *near,
-                             double count) {
+void ll_s2_exponentials(const ll_attention *op, const ll_kernels *k, float *a, const ll_neighbours *near,
+                        double count) {
     enum { APART = 40 };
     const size_t n = (size_t)op->c.encoding.clip + 1;
     if (!is_softmax(op)) return;
@@ -195,8 +195,8 @@ void ll_keyless_exponentials(const ll_attention *op, const ll_kernels *k, float 
     k->exp_shift(n, top, 1, 0, a, a);
 }
 
-float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_neighbours *near,
-                     const double *V, double count, float *num, float *far) {
+float ll_s2_row(const ll_attention *op, const ll_kernels *k, const float *a, const ll_neighbours *near, const double *V,
+                double count, float *num, float *far) {
     const size_t E = (size_t)op->c.E;
     const double beyond = count - near->n;
     float sum = 0;
@@ -211,7 +211,7 @@ float ll_keyless_row(const ll_attention *op, const ll_kernels *k, const float *a
     return sum + *far * (float)beyond;
 }
 
-float ll_keyless_divisor(const ll_attention *op, float sum, const float *phi, double count) {
+float ll_s2_divisor(const ll_attention *op, float sum, const float *phi, double count) {
     if (is_softmax(op)) return sum;
     const int whole = op->c.den == LL_DEN_EPS_PHI;
     const float all = whole ? ll_kernel_table()->sum((size_t)ll_s2_parts(op)->map->features, phi) : 0;

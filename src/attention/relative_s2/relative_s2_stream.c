@@ -1,19 +1,19 @@
 /* Heads without keys, token by token. A stream has the sum of all values so far, in double, and the values that may be
  * near to later tokens: the last clip - 1 rows of an image, or the last clip values of a text. Every feed reads the
  * learnt vectors. */
-#include "attention/keyless/relative_s2_stream.h"
+#include "attention/relative_s2/relative_s2_stream.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "attention/keyless/relative_s2.h"
+#include "attention/relative_s2/relative_s2.h"
 #include "attention/linear/linear.h"
 #include "base/integer.h"
 #include "base/memory.h"
 
 enum { CHUNK = 16 };
 
-struct ll_keyless_stream {
+struct ll_s2_stream {
     const ll_attention *op;
     int B;
     int64_t position, keep; /* keep: values in a ring */
@@ -23,9 +23,9 @@ struct ll_keyless_stream {
     float *values;  /* (B, keyless, keep, E) */
 };
 
-static size_t heads(const ll_keyless_stream *s) { return (size_t)s->B * (size_t)s->op->c.encoding.keyless; }
+static size_t heads(const ll_s2_stream *s) { return (size_t)s->B * (size_t)s->op->c.encoding.keyless; }
 
-static ll_status create_vectors(ll_keyless_stream *s) {
+static ll_status create_vectors(ll_s2_stream *s) {
     ll_arena a = {0};
     ll_vectors_take(&s->w, s->op, &a);
     a = (ll_arena){.base = s->vectors = ll_alloc(a.used, sizeof *s->vectors)};
@@ -40,7 +40,7 @@ typedef struct {
     ll_neighbours near;
 } scratch;
 
-static scratch take_all(const ll_keyless_stream *s, ll_arena *pool) {
+static scratch take_all(const ll_s2_stream *s, ll_arena *pool) {
     scratch w = {.phi = ll_arena_take(pool, CHUNK * s->w.ld)};
     w.work = ll_arena_take(pool, CHUNK * s->w.ld);
     w.a = ll_arena_take(pool, CHUNK * s->w.ldt);
@@ -49,13 +49,13 @@ static scratch take_all(const ll_keyless_stream *s, ll_arena *pool) {
     return w;
 }
 
-ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attention *op, int B) {
+ll_status ll_s2_stream_create(ll_s2_stream **stream, const ll_attention *op, int B) {
     const size_t E = (size_t)op->c.E;
-    ll_keyless_stream *s = ll_alloc(1, sizeof *s);
+    ll_s2_stream *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
     s->op = op;
     s->B = B;
-    s->keep = ll_keyless_keep(op);
+    s->keep = ll_s2_keep(op);
     ll_status status = create_vectors(s);
     if (!status) {
         s->V = ll_alloc(heads(s) * E, sizeof *s->V);
@@ -63,14 +63,14 @@ ll_status ll_keyless_stream_create(ll_keyless_stream **stream, const ll_attentio
         if (!s->V || !s->values) status = LL_ENOMEM;
     }
     if (status) {
-        ll_keyless_stream_free(s);
+        ll_s2_stream_free(s);
         return status;
     }
     *stream = s;
     return LL_OK;
 }
 
-void ll_keyless_stream_free(ll_keyless_stream *s) {
+void ll_s2_stream_free(ll_s2_stream *s) {
     if (!s) return;
     ll_free(s->vectors);
     ll_free(s->V);
@@ -78,29 +78,29 @@ void ll_keyless_stream_free(ll_keyless_stream *s) {
     ll_free(s);
 }
 
-void ll_keyless_stream_reset(ll_keyless_stream *s) {
+void ll_s2_stream_reset(ll_s2_stream *s) {
     s->position = 0;
     memset(s->V, 0, heads(s) * (size_t)s->op->c.E * sizeof *s->V);
     memset(s->values, 0, heads(s) * (size_t)s->keep * (size_t)s->op->c.E * sizeof *s->values);
 }
 
-int ll_keyless_stream_state(const ll_keyless_stream *s, ll_state_tensor tensor[2]) {
+int ll_s2_stream_state(const ll_s2_stream *s, ll_state_tensor tensor[2]) {
     const size_t B = (size_t)s->B, H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E;
     tensor[0] = (ll_state_tensor){"keyless.sum", LL_F64, 3, {B, H, E}, s->V};
     tensor[1] = (ll_state_tensor){"keyless.values", LL_F32, 4, {B, H, (size_t)s->keep, E}, s->values};
     return 2;
 }
 
-void ll_keyless_stream_seek(ll_keyless_stream *s, int64_t position) { s->position = position; }
+void ll_s2_stream_seek(ll_s2_stream *s, int64_t position) { s->position = position; }
 
-size_t ll_keyless_stream_bytes(const ll_keyless_stream *s) {
+size_t ll_s2_stream_bytes(const ll_s2_stream *s) {
     const size_t E = (size_t)s->op->c.E, vectors = 3 * (size_t)s->w.n * s->w.ld + (s->w.ld + 1) * s->w.ldt;
     const size_t head = E * sizeof *s->V + (size_t)s->keep * E * sizeof(float);
     return sizeof *s + heads(s) * head + vectors * sizeof(float);
 }
 
 typedef struct {
-    ll_keyless_stream *s;
+    ll_s2_stream *s;
     const ll_kernels *k;
     int n;
     ll_view q, v, y;
@@ -109,7 +109,7 @@ typedef struct {
 
 static void feed_head(void *arg, size_t index, int worker) {
     const feed *f = arg;
-    const ll_keyless_stream *s = f->s;
+    const ll_s2_stream *s = f->s;
     const ll_attention *op = s->op;
     const size_t keyless = (size_t)op->c.encoding.keyless, E = (size_t)op->c.E;
     const size_t b = index / keyless, h = (size_t)ll_keyed_heads(&op->c) + index % keyless;
@@ -120,8 +120,7 @@ static void feed_head(void *arg, size_t index, int worker) {
     const ll_value_rows values = {.data = ring, .token = E, .ring = s->keep};
     for (int t0 = 0; t0 < f->n; t0 += CHUNK) {
         const int C = ll_min_int(f->n - t0, CHUNK);
-        ll_keyless_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, w.phi, w.work, w.a,
-                           s->w.ldt);
+        ll_s2_weights(&s->w, op, C, ll_element(&f->q, b, h, t0), f->q.token, w.phi, w.work, w.a, s->w.ldt);
         for (int i = 0; i < C; i++) {
             const int64_t t = s->position + t0 + i;
             const float *v = ll_element(&f->v, b, h, t0 + i);
@@ -131,15 +130,14 @@ static void feed_head(void *arg, size_t index, int worker) {
             ll_neighbours_find(&w.near, op, t, t + 1, &values);
             const double count = (double)(t + 1);
             float *a = w.a + (size_t)i * s->w.ldt;
-            ll_keyless_exponentials(op, f->k, a, &w.near, count);
-            const float sum = ll_keyless_row(op, f->k, a, &w.near, V, count, w.num, &far);
-            f->k->scaled(E, ll_inverse(ll_keyless_divisor(op, sum, w.phi + (size_t)i * s->w.ld, count)), w.num, y);
+            ll_s2_exponentials(op, f->k, a, &w.near, count);
+            const float sum = ll_s2_row(op, f->k, a, &w.near, V, count, w.num, &far);
+            f->k->scaled(E, ll_inverse(ll_s2_divisor(op, sum, w.phi + (size_t)i * s->w.ld, count)), w.num, y);
         }
     }
 }
 
-void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, ll_view y,
-                            const ll_attention_stream *lender) {
+void ll_s2_stream_feed(ll_s2_stream *s, int n, ll_view q, ll_view v, ll_view y, const ll_attention_stream *lender) {
     feed f = {s, ll_kernel_table(), n, q, v, y, lender};
     ll_vectors_set(&s->w, s->op);
     const double work = (double)n * (double)heads(s) * ll_s2_parts(s->op)->map->features * (s->op->c.D + s->w.n);
@@ -148,17 +146,17 @@ void ll_keyless_stream_feed(ll_keyless_stream *s, int n, ll_view q, ll_view v, l
 }
 
 /* The state of calls has the same layout. It also has the number of values, and which of them count: here all. */
-static void keyless_prefill(ll_keyless_stream *s, int b, const float *state) {
+static void keyless_prefill(ll_s2_stream *s, int b, const float *state) {
     const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
-    const ll_keyless_layout at = ll_keyless_layout_of(s->op, 0);
+    const ll_s2_layout at = ll_s2_layout_of(s->op, 0);
     memcpy(s->V + (size_t)b * H * E, state + at.sum, H * E * sizeof *s->V);
     memcpy(s->values + (size_t)b * H * keep * E, state + at.values, H * keep * E * sizeof *s->values);
 }
 
-static void keyless_leave(const ll_keyless_stream *s, int b, float *state) {
+static void keyless_leave(const ll_s2_stream *s, int b, float *state) {
     const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
     const double tokens = (double)s->position, kept = fmin(tokens, (double)keep), count[2] = {tokens, kept};
-    const ll_keyless_layout at = ll_keyless_layout_of(s->op, 0);
+    const ll_s2_layout at = ll_s2_layout_of(s->op, 0);
     memcpy(state + at.sum, s->V + (size_t)b * H * E, H * E * sizeof *s->V);
     for (size_t h = 0; h < H; h++) memcpy(state + at.count + 4 * h, count, sizeof count);
     memcpy(state + at.values, s->values + (size_t)b * H * keep * E, H * keep * E * sizeof *s->values);
@@ -169,7 +167,7 @@ static void keyless_leave(const ll_keyless_stream *s, int b, float *state) {
 
 typedef struct {
     ll_attention_stream *keyed; /* NULL where no head has keys */
-    ll_keyless_stream *keyless;
+    ll_s2_stream *keyless;
 } streams;
 
 static ll_status create(ll_attention_stream *s) {
@@ -178,7 +176,7 @@ static ll_status create(ll_attention_stream *s) {
     const int keyed = ll_keyed_heads(&s->op->c);
     const ll_status status =
         keyed ? ll_attention_stream_create_lean(&own->keyed, ll_s2_parts(s->op)->keyed, s->B) : LL_OK;
-    return status ? status : ll_keyless_stream_create(&own->keyless, s->op, s->B);
+    return status ? status : ll_s2_stream_create(&own->keyless, s->op, s->B);
 }
 
 /* Of heads with keys, or of those without: they run one after the other, in the scratch of this stream. */
@@ -193,14 +191,14 @@ static void destroy(ll_attention_stream *s) {
     streams *own = s->own;
     if (!own) return;
     ll_attention_stream_free(own->keyed);
-    ll_keyless_stream_free(own->keyless);
+    ll_s2_stream_free(own->keyless);
     ll_free(own);
 }
 
 static void reset(ll_attention_stream *s) {
     const streams *own = s->own;
     if (own->keyed) ll_attention_stream_reset(own->keyed);
-    ll_keyless_stream_reset(own->keyless);
+    ll_s2_stream_reset(own->keyless);
 }
 
 static ll_status reserve(ll_attention_stream *s, int64_t n) {
@@ -211,7 +209,7 @@ static ll_status reserve(ll_attention_stream *s, int64_t n) {
 static ll_status seek(ll_attention_stream *s, int64_t position) {
     const streams *own = s->own;
     const ll_status status = own->keyed ? ll_attention_stream_seek(own->keyed, position) : LL_OK;
-    if (!status) ll_keyless_stream_seek(own->keyless, position);
+    if (!status) ll_s2_stream_seek(own->keyless, position);
     return status;
 }
 
@@ -220,14 +218,14 @@ static ll_status feed_both(ll_feed *f) {
     if (own->keyed) ll_attention_stream_lend(own->keyed, f->s->pool, f->s->workers);
     const ll_status status =
         own->keyed ? ll_attention_stream_feed(own->keyed, f->n, f->q, f->key, f->v, (ll_view){0}, f->y) : LL_OK;
-    if (!status) ll_keyless_stream_feed(own->keyless, f->n, f->q, f->v, f->y, f->s);
+    if (!status) ll_s2_stream_feed(own->keyless, f->n, f->q, f->v, f->y, f->s);
     return status;
 }
 
 static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]) {
     const streams *own = s->own;
     const int n = own->keyed ? ll_attention_stream_state(own->keyed, position, tensor) : 0;
-    return n + ll_keyless_stream_state(own->keyless, tensor + n);
+    return n + ll_s2_stream_state(own->keyless, tensor + n);
 }
 
 static size_t keyed_floats(const streams *own) {
@@ -249,14 +247,14 @@ static void leave(const ll_attention_stream *s, int b, float *state) {
 
 static size_t bytes(const ll_attention_stream *s) {
     const streams *own = s->own;
-    return (own->keyed ? ll_attention_stream_bytes(own->keyed) : 0) + ll_keyless_stream_bytes(own->keyless);
+    return (own->keyed ? ll_attention_stream_bytes(own->keyed) : 0) + ll_s2_stream_bytes(own->keyless);
 }
 
 static ll_status check(const ll_attention_stream *s) {
     const streams *own = s->own;
     ll_state_tensor t[LL_STATE_TENSORS];
     const ll_status status = own->keyed ? ll_attention_stream_check(own->keyed) : LL_OK;
-    return status ? status : ll_state_check(t, ll_keyless_stream_state(own->keyless, t));
+    return status ? status : ll_state_check(t, ll_s2_stream_state(own->keyless, t));
 }
 
 const ll_recurrence ll_recurrence_relative_s2 = {
