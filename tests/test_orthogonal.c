@@ -4,6 +4,11 @@
 #include "attention/feature/projection.h"
 #include "drawn.h"
 
+static ll_status draw_rotation(float *basis, float *theta, int n, uint64_t seed, int layer, int head) {
+    const ll_status status = ll_draw_basis(basis, n, seed, layer, head);
+    return status ? status : ll_draw_angles(theta, n, seed, layer, head);
+}
+
 /* Traces of powers of P = B^T R B, from its angles. */
 static double trace(const float *theta, int n, int power) {
     double sum = n % 2;
@@ -23,7 +28,7 @@ static void test_angles_are_those_of_uniform_rotations(void **state) {
         const int n = sizes[s], draws = getenv("LL_FAST") ? DRAWS / 10 : DRAWS;
         double sum[6] = {0};
         for (int i = 0; i < draws; i++) {
-            CHECK_OK(ll_draw_rotation(basis, theta, n, 3, i % 1000, i / 1000));
+            CHECK_OK(draw_rotation(basis, theta, n, 3, i % 1000, i / 1000));
             const double one = trace(theta, n, 1), two = trace(theta, n, 2);
             const double moment[] = {one, one * one, one * one * one * one, two, two * two, trace(theta, n, 3)};
             for (int k = 0; k < 6; k++) sum[k] += moment[k] / draws;
@@ -44,9 +49,9 @@ static void test_few_dimensions(void **state) {
     float basis[9], theta[1];
     double flat = 0, mean = 0, square = 0;
     for (int i = 0; i < DRAWS; i++) {
-        CHECK_OK(ll_draw_rotation(basis, theta, 2, 4, i, 0));
+        CHECK_OK(draw_rotation(basis, theta, 2, 4, i, 0));
         flat += (double)theta[0] / DRAWS;
-        CHECK_OK(ll_draw_rotation(basis, theta, 3, 4, i, 1));
+        CHECK_OK(draw_rotation(basis, theta, 3, 4, i, 1));
         mean += cos((double)theta[0]) / DRAWS;
         square += cos((double)theta[0]) * cos((double)theta[0]) / DRAWS;
     }
@@ -59,11 +64,11 @@ static void test_basis_is_orthonormal(void **state) {
     (void)state;
     enum { N = 33 };
     float *basis = malloc(N * N * sizeof *basis), *again = malloc(N * N * sizeof *again), theta[N / 2], same[N / 2];
-    CHECK_OK(ll_draw_rotation(basis, theta, N, 5, 1, 2));
-    CHECK_OK(ll_draw_rotation(again, same, N, 5, 1, 2));
+    CHECK_OK(draw_rotation(basis, theta, N, 5, 1, 2));
+    CHECK_OK(draw_rotation(again, same, N, 5, 1, 2));
     assert_memory_equal(basis, again, N * N * sizeof *basis);
     assert_memory_equal(theta, same, sizeof theta);
-    CHECK_OK(ll_draw_rotation(again, same, N, 5, 1, 3));
+    CHECK_OK(draw_rotation(again, same, N, 5, 1, 3));
     assert_true(memcmp(theta, same, sizeof theta) && memcmp(basis, again, N * N * sizeof *basis));
     for (int i = 0; i < N; i++)
         for (int j = 0; j < N; j++) {
@@ -95,7 +100,7 @@ static ll_attention_config configure(int kernel, int causal, uint64_t *seed) {
     const int m = ll_feature_count(&c);
     float *basis = drawn_normals(c.H * m * m, 1, seed), *theta = drawn_normals(c.H * (m / 2), 1, seed);
     for (int h = 0; h < c.H; h++)
-        CHECK_OK(ll_draw_rotation(basis + h * m * m, theta + h * (m / 2), m, 6, draw_int(seed, 0, 99), h));
+        CHECK_OK(draw_rotation(basis + h * m * m, theta + h * (m / 2), m, 6, draw_int(seed, 0, 99), h));
     c.encoding.basis = basis, c.encoding.theta = theta;
     if (causal && draw_int(seed, 0, 1)) {
         float *decay = drawn_normals(c.H, 1, seed);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "analyse/analyse_internal.h"
+#include "attention/constant.h"
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
@@ -89,7 +90,7 @@ static ll_status draws(ll_table *t, const ll_analysis *how, int m, int H, int re
 /* The permutations of a model: a row for each head, then one for all. */
 static ll_status of_model(ll_table *t, const ll_model *model) {
     const ll_attention_config *c = &model->attention[0]->c;
-    const int m = ll_permuted_features(c);
+    const int m = ll_constant_named(c, "permutation").cols;
     if (model->stacks > 1)
         return ll_fail(LL_EINVAL, "model.task = seq2seq has two stacks; only models with one can be analysed");
     if (!c->permutation) return ll_fail(LL_EINVAL, "the model has no permutations; its position.type is not permute");

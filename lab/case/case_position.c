@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "attention/constant.h"
 #include "case/case.h"
 #include "base/memory.h"
 
@@ -39,7 +40,7 @@ ll_status ll_case_parameter_read(ll_case *a, const char *name, int rank, const s
 /* ---- Permutations and rotations ---- */
 
 static ll_status read_permutation(ll_case *a) {
-    const size_t H = (size_t)a->c.H, n = (size_t)ll_permuted_features(&a->c);
+    const size_t H = (size_t)a->c.H, n = (size_t)ll_constant_named(&a->c, "permutation").cols;
     float *numbers = NULL;
     if (!ll_safetensors_find(a->file, "perm")) return ll_fail(LL_EFORMAT, "tensor 'perm' is missing");
     ll_status status = ll_case_tensor(a, "perm", 2, (size_t[]){H, n}, &numbers);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/constant.h"
 #include "attention/exact/logit_bias.h"
 #include "attention/feature/feature_map.h"
 #include "attention/parameter.h"
@@ -24,20 +25,6 @@ int ll_keyed_heads(const ll_attention_config *c) {
 
 static const ll_mechanism_row *position_of(const ll_attention_config *c) { return ll_position_row((int)c->position); }
 
-int ll_permuted_features(const ll_attention_config *c) {
-    const ll_postmap_kind *stage = position_of(c)->postmap;
-    return stage && stage->axes ? ll_feature_count(c) / stage->axes : 0;
-}
-
-int ll_rotated_features(const ll_attention_config *c) {
-    const ll_postmap_kind *stage = position_of(c)->postmap;
-    return stage && stage->rotates ? ll_feature_count(c) : 0;
-}
-
-int ll_hash_rows(const ll_attention_config *c) {
-    return ll_operator_of_kernel(c->kernel)->hashes ? c->approximate.rounds * c->H * c->D : 0;
-}
-
 int ll_attention_width(const ll_attention_config *c) {
     const ll_premap_kind *stage = position_of(c)->premap;
     return stage ? stage->width(c) : c->D;
@@ -55,6 +42,43 @@ int ll_position_parameters(const ll_attention_config *c, ll_parameter list[LL_PA
 int ll_kernel_parameters(const ll_attention_config *c, ll_parameter list[LL_PARAMETERS]) {
     const ll_operator *kind = ll_operator_of_kernel(c->kernel);
     return kind->parameters ? kind->parameters(c, list) : 0;
+}
+
+/* ---- Constants ---- */
+
+static ll_status draw_projection(const ll_attention_config *c, const ll_constant *b, const ll_constant_draw *how,
+                                 void *x) {
+    (void)c;
+    return ll_draw_projection(x, b->rows, b->cols, how->kind, how->norms, how->seed, how->layer, how->redraw);
+}
+
+/* r = sigmoid(a), a going from the first logit to the last over the heads. */
+static ll_status draw_decay(const ll_attention_config *c, const ll_constant *b, const ll_constant_draw *how, void *x) {
+    float *decay = x;
+    (void)b;
+    for (int h = 0; h < c->H; h++)
+        decay[h] = (float)(1 / (1 + exp(-(how->decay_first + (how->decay_last - how->decay_first) * h / c->H))));
+    return LL_OK;
+}
+
+int ll_constants(const ll_attention_config *c, ll_constant list[LL_CONSTANTS]) {
+    const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
+    const ll_postmap_kind *stage = position_of(c)->postmap;
+    int n = 0;
+    if (c->M)
+        list[n++] = (ll_constant){"projection",   LL_F32, c->M, ll_attention_width(c), LL_CONSTANT_AT(projection),
+                                  draw_projection};
+    if (stage && stage->constants) n += stage->constants(c, list + n);
+    if (c->causal) list[n++] = (ll_constant){"decay", LL_F32, c->H, 0, LL_CONSTANT_AT(decay), draw_decay};
+    return kernel->constants ? n + kernel->constants(c, list + n) : n;
+}
+
+ll_constant ll_constant_named(const ll_attention_config *c, const char *name) {
+    ll_constant list[LL_CONSTANTS];
+    const int n = ll_constants(c, list);
+    for (int i = 0; i < n; i++)
+        if (!strcmp(list[i].name, name)) return list[i];
+    return (ll_constant){.name = name};
 }
 
 /* ---- What fits together ---- */
@@ -112,39 +136,30 @@ static ll_status check_parts(const ll_attention_config *c) {
 
 /* ---- Created ---- */
 
-static void *copy(const void *from, size_t count, size_t size, ll_status *status) {
-    void *to = from && !*status ? ll_alloc(count, size) : NULL;
+/* NULL stays NULL. */
+static void *copy(const void *from, size_t bytes, ll_status *status) {
+    void *to = from && !*status ? ll_alloc(bytes, 1) : NULL;
     if (from && !to) *status = LL_ENOMEM;
-    return to ? memcpy(to, from, count * size) : NULL;
+    return to ? memcpy(to, from, bytes) : NULL;
 }
 
-/* Copies the arrays that do not train. */
-static ll_status copy_arrays(ll_attention *op, const ll_attention_config *from) {
-    ll_attention_config *c = &op->c;
+static ll_status copy_constants(ll_attention *op, const ll_attention_config *from) {
+    ll_constant list[LL_CONSTANTS];
+    const int n = ll_constants(from, list);
     ll_status status = LL_OK;
-    const size_t H = (size_t)c->H, rotated = (size_t)ll_rotated_features(from), hashes = (size_t)ll_hash_rows(from);
-    const ll_approximate_config *a = &from->approximate;
-    c->projection = copy(from->projection, (size_t)c->M * (size_t)op->D, sizeof(float), &status);
-    c->permutation = copy(from->permutation, H * (size_t)ll_permuted_features(from), sizeof(int32_t), &status);
-    c->decay = copy(from->decay, H, sizeof(float), &status);
-    c->approximate.rotations =
-        copy(hashes ? a->rotations : NULL, hashes * (size_t)(a->buckets / 2), sizeof(float), &status);
-    c->encoding.basis = copy(rotated ? from->encoding.basis : NULL, H * rotated * rotated, sizeof(float), &status);
-    if (rotated) c->encoding.theta = copy(from->encoding.theta, H * (rotated / 2), sizeof(float), &status);
+    for (int i = 0; i < n; i++)
+        ll_constant_set(&op->c, &list[i], copy(ll_constant_of(from, &list[i]), ll_constant_bytes(&list[i]), &status));
     return status;
 }
 
-static void free_arrays(ll_attention *op) {
-    ll_free((void *)op->c.projection);
-    ll_free((void *)op->c.permutation);
-    ll_free((void *)op->c.decay);
-    ll_free((void *)op->c.approximate.rotations);
-    ll_free((void *)op->c.encoding.basis);
-    if (ll_rotated_features(&op->c)) ll_free((void *)op->c.encoding.theta);
+static void free_constants(ll_attention *op) {
+    ll_constant list[LL_CONSTANTS];
+    const int n = ll_constants(&op->c, list);
+    for (int i = 0; i < n; i++) ll_free(ll_constant_of(&op->c, &list[i]));
 }
 
 static ll_status build(ll_attention *op, const ll_attention_config *config) {
-    ll_status status = copy_arrays(op, config);
+    ll_status status = copy_constants(op, config);
     const ll_premap_kind *stage = position_of(config)->premap;
     if (!status && stage) status = ll_premap_create(&op->premap, stage, config);
     if (status || !op->kind->create) return status;
@@ -164,10 +179,7 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *giv
     if (status) return status;
     ll_attention *op = ll_alloc(1, sizeof *op);
     if (!op) return LL_ENOMEM;
-    op->c = *config;
-    op->c.projection = op->c.decay = op->c.approximate.rotations = op->c.encoding.basis = NULL;
-    op->c.permutation = NULL;
-    if (ll_rotated_features(config)) op->c.encoding.theta = NULL;
+    op->c = *config; /* build puts copies in the place of the constants */
     op->kind = ll_operator_of_config(config);
     op->gated = ll_operator_of_kernel(config->kernel)->gated ? ll_operator_of_kernel(config->kernel)->name : NULL;
     op->features = ll_operator_of_kernel(config->kernel)->linear;
@@ -190,7 +202,7 @@ void ll_attention_free(ll_attention *op) {
     if (!op) return;
     if (op->kind->free) op->kind->free(op);
     ll_premap_free(op->premap);
-    free_arrays(op);
+    free_constants(op);
     ll_free(op);
 }
 

@@ -22,6 +22,7 @@ struct ll_postmap_kind; /* position/postmap.h */
 struct ll_logit_kind;   /* exact/logit_bias.h */
 struct ll_map;          /* feature/maps.h */
 struct ll_parameter;    /* parameter.h */
+struct ll_constant;     /* constant.h */
 
 /* One tensor of a state: of a stream, or of the state of one sequence that a call takes and leaves. Tensors of a call
  * are stored one after the other, and their data is NULL. */
@@ -50,12 +51,13 @@ typedef struct ll_operator {
     int gates;  /* its state can decay by a gate that comes with the call */
     int gated;  /* every call has to bring a gate: of kernels, whatever the position */
     int keyless; /* the last encoding.keyless heads have no keys */
-    int hashes;  /* draws approximate.rotations */
     int packs;  /* handles all segments of packed rows in one call; else it is called for each */
     /* LL_EINVAL with the reason; NULL: takes every config. */
     ll_status (*check)(const ll_attention_config *c);
     /* Lists the parameters that train (parameter.h), and returns how many. NULL: none. */
     int (*parameters)(const ll_attention_config *c, struct ll_parameter *list);
+    /* Lists its constants (constant.h) likewise, save projection and decay. */
+    int (*constants)(const ll_attention_config *c, struct ll_constant *list);
     /* Makes op->own. The engine's config has the query size after the premap stage, and no position where that stage
      * is the position. Its arrays outlive the operator, save parameters that train. NULL: has nothing of its own.
      * Where it fails, free is called. */
@@ -83,8 +85,8 @@ typedef struct ll_operator {
 } ll_operator;
 
 struct ll_attention {
-    ll_attention_config c; /* as the caller gave it. projection, permutation, decay, basis and rotations are our copies.
-                            * The other arrays are the caller's: parameters, and what is read at creation alone */
+    ll_attention_config c; /* as the caller gave it. Its constants (constant.h) are our copies. The other arrays are the
+                            * caller's: parameters, and what is read at creation alone */
     const ll_operator *kind;
     const char *gated;        /* the kernel for which every call has to bring a gate, or NULL */
     int features;             /* its kernel has some */
@@ -111,12 +113,6 @@ void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 ll_cost ll_operator_cost(const ll_attention *op, double keys);
 /* Heads that have keys: in relative-s2 the last ones have none. */
 int ll_keyed_heads(const ll_attention_config *c);
-/* Sizes of a config's arrays, by its position and kernel; 0: it has no such array. Of a head, the features that its
- * permutation moves, and those that its random rotation moves: a basis of as many rows, and half as many angles. Of all
- * heads, the rows of approximate.rotations, each of buckets / 2 numbers. */
-int ll_permuted_features(const ll_attention_config *c);
-int ll_rotated_features(const ll_attention_config *c);
-int ll_hash_rows(const ll_attention_config *c);
 
 /* Calls the kind, without checks and without the stage before the feature map. Scratch NULL: LL_ENOMEM can happen. */
 LL_MUST_USE ll_status ll_operator_forward(const ll_attention *op, const ll_attention_call *call);

@@ -15,6 +15,7 @@
 
 #include "attention/approximate/reformer_tile.h"
 #include "attention/attention_stream.h"
+#include "attention/constant.h"
 #include "attention/table.h"
 #include "base/integer.h"
 #include "base/memory.h"
@@ -145,6 +146,13 @@ static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     return LL_OK;
 }
 
+static int constants(const ll_attention_config *c, ll_constant *list) {
+    const ll_approximate_config *r = &c->approximate;
+    list[0] = (ll_constant){
+        "rotations", LL_F32, r->rounds * c->H * c->D, r->buckets / 2, LL_CONSTANT_AT(approximate.rotations), NULL};
+    return 1;
+}
+
 static ll_status check(const ll_attention_config *c) {
     enum { BUCKETS_MOST = 1 << 16, CHUNK_MOST = 1 << 12, ROUNDS_MOST = 64 };
     const ll_approximate_config *b = &c->approximate;
@@ -168,11 +176,11 @@ static ll_cost cost(const ll_attention *op, double keys) {
 
 const ll_operator ll_operator_reformer = {
     .name = "reformer",
-    .hashes = 1,
     .reads = 1,
     .itself = 1,
     .packs = 1,
     .check = check,
+    .constants = constants,
     .create = create,
     .saved = ll_reformer_saved,
     .scratch = scratch,

@@ -72,18 +72,29 @@ static double eigenvalue(int N, const double *a, const double *b, int which) {
     return (low + high) / 2;
 }
 
-ll_status ll_draw_rotation(float *basis, float *theta, int n, uint64_t seed, int layer, int head) {
+static numbers of_head(int n, uint64_t seed, int layer, int head) {
+    return (numbers){seed, ll_stream_id(LL_RANDOM_ROTATION, (uint32_t)layer, (uint32_t)head), (size_t)n * (size_t)n};
+}
+
+ll_status ll_draw_basis(float *basis, int n, uint64_t seed, int layer, int head) {
     const size_t size = (size_t)n * (size_t)n;
-    const int N = n / 2;
-    numbers r = {seed, ll_stream_id(LL_RANDOM_ROTATION, (uint32_t)layer, (uint32_t)head), size};
-    double *B = ll_alloc(size + 2 * (size_t)n, sizeof *B), *a = B + size, *b = a + n;
+    double *B = ll_alloc(size, sizeof *B);
     if (!B) return LL_ENOMEM;
-    ll_normal_fill(basis, size, seed, r.stream, 0);
+    ll_normal_fill(basis, size, seed, of_head(n, seed, layer, head).stream, 0);
     for (size_t i = 0; i < size; i++) B[i] = (double)basis[i];
     ll_orthonormalise(B, n, n);
     for (size_t i = 0; i < size; i++) basis[i] = (float)B[i];
+    ll_free(B);
+    return LL_OK;
+}
+
+ll_status ll_draw_angles(float *theta, int n, uint64_t seed, int layer, int head) {
+    const int N = n / 2;
+    numbers r = of_head(n, seed, layer, head); /* those after the numbers of the basis */
+    double *a = ll_alloc(2 * (size_t)n, sizeof *a), *b = a + n;
+    if (!a) return LL_ENOMEM;
     jacobi(&r, N, n % 2, a, b);
     for (int t = 0; t < N; t++) theta[t] = (float)acos(eigenvalue(N, a, b, t) / 2);
-    ll_free(B);
+    ll_free(a);
     return LL_OK;
 }

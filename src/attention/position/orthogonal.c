@@ -28,6 +28,30 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* Bases and angles of all heads. */
+static ll_status draw_bases(const ll_attention_config *c, const ll_constant *b, const ll_constant_draw *how, void *x) {
+    const size_t size = (size_t)b->cols * (size_t)b->cols;
+    ll_status status = LL_OK;
+    for (int h = 0; h < c->H && !status; h++)
+        status = ll_draw_basis((float *)x + (size_t)h * size, b->cols, how->seed, how->layer, h);
+    return status;
+}
+
+static ll_status draw_angles(const ll_attention_config *c, const ll_constant *b, const ll_constant_draw *how, void *x) {
+    const int m = ll_feature_count(c);
+    ll_status status = LL_OK;
+    for (int h = 0; h < c->H && !status; h++)
+        status = ll_draw_angles((float *)x + (size_t)h * (size_t)b->cols, m, how->seed, how->layer, h);
+    return status;
+}
+
+static int constants(const ll_attention_config *c, ll_constant *list) {
+    const int m = ll_feature_count(c);
+    list[0] = (ll_constant){"basis", LL_F32, c->H * m, m, LL_CONSTANT_AT(encoding.basis), draw_bases};
+    list[1] = (ll_constant){"angles", LL_F32, c->H, m / 2, LL_CONSTANT_AT(encoding.theta), draw_angles};
+    return 2;
+}
+
 static ll_status create(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, m = (size_t)map->features, ld = (size_t)map->ld, pairs = m / 2;
     map->basis = map->c.encoding.basis;
@@ -66,4 +90,4 @@ static double cost(const ll_feature_map *map) {
 }
 
 const ll_postmap_kind ll_postmap_orthogonal = {
-    .rotates = 1, .check = check, .create = create, .cost = cost, .forward = forward, .back = back};
+    .check = check, .constants = constants, .create = create, .cost = cost, .forward = forward, .back = back};

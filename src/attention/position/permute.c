@@ -120,6 +120,28 @@ static void back(const ll_feature_map *map, const ll_kernels *k, int head, int C
 
 /* ---- The two stages ---- */
 
+static ll_status draw(const ll_attention_config *c, const ll_constant *b, const ll_constant_draw *how, void *x) {
+    const int n = b->cols;
+    for (int h = 0; h < c->H; h++) {
+        int32_t *permutation = (int32_t *)x + (size_t)h * (size_t)n;
+        if (how->long_cycles) {
+            ll_permutation_long(permutation, n, how->layer * c->H + h);
+        } else {
+            ll_permutation_random(permutation, n, how->seed, how->layer, h);
+        }
+    }
+    return LL_OK;
+}
+
+/* A permutation for each head, of the features that one axis moves. */
+static int permutations(const ll_attention_config *c, int axes, ll_constant *list) {
+    list[0] = (ll_constant){"permutation", LL_I32, c->H, ll_feature_count(c) / axes, LL_CONSTANT_AT(permutation), draw};
+    return 1;
+}
+
+static int constants(const ll_attention_config *c, ll_constant *list) { return permutations(c, 1, list); }
+static int constants_image(const ll_attention_config *c, ll_constant *list) { return permutations(c, 2, list); }
+
 static ll_status check(const ll_attention_config *c) {
     if (!c->permutation) return ll_fail(LL_EINVAL, "attention: permuted positions but no permutation given");
     return LL_OK;
@@ -137,6 +159,11 @@ static ll_status check_image(const ll_attention_config *c) {
 }
 
 const ll_postmap_kind ll_postmap_permute = {
-    .axes = 1, .fuses = 1, .check = check, .create = create, .forward = forward, .back = back};
-const ll_postmap_kind ll_postmap_permute2d = {
-    .axes = 2, .fuses = 1, .check = check_image, .create = create, .forward = forward, .back = back};
+    .axes = 1, .fuses = 1, .check = check, .constants = constants, .create = create, .forward = forward, .back = back};
+const ll_postmap_kind ll_postmap_permute2d = {.axes = 2,
+                                              .fuses = 1,
+                                              .check = check_image,
+                                              .constants = constants_image,
+                                              .create = create,
+                                              .forward = forward,
+                                              .back = back};

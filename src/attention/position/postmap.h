@@ -3,15 +3,16 @@
 #ifndef LL_POSTMAP_H
 #define LL_POSTMAP_H
 
+#include "attention/constant.h"
 #include "attention/feature/feature_map.h"
 
 struct ll_postmap_kind {
     int axes;     /* permutes the features by the token's number (1), or by column and row (2); 0: does not permute */
-    int rotates;  /* has a random rotation of all features for each head: a basis, and angles */
     int in_place; /* forward and back allow out = in */
     int fuses;    /* takes an epilogue, which applies the map while features move */
     int numerator; /* moves the features of the numerator alone: the divisor has those before it. In place */
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason; NULL: takes every config */
+    int (*constants)(const ll_attention_config *c, ll_constant *list); /* lists them (constant.h); NULL: none */
     ll_status (*create)(ll_feature_map *map);         /* makes its part of the map, which the map frees */
     double (*cost)(const ll_feature_map *map);        /* multiply-adds of one query or key of one head; NULL: none */
     /* out (C, features) = P^position f(in), f as `epilogue` says (fuses; NULL: the identity). x, y: ll_positions. */
