@@ -213,7 +213,7 @@ static void test_kernels_without_features_refuse_what_needs_them(void **state) {
         c.encoding.theta = c.encoding.basis = c.encoding.rpe = numbers;
         c.encoding.clip = 2, c.encoding.keyless = c.encoding.axes = 1;
         c.position = LL_POSITION_ORTHOGONAL;
-        CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, "no features that a matrix could turn");
+        CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, "no features that a matrix could rotate");
         c.position = LL_POSITION_RELATIVE_S2;
         CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, "relative-s2 is for softmax and linear kernels");
     }

@@ -77,7 +77,7 @@ typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
     double base;        /* rope, in place of 10000; 0: 10000 */
     int rotary;         /* rope: number of channels of a head that are rotated, even; 0: all, as with `theta` */
-    const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) turns R's
+    const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) rotates R's
                          * pairs of neighbours. Copies are kept of both, as of theta */
     int realizations;   /* spe: R */
     int sines;          /* sine-spe: K */

@@ -110,9 +110,9 @@ static ll_status check_parts(const ll_attention_config *c) {
         return ll_fail(LL_EINVAL, "attention: %s has no features, so no projection, permutation or decay",
                        kernel->name);
     if (!kernel->linear && after)
-        return ll_fail(LL_EINVAL, "attention: %s has no features that a matrix could turn; use another position",
+        return ll_fail(LL_EINVAL, "attention: %s has no features that a matrix could rotate; use another position",
                        kernel->name);
-    if (kernel->whole && c->causal)
+    if (kernel->not_causal && c->causal)
         return ll_fail(LL_EINVAL,
                        "attention: %s mixes all tokens of a sequence before any is looked at, so it cannot be causal",
                        kernel->name);
@@ -125,7 +125,7 @@ static ll_status check_parts(const ll_attention_config *c) {
     const ll_logit_kind *logits = position_of(c)->logits;
     if (!status && logits) status = logits->check(c);
     const ll_premap_kind *stage = position_of(c)->premap;
-    if (!status && stage) status = ll_premap_check(stage, c, kernel->reads);
+    if (!status && stage) status = ll_premap_check(stage, c, kernel);
     if (!status && kernel->check) status = kernel->check(c);
     const ll_operator *kind = ll_operator_of_config(c);
     if (!status && kernel->gated && !kind->gates)

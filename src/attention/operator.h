@@ -47,7 +47,7 @@ typedef struct ll_operator {
     int linear; /* has features: so projections, permutations, decay, divisors and key masks */
     int reads;  /* queries and keys 2; queries alone 1; neither 0 */
     int itself; /* keys are those of the queries' own tokens: S = T */
-    int whole;  /* needs the whole sequence: never causal */
+    int not_causal; /* mixes all tokens of a sequence at once */
     int gates;  /* its state can decay by a gate that comes with the call */
     int gated;  /* every call has to bring a gate: of kernels, whatever the position */
     int keyless; /* the last encoding.keyless heads have no keys */

@@ -218,7 +218,7 @@ static int parameters(const ll_attention_config *c, ll_parameter *list) {
 const ll_operator ll_operator_linformer = {
     .name = "linformer",
     .reads = 2,
-    .whole = 1,
+    .not_causal = 1,
     .check = check,
     .parameters = parameters,
     .create = ll_inner_exact_create,

@@ -356,7 +356,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
 const ll_operator ll_operator_nystrom = {
     .name = "nystrom",
     .reads = 2,
-    .whole = 1,
+    .not_causal = 1,
     .check = check,
     .create = ll_inner_exact_create,
     .free = ll_inner_exact_free,

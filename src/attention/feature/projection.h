@@ -27,7 +27,7 @@ LL_MUST_USE ll_status ll_draw_projection_in(float *scratch, float *W, int M, int
                                             ll_row_norms norms, uint64_t seed, int layer, int64_t redraw);
 
 /* A rotation P of n >= 2 dimensions, uniform among all, as B^T R B: basis (n, n) holds B in rows, theta (n/2) the
- * angles by which R turns its pairs of neighbours; where n is odd the last one stays. LL_ENOMEM alone can happen.
+ * angles by which R rotates its pairs of neighbours; where n is odd the last one stays. LL_ENOMEM alone can happen.
  * O(n^3). */
 LL_MUST_USE ll_status ll_draw_basis(float *basis, int n, uint64_t seed, int layer, int head);
 LL_MUST_USE ll_status ll_draw_angles(float *theta, int n, uint64_t seed, int layer, int head);

@@ -17,12 +17,15 @@
 
 enum { TASKS = 32 };
 
-ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, int reads) {
-    if (!reads)
-        return ll_fail(LL_EINVAL, "attention: value has no queries and keys that a position could act on; use none");
-    if (reads == 1 && !kind->same)
-        return ll_fail(LL_EINVAL, "attention: reformer's queries are its keys, and this position tells them apart; use "
-                                  "rope");
+ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, const ll_operator *kernel) {
+    if (!kernel->reads)
+        return ll_fail(LL_EINVAL, "attention: %s has no queries and keys that a position could act on; use none",
+                       kernel->name);
+    if (kernel->reads == 1 && !kind->same)
+        return ll_fail(LL_EINVAL,
+                       "attention: the queries of %s are its keys, and this position tells them apart; use "
+                       "rope",
+                       kernel->name);
     return kind->check(c);
 }
 

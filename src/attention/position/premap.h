@@ -51,9 +51,9 @@ struct ll_premap {
     double *rotations;         /* rope: tables of D/2 angles */
 };
 
-/* LL_EINVAL with the reason where a config's position before the map cannot be, of an operator that reads queries and
- * keys (2), queries that are keys (1), or neither (0). */
-LL_MUST_USE ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, int reads);
+/* LL_EINVAL with the reason where a config's position before the map cannot be, with this kernel. */
+LL_MUST_USE ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c,
+                                      const ll_operator *kernel);
 /* Where it fails, *premap is to be freed too. */
 LL_MUST_USE ll_status ll_premap_create(ll_premap **premap, const ll_premap_kind *kind,
                                        const ll_attention_config *config);

@@ -63,7 +63,7 @@ static double *create_rotations(size_t n, const float *given, double base, int c
     return rows;
 }
 
-static void turn(size_t n, const double *cosine, const double *sine, double *c, double *s) {
+static void rotate_phases(size_t n, const double *cosine, const double *sine, double *c, double *s) {
     for (size_t j = 0; j < n; j++) {
         const double x = c[j] * cosine[j] - s[j] * sine[j];
         s[j] = s[j] * cosine[j] + c[j] * sine[j], c[j] = x;
@@ -81,7 +81,7 @@ static void rotations_at(const double *rows, size_t n, size_t first, size_t coun
     int64_t rest = position % REACH / ANCHOR;
     for (size_t level = 0; rest; level++, rest /= DIGITS) {
         const double *row = rows + (ROW_DIGITS + 2 * (level * DIGITS + (size_t)(rest % DIGITS))) * n + first;
-        if (rest % DIGITS) turn(count, row, row + n, c, s);
+        if (rest % DIGITS) rotate_phases(count, row, row + n, c, s);
     }
 }
 
@@ -138,15 +138,15 @@ void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, co
     }
 }
 
-/* Features of a running maximum are e^(u - c) + eps e^-c: a rotation would turn the second part, too. */
+/* Features of a running maximum are e^(u - c) + eps e^-c: a rotation would change the second part, too. */
 static ll_status check_features(const ll_attention_config *c) {
     const int features = ll_feature_count(c);
-    if (features % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, %d features are odd", features);
+    if (features % 2) return ll_fail(LL_EINVAL, "attention: rope rotates pairs, %d features are odd", features);
     if (c->den == LL_DEN_EPS_PHI)
         return ll_fail(LL_EINVAL, "attention: rope-linear has no divisor with the query's features; use another one");
     if (!ll_scale_cancels(c) && c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX &&
         c->feature_eps > 0)
-        return ll_fail(LL_EINVAL, "attention: rope-linear would turn the eps of features under a running maximum; "
+        return ll_fail(LL_EINVAL, "attention: rope-linear would rotate the eps of features under a running maximum; "
                                   "use eps 0");
     return LL_OK;
 }
@@ -184,11 +184,11 @@ const ll_postmap_kind ll_postmap_rope = {.in_place = 1,
 
 static ll_status check(const ll_attention_config *c) {
     if (c->encoding.rotary < 0 || c->encoding.rotary > c->D || c->encoding.rotary % 2)
-        return ll_fail(LL_EINVAL, "attention: rope turns an even number of channels up to %d, not %d", c->D,
+        return ll_fail(LL_EINVAL, "attention: rope rotates an even number of channels up to %d, not %d", c->D,
                        c->encoding.rotary);
     if (!(c->encoding.base >= 0 && isfinite(c->encoding.base)))
         return ll_fail(LL_EINVAL, "attention: rope's base is %g; it must be above 0, or 0 for 10000", c->encoding.base);
-    if (c->D % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, a query size of %d is odd", c->D);
+    if (c->D % 2) return ll_fail(LL_EINVAL, "attention: rope rotates pairs, a query size of %d is odd", c->D);
     return LL_OK;
 }
 
