@@ -253,7 +253,9 @@ class Model:
         return Evaluation(*(getattr(result, name) for name in Evaluation._fields))
 
     def quantize(self, precision: str) -> None:
-        """Rounds matrices to "bfloat16", "int8" or "int4", for good: generation then reads fewer bytes."""
+        """Rounds matrices to "bfloat16", "int8" or "int4", for good: generation then reads fewer bytes.
+
+        ArgumentError while a run trains the model, in a callback, too."""
         kinds = {"float32": lib.LL_FLOAT32, "bfloat16": lib.LL_BFLOAT16, "int8": lib.LL_INT8,
                  "int4": lib.LL_INT4}
         kind = lookup("precision", precision, kinds)

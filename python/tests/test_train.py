@@ -171,6 +171,17 @@ def test_what_a_callback_raises_comes_out(tmp_path):
     assert (tmp_path / "run" / "last.safetensors").exists()
 
 
+def test_a_run_keeps_its_floats(tmp_path):
+    """A model is not quantized while it is trained, and not trained when it is quantized."""
+    trainer = Trainer(RUN, tmp_path / "run", callbacks=[lambda p: p.step == 2 and trainer.model.quantize("int8")])
+    with pytest.raises(longline.ArgumentError, match="a run is training the model; quantize it when the run has ended"):
+        trainer.run(progress=False)
+    trainer.callbacks.clear()
+    trainer.model.quantize("int8")
+    with pytest.raises(longline.ArgumentError, match="weights are int8 and cannot be trained"):
+        trainer.run(progress=False)
+
+
 def test_ctrl_c(tmp_path):
     """A signal during training saves the run and raises KeyboardInterrupt."""
     code = f"""
