@@ -7,7 +7,7 @@ from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional,
 
 import numpy as np
 
-from ._arrays import Array, pointer
+from ._arrays import pointer
 from ._core import ArgumentError, LonglineError, NotCopied, Watch, check, ffi, lib, own, progress_bar, text
 from ._html import table
 from ._model import Model, Path
@@ -72,7 +72,8 @@ class Trainer(NotCopied):
                 raise ArgumentError("folder: a trainer of batches from memory has none; save with model.save")
             self.model = what
             out = ffi.new("ll_adam **")
-            check(lib.ll_adam_create(out, what._m))
+            with what._lock:
+                check(lib.ll_adam_create(out, what._m))
             self._adam = own(out[0], lib.ll_adam_free, what._m, what._owner)
             return
         if folder is None and resume is None:
@@ -107,6 +108,7 @@ class Trainer(NotCopied):
         Then the folder is free: `run` of this trainer, or of one that resumes it, goes on. Where another has gone on,
         this one raises FileError.
         A callback's True: `Stopped`, all saved. What a callback raises is raised here, after everything was saved.
+        Callbacks may call the model and its streams. Other threads that do so wait until this returns.
         """
         if self._trainer is None:
             raise ArgumentError("run: this trainer has no data of its own; use step or fit")
@@ -127,7 +129,8 @@ class Trainer(NotCopied):
         handle = ffi.new_handle(watch)
         self._running = True
         try:
-            watch.check(lib.ll_trainer_run(self._trainer, lib.longline_on_progress, handle))
+            with self.model._lock:
+                watch.check(lib.ll_trainer_run(self._trainer, lib.longline_on_progress, handle))
         finally:
             self._running = False
             if bar is not None:
@@ -140,17 +143,14 @@ class Trainer(NotCopied):
         """One update from a `Batch` (or tokens, for language models), by the model's train.* keys."""
         if self._adam is None:
             raise ArgumentError("step: this trainer reads its recipe's data; use run, or Trainer(model)")
-        loss, gradients = self.model._loss(batch, True, self.steps_made)
-        assert gradients is not None
-        return self._update(loss, gradients)
-
-    def _update(self, loss: float, gradients: Array) -> Progress:
         norm = ffi.new("double *")
-        with self.model._lock:
+        with self.model._lock:  # also between the gradients and the update
+            loss, gradients = self.model._loss(batch, True, self.steps_made)
             check(lib.ll_adam_step(self._adam, pointer(gradients), norm))
-        self.steps_made += 1
+            self.steps_made += 1
+            made = self.steps_made
         steps, nan = int(self.model.recipe["train.steps"]), math.nan
-        done = Progress(self.steps_made, steps, loss, nan, nan, nan, norm[0], nan, nan, nan)
+        done = Progress(made, steps, loss, nan, nan, nan, norm[0], nan, nan, nan)
         self.stopped = self._tell(done)
         return done
 
