@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from ._arrays import Array, integers, pointer
 from ._checks import check_count, check_native, check_number, check_seed
 from ._core import ArgumentError, NotCopied, check, ffi, lib, own
+from ._lock import give_lock
 from ._recipe import encoded
 
 if TYPE_CHECKING:
@@ -48,12 +48,13 @@ class Tokenizer(NotCopied):
     """How a model makes tokens of text: bytes, words or parts of them, letters of proteins, events of music."""
 
     instead = "each model has its own, model.tokenizer"
+    _lock: Any
 
     def __init__(self, model: "Model") -> None:
         out = ffi.new("ll_tokenizer **")
         check(lib.ll_tokenizer_create(out, model._m))
         self._t = own(out[0], lib.ll_tokenizer_free, model._m, model._owner)
-        self._lock = threading.Lock()
+        give_lock(self)
 
     def encode(self, text: Union[str, bytes], before: bool = False, after: bool = False) -> Array:
         """The tokens of a text; ArgumentError for text that has none.
@@ -140,7 +141,11 @@ class TokenStream(NotCopied):
             _native = out[0]
         self.model = model
         self._s = own(_native, lib.ll_stream_free, model._m, model._owner)
-        self._lock = model._lock  # a stream reads the model's weights, and reports where the model does
+
+    @property
+    def _lock(self) -> Any:
+        """A stream reads the model's weights, and reports where the model does."""
+        return self.model._lock
 
     @classmethod
     def load(cls, model: "Model", path: Any) -> "TokenStream":
