@@ -15,6 +15,8 @@ from ._recipe import encoded
 if TYPE_CHECKING:
     from ._model import Model
 
+PIECE = 256  # tokens that the library reads at once
+
 
 def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Optional[Array], bool]:
     """Tokens (B, T), their lengths or None, and whether there was one sequence without B."""
@@ -127,7 +129,8 @@ class TokenStream(NotCopied):
 
     Calls of a stream from several threads wait for each other, and for calls of its model. Of an encoder-decoder
     (task = seq2seq) a text of the source gets a begin token (257) before it and an end token (258) after it. The first
-    text of the target gets a begin token.
+    text of the target gets a begin token. Ctrl-C ends `feed`, `score` and `generate` within a long text. `position` then
+    says how many tokens were read, and the stream can go on with the next. A stream whose `source` it ends has none.
     """
 
     instead = "stream.clone() goes on from here, and stream.save(path) writes it"
@@ -179,8 +182,7 @@ class TokenStream(NotCopied):
         if isinstance(tokens, (str, bytes)) and is_seq2seq(self.model):
             tokens = source_tokens(self.model, tokens)
         t = self._tokens("source", tokens)
-        with self._lock:
-            check(lib.ll_stream_source(self._s, pointer(t, "int *"), len(t)))
+        self.model._watched(lib.ll_stream_source, self._s, pointer(t, "int *"), len(t))
 
     def _tokens(self, name: str, tokens: Any) -> Array:
         if isinstance(tokens, (str, bytes)):
@@ -192,12 +194,21 @@ class TokenStream(NotCopied):
             raise ArgumentError(f"{name}: it must have at least one token")
         return t
 
+    def _pieces(self, t: Array) -> Iterator[slice]:
+        """Cuts tokens, so that Ctrl-C is heard between two pieces, which changes no bit. Where the stream would refuse a
+        token there is one piece, so that it reads none."""
+        whole = t.min() < 0 or t.max() >= _vocab(self.model) or len(t) > lib.ll_stream_left(self._s)
+        step = len(t) if whole else PIECE
+        return (slice(i, min(i + step, len(t))) for i in range(0, len(t), step))
+
     def feed(self, tokens: Any, logits: bool = True) -> Optional[Array]:
         """Feeds tokens (or text); gives the logits (V) of the token after the last."""
         t = self._tokens("tokens", tokens)
         out = np.empty(_vocab(self.model), np.float32) if logits else None
         with self._lock:
-            check(lib.ll_stream_feed(self._s, pointer(t, "int *"), len(t), pointer(out)))
+            for piece in self._pieces(t):
+                part = t[piece]
+                check(lib.ll_stream_feed(self._s, pointer(part, "int *"), len(part), pointer(out)))
         return out
 
     def score(self, tokens: Any) -> Array:
@@ -205,7 +216,9 @@ class TokenStream(NotCopied):
         t = self._tokens("tokens", tokens)
         out = np.empty(len(t), np.float32)
         with self._lock:
-            check(lib.ll_stream_score(self._s, pointer(out), pointer(t, "int *"), len(t)))
+            for piece in self._pieces(t):
+                part = t[piece]
+                check(lib.ll_stream_score(self._s, pointer(out[piece]), pointer(part, "int *"), len(part)))
         return out
 
     @property

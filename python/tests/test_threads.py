@@ -1,13 +1,17 @@
 """Threads that share objects, children of os.fork, and Ctrl-C within a call."""
+import contextlib
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import threading
 
 import numpy as np
+import pytest
 
 import longline
+from longline import Model
 
 TOKENS = np.random.default_rng(0).integers(0, 256, (3, 12))
 
@@ -84,6 +88,51 @@ os._exit(0)
     environment = dict(os.environ, PYTHONPATH=str(pathlib.Path(longline.__file__).parent.parent))
     done = subprocess.run([sys.executable, "-W", "ignore", "-c", code], env=environment, capture_output=True, text=True)
     assert done.stdout == f"{[0] * 7}\n", done.stdout + done.stderr
+
+
+@contextlib.contextmanager
+def interrupted():
+    """Raises KeyboardInterrupt after 0.2 seconds, as Ctrl-C does, and expects it soon."""
+    before = signal.signal(signal.SIGALRM, signal.default_int_handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def test_ctrl_c_within_a_text(small):
+    """A stream knows how many tokens it has read, and goes on to the same bits."""
+    tokens = np.random.default_rng(4).integers(0, 256, 2_000_000)
+    for call in (lambda s, t: s.feed(t), lambda s, t: s.score(t), lambda s, t: next(s.generate(t, 1))):
+        stream, whole = small.stream(), small.stream()
+        with interrupted():
+            call(stream, tokens)
+        read = stream.position
+        assert 0 < read < len(tokens)
+        expected = whole.feed(tokens[:read + 1000])
+        for part in np.split(tokens[read:read + 1000], [1, 300]):
+            logits = stream.feed(part)
+        assert np.array_equal(logits, expected)
+    for text in (np.append(tokens[:1000], 256), [-1, *tokens[:1000]]):  # nothing of what is refused is read
+        for call in stream.feed, stream.score:
+            with pytest.raises(longline.ArgumentError, match="is not in 0..255"):
+                call(text)
+    assert stream.position == read + 1000
+
+
+def test_ctrl_c_within_a_source():
+    model = Model({"model.task": "seq2seq", "model.vocab": 259, "model.width": 32, "model.heads": 2, "model.layers": 2,
+                   "model.ff": 48, "attention.kernel": "elu1"})
+    stream = model.stream()
+    with interrupted():
+        stream.source(np.ones(1_000_000, int))
+    with pytest.raises(longline.ArgumentError, match="no source"):
+        stream.feed([257])
+    stream.source("again")
+    assert stream.feed([257]).shape == (259,)
 
 
 def test_a_generator_leaves_the_model_free(small):
