@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Union
 
 import numpy as np
@@ -66,7 +67,7 @@ class Trainer(NotCopied):
         self._trainer = self._adam = None
         self.steps_made = 0
         self.stopped = False
-        self._running = False
+        self._running = self._warned = False
         if isinstance(what, Model):
             if folder is not None or resume is not None:
                 raise ArgumentError("folder: a trainer of batches from memory has none; save with model.save")
@@ -140,19 +141,33 @@ class Trainer(NotCopied):
     # ---- Batches from memory ----
 
     def step(self, batch: Any) -> Progress:
-        """One update from a `Batch` (or tokens, for language models), by the model's train.* keys."""
+        """One update from a `Batch` (or tokens, for language models), by the model's train.* keys.
+
+        UserWarning, once, where the schedule of the learning rate has ended at 0, after train.steps of these.
+        """
         if self._adam is None:
             raise ArgumentError("step: this trainer reads its recipe's data; use run, or Trainer(model)")
+        recipe = self.model.recipe
+        self._check_rate(recipe)
         norm = ffi.new("double *")
         with self.model._lock:  # also between the gradients and the update
             loss, gradients = self.model._loss(batch, True, self.steps_made)
             check(lib.ll_adam_step(self._adam, pointer(gradients), norm))
             self.steps_made += 1
             made = self.steps_made
-        steps, nan = int(self.model.recipe["train.steps"]), math.nan
+        steps, nan = int(recipe["train.steps"]), math.nan
         done = Progress(made, steps, loss, nan, nan, nan, norm[0], nan, nan, nan)
         self.stopped = self._tell(done)
         return done
+
+    def _check_rate(self, recipe: Recipe) -> None:
+        schedule, steps = recipe["train.schedule"], int(recipe["train.steps"])
+        falls = schedule in ("linear", "cosine") and float(recipe["train.final-rate"]) == 0
+        if falls and self.steps_made >= steps and not self._warned:
+            self._warned = True
+            warnings.warn(f"train.steps: is {steps}, where train.schedule = {schedule} ends with a learning rate of 0, so that "
+                          "further steps train nothing; set it to the number of all steps, model.set(\"train.steps\", N), or "
+                          "train.schedule to constant", UserWarning, stacklevel=3)
 
     def fit(self, batches: Iterable[Any], progress: bool = True) -> List[Progress]:
         """`step` for each batch, until they end or a callback gives True."""

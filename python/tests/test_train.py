@@ -58,6 +58,25 @@ def test_steps_are_adam(small):
     assert len(trainer.fit([TOKENS] * 10)) == 2
 
 
+def test_steps_after_the_schedule():
+    """They are told once that they train nothing, and what would."""
+    small = {"model.width": 16, "model.heads": 2, "model.layers": 1, "model.ff": 16, "train.steps": 3, "train.warmup": 0}
+    for more in {}, {"train.schedule": "linear"}:
+        trainer = Trainer(Model({**small, **more}))
+        trainer.fit([TOKENS] * 3, progress=False)
+        words = r"train.steps: is 3, where train.schedule = \w+ ends .*; set it .* model.set\("
+        with pytest.warns(UserWarning, match=words) as warned:
+            trainer.fit([TOKENS] * 3, progress=False)
+        assert len(warned) == 1
+        losses = [p.loss for p in trainer.fit([TOKENS] * 3, progress=False)]
+        assert losses[0] == losses[2]
+        trainer.model.set("train.steps", 100)
+        assert trainer.step(TOKENS).loss > trainer.step(TOKENS).loss
+    for more in {"train.schedule": "constant"}, {"train.schedule": "inverse-sqrt"}, {"train.final-rate": 0.001}:
+        losses = [p.loss for p in Trainer(Model({**small, **more})).fit([TOKENS] * 9, progress=False)]  # no warning
+        assert losses[-1] < losses[-2]
+
+
 def test_progress_bar_of_a_second_fit(small, monkeypatch):
     """The bar goes on where the trainer is, and its end is that of these batches."""
     import tqdm.auto
