@@ -117,8 +117,8 @@ class Model:
 
     @property
     def recipe(self) -> Recipe:
-        """A copy of the recipe that made it, with every key."""
-        return Recipe._of(lib.ll_model_recipe(self._m))
+        """A copy of the recipe that made it, with every key. `set` changes a key, and `copy` gives a recipe to change."""
+        return Recipe._of(lib.ll_model_recipe(self._m), of_model=True)
 
     def set(self, key: str, value: Any) -> None:
         """Changes a key of [data] or [train] in the model's recipe; ArgumentError for keys that say what it is."""

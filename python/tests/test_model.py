@@ -131,6 +131,13 @@ def test_recipe():
         recipe["attention.kernal"] = "favor"
     with pytest.raises(KeyError):
         recipe["no.key"]
+    model = Model({"model.width": 16, "model.heads": 2, "model.ff": 16})
+    with pytest.raises(longline.ArgumentError, match=r"train.batch: model.recipe is a copy.*model.set\('train.batch', 7\)"):
+        model.recipe["train.batch"] = 7
+    model.set("train.batch", 7)
+    other = model.recipe.copy()
+    other["train.batch"] = 8
+    assert model.recipe["train.batch"] == "7" and Model(other).recipe["train.batch"] == "8"
     assert "steps" in Recipe.help("attention.redraw")
 
 
@@ -265,7 +272,7 @@ model.save("a.safetensors")
 again = longline.Model.load("a.safetensors")
 print(model.recipe["train.learning-rate"], again.recipe["train.learning-rate"])
 try:
-    model.recipe["train.learning-rate"] = 1000.5
+    model.set("train.learning-rate", 1000.5)
 except longline.ArgumentError as error:
     print(error)
 """
