@@ -63,3 +63,6 @@ class Stream(NotCopied):
     @property
     def bytes(self) -> int:
         return int(lib.ll_attention_stream_bytes(self._s))
+
+    def __repr__(self) -> str:
+        return f"<longline.Stream of batch {self.batch} of {self.operator!r}>"

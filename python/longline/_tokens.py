@@ -101,6 +101,9 @@ class Tokenizer(NotCopied):
         """Tokens that stand for text are below this."""
         return int(lib.ll_tokenizer_vocab(self._t))
 
+    def __repr__(self) -> str:
+        return f"<longline.Tokenizer of {self.vocabulary:,} tokens>"
+
 
 def _vocab(model: "Model") -> int:
     return int(lib.ll_model_size(model._m).vocab)
@@ -297,3 +300,6 @@ class TokenStream(NotCopied):
         below = tokenizer.vocabulary if end < 0 else lib.LL_TOKEN_COUNT
         drawn: List[int] = list(self._draw(self._begin(prompt, tokens, **how), tokens, below, end))
         return tokenizer.decode(np.array([t for t in drawn if t < tokenizer.vocabulary], np.int32))
+
+    def __repr__(self) -> str:
+        return f"<longline.TokenStream at position {self.position:,} of {self.model!r}>"

@@ -144,6 +144,12 @@ def test_recipe():
 def test_notebook_manners(small):
     assert "embedding.weight" in small._repr_html_() and "<table>" in small.recipe._repr_html_()
     assert "elu1" in repr(small)
+    stream = small.stream()
+    stream.feed("abc")
+    assert repr(stream) == f"<longline.TokenStream at position 3 of {small!r}>"
+    assert repr(small.tokenizer) == "<longline.Tokenizer of 256 tokens>"
+    operator = longline.Operator("elu1", heads=2, key_size=4, causal=True)
+    assert repr(operator.stream(3)) == f"<longline.Stream of batch 3 of {operator!r}>"
 
 
 @pytest.mark.parametrize("channels", [1, 3])
