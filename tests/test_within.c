@@ -116,6 +116,36 @@ static void test_the_same_trainer_goes_on(void **state) {
     same_run("straight", "again");
 }
 
+typedef struct {
+    ll_model *model;
+    int refused, stop;
+} quantizer;
+
+static int quantize_meanwhile(const ll_progress *p, void *arg) {
+    quantizer *q = arg;
+    CHECK_FAILS(ll_model_quantize(q->model, LL_INT8), LL_EINVAL, "a run is training the model");
+    q->refused++;
+    return q->stop && p->step == 5;
+}
+
+/* A run needs the floats: it refuses to lose them, and to begin without them. */
+static void test_a_model_that_is_trained_is_not_quantized(void **state) {
+    (void)state;
+    ll_recipe *recipe = recipe_of("train.steps=9");
+    ll_trainer *trainer = NULL;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("floats"), NULL));
+    ll_recipe_free(recipe);
+    trainer->patience = 0;
+    quantizer q = {.model = ll_trainer_model(trainer), .stop = 1};
+    CHECK_FAILS(ll_trainer_run(trainer, quantize_meanwhile, &q), LL_ESTOPPED, "after step 5");
+    assert_true(q.refused > 5);
+    CHECK_OK(ll_model_quantize(q.model, LL_INT8));
+    for (int i = 0; i < 2; i++)
+        CHECK_FAILS(ll_trainer_run(trainer, quantize_meanwhile, &q), LL_EINVAL, "int8 and cannot be trained");
+    ll_trainer_free(trainer);
+    run("train.steps=9", at("floats"), at("floats"), 0, LL_OK); /* the folder has them */
+}
+
 /* Short steps say nothing. */
 static int no_share(const ll_progress *p, void *arg) {
     (void)arg;
@@ -222,6 +252,7 @@ int main(void) {
                                        cmocka_unit_test(test_the_same_trainer_goes_on),
                                        cmocka_unit_test(test_stop_between_the_windows_of_a_step),
                                        cmocka_unit_test(test_matched_layers),
+                                       cmocka_unit_test(test_a_model_that_is_trained_is_not_quantized),
                                        cmocka_unit_test(test_patience)};
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

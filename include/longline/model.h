@@ -55,8 +55,9 @@ typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8, LL_INT4 } ll_precision;
 /* Quantizes the matrices of the blocks and of an output layer that is not the embedding. Generation waits for memory,
  * and streams then read 16 (LL_BFLOAT16), 8.5 (LL_INT8) or 4.5 bits (LL_INT4) of a weight. The integers have one scale,
  * in bfloat16, for 32 neighbouring rows of a column. ll_evaluate measures the loss in quality. ll_model_save then
- * writes a file of that size, which ll_model_load maps. A quantized model cannot be trained or quantized again
- * (LL_EINVAL); the kind that it has changes nothing. Parameters must be finite, as for ll_model_save. O(parameters). */
+ * writes a file of that size, which ll_model_load maps. A quantized model cannot be trained or quantized again, and
+ * a model whose run goes on cannot be quantized (LL_EINVAL); the kind that it has changes nothing. Parameters must be
+ * finite, as for ll_model_save. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision precision);
 
 typedef struct {

@@ -45,7 +45,7 @@ LL_API LL_MUST_USE ll_status ll_trainer_create(ll_trainer **trainer, const ll_re
                                                const char *resume);
 /* Runs to the last step. LL_EDIVERGED keeps the last good checkpoint. A trainer has its folder for itself from when it
  * is created until this returns. Called again, it goes on; LL_EIO while another run has the folder, and where another
- * has gone on in it since. */
+ * has gone on in it since. LL_EINVAL for a model that was quantized. */
 LL_API LL_MUST_USE ll_status ll_trainer_run(ll_trainer *trainer, ll_progress_fn *progress, void *arg);
 LL_API void ll_trainer_free(ll_trainer *trainer);
 

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
@@ -13,6 +12,7 @@ from ._checks import check_count
 from ._core import ArgumentError, FileError, Watch, check, ffi, lib
 from ._html import table
 from ._images import are_images, check_whole, image_rows, patch_numbers, reads_images
+from ._lock import give_lock
 from ._names import lookup
 from ._recipe import Recipe, assignment, encoded
 from ._tokens import TokenStream, Tokenizer, is_seq2seq, pad, source_tokens
@@ -43,6 +43,8 @@ class Model:
     resized as `longline classify` resizes pictures.
     """
 
+    _lock: Any
+
     def __init__(self, recipe: Any, *, _native: Any = None) -> None:
         if _native is None:
             recipe = recipe if isinstance(recipe, Recipe) else Recipe(recipe)
@@ -56,7 +58,7 @@ class Model:
     def _own(self, native: Any, owner: Any = None) -> None:
         self._m = ffi.gc(native, lib.ll_model_free) if owner is None else native
         self._owner = owner
-        self._lock = threading.RLock()
+        give_lock(self)
         self._stream: Optional[TokenStream] = None
         self._tokenizer: Optional[Tokenizer] = None
 
@@ -115,8 +117,8 @@ class Model:
 
     @property
     def recipe(self) -> Recipe:
-        """A copy of the recipe that made it, with every key."""
-        return Recipe._of(lib.ll_model_recipe(self._m))
+        """A copy of the recipe that made it, with every key. `set` changes a key, and `copy` gives a recipe to change."""
+        return Recipe._of(lib.ll_model_recipe(self._m), of_model=True)
 
     def set(self, key: str, value: Any) -> None:
         """Changes a key of [data] or [train] in the model's recipe; ArgumentError for keys that say what it is."""
@@ -253,7 +255,9 @@ class Model:
         return Evaluation(*(getattr(result, name) for name in Evaluation._fields))
 
     def quantize(self, precision: str) -> None:
-        """Rounds matrices to "bfloat16", "int8" or "int4", for good: generation then reads fewer bytes."""
+        """Rounds matrices to "bfloat16", "int8" or "int4", for good: generation then reads fewer bytes.
+
+        ArgumentError while a run trains the model, in a callback, too."""
         kinds = {"float32": lib.LL_FLOAT32, "bfloat16": lib.LL_BFLOAT16, "int8": lib.LL_INT8,
                  "int4": lib.LL_INT4}
         kind = lookup("precision", precision, kinds)

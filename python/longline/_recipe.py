@@ -55,6 +55,8 @@ class Recipe(Mapping[str, str]):
     Keys: docs/keys.md, or `Recipe.help(key)`. A key that does not exist is ArgumentError, which names the nearest.
     """
 
+    _of_model = False
+
     def __init__(self, settings: Optional[Mapping[str, Any]] = None, *, text: Optional[str] = None,
                  _native: Any = None) -> None:
         if _native is None:
@@ -78,15 +80,20 @@ class Recipe(Mapping[str, str]):
         return cls(_native=out[0])
 
     @classmethod
-    def _of(cls, borrowed: Any) -> "Recipe":
+    def _of(cls, borrowed: Any, of_model: bool = False) -> "Recipe":
         out = ffi.new("char **")
         check(lib.ll_recipe_text(borrowed, out))
         try:
-            return cls(text=text(out[0]))
+            recipe = cls(text=text(out[0]))
         finally:
             lib.ll_text_free(out[0])
+        recipe._of_model = of_model
+        return recipe
 
     def __setitem__(self, key: str, value: Any) -> None:
+        if self._of_model:
+            raise ArgumentError(f"{key}: model.recipe is a copy, whose change would not change the model; use "
+                                f"model.set({key!r}, {value!r}), or change model.recipe.copy() for another model")
         check(lib.ll_recipe_set(self._r, assignment(key, value)))
 
     def __getitem__(self, key: str) -> str:

@@ -1,12 +1,12 @@
 """A causal operator as a recurrence."""
 from __future__ import annotations
 
-import threading
 from typing import TYPE_CHECKING, Any
 
 from ._arrays import Array, check_result, empty_like_layout, gates, view
 from ._checks import check_count, check_native
 from ._core import ArgumentError, NotCopied, check, ffi, lib, own
+from ._lock import give_lock
 
 if TYPE_CHECKING:
     from ._operator import Operator
@@ -19,6 +19,7 @@ class Stream(NotCopied):
     """
 
     instead = "stream.clone() goes on from here"
+    _lock: Any
 
     def __init__(self, operator: Operator, batch: int = 1, _native: Any = None) -> None:
         check_native("operator", operator, "_op", "Operator")
@@ -28,7 +29,7 @@ class Stream(NotCopied):
             check(lib.ll_attention_stream_create(out, operator._op, self.batch))
             _native = out[0]
         self._s = own(_native, lib.ll_attention_stream_free, operator._op, operator._keep)
-        self._lock = threading.Lock()
+        give_lock(self)
 
     def feed(self, q: Any, k: Any, v: Any, *, gate: Any = None) -> Array:
         """The next n >= 1 tokens: q (B, H, n, D), k, v, gate as in `Operator.forward`; gives y (B, H, n, E)."""
@@ -62,3 +63,6 @@ class Stream(NotCopied):
     @property
     def bytes(self) -> int:
         return int(lib.ll_attention_stream_bytes(self._s))
+
+    def __repr__(self) -> str:
+        return f"<longline.Stream of batch {self.batch} of {self.operator!r}>"

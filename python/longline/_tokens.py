@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple, Union
 
 import numpy as np
@@ -10,10 +9,13 @@ import numpy as np
 from ._arrays import Array, integers, pointer
 from ._checks import check_count, check_native, check_number, check_seed
 from ._core import ArgumentError, NotCopied, check, ffi, lib, own
+from ._lock import give_lock
 from ._recipe import encoded
 
 if TYPE_CHECKING:
     from ._model import Model
+
+PIECE = 256  # tokens that the library reads at once
 
 
 def pad(name: str, tokens: Any, lengths: Any, fill: int = 0) -> Tuple[Array, Optional[Array], bool]:
@@ -48,12 +50,13 @@ class Tokenizer(NotCopied):
     """How a model makes tokens of text: bytes, words or parts of them, letters of proteins, events of music."""
 
     instead = "each model has its own, model.tokenizer"
+    _lock: Any
 
     def __init__(self, model: "Model") -> None:
         out = ffi.new("ll_tokenizer **")
         check(lib.ll_tokenizer_create(out, model._m))
         self._t = own(out[0], lib.ll_tokenizer_free, model._m, model._owner)
-        self._lock = threading.Lock()
+        give_lock(self)
 
     def encode(self, text: Union[str, bytes], before: bool = False, after: bool = False) -> Array:
         """The tokens of a text; ArgumentError for text that has none.
@@ -98,6 +101,9 @@ class Tokenizer(NotCopied):
         """Tokens that stand for text are below this."""
         return int(lib.ll_tokenizer_vocab(self._t))
 
+    def __repr__(self) -> str:
+        return f"<longline.Tokenizer of {self.vocabulary:,} tokens>"
+
 
 def _vocab(model: "Model") -> int:
     return int(lib.ll_model_size(model._m).vocab)
@@ -126,7 +132,8 @@ class TokenStream(NotCopied):
 
     Calls of a stream from several threads wait for each other, and for calls of its model. Of an encoder-decoder
     (task = seq2seq) a text of the source gets a begin token (257) before it and an end token (258) after it. The first
-    text of the target gets a begin token.
+    text of the target gets a begin token. Ctrl-C ends `feed`, `score` and `generate` within a long text. `position` then
+    says how many tokens were read, and the stream can go on with the next. A stream whose `source` it ends has none.
     """
 
     instead = "stream.clone() goes on from here, and stream.save(path) writes it"
@@ -140,7 +147,11 @@ class TokenStream(NotCopied):
             _native = out[0]
         self.model = model
         self._s = own(_native, lib.ll_stream_free, model._m, model._owner)
-        self._lock = model._lock  # a stream reads the model's weights, and reports where the model does
+
+    @property
+    def _lock(self) -> Any:
+        """A stream reads the model's weights, and reports where the model does."""
+        return self.model._lock
 
     @classmethod
     def load(cls, model: "Model", path: Any) -> "TokenStream":
@@ -174,8 +185,7 @@ class TokenStream(NotCopied):
         if isinstance(tokens, (str, bytes)) and is_seq2seq(self.model):
             tokens = source_tokens(self.model, tokens)
         t = self._tokens("source", tokens)
-        with self._lock:
-            check(lib.ll_stream_source(self._s, pointer(t, "int *"), len(t)))
+        self.model._watched(lib.ll_stream_source, self._s, pointer(t, "int *"), len(t))
 
     def _tokens(self, name: str, tokens: Any) -> Array:
         if isinstance(tokens, (str, bytes)):
@@ -187,12 +197,21 @@ class TokenStream(NotCopied):
             raise ArgumentError(f"{name}: it must have at least one token")
         return t
 
+    def _pieces(self, t: Array) -> Iterator[slice]:
+        """Cuts tokens, so that Ctrl-C is heard between two pieces, which changes no bit. Where the stream would refuse a
+        token there is one piece, so that it reads none."""
+        whole = t.min() < 0 or t.max() >= _vocab(self.model) or len(t) > lib.ll_stream_left(self._s)
+        step = len(t) if whole else PIECE
+        return (slice(i, min(i + step, len(t))) for i in range(0, len(t), step))
+
     def feed(self, tokens: Any, logits: bool = True) -> Optional[Array]:
         """Feeds tokens (or text); gives the logits (V) of the token after the last."""
         t = self._tokens("tokens", tokens)
         out = np.empty(_vocab(self.model), np.float32) if logits else None
         with self._lock:
-            check(lib.ll_stream_feed(self._s, pointer(t, "int *"), len(t), pointer(out)))
+            for piece in self._pieces(t):
+                part = t[piece]
+                check(lib.ll_stream_feed(self._s, pointer(part, "int *"), len(part), pointer(out)))
         return out
 
     def score(self, tokens: Any) -> Array:
@@ -200,7 +219,9 @@ class TokenStream(NotCopied):
         t = self._tokens("tokens", tokens)
         out = np.empty(len(t), np.float32)
         with self._lock:
-            check(lib.ll_stream_score(self._s, pointer(out), pointer(t, "int *"), len(t)))
+            for piece in self._pieces(t):
+                part = t[piece]
+                check(lib.ll_stream_score(self._s, pointer(out[piece]), pointer(part, "int *"), len(part)))
         return out
 
     @property
@@ -279,3 +300,6 @@ class TokenStream(NotCopied):
         below = tokenizer.vocabulary if end < 0 else lib.LL_TOKEN_COUNT
         drawn: List[int] = list(self._draw(self._begin(prompt, tokens, **how), tokens, below, end))
         return tokenizer.decode(np.array([t for t in drawn if t < tokenizer.vocabulary], np.int32))
+
+    def __repr__(self) -> str:
+        return f"<longline.TokenStream at position {self.position:,} of {self.model!r}>"

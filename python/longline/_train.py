@@ -3,11 +3,12 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
 from typing import Any, Callable, Iterable, List, Mapping, NamedTuple, Optional, Union
 
 import numpy as np
 
-from ._arrays import Array, pointer
+from ._arrays import pointer
 from ._core import ArgumentError, LonglineError, NotCopied, Watch, check, ffi, lib, own, progress_bar, text
 from ._html import table
 from ._model import Model, Path
@@ -66,13 +67,14 @@ class Trainer(NotCopied):
         self._trainer = self._adam = None
         self.steps_made = 0
         self.stopped = False
-        self._running = False
+        self._running = self._warned = False
         if isinstance(what, Model):
             if folder is not None or resume is not None:
                 raise ArgumentError("folder: a trainer of batches from memory has none; save with model.save")
             self.model = what
             out = ffi.new("ll_adam **")
-            check(lib.ll_adam_create(out, what._m))
+            with what._lock:
+                check(lib.ll_adam_create(out, what._m))
             self._adam = own(out[0], lib.ll_adam_free, what._m, what._owner)
             return
         if folder is None and resume is None:
@@ -107,6 +109,7 @@ class Trainer(NotCopied):
         Then the folder is free: `run` of this trainer, or of one that resumes it, goes on. Where another has gone on,
         this one raises FileError.
         A callback's True: `Stopped`, all saved. What a callback raises is raised here, after everything was saved.
+        Callbacks may call the model and its streams. Other threads that do so wait until this returns.
         """
         if self._trainer is None:
             raise ArgumentError("run: this trainer has no data of its own; use step or fit")
@@ -127,7 +130,8 @@ class Trainer(NotCopied):
         handle = ffi.new_handle(watch)
         self._running = True
         try:
-            watch.check(lib.ll_trainer_run(self._trainer, lib.longline_on_progress, handle))
+            with self.model._lock:
+                watch.check(lib.ll_trainer_run(self._trainer, lib.longline_on_progress, handle))
         finally:
             self._running = False
             if bar is not None:
@@ -137,22 +141,33 @@ class Trainer(NotCopied):
     # ---- Batches from memory ----
 
     def step(self, batch: Any) -> Progress:
-        """One update from a `Batch` (or tokens, for language models), by the model's train.* keys."""
+        """One update from a `Batch` (or tokens, for language models), by the model's train.* keys.
+
+        UserWarning, once, where the schedule of the learning rate has ended at 0, after train.steps of these.
+        """
         if self._adam is None:
             raise ArgumentError("step: this trainer reads its recipe's data; use run, or Trainer(model)")
-        loss, gradients = self.model._loss(batch, True, self.steps_made)
-        assert gradients is not None
-        return self._update(loss, gradients)
-
-    def _update(self, loss: float, gradients: Array) -> Progress:
+        recipe = self.model.recipe
+        self._check_rate(recipe)
         norm = ffi.new("double *")
-        with self.model._lock:
+        with self.model._lock:  # also between the gradients and the update
+            loss, gradients = self.model._loss(batch, True, self.steps_made)
             check(lib.ll_adam_step(self._adam, pointer(gradients), norm))
-        self.steps_made += 1
-        steps, nan = int(self.model.recipe["train.steps"]), math.nan
-        done = Progress(self.steps_made, steps, loss, nan, nan, nan, norm[0], nan, nan, nan)
+            self.steps_made += 1
+            made = self.steps_made
+        steps, nan = int(recipe["train.steps"]), math.nan
+        done = Progress(made, steps, loss, nan, nan, nan, norm[0], nan, nan, nan)
         self.stopped = self._tell(done)
         return done
+
+    def _check_rate(self, recipe: Recipe) -> None:
+        schedule, steps = recipe["train.schedule"], int(recipe["train.steps"])
+        falls = schedule in ("linear", "cosine") and float(recipe["train.final-rate"]) == 0
+        if falls and self.steps_made >= steps and not self._warned:
+            self._warned = True
+            warnings.warn(f"train.steps: is {steps}, where train.schedule = {schedule} ends with a learning rate of 0, so that "
+                          "further steps train nothing; set it to the number of all steps, model.set(\"train.steps\", N), or "
+                          "train.schedule to constant", UserWarning, stacklevel=3)
 
     def fit(self, batches: Iterable[Any], progress: bool = True) -> List[Progress]:
         """`step` for each batch, until they end or a callback gives True."""

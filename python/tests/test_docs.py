@@ -16,9 +16,10 @@ ROOT = Path(__file__).resolve().parents[2]
 NOTEBOOKS = sorted((ROOT / "examples" / "notebooks").glob("*.ipynb"))
 
 
-def test_tutorial():
-    failed, count = doctest.testfile(str(ROOT / "docs" / "python.md"), module_relative=False)
-    assert count > 20 and not failed
+@pytest.mark.parametrize("page, least", [("docs/python.md", 20), ("python/README.md", 4)])
+def test_pages(page, least):
+    failed, count = doctest.testfile(str(ROOT / page), module_relative=False)
+    assert count > least and not failed
 
 
 def test_docstrings():

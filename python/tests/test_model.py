@@ -6,7 +6,6 @@ import pickle
 import shutil
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -132,51 +131,25 @@ def test_recipe():
         recipe["attention.kernal"] = "favor"
     with pytest.raises(KeyError):
         recipe["no.key"]
+    model = Model({"model.width": 16, "model.heads": 2, "model.ff": 16})
+    with pytest.raises(longline.ArgumentError, match=r"train.batch: model.recipe is a copy.*model.set\('train.batch', 7\)"):
+        model.recipe["train.batch"] = 7
+    model.set("train.batch", 7)
+    other = model.recipe.copy()
+    other["train.batch"] = 8
+    assert model.recipe["train.batch"] == "7" and Model(other).recipe["train.batch"] == "8"
     assert "steps" in Recipe.help("attention.redraw")
 
 
 def test_notebook_manners(small):
     assert "embedding.weight" in small._repr_html_() and "<table>" in small.recipe._repr_html_()
     assert "elu1" in repr(small)
-
-
-def test_threads_share_a_model(small):
-    expected = small.score(TOKENS)
-    results = []
-    threads = [threading.Thread(target=lambda: results.append(small.score(TOKENS))) for _ in range(6)]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    assert len(results) == 6 and all(np.array_equal(r, expected) for r in results)
-
-
-def test_streams_wait_for_their_model(small, tmp_path):
-    """Weights that change meanwhile would be read half old, half new."""
     stream = small.stream()
-    stream.feed("ab")
-    stream.save(tmp_path / "state")
-    calls = [lambda: stream.feed("c"), lambda: stream.score("c"), stream.clone, stream.reset, small.stream,
-             lambda: stream.save(tmp_path / "again"), lambda: small.load_state(tmp_path / "state"),
-             lambda: next(small.generate("ab", 1))]
-    ended = threading.Semaphore(0)
-    threads = [threading.Thread(target=lambda call=call: (call(), ended.release())) for call in calls]
-    with small._lock:  # as any call of the model holds it
-        for t in threads:
-            t.start()
-        assert not ended.acquire(timeout=0.3)
-    for t in threads:
-        t.join()
-    assert all(ended.acquire(blocking=False) for _ in calls)
-
-
-def test_a_generator_leaves_the_model_free(small):
-    tokens = small.generate("ab", 3)
-    next(tokens)
-    other = threading.Thread(target=lambda: (small.quantize("int8"), small.stream().feed("ab")), daemon=True)
-    other.start()
-    other.join(20)
-    assert not other.is_alive() and len(list(tokens)) == 2
+    stream.feed("abc")
+    assert repr(stream) == f"<longline.TokenStream at position 3 of {small!r}>"
+    assert repr(small.tokenizer) == "<longline.Tokenizer of 256 tokens>"
+    operator = longline.Operator("elu1", heads=2, key_size=4, causal=True)
+    assert repr(operator.stream(3)) == f"<longline.Stream of batch 3 of {operator!r}>"
 
 
 @pytest.mark.parametrize("channels", [1, 3])
@@ -305,7 +278,7 @@ model.save("a.safetensors")
 again = longline.Model.load("a.safetensors")
 print(model.recipe["train.learning-rate"], again.recipe["train.learning-rate"])
 try:
-    model.recipe["train.learning-rate"] = 1000.5
+    model.set("train.learning-rate", 1000.5)
 except longline.ArgumentError as error:
     print(error)
 """

@@ -3,6 +3,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 
 import numpy as np
 import pytest
@@ -55,6 +56,25 @@ def test_steps_are_adam(small):
     assert "<table>" in trainer._repr_html_()
     trainer.callbacks.append(lambda p: p.step >= 33)
     assert len(trainer.fit([TOKENS] * 10)) == 2
+
+
+def test_steps_after_the_schedule():
+    """They are told once that they train nothing, and what would."""
+    small = {"model.width": 16, "model.heads": 2, "model.layers": 1, "model.ff": 16, "train.steps": 3, "train.warmup": 0}
+    for more in {}, {"train.schedule": "linear"}:
+        trainer = Trainer(Model({**small, **more}))
+        trainer.fit([TOKENS] * 3, progress=False)
+        words = r"train.steps: is 3, where train.schedule = \w+ ends .*; set it .* model.set\("
+        with pytest.warns(UserWarning, match=words) as warned:
+            trainer.fit([TOKENS] * 3, progress=False)
+        assert len(warned) == 1
+        losses = [p.loss for p in trainer.fit([TOKENS] * 3, progress=False)]
+        assert losses[0] == losses[2]
+        trainer.model.set("train.steps", 100)
+        assert trainer.step(TOKENS).loss > trainer.step(TOKENS).loss
+    for more in {"train.schedule": "constant"}, {"train.schedule": "inverse-sqrt"}, {"train.final-rate": 0.001}:
+        losses = [p.loss for p in Trainer(Model({**small, **more})).fit([TOKENS] * 9, progress=False)]  # no warning
+        assert losses[-1] < losses[-2]
 
 
 def test_progress_bar_of_a_second_fit(small, monkeypatch):
@@ -169,6 +189,57 @@ def test_what_a_callback_raises_comes_out(tmp_path):
     with pytest.raises(LookupError, match="mine"):
         Trainer(RUN, tmp_path / "run", callbacks=[fail]).run()
     assert (tmp_path / "run" / "last.safetensors").exists()
+
+
+@pytest.mark.parametrize("position", ["permute", "sine-spe"])
+def test_other_threads_wait_for_a_run(tmp_path, position):
+    """Its callbacks do not, and change no bit."""
+    recipe = {**RUN, "position.type": position, "attention.kernel": "favor", "attention.redraw": 2}
+    alone = Trainer(recipe, tmp_path / "alone").run(progress=False)
+    waited = []
+
+    def call(p):
+        model = trainer.model
+        assert np.isfinite(model.score(TOKENS)).all() and len(list(model.stream().generate("ab", 3))) == 3
+        assert len(model.loss(TOKENS, draw=p.step)[1]) and model.evaluate("valid", 1).loss > 0
+        if p.step == 2 and not p.event:
+            other.start()
+        if other.ident is not None:
+            other.join(0.1)
+            waited.append(other.is_alive())
+
+    trainer = Trainer(recipe, tmp_path / "run", callbacks=[call])
+    other = threading.Thread(target=lambda: trainer.model.score(TOKENS), daemon=True)
+    model = trainer.run(progress=False)
+    other.join(20)
+    assert len(waited) > 5 and all(waited) and not other.is_alive()
+    assert all(np.array_equal(value, model.parameters()[name]) for name, value in alone.parameters().items())
+
+
+def test_a_step_is_one_call(small):
+    """Steps of several threads are as many one after the other: each from the weights that the one before left."""
+    other = Model.from_bytes(small.to_bytes())
+    told = []
+    trainer = Trainer(small, callbacks=[told.append])
+    threads = [threading.Thread(target=lambda: [trainer.step(TOKENS) for _ in range(10)]) for _ in range(4)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert sorted(p.step for p in told) == list(range(1, 41))
+    Trainer(other).fit([TOKENS] * 40, progress=False)
+    assert all(np.array_equal(value, other.parameters()[name]) for name, value in small.parameters().items())
+
+
+def test_a_run_keeps_its_floats(tmp_path):
+    """A model is not quantized while it is trained, and not trained when it is quantized."""
+    trainer = Trainer(RUN, tmp_path / "run", callbacks=[lambda p: p.step == 2 and trainer.model.quantize("int8")])
+    with pytest.raises(longline.ArgumentError, match="a run is training the model; quantize it when the run has ended"):
+        trainer.run(progress=False)
+    trainer.callbacks.clear()
+    trainer.model.quantize("int8")
+    with pytest.raises(longline.ArgumentError, match="weights are int8 and cannot be trained"):
+        trainer.run(progress=False)
 
 
 def test_ctrl_c(tmp_path):

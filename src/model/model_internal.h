@@ -107,6 +107,7 @@ struct ll_model {
     int projections;                /* how many of queries and keys are projected: 2, 1 or 0 */
     int gated;                      /* has the kernel a gate for each token and head */
     int keys;             /* width of the keys: as queries; relative-s2: half, because half of the heads have keys */
+    int training;         /* a run is updating its parameters */
     ll_done_fn *progress; /* ll_model_watch, or NULL */
     void *progress_arg;
     int key_heads;  /* heads of projected keys and values: heads, or model.kv-heads */

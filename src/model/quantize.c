@@ -182,6 +182,8 @@ ll_status ll_model_quantize(ll_model *m, ll_precision precision) {
     if (m->quantized)
         return ll_fail(LL_EINVAL, "the weights of this model are %s already; load the model that they were made of",
                        names[m->quantized->precision]);
+    if (m->training)
+        return ll_fail(LL_EINVAL, "a run is training the model; quantize it when the run has ended, or was stopped");
     ll_quantized *w = NULL;
     ll_status status = ll_model_finite(m, "quantized");
     if (!status) status = create(&w, m, precision, 1);

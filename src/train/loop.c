@@ -385,8 +385,11 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     t->begun = t->state.step;
     t->evaluations = t->evaluation_seconds = 0;
     t->told = t->began;
-    ll_status status = t->left ? ll_group_agree(&all, ll_run_folder_enter(t)) : LL_OK;
+    ll_status status = ll_model_trainable(t->model); /* it may have been quantized since the last run */
+    if (t->left) status = ll_group_agree(&all, status ? status : ll_run_folder_enter(t));
+    t->model->training = 1;
     if (!status) status = run(t, &w);
+    t->model->training = 0;
     t->metrics.seconds += ll_now() - t->began;
     ll_run_folder_leave(t);
     ll_model_settle_noise(t->model);
