@@ -40,22 +40,11 @@ class LinearAttention(nn.Module):
         if given is None and embed_dim % num_heads:
             raise ArgumentError(f"num_heads: {num_heads} does not divide embed_dim {embed_dim}; give dim_head, too")
         head_size = embed_dim // num_heads if given is None else check_count("dim_head", given)
-        if kernel == "gla":
-            raise ArgumentError("kernel: 'gla' needs a gate for every token, which this module does not have; use "
-                                "longline.torch.functional.linear_attention(.., gate=)")
-        if options.get("value_size") not in (None, head_size):
-            raise ArgumentError(f"value_size: is {options['value_size']}; the values of this module have dim_head, "
-                                f"{head_size}, numbers a head")
-        if options.pop("generalized_attention", False) and kernel == "favor":
-            kernel = "relu"
-        nb_features = options.pop("nb_features", None)
-        if nb_features:
-            options["features"] = nb_features
         if dropout:
             raise ArgumentError("dropout: there is no matrix to drop from; it must be 0 (drop what comes out)")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, head_size
         self.batch_first = check_flag("batch_first", batch_first)
-        self.kernel, self.position, self.causal, self.options = kernel, position, causal, options
+        self._configure(kernel, position, causal, options)
         inner, kind = head_size * num_heads, dict(device=device, dtype=dtype)
         self.kdim = embed_dim if kdim is None else check_count("kdim", kdim)
         self.vdim = embed_dim if vdim is None else check_count("vdim", vdim)
@@ -68,13 +57,32 @@ class LinearAttention(nn.Module):
         self.out_proj = nn.Linear(inner, embed_dim, bias, **kind)
         for layer in (self.query, self.key, self.value):
             nn.init.xavier_uniform_(layer.weight)
-        self._operators: dict = {}
+
+    def _configure(self, kernel: str, position: str, causal: bool, options: Dict[str, Any]) -> None:
+        """Another kernel between the same projections. Where it cannot be, the module stays as it was."""
+        if kernel == "gla":
+            raise ArgumentError("kernel: 'gla' needs a gate for every token, which this module does not have; use "
+                                "longline.torch.functional.linear_attention(.., gate=)")
+        if options.get("value_size") not in (None, self.head_dim):
+            raise ArgumentError(f"value_size: is {options['value_size']}; the values of this module have dim_head, "
+                                f"{self.head_dim}, numbers a head")
+        options = dict(options)
+        if options.pop("generalized_attention", False) and kernel == "favor":
+            kernel = "relu"
+        nb_features = options.pop("nb_features", None)
+        if nb_features:
+            options["features"] = nb_features
         try:
-            self.operator(causal)
+            operators = {causal: self._made(kernel, position, causal, options)}
         except ArgumentError:
             if causal:
                 raise
-            self.operator(True)  # what is causal alone may be used with a causal mask
+            operators = {True: self._made(kernel, position, True, options)}  # may be used with a causal mask
+        self.kernel, self.position, self.causal, self.options = kernel, position, causal, options
+        self._operators = operators
+
+    def _made(self, kernel: str, position: str, causal: bool, options: Dict[str, Any]) -> Operator:
+        return Operator(kernel, position, heads=self.num_heads, key_size=self.head_dim, causal=causal, **options)
 
     def _load_from_state_dict(self, state_dict: Dict[str, Any], prefix: str, *rest: Any) -> None:
         rename(state_dict, prefix)
@@ -87,8 +95,7 @@ class LinearAttention(nn.Module):
     def operator(self, causal: bool) -> Operator:
         """The operator of this module: made once, for each direction."""
         if causal not in self._operators:
-            self._operators[causal] = Operator(self.kernel, self.position, heads=self.num_heads, key_size=self.head_dim,
-                                               causal=causal, **self.options)
+            self._operators[causal] = self._made(self.kernel, self.position, causal, self.options)
         return self._operators[causal]
 
     def forward(self, query: torch.Tensor, key: Optional[torch.Tensor] = None, value: Optional[torch.Tensor] = None,
