@@ -48,16 +48,21 @@ def _typed(option: Any) -> Any:
     return tuple(map(_typed, option)) if isinstance(option, tuple) else (type(option), option)
 
 
-def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size: int, value_size: int,
-                 options: Dict[str, Any]) -> Operator:
-    """The operator of these settings, kept for the next call, unless an option is an array or tensor, which may
-    change."""
-    given: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
+def check_options(options: Dict[str, Any]) -> None:
+    """TypeError for an option that `Operator` does not have; it names the nearest."""
     for name in options:
         if name not in _OPTIONS:
             near = difflib.get_close_matches(name, _OPTIONS, 1)
             raise TypeError(f"{name}: is no option of attention" + (f"; the nearest is {near[0]}" if near else
                                                                    "; longline.Operator lists them"))
+
+
+def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size: int, value_size: int,
+                 options: Dict[str, Any]) -> Operator:
+    """The operator of these settings, kept for the next call, unless an option is an array or tensor, which may
+    change."""
+    given: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
+    check_options(options)
     kept = _is_plain(given)
     key = _typed(given)
     if kept and key in _OPERATORS:

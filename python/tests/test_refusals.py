@@ -191,7 +191,8 @@ def test_refused_by_torch():
     x = torch.randn(2, 5, 16)
     module = torched.nn.LinearAttention(16, 4)
     wrong = [(lambda: torched.nn.LinearAttention(16, 4, kernel="x"), longline.ArgumentError, "kernel"),
-             (lambda: torched.nn.LinearAttention(16, 4, nonsense=3), TypeError, "nonsense"),
+             (lambda: torched.nn.LinearAttention(16, 4, nonsense=3), TypeError, "nonsense: is no option"),
+             (lambda: torched.nn.LinearAttention(16, 4, feature=3), TypeError, "feature: .* the nearest is features"),
              (lambda: module(torch.zeros(2, 5, 15)), longline.ArgumentError, "query: its shape"),
              (lambda: module(torch.zeros(16)), longline.ArgumentError, "query: its shape"),
              (lambda: module("x"), TypeError, "query: is a str"),

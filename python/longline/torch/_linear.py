@@ -6,6 +6,7 @@ from typing import Any, Dict, Optional, Tuple
 import torch
 from torch import nn
 
+from .._attention import check_options
 from .._checks import check_count, check_flag
 from .._core import ArgumentError
 from .._operator import Operator
@@ -72,6 +73,7 @@ class LinearAttention(nn.Module):
         nb_features = options.pop("nb_features", None)
         if nb_features:
             options["features"] = nb_features
+        check_options(options)
         try:
             operators = {causal: self._made(kernel, position, causal, options)}
         except ArgumentError:
