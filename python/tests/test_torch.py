@@ -177,9 +177,31 @@ def test_weights_of_other_modules():
     theirs["layers.0.fast_attention.projection_matrix"] = torch.zeros(3)
     whole = torch.nn.ModuleDict({"layers": torch.nn.ModuleList([ll.nn.LinearAttention(24, 3, kdim=8, vdim=8)])})
     whole.load_state_dict(theirs)
-    assert all(torch.equal(w, state[n]) for n, w in whole["layers"][0].state_dict().items())
+    assert all(torch.equal(w, state[n]) for n, w in whole["layers"][0].named_parameters())
     with pytest.raises(RuntimeError, match="to_r.weight"):
         mine.load_state_dict({**state, "to_r.weight": torch.zeros(1)})
+
+
+@pytest.mark.parametrize("options", [dict(features=8), dict(kernel="elu1", position="permute"), dict(kernel="reformer"),
+                                     dict(kernel="relu", projection="orthogonal")])
+def test_weights_belong_to_what_is_drawn(options):
+    """A strict load names the seed and layer that other features were drawn with."""
+    def make(**more):
+        return torch.nn.ModuleDict({"a": ll.nn.LinearAttention(24, 3, **{"kernel": "favor", **options, **more})})
+
+    state = make(seed=2**63, layer=2).state_dict()
+    assert all(isinstance(x, torch.Tensor) for x in state.values())  # as safetensors needs
+    assert str(make(seed=2**63, layer=2).load_state_dict(state)) == "<All keys matched successfully>"
+    for more, words in ((dict(layer=2), "seed=0, layer=2"), (dict(seed=2**63), "layer=0")):
+        with pytest.raises(RuntimeError, match=f"a.draws: .* seed={2**63}, layer=2 draw, .* {words}; make it with those"):
+            make(**more).load_state_dict(state)
+    other = make()
+    assert len(other.load_state_dict(state, strict=False).unexpected_keys) == 1
+    assert torch.equal(other["a"].query.weight, state["a.query.weight"])
+    plain = ll.nn.LinearAttention(24, 3, kernel="elu1")  # draws nothing
+    assert not set(plain.state_dict()) - {n for n, _ in plain.named_parameters()}
+    plain.load_state_dict({n[2:]: x for n, x in state.items()})
+    other["a"].load_state_dict(plain.state_dict())
 
 
 def test_performers_modules():

@@ -1,8 +1,9 @@
 """Attention as a module, in the place of torch.nn.MultiheadAttention."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -12,6 +13,8 @@ from .._core import ArgumentError
 from .._operator import Operator
 from ._weights import rename
 from .functional import check, linear_attention
+
+_DRAWN = ("favor", "linformer", "reformer")  # kernels that read seed and layer
 
 
 class LinearAttention(nn.Module):
@@ -25,9 +28,10 @@ class LinearAttention(nn.Module):
     pytorch; kernel "relu", here without a projection), d_model, n_heads (fast-transformers). `load_state_dict` takes the
     weights of their modules and of nn.MultiheadAttention, without their random features.
 
-    What is drawn is no parameter of the module and not in its `state_dict`: random features, permutations, and the
-    numbers of positions and of linformer. It follows from the options, of which `seed` is one: give the same to a module
-    that loads these weights. Only the projections train.
+    What is drawn is no parameter of the module: random features, permutations, and the numbers of positions and of
+    linformer. It follows from the options `seed` and `layer`, not from torch.manual_seed. Give each module of a stack a
+    `layer` of its own; those with the same one draw the same. Only the projections train. A `state_dict` has seed and
+    layer as `draws`, so that a strict load into a module that draws other features is an error.
     """
 
     def __init__(self, embed_dim: Optional[int] = None, num_heads: Optional[int] = None, dropout: float = 0.0,
@@ -86,9 +90,30 @@ class LinearAttention(nn.Module):
     def _made(self, kernel: str, position: str, causal: bool, options: Dict[str, Any]) -> Operator:
         return Operator(kernel, position, heads=self.num_heads, key_size=self.head_dim, causal=causal, **options)
 
-    def _load_from_state_dict(self, state_dict: Dict[str, Any], prefix: str, *rest: Any) -> None:
+    def _draws(self) -> Optional[torch.Tensor]:
+        """The seed and layer of what is drawn, or None where nothing is."""
+        if (self.kernel in _DRAWN or isinstance(self.options.get("projection"), str)
+                or self.position not in ("none", "rope", "rope-linear", "t5")):
+            numbers = np.array([self.options.get("seed", 0), self.options.get("layer", 0)], np.uint64)
+            return torch.from_numpy(numbers.view(np.int64))
+        return None
+
+    def _save_to_state_dict(self, destination: Dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        draws = self._draws()
+        if draws is not None:
+            destination[prefix + "draws"] = draws
+
+    def _load_from_state_dict(self, state_dict: Dict[str, Any], prefix: str, metadata: Any, strict: bool,
+                              missing: List[str], unexpected: List[str], errors: List[str]) -> None:
         rename(state_dict, prefix)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        theirs, own = state_dict.pop(prefix + "draws", None), self._draws()
+        super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, unexpected, errors)
+        if theirs is not None and own is not None and theirs.tolist() != own.tolist():
+            (seed, layer), (own_seed, own_layer) = (x.cpu().numpy().view(np.uint64).tolist() for x in (theirs, own))
+            # torch reports these keys where it is strict, and gives them back where it is not.
+            unexpected.append(f"{prefix}draws: the weights belong to what seed={seed}, layer={layer} draw, and this module "
+                              f"has seed={own_seed}, layer={own_layer}; make it with those, or load with strict=False")
 
     def __getstate__(self) -> dict:
         """Copies and files of the module have no operators in them; these are made again."""
