@@ -330,6 +330,27 @@ def test_changes_in_place_are_refused(changed):
         y.sum().backward()
 
 
+def test_masks_and_gates_of_either_form():
+    """Booleans of NumPy and of torch, whole numbers, and a gate without its last axis."""
+    q, k, v = tensors(2, 2, 10, 4)
+    keep = torch.arange(10)[None] < torch.tensor([10, 6])[:, None]
+    want = linear_attention(q, k, v, "elu1", key_mask=keep).detach()
+    for mask in (keep, keep.numpy(), keep.int(), keep.numpy().astype("f4")):
+        assert torch.equal(linear_attention(q, k, v, "elu1", key_mask=mask), want)
+        assert np.array_equal(longline.attention(*(x.detach() for x in (q, k, v)), "elu1", key_mask=mask), want.numpy())
+    gate = (-torch.rand(2, 2, 10)).requires_grad_()
+    grads = [torch.autograd.grad(linear_attention(q, k, v, "elu1", causal=True, gate=g).sum(), gate)[0]
+             for g in (gate, gate[..., None])]
+    assert torch.equal(*grads) and grads[0].any()
+
+
+def test_tensors_of_other_types_are_told_to_be_floats():
+    q = torch.zeros(1, 2, 5, 4)
+    for x in (q.half(), q.bfloat16(), q.double()):
+        with pytest.raises(TypeError, match=r"k: .*it must be float32.*\(k.float\(\)\)"):
+            longline.attention(q, x, q)
+
+
 class OnDevice:
     """A tensor that says to DLPack that it is on a GPU."""
 
@@ -346,7 +367,7 @@ def test_refusals():
     q, k, v = tensors(1, 2, 10, 4)
     with pytest.raises(TypeError, match="k: is on meta; longline computes on the CPU"):
         linear_attention(q, k.to("meta"), v)
-    with pytest.raises(TypeError, match=r"v: its dtype is torch.float64; it must be"):
+    with pytest.raises(TypeError, match=r"v: its dtype is torch.float64; it must be .* \(v.float\(\)\)"):
         linear_attention(q, k, v.double())
     with pytest.raises(TypeError, match="k: its dtype is torch.bfloat16; it must be that of q"):
         linear_attention(q, k.bfloat16(), v)

@@ -23,7 +23,7 @@ def check(name: str, x: Any, like: Optional[torch.Tensor] = None) -> torch.Tenso
     if x.layout != torch.strided:
         raise TypeError(f"{name}: its layout is {x.layout}; it must be dense ({name}.to_dense())")
     if x.dtype not in TYPES:
-        raise TypeError(f"{name}: its dtype is {x.dtype}; it must be torch.float32 or torch.bfloat16")
+        raise TypeError(f"{name}: its dtype is {x.dtype}; it must be torch.float32 or torch.bfloat16 ({name}.float())")
     if like is not None and x.dtype != like.dtype:
         raise TypeError(f"{name}: its dtype is {x.dtype}; it must be that of q, {like.dtype}")
     return x
@@ -90,7 +90,7 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
               negative; float32 is read where it lies. Where the processor multiplies bfloat16 (`longline.cpu()` ends in
               bf16), products of such tensors round to it; sums, and elsewhere products, too, are in float32
     operator  a `longline.Operator` to use instead of kernel, position, causal and options
-    gate      (B, H, T, 1): gated linear attention
+    gate      (B, H, T) or (B, H, T, 1): gated linear attention
     lengths, query_lengths, key_mask, segments, offset   as in `longline.Operator.forward`
 
     Gives (B, H, T, E) laid out as q. RuntimeError for a double backward, and where q, k, v, the gate or the result is
@@ -110,8 +110,9 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
         raise ArgumentError(f"{next(iter(options))}: an operator is given; its options are its own")
     if gate is not None:
         check("gate", gate, q)
+        gate = gate.unsqueeze(-1) if gate.dim() == 3 else gate
         if gate.dim() != 4:
-            raise ArgumentError(f"gate: its shape is {tuple(gate.shape)}; it must be (B, H, T, 1)")
+            raise ArgumentError(f"gate: its shape is {tuple(gate.shape)}; it must be (B, H, T), or (B, H, T, 1)")
     if torch.is_tensor(key_mask):
         key_mask = _array(key_mask.float())
     lengths, query_lengths, segments = (n.numpy() if torch.is_tensor(n) else n for n in (lengths, query_lengths, segments))
