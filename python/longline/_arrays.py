@@ -34,7 +34,8 @@ def as_numpy(name: str, x: Any) -> Array:
         where = getattr(x, "device", f"DLPack device {int(device)}")
         raise TypeError(f"{name}: is on {where}; it must be on the CPU (for torch: {name}.cpu())")
     if getattr(x, "requires_grad", False):
-        raise TypeError(f"{name}: needs a gradient; use longline.torch.functional, or {name}.detach()")
+        raise TypeError(f"{name}: needs a gradient, which nothing gives here; give {name}.detach() (gradients of q, k, v, a "
+                        "gate and a state: longline.torch.functional.linear_attention)")
     if getattr(x, "is_neg", bool)():
         raise TypeError(f"{name}: is a negated view, whose sign DLPack does not give; give {name}.resolve_neg()")
     try:

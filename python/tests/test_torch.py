@@ -72,6 +72,79 @@ def test_gradients_of_other_layouts_and_gates():
     compare("favor", False, layout=True)
 
 
+def close(mine, theirs):
+    return all((a - b).abs().max() < 1e-4 * (1 + b.abs().max()) for a, b in zip(mine, theirs))
+
+
+@pytest.mark.parametrize("kernel, options", [
+    ("elu1", {}), ("elu1", {"gated": True}), ("favor", {"features": 16}), ("relu", {"position": "permute", "decay": "fixed"}),
+    ("elu1", {"position": "rope"}), ("local", {"window": 7})])
+def test_a_state_is_carried(kernel, options):
+    """Parts of a sequence give what the whole gives; gradients go through the state."""
+    gated = "gated" in options
+    operator = longline.Operator(kernel, heads=3, key_size=8, causal=True,
+                                 **{name: x for name, x in options.items() if name != "gated"})
+    leaves = tensors(2, 3, 30, 8) + ([(-torch.rand(2, 3, 30)).requires_grad_()] if gated else [])
+    y, state = [], None
+    for part in slice(0, 8), slice(8, 9), slice(9, 30):
+        q, k, v, *gate = (x[:, :, part] for x in leaves)
+        out, state = linear_attention(q, k, v, operator=operator, gate=gate[0] if gated else None, state=state,
+                                      return_state=True, offset=part.start)
+        y.append(out)
+    whole = linear_attention(*leaves[:3], operator=operator, gate=leaves[3] if gated else None)
+    assert torch.allclose(torch.cat(y, 2), whole, atol=1e-5)
+    g = torch.randn(whole.shape)
+    assert close(*(torch.autograd.grad((out * g).sum(), leaves) for out in (torch.cat(y, 2), whole)))
+
+
+def test_states_of_packed_rows():
+    """A state for each sequence: each is fed twice, and is then as if it had both copies end to end."""
+    leaves, rows = tensors(2, 3, 30, 8), [(0, 0, 20), (0, 20, 30), (1, 0, 5), (1, 5, 10)]
+    how = dict(kernel="elu1", causal=True)
+    _, state = linear_attention(*leaves, **how, segments=[[20, 10], [5, 5]], return_state=True)
+    y = linear_attention(*leaves, **how, segments=[[20, 10], [5, 5]], state=state)
+    assert len(state) == 4
+    cut = [[x[b:b + 1, :, begin:end] for x in (*leaves, y)] for b, begin, end in rows]
+    twice = [linear_attention(*(torch.cat([x, x], 2) for x in part[:3]), **how)[:, :, part[0].shape[2]:] for part in cut]
+    assert all(torch.allclose(part[3], want, atol=1e-5) for part, want in zip(cut, twice))
+    assert close(*(torch.autograd.grad(sum(x.pow(2).sum() for x in out), leaves, retain_graph=True)
+                   for out in ([part[3] for part in cut], twice)))
+
+
+def test_a_state_that_is_detached_ends_the_gradient():
+    q, k, v = tensors(1, 2, 20, 4)
+    first, state = linear_attention(*(x[:, :, :12] for x in (q, k, v)), "elu1", causal=True, return_state=True)
+    rest = [x[:, :, 12:] for x in (q, k, v)]
+    cut = linear_attention(*rest, "elu1", causal=True, state=state.detach(), offset=12)
+    assert not any(d[:, :, :12].any() for d in torch.autograd.grad(cut.sum(), (k, v)))
+    through = linear_attention(*rest, "elu1", causal=True, state=state, offset=12)
+    assert all(d[:, :, :12].any() for d in torch.autograd.grad(through.sum(), (k, v), retain_graph=True))
+    state.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        through.sum().backward()
+    half = [x.detach().bfloat16().requires_grad_() for x in rest]
+    y, left = linear_attention(*half, "elu1", causal=True, state=state.detach(), return_state=True, offset=12)
+    (y.float().sum() + left.sum()).backward()
+    assert (y.dtype, left.dtype, half[0].grad.dtype) == (torch.bfloat16, torch.float32, torch.bfloat16)
+
+
+def test_states_that_are_refused():
+    q, k, v = tensors(1, 2, 20, 4)
+    state = linear_attention(q, k, v, "elu1", causal=True, return_state=True)[1]
+    for options, kind, words in [(dict(state=state.double()), TypeError, "state: its dtype is torch.float64; it must be"),
+                                 (dict(state=state.detach().numpy()), TypeError, "state: is a ndarray"),
+                                 (dict(state=state[:, :-1]), ValueError, "state: its shape is"),
+                                 (dict(return_state="no"), ValueError, "return_state: is 'no'")]:
+        with pytest.raises(kind, match=words):
+            linear_attention(q, k, v, "elu1", causal=True, **options)
+    keyless = dict(kernel="elu1", position="relative-s2", causal=True, return_state=True)
+    with pytest.raises(ValueError, match="state: position 'relative-s2' has double-precision sums"):
+        linear_attention(q, k[:, :1], v, **keyless)
+    assert len(linear_attention(*(x.detach() for x in (q, k[:, :1], v)), **keyless)) == 2
+    with pytest.raises(TypeError, match="projection: needs a gradient, which nothing gives here; give projection.detach"):
+        linear_attention(q, k, v, projection=torch.nn.Parameter(torch.randn(5, 4)))
+
+
 def test_gradcheck_of_the_definition():
     """The definitions themselves: torch.autograd.gradcheck in double."""
     q, k, v = (torch.randn(1, 1, 5, 3, dtype=torch.double, requires_grad=True) for _ in range(3))
@@ -115,17 +188,17 @@ def test_backward_frees_what_it_read(dtype):
     forward = operator.forward
 
     def watched(*a, **o):
-        y, saved = forward(*a, **o)
-        kept.extend(weakref.ref(x) for x in (saved.q, saved.v, saved.floats))
-        return y, saved
+        y, state, saved = forward(*a, **o)
+        kept.extend(weakref.ref(x) for x in (saved.q, saved.v, saved.floats, state))
+        return y, state, saved
 
     operator.forward = watched
-    loss = linear_attention(q, k, v, operator=operator).sum()
+    loss = linear_attention(q, k, v, operator=operator, return_state=True)[0].sum()
     gc.collect()
-    assert all(x() is not None for x in kept) and len(kept) == 3
+    assert all(x() is not None for x in kept) and len(kept) == 4
     loss.backward()
     gc.collect()
-    assert [x() for x in kept] == [None] * 3 and loss.grad_fn is not None
+    assert [x() for x in kept] == [None] * 4 and loss.grad_fn is not None
 
 
 def test_double_backward_is_refused():
