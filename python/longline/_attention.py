@@ -23,7 +23,9 @@ def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "
     Where an option is an array or a tensor, each call makes its own operator.
 
     q (B, H, T, D), k (B, H, S, D), v (B, H, S, E), float32; gives y (B, H, T, E), or (y, state). What the operator
-    draws is a function of seed and shapes, so equal calls give equal bits. `options` are those of `Operator`.
+    draws is a function of seed and shapes, so equal calls give equal bits. `options` are those of `Operator`. Other
+    arguments are those of `Operator.forward`; cross-attention with T = S and `lengths` needs query_lengths=[T] * B, too,
+    or queries behind the lengths get 0.
 
     >>> import numpy as np, longline
     >>> q, k, v = np.random.default_rng(0).standard_normal((3, 1, 2, 100, 16), dtype=np.float32)

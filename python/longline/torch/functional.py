@@ -102,7 +102,8 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
     gate      (B, H, T) or (B, H, T, 1): gated linear attention
     state, offset   what an earlier call left, float32, and how many tokens came before. Gradients go through it, to all
               calls before; state.detach() ends them there
-    lengths, query_lengths, key_mask, segments   as in `longline.Operator.forward`
+    lengths, query_lengths, key_mask, segments   as in `longline.Operator.forward`; cross-attention with T = S and lengths
+              needs query_lengths=[T] * B, too, or queries behind the lengths get 0
 
     Gives y (B, H, T, E) laid out as q; with return_state (y, state). RuntimeError for a double backward, and where q, k, v,
     the gate, a state or the result is changed in place before backward. Threads are longline's own
