@@ -135,6 +135,14 @@ def test_models_that_cannot_be_read(tmp_path):
     for path in (tmp_path, tmp_path / "none", "/proc/self/mem"):
         with pytest.raises(longline.FileError, match=str(path)):
             longline.Model.load(path)
+    theirs = tmp_path / "model.safetensors"
+    header = b'{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    theirs.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    for mmap in (False, True):
+        with pytest.raises(longline.FileError, match="name a file; `longline import FOLDER -o model.safetensors`"):
+            longline.Model.load(tmp_path, mmap=mmap)
+        with pytest.raises(longline.FormatError, match="`longline import FOLDER -o model.safetensors` makes one"):
+            longline.Model.load(theirs, mmap=mmap)
 
 
 def test_noise_that_fits():
