@@ -325,21 +325,41 @@ def test_values_keep_quotes_and_spaces():
         recipe["data.train=a"] = "b"
 
 
-def test_texts_of_imported_models_have_their_tokens(tmp_path):
-    """A GPT-2 whose vocabulary has <s> and </s>: they go around texts, and not around tokens."""
+@pytest.fixture
+def imported(tmp_path):
+    """Folders of other programs' models, and what imports one of them."""
     program = pathlib.Path(longline.__file__).parents[2] / "longline"
     if not program.exists():
         pytest.skip("the program is not built: make builds it")
     root = pathlib.Path(__file__).parents[2]
     subprocess.run([sys.executable, root / "tests" / "python" / "write_models.py", tmp_path], check=True)
+
+    def load(folder):
+        subprocess.run([program, "import", folder, "-o", tmp_path / "model.safetensors"], check=True, capture_output=True)
+        return longline.Model.load(tmp_path / "model.safetensors")
+
+    return load
+
+
+def test_text_of_tokens_begins_without_a_blank(imported, tmp_path):
+    """BERT's words have one before them; text that goes on another one keeps it."""
+    tokenizer = imported(tmp_path / "bert-pairs").tokenizer
+    tokens = tokenizer.encode("word word", before=True, after=True)
+    assert [tokenizer.decode(x) for x in (tokens[1:-1], tokens, [])] == ["word word", "[CLS] word word [SEP]", ""]
+    assert tokenizer.decode(tokens[2:-1], continues=True) == " word"
+    gpt2 = imported(tmp_path / "gpt2-text").tokenizer
+    assert [gpt2.decode(gpt2.encode(x)) for x in (" word", "  a")] == [" word", "  a"]
+
+
+def test_texts_of_imported_models_have_their_tokens(imported, tmp_path):
+    """A GPT-2 whose vocabulary has <s> and </s>: they go around texts, and not around tokens."""
     gpt2 = tmp_path / "gpt2-text"
     vocabulary = json.loads((gpt2 / "vocab.json").read_text())
     names = {"<|endoftext|>": "<s>", "\u010a\u010a": "</s>"}
     (gpt2 / "vocab.json").write_text(json.dumps({names.get(k, k): v for k, v in vocabulary.items()}))
     merges = (gpt2 / "merges.txt").read_text().splitlines()
     (gpt2 / "merges.txt").write_text("\n".join(m for m in merges if m != "\u010a \u010a") + "\n")
-    subprocess.run([program, "import", gpt2, "-o", tmp_path / "model.safetensors"], check=True, capture_output=True)
-    model = longline.Model.load(tmp_path / "model.safetensors")
+    model = imported(gpt2)
     text = model.tokenizer.encode("some words").tolist()
     around = [vocabulary["<|endoftext|>"], *text, vocabulary["\u010a\u010a"]]
     assert model.tokenizer.encode("some words", before=True, after=True).tolist() == around
