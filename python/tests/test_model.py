@@ -210,6 +210,23 @@ def test_images(channels):
         model.classify(np.zeros((5, 12, 8, 2), np.uint8))
 
 
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_pictures_of_pillow(mode):
+    Image = pytest.importorskip("PIL.Image")
+    channels = len(mode) // 3 * 2 + 1
+    model = Model({"model.task": "classify", "model.classes": 3, "model.patch": 4, "model.channels": channels,
+                   "position.width": 8, "position.height": 12, "train.length": 96 * channels, "model.width": 16,
+                   "model.heads": 2, "model.layers": 1, "model.ff": 16, "data.format": "idx"})
+    shape = (12, 8, 3) if channels == 3 else (12, 8)
+    arrays = [np.random.default_rng(i).integers(0, 256, shape, dtype=np.uint8) for i in range(2)]
+    pictures = [Image.fromarray(a) for a in arrays]
+    assert np.array_equal(model.logp(pictures), model.logp(arrays))
+    assert np.array_equal(model.logp(pictures[1]), model.logp(arrays)[1])
+    assert model.classify([pictures[0].resize((20, 30)), pictures[1]])[1].shape == (2, 3)
+    with pytest.raises(ValueError, match=rf"tokens\[1\]: is a picture of mode RGBA; .*tokens\[1\].convert\('{mode}'\)"):
+        model.classify([pictures[0], pictures[1].convert("RGBA")])
+
+
 def test_pixels_of_whole_images():
     """A classifier of pixels one by one has no patches that refuse a part of an image."""
     model = Model({"model.task": "classify", "model.classes": 3, "position.type": "permute2d", "position.width": 4,

@@ -275,6 +275,10 @@ def test_options_of_a_module():
 def test_batches_that_are_pairs():
     with pytest.raises(longline.ArgumentError, match="it must be longline.Batch"):
         model.loss((np.zeros((2, 4), int), np.zeros((2, 4), int)))
+    with pytest.raises(longline.ArgumentError, match=r"^batch: is a list of one array, .* give the array, batch\[0\]"):
+        model.loss([np.zeros((2, 4), int)])
+    with pytest.raises(longline.ArgumentError, match="^target -100 .*, nor -1, which does not count"):
+        model.loss(longline.Batch([[1, 2]], [[-100, 3]]))
     with pytest.raises(longline.ArgumentError, match="^tokens: have one token a row"):
         model.loss([[1], [2]])
     with pytest.raises(TypeError, match="^key: is 3"):
