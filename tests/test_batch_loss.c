@@ -162,7 +162,8 @@ static void refused(void **state) {
     b.targets = wrong;
     wrong[5] = 11;
     assert_int_equal(ll_model_loss(model, &b, NULL, &loss), LL_EINVAL);
-    assert_string_equal(ll_error(), "target 11 at position 1 of sequence 1 is not in -1..10");
+    assert_string_equal(ll_error(),
+                        "target 11 at position 1 of sequence 1 is not in 0..10, nor -1, which does not count");
     for (int i = 0; i < B * T; i++) wrong[i] = -1;
     assert_int_equal(ll_model_loss(model, &b, NULL, &loss), LL_EINVAL);
     assert_non_null(strstr(ll_error(), "nothing to predict"));

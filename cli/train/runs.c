@@ -74,10 +74,9 @@ int ll_load_model(ll_model **model, const char *path) {
     struct stat about;
     path = ll_model_file(path, file);
     if (!stat(path, &about) && S_ISDIR(about.st_mode))
-        return ll_usage(
-            "the folder %s has no model: neither best.safetensors nor last.safetensors; a run has one from its first "
-            "checkpoint on",
-            path);
+        return ll_usage("the folder %s has no model: neither best.safetensors nor last.safetensors; a run has one from "
+                        "its first checkpoint on, and `longline import %s` makes one of a Hugging Face model",
+                        path, path);
     const ll_status status = ll_model_load(model, path);
     ll_line_break();
     if (status) return ll_failed(status, path);

@@ -137,6 +137,17 @@ static const ll_tensor_rule llama_rules[] = {
     {0},
 };
 
+/* A window is attention of another kind. Qwen2 has a flag beside its size, which the others do not read. */
+static void refuse_window(ll_reading *r) {
+    const int flagged = !strcmp(r->family->type, "qwen2");
+    const long long window = ll_hf_integer(r, "sliding_window", flagged ? 4096 : 0);
+    if (r->status || !(flagged ? ll_hf_flag(r, "use_sliding_window", 0) : window)) return;
+    r->status = ll_fail(LL_EINVAL,
+                        "%s: a sliding_window of %lld tokens is not supported; with \"%s it is the same model for "
+                        "sequences of up to %lld tokens",
+                        r->path, window, flagged ? "use_sliding_window\": false" : "sliding_window\": null", window);
+}
+
 static void read_llama(ll_reading *r) {
     const int64_t width = ll_hf_integer(r, "hidden_size", LL_NEEDED);
     const int64_t heads = ll_hf_integer(r, "num_attention_heads", LL_NEEDED);
@@ -144,8 +155,7 @@ static void read_llama(ll_reading *r) {
     ll_hf_only(r, "hidden_act", "silu");
     ll_hf_only(r, "attention_bias", "false");
     ll_hf_only(r, "mlp_bias", "false");
-    ll_hf_only(r, "use_sliding_window", "false");
-    if (strcmp(r->family->type, "qwen2")) ll_hf_only(r, "sliding_window", "null");
+    refuse_window(r);
     ll_family_sizes(r, (ll_family_size){
                            .layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED),
                            .heads = heads,

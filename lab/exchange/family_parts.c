@@ -47,13 +47,25 @@ double ll_family_rotary(const ll_reading *r, double share) {
     return json_is_number(own) ? json_number_value(own) : share;
 }
 
-void ll_family_rope(ll_reading *r, double base) {
-    json_t *given = json_object_get(r->json, "rope_parameters"); /* newer files */
-    const json_t *theta = json_object_get(given, "rope_theta");
+/* A model has the angles of its base. Rules for longer sequences (linear, llama3, yarn, ..) change them, for short
+ * ones, too; dynamic does not. */
+static void refuse_scaling(ll_reading *r, const char *key, const char *fallback) {
+    const json_t *given = json_object_get(r->json, key);
     const char *kind = json_string_value(json_object_get(given, "rope_type"));
-    ll_hf_only(r, "rope_scaling", "null");
-    if (kind && strcmp(kind, "default") && !r->status)
-        r->status = ll_fail(LL_EINVAL, "%s: rope_type = %.40s is not supported; only default is", r->path, kind);
+    if (!kind) kind = json_string_value(json_object_get(given, "type"));
+    if (!kind) kind = fallback;
+    if (r->status || !given || json_is_null(given) || !strcmp(kind, "default")) return;
+    r->status =
+        ll_fail(LL_EINVAL, "%s: %s of type %.40s is not supported; a model here has the angles of rope_theta alone%s",
+                r->path, key, kind,
+                strcmp(kind, "dynamic") ? ", with which this one gives other results"
+                                        : "; with default it is the same model up to max_position_embeddings");
+}
+
+void ll_family_rope(ll_reading *r, double base) {
+    const json_t *theta = json_object_get(json_object_get(r->json, "rope_parameters"), "rope_theta");
+    refuse_scaling(r, "rope_scaling", "(none)");
+    refuse_scaling(r, "rope_parameters", "default"); /* newer files */
     if (json_is_number(theta)) base = json_number_value(theta);
     ll_hf_set(r, "position.type", "rope");
     ll_hf_set(r, "position.base", "%.17g", base);

@@ -34,13 +34,25 @@ def as_numpy(name: str, x: Any) -> Array:
         where = getattr(x, "device", f"DLPack device {int(device)}")
         raise TypeError(f"{name}: is on {where}; it must be on the CPU (for torch: {name}.cpu())")
     if getattr(x, "requires_grad", False):
-        raise TypeError(f"{name}: needs a gradient; use longline.torch.functional, or {name}.detach()")
+        raise TypeError(f"{name}: needs a gradient, which nothing gives here; give {name}.detach() (gradients of q, k, v, a "
+                        "gate and a state: longline.torch.functional.linear_attention)")
     if getattr(x, "is_neg", bool)():
         raise TypeError(f"{name}: is a negated view, whose sign DLPack does not give; give {name}.resolve_neg()")
     try:
         return np.from_dlpack(x)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
-        raise TypeError(f"{name}: cannot be read through DLPack ({error}); it must be float32 on the CPU") from None
+        raise TypeError(f"{name}: cannot be read through DLPack ({error}); it must be float32 on the CPU "
+                        f"({_widened(name, x)})") from None
+
+
+def _widened(name: str, x: Any) -> str:
+    """What makes float32 of it: a tensor of torch has no astype."""
+    return f"{name}.float()" if hasattr(x, "float") else f"{name}.astype('float32')"
+
+
+def _check_float32(name: str, a: Array, x: Any) -> None:
+    if a.dtype != np.float32 or not a.dtype.isnative:
+        raise TypeError(f"{name}: its dtype is {a.dtype}; it must be float32 ({_widened(name, x)})")
 
 
 def floats(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str, finite: bool = True) -> Array:
@@ -49,8 +61,7 @@ def floats(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str, fini
     `meaning` names the axes in messages: "(B, H, T, D)". Zero and positive strides serve, negative ones do not.
     """
     a = as_numpy(name, x)
-    if a.dtype != np.float32 or not a.dtype.isnative:
-        raise TypeError(f"{name}: its dtype is {a.dtype}; it must be float32 ({name}.astype('float32'))")
+    _check_float32(name, a, x)
     if a.ndim != len(shape) or any(want is not None and have != want for have, want in zip(a.shape, shape)):
         wanted = ", ".join("any" if n is None else str(n) for n in shape)
         raise ArgumentError(f"{name}: its shape is {a.shape}; it must be {meaning} = ({wanted})")
@@ -127,6 +138,16 @@ def gates(gate: Any, shape: Sequence[int], finite: bool) -> Array:
     return a
 
 
+def key_masks(mask: Any, shape: Sequence[int]) -> Array:
+    """The key_mask of a call as dense float32, from numbers or booleans."""
+    # DLPack of older versions of torch has no booleans, but NumPy reads them.
+    a = np.asarray(mask) if str(getattr(mask, "dtype", "")).endswith("bool") else as_numpy("key_mask", mask)
+    a = np.ascontiguousarray(floats("key_mask", a.astype(np.float32) if a.dtype.kind in "biu" else mask, shape, "(B, S)"))
+    if not np.isin(a, (0, 1)).all():
+        raise ArgumentError("key_mask: has other numbers than 0 and 1; 1 keeps a key, 0 removes it")
+    return a
+
+
 def integers(name: str, x: Any, shape: Sequence[Optional[int]], meaning: str) -> Array:
     """Integers as a dense int32 array; converted where they are of another integer type (tokens are few)."""
     try:
@@ -183,6 +204,7 @@ def four(name: str, x: Any, meaning: str, finite: bool) -> Tuple[Array, int]:
     a = as_numpy(name, x)
     if not 2 <= a.ndim <= 4:
         raise ArgumentError(f"{name}: its shape is {a.shape}; it must be {meaning}, or without B, or without B and H")
+    _check_float32(name, a, x)
     axes = a.ndim
     while a.ndim < 4:
         a = a[None]

@@ -23,7 +23,9 @@ def attention(q: Any, k: Any, v: Any, kernel: str = "softmax", position: str = "
     Where an option is an array or a tensor, each call makes its own operator.
 
     q (B, H, T, D), k (B, H, S, D), v (B, H, S, E), float32; gives y (B, H, T, E), or (y, state). What the operator
-    draws is a function of seed and shapes, so equal calls give equal bits. `options` are those of `Operator`.
+    draws is a function of seed and shapes, so equal calls give equal bits. `options` are those of `Operator`. Other
+    arguments are those of `Operator.forward`; cross-attention with T = S and `lengths` needs query_lengths=[T] * B, too,
+    or queries behind the lengths get 0.
 
     >>> import numpy as np, longline
     >>> q, k, v = np.random.default_rng(0).standard_normal((3, 1, 2, 100, 16), dtype=np.float32)
@@ -48,16 +50,21 @@ def _typed(option: Any) -> Any:
     return tuple(map(_typed, option)) if isinstance(option, tuple) else (type(option), option)
 
 
-def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size: int, value_size: int,
-                 options: Dict[str, Any]) -> Operator:
-    """The operator of these settings, kept for the next call, unless an option is an array or tensor, which may
-    change."""
-    given: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
+def check_options(options: Dict[str, Any]) -> None:
+    """TypeError for an option that `Operator` does not have; it names the nearest."""
     for name in options:
         if name not in _OPTIONS:
             near = difflib.get_close_matches(name, _OPTIONS, 1)
             raise TypeError(f"{name}: is no option of attention" + (f"; the nearest is {near[0]}" if near else
                                                                    "; longline.Operator lists them"))
+
+
+def operator_for(kernel: str, position: str, causal: bool, heads: int, key_size: int, value_size: int,
+                 options: Dict[str, Any]) -> Operator:
+    """The operator of these settings, kept for the next call, unless an option is an array or tensor, which may
+    change."""
+    given: Any = (kernel, position, check_flag("causal", causal), heads, key_size, value_size, *sorted(options.items()))
+    check_options(options)
     kept = _is_plain(given)
     key = _typed(given)
     if kept and key in _OPERATORS:

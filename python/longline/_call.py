@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Dict, NamedTuple, Optional
 
 import numpy as np
 
-from ._arrays import Array, carried, doubles_of, floats, gates, integers, pointer, view
+from ._arrays import Array, carried, doubles_of, gates, integers, key_masks, pointer, view
 from ._checks import check_count
 from ._core import ArgumentError, ffi
 from ._names import LINEAR
@@ -50,9 +50,7 @@ def extras_of(operator: Operator, q: Array, k: Array, lengths: Any, query_length
     if query_lengths is not None:
         e["query_lengths"] = integers("query_lengths", query_lengths, (B,), "(B)")
     if key_mask is not None:
-        e["key_mask"] = np.ascontiguousarray(floats("key_mask", key_mask, (B, S), "(B, S)"))
-        if not np.isin(e["key_mask"], (0, 1)).all():
-            raise ArgumentError("key_mask: has other numbers than 0 and 1; 1 keeps a key, 0 removes it")
+        e["key_mask"] = key_masks(key_mask, (B, S))
     if segments is not None:
         e["segments"] = segment_rows(segments, B, T, S)
     if gate is not None:

@@ -18,11 +18,16 @@ def reads_images(recipe: Mapping[str, str]) -> bool:
     return recipe["model.patch"] != "0" or recipe["data.format"] in FORMATS
 
 
+def _is_picture(x: Any) -> bool:
+    """Is this an image of Pillow?"""
+    return hasattr(x, "getbands") and hasattr(x, "convert")
+
+
 def are_images(x: Any) -> bool:
-    """Is this an array of an image or of several, or a list of images, which may differ in size?"""
+    """Is this an array of an image or of several, a picture, or a list of images, which may differ in size?"""
     if isinstance(x, (list, tuple)):
-        return bool(x) and all(getattr(image, "ndim", 0) > 1 for image in x)
-    return getattr(x, "ndim", 0) > 2
+        return bool(x) and all(_is_picture(image) or getattr(image, "ndim", 0) > 1 for image in x)
+    return _is_picture(x) or getattr(x, "ndim", 0) > 2
 
 
 def image_rows(name: str, x: Any, recipe: Mapping[str, str]) -> Tuple[Array, bool]:
@@ -32,6 +37,8 @@ def image_rows(name: str, x: Any, recipe: Mapping[str, str]) -> Tuple[Array, boo
     """
     if isinstance(x, (list, tuple)):
         return _rows_of_list(name, x, recipe), False
+    if _is_picture(x):
+        return _rows_of_list(name, [x], recipe), True
     a, rgb = _integers(name, x), recipe["model.channels"] == "3"
     one = rgb and a.ndim == 3
     axes = "(B, height, width, 3) or (height, width, 3)" if rgb else "(B, height, width) or (B, height, width, 1)"
@@ -42,6 +49,8 @@ def _rows_of_list(name: str, images: Sequence[Any], recipe: Mapping[str, str]) -
     rgb, rows = recipe["model.channels"] == "3", []
     axes = "(height, width, 3)" if rgb else "(height, width) or (height, width, 1)"
     for i, x in enumerate(images):
+        if _is_picture(x):
+            x = _pixels(f"{name}[{i}]", x, "RGB" if rgb else "L")
         a = _integers(f"{name}[{i}]", x)
         rows.append(_rows(f"{name}[{i}]", a, a[None, ..., None] if not rgb and a.ndim == 2 else a[None], axes, recipe))
         if rows[i].shape != rows[0].shape:
@@ -55,6 +64,13 @@ def _rows(name: str, given: Array, images: Array, axes: str, recipe: Mapping[str
     if images.ndim != 4 or images.shape[3] != int(recipe["model.channels"]):
         raise ArgumentError(f"{name}: its shape is {given.shape}; the model reads images {axes}")
     return _resized(name, images, recipe)
+
+
+def _pixels(name: str, picture: Any, mode: str) -> Array:
+    if picture.mode != mode:
+        raise ArgumentError(f"{name}: is a picture of mode {picture.mode}; the model reads those of mode {mode} "
+                            f"({name}.convert('{mode}'))")
+    return np.asarray(picture)
 
 
 def _integers(name: str, x: Any) -> Array:

@@ -39,8 +39,8 @@ class Model:
 
     Calls of one model and of its streams, from several threads, wait for each other. Tokens are integers (B, T), lists
     of lists of different lengths, or, where the model has a tokenizer, a str or a list of them. Models of images read
-    (B, height, width, 3) or (B, height, width), integers of 0 to 255, or a list of images. Images of another size are
-    resized as `longline classify` resizes pictures.
+    (B, height, width, 3) or (B, height, width), integers of 0 to 255, or a list of images, which may be Pillow's. Images
+    of another size are resized as `longline classify` resizes pictures.
     """
 
     _lock: Any
@@ -338,6 +338,9 @@ class Model:
         if not isinstance(batch, Batch):
             if isinstance(batch, (tuple, list)) and len(batch) == 2 and all(getattr(x, "ndim", 0) for x in batch):
                 raise ArgumentError("batch: is a pair of arrays; of inputs and targets it must be longline.Batch(*batch)")
+            one = batch[0] if isinstance(batch, (tuple, list)) and len(batch) == 1 else None
+            if getattr(one, "ndim", 0) == 2 and not reads_images(self.recipe):
+                raise ArgumentError("batch: is a list of one array, as a DataLoader gives it; give the array, batch[0]")
             batch = Batch(batch)
         task = self.task
         t, n, _ = self._tokens(batch.tokens, batch.lengths)

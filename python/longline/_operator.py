@@ -233,8 +233,10 @@ class Operator(NotCopied):
         q             (B, H, T, D), or without B, or without B and H; float32; any strides that are not negative, with a
                       dense last axis. Nothing is copied. Also what has __dlpack__ on the CPU
         k, v          (B, H, S, D) and (B, H, S, E)
-        lengths       (B) keys in use, from the front; query_lengths likewise
-        key_mask      (B, S) 1 keeps a key, 0 removes it
+        lengths       (B) keys in use, from the front. Where T = S they count for queries, too: y is 0 behind them
+        query_lengths (B) queries in use, from the front. Of queries that are other tokens than the keys, with T = S, give
+                      [T] * B: all
+        key_mask      (B, S) 1 or True keeps a key, 0 or False removes it
         segments      packed rows: lengths of the sequences that lie in a row one after the other, or a list for each row
         gate          (B, H, T) log of a decay for each token and head, at most 0: gated linear attention
         state, offset what earlier calls left (sequences, state_size), and how many tokens they had, from which positions

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Iterator, List, Optional, Tuple, Union
 import numpy as np
 
 from ._arrays import Array, integers, pointer
-from ._checks import check_count, check_native, check_number, check_seed
-from ._core import ArgumentError, NotCopied, check, ffi, lib, own
+from ._checks import check_count, check_flag, check_native, check_number, check_seed
+from ._core import ArgumentError, LonglineError, NotCopied, check, ffi, lib, own
 from ._lock import give_lock
 from ._recipe import encoded
 
@@ -84,17 +84,32 @@ class Tokenizer(NotCopied):
         at = lib.ll_tokenizer_special(self._t, which, count)
         return np.frombuffer(ffi.buffer(at, count[0] * 4), np.int32) if wanted and count[0] else np.empty(0, np.int32)
 
-    def decode(self, tokens: Any) -> str:
-        """The text of tokens, put one after the other; bytes that are no UTF-8 become U+FFFD."""
-        size = ffi.new("size_t *")
-        parts = []
-        for token in integers("tokens", tokens, (None,), "(tokens)").tolist():
+    def decode(self, tokens: Any, continues: bool = False) -> str:
+        """The text of tokens, put one after the other; bytes that are no UTF-8 become U+FFFD.
+
+        continues: they go on a text, so that the blank is kept that BERT's and LLaMA's tokens have before a word.
+        """
+        numbers = integers("tokens", tokens, (None,), "(tokens)").tolist()
+        for token in numbers:
             if not 0 <= token < self.vocabulary:
                 raise ArgumentError(f"tokens: has {token}; it must be in 0..{self.vocabulary - 1}")
-            with self._lock:  # the text is valid until the next call
-                at = lib.ll_tokenizer_text(self._t, token, size)
-                parts.append(bytes(ffi.buffer(at, size[0])))
-        return b"".join(parts).decode("utf-8", "replace")
+        text = b"".join(map(self._text, numbers))
+        if not check_flag("continues", continues) and text[:1] == b" " and self._has_blank():
+            text = text[1:]
+        return text.decode("utf-8", "replace")
+
+    def _text(self, token: int) -> bytes:
+        size = ffi.new("size_t *")
+        with self._lock:  # the text is valid until the next call
+            at = lib.ll_tokenizer_text(self._t, token, size)
+            return bytes(ffi.buffer(at, size[0]))
+
+    def _has_blank(self) -> bool:
+        """Does the first word of a text get a blank before it?"""
+        try:
+            return self._text(self.encode("a")[0])[:1] == b" "
+        except LonglineError:
+            return False
 
     @property
     def vocabulary(self) -> int:
@@ -299,7 +314,7 @@ class TokenStream(NotCopied):
         check_count("tokens", tokens, 0)
         below = tokenizer.vocabulary if end < 0 else lib.LL_TOKEN_COUNT
         drawn: List[int] = list(self._draw(self._begin(prompt, tokens, **how), tokens, below, end))
-        return tokenizer.decode(np.array([t for t in drawn if t < tokenizer.vocabulary], np.int32))
+        return tokenizer.decode(np.array([t for t in drawn if t < tokenizer.vocabulary], np.int32), continues=True)
 
     def __repr__(self) -> str:
         return f"<longline.TokenStream at position {self.position:,} of {self.model!r}>"

@@ -183,6 +183,23 @@ def test_images(channels):
         model.classify(np.zeros((5, 12, 8, 2), np.uint8))
 
 
+@pytest.mark.parametrize("mode", ["L", "RGB"])
+def test_pictures_of_pillow(mode):
+    Image = pytest.importorskip("PIL.Image")
+    channels = len(mode) // 3 * 2 + 1
+    model = Model({"model.task": "classify", "model.classes": 3, "model.patch": 4, "model.channels": channels,
+                   "position.width": 8, "position.height": 12, "train.length": 96 * channels, "model.width": 16,
+                   "model.heads": 2, "model.layers": 1, "model.ff": 16, "data.format": "idx"})
+    shape = (12, 8, 3) if channels == 3 else (12, 8)
+    arrays = [np.random.default_rng(i).integers(0, 256, shape, dtype=np.uint8) for i in range(2)]
+    pictures = [Image.fromarray(a) for a in arrays]
+    assert np.array_equal(model.logp(pictures), model.logp(arrays))
+    assert np.array_equal(model.logp(pictures[1]), model.logp(arrays)[1])
+    assert model.classify([pictures[0].resize((20, 30)), pictures[1]])[1].shape == (2, 3)
+    with pytest.raises(ValueError, match=rf"tokens\[1\]: is a picture of mode RGBA; .*tokens\[1\].convert\('{mode}'\)"):
+        model.classify([pictures[0], pictures[1].convert("RGBA")])
+
+
 def test_pixels_of_whole_images():
     """A classifier of pixels one by one has no patches that refuse a part of an image."""
     model = Model({"model.task": "classify", "model.classes": 3, "position.type": "permute2d", "position.width": 4,
@@ -298,21 +315,41 @@ def test_values_keep_quotes_and_spaces():
         recipe["data.train=a"] = "b"
 
 
-def test_texts_of_imported_models_have_their_tokens(tmp_path):
-    """A GPT-2 whose vocabulary has <s> and </s>: they go around texts, and not around tokens."""
+@pytest.fixture
+def imported(tmp_path):
+    """Folders of other programs' models, and what imports one of them."""
     program = pathlib.Path(longline.__file__).parents[2] / "longline"
     if not program.exists():
         pytest.skip("the program is not built: make builds it")
     root = pathlib.Path(__file__).parents[2]
     subprocess.run([sys.executable, root / "tests" / "python" / "write_models.py", tmp_path], check=True)
+
+    def load(folder):
+        subprocess.run([program, "import", folder, "-o", tmp_path / "model.safetensors"], check=True, capture_output=True)
+        return longline.Model.load(tmp_path / "model.safetensors")
+
+    return load
+
+
+def test_text_of_tokens_begins_without_a_blank(imported, tmp_path):
+    """BERT's words have one before them; text that goes on another one keeps it."""
+    tokenizer = imported(tmp_path / "bert-pairs").tokenizer
+    tokens = tokenizer.encode("word word", before=True, after=True)
+    assert [tokenizer.decode(x) for x in (tokens[1:-1], tokens, [])] == ["word word", "[CLS] word word [SEP]", ""]
+    assert tokenizer.decode(tokens[2:-1], continues=True) == " word"
+    gpt2 = imported(tmp_path / "gpt2-text").tokenizer
+    assert [gpt2.decode(gpt2.encode(x)) for x in (" word", "  a")] == [" word", "  a"]
+
+
+def test_texts_of_imported_models_have_their_tokens(imported, tmp_path):
+    """A GPT-2 whose vocabulary has <s> and </s>: they go around texts, and not around tokens."""
     gpt2 = tmp_path / "gpt2-text"
     vocabulary = json.loads((gpt2 / "vocab.json").read_text())
     names = {"<|endoftext|>": "<s>", "\u010a\u010a": "</s>"}
     (gpt2 / "vocab.json").write_text(json.dumps({names.get(k, k): v for k, v in vocabulary.items()}))
     merges = (gpt2 / "merges.txt").read_text().splitlines()
     (gpt2 / "merges.txt").write_text("\n".join(m for m in merges if m != "\u010a \u010a") + "\n")
-    subprocess.run([program, "import", gpt2, "-o", tmp_path / "model.safetensors"], check=True, capture_output=True)
-    model = longline.Model.load(tmp_path / "model.safetensors")
+    model = imported(gpt2)
     text = model.tokenizer.encode("some words").tolist()
     around = [vocabulary["<|endoftext|>"], *text, vocabulary["\u010a\u010a"]]
     assert model.tokenizer.encode("some words", before=True, after=True).tolist() == around

@@ -135,6 +135,14 @@ def test_models_that_cannot_be_read(tmp_path):
     for path in (tmp_path, tmp_path / "none", "/proc/self/mem"):
         with pytest.raises(longline.FileError, match=str(path)):
             longline.Model.load(path)
+    theirs = tmp_path / "model.safetensors"
+    header = b'{"__metadata__":{"format":"pt"},"w":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}}'
+    theirs.write_bytes(len(header).to_bytes(8, "little") + header + bytes(4))
+    for mmap in (False, True):
+        with pytest.raises(longline.FileError, match="name a file; `longline import FOLDER -o model.safetensors`"):
+            longline.Model.load(tmp_path, mmap=mmap)
+        with pytest.raises(longline.FormatError, match="`longline import FOLDER -o model.safetensors` makes one"):
+            longline.Model.load(theirs, mmap=mmap)
 
 
 def test_noise_that_fits():
@@ -191,7 +199,8 @@ def test_refused_by_torch():
     x = torch.randn(2, 5, 16)
     module = torched.nn.LinearAttention(16, 4)
     wrong = [(lambda: torched.nn.LinearAttention(16, 4, kernel="x"), longline.ArgumentError, "kernel"),
-             (lambda: torched.nn.LinearAttention(16, 4, nonsense=3), TypeError, "nonsense"),
+             (lambda: torched.nn.LinearAttention(16, 4, nonsense=3), TypeError, "nonsense: is no option"),
+             (lambda: torched.nn.LinearAttention(16, 4, feature=3), TypeError, "feature: .* the nearest is features"),
              (lambda: module(torch.zeros(2, 5, 15)), longline.ArgumentError, "query: its shape"),
              (lambda: module(torch.zeros(16)), longline.ArgumentError, "query: its shape"),
              (lambda: module("x"), TypeError, "query: is a str"),
@@ -266,6 +275,10 @@ def test_options_of_a_module():
 def test_batches_that_are_pairs():
     with pytest.raises(longline.ArgumentError, match="it must be longline.Batch"):
         model.loss((np.zeros((2, 4), int), np.zeros((2, 4), int)))
+    with pytest.raises(longline.ArgumentError, match=r"^batch: is a list of one array, .* give the array, batch\[0\]"):
+        model.loss([np.zeros((2, 4), int)])
+    with pytest.raises(longline.ArgumentError, match="^target -100 .*, nor -1, which does not count"):
+        model.loss(longline.Batch([[1, 2]], [[-100, 3]]))
     with pytest.raises(longline.ArgumentError, match="^tokens: have one token a row"):
         model.loss([[1], [2]])
     with pytest.raises(TypeError, match="^key: is 3"):

@@ -1,4 +1,4 @@
-"""PyTorch: gradients against definitions written in torch in double, drop-in modules, refusals."""
+"""PyTorch: gradients against definitions written in torch in double, states, refusals."""
 import gc
 import weakref
 
@@ -72,6 +72,79 @@ def test_gradients_of_other_layouts_and_gates():
     compare("favor", False, layout=True)
 
 
+def close(mine, theirs):
+    return all((a - b).abs().max() < 1e-4 * (1 + b.abs().max()) for a, b in zip(mine, theirs))
+
+
+@pytest.mark.parametrize("kernel, options", [
+    ("elu1", {}), ("elu1", {"gated": True}), ("favor", {"features": 16}), ("relu", {"position": "permute", "decay": "fixed"}),
+    ("elu1", {"position": "rope"}), ("local", {"window": 7})])
+def test_a_state_is_carried(kernel, options):
+    """Parts of a sequence give what the whole gives; gradients go through the state."""
+    gated = "gated" in options
+    operator = longline.Operator(kernel, heads=3, key_size=8, causal=True,
+                                 **{name: x for name, x in options.items() if name != "gated"})
+    leaves = tensors(2, 3, 30, 8) + ([(-torch.rand(2, 3, 30)).requires_grad_()] if gated else [])
+    y, state = [], None
+    for part in slice(0, 8), slice(8, 9), slice(9, 30):
+        q, k, v, *gate = (x[:, :, part] for x in leaves)
+        out, state = linear_attention(q, k, v, operator=operator, gate=gate[0] if gated else None, state=state,
+                                      return_state=True, offset=part.start)
+        y.append(out)
+    whole = linear_attention(*leaves[:3], operator=operator, gate=leaves[3] if gated else None)
+    assert torch.allclose(torch.cat(y, 2), whole, atol=1e-5)
+    g = torch.randn(whole.shape)
+    assert close(*(torch.autograd.grad((out * g).sum(), leaves) for out in (torch.cat(y, 2), whole)))
+
+
+def test_states_of_packed_rows():
+    """A state for each sequence: each is fed twice, and is then as if it had both copies end to end."""
+    leaves, rows = tensors(2, 3, 30, 8), [(0, 0, 20), (0, 20, 30), (1, 0, 5), (1, 5, 10)]
+    how = dict(kernel="elu1", causal=True)
+    _, state = linear_attention(*leaves, **how, segments=[[20, 10], [5, 5]], return_state=True)
+    y = linear_attention(*leaves, **how, segments=[[20, 10], [5, 5]], state=state)
+    assert len(state) == 4
+    cut = [[x[b:b + 1, :, begin:end] for x in (*leaves, y)] for b, begin, end in rows]
+    twice = [linear_attention(*(torch.cat([x, x], 2) for x in part[:3]), **how)[:, :, part[0].shape[2]:] for part in cut]
+    assert all(torch.allclose(part[3], want, atol=1e-5) for part, want in zip(cut, twice))
+    assert close(*(torch.autograd.grad(sum(x.pow(2).sum() for x in out), leaves, retain_graph=True)
+                   for out in ([part[3] for part in cut], twice)))
+
+
+def test_a_state_that_is_detached_ends_the_gradient():
+    q, k, v = tensors(1, 2, 20, 4)
+    first, state = linear_attention(*(x[:, :, :12] for x in (q, k, v)), "elu1", causal=True, return_state=True)
+    rest = [x[:, :, 12:] for x in (q, k, v)]
+    cut = linear_attention(*rest, "elu1", causal=True, state=state.detach(), offset=12)
+    assert not any(d[:, :, :12].any() for d in torch.autograd.grad(cut.sum(), (k, v)))
+    through = linear_attention(*rest, "elu1", causal=True, state=state, offset=12)
+    assert all(d[:, :, :12].any() for d in torch.autograd.grad(through.sum(), (k, v), retain_graph=True))
+    state.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        through.sum().backward()
+    half = [x.detach().bfloat16().requires_grad_() for x in rest]
+    y, left = linear_attention(*half, "elu1", causal=True, state=state.detach(), return_state=True, offset=12)
+    (y.float().sum() + left.sum()).backward()
+    assert (y.dtype, left.dtype, half[0].grad.dtype) == (torch.bfloat16, torch.float32, torch.bfloat16)
+
+
+def test_states_that_are_refused():
+    q, k, v = tensors(1, 2, 20, 4)
+    state = linear_attention(q, k, v, "elu1", causal=True, return_state=True)[1]
+    for options, kind, words in [(dict(state=state.double()), TypeError, "state: its dtype is torch.float64; it must be"),
+                                 (dict(state=state.detach().numpy()), TypeError, "state: is a ndarray"),
+                                 (dict(state=state[:, :-1]), ValueError, "state: its shape is"),
+                                 (dict(return_state="no"), ValueError, "return_state: is 'no'")]:
+        with pytest.raises(kind, match=words):
+            linear_attention(q, k, v, "elu1", causal=True, **options)
+    keyless = dict(kernel="elu1", position="relative-s2", causal=True, return_state=True)
+    with pytest.raises(ValueError, match="state: position 'relative-s2' has double-precision sums"):
+        linear_attention(q, k[:, :1], v, **keyless)
+    assert len(linear_attention(*(x.detach() for x in (q, k[:, :1], v)), **keyless)) == 2
+    with pytest.raises(TypeError, match="projection: needs a gradient, which nothing gives here; give projection.detach"):
+        linear_attention(q, k, v, projection=torch.nn.Parameter(torch.randn(5, 4)))
+
+
 def test_gradcheck_of_the_definition():
     """The definitions themselves: torch.autograd.gradcheck in double."""
     q, k, v = (torch.randn(1, 1, 5, 3, dtype=torch.double, requires_grad=True) for _ in range(3))
@@ -115,17 +188,17 @@ def test_backward_frees_what_it_read(dtype):
     forward = operator.forward
 
     def watched(*a, **o):
-        y, saved = forward(*a, **o)
-        kept.extend(weakref.ref(x) for x in (saved.q, saved.v, saved.floats))
-        return y, saved
+        y, state, saved = forward(*a, **o)
+        kept.extend(weakref.ref(x) for x in (saved.q, saved.v, saved.floats, state))
+        return y, state, saved
 
     operator.forward = watched
-    loss = linear_attention(q, k, v, operator=operator).sum()
+    loss = linear_attention(q, k, v, operator=operator, return_state=True)[0].sum()
     gc.collect()
-    assert all(x() is not None for x in kept) and len(kept) == 3
+    assert all(x() is not None for x in kept) and len(kept) == 4
     loss.backward()
     gc.collect()
-    assert [x() for x in kept] == [None] * 3 and loss.grad_fn is not None
+    assert [x() for x in kept] == [None] * 4 and loss.grad_fn is not None
 
 
 def test_double_backward_is_refused():
@@ -133,156 +206,6 @@ def test_double_backward_is_refused():
     (d,) = torch.autograd.grad(linear_attention(q, k, v, "elu1").pow(2).sum(), q)  # once is fine
     with pytest.raises(RuntimeError, match="double backward"):
         torch.autograd.grad(linear_attention(q, k, v, "elu1").pow(2).sum(), q, create_graph=True)
-
-
-def test_drop_in_for_multihead_attention():
-    torch.manual_seed(0)
-    for batch_first in (False, True):
-        theirs = torch.nn.MultiheadAttention(24, 3, batch_first=batch_first).eval()
-        mine = ll.convert(theirs, kernel="softmax")
-        x = torch.randn(2, 10, 24)
-        mask = torch.nn.Transformer.generate_square_subsequent_mask(10 if batch_first else 2)
-        for options in ({}, {"attn_mask": mask}):
-            assert torch.allclose(mine(x, x, x, **options)[0], theirs(x, x, x, **options)[0], atol=1e-5)
-    padding = torch.zeros(2, 10, dtype=torch.bool)
-    padding[1, 7:] = True
-    want = theirs(x, x, x, key_padding_mask=padding)[0]
-    assert torch.allclose(mine(x, x, x, key_padding_mask=padding)[0], want, atol=1e-5)
-    linear = ll.convert(theirs, kernel="elu1")
-    short = linear(x[1:, :7])[0]
-    assert torch.allclose(linear(x, key_padding_mask=padding)[0][1:, :7], short, atol=1e-5)
-    assert torch.allclose(linear(x, mask=~padding)[0][1:, :7], short, atol=1e-5)
-    cross = linear(x[:, :4], x, x)[0]
-    assert cross.shape == (2, 4, 24)
-    one, hidden = x[1], padding[1]  # one sequence, whose mask has one axis as theirs
-    want = theirs(one, one, one, key_padding_mask=hidden)[0]
-    assert torch.allclose(mine(one, key_padding_mask=hidden)[0], want, atol=1e-5)
-    assert torch.allclose(linear(one, key_padding_mask=hidden)[0][:7], short[0], atol=1e-5)
-    assert torch.allclose(linear(one, mask=~hidden)[0][:7], short[0], atol=1e-5)
-
-
-def test_weights_of_other_modules():
-    """load_state_dict takes the names of nn.MultiheadAttention, of performer-pytorch and of fast-transformers."""
-    torch.manual_seed(1)
-    x = torch.randn(2, 7, 24)
-    for more in ({}, {"kdim": 8, "vdim": 8}):
-        theirs = torch.nn.MultiheadAttention(24, 3, batch_first=True, **more)
-        mine = ll.nn.LinearAttention(24, 3, kernel="softmax", **more)
-        mine.load_state_dict(theirs.state_dict())
-        key = torch.randn(2, 9, 8) if more else x
-        assert torch.allclose(mine(x, key, key)[0], theirs(x, key, key)[0], atol=1e-5)
-    state = mine.state_dict()
-    names = {"query": "to_q", "key": "to_k", "value": "to_v", "out_proj": "to_out"}
-    theirs = {f"layers.0.{names[n.split('.')[0]]}.{n.split('.')[1]}": w for n, w in state.items()}
-    theirs["layers.0.fast_attention.projection_matrix"] = torch.zeros(3)
-    whole = torch.nn.ModuleDict({"layers": torch.nn.ModuleList([ll.nn.LinearAttention(24, 3, kdim=8, vdim=8)])})
-    whole.load_state_dict(theirs)
-    assert all(torch.equal(w, state[n]) for n, w in whole["layers"][0].state_dict().items())
-    with pytest.raises(RuntimeError, match="to_r.weight"):
-        mine.load_state_dict({**state, "to_r.weight": torch.zeros(1)})
-
-
-def test_performers_modules():
-    torch.manual_seed(2)
-    x, context = torch.randn(2, 9, 32), torch.randn(2, 5, 32)
-    a = ll.nn.SelfAttention(dim=32, heads=4, dim_head=8, causal=True, nb_features=40, qkv_bias=True)
-    y = a(x)
-    assert y.shape == x.shape and a.operator(True).features == 40
-    q, k, v = (f(x).unflatten(-1, (4, 8)).transpose(1, 2).double() for f in (a.query, a.key, a.value))
-    W = torch.from_numpy(a.operator(True).projection.astype(float))
-    want = definition(q, k, v, "favor", True, W).transpose(1, 2).flatten(2).float()
-    assert torch.allclose(a.out_proj(want), y, atol=1e-5)
-    mask = torch.ones(2, 9, dtype=torch.bool)
-    mask[1, 6:] = False
-    b = ll.nn.SelfAttention(32, heads=4, generalized_attention=True, dropout=0.5).eval()
-    assert (b.kernel, b.head_dim, b.query.bias, b.operator(False).features) == ("relu", 64, None, 266)
-    assert torch.allclose(b(x, mask=mask)[1, :6], b(x[1:, :6])[0], atol=1e-5)
-    q, k, v = (f(x).unflatten(-1, (4, 64)).transpose(1, 2) for f in (b.query, b.key, b.value))
-    y = linear_attention(q, k, v, kernel="relu", projection="orthogonal", features=266, scale=64**-0.5)  # as the page says
-    assert torch.equal(b(x), b.out_proj(y.transpose(1, 2).flatten(2)))
-    assert (b.train()(x) == 0).any()  # what comes out is dropped
-    c = ll.nn.CrossAttention(32, heads=4)
-    few = torch.ones(2, 5, dtype=torch.bool)
-    few[:, 3:] = False
-    assert torch.allclose(c(x, context=context, context_mask=few), c(x, context=context[:, :3]), atol=1e-5)
-    for words, call in [("local_heads: is 2", lambda: ll.nn.SelfAttention(32, heads=4, local_heads=2)),
-                        ("no_projection", lambda: ll.nn.SelfAttention(32, heads=4, no_projection=True)),
-                        ("kernel_fn", lambda: ll.nn.SelfAttention(32, heads=4, kernel_fn=torch.nn.GELU())),
-                        ("kernel: is 'elu1'; here generalized_attention decides it",
-                         lambda: ll.nn.SelfAttention(32, heads=4, generalized_attention=True, kernel="elu1")),
-                        ("features: is 8; here nb_features", lambda: ll.nn.CrossAttention(32, heads=4, features=8)),
-                        ("bias: is True; here qkv_bias", lambda: ll.nn.SelfAttention(32, heads=4, bias=True)),
-                        ("kernel: is 'relu'; here attention", lambda: ll.nn.AttentionLayer("elu1", 32, 4, kernel="relu")),
-                        ("pos_emb: must be None", lambda: b(x, pos_emb=x)),
-                        ("self-attention has none", lambda: b(x, context=context)),
-                        ("cross-attention needs one", lambda: c(x))]:
-        with pytest.raises(ValueError, match=words):
-            call()
-
-
-class Mask:
-    """As fast-transformers' masks are read: True is kept."""
-
-    def __init__(self, matrix):
-        self.bool_matrix = matrix
-
-
-def test_fast_transformers_layer():
-    torch.manual_seed(3)
-    x = torch.randn(2, 6, 32)
-    layer = ll.nn.AttentionLayer("elu1", d_model=32, n_heads=4)
-    full, ragged = Mask(torch.ones(6, 6, dtype=torch.bool)), Mask(torch.ones(2, 6, dtype=torch.bool))
-    triangle = Mask(torch.ones(6, 6, dtype=torch.bool).tril())
-    whole = layer(x, x, x, full, ragged, ragged)
-    assert torch.allclose(whole, ll.nn.LinearAttention.forward(layer, x)[0])
-    causal = layer(x, x, x, attn_mask=triangle, query_lengths=ragged, key_lengths=ragged)
-    assert torch.allclose(causal[:, :4], layer(*[x[:, :4]] * 3, Mask(triangle.bool_matrix[:4, :4])), atol=1e-5)
-    ragged.bool_matrix[1, 4:] = False
-    assert torch.allclose(layer(x, x, x, full, ragged, ragged)[1, :4], layer(*[x[1:, :4]] * 3)[0], atol=1e-5)
-    assert ll.nn.AttentionLayer("favor", 32, 4, d_keys=16, d_values=16, features=32).head_dim == 16
-    with pytest.raises(ValueError, match="d_values: is 4; it must be d_keys, 8"):
-        ll.nn.AttentionLayer("elu1", 32, 4, d_values=4)
-    with pytest.raises(TypeError, match="attention: is a Linear; it must be the name of a kernel"):
-        ll.nn.AttentionLayer(torch.nn.Linear(1, 1), 32, 4)
-    with pytest.raises(ValueError, match="attn_mask: it is not the causal one"):
-        layer(x, x, x, Mask(torch.eye(6, dtype=torch.bool)))
-
-
-def test_names_of_other_libraries():
-    ll.nn.LinearAttention(dim=32, heads=4, nb_features=None, generalized_attention=True)  # their default
-    a = ll.nn.LinearAttention(dim=32, heads=4, nb_features=64, causal=True)  # performer-pytorch
-    assert a.operator(True).features == 64 and a(torch.zeros(1, 6, 32))[0].shape == (1, 6, 32)
-    assert ll.nn.LinearAttention(dim=32, heads=4, generalized_attention=True).kernel == "relu"
-    assert ll.nn.LinearAttention(dim=32, heads=4, dim_head=16).operator(False).key_size == 16
-    b = ll.nn.LinearAttention(d_model=32, n_heads=4, kernel="elu1")  # fast-transformers
-    assert b.embed_dim == 32 and b.batch_first  # theirs; not torch's, whose next argument would be add_bias_kv
-    with pytest.raises(TypeError, match="positional arguments"):
-        ll.nn.LinearAttention(32, 4, 0.0, True, False)
-    triangle = ~torch.ones(3, 3, dtype=torch.bool).tril()
-    assert b(torch.zeros(1, 3, 32), attn_mask=triangle.expand(4, 3, 3))[0].shape == (1, 3, 32)
-    for words, call in [("num_heads: is None", lambda: ll.nn.LinearAttention(32)),
-                        ("does not divide", lambda: ll.nn.LinearAttention(30, 4)),
-                        ("dropout", lambda: ll.nn.LinearAttention(32, 4, dropout=0.1)),
-                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.eye(3).bool())),
-                        ("attn_mask: a float mask", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.ones(3, 3).triu(1))),
-                        ("attn_mask: a float mask", lambda: b(torch.zeros(1, 3, 32),
-                                                              attn_mask=torch.ones(3, 3).triu(1) * float("nan"))),
-                        ("key_padding_mask: a float mask", lambda: b(torch.zeros(1, 3, 32),
-                                                                     key_padding_mask=torch.full((1, 3), 0.5))),
-                        ("not the causal one", lambda: b(torch.zeros(1, 3, 32), attn_mask=torch.stack(
-                            [triangle, torch.eye(3).bool()])))]:
-        with pytest.raises(ValueError, match=words):
-            call()
-
-
-def test_causal_masks():
-    """A mask of floats has torch's meaning alone: -inf removes a pair. One of booleans may have that of fast-transformers."""
-    layer, x, lower = ll.nn.LinearAttention(8, 2, kernel="elu1"), torch.randn(1, 5, 8), torch.ones(5, 5).tril() > 0
-    causal = layer(x, is_causal=True)[0]
-    for mask in (lower, ~lower, torch.zeros(5, 5).masked_fill(~lower, -torch.inf)):
-        assert torch.equal(layer(x, attn_mask=mask)[0], causal)
-    with pytest.raises(ValueError, match="not the causal one"):
-        layer(x, attn_mask=torch.zeros(5, 5).masked_fill(lower, -torch.inf))
 
 
 def test_dlpack_in_and_out():
@@ -308,6 +231,27 @@ def test_changes_in_place_are_refused(changed):
         y.sum().backward()
 
 
+def test_masks_and_gates_of_either_form():
+    """Booleans of NumPy and of torch, whole numbers, and a gate without its last axis."""
+    q, k, v = tensors(2, 2, 10, 4)
+    keep = torch.arange(10)[None] < torch.tensor([10, 6])[:, None]
+    want = linear_attention(q, k, v, "elu1", key_mask=keep).detach()
+    for mask in (keep, keep.numpy(), keep.int(), keep.numpy().astype("f4")):
+        assert torch.equal(linear_attention(q, k, v, "elu1", key_mask=mask), want)
+        assert np.array_equal(longline.attention(*(x.detach() for x in (q, k, v)), "elu1", key_mask=mask), want.numpy())
+    gate = (-torch.rand(2, 2, 10)).requires_grad_()
+    grads = [torch.autograd.grad(linear_attention(q, k, v, "elu1", causal=True, gate=g).sum(), gate)[0]
+             for g in (gate, gate[..., None])]
+    assert torch.equal(*grads) and grads[0].any()
+
+
+def test_tensors_of_other_types_are_told_to_be_floats():
+    q = torch.zeros(1, 2, 5, 4)
+    for x in (q.half(), q.bfloat16(), q.double()):
+        with pytest.raises(TypeError, match=r"k: .*it must be float32.*\(k.float\(\)\)"):
+            longline.attention(q, x, q)
+
+
 class OnDevice:
     """A tensor that says to DLPack that it is on a GPU."""
 
@@ -324,7 +268,7 @@ def test_refusals():
     q, k, v = tensors(1, 2, 10, 4)
     with pytest.raises(TypeError, match="k: is on meta; longline computes on the CPU"):
         linear_attention(q, k.to("meta"), v)
-    with pytest.raises(TypeError, match=r"v: its dtype is torch.float64; it must be"):
+    with pytest.raises(TypeError, match=r"v: its dtype is torch.float64; it must be .* \(v.float\(\)\)"):
         linear_attention(q, k, v.double())
     with pytest.raises(TypeError, match="k: its dtype is torch.bfloat16; it must be that of q"):
         linear_attention(q, k.bfloat16(), v)

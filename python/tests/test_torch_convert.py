@@ -45,6 +45,30 @@ def test_convert_a_shared_module():
     assert model["a"] is model["b"][0] is model["b"][1]
 
 
+def test_convert_again():
+    """The swap is tested with softmax; the kernel that is chosen then takes its place, with the same weights."""
+    torch.manual_seed(3)
+    layer = torch.nn.TransformerEncoderLayer(24, 3, 48, dropout=0.0, batch_first=True)
+    encoder, x = torch.nn.TransformerEncoder(layer, 2).eval(), torch.randn(2, 12, 24)
+    want = ll.convert(copy.deepcopy(encoder), kernel="favor", features=8)
+    weight = ll.convert(encoder, kernel="softmax").layers[0].self_attn.query.weight
+    encoder(x)
+    assert ll.convert(encoder, kernel="favor", features=8) is encoder
+    assert torch.equal(encoder(x), want(x)) and encoder.layers[0].self_attn.query.weight is weight
+    with pytest.raises(ValueError, match="features: are rows of a projection"):
+        ll.convert(encoder, kernel="elu1", features=8)
+    assert torch.equal(encoder(x), want(x))  # as it was
+    one = ll.nn.SelfAttention(24, heads=3, causal=True)
+    assert ll.convert(one, kernel="elu1") is one and one(x).shape == x.shape
+    assert one.operator(True).kernel == "elu1" and one.causal and not ll.convert(one, kernel="relu", causal=False).causal
+
+
+def test_convert_finds_no_attention():
+    for model in (torch.nn.Sequential(torch.nn.Linear(2, 2)), torch.nn.Linear(2, 2)):
+        with pytest.raises(ValueError, match="^model: this .* has no torch.nn.MultiheadAttention"):
+            ll.convert(model, kernel="elu1")
+
+
 @pytest.mark.parametrize("kdim", [None, 6])
 def test_convert_keeps_frozen_weights(kdim):
     old = torch.nn.MultiheadAttention(8, 2, kdim=kdim)

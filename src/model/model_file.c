@@ -4,12 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/float_mode.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "model/network.h"
 
 static const char format[] = "longline-model", version[] = "1", vocabulary[] = "vocabulary";
+static const char import[] = "; `longline import FOLDER -o model.safetensors` makes one of a Hugging Face model";
 
 static int rank_of(const ll_param *p) {
     return p->cols == 1 ? 1 : 2;
@@ -75,7 +77,8 @@ static ll_status read_meta(ll_model *m, const ll_safetensors *file) {
     const char *number = ll_safetensors_meta(file, "version"), *redraws = ll_safetensors_meta(file, "redraws");
     const char *recipe = ll_safetensors_meta(file, "recipe");
     if (!what || strcmp(what, format))
-        return ll_fail(LL_EFORMAT, "%s: not a longline model (its metadata has no format = %s)", path, format);
+        return ll_fail(LL_EFORMAT, "%s: not a longline model (its metadata has no format = %s%s)", path, format,
+                       what && !strncmp(what, "longline", 8) ? "" : import);
     if (!number || strcmp(number, version))
         return ll_fail(LL_EFORMAT, "%s: model format version %s; this program reads version %s", path,
                        number ? number : "(none)", version);
@@ -184,6 +187,7 @@ ll_status ll_model_restore(ll_model *m, const ll_safetensors *file) {
 ll_status ll_model_load(ll_model **out, const char *path) {
     ll_model *m = NULL;
     ll_safetensors *file = NULL;
+    if (ll_is_folder(path)) return ll_fail(LL_EIO, "%s is a folder; name a file%s", path, import);
     ll_status status = ll_safetensors_open(&file, path);
     if (status) return status;
     status = read_model(&m, file, 1);

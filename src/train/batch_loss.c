@@ -23,8 +23,9 @@ static ll_status check_targets(const ll_model *m, const ll_memory_batch *b) {
     const size_t rows = (size_t)(b->B / ll_task_sequences(m->c->model.task)), n = per_token ? (size_t)b->T : 1;
     for (size_t i = 0; i < rows * n; i++)
         if (b->targets[i] < -1 || b->targets[i] >= most)
-            return ll_fail(LL_EINVAL, "target %d at position %zu of sequence %zu is not in -1..%d", b->targets[i],
-                           i % n, i / n, most - 1);
+            return ll_fail(LL_EINVAL,
+                           "target %d at position %zu of sequence %zu is not in 0..%d, nor -1, which does not count",
+                           b->targets[i], i % n, i / n, most - 1);
     return LL_OK;
 }
 

@@ -88,7 +88,16 @@ refused "model.safetensors: it would overwrite a file of ." "$longline" import .
 cd ..
 damage "model_type = \"t5\" is not a family that can be imported: gpt2, gpt_neox, llama" "config['model_type'] = 't5'"
 damage "config.json: model_type is missing" "del config['model_type']"
-damage "rope_scaling = .* is not supported" "config, tensors, _ = families.llama(); config['rope_scaling'] = {'factor': 8}"
+llama="config, tensors, _ = families.llama()"
+damage "rope_scaling of type \(none\) is not supported; a model here has" "$llama; config['rope_scaling'] = {'factor': 8}"
+damage "rope_scaling of type llama3 .* gives other results" "$llama; config['rope_scaling'] = {'rope_type': 'llama3'}"
+damage "rope_parameters of type dynamic .*the same model up to max_position_embeddings" \
+    "$llama; config['rope_parameters'] = {'rope_type': 'dynamic'}"
+mistral="$llama; config['model_type'] = 'mistral'"
+damage "sliding_window of 4096 tokens .*: null it is the same model for sequences of up to 4096" \
+    "$mistral; config['sliding_window'] = 4096"
+damage "use_sliding_window.: false it is the same model" \
+    "$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64)"
 damage "the head of BertForSequenceClassification is not supported" \
     "config, tensors, _ = families.bert(); config['architectures'] = ['BertForSequenceClassification']"
 
@@ -238,6 +247,8 @@ t 0 "$longline" export headless.safetensors headless-again --to hf
 check "a model without a head is exported byte for byte" diff -r headless headless-again
 
 rm -rf bad && mkdir bad
+refused "models/gpt2 has no model: .*longline import models/gpt2. makes one" "$longline" score models/gpt2 config.json
+refused "not a longline model .*longline import FOLDER" "$longline" score models/gpt2/model.safetensors config.json
 refused "bad has no config.json" "$longline" import bad
 refused "there is no folder|is not a folder" "$longline" import nothing
 cp models/gpt2/config.json bad

@@ -1,16 +1,20 @@
 """Attention as a module, in the place of torch.nn.MultiheadAttention."""
 from __future__ import annotations
 
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, List, Optional, Tuple
 
+import numpy as np
 import torch
 from torch import nn
 
+from .._attention import check_options
 from .._checks import check_count, check_flag
 from .._core import ArgumentError
 from .._operator import Operator
 from ._weights import rename
 from .functional import check, linear_attention
+
+_DRAWN = ("favor", "linformer", "reformer")  # kernels that read seed and layer
 
 
 class LinearAttention(nn.Module):
@@ -24,9 +28,10 @@ class LinearAttention(nn.Module):
     pytorch; kernel "relu", here without a projection), d_model, n_heads (fast-transformers). `load_state_dict` takes the
     weights of their modules and of nn.MultiheadAttention, without their random features.
 
-    What is drawn is no parameter of the module and not in its `state_dict`: random features, permutations, and the
-    numbers of positions and of linformer. It follows from the options, of which `seed` is one: give the same to a module
-    that loads these weights. Only the projections train.
+    What is drawn is no parameter of the module: random features, permutations, and the numbers of positions and of
+    linformer. It follows from the options `seed` and `layer`, not from torch.manual_seed. Give each module of a stack a
+    `layer` of its own; those with the same one draw the same. Only the projections train. A `state_dict` has seed and
+    layer as `draws`, so that a strict load into a module that draws other features is an error.
     """
 
     def __init__(self, embed_dim: Optional[int] = None, num_heads: Optional[int] = None, dropout: float = 0.0,
@@ -40,22 +45,11 @@ class LinearAttention(nn.Module):
         if given is None and embed_dim % num_heads:
             raise ArgumentError(f"num_heads: {num_heads} does not divide embed_dim {embed_dim}; give dim_head, too")
         head_size = embed_dim // num_heads if given is None else check_count("dim_head", given)
-        if kernel == "gla":
-            raise ArgumentError("kernel: 'gla' needs a gate for every token, which this module does not have; use "
-                                "longline.torch.functional.linear_attention(.., gate=)")
-        if options.get("value_size") not in (None, head_size):
-            raise ArgumentError(f"value_size: is {options['value_size']}; the values of this module have dim_head, "
-                                f"{head_size}, numbers a head")
-        if options.pop("generalized_attention", False) and kernel == "favor":
-            kernel = "relu"
-        nb_features = options.pop("nb_features", None)
-        if nb_features:
-            options["features"] = nb_features
         if dropout:
             raise ArgumentError("dropout: there is no matrix to drop from; it must be 0 (drop what comes out)")
         self.embed_dim, self.num_heads, self.head_dim = embed_dim, num_heads, head_size
         self.batch_first = check_flag("batch_first", batch_first)
-        self.kernel, self.position, self.causal, self.options = kernel, position, causal, options
+        self._configure(kernel, position, causal, options)
         inner, kind = head_size * num_heads, dict(device=device, dtype=dtype)
         self.kdim = embed_dim if kdim is None else check_count("kdim", kdim)
         self.vdim = embed_dim if vdim is None else check_count("vdim", vdim)
@@ -68,17 +62,58 @@ class LinearAttention(nn.Module):
         self.out_proj = nn.Linear(inner, embed_dim, bias, **kind)
         for layer in (self.query, self.key, self.value):
             nn.init.xavier_uniform_(layer.weight)
-        self._operators: dict = {}
+
+    def _configure(self, kernel: str, position: str, causal: bool, options: Dict[str, Any]) -> None:
+        """Another kernel between the same projections. Where it cannot be, the module stays as it was."""
+        if kernel == "gla":
+            raise ArgumentError("kernel: 'gla' needs a gate for every token, which this module does not have; use "
+                                "longline.torch.functional.linear_attention(.., gate=)")
+        if options.get("value_size") not in (None, self.head_dim):
+            raise ArgumentError(f"value_size: is {options['value_size']}; the values of this module have dim_head, "
+                                f"{self.head_dim}, numbers a head")
+        options = dict(options)
+        if options.pop("generalized_attention", False) and kernel == "favor":
+            kernel = "relu"
+        nb_features = options.pop("nb_features", None)
+        if nb_features:
+            options["features"] = nb_features
+        check_options(options)
         try:
-            self.operator(causal)
+            operators = {causal: self._made(kernel, position, causal, options)}
         except ArgumentError:
             if causal:
                 raise
-            self.operator(True)  # what is causal alone may be used with a causal mask
+            operators = {True: self._made(kernel, position, True, options)}  # may be used with a causal mask
+        self.kernel, self.position, self.causal, self.options = kernel, position, causal, options
+        self._operators = operators
 
-    def _load_from_state_dict(self, state_dict: Dict[str, Any], prefix: str, *rest: Any) -> None:
+    def _made(self, kernel: str, position: str, causal: bool, options: Dict[str, Any]) -> Operator:
+        return Operator(kernel, position, heads=self.num_heads, key_size=self.head_dim, causal=causal, **options)
+
+    def _draws(self) -> Optional[torch.Tensor]:
+        """The seed and layer of what is drawn, or None where nothing is."""
+        if (self.kernel in _DRAWN or isinstance(self.options.get("projection"), str)
+                or self.position not in ("none", "rope", "rope-linear", "t5")):
+            numbers = np.array([self.options.get("seed", 0), self.options.get("layer", 0)], np.uint64)
+            return torch.from_numpy(numbers.view(np.int64))
+        return None
+
+    def _save_to_state_dict(self, destination: Dict[str, Any], prefix: str, keep_vars: bool) -> None:
+        super()._save_to_state_dict(destination, prefix, keep_vars)
+        draws = self._draws()
+        if draws is not None:
+            destination[prefix + "draws"] = draws
+
+    def _load_from_state_dict(self, state_dict: Dict[str, Any], prefix: str, metadata: Any, strict: bool,
+                              missing: List[str], unexpected: List[str], errors: List[str]) -> None:
         rename(state_dict, prefix)
-        super()._load_from_state_dict(state_dict, prefix, *rest)
+        theirs, own = state_dict.pop(prefix + "draws", None), self._draws()
+        super()._load_from_state_dict(state_dict, prefix, metadata, strict, missing, unexpected, errors)
+        if theirs is not None and own is not None and theirs.tolist() != own.tolist():
+            (seed, layer), (own_seed, own_layer) = (x.cpu().numpy().view(np.uint64).tolist() for x in (theirs, own))
+            # torch reports these keys where it is strict, and gives them back where it is not.
+            unexpected.append(f"{prefix}draws: the weights belong to what seed={seed}, layer={layer} draw, and this module "
+                              f"has seed={own_seed}, layer={own_layer}; make it with those, or load with strict=False")
 
     def __getstate__(self) -> dict:
         """Copies and files of the module have no operators in them; these are made again."""
@@ -87,8 +122,7 @@ class LinearAttention(nn.Module):
     def operator(self, causal: bool) -> Operator:
         """The operator of this module: made once, for each direction."""
         if causal not in self._operators:
-            self._operators[causal] = Operator(self.kernel, self.position, heads=self.num_heads, key_size=self.head_dim,
-                                               causal=causal, **self.options)
+            self._operators[causal] = self._made(self.kernel, self.position, causal, self.options)
         return self._operators[causal]
 
     def forward(self, query: torch.Tensor, key: Optional[torch.Tensor] = None, value: Optional[torch.Tensor] = None,

@@ -5,13 +5,14 @@ from typing import Any, Optional
 
 import torch
 
-from .._checks import check_type
+from .._checks import check_flag, check_type
 from .._core import ArgumentError, lib, text
 from .._attention import operator_for
 from .._call import Saved
 from .._operator import Operator
 
 TYPES = (torch.float32, torch.bfloat16)
+_ARRAYS = ("gate", "state_in", "state_out")  # of a call, besides q, k and v
 
 
 def check(name: str, x: Any, like: Optional[torch.Tensor] = None) -> torch.Tensor:
@@ -23,7 +24,7 @@ def check(name: str, x: Any, like: Optional[torch.Tensor] = None) -> torch.Tenso
     if x.layout != torch.strided:
         raise TypeError(f"{name}: its layout is {x.layout}; it must be dense ({name}.to_dense())")
     if x.dtype not in TYPES:
-        raise TypeError(f"{name}: its dtype is {x.dtype}; it must be torch.float32 or torch.bfloat16")
+        raise TypeError(f"{name}: its dtype is {x.dtype}; it must be torch.float32 or torch.bfloat16 ({name}.float())")
     if like is not None and x.dtype != like.dtype:
         raise TypeError(f"{name}: its dtype is {x.dtype}; it must be that of q, {like.dtype}")
     return x
@@ -39,8 +40,14 @@ def _array(x: torch.Tensor) -> Any:
     return x.numpy()
 
 
+def _check_state(state: Any) -> None:
+    if isinstance(state, torch.Tensor) and state.dtype != torch.float32:
+        raise TypeError(f"state: its dtype is {state.dtype}; it must be torch.float32, as the call that left it gave it")
+    check("state", state)
+
+
 class _Attention(torch.autograd.Function):
-    """Gradients of q, k, v and the gate, by the library's backward. No graph is kept of them.
+    """Gradients of q, k, v, the gate and the state, by the library's backward. No graph is kept of them.
 
     The arrays of the call are kept by torch alone, which frees them after backward. Attributes of ctx live as long as the
     graph: as long as the loss, which programs often keep. Of these there are lengths, segments and the mask of keys.
@@ -48,53 +55,59 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, operator: Operator, options: Any, q: torch.Tensor, k: torch.Tensor, v: torch.Tensor,
-                gate: Optional[torch.Tensor]) -> torch.Tensor:
+                gate: Optional[torch.Tensor], state: Optional[torch.Tensor]) -> Any:
         ctx.operator, ctx.dtype = operator, q.dtype
         needs = any(ctx.needs_input_grad)
-        if gate is not None:
-            options = {**options, "gate": _array(gate)}
+        given = {name: _array(x) for name, x in (("gate", gate), ("state", state)) if x is not None}
         # An operator's parameters that train would need gradients, too: those stay with longline.Operator.
-        result = operator.forward(_array(q), _array(k), _array(v), save=needs, **options)
-        if not needs:
-            return torch.from_numpy(result).to(q.dtype)
-        y, saved = result
+        result = operator.forward(_array(q), _array(k), _array(v), save=needs, **options, **given)
+        y, *rest = result if isinstance(result, tuple) else (result,)
         out = torch.from_numpy(y).to(q.dtype)
-        arrays = (saved.q, saved.k, saved.v, saved.y, saved.floats, saved.gate)
-        ctx.extras = {name: x for name, x in saved.extras.items() if name != "gate"}
-        # The first five are for torch's check that none was changed in place: the arrays may lie where they do.
-        ctx.save_for_backward(q, k, v, gate, out, *(None if a is None else torch.from_numpy(a) for a in arrays))
-        return out
+        left = torch.from_numpy(rest[0]) if options["return_state"] else None
+        if needs:
+            saved = rest[-1]
+            ctx.extras = {name: x for name, x in saved.extras.items() if name not in _ARRAYS}
+            arrays = (saved.q, saved.k, saved.v, saved.y, saved.floats, *(saved.extras.get(name) for name in _ARRAYS))
+            # The first seven are for torch's check that none was changed in place: the arrays may lie where they do.
+            ctx.save_for_backward(q, k, v, gate, state, out, left,
+                                  *(None if a is None else torch.from_numpy(a) for a in arrays))
+        return out if left is None else (out, left)
 
     @staticmethod
-    def backward(ctx: Any, dy: torch.Tensor) -> Any:
+    def backward(ctx: Any, dy: torch.Tensor, dleft: Optional[torch.Tensor] = None) -> Any:
         if torch.is_grad_enabled():
             raise RuntimeError("longline.torch.functional.linear_attention: double backward (create_graph=True) is not "
                                "supported; its backward has no graph")
-        *saved, last = ctx.saved_tensors[5:]
-        q, k, v, y, floats = (x.numpy() for x in saved)
-        gate = None if last is None else last.numpy()
-        d = ctx.operator.backward(Saved(q, k, v, y, gate, None, {**ctx.extras, "gate": gate}, floats), _array(dy))
-        give = [torch.from_numpy(a).to(ctx.dtype) if need else None
-                for a, need in zip((d.q, d.k, d.v), ctx.needs_input_grad[2:5])]
-        dgate = torch.from_numpy(d.gate).to(ctx.dtype) if ctx.needs_input_grad[5] and d.gate is not None else None
-        return (None, None, *give, dgate)
+        arrays: Any = [None if x is None else x.numpy() for x in ctx.saved_tensors[7:]]
+        q, k, v, y, floats, gate, state, _ = arrays
+        given = {name: x for name, x in zip(_ARRAYS, arrays[5:]) if x is not None}
+        saved = Saved(q, k, v, y, gate, state, {**ctx.extras, **given}, floats)
+        d = ctx.operator.backward(saved, _array(dy), None if dleft is None else _array(dleft))
+        types = (ctx.dtype,) * 4 + (torch.float32,)
+        return (None, None, *(torch.from_numpy(a).to(dtype) if need and a is not None else None for a, dtype, need in
+                              zip((d.q, d.k, d.v, d.gate, d.state), types, ctx.needs_input_grad[2:])))
 
 
 def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: str = "favor", position: str = "none",
                      causal: bool = False, *, operator: Optional[Operator] = None,
-                     gate: Optional[torch.Tensor] = None, lengths: Any = None, query_lengths: Any = None,
-                     key_mask: Any = None, segments: Any = None, offset: int = 0, **options: Any) -> torch.Tensor:
+                     gate: Optional[torch.Tensor] = None, state: Optional[torch.Tensor] = None, return_state: bool = False,
+                     lengths: Any = None, query_lengths: Any = None, key_mask: Any = None, segments: Any = None,
+                     offset: int = 0, **options: Any) -> Any:
     """`longline.attention` for tensors, with gradients.
 
     q, k, v   (B, H, T, D), (B, H, S, D), (B, H, S, E): float32 or bfloat16; on the CPU. Any strides that are not
               negative; float32 is read where it lies. Where the processor multiplies bfloat16 (`longline.cpu()` ends in
               bf16), products of such tensors round to it; sums, and elsewhere products, too, are in float32
     operator  a `longline.Operator` to use instead of kernel, position, causal and options
-    gate      (B, H, T, 1): gated linear attention
-    lengths, query_lengths, key_mask, segments, offset   as in `longline.Operator.forward`
+    gate      (B, H, T) or (B, H, T, 1): gated linear attention
+    state, offset   what an earlier call left, float32, and how many tokens came before. Gradients go through it, to all
+              calls before; state.detach() ends them there
+    lengths, query_lengths, key_mask, segments   as in `longline.Operator.forward`; cross-attention with T = S and lengths
+              needs query_lengths=[T] * B, too, or queries behind the lengths get 0
 
-    Gives (B, H, T, E) laid out as q. RuntimeError for a double backward, and where q, k, v, the gate or the result is
-    changed in place before backward. Threads are longline's own (`longline.set_threads`); torch's wait meanwhile.
+    Gives y (B, H, T, E) laid out as q; with return_state (y, state). RuntimeError for a double backward, and where q, k, v,
+    the gate, a state or the result is changed in place before backward. Threads are longline's own
+    (`longline.set_threads`); torch's wait meanwhile.
     """
     check("q", q)
     check("k", k, q)
@@ -110,11 +123,19 @@ def linear_attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, kernel: 
         raise ArgumentError(f"{next(iter(options))}: an operator is given; its options are its own")
     if gate is not None:
         check("gate", gate, q)
+        gate = gate.unsqueeze(-1) if gate.dim() == 3 else gate
         if gate.dim() != 4:
-            raise ArgumentError(f"gate: its shape is {tuple(gate.shape)}; it must be (B, H, T, 1)")
+            raise ArgumentError(f"gate: its shape is {tuple(gate.shape)}; it must be (B, H, T), or (B, H, T, 1)")
+    if state is not None:
+        _check_state(state)
+    if operator.keyless and torch.is_grad_enabled() and (return_state or state is not None) and any(
+            x is not None and x.requires_grad for x in (q, k, v, gate, state)):
+        raise ArgumentError(f"state: position {operator.position!r} has double-precision sums in it, whose gradients torch "
+                            "cannot add; longline.Operator gives them")
     if torch.is_tensor(key_mask):
         key_mask = _array(key_mask.float())
     lengths, query_lengths, segments = (n.numpy() if torch.is_tensor(n) else n for n in (lengths, query_lengths, segments))
     call = dict(lengths=lengths, query_lengths=query_lengths, key_mask=key_mask, segments=segments, offset=offset,
+                return_state=check_flag("return_state", return_state),
                 bf16=q.dtype == torch.bfloat16 and text(lib.ll_cpu()).endswith("bf16"))
-    return _Attention.apply(operator, call, q, k, v, gate)
+    return _Attention.apply(operator, call, q, k, v, gate, state)
