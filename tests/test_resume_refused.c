@@ -109,6 +109,63 @@ static void test_damaged_checkpoints(void **state) {
     CHECK_FAILS(refused(NULL, at("metrics"), at("metrics")), LL_EFORMAT, "metrics.csv");
 }
 
+/* The run of folder "numbers" is resumed, one of its numbers becomes x, and a checkpoint is saved. */
+static void spoil(int number, int64_t x) {
+    ll_trainer *t = NULL;
+    CHECK_OK(ll_trainer_create(&t, NULL, NULL, at("numbers")));
+    ll_run_state s = t->state;
+    int64_t *const numbers[] = {&s.rewinds, &s.tokens, &s.row, &s.best_step, t->engine->carry->offset + 3};
+    *numbers[number] = x;
+    CHECK_OK(ll_checkpoint_save(in("numbers", "last.safetensors"), t->engine, &s));
+    ll_trainer_free(t);
+}
+
+/* Numbers that no run would have written. */
+static void test_damaged_numbers(void **state) {
+    (void)state;
+    static const struct {
+        int number;
+        int64_t x;
+        const char *named;
+    } cases[] = {
+        {0, -1, "train.rewinds holds -1;"},      {0, LL_REWINDS + 1, "train.rewinds holds 4;"},
+        {1, -1, "train.counters holds -1;"},     {1, (INT64_C(1) << 52) + 1, "train.counters holds 4503599627370497;"},
+        {2, -7, "train.counters holds -7;"},     {3, -2, "train.counters holds -2;"},
+        {4, -1, "train.carry-offset holds -1;"},
+    };
+    run("train.carry-state=on attention.redraw=0 model.separator=32", at("numbers"), NULL, 6, LL_ESTOPPED);
+    ll_bytes whole = slurp(in("numbers", "last.safetensors"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ll_trainer *t = NULL;
+        spoil(cases[i].number, cases[i].x);
+        CHECK_FAILS(ll_trainer_create(&t, NULL, NULL, at("numbers")), LL_EFORMAT, cases[i].named);
+        CHECK_OK(ll_file_write(in("numbers", "last.safetensors"), whole.data, whole.size));
+    }
+    spoil(0, LL_REWINDS), spoil(1, INT64_C(1) << 52), spoil(4, 0);
+    ll_bytes_free(&whole);
+}
+
+/* Pairs with the same targets and other sources, of the same or another length. */
+static void test_other_sources_are_refused(void **state) {
+    (void)state;
+    static const char *const sources[] = {"abcd", "abcx", "abc"};
+    for (int i = 0; i < 3; i++) {
+        char name[16], keys[200], text[1200];
+        size_t n = 0;
+        for (int line = 0; line < 60; line++)
+            n += (size_t)snprintf(text + n, sizeof text - n, "%s%d\tt%d\n", sources[i], line, line);
+        snprintf(name, sizeof name, "pairs%d.tsv", i);
+        CHECK_OK(ll_file_write(at(name), text, n));
+        snprintf(keys, sizeof keys,
+                 "model.task=seq2seq model.vocab=259 position.cross=both data.format=pairs "
+                 "data.valid= data.train=%s",
+                 at(name));
+        if (i)
+            CHECK_FAILS(refused(keys, at("pairs"), at("pairs")), LL_EINVAL, "differs from it");
+        else
+            run(keys, at("pairs"), NULL, 6, LL_ESTOPPED);
+    }
+}
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_key),
@@ -116,6 +173,8 @@ int main(void) {
         cmocka_unit_test(test_another_model_is_refused),
         cmocka_unit_test(test_a_folder_with_a_run_is_refused),
         cmocka_unit_test(test_damaged_checkpoints),
+        cmocka_unit_test(test_damaged_numbers),
+        cmocka_unit_test(test_other_sources_are_refused),
     };
     return cmocka_run_group_tests(tests, make_straight, remove_data);
 }
