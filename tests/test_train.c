@@ -1,6 +1,9 @@
 /* The results of a run, which do not depend on how it was made. test_resume.c tests resuming and failures. */
 #include "runs.h"
 
+#include <sys/syscall.h>
+#include <time.h>
+
 #include "base/text.h"
 #include "models.h"
 #include "train/shards.h"
@@ -329,6 +332,40 @@ static void test_held_out_data_without_targets(void **state) {
     assert_true(run(keys, at("masked"), NULL, 0, LL_OK).last.valid_loss > 0);
 }
 
+/* Replaces the clock, if `tick` is not 0: it goes on by so many nanoseconds whenever it is read. */
+static int64_t tick, ticks;
+
+int clock_gettime(clockid_t clock, struct timespec *t) {
+    if (!tick) return (int)syscall(SYS_clock_gettime, clock, t);
+    ticks += tick;
+    *t = (struct timespec){ticks / 1000000000, ticks % 1000000000};
+    return 0;
+}
+
+/* From step 20 on, a step takes half the time. */
+static int hurry(const ll_progress *p, void *arg) {
+    double *speed = arg;
+    if (p->event || p->step % 20) return 0;
+    speed[p->step / 20 - 1] = p->tokens_per_second;
+    tick = 1000000;
+    return 0;
+}
+
+/* The speed that is shown is that of the last steps. */
+static void test_speed_is_the_present_one(void **state) {
+    (void)state;
+    double speed[2] = {0};
+    ll_trainer *trainer = NULL;
+    ll_recipe *recipe = recipe_of("train.steps=40 train.eval-every=0 train.checkpoint-every=0");
+    tick = 2000000;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("speed"), NULL));
+    CHECK_OK(ll_trainer_run(trainer, hurry, speed));
+    tick = 0;
+    if (!(fabs(speed[1] / speed[0] - 2) < 0.05)) fail_msg("%g and %g tokens a second", speed[0], speed[1]);
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+}
+
 static void test_step_time(void **state) {
     (void)state;
     double seconds = 0;
@@ -354,6 +391,7 @@ int main(void) {
         cmocka_unit_test(test_no_steps),
         cmocka_unit_test(test_without_held_out_data),
         cmocka_unit_test(test_held_out_data_without_targets),
+        cmocka_unit_test(test_speed_is_the_present_one),
         cmocka_unit_test(test_step_time),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
