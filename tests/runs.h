@@ -139,6 +139,13 @@ static inline observer run(const char *more, const char *out, const char *resume
     return o;
 }
 
+/* The run that was not interrupted, with which all others are compared. */
+static inline int make_straight(void **state) {
+    if (make_data(state)) return -1;
+    run(NULL, at("straight"), NULL, 0, LL_OK);
+    return 0;
+}
+
 static inline ll_status refused(const char *more, const char *out, const char *resume) {
     ll_recipe *recipe = recipe_of(more);
     ll_trainer *trainer = NULL;

@@ -69,10 +69,42 @@ static void test_a_best_model_that_is_gone(void **state) {
     assert_int_equal(access(in("bestless", "best.safetensors"), F_OK), 0);
 }
 
+/* Stops at the evaluation of step 14, which has a new best model, as a kill before the next checkpoint would. */
+typedef struct {
+    const char *from, *to;
+} killer;
+
+static int kill_at_14(const ll_progress *p, void *arg) {
+    const killer *k = arg;
+    if (!p->event || strcmp(p->event, "eval") || p->step != 14) return 0;
+    if (k->to) copy_folder(k->from, k->to);
+    return 1;
+}
+
+static int64_t best_of_14(const char *more, const char *out, const char *resume, const char *copy) {
+    ll_trainer *trainer = NULL;
+    ll_recipe *recipe = recipe_of(more);
+    CHECK_OK(ll_trainer_create(&trainer, recipe, out, resume));
+    CHECK_FAILS(ll_trainer_run(trainer, kill_at_14, &(killer){out, copy}), LL_ESTOPPED, "step 14");
+    const int64_t step = trainer->state.best_step;
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    return step;
+}
+
+/* The best model is already in its file when the run makes it again, under another evaluation. It is that of this
+ * step, not of the one that the checkpoint before has. */
+static void test_a_best_model_that_is_made_again(void **state) {
+    (void)state;
+    assert_int_equal(best_of_14(NULL, at("ahead"), NULL, at("ahead-killed")), 14);
+    assert_int_equal(best_of_14("train.eval-batches=1", at("ahead-killed"), at("ahead-killed"), NULL), 14);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_best_model_under_another_evaluation),
         cmocka_unit_test(test_a_best_model_that_is_gone),
+        cmocka_unit_test(test_a_best_model_that_is_made_again),
     };
     return cmocka_run_group_tests(tests, make_run, remove_data);
 }

@@ -203,18 +203,33 @@ static void alternate(ll_model *m, const char *name, float value) {
     fail_msg("there is no %s", name);
 }
 
+/* What makes steps, without a run. */
+typedef struct {
+    ll_recipe *recipe;
+    ll_reader *reader;
+    ll_model *model;
+    ll_engine *engine;
+} stepper;
+
+static stepper stepper_create(const char *more) {
+    stepper s = {.recipe = recipe_of(more)};
+    CHECK_OK(ll_reader_open_as(&s.reader, &s.recipe->c, "train", NULL));
+    CHECK_OK(ll_fit_fill(s.recipe, s.reader));
+    CHECK_OK(ll_model_create(&s.model, s.recipe));
+    CHECK_OK(ll_engine_create(&s.engine, s.model));
+    return s;
+}
+
+static void stepper_free(stepper *s) {
+    ll_engine_free(s->engine), ll_model_free(s->model), ll_reader_free(s->reader), ll_recipe_free(s->recipe);
+}
+
 /* Losses of steps 1 to 3. fails: step 2 is first made with weights whose loss is finite, but not the norm of its
  * gradient. */
 static void losses_of(double loss[3], int fails) {
-    ll_recipe *recipe = recipe_of("train.carry-state=on model.tied-embedding=off model.dropout=0 attention.redraw=0");
-    ll_reader *reader = NULL;
-    ll_model *m = NULL;
-    ll_engine *e = NULL;
+    stepper s = stepper_create("train.carry-state=on model.tied-embedding=off model.dropout=0 attention.redraw=0");
+    ll_model *const m = s.model;
     ll_gradient g;
-    CHECK_OK(ll_reader_open_as(&reader, &recipe->c, "train", NULL));
-    CHECK_OK(ll_fit_fill(recipe, reader));
-    CHECK_OK(ll_model_create(&m, recipe));
-    CHECK_OK(ll_engine_create(&e, m));
     float *before = malloc(m->size * sizeof *before);
     memcpy(before, m->data, m->size * sizeof *before);
     for (int step = 1; step <= 3; step++) {
@@ -223,15 +238,15 @@ static void losses_of(double loss[3], int fails) {
             alternate(m, "embedding.weight", 1e-20f);
             alternate(m, "norm.gain", 1e10f);
             alternate(m, "head.weight", 1e30f);
-            CHECK_OK(ll_engine_gradient(e, reader, step, &g));
+            CHECK_OK(ll_engine_gradient(s.engine, s.reader, step, &g));
             assert_true(isfinite(g.loss) && !isfinite(g.norm));
             memcpy(m->data, before, m->size * sizeof *before);
         }
-        CHECK_OK(ll_engine_gradient(e, reader, step, &g));
+        CHECK_OK(ll_engine_gradient(s.engine, s.reader, step, &g));
         loss[step - 1] = g.loss;
     }
     free(before);
-    ll_engine_free(e), ll_model_free(m), ll_reader_free(reader), ll_recipe_free(recipe);
+    stepper_free(&s);
 }
 
 static void test_a_step_that_fails_passes_nothing_on(void **state) {
@@ -239,6 +254,24 @@ static void test_a_step_that_fails_passes_nothing_on(void **state) {
     double straight[3], again[3];
     losses_of(straight, 0), losses_of(again, 1);
     assert_memory_equal(straight, again, sizeof straight);
+}
+
+/* The loss of step 4, which begins with new features if attention.redraw is 3, after the steps from `first` on. */
+static double loss_of_step_4(int first, const char *redraw) {
+    char more[120];
+    ll_gradient g = {0};
+    snprintf(more, sizeof more, "train.carry-state=on attention.redraw=%s", redraw);
+    stepper s = stepper_create(more);
+    for (int step = first; step <= 4; step++) CHECK_OK(ll_engine_gradient(s.engine, s.reader, step, &g));
+    stepper_free(&s);
+    return g.loss;
+}
+
+/* A state belongs to the features it was summed with. */
+static void test_new_features_begin_with_empty_states(void **state) {
+    (void)state;
+    assert_true(loss_of_step_4(1, "3") == loss_of_step_4(4, "3"));
+    assert_true(loss_of_step_4(1, "0") != loss_of_step_4(4, "0"));
 }
 
 static void test_refused(void **state) {
@@ -293,6 +326,7 @@ int main(void) {
         cmocka_unit_test(test_music),
         cmocka_unit_test(test_a_stopped_run_goes_on_to_the_same_bits),
         cmocka_unit_test(test_a_step_that_fails_passes_nothing_on),
+        cmocka_unit_test(test_new_features_begin_with_empty_states),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_memory_is_announced),
     };

@@ -1,7 +1,9 @@
-/* The tree that sums gradients. Its order depends only on the number of leaves, not on how ranks share them. */
+/* The tree that sums gradients. Its order depends only on the number of leaves, not on how ranks share them. A rank
+ * sums each bucket once. */
 #include "test.h"
 
 #include "base/bf16.h"
+#include "dist/exchange.h"
 #include "dist/tree.h"
 
 enum { LEAVES = 40 };
@@ -58,6 +60,30 @@ static void divisions_give_the_tree(void **state) {
         }
 }
 
+/* During the last of three leaves, two buckets are announced in parts, the upper one first. Each is summed when it is
+ * complete, and not again by a later part of the other one or at the end. */
+static void buckets_are_summed_once(void **state) {
+    (void)state;
+    enum { N = 1 << 18, PART = N / 2 };
+    static const size_t bound[] = {0, N, 2 * N};
+    static const int first = 0, count = 3;
+    const ll_exchange_plan plan = {count, &first, &count, 2, bound, 0, 1};
+    ll_exchange *x = NULL;
+    CHECK_OK(ll_exchange_create(&x, &plan));
+    for (int step = 0; step < 2; step++) {
+        ll_exchange_begin(x);
+        for (int i = 0; i < count; i++) {
+            float *grad = ll_exchange_leaf(x, 0);
+            for (size_t j = 0; j < 2 * N; j++) grad[j] = (float)(1 << i);
+            for (size_t end = 2 * N; end > 0; end -= PART) ll_exchange_ready(x, end - PART, end);
+            ll_exchange_added(x);
+        }
+        CHECK_OK(ll_exchange_sum(x));
+        for (size_t j = 0; j < 2 * N; j++) assert_true(ll_exchange_block(x)[j] == 7);
+    }
+    ll_exchange_free(x);
+}
+
 /* bfloat16 rounds to the nearest number, and to the even one if two are equally near. The last
  * case is below the normal numbers, and its nearest one is the smallest of all. */
 static void bf16_is_the_nearest(void **state) {
@@ -91,6 +117,7 @@ static void bf16_is_the_nearest(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(divisions_give_the_tree),
+        cmocka_unit_test(buckets_are_summed_once),
         cmocka_unit_test(bf16_is_the_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

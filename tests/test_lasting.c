@@ -9,6 +9,7 @@
 #include "base/random.h"
 #include "test.h"
 #include "attention/cross_cache.h"
+#include "attention/linear/causal.h"
 
 static float *drawn(size_t n, uint64_t seed) {
     float *x = ll_alloc(n, sizeof *x);
@@ -168,6 +169,17 @@ static void test_a_memory_that_could_not_be_filled_is_empty(void **state) {
 
 enum { LONG = 1000000 };
 
+/* 2^24 is the first number to which a float does not add 1. */
+static void test_a_sum_keeps_what_is_small(void **state) {
+    (void)state;
+    const float one = 1;
+    float sum = 0x1p24f, low = 0;
+    for (int i = 0; i < 1000; i++) ll_sum_keep(1, 1, &one, &sum, &low);
+    assert_true(sum == 0x1p24f + 1000);
+    for (int i = 0; i < 1000; i++) ll_sum_keep(1, -0.5f, &one, &sum, &low);
+    assert_true(sum == 0x1p24f + 500);
+}
+
 /* All values are equal. Then y is this value, whatever the weights are. */
 static void test_sums_of_a_million(void **state) {
     (void)state;
@@ -226,6 +238,7 @@ int main(void) {
         cmocka_unit_test(test_no_more_workers_than_asked_for),
         cmocka_unit_test(test_threads_change_during_calls),
         cmocka_unit_test(test_a_memory_that_could_not_be_filled_is_empty),
+        cmocka_unit_test(test_a_sum_keeps_what_is_small),
         cmocka_unit_test(test_sums_of_a_million),
         cmocka_unit_test(test_kernels_without_features_refuse_what_needs_them),
     };

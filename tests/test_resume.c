@@ -4,16 +4,8 @@
 
 #include <signal.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 
 #include "base/memory.h"
-
-/* The run that was not interrupted, with which all others are compared. */
-static int make_straight(void **state) {
-    if (make_data(state)) return -1;
-    run(NULL, at("straight"), NULL, 0, LL_OK);
-    return 0;
-}
 
 static void test_stop_and_resume_give_the_same_bits(void **state) {
     (void)state;
@@ -189,21 +181,6 @@ static void test_a_setting_outlives_a_kill(void **state) {
     same_run("straight", "unset");
 }
 
-static void test_the_recipe_of_the_folder_must_fit(void **state) {
-    (void)state;
-    ll_trainer *trainer = NULL;
-    copy_folder(at("straight"), at("edited"));
-    ll_bytes own = slurp(in("edited", "recipe.ini"));
-    char *width = strstr((char *)own.data, "width = 16");
-    assert_non_null(width);
-    width[8] = '3';
-    CHECK_OK(ll_file_write(in("edited", "recipe.ini"), own.data, own.size));
-    CHECK_FAILS(ll_trainer_create(&trainer, NULL, NULL, at("edited")), LL_EINVAL, "model.width");
-    ll_bytes_free(&own);
-    CHECK_OK(ll_file_write(in("edited", "recipe.ini"), "[model]\nwidht = 16\n", 19));
-    CHECK_FAILS(ll_trainer_create(&trainer, NULL, NULL, at("edited")), LL_EINVAL, "edited/recipe.ini");
-}
-
 /* Runs of other kinds: an encoder-decoder with generated data, and packed lines. */
 static void test_other_runs_resume(void **state) {
     (void)state;
@@ -300,54 +277,6 @@ static void test_a_full_disk_leaves_the_checkpoint_whole(void **state) {
     same_run("straight", "full");
 }
 
-static void test_another_model_is_refused(void **state) {
-    (void)state;
-    CHECK_FAILS(refused("model.width=32", at("straight"), at("straight")), LL_EINVAL, "model.width");
-    CHECK_FAILS(refused("attention.num-features=32", at("straight"), at("straight")), LL_EINVAL,
-                "attention.num-features");
-    CHECK_FAILS(refused("position.type=none", at("straight"), at("straight")), LL_EINVAL, "position.type");
-    CHECK_FAILS(refused("train.seed=9", at("straight"), at("straight")), LL_EINVAL, "train.seed");
-    char more[200];
-    snprintf(more, sizeof more, "data.train=%s", at("other.txt"));
-    CHECK_FAILS(refused(more, at("straight"), at("straight")), LL_EINVAL, "data.train");
-    ll_bytes text = slurp(at("train.txt"));
-    for (size_t i = text.size / 2; i < text.size; i++) text.data[i] ^= 1;
-    CHECK_OK(ll_file_write(at("other.txt"), text.data, text.size));
-    ll_bytes_free(&text);
-    CHECK_FAILS(refused(more, at("straight"), at("straight")), LL_EINVAL, "data.train is as long as");
-    assert_int_equal(mkdir(at("weights"), 0777), 0);
-    ll_bytes best = slurp(in("straight", "best.safetensors"));
-    CHECK_OK(ll_file_write(in("weights", "last.safetensors"), best.data, best.size));
-    ll_bytes_free(&best);
-    CHECK_FAILS(refused(NULL, at("weights"), at("weights")), LL_EFORMAT, "cannot be resumed");
-    CHECK_FAILS(refused(NULL, at("nowhere"), at("nowhere")), LL_EIO, "no run folder");
-    assert_int_not_equal(access(at("nowhere"), F_OK), 0);
-}
-
-static void test_a_folder_with_a_run_is_refused(void **state) {
-    (void)state;
-    CHECK_FAILS(refused(NULL, at("straight"), NULL), LL_EINVAL, "resume");
-    CHECK_FAILS(refused(NULL, NULL, NULL), LL_EINVAL, "folder");
-    CHECK_FAILS(refused("data.train=/does/not/exist", at("empty"), NULL), LL_EIO, "/does/not/exist");
-    CHECK_FAILS(refused("model.vocab=60", at("empty"), NULL), LL_EINVAL, "model.vocab");
-    assert_int_not_equal(access(at("empty"), F_OK), 0);
-}
-
-/* A checkpoint that ends anywhere is refused, and nothing crashes. */
-static void test_damaged_checkpoints(void **state) {
-    (void)state;
-    ll_bytes whole = slurp(in("straight", "last.safetensors"));
-    assert_int_equal(mkdir(at("damaged"), 0777), 0);
-    for (size_t cut = 0; cut < whole.size; cut += whole.size / 23 + 1) {
-        CHECK_OK(ll_file_write(in("damaged", "last.safetensors"), whole.data, cut));
-        assert_int_equal(refused(NULL, at("damaged"), at("damaged")), LL_EFORMAT);
-    }
-    ll_bytes_free(&whole);
-    copy_folder(at("straight"), at("metrics"));
-    CHECK_OK(ll_file_write(in("metrics", "metrics.csv"), "a,b\n1,2\n", 8));
-    CHECK_FAILS(refused(NULL, at("metrics"), at("metrics")), LL_EFORMAT, "metrics.csv");
-}
-
 static ll_recipe *own;
 static ll_status create(void) {
     ll_trainer *trainer = NULL;
@@ -373,16 +302,12 @@ int main(void) {
         cmocka_unit_test(test_a_run_can_move_to_another_folder),
         cmocka_unit_test(test_a_finished_run_can_be_made_longer),
         cmocka_unit_test(test_a_setting_outlives_a_kill),
-        cmocka_unit_test(test_the_recipe_of_the_folder_must_fit),
         cmocka_unit_test(test_other_runs_resume),
         cmocka_unit_test(test_divergence_keeps_the_last_checkpoint),
         cmocka_unit_test(test_divergence_is_seen_before_the_update),
         cmocka_unit_test(test_divergence_before_the_first_checkpoint),
         cmocka_unit_test(test_a_model_that_diverged_is_not_saved),
         cmocka_unit_test(test_a_full_disk_leaves_the_checkpoint_whole),
-        cmocka_unit_test(test_another_model_is_refused),
-        cmocka_unit_test(test_a_folder_with_a_run_is_refused),
-        cmocka_unit_test(test_damaged_checkpoints),
         cmocka_unit_test(test_memory_refused),
     };
     return cmocka_run_group_tests(tests, make_straight, remove_data);

@@ -153,6 +153,82 @@ static void test_a_checkpoint_that_was_removed(void **state) {
     run("train.on-divergence=rewind train.checkpoint-every=4", at("removed"), at("removed"), 0, LL_OK);
 }
 
+/* A run that is spoiled once, after a step or at an event of it, so that its next loss is not a number. */
+typedef struct {
+    ll_trainer *trainer;
+    int64_t spoil_at;
+    const char *event;
+    int stops; /* at the rewind */
+    int rewinds, warnings;
+} spoiler;
+
+static int spoil(const ll_progress *p, void *arg) {
+    spoiler *s = arg;
+    const char *event = p->event ? p->event : "";
+    s->rewinds += !strcmp(event, "rewind");
+    s->warnings += !strcmp(event, "no learning");
+    if (p->step == s->spoil_at && !strcmp(event, s->event)) {
+        s->trainer->model->data[0] = NAN;
+        s->spoil_at = 0;
+    }
+    return s->stops && !strcmp(event, "rewind");
+}
+
+static void spoil_run(spoiler *s, const char *more, const char *out, const char *resume, ll_status expected) {
+    char keys[200];
+    snprintf(keys, sizeof keys, "train.on-divergence=rewind train.checkpoint-every=4 %s", more);
+    ll_recipe *recipe = recipe_of(keys);
+    CHECK_OK(ll_trainer_create(&s->trainer, recipe, out, resume));
+    const ll_status status = ll_trainer_run(s->trainer, spoil, s);
+    if (status != expected) fail_msg("status %d, expected %d: %s", status, expected, ll_error());
+    ll_recipe_free(recipe);
+}
+
+/* The best model is of step 6. The run goes back to step 4, whose checkpoint knows that of step 3. */
+static void test_the_best_model_stays_the_best(void **state) {
+    (void)state;
+    spoiler s = {.spoil_at = 6, .event = "eval", .stops = 1};
+    ll_model *best = NULL;
+    ll_evaluation e = {.struct_size = sizeof e};
+    spoil_run(&s, "train.eval-every=3", at("best"), NULL, LL_ESTOPPED);
+    assert_int_equal(s.trainer->state.step, 4);
+    assert_int_equal(s.trainer->state.best_step, 6);
+    CHECK_OK(ll_model_load(&best, in("best", "best.safetensors")));
+    CHECK_OK(ll_evaluate(best, "valid", 2, &e));
+    assert_true(e.loss == s.trainer->state.best_loss);
+    ll_model_free(best);
+    ll_trainer_free(s.trainer);
+}
+
+/* The checkpoint says that the run went back; another learning rate begins anew, also before it is in a checkpoint. */
+static void test_another_rate_counts_from_its_first_step(void **state) {
+    (void)state;
+    spoiler s = {.spoil_at = 6, .event = ""}, again = {.spoil_at = 21, .event = ""};
+    spoil_run(&s, "", at("counted"), NULL, LL_OK);
+    assert_int_equal(s.trainer->state.rewinds, 1);
+    ll_trainer_free(s.trainer);
+    spoil_run(&again, "train.steps=24 train.learning-rate=0.02", at("counted"), at("counted"), LL_OK);
+    assert_int_equal(again.rewinds, 1);
+    assert_int_equal(again.trainer->state.rewinds, 1);
+    ll_trainer_free(again.trainer);
+}
+
+/* A loss far above chance is no reason to go back where it was so before. The run says that it does not learn, and says
+ * so again after it went back. */
+static void test_a_run_that_begins_far_above_chance(void **state) {
+    (void)state;
+    static const char keys[] = "model.init-std=10 train.learning-rate=1e-06 train.eval-every=0";
+    spoiler whole = {.event = ""}, s = {.spoil_at = 14, .event = ""};
+    spoil_run(&whole, keys, at("above"), NULL, LL_OK);
+    assert_int_equal(whole.rewinds, 0);
+    assert_int_equal(whole.warnings, 1);
+    spoil_run(&s, keys, at("above-again"), NULL, LL_OK);
+    assert_int_equal(s.rewinds, 1);
+    assert_int_equal(s.warnings, 2);
+    ll_trainer_free(whole.trainer);
+    ll_trainer_free(s.trainer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_that_diverges_goes_back),
@@ -162,6 +238,9 @@ int main(void) {
         cmocka_unit_test(test_a_finite_loss_is_an_error_too),
         cmocka_unit_test(test_another_rate_counts_as_it_is),
         cmocka_unit_test(test_a_checkpoint_that_was_removed),
+        cmocka_unit_test(test_the_best_model_stays_the_best),
+        cmocka_unit_test(test_another_rate_counts_from_its_first_step),
+        cmocka_unit_test(test_a_run_that_begins_far_above_chance),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }

@@ -113,6 +113,26 @@ static void a_disk_without_locks(void **state) {
     ll_recipe_free(recipe);
 }
 
+static int copy_at_first_eval(const ll_progress *p, void *arg) {
+    int *copied = arg;
+    if (p->event && !strcmp(p->event, "eval") && !(*copied)++) copy_folder(at("early"), at("early-killed"));
+    return 0;
+}
+
+/* A run that is killed when it has its first best model, long before a checkpoint is due, goes on. */
+static void a_best_model_has_a_checkpoint(void **state) {
+    (void)state;
+    int copied = 0;
+    ll_trainer *trainer = NULL;
+    ll_recipe *recipe = recipe_of("train.checkpoint-every=0");
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("early"), NULL));
+    CHECK_OK(ll_trainer_run(trainer, copy_at_first_eval, &copied));
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    run("train.checkpoint-every=0", at("early-killed"), at("early-killed"), 0, LL_OK);
+    same_run("early", "early-killed");
+}
+
 /* ---- Removed while the run goes on ---- */
 
 typedef struct {
@@ -234,6 +254,7 @@ int main(void) {
         cmocka_unit_test_teardown(the_lock_comes_before_the_checkpoint, local),
         cmocka_unit_test_teardown(a_stopped_trainer_goes_on, local),
         cmocka_unit_test_teardown(a_disk_without_locks, local),
+        cmocka_unit_test(a_best_model_has_a_checkpoint),
         cmocka_unit_test(a_removed_folder_is_made_again),
         cmocka_unit_test(whose_folder_it_is),
         cmocka_unit_test(a_closed_folder_is_refused_first),

@@ -13,6 +13,7 @@ static void explain(const ll_recipe_key *k) {
     }
     printf("  default  %s\n", k->fallback && *k->fallback ? k->fallback : "(empty)");
     if (k->needs) printf("  needs    %s\n", k->needs);
+    if (k->resumable) printf("  resume   may change\n");
 }
 
 /* All keys at their defaults, as a recipe to save and change. */
@@ -28,7 +29,7 @@ static void list(void) {
             section[n] = 0;
             printf("\n[%s]\n", section);
         }
-        printf("# %s", k->help);
+        printf("# %s%s", k->help, k->resumable ? "; may change on resume" : "");
         if (k->needs) printf("; needs %s", k->needs);
         if (k->choices) printf("; one of %s", k->choices);
         printf("\n%s = %s\n", n ? dot + 1 : k->name, k->fallback ? k->fallback : "");

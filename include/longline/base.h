@@ -94,6 +94,7 @@ typedef struct {
     const char *choices; /* "none|permute|..." or NULL */
     const char *help;    /* one line: what, unit, range */
     const char *needs;   /* the key has an effect only with "KEY=VALUE|VALUE.. or KEY=VALUE.."; NULL: with any values */
+    int resumable;       /* a resumed run may change it, because it does not change what was trained so far */
 } ll_recipe_key;
 
 LL_API LL_MUST_USE ll_status ll_recipe_create(ll_recipe **recipe); /* all keys at their defaults */

@@ -5,21 +5,23 @@
 
 #include "base/key.h"
 
-/* INT_IF and others have as their last argument what the key needs (ll_recipe_key). */
+/* INT_IF and others have as their last arguments what the key needs, or NULL, and RESUMABLE if a resumed run may change
+ * it (ll_recipe_key). */
+#define RESUMABLE 1
 #define RANGE(help, lo, hi) help " (" #lo " to " #hi ")"
-#define KEY(name, word, type, field, fallback, choices, lo, hi, help, needs)                                           \
-    { {name, word, fallback, choices, help, needs}, type, offsetof(PART, field), (double)(lo), (double)(hi) }
-#define INT_IF(name, field, fallback, lo, hi, help, needs)                                                             \
-    KEY(name, "integer", LL_KEY_INT, field, fallback, NULL, lo, hi, RANGE(help, lo, hi), needs)
-#define INT64_IF(name, field, fallback, lo, hi, help, needs)                                                           \
-    KEY(name, "integer", LL_KEY_INT64, field, fallback, NULL, lo, hi, RANGE(help, lo, hi), needs)
-#define NUMBER_IF(name, field, fallback, lo, hi, help, needs)                                                          \
-    KEY(name, "number", LL_KEY_NUMBER, field, fallback, NULL, lo, hi, RANGE(help, lo, hi), needs)
-#define FLAG_IF(name, field, fallback, help, needs)                                                                    \
-    KEY(name, "flag", LL_KEY_FLAG, field, fallback, "on|off", 0, 1, help, needs)
-#define TEXT_IF(name, field, help, needs) KEY(name, "text", LL_KEY_TEXT, field, "", NULL, 0, 0, help, needs)
-#define CHOICE_IF(name, field, fallback, choices, help, needs)                                                         \
-    KEY(name, "choice", LL_KEY_CHOICE, field, fallback, choices, 0, 0, help, needs)
+#define KEY(name, word, type, field, fallback, choices, lo, hi, help, ...)                                             \
+    { {name, word, fallback, choices, help, __VA_ARGS__}, type, offsetof(PART, field), (double)(lo), (double)(hi) }
+#define INT_IF(name, field, fallback, lo, hi, help, ...)                                                               \
+    KEY(name, "integer", LL_KEY_INT, field, fallback, NULL, lo, hi, RANGE(help, lo, hi), __VA_ARGS__)
+#define INT64_IF(name, field, fallback, lo, hi, help, ...)                                                             \
+    KEY(name, "integer", LL_KEY_INT64, field, fallback, NULL, lo, hi, RANGE(help, lo, hi), __VA_ARGS__)
+#define NUMBER_IF(name, field, fallback, lo, hi, help, ...)                                                            \
+    KEY(name, "number", LL_KEY_NUMBER, field, fallback, NULL, lo, hi, RANGE(help, lo, hi), __VA_ARGS__)
+#define FLAG_IF(name, field, fallback, help, ...)                                                                      \
+    KEY(name, "flag", LL_KEY_FLAG, field, fallback, "on|off", 0, 1, help, __VA_ARGS__)
+#define TEXT_IF(name, field, help, ...) KEY(name, "text", LL_KEY_TEXT, field, "", NULL, 0, 0, help, __VA_ARGS__)
+#define CHOICE_IF(name, field, fallback, choices, help, ...)                                                           \
+    KEY(name, "choice", LL_KEY_CHOICE, field, fallback, choices, 0, 0, help, __VA_ARGS__)
 
 #define INT(...) INT_IF(__VA_ARGS__, NULL)
 #define INT64(...) INT64_IF(__VA_ARGS__, NULL)

@@ -12,17 +12,19 @@ static const ll_key keys[] = {
            "bytes, words, pieces, subwords: text; idx, cifar10, pathfinder, png: images; fasta: proteins; midi: music; "
            "labelled, listops: texts with classes; retrieval: pairs of texts; pairs: source TAB target; copy, reverse, "
            "recall: made"),
-    TEXT("data.train", train,
-         "training data: a file, plain, .gz, .xz or .zst. Formats bytes, words, pieces, subwords, fasta, midi, "
-         "cifar10, labelled and pathfinder also take a folder, and the first seven several paths with ':' between "
-         "them; png takes a folder with one of PNG files for each class"),
-    TEXT("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train"),
-    TEXT("data.test", test, "data of the final evaluation"),
+    TEXT_IF("data.train", train,
+            "training data: a file, plain, .gz, .xz or .zst. Formats bytes, words, pieces, subwords, fasta, midi, "
+            "cifar10, labelled and pathfinder also take a folder, and the first seven several paths with ':' between "
+            "them; png takes a folder with one of PNG files for each class", NULL, RESUMABLE),
+    TEXT_IF("data.valid", valid, "data to evaluate on while training; empty = valid-fraction of train",
+            NULL, RESUMABLE),
+    TEXT_IF("data.test", test, "data of the final evaluation", NULL, RESUMABLE),
     TEXT_IF("data.train-labels", train_labels, "labels of train; empty = the file beside the images",
-            "data.format=idx"),
+            "data.format=idx", RESUMABLE),
     TEXT_IF("data.valid-labels", valid_labels, "labels of valid; empty = the file beside the images",
-            "data.format=idx"),
-    TEXT_IF("data.test-labels", test_labels, "labels of test; empty = the file beside the images", "data.format=idx"),
+            "data.format=idx", RESUMABLE),
+    TEXT_IF("data.test-labels", test_labels, "labels of test; empty = the file beside the images",
+            "data.format=idx", RESUMABLE),
     NUMBER("data.valid-fraction", valid_fraction, "0.1", 0, 0.9,
            "share of train, from its end, that is held out if valid is empty; formats labelled, listops, retrieval, "
            "png: from all of it"),
@@ -60,7 +62,7 @@ static const ll_key keys[] = {
     INT_IF("data.label-column", label_column, "1", 1, 1000, "column of the class", "data.format=labelled"),
     INT_IF("data.text-column", text_column, "2", 1, 1000, "column of the text", "data.format=labelled"),
     TEXT_IF("data.docs", docs, "TSV of names and texts; empty = the pairs contain their texts",
-            "data.format=retrieval"),
+            "data.format=retrieval", RESUMABLE),
     TEXT_IF("data.tokenizer", tokenizer,
             "tokenizer.json, or a folder with it, with vocab.txt, with vocab.json and merges.txt, or with "
             "tokenizer.model; empty = the tokenizer of train.from", "data.format=subwords"),

@@ -6,23 +6,6 @@
 #include "model/mechanism.h"
 #include "train/train_internal.h"
 
-/* A resumed run may change these keys and is still the same run, because they do not change what was trained so far.
- * A path must lead to the same data. */
-static const char *const FREE[] = {
-    "train.steps",        "train.warmup", "train.schedule",         "train.learning-rate", "train.final-rate",
-    "train.weight-decay", "train.clip",   "train.eval-every",       "train.eval-batches",  "data.train",
-    "data.valid",         "data.test",    "train.checkpoint-every", "data.train-labels",   "data.valid-labels",
-    "data.test-labels",   "data.docs",    "train.report",         "dist.shards",         "dist.sequence",
-    "dist.reduce",        "dist.timeout", "train.preempt",          "train.recompute",     "train.teacher",
-    "train.on-divergence", "train.chunk",
-};
-
-static int may_change(const char *key) {
-    for (size_t i = 0; i < sizeof FREE / sizeof *FREE; i++)
-        if (!strcmp(key, FREE[i])) return 1;
-    return 0;
-}
-
 /* The loss of a model that gives all answers the same probability. */
 static double chance(const ll_config *c) {
     const int answers = ll_config_per_token(c) ? c->model.vocab : c->model.classes;
@@ -96,11 +79,12 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader, int fixed) {
     return LL_OK;
 }
 
+/* Keys that are not resumable must have the same values. A path that is must lead to the same data (same_ranks.c). */
 static ll_status compare(const ll_recipe *old, const ll_recipe *recipe, const char *path) {
     const ll_recipe_key *key;
     for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
         const char *a = ll_recipe_get(old, key->name), *b = ll_recipe_get(recipe, key->name);
-        if (may_change(key->name) || !strcmp(a, b)) continue;
+        if (key->resumable || !strcmp(a, b)) continue;
         return ll_fail(LL_EINVAL,
                        "%s is of another run: its %s is \"%s\", the recipe says \"%s\"; set %s=%s to go on, "
                        "or begin a new run",
