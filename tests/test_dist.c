@@ -78,7 +78,7 @@ static void buckets_are_summed_once(void **state) {
             for (size_t end = 2 * N; end > 0; end -= PART) ll_exchange_ready(x, end - PART, end);
             ll_exchange_added(x);
         }
-        CHECK_OK(ll_exchange_sum(x));
+        CHECK_OK(ll_exchange_reduce_scatter(x));
         for (size_t j = 0; j < 2 * N; j++) assert_true(ll_exchange_block(x)[j] == 7);
     }
     ll_exchange_free(x);
