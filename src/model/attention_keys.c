@@ -26,7 +26,8 @@ static const ll_key keys[] = {
     INT_IF("attention.num-features", num_features, "256", 0, 65536, "features of a head after a random projection",
            PROJECTED),
     CHOICE("attention.projection", projection, "auto", "auto|none|orthogonal|iid|hadamard|givens",
-           "random projection before the features; auto = orthogonal for favor, none for other kernels"),
+           "random projection before the features; auto = orthogonal for favor, none for other kernels; hadamard and "
+           "givens are drawn faster, and are biased; use hadamard for queries of 16 numbers or more"),
     CHOICE_IF("attention.row-norms", row_norms, "chi", "chi|sqrt-d",
               "lengths of the projection's rows: of normal vectors, or all equal (the regularised softmax kernel)",
               PROJECTED),
