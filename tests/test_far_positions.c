@@ -2,6 +2,7 @@
  * streams. Also extreme lengths: sequences of 0 and 1 tokens, rows whose keys are all masked, decay over a gap; parts
  * of a head's noise. */
 #include "attention/attention_stream.h"
+#include "attention/linear/linear.h"
 #include "attention/position/postmap.h"
 #include "attention/position/spe.h"
 #include "base/memory.h"
@@ -200,6 +201,28 @@ static void test_many_keys(void **state) {
     }
 }
 
+/* A state counts more keys than a float can, also where each call adds a single one. */
+static void test_keys_of_short_calls(void **state) {
+    (void)state;
+    const int64_t before = (INT64_C(1) << 40) - 3;
+    for (int causal = 0; causal < 2; causal++) {
+        placed *p = place(LL_KERNEL_ELU1, LL_POSITION_NONE, 0);
+        ll_attention_free(p->op);
+        p->c.causal = causal, p->c.den = LL_DEN_EPS_L, p->c.den_eps = 1;
+        CHECK_OK(ll_attention_create(&p->op, &p->c));
+        const size_t floats = ll_carried_floats(p->op);
+        float *one = calloc(H * floats, sizeof *one);
+        assert_non_null(one);
+        for (int h = 0; h < H; h++) ll_carried_set_keys(p->op, one + (size_t)h * floats, before);
+        p->call.T = p->call.S = 1;
+        p->call.state_in = p->call.state_out = one;
+        for (int t = 0; t < 10; t++) CHECK_OK(ll_attention_forward(p->op, &p->call));
+        for (int h = 0; h < H; h++) assert_true(ll_carried_keys(p->op, one + (size_t)h * floats) == before + 10);
+        free(one);
+        drop(p);
+    }
+}
+
 /* One key, followed by thousands of masked ones. It is the only key, however far it has decayed. With favor the
  * exponent of the state falls with it. With other kernels the state falls below the range of float, and rows become
  * 0. */
@@ -305,6 +328,7 @@ int main(void) {
         cmocka_unit_test(test_rotated_features),
         cmocka_unit_test(test_lengths_0_and_1),
         cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_keys_of_short_calls),
         cmocka_unit_test(test_decay_over_a_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -65,6 +65,9 @@ static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
 size_t ll_state_floats(const ll_attention *op);
 /* Floats of the state of one head that a call takes or leaves: a saved state, and how many keys it has had. */
 size_t ll_carried_floats(const ll_attention *op);
+/* That number: exact below 2^48 if the divisor takes it (LL_DEN_EPS_L), else below 2^24. */
+int64_t ll_carried_keys(const ll_attention *op, const float *state);
+void ll_carried_set_keys(const ll_attention *op, float *state, int64_t keys);
 /* The empty state. */
 void ll_carried_clear(const ll_attention *op, float *state);
 /* The gradient at the state that the call took. passes: of a call without tokens, where it is the gradient at the state
