@@ -8,6 +8,14 @@
 #include "base/integer.h"
 #include "base/memory.h"
 
+void ll_cos_sin(double w, int64_t t, double phase, double *c, double *s) {
+    const double product = w * (double)t, angle = phase + product, added = angle - product;
+    const double lost = fma(w, (double)t, -product) + ((product - (angle - added)) + (phase - added));
+    const double x = cos(angle), y = sin(angle);
+    *c = lost != 0 ? x * cos(lost) - y * sin(lost) : x;
+    *s = lost != 0 ? y * cos(lost) + x * sin(lost) : y;
+}
+
 /* sin and cos are called at multiples of ANCHOR. Between these a rotation by w costs four products. */
 enum { ANCHOR = 64, BLOCK = 64 };
 
@@ -22,9 +30,9 @@ void ll_rotations(size_t n, const double *w, const double *size, const double *p
             const int past = (int)((t0 + i) % ANCHOR);
             run = ll_min_int(C - i, ANCHOR - past);
             for (size_t j = 0; j < m; j++) {
-                const double angle = (phase ? phase[first + j] : 0) + w[first + j] * (double)(t0 + i - past);
                 const double r = size ? size[first + j] : 1;
-                c[j] = r * cos(angle), s[j] = r * sin(angle);
+                ll_cos_sin(w[first + j], t0 + i - past, phase ? phase[first + j] : 0, &c[j], &s[j]);
+                c[j] *= r, s[j] *= r;
             }
             k->sinusoids(m, c1, s1, c, s, past, NULL, 0);
             k->sinusoids(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
@@ -73,10 +81,10 @@ static void turn(size_t n, const double *cosine, const double *sine, double *c, 
 /* c, s (count): of angles first.. of the n ones, at a position that is a multiple of ANCHOR. */
 static void rotations_at(const double *rows, size_t n, size_t first, size_t count, int64_t position, double *c,
                          double *s) {
-    const double far = (double)(position / REACH * REACH);
+    const int64_t far = position / REACH * REACH;
     for (size_t j = 0; j < count; j++) {
-        const double angle = rows[first + j] * far;
-        c[j] = far > 0 ? cos(angle) : 1, s[j] = far > 0 ? sin(angle) : 0;
+        c[j] = 1, s[j] = 0;
+        if (far > 0) ll_cos_sin(rows[first + j], far, 0, &c[j], &s[j]);
     }
     int64_t rest = position % REACH / ANCHOR;
     for (size_t level = 0; rest; level++, rest /= DIGITS) {
