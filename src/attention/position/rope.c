@@ -196,7 +196,11 @@ static ll_status check(const ll_attention_config *c) {
                        c->encoding.rotary);
     if (!(c->encoding.base >= 0 && isfinite(c->encoding.base)))
         return ll_fail(LL_EINVAL, "attention: rope's base is %g; it must be above 0, or 0 for 10000", c->encoding.base);
-    if (c->D % 2) return ll_fail(LL_EINVAL, "attention: rope turns pairs, a query size of %d is odd", c->D);
+    if (c->D % 2 && !c->encoding.rotary)
+        return ll_fail(LL_EINVAL,
+                       "attention: rope turns pairs, and a query size of %d is odd; set rotary to a smaller, "
+                       "even number",
+                       c->D);
     return LL_OK;
 }
 
@@ -220,17 +224,23 @@ static void prepare(const ll_premap_tile *t) {
         rotations_from(t->b->rotations, n, p, ll_min_size(n - p, BLOCK), t->t0, t->C, t->work + 2 * p, D);
 }
 
-static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
+/* An odd channel is the last, and stays. */
+static void rotate_rows(const ll_premap_tile *t, int n, int back, const float *in, size_t token, float *out,
+                        size_t ldo) {
     const size_t D = (size_t)t->b->c.D;
+    t->k->rotate_pairs(n, D / 2, back, t->work, D, in, token, out, ldo);
+    for (size_t i = 0; i < (size_t)n && D % 2; i++) out[i * ldo + D - 1] = in[i * token + D - 1];
+}
+
+static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     (void)side;
-    t->k->rotate_pairs(n, D / 2, 0, t->work, D, in, token, out, ldo);
+    rotate_rows(t, n, 0, in, token, out, ldo);
 }
 
 static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
-    const size_t D = (size_t)t->b->c.D;
     (void)side, (void)in, (void)token, (void)sum;
-    t->k->rotate_pairs(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
+    rotate_rows(t, n, 1, dout, ldd, din, dtoken);
 }
 
 /* Pairs of channels, four products each. */
