@@ -32,7 +32,7 @@ static const ll_key keys[] = {
               "lengths of the projection's rows: of normal vectors, or all equal (the regularised softmax kernel)",
               PROJECTED),
     INT_IF("attention.redraw", redraw, "1000", 0, 1000000000,
-           "steps between new draws of random features; none while the rate is low; 0 = never",
+           "steps between new draws of random features; none after the rate has fallen low; 0 = never",
            "attention.kernel=favor"),
     FLAG_IF("attention.normalise", normalise, "on",
             "divide by the sum of the weights; off if features can be negative, because sums come near 0",
