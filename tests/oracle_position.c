@@ -34,6 +34,7 @@ static void rope(const ll_attention_config *c, int i, const double *x, double *o
         out[2 * t] = x[2 * t] * cos(angle) - x[2 * t + 1] * sin(angle);
         out[2 * t + 1] = x[2 * t + 1] * cos(angle) + x[2 * t] * sin(angle);
     }
+    if (c->D % 2) out[c->D - 1] = x[c->D - 1];
 }
 
 /* Realization r of the code of feature hd = h D + c at token i. */

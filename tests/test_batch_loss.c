@@ -128,6 +128,24 @@ static void updates_lower_the_loss(void **state) {
     ll_model_free(model);
 }
 
+/* Features change in a warm-up, too, and no more after the rate has fallen below a tenth. */
+static void late_updates_keep_features(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("train.warmup=40 train.steps=100 attention.kernel=favor attention.redraw=2");
+    float *gradients = ll_alloc(ll_model_size(model).block, sizeof *gradients);
+    ll_adam *adam = NULL;
+    CHECK_OK(ll_adam_create(&adam, model));
+    for (int i = 1; i <= 100; i++) {
+        gradients[0] = 1;
+        CHECK_OK(ll_adam_step(adam, gradients, NULL));
+        if (i == 3) assert_int_equal(model->redraws, 1); /* at 3/40 of the highest rate */
+    }
+    assert_int_equal(model->redraws, 43); /* before 3, 5, .. 87; at 89 the rate is 0.08 of the highest */
+    ll_adam_free(adam);
+    ll_free(gradients);
+    ll_model_free(model);
+}
+
 static void models_as_bytes(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=favor position.type=permute"), *copy = NULL;
@@ -182,6 +200,7 @@ int main(void) {
         cmocka_unit_test(gradients_begin_with_0),
         cmocka_unit_test(noise_is_that_of_evaluation),
         cmocka_unit_test(updates_lower_the_loss),
+        cmocka_unit_test(late_updates_keep_features),
         cmocka_unit_test(models_as_bytes),
         cmocka_unit_test(refused),
     };

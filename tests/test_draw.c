@@ -99,7 +99,7 @@ static quality judge(ll_draw_kind kind, ll_feature_kind features, int rows, int 
 }
 
 /* The mean over draws is the kernel, in any direction. A draw that is only nearly a uniform rotation may be off by 2
- * %. */
+ * % for vectors of this length. */
 static void test_unbiased(void **state) {
     (void)state;
     for (int kind = LL_DRAW_ORTHOGONAL; kind <= LL_DRAW_GIVENS; kind++)
@@ -111,6 +111,27 @@ static void test_unbiased(void **state) {
                     fail_msg("%s rows, features %d, pair %d: off by %.4f, noise %.4f", kind_names[kind], features, pair,
                              q.bias, q.noise);
             }
+}
+
+/* The mean estimate over the truth along an axis, the mean over all axes, where |q + k| = 2. */
+static double along_axes(ll_draw_kind kind, int size, int draws) {
+    double sum = 0;
+    float W[M * D];
+    for (int i = 0; i < draws; i++) {
+        CHECK_OK(ll_draw_projection(W, size, size, kind, LL_NORMS_CHI, 1234, 0, i));
+        for (int a = 0; a < size * size; a++) sum += exp(2 * (double)W[a] - 2);
+    }
+    return sum / draws / size / size;
+}
+
+/* How far the fast draws are off along an axis, as section 2 of docs/math.md states it. */
+static void test_bias_of_fast_draws(void **state) {
+    (void)state;
+    assert_float_equal(along_axes(LL_DRAW_ORTHOGONAL, 16, 10000), 1, 0.01);
+    assert_float_equal(along_axes(LL_DRAW_HADAMARD, 2, 100000), 0.68, 0.01);
+    assert_float_equal(along_axes(LL_DRAW_HADAMARD, 16, 10000), 0.99, 0.015);
+    assert_float_equal(along_axes(LL_DRAW_GIVENS, 8, 50000), 0.96, 0.01);
+    assert_float_equal(along_axes(LL_DRAW_GIVENS, 16, 10000), 0.93, 0.01);
 }
 
 /* Orthogonal rows have a smaller error than independent ones (Theorem 2 of the Performer paper). Hyperbolic features
@@ -194,13 +215,10 @@ static void test_cycles_of_models(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_blocks_and_lengths),
-        cmocka_unit_test(test_unbiased),
-        cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_names_of_maps),
-        cmocka_unit_test(test_long_permutation),
-        cmocka_unit_test(test_spread_of_lengths),
-        cmocka_unit_test(test_cycles_of_models),
+        cmocka_unit_test(test_blocks_and_lengths), cmocka_unit_test(test_unbiased),
+        cmocka_unit_test(test_bias_of_fast_draws), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_names_of_maps),      cmocka_unit_test(test_long_permutation),
+        cmocka_unit_test(test_spread_of_lengths),  cmocka_unit_test(test_cycles_of_models),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
  * streams. Also extreme lengths: sequences of 0 and 1 tokens, rows whose keys are all masked, decay over a gap; parts
  * of a head's noise. */
 #include "attention/attention_stream.h"
+#include "attention/linear/linear.h"
 #include "attention/position/postmap.h"
 #include "attention/position/spe.h"
 #include "base/memory.h"
@@ -9,7 +10,12 @@
 #include "test.h"
 
 enum { H = 2, D = 8, E = 4, T = 70, M = 12 };
-static const int64_t begins[] = {INT64_C(2147483640), INT64_C(1) << 33, (INT64_C(1) << 40) + 12345};
+/* The last begins before digits of the position change (position/rope.c). */
+static const int64_t begins[] = {INT64_C(2147483640), INT64_C(1) << 33, (INT64_C(1) << 40) + 12345,
+                                 (INT64_C(1) << 52) - 50};
+/* Of relative-s1. */
+static const float alpha[H * 2] = {1, 0.5f, 0.3f, 0.8f}, beta[H * 2] = {0.2f, 0, 0.7f, 0.1f};
+static const float inv_freq[2] = {1, 0.37f};
 
 typedef struct {
     ll_attention_config c;
@@ -32,11 +38,15 @@ static placed *place(ll_kernel kernel, ll_position position, int decays) {
     p->c.input_scale = 0.6f;
     if (kernel == LL_KERNEL_LOCAL) p->c.approximate.window = 9;
     if (kernel == LL_KERNEL_FAVOR) p->c.M = M, p->c.projection = p->projection;
-    if (kernel == LL_KERNEL_RELU) p->c.feature_eps = 1e-3f;
+    if (kernel == LL_KERNEL_RELU) p->c.feature_eps = 0.1f; /* so that no product is much smaller than its terms */
     if (decays) p->c.decay = p->decay;
     const int m = kernel == LL_KERNEL_FAVOR ? M : D;
     for (int h = 0; h < H; h++) ll_permutation_random(p->permutation + h * m, m, 5, 0, h);
     if (position == LL_POSITION_PERMUTE) p->c.permutation = p->permutation;
+    if (position == LL_POSITION_RELATIVE_S1) {
+        p->c.encoding.scales = 2, p->c.encoding.axes = 1;
+        p->c.encoding.alpha = alpha, p->c.encoding.beta = beta, p->c.encoding.inv_freq = inv_freq;
+    }
     CHECK_OK(ll_attention_create(&p->op, &p->c));
     p->call = (ll_attention_call){.B = 1, .T = T, .S = T};
     p->call.q = (ll_view){p->q, H * T * D, T * D, D}, p->call.k = (ll_view){p->k, H * T * D, T * D, D};
@@ -89,21 +99,32 @@ static void test_only_distances_count(void **state) {
         for (int j = 0; j < 3; j++)
             for (int decays = 0; decays < 2; decays++) check_begins(kernels[i], positions[j], decays);
     check_begins(LL_KERNEL_LOCAL, LL_POSITION_ROPE, 0);
+    check_begins(LL_KERNEL_LOCAL, LL_POSITION_RELATIVE_S1, 0);
+}
+
+/* The sinusoids of sine-spe: the product of two depends on their distance, as near 0. */
+static void test_sinusoids(void **state) {
+    (void)state;
+    static const double w[3] = {3, 0.3535533905932738, 1e-4}, phase[3] = {0.7, -2, 1.3};
+    float at[T * 6], keys[T * 6];
+    for (size_t i = 0; i < sizeof begins / sizeof *begins; i++) {
+        ll_rotations(3, w, NULL, phase, begins[i], T, at, 6);
+        ll_rotations(3, w, NULL, NULL, begins[i], T, keys, 6);
+        for (int t = 0; t < T; t++)
+            for (int p = 0; p < 3; p++) {
+                const double product = (double)at[t * 6 + 2 * p] * (double)keys[2 * p] +
+                                       (double)at[t * 6 + 2 * p + 1] * (double)keys[2 * p + 1];
+                assert_true(fabs(product - cos(w[p] * t + phase[p])) < 4e-7);
+            }
+    }
 }
 
 /* The angles of relative-s1 are of so many tokens that their digits depend on how they are computed. */
 static void test_cuts_change_no_bit(void **state) {
     (void)state;
-    static const float alpha[H * 2] = {1, 0.5f, 0.3f, 0.8f}, beta[H * 2] = {0.2f, 0, 0.7f, 0.1f};
-    static const float inv_freq[2] = {1, 0.37f};
     float y[H * T * E];
-    placed *p = place(LL_KERNEL_ELU1, LL_POSITION_NONE, 0);
+    placed *p = place(LL_KERNEL_ELU1, LL_POSITION_RELATIVE_S1, 0);
     ll_attention_stream *s;
-    ll_attention_free(p->op);
-    p->c.position = LL_POSITION_RELATIVE_S1;
-    p->c.encoding.scales = 2, p->c.encoding.axes = 1;
-    p->c.encoding.alpha = alpha, p->c.encoding.beta = beta, p->c.encoding.inv_freq = inv_freq;
-    CHECK_OK(ll_attention_create(&p->op, &p->c));
     CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
     for (int cut = 1; cut <= T; cut += 23) {
         CHECK_OK(ll_attention_stream_seek(s, begins[2]));
@@ -196,6 +217,28 @@ static void test_many_keys(void **state) {
             if (!(fabsf(y[n] - p->y[n]) <= 1e-4f * fabsf(y[n]) + 1e-13f))
                 fail_msg("position %d: output %d is %g, and %g token by token", positions[i], n, (double)p->y[n],
                          (double)y[n]);
+        drop(p);
+    }
+}
+
+/* A state counts more keys than a float can, also where each call adds a single one. */
+static void test_keys_of_short_calls(void **state) {
+    (void)state;
+    const int64_t before = (INT64_C(1) << 40) - 3;
+    for (int causal = 0; causal < 2; causal++) {
+        placed *p = place(LL_KERNEL_ELU1, LL_POSITION_NONE, 0);
+        ll_attention_free(p->op);
+        p->c.causal = causal, p->c.den = LL_DEN_EPS_L, p->c.den_eps = 1;
+        CHECK_OK(ll_attention_create(&p->op, &p->c));
+        const size_t floats = ll_carried_floats(p->op);
+        float *one = calloc(H * floats, sizeof *one);
+        assert_non_null(one);
+        for (int h = 0; h < H; h++) ll_carried_set_keys(p->op, one + (size_t)h * floats, before);
+        p->call.T = p->call.S = 1;
+        p->call.state_in = p->call.state_out = one;
+        for (int t = 0; t < 10; t++) CHECK_OK(ll_attention_forward(p->op, &p->call));
+        for (int h = 0; h < H; h++) assert_true(ll_carried_keys(p->op, one + (size_t)h * floats) == before + 10);
+        free(one);
         drop(p);
     }
 }
@@ -298,14 +341,11 @@ static void test_given_noise_ends(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_of_noise),
-        cmocka_unit_test(test_given_noise_ends),
-        cmocka_unit_test(test_only_distances_count),
-        cmocka_unit_test(test_cuts_change_no_bit),
-        cmocka_unit_test(test_rotated_features),
-        cmocka_unit_test(test_lengths_0_and_1),
-        cmocka_unit_test(test_many_keys),
-        cmocka_unit_test(test_decay_over_a_gap),
+        cmocka_unit_test(test_parts_of_noise),       cmocka_unit_test(test_given_noise_ends),
+        cmocka_unit_test(test_only_distances_count), cmocka_unit_test(test_sinusoids),
+        cmocka_unit_test(test_cuts_change_no_bit),   cmocka_unit_test(test_rotated_features),
+        cmocka_unit_test(test_lengths_0_and_1),      cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_keys_of_short_calls),  cmocka_unit_test(test_decay_over_a_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

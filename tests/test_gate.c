@@ -260,6 +260,32 @@ static void test_constant_gates(void **state) {
     }
 }
 
+/* The gradient of a decay is as exact beside a gate as without one, and needs no gradient of the gate. */
+static void test_decay_beside_a_gate(void **state) {
+    (void)state;
+    const float decay[H] = {0.05f, 0.5f};
+    definition *d = definition_create(LL_KERNEL_RELU, 0, 78);
+    const ll_attention_config c = config_of(LL_KERNEL_RELU, decay);
+    ll_attention *op;
+    float without[H] = {0}, beside[H] = {0};
+    tensors t = tensors_create(d);
+    CHECK_OK(ll_attention_create(&op, &c));
+    for (int n = 0; n < H * T; n++) t.x[4][n] = 0;
+    for (int gated = 0; gated < 2; gated++) {
+        ll_attention_call call = call_of(&t, 0, T, gated ? beside : without);
+        call.dgate.data = NULL;
+        if (!gated) call.gate.data = NULL;
+        call.saved = calloc(ll_attention_saved(op, &call), sizeof(float));
+        CHECK_OK(ll_attention_forward(op, &call));
+        CHECK_OK(ll_attention_backward(op, &call));
+        free(call.saved);
+    }
+    for (int h = 0; h < H; h++) close_to("ddecay", h, (double)beside[h], (double)without[h], 1e-7);
+    tensors_free(&t);
+    ll_attention_free(op);
+    free(d);
+}
+
 /* A gate with favor needs a maximum that cancels, or none over tokens: what the error names helps. A stream that
  * refuses a gate stays where it was. */
 static void test_gates_of_favor(void **state) {
@@ -320,12 +346,6 @@ static void test_what_cannot_be(void **state) {
                 "dgate is the gradient of a gate, and the call has none");
     CHECK_FAILS(ll_attention_backward(op, &no_gate), LL_EINVAL, "the call has none");
     ll_attention_free(op);
-    const float decays[H] = {0.5f, 0.5f};
-    c.decay = decays;
-    CHECK_OK(ll_attention_create(&op, &c));
-    const ll_attention_call half = {.B = 1, .gate = {.data = &x}, .ddecay = &x};
-    CHECK_FAILS(ll_attention_forward(op, &half), LL_EINVAL, "needs the gate's; give dgate");
-    ll_attention_free(op);
     /* It is the kernel that needs the gate, whatever the position. */
     c = config_of(LL_KERNEL_GLA, NULL);
     c.position = LL_POSITION_ROPE_LINEAR;
@@ -342,11 +362,9 @@ static void test_what_cannot_be(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_definition),
-        cmocka_unit_test(test_constant_gates),
-        cmocka_unit_test(test_small_keys_after_a_shut_gate),
-        cmocka_unit_test(test_gates_of_favor),
-        cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_against_definition),  cmocka_unit_test(test_constant_gates),
+        cmocka_unit_test(test_decay_beside_a_gate), cmocka_unit_test(test_small_keys_after_a_shut_gate),
+        cmocka_unit_test(test_gates_of_favor),      cmocka_unit_test(test_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /* Adam and AdamW against the definition in double, the norm of a gradient, and clipping. */
-#include "test.h"
-
+#include "models.h"
 #include "train/train_internal.h"
 
 /* Three tensors with gaps between them. The last two are longer than one task of the parallel loop. */
@@ -136,11 +135,33 @@ static void test_threads_change_nothing(void **state) {
     assert_memory_equal(start, params, sizeof start);
 }
 
+/* Weight matrices decay, also those of one column or one row, and the embedding of tokens. Nothing else does. */
+static void test_what_decays(void **state) {
+    (void)state;
+    static const char *const keys[] = {
+        "model.heads=1 attention.kernel=gla model.bias=all model.width=1 model.ff=1",
+        "model.task=classify model.classes=2 attention.kernel=linformer attention.projected-length=1 model.width=2",
+        "model.task=classify attention.kernel=favor position.type=sine-spe model.token-types=2 "
+        "model.type-separator=1",
+        "position.type=learned model.bias=feed model.norm-kind=rms model.tied-embedding=off",
+        "model.task=seq2seq model.heads=1 model.width=1"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        ll_model *model = tiny_model(keys[i]);
+        for (int t = 0; t < model->count; t++) {
+            const char *name = model->param[t].name, *weight = strstr(name, ".weight");
+            const int matrix = (weight && !weight[7]) || strstr(name, "linformer");
+            if (model->param[t].decay != matrix) fail_msg("%s: %s has decay %d", keys[i], name, model->param[t].decay);
+        }
+        ll_model_free(model);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adam),  cmocka_unit_test(test_adam_decay_is_in_the_gradient),
-        cmocka_unit_test(test_adamw), cmocka_unit_test(test_norm),
-        cmocka_unit_test(test_clip),  cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_adam),        cmocka_unit_test(test_adam_decay_is_in_the_gradient),
+        cmocka_unit_test(test_adamw),       cmocka_unit_test(test_norm),
+        cmocka_unit_test(test_clip),        cmocka_unit_test(test_threads_change_nothing),
+        cmocka_unit_test(test_what_decays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -47,8 +47,6 @@ static ll_status check_gate(const ll_attention *op, const ll_attention_call *c) 
     if (!op->kind->gates || !op->c.causal)
         return ll_fail(LL_EINVAL, "attention: a gate is for causal linear attention; %s has no state that could decay",
                        op->kind->gates ? "attention in both directions" : op->kind->name);
-    if (c->ddecay && op->c.decay && !c->dgate.data)
-        return ll_fail(LL_EINVAL, "attention: the gradient of the decay beside a gate needs the gate's; give dgate");
     return LL_OK;
 }
 

@@ -221,8 +221,10 @@ static ll_status check_rope_linear(const ll_model_config *c) {
 }
 
 static ll_status check_rope(const ll_model_config *c) {
-    if (ll_config_query_size(c) % 2)
-        return ll_fail(LL_EINVAL, "position.type = rope rotates pairs, and queries of size %d are odd; change %s",
+    if (ll_config_query_size(c) % 2 && !c->position.rotary)
+        return ll_fail(LL_EINVAL,
+                       "position.type = rope rotates pairs, and queries of size %d are odd; change %s, or set "
+                       "position.rotary to fewer channels",
                        ll_config_query_size(c), size_key(c));
     if (c->position.rotary % 2 || c->position.rotary > ll_config_query_size(c))
         return ll_fail(LL_EINVAL,

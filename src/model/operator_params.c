@@ -54,10 +54,11 @@ static int add_position(ll_model *m, int op, const ll_operator_parameters *list,
     return add(m, prefix, !shared && ll_operator_at(m, op).cross ? "cross.position" : "position", &list->p[i], 0);
 }
 
+/* Matrices, which decay as other weights do. */
 static int add_kernel(ll_model *m, int op, const ll_parameter *p) {
     char prefix[LL_PREFIX];
     ll_operator_prefix(m, op, prefix);
-    return add(m, prefix, "attention", p, ll_parameter_cols(p) > 1);
+    return add(m, prefix, "attention", p, 1);
 }
 
 void ll_operator_params_add(ll_model *m) {

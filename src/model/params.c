@@ -11,6 +11,11 @@
 #include "base/random.h"
 #include "model/embedding.h"
 
+static int ends(const char *name, const char *end) {
+    const size_t n = strlen(name), e = strlen(end);
+    return n >= e && !strcmp(name + n - e, end);
+}
+
 static int add_norm(ll_model *m, const char *prefix, const char *name) {
     char text[64];
     snprintf(text, sizeof text, "%s%s.gain", prefix, name);
@@ -21,10 +26,11 @@ static int add_norm(ll_model *m, const char *prefix, const char *name) {
     return number;
 }
 
+/* A weight matrix, which decays, or a bias. */
 static int add_in(ll_model *m, const char *prefix, const char *name, int rows, int cols) {
     char text[64];
     snprintf(text, sizeof text, "%s%s", prefix, name);
-    return ll_param_add(m, text, rows, cols, cols > 1);
+    return ll_param_add(m, text, rows, cols, ends(name, ".weight"));
 }
 
 /* Tensors of a block, and which of them this block has. */
@@ -199,11 +205,6 @@ ll_status ll_params_allocate(ll_model *m) {
     for (int i = 0; m->data && i < m->count; i++)
         if (!m->quantized || !ll_is_quantized(m, i)) m->param[i].value = m->data + m->param[i].offset;
     return m->data ? LL_OK : LL_ENOMEM;
-}
-
-static int ends(const char *name, const char *end) {
-    const size_t n = strlen(name), e = strlen(end);
-    return n >= e && !strcmp(name + n - e, end);
 }
 
 /* With pre-norm the residual stream is a sum of as many terms as there are sublayers, and nothing normalises it. The

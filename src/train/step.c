@@ -158,7 +158,7 @@ void ll_engine_free(ll_engine *e) {
 }
 
 /* When the learning rate has fallen below this share of its highest, new random features would not be learned any
- * more. */
+ * more. It is as low in a warm-up, but there the model has yet to learn. */
 static const double LEARNABLE = 0.1;
 
 static int too_late(const ll_config *c, int64_t step) {

@@ -233,14 +233,14 @@ void ll_bidirectional_forward(ll_head *j, int workers, size_t floats) {
     j->keys = ll_kept_keys(j, 0, j->s);
     if (j->state_in) {
         memcpy(a.sum, j->state_in, floats_kept * sizeof *a.sum);
-        j->keys += (int64_t)j->state_in[floats_kept];
+        j->keys += ll_carried_keys(j->op, j->state_in);
     } else {
         clear_state(j->op, a.sum);
     }
     sum_up(&a, j->s, keys_task, join_states);
     if (j->state_out) {
         memcpy(j->state_out, a.sum, floats_kept * sizeof *a.sum);
-        j->state_out[floats_kept] = (float)j->keys;
+        ll_carried_set_keys(j->op, j->state_out, j->keys);
     }
     a.state = factor(&a, j->map->features, a.sum, (size_t)j->op->c.E, a.pairs[0]);
     read_out(&a, j->n, queries_task);

@@ -2,14 +2,12 @@
  *
  * The state of a head is what forward saves at a chunk: S (features, E) and z (features) in units of 2^exponent. If
  * attention is causal, V (E), exponent, c, count and the bound of the state follow. In both directions only the
- * exponent follows. The last number counts the keys. The gradient has the same layout, and is the gradient at these
- * numbers. */
+ * exponent follows. Then comes the number of keys. Where the divisor takes it, a second number has what the first, a
+ * float, has no digits for. The gradient has the same layout, and is the gradient at these numbers. */
 #include <math.h>
 #include <string.h>
 
 #include "attention/linear/causal.h"
-
-size_t ll_carried_floats(const ll_attention *op) { return ll_state_floats(op) + 1; }
 
 void ll_carried_clear(const ll_attention *op, float *state) {
     const size_t sums = (size_t)ll_linear_map(op)->features * ((size_t)op->c.E + 1);

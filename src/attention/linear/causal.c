@@ -84,7 +84,7 @@ void ll_causal_state_save_empty(const ll_attention *op, float *to) {
 }
 
 void ll_causal_begin(ll_head *j, ll_causal_state *s) {
-    j->keys = j->state_in ? (int64_t)j->state_in[ll_state_floats(j->op)] : 0;
+    j->keys = j->state_in ? ll_carried_keys(j->op, j->state_in) : 0;
     if (j->state_in) {
         ll_causal_state_load(j->op, s, j->state_in);
     } else {
@@ -95,7 +95,7 @@ void ll_causal_begin(ll_head *j, ll_causal_state *s) {
 void ll_causal_end(const ll_head *j, const ll_causal_state *s) {
     if (!j->state_out) return;
     ll_causal_state_save(j->op, s, j->state_out);
-    j->state_out[ll_state_floats(j->op)] = (float)j->keys;
+    ll_carried_set_keys(j->op, j->state_out, j->keys);
 }
 
 /* ---- Rows ---- */

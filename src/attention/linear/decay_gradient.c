@@ -1,7 +1,7 @@
 /* The gradient of a head's decay r. It is computed only if a call asks for it, by forward differentiation of the
- * recurrence, token by token in double. With S' = dS/dr and z' = dz/dr,
+ * recurrence, token by token in double. With S' = dS/dr, z' = dz/dr and r_i the token's gate, or 1,
  *
- *   S'_i = S_{i-1} + r S'_{i-1}        dr = sum_i phi_i S'_i dnum_i + phi_i z'_i dden_i
+ *   S'_i = r_i (S_{i-1} + r S'_{i-1})        dr = sum_i phi_i S'_i dnum_i + phi_i z'_i dden_i
  *
  * An eps under a running maximum is treated as one more feature, which is 1 in every key. */
 #include <math.h>
@@ -20,18 +20,18 @@ static size_t numbers_of(const ll_head *j) {
     return m * E + m + E;
 }
 
-/* Moves a state of m features past one key and returns phi_q S' [dnum, dden] for the query of the same token. A masked
- * key, of weight 0, and its value are not read: 0 times NaN is NaN. divisor: where the features of the last column
- * begin. */
-static double step(int m, int divisor, int E1, tangent *s, double r, double weight, const float *phi_k, const float *v,
-                   const float *phi_q, const double *dn) {
+/* Moves a state of m features past one key, whose gate is `gate`, and returns phi_q S' [dnum, dden] for the query of
+ * the same token. A masked key, of weight 0, and its value are not read: 0 times NaN is NaN. divisor: where the
+ * features of the last column begin. */
+static double step(int m, int divisor, int E1, tangent *s, double r, double gate, double weight, const float *phi_k,
+                   const float *v, const float *phi_q, const double *dn) {
     double dr = 0;
     for (int a = 0; a < m; a++) {
         double *S = s->S + (size_t)a * (size_t)E1, *dS = s->dS + (size_t)a * (size_t)E1;
         for (int e = 0; e < E1; e++) {
             const int feature = e + 1 < E1 ? a : divisor + a;
-            dS[e] = S[e] + r * dS[e];
-            S[e] *= r;
+            dS[e] = gate * (S[e] + r * dS[e]);
+            S[e] *= gate * r;
             if (weight != 0) S[e] += weight * (double)phi_k[feature] * (e + 1 < E1 ? (double)v[e] : 1);
             dr += (double)phi_q[feature] * dS[e] * dn[e];
         }
@@ -144,10 +144,12 @@ double ll_decay_gradient(ll_head *j) {
         }
         const double weight = keep == 0 ? 0 : keep * ldexp(1, e - s.exponent);
         const float *v = ll_at(&j->at.v, t), one = 1;
-        double change = unit * step(j->map->features, j->map->divisor, (int)E + 1, &s, r, weight, phi_k, v, phi_q, dn);
+        const double gate = j->at.gate.data ? exp((double)*ll_at(&j->at.gate, t)) : 1;
+        double change =
+            unit * step(j->map->features, j->map->divisor, (int)E + 1, &s, r, gate, weight, phi_k, v, phi_q, dn);
         if (eps) {
             const float sum = op->c.feature_eps * j->map->root * j->k->sum((size_t)j->map->features, phi_q);
-            change += step(1, 0, (int)E + 1, &ones, r, keep, &one, v, &sum, dn);
+            change += step(1, 0, (int)E + 1, &ones, r, gate, keep, &one, v, &sum, dn);
         }
         /* Where scales cancel, the saved divisor is in units of the tiles' exponent, not of this state's. */
         const double den = j->map->scale_cancels ? sum_of_weights(j, &s, phi_q) : (double)j->den[t];

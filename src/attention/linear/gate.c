@@ -22,15 +22,13 @@ void ll_gate_rows(const ll_head *j, int side, int t0, int n, const float *phi, c
     }
 }
 
-double ll_gate_gradient(const ll_head *j) {
+void ll_gate_gradient(const ll_head *j) {
     const size_t sums = (size_t)j->map->features * ((size_t)j->op->c.E + 1);
-    double all = 0, total = 0;
+    double all = 0;
     for (size_t e = 0; e < sums && j->dstate_out; e++) all += (double)j->state_out[e] * (double)j->dstate_out[e];
     for (int t = j->n - 1; t >= 0; t--) {
         float *d = ll_at(&j->at.dgate, (size_t)t);
         all += (double)*d;
         *d = (float)all;
-        total += all;
     }
-    return total;
 }

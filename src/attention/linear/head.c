@@ -1,4 +1,5 @@
-/* What all scans of linear attention need for one head: features of a tile, divisors, packed values, scratch. */
+/* What all scans of linear attention need for one head: features of a tile, divisors, packed values, scratch, and the
+ * sizes of states. */
 #include <math.h>
 #include <string.h>
 
@@ -20,6 +21,21 @@ ll_status ll_causal_check_gate(const ll_attention *op) {
 size_t ll_state_floats(const ll_attention *op) {
     const size_t E = (size_t)op->c.E, kept = ll_causal_has_eps(op) ? E + 1 : 0; /* rounding errors of V */
     return (size_t)ll_linear_map(op)->features * (E + 1) + E + LL_SAVED_LOW_COUNT + kept;
+}
+
+static int counts(const ll_attention *op) { return op->c.den == LL_DEN_EPS_L; }
+
+size_t ll_carried_floats(const ll_attention *op) { return ll_state_floats(op) + 1 + (size_t)counts(op); }
+
+int64_t ll_carried_keys(const ll_attention *op, const float *state) {
+    const float *keys = state + ll_state_floats(op);
+    return (int64_t)keys[0] + (counts(op) ? (int64_t)keys[1] : 0);
+}
+
+void ll_carried_set_keys(const ll_attention *op, float *state, int64_t keys) {
+    float *to = state + ll_state_floats(op);
+    to[0] = (float)keys;
+    if (counts(op)) to[1] = (float)(keys - (int64_t)to[0]);
 }
 
 ll_feature_tile ll_tile_at(const ll_head *j, int side, int t0, int C, int64_t *px, int64_t *py, float *work) {

@@ -115,12 +115,8 @@ static void do_head(linear_call *l, size_t index, int worker, int intra_head) {
         ll_bidirectional_backward(&j, workers, l->scratch);
     }
     if (j.at.gate.data) ll_zero_rows(&j.at.dgate, j.n, j.at.dgate.data ? s.query_capacity : j.n, 1);
-    const double gate = j.at.gate.data && j.at.dgate.data ? ll_gate_gradient(&j) : 0;
-    if (l->ddecay && j.at.gate.data) {
-        l->ddecay[index] = gate / (double)l->op->c.decay[j.h];
-    } else if (l->ddecay) {
-        l->ddecay[index] = ll_decay_gradient(&j);
-    }
+    if (j.at.gate.data && j.at.dgate.data) ll_gate_gradient(&j);
+    if (l->ddecay) l->ddecay[index] = ll_decay_gradient(&j);
 }
 
 static void run_head(void *arg, size_t index, int worker) { do_head(arg, index, worker, 0); }

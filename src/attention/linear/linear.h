@@ -65,6 +65,9 @@ static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
 size_t ll_state_floats(const ll_attention *op);
 /* Floats of the state of one head that a call takes or leaves: a saved state, and how many keys it has had. */
 size_t ll_carried_floats(const ll_attention *op);
+/* That number: exact below 2^48 if the divisor takes it (LL_DEN_EPS_L), else below 2^24. */
+int64_t ll_carried_keys(const ll_attention *op, const float *state);
+void ll_carried_set_keys(const ll_attention *op, float *state, int64_t keys);
 /* The empty state. */
 void ll_carried_clear(const ll_attention *op, float *state);
 /* The gradient at the state that the call took. passes: of a call without tokens, where it is the gradient at the state
@@ -114,9 +117,9 @@ void ll_bidirectional_backward(ll_head *j, int workers, size_t floats);
 /* Computes the queries alone, from a state that forward saved. */
 void ll_bidirectional_read(ll_head *j, const float *state);
 /* gate.c. rows: adds n rows of one side to the gradient of the gate, from their dphi. every (n): the gradient that all
- * features of a query share. gradient: after all rows, computes the gradient, and returns its sum. */
+ * features of a query share. gradient: after all rows, computes the gradient. */
 void ll_gate_rows(const ll_head *j, int side, int t0, int n, const float *phi, const float *dphi, const float *every);
-double ll_gate_gradient(const ll_head *j);
+void ll_gate_gradient(const ll_head *j);
 /* decay_gradient.c. dr, computed token by token in double, if a call asks for it. */
 size_t ll_decay_floats(const ll_head *j);
 double ll_decay_gradient(ll_head *j);

@@ -266,7 +266,7 @@ static void leave(const ll_attention_stream *s, int b, float *state) {
         for (size_t i = 0; i < sums; i++) state[i] = (float)x[i];
         last[LL_SAVED_EXPONENT] = (float)(running(op) ? scalar[EXPONENT] : 0);
         if (running(op)) last[LL_SAVED_REACH] = (float)scalar[LEVEL];
-        state[ll_state_floats(op)] = (float)s->position;
+        ll_carried_set_keys(op, state, s->position);
         if (!ll_causal_has_eps(op)) continue;
         last[LL_SAVED_TOP] = (float)scalar[TOP], last[LL_SAVED_COUNT] = (float)scalar[COUNT];
         last[LL_SAVED_LOW_COUNT] = (float)((double)last[LL_SAVED_COUNT] - scalar[COUNT]);

@@ -92,6 +92,9 @@ void ll_premap_stream_encode(const ll_premap_stream *s, int B, int64_t first, in
                              const ll_view out[2]);
 
 double ll_sigmoid(double x);
+/* rope.c. Cosine and sine of phase + w t. What rounding takes from the angle is added again, so that the angle is as
+ * exact at any t: otherwise it would be off by 1e-3 at t = 10^13. */
+void ll_cos_sin(double w, int64_t t, double phase, double *c, double *s);
 /* rope.c. out (C, 2n), rows ldo apart: pairs size (cos, sin)(phase + w t) of n angles for t = t0..t0+C-1, each a
  * function of these four alone, from doubles. size NULL: 1; phase NULL: 0. */
 void ll_rotations(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,

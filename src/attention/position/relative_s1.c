@@ -65,10 +65,8 @@ static int64_t coordinate(const ll_premap *b, int64_t token, int axis) {
 
 /* cos and sin of all angles of an axis at a coordinate. */
 static void angles_at(const ll_premap *b, int64_t at, double *to) {
-    for (int w = 0; w < b->c.encoding.scales; w++, to += 2) {
-        const double angle = (double)b->c.encoding.inv_freq[w] * (double)at;
-        to[0] = cos(angle), to[1] = sin(angle);
-    }
+    for (int w = 0; w < b->c.encoding.scales; w++, to += 2)
+        ll_cos_sin((double)b->c.encoding.inv_freq[w], at, 0, &to[0], &to[1]);
 }
 
 /* The same for the coordinate after that of `last`; step: those of coordinate 1. In place, too. */

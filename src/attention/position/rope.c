@@ -8,6 +8,14 @@
 #include "base/integer.h"
 #include "base/memory.h"
 
+void ll_cos_sin(double w, int64_t t, double phase, double *c, double *s) {
+    const double product = w * (double)t, angle = phase + product, added = angle - product;
+    const double lost = fma(w, (double)t, -product) + ((product - (angle - added)) + (phase - added));
+    const double x = cos(angle), y = sin(angle);
+    *c = lost != 0 ? x * cos(lost) - y * sin(lost) : x;
+    *s = lost != 0 ? y * cos(lost) + x * sin(lost) : y;
+}
+
 /* sin and cos are called at multiples of ANCHOR. Between these a rotation by w costs four products. */
 enum { ANCHOR = 64, BLOCK = 64 };
 
@@ -22,9 +30,9 @@ void ll_rotations(size_t n, const double *w, const double *size, const double *p
             const int past = (int)((t0 + i) % ANCHOR);
             run = ll_min_int(C - i, ANCHOR - past);
             for (size_t j = 0; j < m; j++) {
-                const double angle = (phase ? phase[first + j] : 0) + w[first + j] * (double)(t0 + i - past);
                 const double r = size ? size[first + j] : 1;
-                c[j] = r * cos(angle), s[j] = r * sin(angle);
+                ll_cos_sin(w[first + j], t0 + i - past, phase ? phase[first + j] : 0, &c[j], &s[j]);
+                c[j] *= r, s[j] *= r;
             }
             k->sinusoids(m, c1, s1, c, s, past, NULL, 0);
             k->sinusoids(m, c1, s1, c, s, run, out + (size_t)i * ldo, ldo);
@@ -73,10 +81,10 @@ static void rotate_phases(size_t n, const double *cosine, const double *sine, do
 /* c, s (count): of angles first.. of the n ones, at a position that is a multiple of ANCHOR. */
 static void rotations_at(const double *rows, size_t n, size_t first, size_t count, int64_t position, double *c,
                          double *s) {
-    const double far = (double)(position / REACH * REACH);
+    const int64_t far = position / REACH * REACH;
     for (size_t j = 0; j < count; j++) {
-        const double angle = rows[first + j] * far;
-        c[j] = far > 0 ? cos(angle) : 1, s[j] = far > 0 ? sin(angle) : 0;
+        c[j] = 1, s[j] = 0;
+        if (far > 0) ll_cos_sin(rows[first + j], far, 0, &c[j], &s[j]);
     }
     int64_t rest = position % REACH / ANCHOR;
     for (size_t level = 0; rest; level++, rest /= DIGITS) {
@@ -188,7 +196,11 @@ static ll_status check(const ll_attention_config *c) {
                        c->encoding.rotary);
     if (!(c->encoding.base >= 0 && isfinite(c->encoding.base)))
         return ll_fail(LL_EINVAL, "attention: rope's base is %g; it must be above 0, or 0 for 10000", c->encoding.base);
-    if (c->D % 2) return ll_fail(LL_EINVAL, "attention: rope rotates pairs, a query size of %d is odd", c->D);
+    if (c->D % 2 && !c->encoding.rotary)
+        return ll_fail(LL_EINVAL,
+                       "attention: rope rotates pairs, and a query size of %d is odd; set rotary to a smaller, "
+                       "even number",
+                       c->D);
     return LL_OK;
 }
 
@@ -212,17 +224,23 @@ static void prepare(const ll_premap_tile *t) {
         rotations_from(t->b->rotations, n, p, ll_min_size(n - p, BLOCK), t->t0, t->C, t->work + 2 * p, D);
 }
 
-static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
+/* An odd channel is the last, and stays. */
+static void rotate_rows(const ll_premap_tile *t, int n, int back, const float *in, size_t token, float *out,
+                        size_t ldo) {
     const size_t D = (size_t)t->b->c.D;
+    t->k->rotate_pairs(n, D / 2, back, t->work, D, in, token, out, ldo);
+    for (size_t i = 0; i < (size_t)n && D % 2; i++) out[i * ldo + D - 1] = in[i * token + D - 1];
+}
+
+static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
     (void)side;
-    t->k->rotate_pairs(n, D / 2, 0, t->work, D, in, token, out, ldo);
+    rotate_rows(t, n, 0, in, token, out, ldo);
 }
 
 static void back(const ll_premap_tile *t, int side, int n, const float *in, size_t token, const float *dout, size_t ldd,
                  float *din, size_t dtoken, double *sum) {
-    const size_t D = (size_t)t->b->c.D;
     (void)side, (void)in, (void)token, (void)sum;
-    t->k->rotate_pairs(n, D / 2, 1, t->work, D, dout, ldd, din, dtoken);
+    rotate_rows(t, n, 1, dout, ldd, din, dtoken);
 }
 
 /* Pairs of channels, four products each. */
