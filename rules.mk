@@ -141,7 +141,7 @@ analyze:
 	@JOBS=$(JOBS) tests/analyze.sh
 analyze-short:
 	@SHORT=1 JOBS=$(JOBS) RESULTS=$(RESULTS) tests/analyze.sh
-# COUNT random changes of src/attention, src/model and src/train, of which the tests should notice nine in ten.
+# COUNT random changes of src (but for kernels and recipes), of which the tests should notice nine in ten.
 COUNT ?= 300
 SEED ?= 1
 mutants: $(TESTS) $(B)/reached

@@ -128,7 +128,7 @@ static inline void put_idx(char **images, char **labels) {
     *labels = kept(put("labels", label, sizeof label));
 }
 
-/* Byte-pair encoding of bytes without merges: a token for each byte. */
+/* Byte-pair encoding: a token for each byte, for "w1", and for two blanks. */
 static inline char *put_tokenizer(void) {
     static char json[8000];
     size_t n = (size_t)sprintf(json, "{\"pre_tokenizer\":{\"type\":\"ByteLevel\",\"add_prefix_space\":false},"
@@ -137,7 +137,7 @@ static inline char *put_tokenizer(void) {
         const int seen = (b >= 33 && b <= 126) || (b >= 0xa1 && b <= 0xac) || b >= 0xae;
         n += (size_t)sprintf(json + n, "%s\"\\u%04x\":%d", b ? "," : "", seen ? b : next++, b);
     }
-    n += (size_t)sprintf(json + n, ",\"w1\":256},\"merges\":[\"w 1\"]}}");
+    n += (size_t)sprintf(json + n, ",\"w1\":256,\"\\u0120\\u0120\":257},\"merges\":[\"w 1\",\"\\u0120 \\u0120\"]}}");
     return kept(put("tokenizer.json", json, n));
 }
 

@@ -149,6 +149,35 @@ static void test_order(void **state) {
     check_order(more, 1);
 }
 
+/* In one pass each window is read by one stream, also where their number is no multiple of that of the streams. */
+static void test_streams_do_not_overlap(void **state) {
+    (void)state;
+    enum { STREAMS = 4, LENGTH = 24 };
+    ll_recipe *recipe = recipe_of("train.carry-state=on data.limit=1020");
+    ll_reader *reader = NULL;
+    ll_batch step, window;
+    int times[1000] = {0};
+    CHECK_OK(ll_reader_open(&reader, &recipe->c, "train"));
+    CHECK_OK(ll_batch_create(&step, &recipe->c));
+    CHECK_OK(ll_batch_create(&window, &recipe->c));
+    assert_true(reader->rows < 1000 && reader->rows % STREAMS == STREAMS - 1);
+    for (int row = 0; row < STREAMS; row++) {
+        int64_t offset[STREAMS] = {1, 1, 1, 1};
+        for (int64_t i = 0; i == 0 || offset[row]; i++) {
+            int64_t w = -1;
+            ll_reader_batch(reader, &step, 1, i);
+            do ll_reader_eval_rows(reader, &window, ++w);
+            while (w + 1 < reader->rows && memcmp(window.tokens, step.tokens + row * LENGTH, LENGTH * sizeof(int)));
+            times[w]++;
+            ll_reader_offsets(reader, offset, STREAMS, i + 1);
+        }
+    }
+    for (int64_t w = 0; w < reader->rows; w++) assert_int_equal(times[w], 1);
+    ll_batch_free(&step), ll_batch_free(&window);
+    ll_reader_free(reader);
+    ll_recipe_free(recipe);
+}
+
 /* Each piece of music begins with an empty state, and a stopped run on pieces resumes to the same bits. */
 static void test_music(void **state) {
     (void)state;
@@ -323,6 +352,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_windows_are_one_sequence),
         cmocka_unit_test(test_order),
+        cmocka_unit_test(test_streams_do_not_overlap),
         cmocka_unit_test(test_music),
         cmocka_unit_test(test_a_stopped_run_goes_on_to_the_same_bits),
         cmocka_unit_test(test_a_step_that_fails_passes_nothing_on),

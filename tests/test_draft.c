@@ -2,6 +2,7 @@
  * distribution of the large model, which is compared with the exact probabilities of all short texts. */
 #include <math.h>
 
+#include "longline-batch.h"
 #include "longline-draft.h"
 #include "models.h"
 
@@ -211,6 +212,25 @@ static void test_ends(void **state) {
     ll_model_free(small);
 }
 
+/* A separator begins the positions anew, also one that the large model has not read yet. */
+static void test_left_after_separators(void **state) {
+    (void)state;
+    const int tokens[] = {1, 5, 3, 3, 4, 2, 3, 7};
+    ll_model *model = tiny_model("attention.kernel=relu position.type=learned position.max-length=9 model.separator=3");
+    ll_draft *d = NULL;
+    ll_stream *s = NULL;
+    CHECK_OK(ll_draft_create(&d, model, model, 2, 11));
+    CHECK_OK(ll_stream_create(&s, model));
+    for (int i = 0; i < 8; i++) {
+        CHECK_OK(ll_draft_feed(d, tokens + i, 1));
+        CHECK_OK(ll_stream_feed(s, tokens + i, 1, NULL));
+        assert_int_equal(ll_draft_count(d).left, ll_stream_left(s));
+    }
+    ll_stream_free(s);
+    ll_draft_free(d);
+    ll_model_free(model);
+}
+
 static void test_refused(void **state) {
     (void)state;
     ll_model *large = tiny_model(large_models[0]), *other = tiny_model("model.vocab=12 attention.kernel=relu");
@@ -259,7 +279,8 @@ static void test_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_greedy), cmocka_unit_test(test_distribution), cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_greedy),  cmocka_unit_test(test_distribution),
+        cmocka_unit_test(test_ends),    cmocka_unit_test(test_left_after_separators),
         cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

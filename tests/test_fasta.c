@@ -174,7 +174,7 @@ static void splits_are_cut_by_sequences(void **state) {
 /* What stands between letters is left out, as where sequences are scored. */
 static void blanks_and_gaps_are_left_out(void **state) {
     (void)state;
-    static const char text[] = ">a\n\tM K\t*\tV-.\rA* \t\r\n \t\nC*\n";
+    static const char text[] = ">a\n\tM K\t*\tV-.\rA* \t\r\n \t\nC*"; /* the file ends there */
     ll_config c = config(LL_TASK_LM);
     c.data.test = put("gaps", text, strlen(text));
     c.train.batch = 1, c.train.length = 10;
@@ -205,6 +205,11 @@ static void wrong_files_are_refused(void **state) {
         c.data.train = put("wrong", cases[i].text, strlen(cases[i].text));
         CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, cases[i].word);
     }
+    static char line[LL_MARKS_SPACING + 10] = ">a\n"; /* longer than what is read at once, whose last letter is '*' */
+    memset(line + 3, 'M', LL_MARKS_SPACING + 1);
+    line[3 + LL_MARKS_SPACING - 1] = '*';
+    c.data.train = put("wrong", line, strlen(line));
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "line 2 has a byte 0x2a");
     c = config(LL_TASK_CLASSIFY);
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=lm");
     c = config(LL_TASK_LM);
@@ -308,6 +313,9 @@ static void frequencies_by_hand(void **state) {
     assert_true(b.accuracy == 0.5 && b.count == 4);
     CHECK_OK(ll_unigram(recipe, "test", 1, &b)); /* the first batch alone */
     assert_true(fabs(b.loss - (-2 * log(6 / all) - log(1 / all)) / 3) < 1e-12 && b.count == 3);
+    CHECK_OK(ll_recipe_set(recipe, "train.batch=2")); /* each window is counted once, in batches of any size */
+    CHECK_OK(ll_unigram(recipe, "test", 0, &b));
+    assert_true(fabs(b.loss - (-2 * log(6 / all) - log(1 / all) - log(3 / all)) / 4) < 1e-12 && b.count == 4);
     CHECK_OK(ll_recipe_set(recipe, "model.task=mlm")); /* only letters: 27 tokens */
     CHECK_OK(ll_unigram(recipe, "test", 0, &b));
     assert_true(fabs(b.loss - (-2 * log(6 / 33.0) - log(1 / 33.0)) / 3) < 1e-12);

@@ -118,6 +118,7 @@ static void wrong_tables_are_refused(void **state) {
     } cases[] = {
         {"1\tgood\n0\n", "line 2 has 1 columns", 0},
         {"1,good\n0,\"bad\n", "line 2 is never closed", 1},
+        {"1,\"good\nfilm\"\n0,\"bad\n", "line 3 is never closed", 1},
         {"1,\"good\" film\n", "line 1 has text after a closing quote", 1},
         {"\"1\"\rgood\n", "line 1 has text after a closing quote", 1}, /* a line end of two bytes, or of '\n' */
         {"0\tgood\na,b\tbad\n", "data.label-column", 0},

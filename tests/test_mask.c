@@ -2,6 +2,7 @@
 #include "inputs.h"
 #include "tokenizers.h"
 
+#include "data/reader.h"
 #include "data/subwords/unicode.h"
 
 enum { WORDS = 30, MASK = 5 };
@@ -88,8 +89,25 @@ static void a_token_of_its_own(void **state) {
     }
 }
 
+/* Of two tokens one is the mask, so that a random token is the other one. */
+static void a_random_token_is_not_the_mask(void **state) {
+    (void)state;
+    enum { N = 60000 };
+    static int tokens[N], targets[N];
+    int lengths[1] = {N}, chosen = 0, hidden = 0;
+    ll_batch b = {.B = 1, .T = N, .tokens = tokens, .targets = targets, .lengths = lengths};
+    const ll_reader r = {.mask = 1, .vocab = 2};
+    ll_mask_row(&r, &b, 0, 1, 0);
+    for (int t = 0; t < N; t++) chosen += targets[t] == 0, hidden += tokens[t] == 1;
+    assert_in_range(hidden, chosen * 78 / 100, chosen * 82 / 100);
+}
+
 int main(void) {
     if (ll_unicode_check()) return skip_tokenizers();
-    const struct CMUnitTest tests[] = {cmocka_unit_test(the_tokenizers_mask), cmocka_unit_test(a_token_of_its_own)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tokenizers_mask),
+        cmocka_unit_test(a_token_of_its_own),
+        cmocka_unit_test(a_random_token_is_not_the_mask),
+    };
     return cmocka_run_group_tests_name("mask", tests, make_folder, remove_folder);
 }

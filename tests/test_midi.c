@@ -108,7 +108,7 @@ static void the_pedal_holds_notes(void **state) {
     ADD(&s, "\5\xb0\x40\x50\0\x42\0\5\x40\x3f");                         /* pedal up at 20, by the value 63 */
     ADD(&s, "\5\x90\x30\0");                                             /* note-off of 48 at 25 */
     ADD(&s, "\0\x90\x32\x54\5\x32\0\0\xb0\x40\x7f");                     /* down in the tick of the note-off, 30 */
-    ADD(&s, "\5\xb0\x79\0");                                             /* reset at 35 */
+    ADD(&s, "\5\xb0\x79\x7f");                                           /* reset at 35, whatever its value */
     ADD(&s, "\0\x90\x33\x55\0\xb0\x40\x7f\5\x90\x33\0\0\xb0\x40\0");     /* up in the tick of the note-off, 40 */
     close_track(&s);
     ll_score score = read_midi(&s);

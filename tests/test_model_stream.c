@@ -292,6 +292,10 @@ static void test_sampling_edges(void **state) {
     check_shares(equal, (ll_sampling){.temperature = 0, .top_p = 1}, (const double[]){1, 0, 0, 0, 0});
     check_shares(strange, ll_sampling_default(), (const double[]){0, 0, 1, 0, 0});
     check_shares(nothing, ll_sampling_default(), (const double[]){1, 0, 0, 0, 0});
+    const float some[5] = {NAN, logf(0.5f), logf(0.3f), -NAN, logf(0.2f)}; /* the others keep their shares */
+    check_shares(some, ll_sampling_default(), (const double[]){0, 0.5, 0.3, 0, 0.2});
+    check_shares(some, (ll_sampling){.temperature = 1, .top_k = 2, .top_p = 1},
+                 (const double[]){0, 0.625, 0.375, 0, 0});
     float one = -7, a[3] = {1, 2, 3}, b[3] = {1, 2, 3};
     ll_sampling how = {.temperature = 1, .top_k = 9, .top_p = 1, .seed = 1};
     assert_int_equal(ll_sample(&one, 1, &how, 5), 0);

@@ -92,6 +92,40 @@ static void test_two_sequences(void **state) {
     assert_true(check_pairs(1, check_two, check_two) > 70);
 }
 
+/* What favor with an eps sums in double, V and N, comes back from the state of a call, whose floats are pairs. */
+static void test_doubles_come_back(void **state) {
+    (void)state;
+    ll_attention_config c;
+    ll_attention *op;
+    ll_attention_stream *s, *other;
+    ll_state_tensor sums[LL_STATE_TENSORS], back[LL_STATE_TENSORS];
+    size_t floats;
+    make_numbers();
+    assert_true(describe(&c, LL_KERNEL_FAVOR, LL_POSITION_NONE, 1, 0));
+    c.feature_eps = 1e-3f;
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_OK(ll_attention_state_floats(op, &floats));
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    CHECK_OK(ll_attention_stream_create(&other, op, 1));
+    tensors t = tensors_create(PROMPT, 7);
+    float *left = calloc(floats, sizeof *left);
+    feed(s, op, &t, 0, PROMPT);
+    ll_recurrence_linear.leave(s, 0, left);
+    ll_recurrence_linear.prefill(other, 0, left);
+    assert_int_equal(ll_attention_stream_state(s, PROMPT, sums), 1);
+    assert_int_equal(ll_attention_stream_state(other, PROMPT, back), 1);
+    const size_t size = sums[0].shape[2], V = size - 4 - E; /* N, its maximum and two exponents come after V */
+    for (size_t h = 0; h < H; h++)
+        for (size_t i = h * size + V; i <= h * size + V + E; i++) {
+            const double x = ((double *)sums[0].data)[i], y = ((double *)back[0].data)[i];
+            assert_true((double)(float)x != x && fabs(y - x) <= 1e-13 * fabs(x));
+        }
+    free(left);
+    tensors_free(&t);
+    ll_attention_stream_free(s), ll_attention_stream_free(other);
+    ll_attention_free(op);
+}
+
 static void test_refused(void **state) {
     (void)state;
     ll_attention_config c;
@@ -113,6 +147,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_prompts),
         cmocka_unit_test(test_two_sequences),
+        cmocka_unit_test(test_doubles_come_back),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -123,24 +123,33 @@ static void check_bf16(float before, float after) {
     assert_true((double)after == below || (double)after == above);
 }
 
-/* The numbers of one group in a column. Each is off by at most half a step of a scale that fits the largest. With 4
- * bits the largest may be cut off if the others gain; then the sum of errors is no larger than with that scale. */
-static void check_group(int kind, int n, size_t ld, const float *before, const float *after) {
-    const double levels = kind == LL_INT8 ? 127 : 8;
-    double most = 0, error = 0, plain = 0, signed_most = 0;
-    for (int r = 0; r < n; r++)
-        if (fabs((double)before[(size_t)r * ld]) > most)
-            most = fabs((double)before[(size_t)r * ld]), signed_most = before[(size_t)r * ld];
+/* The sum of squared errors of 4 bits with one scale. */
+static double error_with(double scale, int n, size_t ld, const float *before) {
+    const double unit = (double)ll_bf16_to_float(ll_bf16_from_float((float)scale));
+    double error = 0;
     for (int r = 0; r < n; r++) {
-        const double x = before[(size_t)r * ld], d = after[(size_t)r * ld] - x, step = most / levels;
-        double q = nearbyint(x / (signed_most / -levels));
-        q = q > 7 && kind == LL_INT4 ? 7 : q;
+        const double x = before[(size_t)r * ld], q = fmin(fmax(nearbyint(x / unit), -8), 7);
+        error += (q * unit - x) * (q * unit - x);
+    }
+    return error;
+}
+
+/* The numbers of one group in a column. With 8 bits each is off by at most half a step of a scale that fits the
+ * largest. With 4 bits the largest may be cut off if the others gain: the sum of errors is no larger than with any of
+ * seven scales. */
+static void check_group(int kind, int n, size_t ld, const float *before, const float *after) {
+    double most = 0, error = 0;
+    for (int r = 0; r < n; r++)
+        if (fabs((double)before[(size_t)r * ld]) > fabs(most)) most = before[(size_t)r * ld];
+    for (int r = 0; r < n; r++) {
+        const double d = after[(size_t)r * ld] - (double)before[(size_t)r * ld];
         error += d * d;
         if (kind == LL_INT8)
-            assert_true(fabs(d) <= 0.51 * step); /* half a step, and the rounding of the scale to bfloat16 */
-        plain += (q * signed_most / -levels - x) * (q * signed_most / -levels - x);
+            assert_true(fabs(d) <=
+                        0.51 * fabs(most) / 127); /* half a step, and the rounding of the scale to bfloat16 */
     }
-    if (kind == LL_INT4) assert_true(error <= 1.05 * plain + 0.01 * most * most);
+    for (double level = 6.5; level <= 9.5 && kind == LL_INT4; level += 0.5)
+        assert_true(error <= (1 + 1e-5) * error_with(-most / level, n, ld, before));
 }
 
 static void check_rounded(const ll_model *model, int i, int kind, const float *before) {

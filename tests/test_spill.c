@@ -140,6 +140,7 @@ static void compare_blocks(int one_line) {
     while (n < SIZE) n += write_words(text + n, 5);
     for (size_t i = 0; one_line && i < n; i++)
         if (text[i] == '\n') text[i] = ' ';
+    memset(text + (4 << 20) - 3, ' ', 6); /* blanks where a block might end: their tokens are pairs of them */
     ll_config c = config(LL_TASK_LM, LL_DATA_SUBWORDS, 1000, kept(put("long", text, n)));
     c.data.valid_fraction = 0;
     c.data.tokenizer = put_tokenizer();

@@ -171,6 +171,15 @@ static void the_last_rank_counts(void **state) {
     ll_subwords_free(s);
 }
 
+/* "xy" has the lowest rank but for "yz", which takes its y. Then "xyz" has a rank of its own, after that of "wx". */
+static void a_pair_that_changed_has_another_rank(void **state) {
+    (void)state;
+    ll_subwords *s = subwords_of("{\"model\":{\"type\":\"BPE\",\"merges\":[\"y z\",\"x y\",\"w x\",\"x yz\"],\"vocab\":"
+                                 "{\"w\":0,\"x\":1,\"y\":2,\"z\":3,\"yz\":4,\"xy\":5,\"wx\":6,\"xyz\":7}}}");
+    expect(s, "wxyz", "6 4");
+    ll_subwords_free(s);
+}
+
 static void all_text_comes_back(void **state) {
     (void)state;
     char *json[2] = {byte_level(LLAMA3, abc, MERGES), byte_fallback()};
@@ -284,10 +293,15 @@ static void unigram_with_bytes(void **state) {
 int main(void) {
     if (ll_unicode_check()) return skip_tokenizers();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bert_examples),        cmocka_unit_test(merges_are_the_definition),
-        cmocka_unit_test(the_last_rank_counts), cmocka_unit_test(long_words_end),
-        cmocka_unit_test(all_text_comes_back),  cmocka_unit_test(unigram_is_the_best_way),
-        cmocka_unit_test(unigram_of_bytes),     cmocka_unit_test(unigram_with_bytes),
+        cmocka_unit_test(bert_examples),
+        cmocka_unit_test(merges_are_the_definition),
+        cmocka_unit_test(the_last_rank_counts),
+        cmocka_unit_test(long_words_end),
+        cmocka_unit_test(all_text_comes_back),
+        cmocka_unit_test(unigram_is_the_best_way),
+        cmocka_unit_test(unigram_of_bytes),
+        cmocka_unit_test(unigram_with_bytes),
+        cmocka_unit_test(a_pair_that_changed_has_another_rank),
     };
     return cmocka_run_group_tests_name("subwords", tests, NULL, NULL);
 }

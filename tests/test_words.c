@@ -105,6 +105,21 @@ static void large_lists(void **state) {
     ll_bytes_free(&list);
 }
 
+/* One word more than the million tokens that there can be. */
+static void too_many_words_are_refused(void **state) {
+    (void)state;
+    enum { MANY = 999999, SIZE = 5 };
+    char *of = malloc(MANY * SIZE);
+    ll_bytes list = {0};
+    assert_non_null(of);
+    for (int i = 0; i < MANY; i++)
+        for (int k = 0; k < SIZE; k++) of[i * SIZE + k] = (char)(k == SIZE - 1 ? ' ' : '0' + (i >> (15 - 5 * k)) % 32);
+    CHECK_FAILS(ll_words_list(&list, &(ll_bytes){(uint8_t *)of, MANY * SIZE}, 1, 0, LL_WORDS_TOGETHER), LL_EINVAL,
+                "more than 999998 different words");
+    assert_null(list.data);
+    free(of);
+}
+
 static void damaged_lists_are_refused(void **state) {
     (void)state;
     static const struct {
@@ -250,6 +265,7 @@ int main(void) {
         cmocka_unit_test(text_to_tokens_and_back),
         cmocka_unit_test(files_do_not_share_a_word),
         cmocka_unit_test(large_lists),
+        cmocka_unit_test(too_many_words_are_refused),
         cmocka_unit_test(damaged_lists_are_refused),
         cmocka_unit_test(a_reader_makes_its_list_from_train),
         cmocka_unit_test(held_out_text_is_unknown),

@@ -26,7 +26,7 @@ READ_BY: Dict[str, Tuple[Any, Tuple[str, ...]]] = {
     "sines": (5, ("sine-spe",)),
     "taps": (16, ("conv-spe",)),
     "scales": (8, ("relative-s1",)),
-    "clip": (6, ("relative-s2",)),
+    "clip": (6, ("shaw", "relative-s2")),
     "permutation": ("long", ("permute", "permute2d")),
 }
 

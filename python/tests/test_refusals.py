@@ -240,6 +240,46 @@ def test_options_without_effect():
         attend(windo=3)
 
 
+CHANGED = dict(window=3, landmarks=5, iterations=2, buckets=2, chunk=5, rounds=2, length=20, rank=9, realizations=3,
+               gated=False, sines=2, taps=3, scales=2, clip=2, permutation="random", scale=2.0, feature_eps=0.5,
+               normalise=False, features=10, before=1, image=(3, 4))
+
+
+def test_options_without_effect_are_the_refused_ones(monkeypatch):
+    """With each kernel and each position an option is refused, or the library refuses it, or it changes the result."""
+    rng = np.random.default_rng(3)
+    a, b, c = (rng.standard_normal((1, 2, 12, 4)).astype(np.float32) for _ in range(3))
+
+    def result(kernel, position, **options):
+        options = {"nystrom": dict(landmarks=4), "reformer": dict(buckets=4, chunk=4)}.get(kernel, {}) | options
+        if position == "permute2d":  # is for images alone
+            options = {"image": (4, 3), **options}
+        operator = longline.Operator(kernel, position, heads=2, key_size=4, causal=kernel == "gla", **options)
+        gate = dict(gate=-np.abs(a[..., 0])) if kernel == "gla" else {}
+        return operator.forward(a, b[:, operator.keyless:], c, **gate)
+
+    def attempt(*pair, **options):
+        try:
+            return result(*pair, **options)
+        except longline.ArgumentError:
+            return None
+
+    pairs = [(kernel, "none") for kernel in longline.KERNELS]
+    for position in longline.POSITIONS:
+        pairs += [pair for pair in (("relu", position), ("softmax", position)) if attempt(*pair) is not None][:1]
+    assert len(pairs) == len(longline.KERNELS) + len(longline.POSITIONS) - 2  # two positions are those of models
+    for pair in pairs:
+        usual = result(*pair)
+        for name, value in CHANGED.items():
+            if (pair[0], name) == ("gla", "normalise"):
+                continue  # it has no divisor, and may be asked for as what it is
+            with monkeypatch.context() as patched:
+                patched.setattr("longline._operator.refuse_idle", lambda *_: None)
+                y = attempt(*pair, **{name: value})
+            effect = y is None or not np.array_equal(y, usual)
+            assert (y is not None and attempt(*pair, **{name: value}) is None) != effect, (pair, name)
+
+
 def test_an_offset_that_the_state_contradicts():
     operator = longline.Operator("elu1", "rope", heads=2, key_size=4, causal=True)
     _, state = operator.forward(q, k, v, return_state=True)
