@@ -47,6 +47,8 @@ static void describe_loss(ll_fields *f, const ll_watch *w) {
     const double unit = w->unit ? 1 / log(2) : 1;
     if (p->step && p->matching && !strcmp(p->matching, "attention"))
         ll_field_add(f, 4, "  %.2f %% of attention missed", 100 * p->loss);
+    else if (p->step && p->matching)
+        ll_field_add(f, 4, "  distillation loss %.3f", p->loss);
     else if (p->step) /* before the first step there is no loss, and no speed */
         ll_field_add(f, 4, "  %.3f %s%s", p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "");
     if (isfinite(p->valid_loss) && w->unit) ll_field_add(f, 7, "  valid %.3f", p->valid_loss * unit);
