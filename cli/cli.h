@@ -138,8 +138,7 @@ typedef struct {
     ll_line line;
     double shown;       /* time of the last line */
     int64_t shown_step; /* and its step */
-    int64_t steps;      /* steps, and the sum of their seconds a token */
-    double slowness;
+    int64_t steps;      /* steps that were watched */
     const char *folder; /* folder of a run that saves at the first signal; or NULL */
     int64_t saved;      /* step of its checkpoint */
     ll_progress last;
@@ -151,9 +150,6 @@ typedef struct {
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the moving line */
-
-/* Tokens a second over all steps, without evaluations and files. */
-double ll_watch_rate(const ll_watch *watch);
 
 /* Progress of other work: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
 typedef enum { LL_PROGRESS_BYTES, LL_PROGRESS_COUNT, LL_PROGRESS_SHARE } ll_progress_unit;

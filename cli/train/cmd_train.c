@@ -116,8 +116,9 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
         ll_show_baseline("train", ll_model_recipe(ll_trainer_model(trainer)), "valid",
                          atoi(ll_recipe_get(ll_model_recipe(ll_trainer_model(trainer)), "train.eval-batches")));
     }
-    if (watch->steps)
-        printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);
+    double seconds, speed;
+    if (watch->steps && !ll_run_speed(ll_trainer_folder(trainer), &seconds, &speed))
+        printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", speed, seconds);
 }
 
 /* Does a model that predicts the next token see it? One that predicts masked tokens sees all others. */

@@ -93,10 +93,7 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
     }
     const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
     ll_reading_line_end();
-    if (progress->step != w->last.step && (!progress->event || progress->tokens_per_second > 0)) {
-        w->steps++;
-        if (progress->tokens_per_second > 0) w->slowness += 1 / progress->tokens_per_second;
-    }
+    if (progress->step != w->last.step && (!progress->event || progress->tokens_per_second > 0)) w->steps++;
     w->last = *progress;
     if (w->saved != progress->saved) {
         w->saved = progress->saved;
@@ -110,10 +107,6 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         w->shown_step = progress->step;
     }
     return ll_stop_wanted();
-}
-
-double ll_watch_rate(const ll_watch *w) {
-    return w->slowness > 0 ? (double)w->steps / w->slowness : w->last.tokens_per_second;
 }
 
 void ll_watch_end(ll_watch *w) {

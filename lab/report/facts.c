@@ -67,9 +67,20 @@ ll_run_facts ll_run_facts_of(const ll_run *run) {
         .best_step = value(run, LL_RUN_STEP, best),
         .best_accuracy = value(run, LL_RUN_ACCURACY, best),
         .seconds = value(run, LL_RUN_SECONDS, ll_columns_last(t, LL_RUN_SECONDS)),
-        .speed = ll_columns_median(t, LL_RUN_SPEED),
+        .speed = round(ll_columns_median(t, LL_RUN_SPEED)),
         .memory = largest(t, LL_RUN_MEMORY) * 1048576,
     };
+}
+
+ll_status ll_run_speed(const char *folder, double *seconds, double *tokens_per_second) {
+    ll_run run;
+    const ll_status status = ll_run_open(&run, folder);
+    if (status) return status;
+    const ll_run_facts facts = ll_run_facts_of(&run);
+    *seconds = facts.seconds;
+    *tokens_per_second = facts.speed;
+    ll_run_close(&run);
+    return LL_OK;
 }
 
 /* ---- Rows of the table of results ---- */

@@ -7,6 +7,9 @@ run() { "$longline" train "$recipe" --data text.txt $small --set train.report=on
 t 0 run --out one --set model.layers=2 --set train.length=32
 out "^train.report=one/report.html$"
 check "there is a page" test -s one/report.html
+result() { sed -n "s:.*<th scope=\"row\">$1</th><td>\([^<]*\)<.*:\1:p" one/report.html | tr -d ,; }
+check "it has the speed that train prints" test "$(result 'Tokens a second')" = "$(value train.tokens_per_second)"
+check "it has the time that train prints" test "$(result 'Wall time')" = "$(value train.seconds) s"
 check "no unfinished file" sh -c "! ls one one/figures | grep -q tmp"
 for f in loss loss-by-position speed memory learning-rate gradient-norm attention-1 attention-2; do
     check "figure $f" test -s one/figures/$f.svg -a -s one/figures/$f.csv
