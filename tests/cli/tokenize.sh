@@ -21,6 +21,7 @@ last="tokenize --lines, with 100 MB"
 (ulimit -v 100000; "$longline" tokenize gpt2.safetensors big.txt --lines --threads 1 >out 2>err)
 check "a text that does not fit into memory is refused" test $? -eq 1
 err 'out of memory'
+told "^text: [0-9.]+ [kM]B of 60 MB, eta [0-9:]+$" "$longline" tokenize gpt2.safetensors big.txt --lines
 rm big.txt
 
 # The merges of this tokenizer, in order: t h, th e, Gthe, i n, e-acute, two line ends.
