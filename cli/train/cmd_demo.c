@@ -71,7 +71,7 @@ static int write_text(ll_model *model, double *rate) {
     if (code < 0) {
         fputs(opening, stdout);
         status = ll_text_output_feed(&s, (const uint8_t *)opening, sizeof opening - 1);
-        const size_t state = status ? 0 : ll_stream_bytes(s.stream);
+        const size_t state = status ? 0 : ll_text_output_bytes(&s);
         const double start = ll_now();
         for (int i = 0; i < GENERATED && !status; i++) {
             const char *text;
@@ -85,8 +85,8 @@ static int write_text(ll_model *model, double *rate) {
         fflush(stdout);
         char then[24], now[24];
         if (!status)
-            ll_print("%d bytes generated; the stream used %s before and %s after", GENERATED,
-                   ll_size(then, (double)state), ll_size(now, (double)ll_stream_bytes(s.stream)));
+            ll_print("%d bytes generated; the state has %s before and %s after", GENERATED,
+                     ll_size(then, (double)state), ll_size(now, (double)ll_text_output_bytes(&s)));
         if (status) code = ll_failed(status, NULL);
     }
     ll_text_output_free(&s);

@@ -272,8 +272,11 @@ refused "data.test" "$longline" eval $m --split test
 # ---- Text ----
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5
 check "as many bytes as asked for" test "$(wc -c <out)" -eq 300
-err "^longline generate: 300 bytes, [0-9]+ a second; the stream uses"
+err "^longline generate: 300 bytes, [0-9]+ a second; the state has [0-9.]+ kB, the program"
 cp out first
+state=$(sed -n 's/.*state has \([0-9.]*\) kB.*/\1/p' err)
+t 0 "$longline" inspect $m
+check "the state that inspect has, without scratch" awk "BEGIN {x = $(value inspect.stream_bytes) / 1000 - $state; exit !(x < 1 && x > -1)}"
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5 --threads 1
 check "same seed, same text" cmp -s out first
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 6
