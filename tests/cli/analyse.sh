@@ -85,6 +85,8 @@ out "^ +0 +1 .* 1.0000 +1.0000 +-$"
 refused "text.txt has no image; the model reads those of 16 numbers" "$longline" analyse matrices --model pixels --text text.txt
 t 0 "$longline" analyse positions periods --model run/last.safetensors --quick
 out "^layer 0 head 1 "
+out "^periods: Least common multiples of the cycles of the model's permutations$"
+out "^layer and head +features "
 
 t 0 "$longline" train model.ini $small --set train.length=32 --set position.type=learned \
     --set position.max-length=40 -o learned
@@ -126,4 +128,6 @@ refused "run is a folder" "$longline" analyse matrices --model run/last.safetens
 refused "file/x: a part of this path is a file" "$longline" analyse periods --quick --out file/x
 t 0 "$longline" analyse periods --quick --out new/folder/of/figures
 check "folders are made" test -s new/folder/of/figures/periods.csv
+check "no table has two columns of one name" sh -c 'for f in figures/*.csv new/folder/of/figures/*.csv; do
+    head -n 1 $f | tr , "\n" | sort | uniq -d; done | test -z "$(cat)"'
 refused "nowhere/x.csv: there is no folder nowhere/" "$longline" analyse periods --quick --csv nowhere/x.csv
