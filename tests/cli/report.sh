@@ -22,7 +22,11 @@ cp one/report.html first
 t 0 "$longline" report one
 out "^report.page=one/report.html$"
 check "the same model, the same page" cmp one/report.html first
+mkdir other other/folder.html
 t 0 "$longline" report one -o other/page.html
+refused "out nowhere/page.html: there is no folder nowhere/; make it first" "$longline" report one -o nowhere/page.html
+refused "out other/folder.html: it is a folder; name a file" "$longline" report one -o other/folder.html
+check "no folder is made" test ! -e nowhere
 check "its figures have their own folder" test -s other/page-figures/loss.svg
 t 0 run --out two --set position.type=sine-spe --set position.decay=none --set position.realizations=8 \
     --set train.checkpoint-every=10
@@ -66,8 +70,7 @@ refused "empty is not the folder of a run: it has no metrics.csv" "$longline" re
 refused "empty or cut off" "$longline" report empty
 check "no file is left" test ! -e x.html -a ! -e empty/report.html
 : >file
-t 1 "$longline" report one -o file/page.html
-err "file"
+refused "out file/page.html: there is no folder file/" "$longline" report one -o file/page.html
 # What cannot be written, or is stopped, leaves nothing: the disk may be full, and a checkpoint needs the space.
 last="report, with files of 20 blocks"
 (ulimit -f 20; "$longline" report one -o large.html >out 2>err)
