@@ -27,6 +27,10 @@ t 0 "$longline" report one -o other/page.html
 refused "out nowhere/page.html: there is no folder nowhere/; make it first" "$longline" report one -o nowhere/page.html
 refused "out other/folder.html: it is a folder; name a file" "$longline" report one -o other/folder.html
 check "no folder is made" test ! -e nowhere
+two_lines=$(printf 'two\nlines')
+refused "RUN two.lines: its name has a line end" "$longline" report "$two_lines"
+refused "out two.lines.html: its name has a line end" "$longline" report one -o "$two_lines.html"
+refused "out two.lines: its name has a line end" run --out "$two_lines"
 check "its figures have their own folder" test -s other/page-figures/loss.svg
 t 0 run --out two --set position.type=sine-spe --set position.decay=none --set position.realizations=8 \
     --set train.checkpoint-every=10
