@@ -202,5 +202,7 @@ int64_t ll_bytes_wanted(int64_t before, int64_t read, int64_t total, int64_t tak
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);
 char *ll_size(char *text, double bytes);
+/* "a" or "an", for the word behind it. */
+const char *ll_article(const char *word);
 
 #endif

@@ -195,7 +195,7 @@ refused "long.txt is longer than 1048576 bytes, which is too long for a recipe; 
 t 0 "$longline" eval --help
 out "f32, bf16, int8 or int4"
 for format in words fasta; do
-    refused "a token of data.format = $format is a [a-z]*, and .* trained with data.format = bytes, where it is a byte$" \
+    refused "a token of data.format = $format is an? [a-z]*, and .* trained with data.format = bytes, where it is a byte$" \
         "$longline" eval straight/best.safetensors --data text.txt --set data.format=$format
 done
 refused "data.train" "$longline" train "$recipe" --out w
