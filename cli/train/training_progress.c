@@ -85,13 +85,18 @@ static int explains(const char *event) {
     return event && (!strncmp(event, "no ", 3) || !strcmp(event, "best") || !strcmp(event, "rewind"));
 }
 
+/* Now and then there is a line. What follows on a line of its own, as a report, does not repeat it. */
+static int is_due(const ll_watch *w, const ll_progress *p) {
+    if (ll_now() - w->shown < (w->line.moves ? 0.1 : 10)) return 0;
+    return w->line.moves || p->within > 0 || w->shown_step != p->step;
+}
+
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
     if (explains(progress->event)) {
         ll_watch_end(w);
         ll_print("%s: %s", progress->event, ll_error());
     }
-    const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
     ll_reading_line_end();
     if (progress->step != w->last.step && (!progress->event || progress->tokens_per_second > 0)) w->steps++;
     w->last = *progress;
@@ -99,11 +104,11 @@ int ll_watch_step(const ll_progress *progress, void *arg) {
         w->saved = progress->saved;
         leaves(w);
     }
-    if (is_news(w, progress) || now - w->shown >= every) {
+    if (is_news(w, progress) || is_due(w, progress)) {
         ll_fields fields = {0};
         describe(&fields, w);
         ll_line_show(&w->line, &fields);
-        w->shown = now;
+        w->shown = ll_now();
         w->shown_step = progress->step;
     }
     return ll_stop_wanted();

@@ -151,4 +151,15 @@ fi
 # shellcheck disable=SC2086
 t 0 run --out slow --set train.report=off --set model.width=512 --set model.layers=4 --set train.length=1024 \
     --set train.batch=1 --set train.steps=1 --set train.warmup=1 --set train.eval-batches=1
+# A report that takes longer than lines of progress are apart does not repeat the last one.
+cp -r slow slower
+"$longline" train --resume slower --set train.steps=2 --set train.report=on --cpu scalar --threads 1 >out 2>err </dev/null &
+pid=$!
+wait_until grep -qs "^step 2/2 .*valid" err
+kill -STOP $pid
+sleep 10.5
+kill -CONT $pid
+ended $pid
+check "the report is written" grep -q "^train.report=" out
+check "the last step has one line" test "$(grep -c '^step 2/2 .*valid' err)" -eq 1
 told "^report: [0-9]+ %, eta [0-9:]+$" "$longline" report slow --cpu scalar --threads 1
