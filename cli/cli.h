@@ -61,6 +61,8 @@ int ll_stdout_end(int code);
 int ll_target_check(const char *option, const char *path);
 /* The same for a text that ll_output_end saves, which writes to pipes and devices directly. */
 int ll_text_target_check(const char *option, const char *path);
+/* Refuses a path with a line end, which would break the line of a result. -1, or the exit code. */
+int ll_line_check(const char *option, const char *path);
 /* Refuses two options whose paths are one file. -1, or the exit code. */
 int ll_targets_differ(const char *option, const char *path, const char *other, const char *second);
 /* ll_target_check of a path that is not a file that is read, either: the model of words[0], also where that is a folder
@@ -109,6 +111,8 @@ int ll_data_check(const ll_recipe *recipe, const char *data);
 int ll_reads_images(const ll_recipe *recipe);
 /* The numbers of one of its images; 0: its data are none. */
 int ll_image_numbers(const ll_recipe *recipe);
+/* What files become that its model reads: the size of images, the grid of music. */
+ll_input_options ll_input_of(const ll_recipe *recipe);
 /* The name of a class, from data.classes, or its number where classes have no names. Returns text. */
 enum { LL_CLASS_NAME = 300 };
 const char *ll_class_name(const ll_recipe *recipe, int class, char text[LL_CLASS_NAME]);
@@ -136,8 +140,7 @@ typedef struct {
     ll_line line;
     double shown;       /* time of the last line */
     int64_t shown_step; /* and its step */
-    int64_t steps;      /* steps, and the sum of their seconds a token */
-    double slowness;
+    int64_t steps;      /* steps that were watched */
     const char *folder; /* folder of a run that saves at the first signal; or NULL */
     int64_t saved;      /* step of its checkpoint */
     ll_progress last;
@@ -149,9 +152,6 @@ typedef struct {
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the moving line */
-
-/* Tokens a second over all steps, without evaluations and files. */
-double ll_watch_rate(const ll_watch *watch);
 
 /* Progress of other work: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
 typedef enum { LL_PROGRESS_BYTES, LL_PROGRESS_COUNT, LL_PROGRESS_SHARE } ll_progress_unit;
@@ -202,5 +202,7 @@ int64_t ll_bytes_wanted(int64_t before, int64_t read, int64_t total, int64_t tak
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);
 char *ll_size(char *text, double bytes);
+/* "a" or "an", for the word behind it. */
+const char *ll_article(const char *word);
 
 #endif

@@ -90,6 +90,9 @@ static void test_lengths(void **state) {
     assert_true(number(t, first + 3, "output_l2") < 2 * number(t, first, "output_l2"));
     const char *words = strstr(t->verdict, "Rounding is at most ");
     assert_non_null(words);
+    const double gap = fabs(number(t, first + 3, "output_l2") - number(t, first, "output_l2"));
+    const int agrees = gap <= fmax(number(t, first, "deviation"), number(t, first + 3, "deviation"));
+    assert_non_null(strstr(t->verdict, agrees ? "the same within a deviation" : "deviations of the draws apart"));
     const double bound = ll_scan_number(words + 20, NULL);
     double worst = 0;
     for (int i = 0; i < t->rows; i++) worst = fmax(worst, number(t, i, "rounding_l2") / number(t, i, "output_l2"));
@@ -98,7 +101,17 @@ static void test_lengths(void **state) {
     t = run("lengths", (ll_analysis){.repeats = 1, .spread = 30, .length = 16}); /* e^1800 is no double */
     assert_false(isfinite(number(t, 0, "rounding_l2")));
     assert_non_null(strstr(t->verdict, "Rounding is not known"));
+    assert_non_null(strstr(t->verdict, "not tested"));
     assert_int_equal(t->rows, 6 * 3); /* 2, 4 and 16 tokens: no length twice */
+    ll_table_free(t);
+}
+
+/* One draw has no interval in which a formula could be. */
+static void test_moments_of_one_draw(void **state) {
+    (void)state;
+    ll_table *t = run("moments", (ll_analysis){.repeats = 1});
+    assert_non_null(strstr(t->verdict, "needs 2 draws"));
+    assert_null(strstr(t->verdict, "0 of"));
     ll_table_free(t);
 }
 
@@ -345,6 +358,7 @@ int main(void) {
         cmocka_unit_test(test_all),
         cmocka_unit_test(test_features),
         cmocka_unit_test(test_lengths),
+        cmocka_unit_test(test_moments_of_one_draw),
         cmocka_unit_test(test_moments),
         cmocka_unit_test(test_layers),
         cmocka_unit_test(test_periods),

@@ -50,6 +50,15 @@ static void wide_axes_have_powers(void **state) {
         if (a.tick[i].text[0]) last = a.tick[i].text;
     assert_non_null(last);
     assert_string_equal(last, "10\u207b\u00b2");
+    /* Also where ticks are even: within a decade, and on a linear axis. */
+    for (int log = 0; log < 2; log++) {
+        ll_axis_set(&a, log, 3.1e-7, 5.2e-7, 500, 50, 0);
+        for (int i = 0; i < a.n; i++)
+            if (a.tick[i].text[0] && !strstr(a.tick[i].text, "\u00b710\u207b\u2077")) fail_msg("%s", a.tick[i].text);
+        assert_true(a.n >= 2);
+    }
+    ll_axis_set(&a, 0, -5e-7, 5e-7, 500, 100, 0);
+    assert_string_equal(a.tick[0].text, "\u22124\u00b710\u207b\u2077");
 }
 
 static void numbers_are_written_for_people(void **state) {

@@ -77,11 +77,12 @@ static int make_texts(void **state) {
 
 static void losses_are_those_of_the_definition(void **state) {
     (void)state;
-    ll_recipe *recipe = text_recipe("299"); /* one window */
-    for (int order = 1; order <= 5; order++) {
+    ll_recipe *recipes[] = {text_recipe("299"), text_recipe("2"), text_recipe("37")}; /* windows of one text */
+    for (int k = 0; k < 15; k++) {
+        const int order = k / 3 + 1;
         double loss = 0, expected = 0;
         int64_t tokens = 0;
-        CHECK_OK(ll_ngrams(recipe, order, "valid", NULL, NULL, &loss, &tokens));
+        CHECK_OK(ll_ngrams(recipes[k % 3], order, "valid", NULL, NULL, &loss, &tokens));
         assert_int_equal(tokens, TEST - 1);
         for (int i = 1; i < TEST; i++) {
             const int n = i < order - 1 ? i : order - 1;
@@ -89,23 +90,29 @@ static void losses_are_those_of_the_definition(void **state) {
         }
         if (!(fabs(loss - expected) < 1e-12)) fail_msg("order %d: %.15g, not %.15g", order, loss, expected);
     }
-    ll_recipe_free(recipe);
+    for (int i = 0; i < 3; i++) ll_recipe_free(recipes[i]);
 }
 
-/* A window of two tokens shows no context of three. */
-static void contexts_end_with_their_window(void **state) {
+/* Of proteins a context ends where its sequence begins, however short windows are. Joined ones are one text. */
+static void contexts_end_with_their_text(void **state) {
     (void)state;
-    ll_recipe *one = text_recipe("299"), *many = text_recipe("2");
-    double of_one = 0, of_many = 0, of_pairs = 0;
-    int64_t tokens = 0;
-    CHECK_OK(ll_ngrams(many, 5, "valid", NULL, NULL, &of_many, &tokens));
-    assert_int_equal(tokens, TEST - 1);
-    CHECK_OK(ll_ngrams(many, 3, "valid", NULL, NULL, &of_pairs, &tokens));
-    CHECK_OK(ll_ngrams(one, 5, "valid", NULL, NULL, &of_one, &tokens));
-    assert_true(of_many == of_pairs); /* windows of 2 tokens */
-    assert_true(of_one != of_many);
-    ll_recipe_free(one);
-    ll_recipe_free(many);
+    char text[4000];
+    size_t n = 0;
+    for (int i = 0; i < 100; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n, ">s\nACDEF%s\n", i % 3 ? "GHIK" : "LMN");
+    CHECK_OK(ll_file_write(at("one.fasta"), text, n));
+    double loss[3];
+    for (int i = 0; i < 3; i++) {
+        char keys[400];
+        int64_t tokens = 0;
+        snprintf(keys, sizeof keys, "data.format=fasta data.train=%s data.valid=%s train.batch=2 train.length=%d%s",
+                 at("one.fasta"), at("one.fasta"), i ? 3 : 20, i == 2 ? " data.joined=on" : "");
+        ll_recipe *recipe = recipe_of(keys);
+        CHECK_OK(ll_ngrams(recipe, 4, "valid", NULL, NULL, &loss[i], &tokens));
+        ll_recipe_free(recipe);
+    }
+    assert_true(loss[0] == loss[1]);
+    assert_true(loss[0] != loss[2]);
 }
 
 /* Of generated data 1000 examples are counted. Values are uniform among 4 and follow nothing that n-grams see. */
@@ -142,7 +149,7 @@ static void wrong_calls_are_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(losses_are_those_of_the_definition),
-        cmocka_unit_test(contexts_end_with_their_window),
+        cmocka_unit_test(contexts_end_with_their_text),
         cmocka_unit_test(made_data_have_a_beginning),
         cmocka_unit_test(wrong_calls_are_refused),
     };

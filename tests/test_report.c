@@ -198,6 +198,40 @@ static void the_training_loss_is_of_ten_steps(void **state) {
     ll_free(page);
 }
 
+/* Each stage of a run with a teacher has a loss of its own, and only the last one is in bits. */
+static void a_loss_against_a_teacher_is_not_in_bits(void **state) {
+    (void)state;
+    const char csv[] = HEADER "10,1,640,0.5,,,,,0.1,2,100,20\n20,2,1280,0.75,1.082,2,2.885,0.1,0.1,2,100,20\n"
+                              "30,3,1920,2,2.885,2,2.885,0.1,0.1,2,100,20\n";
+    for (int ends = 0; ends < 2; ends++) {
+        char recipe[200];
+        snprintf(recipe, sizeof recipe, "[train]\ndistil = both\ndistil-switch = 10\ndistil-until = %d\n", 20 * ends);
+        write_run(at("taught"), recipe, 1, 1);
+        CHECK_OK(ll_file_write(at("taught/metrics.csv"), csv, sizeof csv - 1));
+        CHECK_OK(ll_run_report(at("taught"), NULL, NULL, NULL));
+        char *page = page_at(at("taught/report.html"));
+        check_page(page);
+        has(page, "<th scope=\"row\">Attention missed</th><td>50.00 %</td>");
+        has(page, ends ? ">Distillation loss</th><td>0.7500 nats</td>" : ">Distillation loss</th><td>2.0000 nats</td>");
+        (ends ? has : lacks)(page, "<th scope=\"row\">Training loss</th>");
+        ll_free(page);
+        page = page_at(at("taught/figures/loss.csv"));
+        has(page, ends ? "\n20,2.885,\n30,2.885,2.885\n" : "\n20,2.885,\n30,2.885,\n");
+        ll_free(page);
+        page = page_at(at("taught/figures/attention-missed.csv"));
+        has(page, "\n10,50\n");
+        ll_free(page);
+    }
+    /* Without held-out data, too. */
+    const char alone[] = HEADER "10,1,640,0.5,,,,,0.1,2,100,20\n20,2,1280,0.75,,,,,0.1,2,100,20\n";
+    CHECK_OK(ll_file_write(at("taught/metrics.csv"), alone, sizeof alone - 1));
+    CHECK_OK(ll_run_report(at("taught"), NULL, NULL, NULL));
+    CHECK_OK(ll_run_picture(at("taught"), at("taught.svg")));
+    char *page = page_at(at("taught/report.html"));
+    lacks(page, "bits per token");
+    ll_free(page);
+}
+
 static void a_diverged_run_has_numbers(void **state) {
     (void)state;
     const char csv[] = "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"
@@ -327,6 +361,7 @@ int main(void) {
         cmocka_unit_test(a_single_curve_is_named),
         cmocka_unit_test(vocabularies_do_not_compare),
         cmocka_unit_test(the_training_loss_is_of_ten_steps),
+        cmocka_unit_test(a_loss_against_a_teacher_is_not_in_bits),
         cmocka_unit_test(a_diverged_run_has_numbers),
         cmocka_unit_test(a_page_is_whole_or_as_before),
     };

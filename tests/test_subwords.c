@@ -2,6 +2,8 @@
  * of random bytes. */
 #include "tokenizers.h"
 
+#include "base/read_progress.h"
+
 /* Tokens of a text give the text back, after a blank that the tokenizer may put in front. */
 static void comes_back(const ll_subwords *s, const uint8_t *text, size_t size, int has_blank) {
     int32_t *tokens = NULL;
@@ -290,18 +292,45 @@ static void unigram_with_bytes(void **state) {
     ll_subwords_free(s);
 }
 
+static void count_reports(const char *name, int64_t done, int64_t total, void *arg) {
+    assert_null(name);
+    assert_true(done < total);
+    ++*(int *)arg;
+}
+
+/* Without a pre-tokenizer a text is one word, which takes long. */
+static void a_long_word_is_watched(void **state) {
+    (void)state;
+    enum { SIZE = 500000 };
+    static const char *const models[] = {
+        "{\"model\":{\"type\":\"Unigram\",\"unk_id\":0,\"vocab\":[[\"?\",0],[\"a\",-1]]}}",
+        "{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0,\"aa\":1},\"merges\":[\"a a\"]}}"};
+    uint8_t *text = malloc(SIZE);
+    memset(text, 'a', SIZE);
+    for (int i = 0; i < 2; i++) {
+        ll_subwords *s = subwords_of(models[i]);
+        int32_t *tokens = NULL;
+        int64_t count = 0;
+        int reports = 0;
+        ll_read_progress_watch(count_reports, &reports);
+        CHECK_OK(ll_subwords_encode(s, text, SIZE, &tokens, &count));
+        ll_read_progress_watch(NULL, NULL);
+        assert_int_equal(count, SIZE / (i + 1));
+        assert_true(reports >= SIZE >> 17);
+        ll_free(tokens);
+        ll_subwords_free(s);
+    }
+    free(text);
+}
+
 int main(void) {
     if (ll_unicode_check()) return skip_tokenizers();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(bert_examples),
-        cmocka_unit_test(merges_are_the_definition),
-        cmocka_unit_test(the_last_rank_counts),
-        cmocka_unit_test(long_words_end),
-        cmocka_unit_test(all_text_comes_back),
-        cmocka_unit_test(unigram_is_the_best_way),
-        cmocka_unit_test(unigram_of_bytes),
-        cmocka_unit_test(unigram_with_bytes),
-        cmocka_unit_test(a_pair_that_changed_has_another_rank),
+        cmocka_unit_test(bert_examples),          cmocka_unit_test(merges_are_the_definition),
+        cmocka_unit_test(the_last_rank_counts),   cmocka_unit_test(long_words_end),
+        cmocka_unit_test(all_text_comes_back),    cmocka_unit_test(unigram_is_the_best_way),
+        cmocka_unit_test(unigram_of_bytes),       cmocka_unit_test(unigram_with_bytes),
+        cmocka_unit_test(a_long_word_is_watched), cmocka_unit_test(a_pair_that_changed_has_another_rank),
     };
     return cmocka_run_group_tests_name("subwords", tests, NULL, NULL);
 }

@@ -102,12 +102,12 @@ static void test_stages(void **state) {
     ll_bytes_free(&ends);
     /* Metrics leave out bits per byte for a loss that is no code length. */
     ll_bytes rows = slurp(in("stages", "metrics.csv"));
-    assert_non_null(strstr((char *)rows.data, "\n7,"));
-    ll_bytes_free(&rows);
-    rows = slurp(in("alone", "metrics.csv"));
-    const char *row = strstr((char *)rows.data, "\n10,");
-    for (int comma = 0; comma < 4 && row; comma++) row = strchr(row + 1, ',');
-    assert_true(row && row[1] == ',');
+    for (int i = 0; i < 3; i++) {
+        const char *row = strstr((char *)rows.data, (const char *const[]){"\n4,", "\n9,", "\n12,"}[i]);
+        for (int comma = 0; comma < 4 && row; comma++) row = strchr(row + 1, ',');
+        assert_non_null(row);
+        assert_int_equal(row[1] == ',', i < 2);
+    }
     ll_bytes_free(&rows);
 }
 

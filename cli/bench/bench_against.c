@@ -132,7 +132,8 @@ static int conclude(against *a) {
     int width = 4, slower = 0, compared = 0;
     double sum = 0;
     for (int i = 0; i < a->cases; i++) width = (int)fmax(width, (double)strlen(a->list[i].name));
-    printf("%-*s %11s %11s %8s   %-18s\n", width, "case", "before, ms", "now, ms", "time", "95 % interval");
+    printf("%-*s %17s %14s %13s   %-18s\n", width, "case", "before: least ms", "now: least ms", "median ratio",
+           "95 % interval");
     for (int i = 0; i < a->cases; i++) {
         against_case *c = &a->list[i];
         if (c->turns < LEAST_TURNS) {
@@ -143,7 +144,7 @@ static int conclude(against *a) {
         const int outside = ll_bench_interval(c->turns);
         const double from = c->ratio[outside], to = c->ratio[c->turns - 1 - outside];
         const int fails = from > 1 + TOLERANCE;
-        printf("%-*s %11.3f %11.3f %+7.1f%%   %+6.1f%% to %+6.1f%%%s\n", width, c->name, c->least[OLD], c->least[NEW],
+        printf("%-*s %17.3f %14.3f %+12.1f%%   %+6.1f%% to %+6.1f%%%s\n", width, c->name, c->least[OLD], c->least[NEW],
                100 * (median - 1), 100 * (from - 1), 100 * (to - 1),
                fails    ? "  slower"
                : to < 1 ? "  faster"

@@ -63,13 +63,16 @@ static int write_target(ll_stream *stream, const ll_question *q, FILE *to) {
     return ended(status, q->place);
 }
 
-/* before: the position where generation began; the token in front of a target has one, too. */
-static void print_end(const ll_stream *stream, int64_t before) {
-    char state[24];
+/* before: the position where generation began; the token in front of a target has one, too. A state that grows with the
+ * source and the target is not told. */
+static void print_end(const ll_model *model, const ll_stream *stream, int64_t before) {
+    char size[24], state[64] = "";
+    const size_t bytes = ll_state_at(model, 1);
     const int64_t now = ll_stream_position(stream), made = now ? now - (before ? before : 1) : 0;
     putchar('\n');
-    ll_print("%lld bytes; the stream uses %s", (long long)made,
-           ll_size(state, (double)ll_stream_bytes(stream)));
+    if (bytes == ll_state_at(model, 1 << 20))
+        snprintf(state, sizeof state, "; the state has %s", ll_size(size, (double)bytes));
+    ll_print("%lld bytes%s", (long long)made, state);
 }
 
 static int save(const ll_stream *stream, const char *path) {
@@ -124,7 +127,7 @@ int ll_answer(ll_model *model, const ll_question *q) {
     if (code < 0 && !q->only_read) {
         const int64_t before = ll_stream_position(stream);
         code = write_target(stream, q, stdout);
-        if (code < 0) print_end(stream, before);
+        if (code < 0) print_end(model, stream, before);
     }
     if (code < 0) code = q->save_state ? ll_output_code(save(stream, q->save_state)) : 0;
     ll_stream_free(stream);

@@ -159,12 +159,12 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     char state[24], memory[24];
     if (s->draft) report_drafts(s->draft);
     if (!only_read)
-        ll_print("%lld %s, %.0f a second; the stream uses %s, the program %s", (long long)n,
-               s->bytes ? "bytes"
-               : music  ? "events"
-                        : "tokens",
-               (double)n / (ll_now() - start), ll_size(state, (double)ll_text_output_bytes(s)),
-               ll_size(memory, (double)ll_memory_now()));
+        ll_print("%lld %s, %.0f a second; the state has %s, the program %s", (long long)n,
+                 s->bytes ? "bytes"
+                 : music  ? "events"
+                          : "tokens",
+                 (double)n / (ll_now() - start), ll_size(state, (double)ll_text_output_bytes(s)),
+                 ll_size(memory, (double)ll_memory_now()));
     code = save_state ? ll_output_code(save(s)) : 0;
     return code ? code : cut; /* the rest of the prompt has yet to be read */
 }

@@ -1,11 +1,13 @@
 /* Feeds text to a stream and prints what it generates. */
 #include "generate/generate_output.h"
 
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 static int open_text(ll_text_output *s, ll_model *model) {
     const ll_recipe *recipe = ll_model_recipe(model);
+    s->model = model;
     s->vocab = ll_model_size(model).vocab;
     s->bytes = !strcmp(ll_recipe_unit(recipe), "byte");
     const char *separator = ll_recipe_get(recipe, "model.separator");
@@ -55,6 +57,7 @@ int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, in
     ll_tokenizer *other = NULL;
     int code = open_text(s, model);
     if (code >= 0) return code;
+    s->small = small;
     ll_status status = ll_tokenizer_create(&other, small);
     if (!status) code = check_tokens(s, other);
     ll_tokenizer_free(other);
@@ -69,8 +72,13 @@ int64_t ll_text_output_position(const ll_text_output *s) {
     return n.position - (n.left < 0); /* as of a stream, which does not read a last token without a position */
 }
 
+size_t ll_state_at(const ll_model *model, int64_t position) {
+    return ll_model_cost(model, position < INT_MAX ? (int)position : INT_MAX).stream_bytes;
+}
+
 size_t ll_text_output_bytes(const ll_text_output *s) {
-    return s->draft ? ll_draft_count(s->draft).bytes : ll_stream_bytes(s->stream);
+    const int64_t position = ll_text_output_position(s);
+    return ll_state_at(s->model, position) + (s->small ? ll_state_at(s->small, position) : 0);
 }
 
 static ll_status feed(ll_text_output *s, const int *tokens, size_t n) {

@@ -9,7 +9,8 @@
 #include "longline-draft.h"
 
 typedef struct {
-    ll_stream *stream; /* NULL: there is a draft */
+    const ll_model *model, *small; /* small: the one that drafts, or NULL */
+    ll_stream *stream;             /* NULL: there is a draft */
     ll_draft *draft;   /* with another model that drafts; ready: what it made that is not given yet */
     int ready[LL_DRAFT_MOST + 1], readies, given;
     ll_tokenizer *tokenizer;
@@ -40,7 +41,9 @@ ll_status ll_text_output_begin(ll_text_output *s, const ll_stream *from);
 int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, int ahead);
 void ll_text_output_free(ll_text_output *s);
 int64_t ll_text_output_position(const ll_text_output *s);
-size_t ll_text_output_bytes(const ll_text_output *s); /* of its state */
+/* Bytes of its state, without scratch, as inspect gives them; and those of any stream of a model at a position. */
+size_t ll_text_output_bytes(const ll_text_output *s);
+size_t ll_state_at(const ll_model *model, int64_t position);
 ll_status ll_text_output_feed(ll_text_output *s, const uint8_t *bytes, size_t n);
 /* Ends the prompt: all of it has now been fed. */
 ll_status ll_text_output_flush(ll_text_output *s);

@@ -51,7 +51,7 @@ static void show(work *w, const int *tokens, size_t n, size_t *shown) {
     enum { SOME = 1 << 16 };
     ll_progress_line progress = ll_progress_of(LL_PROGRESS_SHARE, "tokens written");
     for (size_t i = 0; i < n; i++, ++*shown) {
-        if (i && i % SOME == 0) (void)ll_progress_report((int64_t)i, (int64_t)n, &progress);
+        if (i && i % SOME == 0 && !lines) (void)ll_progress_report((int64_t)i, (int64_t)n, &progress);
         if (ids || lines) {
             printf("%s%d", *shown ? " " : "", tokens[i]);
             continue;
@@ -133,7 +133,12 @@ static int convert(work *w) {
     if (!lines) return one(w, w->text, w->n);
     const char *line;
     int code = -1;
-    for (size_t at = 0, n; code < 0 && ll_next_line(w->text, w->n, &at, &line, &n);) code = one(w, line, n);
+    ll_progress_line progress = ll_progress_of(LL_PROGRESS_BYTES, decode ? "tokens" : "text");
+    for (size_t at = 0, n; code < 0 && ll_next_line(w->text, w->n, &at, &line, &n);) {
+        code = one(w, line, n);
+        (void)ll_progress_report((int64_t)at, (int64_t)w->n, &progress);
+    }
+    ll_progress_end(&progress);
     return code;
 }
 

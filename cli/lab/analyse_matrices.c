@@ -11,7 +11,7 @@ enum { TEXT = 1 << 20 }; /* bytes that are read of a text, and 64 more for each 
 typedef struct {
     const ll_attention_maps *how;
     ll_model *model;
-    int layers, heads, T, n; /* n: tokens, with the CLS token */
+    int layers, heads, most, T, n; /* most: of the T numbers that are read; n: tokens, with the CLS token */
     int *tokens;
     float *A, *streamed; /* (layers, heads, n, n); (heads, n, n) */
 } matrices;
@@ -28,16 +28,35 @@ typedef struct {
     size_t size, capacity;
 } bytes;
 
-static int take_bytes(const uint8_t *more, size_t n, void *arg) {
-    bytes *b = arg;
-    if (n > b->capacity - b->size) n = b->capacity - b->size;
-    memcpy(b->at + b->size, more, n);
-    b->size += n;
-    return b->size == b->capacity;
+/* How the file is read: a model of images, proteins or music has one image, sequence or piece of it. */
+static ll_input_format format_of(const ll_recipe *recipe) {
+    const char *format = ll_recipe_get(recipe, "data.format");
+    if (ll_reads_images(recipe) || !strcmp(format, "fasta")) return LL_INPUT_AUTO;
+    return strcmp(format, "midi") ? LL_INPUT_WHOLE : LL_INPUT_MIDI;
+}
+
+/* The first sequence of the file, or as much of it as there is space for. */
+static ll_status read_sequence(const matrices *x, bytes *text) {
+    const ll_recipe *recipe = ll_model_recipe(x->model);
+    ll_input_options how = ll_input_of(recipe);
+    ll_input *input = NULL;
+    how.format = format_of(recipe);
+    ll_status status = ll_input_open(&input, &x->how->text, 1, &how);
+    for (int found = 1, ends = 0; !status && found && !ends && text->size < text->capacity;) {
+        ll_sequence s;
+        status = ll_input_next(input, &s, &found);
+        if (status || !found) break;
+        const size_t left = text->capacity - text->size, n = s.size < left ? s.size : left;
+        memcpy(text->at + text->size, s.text, n);
+        text->size += n;
+        ends = s.ends;
+    }
+    ll_input_close(input);
+    return status;
 }
 
 static void add_tokens(matrices *x, const int *tokens, size_t n) {
-    for (size_t i = 0; i < n && x->T < x->how->length; i++) x->tokens[x->T++] = tokens[i];
+    for (size_t i = 0; i < n && x->T < x->most; i++) x->tokens[x->T++] = tokens[i];
 }
 
 /* The first tokens of the text, as the model reads it. */
@@ -58,21 +77,23 @@ static ll_status encode(matrices *x, const bytes *text) {
     return status;
 }
 
-/* The first tokens of the file; of a model of images its first bytes. -1, or the exit code. */
+/* The first tokens of the file. -1, or the exit code. */
 static int read_text(matrices *x) {
-    const int image = ll_reads_images(ll_model_recipe(x->model));
-    bytes text = {.capacity = image ? (size_t)x->how->length : TEXT + 64 * (size_t)x->how->length};
+    const int image = ll_image_numbers(ll_model_recipe(x->model));
+    bytes text = {.capacity = image ? (size_t)image + 1 : TEXT + 64 * (size_t)x->how->length};
     text.at = malloc(text.capacity);
     if (!text.at) return ll_fail_message("out of memory");
-    int code = ll_read_blocks(x->how->text, NULL, 0, take_bytes, &text);
-    for (size_t i = 0; code < 0 && image && i < text.size; i++) x->tokens[x->T++] = text.at[i];
-    if (code < 0 && !image && text.size) {
-        const ll_status status = encode(x, &text);
-        if (status) code = ll_failed(status, x->how->text);
-    }
+    ll_status status = read_sequence(x, &text);
+    const int fits = !image || text.size == (size_t)image;
+    if (!status && fits && text.size) status = encode(x, &text);
     free(text.at);
-    if (code >= 0 || x->T) return code;
-    ll_print("--text: %s is empty; name a file that holds some text", x->how->text);
+    if (status) return ll_failed(status, x->how->text);
+    if (x->T) return -1;
+    if (!text.size)
+        ll_print("--text: %s is empty; name a file that holds some text", x->how->text);
+    else
+        ll_print("--text: %s has no image; the model reads those of %d numbers, from PNG or idx files", x->how->text,
+                 image);
     return 2;
 }
 
@@ -191,11 +212,14 @@ static int show_matrices(matrices *x) {
     x->layers = key(x->model, "model.layers"), x->heads = key(x->model, "model.heads");
     if (how->layer >= x->layers) return ll_usage("--layer %d: the model has layers 0 to %d", how->layer, x->layers - 1);
     const int first = how->layer < 0 ? 0 : how->layer, layers = how->layer < 0 ? x->layers : 1;
-    x->tokens = calloc((size_t)how->length, sizeof *x->tokens);
+    const int patch = key(x->model, "model.patch"),
+              numbers = patch ? patch * patch * key(x->model, "model.channels") : 1;
+    x->most = patch ? ll_image_numbers(ll_model_recipe(x->model)) : how->length; /* patches make sense together alone */
+    x->tokens = calloc((size_t)x->most, sizeof *x->tokens);
     if (!x->tokens) return ll_fail_message("out of memory");
     const int code = read_text(x);
     if (code >= 0) return code;
-    x->n = x->T + ll_model_cls_tokens(x->model);
+    x->n = x->T / numbers + ll_model_cls_tokens(x->model);
     const size_t size = (size_t)x->heads * (size_t)x->n * (size_t)x->n;
     x->A = calloc((size_t)layers * size, sizeof *x->A);
     x->streamed = calloc(size, sizeof *x->streamed);

@@ -29,7 +29,8 @@ static const ll_arg args[] = {
      "stream-error: only these positions, as none,rope,decay; or all"},
     {LL_ARG_NUMBER, 0, "spread", "S", &spread, 1e-3, 100, "features, lengths: standard deviation of queries and keys"},
     {LL_ARG_TEXT, 0, "model", "FILE", &model_file, 0, 0, "matrices, positions, periods: of this model"},
-    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0, "matrices: reads the first tokens of this file, plain or packed"},
+    {LL_ARG_TEXT, 0, "text", "FILE", &text, 0, 0,
+     "matrices: the first tokens of this text, image (all its patches), protein or piece of music"},
     {LL_ARG_INTEGER, 0, "layer", "L", &layer, -1, 999, "matrices: only this layer; -1 = all"},
     {.type = LL_ARG_END},
 };

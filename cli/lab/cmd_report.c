@@ -24,6 +24,8 @@ static void name_input(char *path, size_t size, int n, const char **runs) {
 
 static int report(int n, const char **words) {
     char input[4200], own[4200];
+    const int code = out ? ll_target_check("--out", out) : n == 1 ? ll_line_check("RUN", words[0]) : -1;
+    if (code >= 0) return code;
     if (n == 1 && !out) {
         snprintf(own, sizeof own, "%s/report.html", words[0]);
         out = own;

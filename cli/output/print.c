@@ -150,6 +150,8 @@ char *ll_duration(char *text, double seconds) {
     return text;
 }
 
+const char *ll_article(const char *word) { return *word && strchr("aeiou", *word) ? "an" : "a"; }
+
 char *ll_size(char *text, double bytes) {
     static const char *const unit[] = {"B", "kB", "MB", "GB", "TB"};
     int i = 0;

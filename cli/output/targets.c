@@ -18,6 +18,12 @@ static void find_target(const char *path, char folder[PATH_MAX], char name[PATH_
     if (name) snprintf(name, PATH_MAX, "%s", slash ? slash + 1 : target);
 }
 
+int ll_line_check(const char *option, const char *path) {
+    return strchr(path, '\n')
+               ? ll_usage("%s %s: its name has a line end, and results are lines; use another name", option, path)
+               : -1;
+}
+
 /* texts: a pipe or a device will do. */
 static int check_target(const char *option, const char *path, int texts) {
     struct stat about;
@@ -25,6 +31,7 @@ static int check_target(const char *option, const char *path, int texts) {
     const size_t length = strlen(path);
     if (!strcmp(path, "-")) return ll_usage("%s -: this does not go to standard output; name a file", option);
     if (!length || path[length - 1] == '/') return ll_usage("%s '%s': needs the name of a file", option, path);
+    if (ll_line_check(option, path) >= 0) return 2;
     const int there = !stat(path, &about);
     if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
     if (there && !S_ISREG(about.st_mode))
@@ -128,6 +135,7 @@ int ll_folder_check(const char *option, const char *path) {
     struct stat about;
     if (!strcmp(path, "-")) return ll_usage("%s -: this does not go to standard output; name a folder", option);
     if (!*path) return ll_usage("%s '': needs the name of a folder", option);
+    if (ll_line_check(option, path) >= 0) return 2;
     if (stat(path, &about)) {
         if (errno != ENOTDIR) return -1; /* it is made later, or what makes it says why not */
         return ll_usage("%s %s: a part of this path is a file; name a folder", option, path);

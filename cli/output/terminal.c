@@ -43,10 +43,14 @@ static int join(char *text, const ll_fields *f, int most) {
     return size;
 }
 
-/* The columns that a text may have; one cannot go back on a line that wraps. */
+/* The columns that a text may have; one cannot go back on a line that wraps. Where a terminal does not say how wide it
+ * is, the environment does. */
 static int columns(void) {
     struct winsize window;
-    return !ioctl(STDERR_FILENO, TIOCGWINSZ, &window) && window.ws_col > 1 ? window.ws_col - 1 : INT_MAX;
+    const char *said = getenv("COLUMNS");
+    int wide = ioctl(STDERR_FILENO, TIOCGWINSZ, &window) ? 0 : window.ws_col;
+    if (wide < 2 && said) wide = (int)strtol(said, NULL, 10);
+    return wide > 1 ? wide - 1 : INT_MAX;
 }
 
 void ll_line_show(ll_line *line, const ll_fields *fields) {

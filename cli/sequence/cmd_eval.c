@@ -49,8 +49,10 @@ static int check_tokens(const ll_model *model, const char *trained_unit) {
     const ll_recipe *recipe = ll_model_recipe(model);
     const char *unit = ll_recipe_unit(recipe);
     if (!strcmp(unit, trained_unit)) return -1;
-    ll_print("a token of data.format = %s is a %s, and this model was trained with data.format = %s, where it is a %s",
-             ll_recipe_get(recipe, "data.format"), unit, trained_on, trained_unit);
+    ll_print(
+        "a token of data.format = %s is %s %s, and this model was trained with data.format = %s, where it is %s %s",
+        ll_recipe_get(recipe, "data.format"), ll_article(unit), unit, trained_on, ll_article(trained_unit),
+        trained_unit);
     return 2;
 }
 

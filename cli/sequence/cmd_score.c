@@ -108,9 +108,9 @@ static int score_with(ll_model *model, int files, const char **paths) {
     const int code = ll_sequences(&job, files, paths);
     const double mean = -all / (double)all_scored;
     if (!code && all_scored)
-        ll_print("%lld sequences, %lld tokens scored, %.4f bits a %s, perplexity %.4f; %.0f tokens a second",
-               (long long)sequences, (long long)all_scored, mean / log(2), unit, exp(mean),
-               (double)all_scored / (ll_now() - start));
+        ll_print("%lld sequences, %lld tokens scored, %.4f bits %s %s, perplexity %.4f; %.0f tokens a second",
+                 (long long)sequences, (long long)all_scored, mean / log(2), ll_article(unit), unit, exp(mean),
+                 (double)all_scored / (ll_now() - start));
     return code;
 }
 

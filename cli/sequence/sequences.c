@@ -294,19 +294,12 @@ static ll_status make_stream(run *r) {
 
 static int open_all(run *r, int files, const char **paths) {
     static const char *standard_input[] = {"-"};
-    ll_input_options how = {.text_key = text_key,
-                            .id_key = id_key,
-                            .label_key = r->job->label_key,
-                            .labels = r->job->labels,
-                            .piece = LL_PIECE,
-                            .grid = atoi(value(r->job, "data.grid"))};
-    if (r->image) {
-        how.width = atoi(value(r->job, "position.width"));
-        how.height = atoi(value(r->job, "position.height"));
-        how.channels = atoi(value(r->job, "model.channels"));
-        how.side = atoi(value(r->job, "data.resize")) > 0 ? atoi(value(r->job, "data.resize-side")) : 0;
-        how.bicubic = !strcmp(value(r->job, "data.resize-filter"), "bicubic");
-    }
+    ll_input_options how = ll_input_of(ll_model_recipe(r->job->model));
+    how.text_key = text_key;
+    how.id_key = id_key;
+    how.label_key = r->job->label_key;
+    how.labels = r->job->labels;
+    how.piece = LL_PIECE;
     const int code = ll_choose_format(&how.format, format, whole, !strcmp(value(r->job, "data.format"), "midi"));
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;

@@ -71,7 +71,7 @@ static int write_text(ll_model *model, double *rate) {
     if (code < 0) {
         fputs(opening, stdout);
         status = ll_text_output_feed(&s, (const uint8_t *)opening, sizeof opening - 1);
-        const size_t state = status ? 0 : ll_stream_bytes(s.stream);
+        const size_t state = status ? 0 : ll_text_output_bytes(&s);
         const double start = ll_now();
         for (int i = 0; i < GENERATED && !status; i++) {
             const char *text;
@@ -85,8 +85,8 @@ static int write_text(ll_model *model, double *rate) {
         fflush(stdout);
         char then[24], now[24];
         if (!status)
-            ll_print("%d bytes generated; the stream used %s before and %s after", GENERATED,
-                   ll_size(then, (double)state), ll_size(now, (double)ll_stream_bytes(s.stream)));
+            ll_print("%d bytes generated; the state has %s before and %s after", GENERATED,
+                     ll_size(then, (double)state), ll_size(now, (double)ll_text_output_bytes(&s)));
         if (status) code = ll_failed(status, NULL);
     }
     ll_text_output_free(&s);
@@ -94,10 +94,10 @@ static int write_text(ll_model *model, double *rate) {
 }
 
 /* The loss of the trained model. */
-static int show(ll_trainer *trainer, const ll_recipe *recipe, double trained) {
+static int show(ll_trainer *trainer, const ll_recipe *recipe) {
     ll_model *model = NULL;
     ll_evaluation e = {0};
-    double bigram = 0, rate = 0;
+    double bigram = 0, rate = 0, seconds = 0, trained = 0;
     int64_t tokens = 0;
     char path[4200], picture[4200];
     ll_run_model(path, sizeof path, ll_trainer_folder(trainer));
@@ -107,6 +107,7 @@ static int show(ll_trainer *trainer, const ll_recipe *recipe, double trained) {
     if (!status) status = ll_ngrams(recipe, 2, "valid", NULL, NULL, &bigram, &tokens);
     bigram /= log(2); /* of nats, bits */
     if (!status) status = ll_run_picture(ll_trainer_folder(trainer), picture);
+    if (!status) status = ll_run_speed(ll_trainer_folder(trainer), &seconds, &trained);
     int code = status ? ll_failed(status, NULL) : -1;
     if (code < 0) {
         ll_print("held-out text: %.3f bits a byte; a table of byte pairs needs %.3f", e.bits_per_token, bigram);
@@ -133,7 +134,7 @@ static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
         return 0;
     }
     ll_stop_no_more(); /* the run is on the disk */
-    return status ? ll_failed(status, NULL) : show(trainer, recipe, ll_watch_rate(&watch));
+    return status ? ll_failed(status, NULL) : show(trainer, recipe);
 }
 
 static int demo(int n, const char **words) {

@@ -106,9 +106,8 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
     ll_run_model(model, sizeof model, ll_trainer_folder(trainer));
     printf("train.folder=%s\ntrain.model=%s\ntrain.steps=%lld\n", ll_trainer_folder(trainer), model,
            (long long)p->step);
-    if (p->step) printf("train.loss=%.6f\n", p->loss);
-    const int coded = !p->matching || strcmp(p->matching, "attention") != 0; /* is the loss the length of a code? */
-    if (watch->unit && coded && p->step) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
+    if (p->step) printf("train.%s=%.6f\n", p->matching ? "distillation_loss" : "loss", p->loss);
+    if (watch->unit && !p->matching && p->step) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
     if (isfinite(p->valid_loss)) {
         printf("train.valid_loss=%.6f\n", p->valid_loss);
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
@@ -117,8 +116,9 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
         ll_show_baseline("train", ll_model_recipe(ll_trainer_model(trainer)), "valid",
                          atoi(ll_recipe_get(ll_model_recipe(ll_trainer_model(trainer)), "train.eval-batches")));
     }
-    if (watch->steps)
-        printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", ll_watch_rate(watch), p->seconds);
+    double seconds, speed;
+    if (watch->steps && !ll_run_speed(ll_trainer_folder(trainer), &seconds, &speed))
+        printf("train.tokens_per_second=%.0f\ntrain.seconds=%.1f\n", speed, seconds);
 }
 
 /* Does a model that predicts the next token see it? One that predicts masked tokens sees all others. */

@@ -111,6 +111,17 @@ int ll_reads_images(const ll_recipe *recipe) {
            ll_format_has_images(ll_recipe_get(recipe, "data.format"));
 }
 
+ll_input_options ll_input_of(const ll_recipe *recipe) {
+    ll_input_options how = {.grid = atoi(ll_recipe_get(recipe, "data.grid"))};
+    if (!ll_reads_images(recipe)) return how;
+    how.width = atoi(ll_recipe_get(recipe, "position.width"));
+    how.height = atoi(ll_recipe_get(recipe, "position.height"));
+    how.channels = atoi(ll_recipe_get(recipe, "model.channels"));
+    if (atoi(ll_recipe_get(recipe, "data.resize")) > 0) how.side = atoi(ll_recipe_get(recipe, "data.resize-side"));
+    how.bicubic = !strcmp(ll_recipe_get(recipe, "data.resize-filter"), "bicubic");
+    return how;
+}
+
 int ll_image_numbers(const ll_recipe *recipe) {
     const int pixels = atoi(ll_recipe_get(recipe, "position.width")) * atoi(ll_recipe_get(recipe, "position.height"));
     if (!ll_reads_images(recipe)) return 0;

@@ -47,6 +47,8 @@ static void describe_loss(ll_fields *f, const ll_watch *w) {
     const double unit = w->unit ? 1 / log(2) : 1;
     if (p->step && p->matching && !strcmp(p->matching, "attention"))
         ll_field_add(f, 4, "  %.2f %% of attention missed", 100 * p->loss);
+    else if (p->step && p->matching)
+        ll_field_add(f, 4, "  distillation loss %.3f", p->loss);
     else if (p->step) /* before the first step there is no loss, and no speed */
         ll_field_add(f, 4, "  %.3f %s%s", p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "");
     if (isfinite(p->valid_loss) && w->unit) ll_field_add(f, 7, "  valid %.3f", p->valid_loss * unit);
@@ -83,35 +85,33 @@ static int explains(const char *event) {
     return event && (!strncmp(event, "no ", 3) || !strcmp(event, "best") || !strcmp(event, "rewind"));
 }
 
+/* Now and then there is a line. What follows on a line of its own, as a report, does not repeat it. */
+static int is_due(const ll_watch *w, const ll_progress *p) {
+    if (ll_now() - w->shown < (w->line.moves ? 0.1 : 10)) return 0;
+    return w->line.moves || p->within > 0 || w->shown_step != p->step;
+}
+
 int ll_watch_step(const ll_progress *progress, void *arg) {
     ll_watch *w = arg;
     if (explains(progress->event)) {
         ll_watch_end(w);
         ll_print("%s: %s", progress->event, ll_error());
     }
-    const double now = ll_now(), every = w->line.moves ? 0.1 : 10;
     ll_reading_line_end();
-    if (progress->step != w->last.step && (!progress->event || progress->tokens_per_second > 0)) {
-        w->steps++;
-        if (progress->tokens_per_second > 0) w->slowness += 1 / progress->tokens_per_second;
-    }
+    if (progress->step != w->last.step && (!progress->event || progress->tokens_per_second > 0)) w->steps++;
     w->last = *progress;
     if (w->saved != progress->saved) {
         w->saved = progress->saved;
         leaves(w);
     }
-    if (is_news(w, progress) || now - w->shown >= every) {
+    if (is_news(w, progress) || is_due(w, progress)) {
         ll_fields fields = {0};
         describe(&fields, w);
         ll_line_show(&w->line, &fields);
-        w->shown = now;
+        w->shown = ll_now();
         w->shown_step = progress->step;
     }
     return ll_stop_wanted();
-}
-
-double ll_watch_rate(const ll_watch *w) {
-    return w->slowness > 0 ? (double)w->steps / w->slowness : w->last.tokens_per_second;
 }
 
 void ll_watch_end(ll_watch *w) {

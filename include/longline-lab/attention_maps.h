@@ -18,9 +18,10 @@ LL_API LL_MUST_USE ll_status ll_attention_matrix(const ll_attention *op, ll_view
 LL_API LL_MUST_USE ll_status ll_attention_rows(const ll_attention *op, ll_view q, ll_view k, ll_view gate, int T,
                                                int S, const int *query, int count, float *A);
 
-/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model); row i has the weights
- * of query i. streaming: as a stream computes them. By one-hot values (ll_attention_matrix): n / E passes over n
- * tokens. LL_EDIVERGED, here and below, names a weight that is not finite. */
+/* Attention of one layer on tokens (T): A (heads, n, n) with n = T + ll_model_cls_tokens(model), or with model.patch
+ * the number of patches instead of T; row i has the weights of query i. streaming: as a stream computes them. By
+ * one-hot values (ll_attention_matrix): n / E passes over n tokens. LL_EDIVERGED, here and below, names a weight that
+ * is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_attention(const ll_model *model, const int *tokens, int T, int layer,
                                                 int streaming, float *A);
 /* Some rows of the same: A (heads, count, n), for queries (count) in [0, n). Rows are derivatives and cost count / E

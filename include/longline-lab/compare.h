@@ -11,9 +11,9 @@ LL_C_BEGIN
 
 /* The loss (nats) of a split under n-grams of `order` tokens (1 to 16; 5 is usual) that are counted in the train split,
  * with interpolated, modified Kneser-Ney smoothing (Chen and Goodman 1999), and the number of its tokens. The recipe's
- * task is lm. A window's first token is not predicted, and contexts end where windows do, as a model's. LL_ESTOPPED if
- * `progress` (batches of both splits; may be NULL) returns 1. Time is order x tokens; memory some 48 to 100 bytes for
- * each different n-gram and context. */
+ * task is lm. A text's first token is not predicted. A context ends where its text begins, and goes on beyond the
+ * beginning of a window (train.length). LL_ESTOPPED if `progress` (batches of both splits; may be NULL) returns 1. Time
+ * is order x tokens; memory some 48 to 100 bytes for each different n-gram and context. */
 LL_API LL_MUST_USE ll_status ll_ngrams(const ll_recipe *recipe, int order, const char *split, ll_done_fn *progress,
                                        void *arg, double *loss, int64_t *tokens);
 

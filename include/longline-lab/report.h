@@ -74,6 +74,9 @@ LL_API LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int wh
 /* Writes a page with n runs (1 to 32) side by side: curves, results, and differences between their recipes. */
 LL_API LL_MUST_USE ll_status ll_runs_report(const char *const *runs, int n, const char *path);
 
+/* What the report of a run has of its metrics.csv: seconds up to the last row, and the median speed of training in
+ * tokens a second. */
+LL_API LL_MUST_USE ll_status ll_run_speed(const char *run, double *seconds, double *tokens_per_second);
 /* Draws the loss curves of a run folder's metrics.csv. */
 LL_API LL_MUST_USE ll_status ll_run_picture(const char *run, const char *path);
 

@@ -13,7 +13,7 @@ typedef struct ll_trainer ll_trainer;
 
 typedef struct {
     int64_t step, steps;
-    double loss;           /* mean of the last steps, nats a token (or an example) */
+    double loss;           /* mean of the last steps, nats a token (or an example); see `matching` */
     double valid_loss;     /* last evaluation, NaN before the first */
     double valid_accuracy; /* the same, fraction */
     double learning_rate, gradient_norm;
@@ -26,7 +26,7 @@ typedef struct {
      * labelled texts may have one that was read as an example) */
     const char *event;
     /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
-     * attention gives that is missed, or "logits" */
+     * attention gives that is missed, or "logits". The loss of data, which codes tokens, has NULL alone */
     const char *matching;
     double within; /* "computing": the share of the next step that is done; "evaluating": of the evaluation; else 0 */
 } ll_progress;

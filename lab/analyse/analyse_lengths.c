@@ -2,10 +2,12 @@
  * paper's bound on the number of features does not depend on the length (Choromanski et al. 2021, Theorem 4). The same
  * estimate is also computed in double (reference/reference.h), for some of the queries. */
 #include <math.h>
+#include <stdio.h>
 
 #include "analyse/analyse_internal.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "reference/reference.h"
 
 enum { D = LL_ESTIMATOR_SIZE, FEATURES = 128, LENGTHS = 4, STEP = 4, QUERIES = 64 };
@@ -88,9 +90,9 @@ static ll_status repeat(experiment *x, const ll_analysis *how, int r, int repeat
     return status;
 }
 
-#define CLAIM                                                                                                         \
-    "claim: the error depends on the number of features and not on the length. With orthogonal positive features it " \
-    "is %.3g at %d tokens and %.3g at %d. "
+#define CLAIM                                                                                                          \
+    "claim: the error depends on the number of features and not on the length. With orthogonal positive features it "  \
+    "is %.3g at %d tokens and %.3g at %d: %s. "
 
 /* A bound with one digit: no less than the number. */
 static double bound(double x) {
@@ -98,8 +100,23 @@ static double bound(double x) {
     return ceil(x / unit) * unit;
 }
 
+/* Do two errors agree? */
+static void compare(char *out, size_t size, const ll_mean *a, const ll_mean *b) {
+    const double deviation = fmax(ll_mean_deviation(a), ll_mean_deviation(b)), gap = fabs(a->mean - b->mean);
+    if (a == b)
+        snprintf(out, size, "not tested with one length");
+    else if (!(deviation > 0 && isfinite(gap)))
+        snprintf(out, size, "not tested, as a deviation needs 2 draws");
+    else if (gap <= deviation)
+        snprintf(out, size, "the same within a deviation of the draws");
+    else
+        ll_format_text(out, size, "%.1f deviations of the draws apart, so that it is not seen here", gap / deviation);
+}
+
 static ll_status report(ll_table *t, const experiment *x) {
-    const double first = x->estimate[0][x->first].mean, last = x->estimate[0][LENGTHS - 1].mean;
+    const ll_mean *shortest = &x->estimate[0][x->first], *longest = &x->estimate[0][LENGTHS - 1];
+    const double first = shortest->mean, last = longest->mean;
+    char agrees[80];
     double worst = 0;
     int unknown = 0; /* is there an estimate without its rounding? */
     ll_status status = LL_OK;
@@ -112,12 +129,13 @@ static ll_status report(ll_table *t, const experiment *x) {
                 ll_table_add(t, ll_estimators[kind].label,
                              (double[]){length_at(x, i), e->mean, ll_mean_deviation(e), r->mean, ll_mean_deviation(r)});
         }
+    compare(agrees, sizeof agrees, shortest, longest);
     if (unknown)
         ll_table_verdict(t, CLAIM "Rounding is not known where features are beyond the range of double", first,
-                         length_at(x, x->first), last, x->L);
+                         length_at(x, x->first), last, x->L, agrees);
     else
         ll_table_verdict(t, CLAIM "Rounding is at most %.1g of the error of any kind", first, length_at(x, x->first),
-                         last, x->L, bound(worst));
+                         last, x->L, agrees, bound(worst));
     return status;
 }
 

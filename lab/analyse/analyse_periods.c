@@ -123,10 +123,15 @@ ll_status ll_analyse_periods(ll_table **table, const ll_analysis *how) {
                                      "heads", "least common multiple of the cycles", 1, 5, -1, 1, 1}};
     static const int sizes[] = {16, 32, 64, 128, 256}, heads[] = {1, 2, 4, 8, 16};
     const int repeats = how->repeats ? how->repeats : how->quick ? 50 : 1000;
-    ll_status status = ll_table_create(table, "Least common multiples of the cycles of random permutations", "features",
-                                       columns, how->model ? 0 : 1, plots);
+    ll_status status = LL_OK;
+    if (how->model) {
+        status = ll_table_create(table, "Least common multiples of the cycles of the model's permutations",
+                                 "layer and head", columns, 0, plots);
+        return status ? status : of_model(*table, how->model);
+    }
+    status = ll_table_create(table, "Least common multiples of the cycles of random permutations", "size", columns, 1,
+                             plots);
     if (status) return status;
-    if (how->model) return of_model(*table, how->model);
     for (int i = 0; i < 5 && !status; i++)
         for (int j = 0; j < 5 && !status; j++) {
             status = draws(*table, how, sizes[i], heads[j], repeats);

@@ -168,27 +168,30 @@ __attribute__((format(printf, 2, 3))) static void print(writing *to, const char 
     to->size += n > 0 ? (size_t)n : 0;
 }
 
-static void print_cell(writing *to, double mean, double deviation) {
-    char text[48] = "-", more[24] = "";
-    if (isfinite(deviation)) ll_format_text(more, sizeof more, " +- %.2f", deviation);
+/* "36.60 +- 0.28 (2)" for a mean over two seeds. */
+static void print_mean(writing *to, double mean, double deviation, int seeds) {
+    char text[64] = "-", more[40] = "";
+    if (isfinite(deviation)) ll_format_text(more, sizeof more, " +- %.2f (%d)", deviation, seeds);
     if (isfinite(mean)) ll_format_text(text, sizeof text, "%.2f%s", mean, more);
-    print(to, "  %14s", text);
+    print(to, "  %18s", text);
 }
+
+static void print_cell(writing *to, double value) { print_mean(to, value, NAN, 1); }
 
 /* The average is NaN unless every column has a figure. */
 static void print_row(writing *to, const table *t, const row *r, int width) {
     double average = 0, published = 0, mean, deviation;
     print(to, "%-*s", width, r->label);
     for (int i = 0; i < t->columns; i++) {
-        ll_mean_of(r->value[i], SEED_MOST, &mean, &deviation);
-        print_cell(to, mean, deviation);
+        const int seeds = ll_mean_of(r->value[i], SEED_MOST, &mean, &deviation);
+        print_mean(to, mean, deviation, seeds);
         average += mean / t->columns;
         published += r->published[i] / t->columns;
     }
-    print_cell(to, average, NAN);
+    print_cell(to, average);
     print(to, "\n%-*s", width, "  published");
-    for (int i = 0; i < t->columns; i++) print_cell(to, r->published[i], NAN);
-    print_cell(to, published, NAN);
+    for (int i = 0; i < t->columns; i++) print_cell(to, r->published[i]);
+    print_cell(to, published);
     print(to, "\n");
 }
 
@@ -197,11 +200,11 @@ static void print_table(writing *to, const table *t) {
     for (int i = 0; i < t->rows; i++)
         if ((int)strlen(t->row[i].label) > width) width = (int)strlen(t->row[i].label);
     print(to, "%s\n%s\n%-*s", t->title, t->paper, width, "system");
-    for (int i = 0; i < t->columns; i++) print(to, "  %14s", t->column[i].heading);
-    print(to, "  %14s\n", "average");
+    for (int i = 0; i < t->columns; i++) print(to, "  %18s", t->column[i].heading);
+    print(to, "  %18s\n", "average");
     for (int i = 0; i < t->rows; i++) print_row(to, t, &t->row[i], width);
     print(to,
-          "\nPer cent right, mean and standard deviation over seeds; one seed has no deviation. -: not measured, or\n"
+          "\nPer cent right, mean and standard deviation over (n) seeds; without both: one seed. -: not measured, or\n"
           "not published. Results are those of %s.\n",
           t->results);
     if (t->differences) print(to, "\nWhat differs from the paper:\n");

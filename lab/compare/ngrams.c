@@ -77,7 +77,7 @@ static row *row_of(ngrams *g, uint64_t key) {
 
 /* ---- Counting ---- */
 
-/* key[n]: of the n tokens before place t of a window. Returns the number of tokens of the longest one. */
+/* key[n]: of the n tokens before place t of a text. Returns the number of tokens of the longest one. */
 static int contexts(uint64_t *key, const ngrams *g, const int *tokens, int t) {
     const int most = ll_min_int(t + 1, g->order - 1);
     key[0] = 1;
@@ -104,13 +104,19 @@ static void count(ngrams *g, const uint64_t *key, int n, int token) {
     }
 }
 
-static ll_status count_row(ngrams *g, const int *tokens, const int *targets, int length) {
+/* A row of a batch: its tokens, behind the last `before` tokens of its text in front of it. */
+typedef struct {
+    const int *tokens, *targets;
+    int before, length;
+} text_row;
+
+static ll_status count_row(ngrams *g, const text_row *x) {
     uint64_t key[ORDER_MOST];
     ll_status status = LL_OK;
-    for (int t = 0; t < length && !status; t++) {
-        if (targets[t] < 0) continue;
+    for (int t = 0; t < x->length && !status; t++) {
+        if (x->targets[t] < 0) continue;
         status = make_room(g, 2 * ORDER_MOST);
-        if (!status) count(g, key, contexts(key, g, tokens, t), targets[t]);
+        if (!status) count(g, key, contexts(key, g, x->tokens, x->before + t), x->targets[t]);
     }
     return status;
 }
@@ -146,11 +152,11 @@ static double probability(const ngrams *g, const uint64_t *key, int most, int to
     return p;
 }
 
-static void add_losses(const ngrams *g, const int *tokens, const int *targets, int length, double *loss, int64_t *n) {
+static void add_losses(const ngrams *g, const text_row *x, double *loss, int64_t *n) {
     uint64_t key[ORDER_MOST];
-    for (int t = 0; t < length; t++) {
-        if (targets[t] < 0) continue;
-        *loss -= log(probability(g, key, contexts(key, g, tokens, t), targets[t]));
+    for (int t = 0; t < x->length; t++) {
+        if (x->targets[t] < 0) continue;
+        *loss -= log(probability(g, key, contexts(key, g, x->tokens, x->before + t), x->targets[t]));
         ++*n;
     }
 }
@@ -161,11 +167,26 @@ typedef struct {
     ngrams g;
     ll_reader *train, *test;
     ll_batch batch;
+    int *text; /* (ORDER_MOST + T) the last row with the tokens before it: */
+    int before, length;
     ll_done_fn *progress;
     void *arg;
     double loss; /* sum over the tokens of test */
     int64_t tokens;
 } work;
+
+/* Row b of batch i. Rows come in order, so that those of a text that is longer than a window continue each other. */
+static text_row next_row(work *w, const ll_reader *reader, int64_t i, int b) {
+    const size_t at = (size_t)b * (size_t)w->batch.T, length = (size_t)w->batch.lengths[b];
+    int64_t offset = 0;
+    ll_reader_offsets(reader, &offset, 1, i * w->batch.B + b);
+    const int kept = offset ? ll_min_int(w->before + w->length, ORDER_MOST - 1) : 0;
+    memmove(w->text, w->text + w->before + w->length - kept, (size_t)kept * sizeof *w->text);
+    memcpy(w->text + kept, w->batch.tokens + at, length * sizeof *w->text);
+    w->before = kept;
+    w->length = (int)length;
+    return (text_row){w->text, w->batch.targets + at, kept, (int)length};
+}
 
 /* Counts the rows of train, or adds the losses of those of test. before: batches of the other split that are done. */
 static ll_status pass(work *w, const ll_reader *reader, int64_t before) {
@@ -175,13 +196,11 @@ static ll_status pass(work *w, const ll_reader *reader, int64_t before) {
     for (int64_t i = 0; i < batches && !status; i++) {
         ll_reader_eval_batch(reader, &w->batch, i);
         for (int b = 0; b < w->batch.B && !status; b++) {
-            const size_t at = (size_t)b * (size_t)w->batch.T;
-            const int *tokens = w->batch.tokens + at, *targets = w->batch.targets + at;
-            const int n = w->batch.lengths[b];
+            const text_row x = next_row(w, reader, i, b);
             if (reader == w->train)
-                status = count_row(&w->g, tokens, targets, n);
+                status = count_row(&w->g, &x);
             else
-                add_losses(&w->g, tokens, targets, n, &w->loss, &w->tokens);
+                add_losses(&w->g, &x, &w->loss, &w->tokens);
         }
         if (!status) status = ll_progress_done(w->progress, w->arg, before + i + 1, all);
     }
@@ -208,6 +227,7 @@ ll_status ll_ngrams(const ll_recipe *recipe, int order, const char *split, ll_do
         status = ll_fail(LL_EINVAL, "the train split has %lld tokens; n-grams are counted in 10^9 at most",
                          (long long)ll_reader_size(w.train));
     if (!status) status = ll_batch_create(&w.batch, c);
+    if (!status && !(w.text = ll_alloc((size_t)w.batch.T + ORDER_MOST, sizeof *w.text))) status = LL_ENOMEM;
     if (!status) w.g.V = ll_reader_vocab(w.train), status = make_room(&w.g, 1);
     if (!status) status = pass(&w, w.train, 0);
     if (!status) find_discounts(&w.g);
@@ -216,6 +236,7 @@ ll_status ll_ngrams(const ll_recipe *recipe, int order, const char *split, ll_do
     ll_batch_free(&w.batch);
     ll_reader_free(w.train);
     ll_reader_free(w.test);
+    ll_free(w.text);
     ll_free(w.g.row);
     return status;
 }

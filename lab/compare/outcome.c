@@ -13,7 +13,7 @@ double ll_result_metric(const ll_comparison *c, const ll_result *r) {
     }
 }
 
-void ll_mean_of(const double *value, int n, double *mean, double *deviation) {
+int ll_mean_of(const double *value, int n, double *mean, double *deviation) {
     double sum = 0, square = 0;
     int count = 0;
     for (int k = 0; k < n; k++)
@@ -22,6 +22,7 @@ void ll_mean_of(const double *value, int n, double *mean, double *deviation) {
     for (int k = 0; k < n; k++)
         if (isfinite(value[k])) square += (value[k] - *mean) * (value[k] - *mean);
     *deviation = count > 1 ? sqrt(square / (count - 1)) : NAN;
+    return count;
 }
 
 int ll_comparison_system(const ll_comparison *c, int i, ll_system *s) {

@@ -71,30 +71,35 @@ void ll_number_text(char *out, size_t size, double v, double step, double larges
     }
 }
 
+/* 10¹⁶, 4.5·10⁻⁸ from "1e+16", "4.5e-08"; other numbers stay. */
+static void write_power(char *text, size_t size) {
+    static const char *const raised[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
+                                         "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
+    char factor[24], plain[12];
+    const char *end = strchr(text, 'e'), *minus = text[0] == '-' ? "\u2212" : "";
+    if (!end) return;
+    const int e = atoi(end + 1);
+    snprintf(factor, sizeof factor, "%.*s\u00b7", (int)(end - text) - (text[0] == '-'), text + (text[0] == '-'));
+    snprintf(plain, sizeof plain, "%d", abs(e));
+    size_t n =
+        (size_t)snprintf(text, size, "%s%s10%s", minus, strcmp(factor, "1\u00b7") ? factor : "", e < 0 ? "\u207b" : "");
+    for (const char *c = plain; *c && n + 4 < size; c++)
+        n += (size_t)snprintf(text + n, size - n, "%s", raised[*c - '0']);
+}
+
 static void add_tick(ll_axis *x, double at, double step, double largest, int numbered) {
     if (x->n == LL_TICKS_MOST) return;
     ll_tick *t = &x->tick[x->n++];
     *t = (ll_tick){.at = at};
-    if (numbered) ll_number_text(t->text, sizeof t->text, at, step, largest);
+    if (!numbered) return;
+    ll_number_text(t->text, sizeof t->text, at, step, largest);
+    write_power(t->text, sizeof t->text);
 }
 
 static void linear_ticks(ll_axis *x, double step) {
     const double slack = 1e-9 * (x->hi - x->lo), largest = fmax(fabs(x->lo), fabs(x->hi));
     const double first = ceil((x->lo - slack) / step), last = floor((x->hi + slack) / step);
     for (double i = first; i <= last && x->n < LL_TICKS_MOST; i++) add_tick(x, i * step, step, largest, 1);
-}
-
-/* 10¹⁶, 2·10⁻⁸ */
-static void write_power(char *out, size_t size, int digit, int e) {
-    static const char *const raised[] = {"\u2070", "\u00b9", "\u00b2", "\u00b3", "\u2074",
-                                         "\u2075", "\u2076", "\u2077", "\u2078", "\u2079"};
-    char plain[12];
-    size_t n = 0;
-    snprintf(plain, sizeof plain, "%d", abs(e));
-    if (digit > 1) n += (size_t)snprintf(out, size, "%d\u00b7", digit);
-    n += (size_t)snprintf(out + n, size - n, "10%s", e < 0 ? "\u207b" : "");
-    for (const char *c = plain; *c && n + 4 < size; c++)
-        n += (size_t)snprintf(out + n, size - n, "%s", raised[*c - '0']);
 }
 
 /* Ticks at 1, 2, .. 9 times powers of ten. `labels` of "1", "12" (1, 2, 5) have numbers, written as powers if one of
@@ -108,7 +113,10 @@ static void log_ticks(ll_axis *x, const char *labels, int every, int small) {
             const int number = strchr(labels, '0' + d) && e % every == 0;
             if (at < x->lo * (1 - 1e-9) || at > x->hi * (1 + 1e-9) || (!number && !small)) continue;
             add_tick(x, at, at, at, number && !powers);
-            if (number && powers && x->n) write_power(x->tick[x->n - 1].text, sizeof x->tick[0].text, d, e);
+            if (!number || !powers || !x->n) continue;
+            ll_tick *t = &x->tick[x->n - 1];
+            snprintf(t->text, sizeof t->text, "%de%d", d, e);
+            write_power(t->text, sizeof t->text);
         }
 }
 

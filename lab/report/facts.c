@@ -61,13 +61,26 @@ ll_run_facts ll_run_facts_of(const ll_run *run) {
         .planned = steps ? ll_scan_number(steps, NULL) : NAN,
         .tokens = value(run, LL_RUN_TOKENS, ll_columns_last(t, LL_RUN_TOKENS)),
         .train_bits = recent(t, LL_RUN_BITS),
+        .missed = recent(t, LL_RUN_MISSED),
+        .distil = recent(t, LL_RUN_DISTIL),
         .best_bits = value(run, LL_RUN_VALID, best),
         .best_step = value(run, LL_RUN_STEP, best),
         .best_accuracy = value(run, LL_RUN_ACCURACY, best),
         .seconds = value(run, LL_RUN_SECONDS, ll_columns_last(t, LL_RUN_SECONDS)),
-        .speed = ll_columns_median(t, LL_RUN_SPEED),
+        .speed = round(ll_columns_median(t, LL_RUN_SPEED)),
         .memory = largest(t, LL_RUN_MEMORY) * 1048576,
     };
+}
+
+ll_status ll_run_speed(const char *folder, double *seconds, double *tokens_per_second) {
+    ll_run run;
+    const ll_status status = ll_run_open(&run, folder);
+    if (status) return status;
+    const ll_run_facts facts = ll_run_facts_of(&run);
+    *seconds = facts.seconds;
+    *tokens_per_second = facts.speed;
+    ll_run_close(&run);
+    return LL_OK;
 }
 
 /* ---- Rows of the table of results ---- */
@@ -101,6 +114,12 @@ static void share(char *out, size_t size, double fraction) {
         snprintf(out, size, "–");
 }
 
+static void nats(char *out, size_t size, double v) {
+    char text[LL_BITS_TEXT];
+    ll_bits_text(text, v, 4);
+    snprintf(out, size, isfinite(v) ? "%s nats" : "–", text);
+}
+
 static void mebibytes(char *out, size_t size, double bytes) {
     if (!isfinite(bytes))
         snprintf(out, size, "–");
@@ -124,10 +143,10 @@ static void test_count(char *out, size_t size, const ll_run *run, const ll_run_f
 }
 
 const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, char out[LL_RESULT_TEXT]) {
-    static const char *const label[] = {"Parameters",    "Steps",          "Tokens trained on", "Training loss",
-                                        "Held-out loss", "Lowest at step", "Held-out accuracy", "Test loss",
-                                        "Test accuracy", "Test data",      "Wall time",         "Tokens a second",
-                                        "Memory"};
+    static const char *const label[] = {
+        "Parameters",    "Steps",         "Tokens trained on", "Attention missed",  "Distillation loss",
+        "Training loss", "Held-out loss", "Lowest at step",    "Held-out accuracy", "Test loss",
+        "Test accuracy", "Test data",     "Wall time",         "Tokens a second",   "Memory"};
     const size_t size = LL_RESULT_TEXT;
     if (row < 0 || (size_t)row >= sizeof label / sizeof *label) return NULL;
     snprintf(out, size, "–");
@@ -137,18 +156,20 @@ const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, cha
         break;
     case 1: steps(out, size, f); break;
     case 2: ll_count_text(out, size, f->tokens); break;
-    case 3: loss(out, size, run, f->train_bits); break;
-    case 4: loss(out, size, run, f->best_bits); break;
-    case 5: ll_count_text(out, size, f->best_step); break;
-    case 6: share(out, size, f->best_accuracy); break;
-    case 7: loss(out, size, run, f->test.count > 0 ? f->test.bits_per_token : NAN); break;
-    case 8: share(out, size, f->test.count > 0 ? f->test.accuracy : NAN); break;
-    case 9:
+    case 3: share(out, size, f->missed / 100); break;
+    case 4: nats(out, size, f->distil); break;
+    case 5: loss(out, size, run, f->train_bits); break;
+    case 6: loss(out, size, run, f->best_bits); break;
+    case 7: ll_count_text(out, size, f->best_step); break;
+    case 8: share(out, size, f->best_accuracy); break;
+    case 9: loss(out, size, run, f->test.count > 0 ? f->test.bits_per_token : NAN); break;
+    case 10: share(out, size, f->test.count > 0 ? f->test.accuracy : NAN); break;
+    case 11:
         if (f->test.count > 0) test_count(out, size, run, f);
         break;
-    case 10: duration(out, size, f->seconds); break;
-    case 11: ll_count_text(out, size, f->speed); break;
-    case 12: mebibytes(out, size, f->memory); break;
+    case 12: duration(out, size, f->seconds); break;
+    case 13: ll_count_text(out, size, f->speed); break;
+    case 14: mebibytes(out, size, f->memory); break;
     }
     return label[row];
 }
@@ -200,7 +221,7 @@ void ll_run_tiles(ll_html *h, const ll_run *run, const ll_run_facts *f) {
         ll_bits_text(number, valid ? f->best_bits : f->train_bits, 3);
         snprintf(more, sizeof more, "bits per %s on %s data", run->unit, valid ? "held-out" : "training");
     }
-    fact(h, classifies(run) && valid ? "Accuracy" : "Loss", number, more);
+    if (valid || isfinite(f->train_bits)) fact(h, classifies(run) && valid ? "Accuracy" : "Loss", number, more);
     if (f->test.count > 0) {
         if (classifies(run))
             ll_format_text(number, sizeof number, "%.2f %%", 100 * f->test.accuracy);

@@ -147,6 +147,8 @@ enum {
     LL_RUN_NORM,
     LL_RUN_SPEED,
     LL_RUN_MEMORY,
+    LL_RUN_MISSED, /* while a teacher is matched (train.distil): of its attention, the % that is missed */
+    LL_RUN_DISTIL, /* of its logits, the loss in nats; there are no LL_RUN_BITS in both cases */
     LL_RUN_COLUMNS
 };
 
@@ -162,14 +164,14 @@ typedef struct {
 enum { LL_BITS_TEXT = 32 };
 void ll_bits_text(char out[LL_BITS_TEXT], double bits, int decimals);
 
-/* The figure of a run's loss, without a title. What its pointers lead to is in `parts`, and which curves are faint:
- * with held-out data, that of training. */
+/* The figure of a run's loss, without a title: of LL_RUN_BITS and held-out data, or of LL_RUN_MISSED or LL_RUN_DISTIL.
+ * What its pointers lead to is in `parts`, and which curves are faint: with held-out data, that of training. */
 typedef struct {
     ll_curve curve[2];
     char y_label[64];
     const int *faint; /* as in ll_figure_draw; NULL: there is no held-out data */
 } ll_run_loss_parts;
-ll_figure ll_run_loss(const ll_run *run, ll_run_loss_parts *parts);
+ll_figure ll_run_loss(const ll_run *run, int column, ll_run_loss_parts *parts);
 
 /* LL_EFORMAT also if there is no loss yet. */
 LL_MUST_USE ll_status ll_run_open(ll_run *run, const char *folder);

@@ -12,8 +12,8 @@
 
 /* In the order of the LL_RUN_... columns. */
 static const char *const NAME[LL_RUN_COLUMNS] = {
-    "step",   "bits",          "valid_bits",    "valid_accuracy",    "seconds",
-    "tokens", "learning_rate", "gradient_norm", "tokens_per_second", "memory_mib"};
+    "step",          "bits",          "valid_bits",        "valid_accuracy", "seconds", "tokens",
+    "learning_rate", "gradient_norm", "tokens_per_second", "memory_mib",     "loss",    "loss"};
 
 /* The last part of a path, without a slash at its end. */
 static void base_name(char *out, size_t size, const char *path) {
@@ -22,6 +22,40 @@ static void base_name(char *out, size_t size, const char *path) {
     size_t from = n;
     while (from > 0 && path[from - 1] != '/') from--;
     snprintf(out, size, "%.*s", (int)(n - from), path + from);
+}
+
+static const char *const MATCHED[2] = {"nats of distillation loss", "% of attention missed"};
+
+static double setting(const ll_run *run, const char *key) {
+    return ll_scan_number(ll_recipe_get(run->recipe, key), NULL);
+}
+
+/* What a step compared with the teacher: LL_RUN_MISSED, LL_RUN_DISTIL; LL_RUN_BITS: nothing, its loss is of the data.
+ */
+static int kind_of_loss(const ll_run *run, double step) {
+    const char *distil = run->recipe ? ll_recipe_get(run->recipe, "train.distil") : "none";
+    if (!strcmp(distil, "none")) return LL_RUN_BITS;
+    const double until = setting(run, "train.distil-until"), change = setting(run, "train.distil-switch");
+    if (until > 0 && step > until) return LL_RUN_BITS;
+    return !strcmp(distil, "attention") || (!strcmp(distil, "both") && step <= change) ? LL_RUN_MISSED : LL_RUN_DISTIL;
+}
+
+/* A loss that compares with a teacher codes no tokens, so that it has no bits. */
+static void split_losses(ll_run *run) {
+    static const int kinds[] = {LL_RUN_BITS, LL_RUN_MISSED, LL_RUN_DISTIL};
+    const ll_columns *t = &run->metrics;
+    for (int row = 0; row < t->n; row++)
+        for (int i = 0; i < 3; i++)
+            if (kinds[i] != kind_of_loss(run, t->column[LL_RUN_STEP][row])) t->column[kinds[i]][row] = NAN;
+    for (int row = 0; row < t->n; row++) t->column[LL_RUN_MISSED][row] *= 100;
+}
+
+/* The column of the run's main loss; -1: it has none yet. */
+static int main_loss(const ll_run *run) {
+    static const int columns[] = {LL_RUN_VALID, LL_RUN_BITS, LL_RUN_DISTIL, LL_RUN_MISSED};
+    for (int i = 0; i < 4; i++)
+        if (ll_columns_last(&run->metrics, columns[i]) >= 0) return columns[i];
+    return -1;
 }
 
 ll_status ll_run_open(ll_run *run, const char *folder) {
@@ -35,7 +69,8 @@ ll_status ll_run_open(ll_run *run, const char *folder) {
     if (!status) status = ll_columns_read(&run->metrics, metrics, NAME, LL_RUN_COLUMNS, LL_RUN_ACCURACY);
     if (!status && ll_recipe_load(&run->recipe, recipe)) run->recipe = NULL; /* the curves can be drawn even so */
     if (!status) run->unit = run->recipe ? ll_recipe_unit(run->recipe) : "token"; /* unit of the losses: bits per ... */
-    if (!status && ll_columns_last(&run->metrics, LL_RUN_BITS) < 0 && ll_columns_last(&run->metrics, LL_RUN_VALID) < 0)
+    if (!status) split_losses(run);
+    if (!status && main_loss(run) < 0)
         status = ll_fail(LL_EFORMAT, "%s has no loss yet; draw it when the run has made some steps", metrics);
     ll_free(metrics);
     ll_free(recipe);
@@ -58,26 +93,35 @@ void ll_bits_text(char out[LL_BITS_TEXT], double bits, int decimals) {
         ll_number_text(out, LL_BITS_TEXT, fabs(bits) < 1e12 ? round(bits) : bits, 1, bits);
 }
 
-static void write_title(char *out, size_t size, const ll_run *run) {
+static void write_title(char *out, size_t size, const ll_run *run, int column) {
     const ll_columns *t = &run->metrics;
-    const int valid = ll_columns_last(t, LL_RUN_VALID), last = valid >= 0 ? valid : ll_columns_last(t, LL_RUN_BITS);
-    const double step = t->column[LL_RUN_STEP][last], bits = t->column[valid >= 0 ? LL_RUN_VALID : LL_RUN_BITS][last];
-    char step_text[24], loss[LL_BITS_TEXT];
-    ll_bits_text(loss, bits, 3);
+    const int last = ll_columns_last(t, column), bits = column == LL_RUN_VALID || column == LL_RUN_BITS;
+    const double step = t->column[LL_RUN_STEP][last];
+    char step_text[24], loss[LL_BITS_TEXT], unit[64];
+    ll_bits_text(loss, t->column[column][last], 3);
     ll_number_text(step_text, sizeof step_text, step, 1, fmin(step, 999999));
-    ll_format_text(out, size, "%s: %s bits per %s on %s data after %s steps", run->name, loss, run->unit,
-                   valid >= 0 ? "held-out" : "training", step_text);
+    snprintf(unit, sizeof unit, "bits per %s on %s data", run->unit, column == LL_RUN_VALID ? "held-out" : "training");
+    ll_format_text(out, size, "%s: %s %s after %s steps", run->name, loss,
+                   bits ? unit : MATCHED[column == LL_RUN_MISSED], step_text);
 }
 
-ll_figure ll_run_loss(const ll_run *run, ll_run_loss_parts *parts) {
+ll_figure ll_run_loss(const ll_run *run, int column, ll_run_loss_parts *parts) {
     static const int faint[2] = {0, 1};
     const ll_columns *t = &run->metrics;
     const double *step = t->column[LL_RUN_STEP];
-    parts->curve[0] = (ll_curve){"held-out", t->n, step, t->column[LL_RUN_VALID]};
-    parts->curve[1] = (ll_curve){"training", t->n, step, t->column[LL_RUN_BITS]};
-    snprintf(parts->y_label, sizeof parts->y_label, "bits per %s", run->unit);
-    parts->faint = ll_columns_last(t, LL_RUN_VALID) >= 0 ? faint : NULL;
-    return (ll_figure){.x_label = "step", .y_label = parts->y_label, .n = 2, .curves = parts->curve};
+    const int held_out = ll_columns_last(t, LL_RUN_VALID) >= 0;
+    ll_figure f = {.x_label = "step", .y_label = parts->y_label, .curves = parts->curve};
+    parts->faint = NULL;
+    if (column != LL_RUN_MISSED && column != LL_RUN_DISTIL) {
+        snprintf(parts->y_label, sizeof parts->y_label, "bits per %s", run->unit);
+        parts->curve[f.n++] = (ll_curve){"held-out", t->n, step, t->column[LL_RUN_VALID]};
+        parts->curve[f.n++] = (ll_curve){"training", t->n, step, t->column[LL_RUN_BITS]};
+        if (held_out) parts->faint = faint;
+    } else {
+        snprintf(parts->y_label, sizeof parts->y_label, "%s", MATCHED[column == LL_RUN_MISSED]);
+        parts->curve[f.n++] = (ll_curve){"training", t->n, step, t->column[column]};
+    }
+    return f;
 }
 
 ll_status ll_run_picture(const char *folder, const char *path) {
@@ -86,8 +130,9 @@ ll_status ll_run_picture(const char *folder, const char *path) {
     if (status) return status;
     char title[512];
     ll_run_loss_parts parts;
-    ll_figure f = ll_run_loss(&run, &parts);
-    write_title(title, sizeof title, &run);
+    const int column = main_loss(&run);
+    ll_figure f = ll_run_loss(&run, column, &parts);
+    write_title(title, sizeof title, &run, column);
     f.title = title;
     status = ll_figure_draw(&f, parts.faint, path);
     ll_run_close(&run);

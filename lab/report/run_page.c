@@ -15,9 +15,7 @@ static double setting(const ll_run *run, const char *key) {
  * same remedies. */
 static void warn_of_chance(ll_html *h, const ll_run *run, const ll_run_facts *f) {
     if (!run->recipe) return;
-    const double until = setting(run, "train.distil-until"), clip = setting(run, "train.clip");
-    const int distils = !strcmp(ll_recipe_get(run->recipe, "train.distil"), "attention");
-    if (distils && !(until > 0 && f->steps > until)) return; /* its loss is another one */
+    const double clip = setting(run, "train.clip");
     const char *task = ll_recipe_get(run->recipe, "model.task");
     const int classes = !strcmp(task, "classify") || !strcmp(task, "match");
     const char *answers = ll_recipe_get(run->recipe, classes ? "model.classes" : "model.vocab");
@@ -74,16 +72,32 @@ static void plot_accuracy(ll_html *h, const ll_run *run) {
     ll_free(percent);
 }
 
+/* What the run compares with its teacher; it has another unit than the losses of data. */
+static void plot_matched(ll_html *h, const ll_run *run) {
+    static const ll_html_about about[2] = {
+        {"attention-missed", "Share of what the teacher's attention gives that is missed (train.distil)."},
+        {"distillation-loss", "Loss while training that compares with the teacher's logits (train.distil)."}};
+    for (int i = 0; i < 2; i++) {
+        char title[300];
+        ll_run_loss_parts parts;
+        ll_figure f = ll_run_loss(run, i ? LL_RUN_DISTIL : LL_RUN_MISSED, &parts);
+        snprintf(title, sizeof title, "%s: %s", run->name, about[i].name);
+        f.title = title;
+        ll_html_plot(h, &about[i], &f, NULL);
+    }
+}
+
 void ll_run_page_loss(ll_html *h, const ll_run *run) {
     char title[300];
     ll_run_loss_parts parts;
-    ll_figure f = ll_run_loss(run, &parts);
+    ll_figure f = ll_run_loss(run, LL_RUN_BITS, &parts);
     snprintf(title, sizeof title, "%s: loss", run->name);
     f.title = title;
     const ll_html_about about = {"loss", parts.faint ? "Loss while training; held-out data was never trained on."
                                                      : "Loss while training. There is none on held-out data."};
     ll_html_section(h, "learning", "Loss");
     ll_html_plot(h, &about, &f, parts.faint);
+    plot_matched(h, run);
     if (!strcmp(run->unit, "example")) plot_accuracy(h, run);
 }
 

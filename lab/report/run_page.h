@@ -7,6 +7,7 @@
 /* NaN or 0 if unknown. */
 typedef struct {
     double steps, planned, tokens, train_bits;
+    double missed, distil;                      /* of train.distil: the % of attention, the nats of the logits' loss */
     double best_bits, best_step, best_accuracy; /* on held-out data */
     double seconds, speed, memory;              /* wall time, tokens a second, bytes */
     double parameters;                          /* only the model can give these: */

@@ -205,7 +205,8 @@ def _show(bar: Any, p: Progress) -> None:
     if not bar.total and p.steps:
         bar.total = p.steps
     bar.n = p.step if p.event != "" or bar.n <= p.step else bar.n
-    bar.set_postfix_str(f"loss {p.loss:.4f}" + ("" if math.isnan(p.valid_loss) else f", held-out {p.valid_loss:.4f}"))
+    name = "distillation loss" if p.matching else "loss"
+    bar.set_postfix_str(f"{name} {p.loss:.4f}" + ("" if math.isnan(p.valid_loss) else f", held-out {p.valid_loss:.4f}"))
 
 
 __all__ = ["LonglineError", "Progress", "Trainer"]

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -290,5 +291,10 @@ def test_a_teacher(tmp_path):
               "train.distil": "both", "train.distil-switch": 2, "train.distil-until": 4}
     Trainer(Recipe(taught), tmp_path / "linear", callbacks=[told.append]).run(progress=False)
     assert [p.matching for p in told if not p.event] == ["attention"] * 2 + ["logits"] * 2 + [""] * 2
+    shown = []
+    bar = types.SimpleNamespace(total=6, n=0, set_postfix_str=shown.append)
+    for p in told:
+        longline._train._show(bar, p)
+    assert shown[0].startswith("distillation loss") and shown[-1].startswith("loss")
     with pytest.raises(longline.LonglineError, match="train.teacher"):
         Trainer(Recipe({**RUN, "train.distil": "logits"}), tmp_path / "none")

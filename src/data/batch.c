@@ -53,7 +53,7 @@ static window_position stream_at(const ll_reader *r, int row, int n, int64_t ind
 void ll_reader_offsets(const ll_reader *r, int64_t *offset, int n, int64_t index) {
     for (int row = 0; row < n; row++) {
         const window_position p = stream_at(r, row, n, index);
-        offset[row] = (p.window - p.first) * r->stride;
+        offset[row] = r->examples && !r->texts ? 0 : (p.window - p.first) * r->stride;
     }
 }
 

@@ -110,7 +110,7 @@ ll_status ll_metrics_row(ll_metrics *m, const ll_progress *p, const ll_run_state
     cell(m->file, round(p->seconds * 1000) / 1000, ",");
     fprintf(m->file, "%lld,", (long long)s->tokens);
     cell(m->file, loss, ",");
-    cell(m->file, p->matching && !strcmp(p->matching, "attention") ? NAN : loss / M_LN2, ","); /* of no code */
+    cell(m->file, p->matching ? NAN : loss / M_LN2, ","); /* of no code */
     cell(m->file, valid, ",");
     cell(m->file, valid / M_LN2, ",");
     cell(m->file, evaluated ? s->valid_accuracy : NAN, ",");

@@ -71,8 +71,22 @@ t 0 "$longline" train words.ini $small --set train.steps=2 -o words
 printf 'says of line' >few
 t 0 "$longline" analyse matrices --model words/last.safetensors --text few --out words-look
 check "three words are three tokens" test "$(wc -l <words-look/attention-0.csv)" -eq 19
+small_images
+t 0 "$longline" train images.ini -o pixels
+t 0 "$longline" analyse matrices --model pixels --text images --length 9
+cp out many
+{ idx_images 1 4 4; head -c 16 text.txt; } | gzip >image.gz
+t 0 "$longline" analyse matrices --model pixels --text image.gz --length 9
+check "an image is read without the head of its file" cmp -s out many
+t 0 "$longline" train images.ini --set model.patch=2 -o patches
+t 0 "$longline" analyse matrices --model patches --text images --out patches-look
+check "4 patches are 4 tokens" test "$(wc -l <patches-look/attention-0.csv)" -eq 33
+out "^ +0 +1 .* 1.0000 +1.0000 +-$"
+refused "text.txt has no image; the model reads those of 16 numbers" "$longline" analyse matrices --model pixels --text text.txt
 t 0 "$longline" analyse positions periods --model run/last.safetensors --quick
 out "^layer 0 head 1 "
+out "^periods: Least common multiples of the cycles of the model's permutations$"
+out "^layer and head +features "
 
 t 0 "$longline" train model.ini $small --set train.length=32 --set position.type=learned \
     --set position.max-length=40 -o learned
@@ -114,4 +128,6 @@ refused "run is a folder" "$longline" analyse matrices --model run/last.safetens
 refused "file/x: a part of this path is a file" "$longline" analyse periods --quick --out file/x
 t 0 "$longline" analyse periods --quick --out new/folder/of/figures
 check "folders are made" test -s new/folder/of/figures/periods.csv
+check "no table has two columns of one name" sh -c 'for f in figures/*.csv new/folder/of/figures/*.csv; do
+    head -n 1 $f | tr , "\n" | sort | uniq -d; done | test -z "$(cat)"'
 refused "nowhere/x.csv: there is no folder nowhere/" "$longline" analyse periods --quick --csv nowhere/x.csv

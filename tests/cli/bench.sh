@@ -109,6 +109,7 @@ out '^attention/relu/causal/fwd/17 .*  slower$'
 out '^bench\.against\.slower=1$'
 err '1 of 1 cases are slower than ./earlier-0.001 by more than 3 %'
 t 0 "$longline" bench $one --against ./earlier-1000
+out "^case +before: least ms +now: least ms +median ratio +95 % interval"
 out '^attention/relu/causal/fwd/17 .*  faster$'
 out '^bench\.against\.slower=0$'
 refused '--seconds: with --against, --repeats is the number of turns' "$longline" bench $one --against ./earlier-1000 --seconds 9

@@ -33,6 +33,10 @@ t 0 "$longline" score lm/best.safetensors lower --json
 out '"id":"1","tokens":14,"logp":-'
 check "small letters are large ones" test "$(sed 's/.*logp"*:\([^,]*\),.*/\1/' out)" = \
     "$("$longline" score lm/best.safetensors more.fasta.gz 2>err | awk 'NR == 2 {print $3}')"
+t 0 "$longline" analyse matrices --model lm --text lower --length 9
+cp out of-letters
+t 0 "$longline" analyse matrices --model lm --text more.fasta.gz --length 9
+check "matrices of a sequence in FASTA are those of its letters" cmp -s out of-letters
 printf 'MKV1\n' >wrong
 check "a file that is no protein is refused" sh -c "'$longline' score lm/best.safetensors wrong >out 2>err; test \$? -eq 2"
 err "wrong: line 1: .*not a letter of a protein"

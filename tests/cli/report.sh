@@ -7,6 +7,9 @@ run() { "$longline" train "$recipe" --data text.txt $small --set train.report=on
 t 0 run --out one --set model.layers=2 --set train.length=32
 out "^train.report=one/report.html$"
 check "there is a page" test -s one/report.html
+result() { sed -n "s:.*<th scope=\"row\">$1</th><td>\([^<]*\)<.*:\1:p" one/report.html | tr -d ,; }
+check "it has the speed that train prints" test "$(result 'Tokens a second')" = "$(value train.tokens_per_second)"
+check "it has the time that train prints" test "$(result 'Wall time')" = "$(value train.seconds) s"
 check "no unfinished file" sh -c "! ls one one/figures | grep -q tmp"
 for f in loss loss-by-position speed memory learning-rate gradient-norm attention-1 attention-2; do
     check "figure $f" test -s one/figures/$f.svg -a -s one/figures/$f.csv
@@ -19,7 +22,15 @@ cp one/report.html first
 t 0 "$longline" report one
 out "^report.page=one/report.html$"
 check "the same model, the same page" cmp one/report.html first
+mkdir other other/folder.html
 t 0 "$longline" report one -o other/page.html
+refused "out nowhere/page.html: there is no folder nowhere/; make it first" "$longline" report one -o nowhere/page.html
+refused "out other/folder.html: it is a folder; name a file" "$longline" report one -o other/folder.html
+check "no folder is made" test ! -e nowhere
+two_lines=$(printf 'two\nlines')
+refused "RUN two.lines: its name has a line end" "$longline" report "$two_lines"
+refused "out two.lines.html: its name has a line end" "$longline" report one -o "$two_lines.html"
+refused "out two.lines: its name has a line end" run --out "$two_lines"
 check "its figures have their own folder" test -s other/page-figures/loss.svg
 t 0 run --out two --set position.type=sine-spe --set position.decay=none --set position.realizations=8 \
     --set train.checkpoint-every=10
@@ -63,8 +74,7 @@ refused "empty is not the folder of a run: it has no metrics.csv" "$longline" re
 refused "empty or cut off" "$longline" report empty
 check "no file is left" test ! -e x.html -a ! -e empty/report.html
 : >file
-t 1 "$longline" report one -o file/page.html
-err "file"
+refused "out file/page.html: there is no folder file/" "$longline" report one -o file/page.html
 # What cannot be written, or is stopped, leaves nothing: the disk may be full, and a checkpoint needs the space.
 last="report, with files of 20 blocks"
 (ulimit -f 20; "$longline" report one -o large.html >out 2>err)
@@ -141,4 +151,15 @@ fi
 # shellcheck disable=SC2086
 t 0 run --out slow --set train.report=off --set model.width=512 --set model.layers=4 --set train.length=1024 \
     --set train.batch=1 --set train.steps=1 --set train.warmup=1 --set train.eval-batches=1
+# A report that takes longer than lines of progress are apart does not repeat the last one.
+cp -r slow slower
+"$longline" train --resume slower --set train.steps=2 --set train.report=on --cpu scalar --threads 1 >out 2>err </dev/null &
+pid=$!
+wait_until grep -qs "^step 2/2 .*valid" err
+kill -STOP $pid
+sleep 10.5
+kill -CONT $pid
+ended $pid
+check "the report is written" grep -q "^train.report=" out
+check "the last step has one line" test "$(grep -c '^step 2/2 .*valid' err)" -eq 1
 told "^report: [0-9]+ %, eta [0-9:]+$" "$longline" report slow --cpu scalar --threads 1

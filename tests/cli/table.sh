@@ -136,7 +136,7 @@ two-b-1,test,accuracy,0.125
 END
 t 0 "$longline" table measured.ini
 out '^system +First +Second +average$'
-out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'
+out '^System A +55[.]00 [+]- 7[.]07 [(]2[)] +25[.]00 +40[.]00$'
 out '^  published +50[.]00 +61[.]50 +55[.]75$'
 out '^b +- +12[.]50 +-$'
 for option in "--only a" "--budget 3m" "--seeds 2"; do
@@ -147,11 +147,11 @@ refused "measured.ini:[0-9]+: .table. makes this a table of systems, which longl
     "$longline" train measured.ini --out w
 sed "s|= measures.csv|= $PWD/measures.csv|" measured.ini >other.ini
 t 0 "$longline" table "$PWD/other.ini"
-out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'
+out '^System A +55[.]00 [+]- 7[.]07 [(]2[)] +25[.]00 +40[.]00$'
 sed 's/$/\r/' measures.csv >lines.csv
 sed 's/measures.csv/lines.csv/' measured.ini >other.ini
 t 0 "$longline" table other.ini
-out '^System A +55[.]00 [+]- 7[.]07 +25[.]00 +40[.]00$'
+out '^System A +55[.]00 [+]- 7[.]07 [(]2[)] +25[.]00 +40[.]00$'
 sed 's/published.First/published.Third/' measured.ini >other.ini
 refused "other.ini:9: there is no key .published.Third" "$longline" table other.ini
 sed 's/differs.size/differ.size/' measured.ini >other.ini

@@ -21,6 +21,7 @@ last="tokenize --lines, with 100 MB"
 (ulimit -v 100000; "$longline" tokenize gpt2.safetensors big.txt --lines --threads 1 >out 2>err)
 check "a text that does not fit into memory is refused" test $? -eq 1
 err 'out of memory'
+told "^text: [0-9.]+ [kM]B of 60 MB, eta [0-9:]+$" "$longline" tokenize gpt2.safetensors big.txt --lines
 rm big.txt
 
 # The merges of this tokenizer, in order: t h, th e, Gthe, i n, e-acute, two line ends.
@@ -141,6 +142,9 @@ echo x >bad/tokenizer.model
 bad "bad/tokenizer.model is damaged, or not a model of SentencePiece"
 printf '\022\002\030\003\012\003\012\001a' >bad/tokenizer.model # a model of words
 bad "bad/tokenizer.model is of a kind that is not read: only unigram and BPE"
+printf '\012\016\012\005<unk>\025\000\000\000\000\030\002' >pieces.model
+refused "pieces.model is no tokenizer.json, but a file of SentencePiece; put it into a folder as tokenizer.model" \
+    "$longline" tokenize pieces.model one
 # What SentencePiece trains is read without SentencePiece, and cuts text as it does (ties of equal sums apart).
 if command -v spm_train >/dev/null && command -v spm_encode >/dev/null; then
     grep -v '^$' "$root/src/data/text/demo.txt" | grep -v '<' | head -1500 >lines

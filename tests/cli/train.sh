@@ -195,7 +195,7 @@ refused "long.txt is longer than 1048576 bytes, which is too long for a recipe; 
 t 0 "$longline" eval --help
 out "f32, bf16, int8 or int4"
 for format in words fasta; do
-    refused "a token of data.format = $format is a [a-z]*, and .* trained with data.format = bytes, where it is a byte$" \
+    refused "a token of data.format = $format is an? [a-z]*, and .* trained with data.format = bytes, where it is a byte$" \
         "$longline" eval straight/best.safetensors --data text.txt --set data.format=$format
 done
 refused "data.train" "$longline" train "$recipe" --out w
@@ -272,8 +272,11 @@ refused "data.test" "$longline" eval $m --split test
 # ---- Text ----
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5
 check "as many bytes as asked for" test "$(wc -c <out)" -eq 300
-err "^longline generate: 300 bytes, [0-9]+ a second; the stream uses"
+err "^longline generate: 300 bytes, [0-9]+ a second; the state has [0-9.]+ kB, the program"
 cp out first
+state=$(sed -n 's/.*state has \([0-9.]*\) kB.*/\1/p' err)
+t 0 "$longline" inspect $m
+check "the state that inspect has, without scratch" awk "BEGIN {x = $(value inspect.stream_bytes) / 1000 - $state; exit !(x < 1 && x > -1)}"
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 5 --threads 1
 check "same seed, same text" cmp -s out first
 t 0 "$longline" generate $m --prompt 'line 1' --tokens 300 --seed 6

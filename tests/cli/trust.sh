@@ -130,6 +130,10 @@ t 0 run --out rising --set train.warmup=100 --set train.steps=3
 err "train.warmup = 100 is longer than train.steps = 3, so that the learning rate rises to 3 % of train.learning-rate"
 t 0 run --out stages --from run --set train.distil=both --set train.distil-switch=30 --set train.distil-until=2
 err "train.distil-switch = 30 is not before the last step with a teacher, 2, so that logits are not matched"
+t 0 run --out logits --from run --set train.distil=logits
+err "^step 30/30  distillation loss [0-9.]+  valid"
+out "^train.distillation_loss=[0-9.]+$"
+check "a loss against a teacher is in no bits" sh -c '! grep -q "^train.loss\|^train.bits" out'
 t 0 "$longline" train --resume run
 err "^longline train: finished already: step 30 of 30; go on with: longline train --resume 'run' --set train.steps=N$"
 check "a run without a step prints no speed" sh -c '! grep -q "tokens_per_second\|train.seconds" out'

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/read_progress.h"
 #include "data/subwords/parts.h"
 
 enum { FEW = 48 /* tokens that need no memory of their own */ };
@@ -158,8 +159,10 @@ static void propose(const ll_bpe *b, heap *h, const symbol *s, int32_t left) {
 }
 
 static void merge_all(const ll_bpe *b, symbol *s, int32_t n, heap *h) {
+    enum { EVERY = 1 << 16 };
     for (int32_t i = 0; i + 1 < n; i++) propose(b, h, s, i);
-    while (h->n) {
+    for (int64_t done = 1; h->n; done++) {
+        if (done % EVERY == 0) ll_read_progress(NULL, done, done + (int64_t)h->n); /* a word may be the whole text */
         const candidate c = pop(h);
         symbol *left = &s[c.at];
         const merge *m = left->token >= 0 && left->next >= 0 ? merge_of(b, left->token, s[left->next].token) : NULL;

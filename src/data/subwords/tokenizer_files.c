@@ -238,12 +238,25 @@ static ll_status check_file(const char *path) {
     return LL_OK;
 }
 
+/* A file of SentencePiece by another name: its first field is a piece, whose first field is a text. */
+static ll_status check_pieces(const ll_bytes *file, const char *path) {
+    const uint8_t *data = file->data;
+    if (file->size < 4 || data[0] != '\n' || data[2] != '\n' || strchr(" \t\r\n", data[1])) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "%s is no tokenizer.json, but a file of SentencePiece; put it into a folder as "
+                   "tokenizer.model, and name the folder",
+                   path);
+}
+
 ll_status ll_subwords_find(ll_bytes *json, const char *path) {
     ll_bytes merges = {0}, vocab = {0}, lines = {0}, sentences = {0};
     *json = (ll_bytes){0};
     if (!ll_is_folder(path)) {
-        const ll_status status = check_file(path);
-        return status ? status : ll_file_read(json, path, LL_TOKENIZER_MOST);
+        ll_status status = check_file(path);
+        if (!status) status = ll_file_read(json, path, LL_TOKENIZER_MOST);
+        if (!status) status = check_pieces(json, path);
+        if (status) ll_bytes_free(json);
+        return status;
     }
     ll_status status = ll_folder_file(json, path, "tokenizer.json");
     if (status || json->data) return status;

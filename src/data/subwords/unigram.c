@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "base/read_progress.h"
 #include "data/subwords/parts.h"
 
 struct ll_unigram_model {
@@ -59,13 +60,19 @@ static void improve(best *b, double score, size_t begin, int token) {
     if (b->token == -2 || score > b->score) b->score = score, b->begin = begin, b->token = token;
 }
 
-/* Forward: b[i] for every i where a character ends. */
+/* Forward: b[i] for every i where a character ends. A word may be the whole text. */
 static void find_best(const ll_unigram_model *u, const ll_vocab *v, best *b, const uint8_t *word, size_t n) {
+    enum { EVERY = 1 << 16 };
+    size_t shown = EVERY;
     for (size_t i = 0; i <= n; i++) b[i].token = -2;
     b[0].token = -1;
     for (size_t i = 0, size = 1; i < n; i += size) {
         uint32_t node = 0;
         int single = 0;
+        if (i >= shown) {
+            ll_read_progress(NULL, (int64_t)i, (int64_t)n);
+            shown += EVERY;
+        }
         if (!v->bytes) (void)ll_char_at(word + i, n - i, &size);
         for (size_t end = i; end < n && (node = ll_trie_step(&v->trie, node, word[end]));) {
             const int token = v->trie.value[node];
