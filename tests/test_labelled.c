@@ -37,9 +37,13 @@ static void tables_with_tabs(void **state) {
     (void)state;
     ll_config c = config("a.tsv", "1\tgood\n0\tbad film\r\n\n2\ta\tb\n0\t\n1\t\"x\"");
     assert_string_equal(all_of(&c, "test"), "1:good|0:bad fi|2:a\tb|0:|1:\"x\"|");
-    c = config("b.tsv", "id\ttext\tlabel\n7\tgood\t1\n8\tbad\t0\tmore\n");
+    c = config("b.tsv", "id\ttext\tlabel\n7\tgood\t1\n8\tbad\t0\n");
     c.data.header = 1, c.data.label_column = 3;
     assert_string_equal(all_of(&c, "test"), "1:good|0:bad|");
+    c = config("d.tsv", "label\ttext\tname\n1\tgood\tpos\n0\tbad\n"); /* the header names a column after the text */
+    assert_string_equal((c.data.header = 1, all_of(&c, "test")), "1:good|0:bad|");
+    c = config("e.tsv", "label\ttext\n1\ta\tb\n0\tbad\n");
+    assert_string_equal((c.data.header = 1, all_of(&c, "test")), "1:a\tb|0:bad|");
     c = config("c.tsv", "\xef\xbb\xbf"
                         "1\tx\n");
     assert_string_equal(all_of(&c, "test"), "1:x|");
@@ -47,7 +51,7 @@ static void tables_with_tabs(void **state) {
 
 static void tables_with_commas(void **state) {
     (void)state;
-    ll_config c = config("a.csv", "review,sentiment\n\"a, \"\"b\"\"\",good\nplain,\"bad\"\r\n\"l\nm\",good,x\n,bad");
+    ll_config c = config("a.csv", "review,sentiment\n\"a, \"\"b\"\"\",good\nplain,\"bad\"\r\n\"l\nm\",good\n,bad");
     c.data.separator = LL_SEPARATOR_COMMA, c.data.header = 1, c.data.label_column = 2, c.data.text_column = 1;
     assert_string_equal(all_of(&c, "test"), "1:a, \"b\"|0:plain|1:l\nm|0:|");
     c.data.class_names = kept("good,bad");
@@ -60,6 +64,12 @@ static void tables_with_commas(void **state) {
     assert_int_equal(ll_reader_classes(r), 2);
     assert_int_equal(ll_reader_vocab(r), 256);
     ll_reader_free(r);
+    /* A comma ends a text, with quotes or without: what comes behind it is another column. */
+    for (int header = 0; header < 2; header++) {
+        c = config("k.csv", header ? "label,text,user\n1,good,eve\n0,\"bad\",bob\n" : "1,good,eve\n0,\"bad\",bob\n");
+        c.data.separator = LL_SEPARATOR_COMMA, c.data.header = header;
+        assert_string_equal(all_of(&c, "test"), "1:good|0:bad|");
+    }
 }
 
 static void folders_of_classes(void **state) {
@@ -120,6 +130,7 @@ static void wrong_tables_are_refused(void **state) {
         {"1,good\n0,\"bad\n", "line 2 is never closed", 1},
         {"1,\"good\" film\n", "line 1 has text after a closing quote", 1},
         {"\"1\"\rgood\n", "line 1 has text after a closing quote", 1}, /* a line end of two bytes, or of '\n' */
+        {"1,good\n0,bad\n1,well, good\n", "line 3 has 3 columns, and the first row has 2; a text with commas must", 1},
         {"0\tgood\na,b\tbad\n", "data.label-column", 0},
         {"0\tgood\n\xff\tbad\n", "UTF-8", 0},
     };
@@ -128,7 +139,11 @@ static void wrong_tables_are_refused(void **state) {
         c.data.separator = cases[i].comma;
         CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, cases[i].word);
     }
-    ll_config c = config("empty", "");
+    ll_config c = config("tabs", "good\t1\na\tb\t0\n");
+    c.data.label_column = 2, c.data.text_column = 1;
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
+                "line 2 has 3 columns, and the first row has 2; a text with tabs must");
+    c = config("empty", "");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "it is empty");
     c = config("three", "2\ta\n");
     c.model.classes = 2;

@@ -62,13 +62,28 @@ static int take_end(ll_cells *t) {
     return 1;
 }
 
+/* A separator inside a text makes one column more, and would move those behind it. */
+static ll_status check_columns(ll_cells *t, int columns, int fields) {
+    if (columns < fields)
+        return ll_fail(LL_EFORMAT, "%s: line %lld has %d columns, expected at least %d", t->name, (long long)t->line,
+                       columns, fields);
+    if (!t->columns) t->columns = columns;
+    if (columns <= t->columns) return LL_OK;
+    return ll_fail(LL_EFORMAT, "%s: line %lld has %d columns, and the first row has %d; %s", t->name,
+                   (long long)t->line, columns, t->columns,
+                   t->comma ? "a text with commas must stand in double quotes"
+                            : "a text with tabs must be the last column");
+}
+
 ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found) {
     int64_t last = t->line;
     while (t->at < t->end && take_end(t)) t->line = ++last;
     *found = 0;
     if (t->at == t->end) return LL_OK;
     t->line = ++last;
-    for (int n = 0;; n++) {
+    int n = 0;
+    do {
+        if (n) t->at++; /* skips the separator */
         ll_slice ignored, *to = n < fields ? &field[n] : &ignored;
         if (t->comma && t->at < t->end && *t->at == '"') {
             const ll_status status = take_quoted(t, to, &last);
@@ -76,17 +91,11 @@ ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found) {
         } else {
             take_plain(t, to, t->rest && n == fields - 1);
         }
-        if (!take_end(t)) {
-            t->at++; /* skips the separator */
-            continue;
-        }
-        if (n + 1 < fields)
-            return ll_fail(LL_EFORMAT, "%s: line %lld has %d columns, expected at least %d", t->name,
-                           (long long)t->line, n + 1, fields);
-        break;
-    }
+        n++;
+    } while (!take_end(t));
     *found = 1;
+    const ll_status status = check_columns(t, n, fields);
     /* Lines inside quotes have been counted; the next row begins after them. */
     t->line = last;
-    return LL_OK;
+    return status;
 }

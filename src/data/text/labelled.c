@@ -40,10 +40,11 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
         return ll_fail(LL_EINVAL,
                        "data.label-column and data.text-column are both %d: each text would be its own class",
                        c->data.label_column);
-    const int fields = 1 + ll_max_int(own->label, own->text);
-    ll_status status =
-        ll_rows_open(rows, path, fields, c->data.separator == LL_SEPARATOR_COMMA, own->text + 1 == fields);
+    const int fields = 1 + ll_max_int(own->label, own->text), comma = c->data.separator == LL_SEPARATOR_COMMA;
+    ll_status status = ll_rows_open(rows, path, fields, comma, 0);
     if (!status && c->data.header) status = ll_rows_skip(rows);
+    /* Tabs belong to a text in the last column, if no header names more. */
+    rows->cells.rest = !comma && own->text + 1 == fields && rows->cells.columns <= fields;
     for (; ll_rows_next(rows, &status); r->size++) status = ll_labels_see(labels, &rows->field[own->label]);
     return status;
 }
