@@ -58,6 +58,7 @@ typedef struct {
     int batch, length; /* length: 0 = as the data have */
     int streams;       /* rows of training batches are streams: consecutive windows of texts */
     int64_t seed;
+    int closed; /* 1: the names of the classes are of other data, and a folder that they lack is an error */
 } ll_reader_options;
 
 extern const ll_key_table ll_data_keys;

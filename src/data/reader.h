@@ -19,6 +19,7 @@
  *   recall.c   associative recall          made.c        how many examples these have
  *   music.c    MIDI files                  corpus.c      bytes of several files
  *   marks.c    places in large files       class_labels.c numbers and names
+ *   class_files.c files of folders, one for each class
  *
  * What only one kind of format needs is in the file of that kind, behind r->own. */
 #ifndef LL_READER_H
@@ -67,6 +68,7 @@ struct ll_reader {
     int mask, maskable; /* mlm: the token of the mask (-1: one after the format's), and the first that may be masked */
     ll_bytes vocabulary;   /* what a coder needs */
     char *class_names;     /* as data.classes, if the data have names and the recipe has not; else NULL */
+    int64_t left_out;      /* files in folders that data.classes does not name */
     char heading[64];      /* what may be the name of the column of labels, read as a label; else "" */
     ll_bytes file[2];      /* the bytes that were read, or are mapped (ll_file_take) */
     void *own;             /* (format->own bytes) the data of this kind of format, initially zero */

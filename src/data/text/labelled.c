@@ -8,17 +8,13 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "data/examples.h"
-#include "data/text/class_labels.h"
+#include "data/text/class_files.h"
 
 typedef struct {
     ll_examples examples;
     char *list;      /* the names of the classes, or NULL: labels are numbers */
     int label, text; /* the columns of a table that are read, from 0 */
 } labelled;
-
-static const char *given(const ll_reader_options *c) {
-    return c->data.class_names && c->data.class_names[0] ? c->data.class_names : NULL;
-}
 
 /* ---- Rows ---- */
 
@@ -51,17 +47,16 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
 
 /* ---- Folders ---- */
 
-/* The files that have a class, one after the other; labels[i] is that of file i. */
-static ll_status join_files(ll_reader *r, ll_slice *labels, char **names, int count, const char *list,
-                            const char *path) {
+/* The files, one after the other. */
+static ll_status join_files(ll_reader *r, const ll_class_files *files, const char *path) {
     ll_examples *own = r->own;
     ll_spill all = {.name = path};
     ll_status status = LL_OK;
-    for (int i = 0; !status && i < count; i++) {
-        if (!ll_label_of_file(&labels[r->size], path, names[i], list)) continue;
+    if (!(own->text = ll_alloc((size_t)files->count, sizeof *own->text))) return LL_ENOMEM;
+    for (; !status && r->size < files->count; r->size++) {
         const size_t before = all.bytes.size;
-        status = ll_spill_add_file(&all, names[i]);
-        own->text[r->size++].size = all.bytes.size - before;
+        status = ll_spill_add_file(&all, files->file[r->size].path);
+        own->text[r->size].size = all.bytes.size - before;
     }
     if (!status) status = ll_spill_end(&all, &r->file[0]);
     ll_spill_free(&all);
@@ -71,40 +66,34 @@ static ll_status join_files(ll_reader *r, ll_slice *labels, char **names, int co
 }
 
 /* The numbers of the labels, which all have been seen. */
-static ll_status number_labels(ll_reader *r, const ll_slice *label) {
+static ll_status number_labels(ll_reader *r, const ll_class_files *files) {
     labelled *own = r->own;
     uint8_t *out = ll_alloc((size_t)r->size + 1, 1);
     if (!out) return LL_ENOMEM;
-    for (int64_t i = 0; i < r->size; i++) out[i] = (uint8_t)ll_label_number(own->list, &label[i]);
+    for (int64_t i = 0; i < r->size; i++) out[i] = (uint8_t)ll_label_number(own->list, &files->file[i].label);
     r->file[1] = (ll_bytes){out, (size_t)r->size};
     own->examples.labels = out;
     return LL_OK;
 }
 
-static ll_status end_labels(ll_reader *r, ll_labels *labels, const char *list) {
+static ll_status end_labels(ll_reader *r, const ll_reader_options *c, ll_labels *labels) {
     labelled *own = r->own;
     const ll_status status = ll_labels_end(labels, &own->examples.most, &r->class_names);
     if (status) return status;
-    if (!list) list = r->class_names;
+    const char *list = ll_class_list(c) ? ll_class_list(c) : r->class_names;
     if (list && !(own->list = ll_strdup(list))) return LL_ENOMEM;
     return LL_OK;
 }
 
 static ll_status read_folder(ll_reader *r, const ll_reader_options *c, ll_labels *labels, const char *path) {
-    ll_examples *own = r->own;
-    char **names = NULL;
-    int count = 0;
-    ll_status status = ll_folder_list(&names, &count, path);
-    if (status) return status;
-    ll_slice *label = ll_alloc((size_t)count, sizeof *label);
-    own->text = ll_alloc((size_t)count, sizeof *own->text);
-    status = label && own->text ? join_files(r, label, names, count, given(c), path) : LL_ENOMEM;
-    if (!status && !r->size) status = ll_label_missing(path, given(c));
-    for (int64_t i = 0; i < r->size && !status; i++) status = ll_labels_see(labels, &label[i]);
-    if (!status) status = end_labels(r, labels, given(c));
-    if (!status) status = number_labels(r, label);
-    ll_free(label);
-    ll_names_free(names, count);
+    ll_class_files files = {0};
+    ll_status status = ll_class_files_find(&files, c, path);
+    for (int64_t i = 0; i < files.count && !status; i++) status = ll_labels_see(labels, &files.file[i].label);
+    if (!status) status = end_labels(r, c, labels);
+    if (!status) status = join_files(r, &files, path);
+    if (!status) status = number_labels(r, &files);
+    r->left_out = files.left_out;
+    ll_class_files_free(&files);
     return status;
 }
 
@@ -125,13 +114,13 @@ static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int spl
     ll_source from = {0};
     ll_labels *labels = NULL;
     ll_status status = ll_split_source(&from, c, split, 0);
-    if (!status) status = ll_labels_create(&labels, given(c), split != LL_SPLIT_TRAIN && c->classes > 0, from.path);
+    if (!status) status = ll_labels_create(&labels, c, split, from.path);
     if (status) return status;
     if (ll_is_folder(from.path)) {
         status = read_folder(r, c, labels, from.path);
     } else {
         status = read_table(r, c, labels, from.path);
-        if (!status) status = end_labels(r, labels, given(c));
+        if (!status) status = end_labels(r, c, labels);
         if (!status && !c->data.header) ll_labels_heading(labels, r->heading, sizeof r->heading);
     }
     ll_labels_free(labels);
