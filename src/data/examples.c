@@ -29,10 +29,8 @@ ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, c
         return ll_fail(LL_EINVAL, "train.length is %d; set the number of bytes of each text that is read",
                        c->length);
     if (c->classes > 0 && r->size && own->most >= c->classes) return too_large(r, c->classes, name);
-    ll_split_range(&first, &count, c, split, r->size);
-    if (count < 1)
-        return ll_fail(LL_EINVAL, "%s: no example of %lld is left for this split%s", name, (long long)r->size,
-                       r->size ? "; change data.valid-fraction" : "; it is empty");
+    const ll_status status = ll_split_examples(&first, &count, c, split, r->size, "example", name);
+    if (status) return status;
     r->classes = c->classes > 0 ? c->classes : own->most + 1;
     own->first = first;
     own->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;

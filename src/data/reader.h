@@ -84,6 +84,12 @@ LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_reader_options
 /* The split is `count` of the file's n bytes or examples, from number `first` on. data.limit shortens train after valid
  * is cut off, so that runs with different limits are evaluated on the same data. */
 void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n);
+/* Would data.valid-fraction hold out none of n examples, or all of them? */
+int ll_split_is_empty(const ll_reader_options *c, int64_t n);
+/* ll_split_range of examples, of which each split has at least one: LL_EINVAL says what to set. what: "sequence";
+ * `name` is how errors call the file. */
+LL_MUST_USE ll_status ll_split_examples(int64_t *first, int64_t *count, const ll_reader_options *c, int split,
+                                        int64_t n, const char *what, const char *name);
 
 /* All files of a path: the file itself, or those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);

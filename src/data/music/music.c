@@ -124,7 +124,6 @@ static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split)
     music *own = r->own;
     ll_text_windows *w = &own->text;
     ll_source from = {0};
-    int64_t first = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
     if (!status) status = ll_text_check_length(c);
     if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->data.fine);
@@ -132,16 +131,11 @@ static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split)
     status = read_files(&w->tokens, from.path, c->data.fine);
     if (status) return ll_fail_in(status, from.key);
     status = find_pieces(&w->texts, &w->tokens, c->length);
+    if (!status) status = ll_texts_use(r, c, split, "piece", from.path);
     if (status) return status;
-    const int64_t pieces = w->texts.count - 1;
-    ll_split_range(&first, &r->size, c, split, pieces);
     r->vocab = ll_music_vocab(c->data.fine);
     r->maskable = 1;
     own->transpose = split == LL_SPLIT_TRAIN ? c->data.transpose : 0;
-    if (r->size < 1)
-        return ll_fail(LL_EINVAL, "%s: no piece of %lld is left for this split; change data.valid-fraction", from.path,
-                       (long long)pieces);
-    ll_texts_use(r, c, first);
     if (own->transpose && c->streams) status = find_ranges(r, c->data.joined);
     if (status) return status;
     return c->data.joined ? ll_texts_join(r, c, split, from.path) : LL_OK;
