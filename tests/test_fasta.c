@@ -230,6 +230,10 @@ static void wrong_files_are_refused(void **state) {
         c.data.train = put("wrong", cases[i].text, strlen(cases[i].text));
         CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, cases[i].word);
     }
+    char twice[600];
+    snprintf(twice, sizeof twice, "%s:%s", c.data.train, c.data.train);
+    c.data.train = twice;
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "no sequence in 1 lines; 1 more file cannot be read: wrong");
     c = config(LL_TASK_CLASSIFY);
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "model.task=lm");
     c = config(LL_TASK_LM);

@@ -303,6 +303,9 @@ static void folders_may_be_numbers(void **state) {
     }
     ll_batch_free(&b);
     ll_reader_free(r);
+    for (int i = 0; i < 2; i++) put(i ? "numbers/1/Thumbs.db" : "numbers/4/Thumbs.db", "no picture", 10);
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "Thumbs.db: not a PNG file; 1 more file cannot be read: Thumbs.db");
+    for (int i = 0; i < 2; i++) assert_int_equal(remove(at(i ? "numbers/1/Thumbs.db" : "numbers/4/Thumbs.db")), 0);
     c.model.classes = 11;
     c.data.class_names = kept("0,1,10");
     r = opened(&c, "test");

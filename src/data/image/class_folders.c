@@ -2,6 +2,7 @@
  * resized one after the other. What the model reads is kept, in a temporary file if it is large. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/wrong_files.h"
 #include "data/image/image.h"
 #include "data/image/png_read.h"
 #include "data/text/class_files.h"
@@ -11,7 +12,8 @@ enum { FILE_MOST = 1 << 28 };
 typedef struct {
     const ll_reader_options *c;
     ll_class_files files;
-    ll_resizing to; /* all have this size */
+    ll_resizing to; /* all have this size, that of ... */
+    const char *first;
     int channels;
     uint8_t *image;  /* (height, width, channels) one of them */
     ll_spill pixels; /* (files, height, width, channels) */
@@ -37,8 +39,9 @@ static ll_status resize(pictures *p, const uint8_t *pixels, int width, int heigh
 }
 
 /* The first picture says how large all are, unless the recipe does. */
-static ll_status find_size(pictures *p, int width, int height) {
+static ll_status find_size(pictures *p, const char *path, int width, int height) {
     const int side = p->c->data.resize;
+    p->first = path;
     p->to = (ll_resizing){side ? side : width, side ? side : height, side ? p->c->data.resize_side : 0,
                           p->c->data.resize_filter};
     p->image = ll_alloc(numbers_of(p), 1);
@@ -52,11 +55,11 @@ static ll_status read_one(pictures *p, int64_t i) {
     uint8_t *pixels = NULL;
     ll_status status = ll_file_read(&file, path, FILE_MOST);
     if (!status) status = ll_png_size(&width, &height, file.data, file.size, path);
-    if (!status && !p->image) status = find_size(p, width, height);
+    if (!status && !p->image) status = find_size(p, path, width, height);
     if (!status && !p->c->data.resize && (width != p->to.width || height != p->to.height))
         status =
             ll_fail(LL_EINVAL, "%s has %d x %d pixels, and %s has %d x %d; set data.resize, which makes all as large",
-                    path, width, height, picture_at(p, 0)->path, p->to.width, p->to.height);
+                    path, width, height, p->first, p->to.width, p->to.height);
     if (!status && !(pixels = ll_alloc((size_t)width * (size_t)height, (size_t)p->channels))) status = LL_ENOMEM;
     if (!status) status = ll_png_pixels(pixels, p->channels, file.data, file.size, path);
     if (!status) status = resize(p, pixels, width, height);
@@ -85,10 +88,13 @@ static ll_status number_classes(ll_reader *r, const pictures *p, ll_labels *labe
 
 static ll_status read_all(ll_reader *r, pictures *p, int split, const char *folder) {
     ll_labels *labels = NULL;
+    ll_wrong_files wrong = {0};
     ll_status status = ll_labels_create(&labels, p->c, split, folder);
     if (!status) status = ll_class_files_find(&p->files, p->c, folder);
     if (!status) status = number_classes(r, p, labels, folder);
-    for (int64_t i = 0; i < p->files.count && !status; i++) status = read_one(p, i);
+    for (int64_t i = 0; i < p->files.count && !status; i++)
+        status = ll_wrong_files_add(&wrong, read_one(p, i), picture_at(p, i)->path);
+    if (!status) status = ll_wrong_files_end(&wrong);
     if (!status) status = ll_spill_end(&p->pixels, &r->file[0]);
     r->left_out = p->files.left_out;
     ll_spill_free(&p->pixels);

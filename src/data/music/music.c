@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/spill.h"
+#include "base/wrong_files.h"
 #include "data/music/score.h"
 #include "data/text/text_reader.h"
 
@@ -18,7 +19,7 @@ ll_status ll_music_score(ll_score *score, const char *path) {
     }
     ll_bytes_free(&file);
     ll_free(tokens);
-    return status;
+    return status == LL_EINVAL ? LL_EFORMAT : status;
 }
 
 /* Adds the tokens of a file, which begin with the token that begins a piece. */
@@ -41,11 +42,14 @@ static ll_status add_file(ll_spill *tokens, const char *path, int fine) {
 static ll_status read_files(ll_bytes *tokens, const char *path, int fine) {
     static const int32_t piece = LL_MUSIC_PIECE;
     ll_spill all = {.name = path};
+    ll_wrong_files wrong = {0};
     char **names = NULL;
     int n = 0;
     ll_status status = ll_files_list(&names, &n, path);
     if (status) return status;
-    for (int i = 0; !status && i < n; i++) status = add_file(&all, names[i], fine);
+    for (int i = 0; !status && i < n; i++)
+        status = ll_wrong_files_add(&wrong, add_file(&all, names[i], fine), names[i]);
+    if (!status) status = ll_wrong_files_end(&wrong);
     if (!status) status = ll_spill_add(&all, &piece, sizeof piece);
     if (!status) status = ll_spill_end(&all, tokens);
     ll_spill_free(&all);

@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/wrong_files.h"
 #include "data/text/text_reader.h"
 
 int ll_fasta_token(int letter) {
@@ -145,12 +146,14 @@ static ll_status pass_files(proteins *own, int T) {
     const ll_corpus *o = &own->files;
     const int64_t bytes = o->begin[o->files];
     pass p = {.own = own, .T = T};
+    ll_wrong_files wrong = {0};
     ll_status status = ll_marks_create(&w->marks, bytes, 0);
     if (!status) status = ll_marks_create(&w->texts, bytes, 0);
     for (int i = 0; i < o->files && !status; i++) {
         p.name = o->name[i];
-        status = pass_file(&p, &o->file[i], o->begin[i]);
+        status = ll_wrong_files_add(&wrong, pass_file(&p, &o->file[i], o->begin[i]), p.name);
     }
+    if (!status) status = ll_wrong_files_end(&wrong);
     if (status) return status;
     end_text(&p);
     p.at.byte = bytes;
