@@ -147,9 +147,17 @@ static void wrong_tables_are_refused(void **state) {
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "it is empty");
     c = config("three", "2\ta\n");
     c.model.classes = 2;
-    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "label 2, expected 0..1");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "three: line 1 has label 2, expected 0..1");
     c.model.classes = 0, c.train.length = 0;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "train.length");
+    c = config("lines.csv", "label,text\n0,\"a\n\nb\"\n\n1,c\n2,d\n3,e\n");
+    c.data.separator = LL_SEPARATOR_COMMA, c.data.header = 1, c.model.classes = 2;
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "lines.csv: line 8 has label 3, expected 0..1");
+    c.data.class_names = kept("0,1");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "line 7 has the label \"2\", which is not in data.classes=0,1");
+    c = config("names.csv", "x,\"a\nb\"\n,c\n");
+    c.data.separator = LL_SEPARATOR_COMMA;
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "line 3 has a label that is not one of at most 256");
     static char many[4000];
     size_t n = 0;
     for (int i = 0; i < 300; i++) n += (size_t)snprintf(many + n, 16, "n%d\tx\n", i);
@@ -164,7 +172,7 @@ static void other_splits_have_the_classes_of_train(void **state) {
     ll_config c = config("mixed.tsv", "2\ta\n10\tb\nx\tc\n");
     c.model.classes = 12;
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
-                "example 3 has the label \"x\", and the classes of the model are numbers");
+                "line 3 has the label \"x\", and the classes of the model are numbers");
     c.data.class_names = kept("10,2,x");
     assert_string_equal(all_of(&c, "test"), "1:a|0:b|2:c|");
 }

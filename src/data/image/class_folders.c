@@ -73,7 +73,7 @@ static ll_status number_classes(ll_reader *r, const pictures *p, ll_labels *labe
     int most = 0;
     const int64_t count = p->files.count;
     ll_status status = LL_OK;
-    for (int64_t i = 0; i < count && !status; i++) status = ll_labels_see(labels, &picture_at(p, i)->label);
+    for (int64_t i = 0; i < count && !status; i++) status = ll_labels_see(labels, &picture_at(p, i)->label, 0);
     if (!status) status = ll_labels_end(labels, &most, &r->class_names);
     if (!status && !(r->file[1].data = ll_alloc((size_t)count, 1))) status = LL_ENOMEM;
     const char *list = ll_class_list(p->c) ? ll_class_list(p->c) : r->class_names;

@@ -13,7 +13,8 @@ typedef struct {
 typedef struct {
     const char *name;  /* how errors call the file */
     uint8_t *at, *end; /* the bytes that are not read yet */
-    int64_t line;      /* line of the current row, from 1 */
+    int64_t line;      /* the first line of the current row, from 1 */
+    int64_t last;      /* its last line */
     int comma;         /* CSV (RFC 4180: quoted fields may contain anything); else tabs and no quotes */
     int rest;          /* TSV: the last requested field is the rest of the line, with its tabs */
     int columns;       /* of the first row; 0: it has not been read */

@@ -18,7 +18,9 @@ typedef struct {
 
 struct ll_labels {
     const char *list, *file;
-    int64_t seen, wrong; /* examples so far; the first one whose label can be no name, or 0 */
+    int64_t seen;        /* examples so far */
+    char wrong[40];      /* "line 3": of the first label that can be no name; or "" */
+    int64_t line;        /* of the first one with the largest number */
     int numbers;         /* must labels be numbers? */
     int all;             /* must each class of the list have an example? */
     uint8_t has[LL_CLASSES_MOST]; /* has class i of the list one? */
@@ -130,19 +132,26 @@ ll_status ll_labels_create(ll_labels **labels, const ll_reader_options *c, int s
 
 void ll_labels_free(ll_labels *l) { ll_free(l); }
 
-ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
+/* "line 3", or "example 3" where a label has no line. */
+static const char *place(char out[40], const ll_labels *l, int64_t line) {
+    snprintf(out, 40, "%s %lld", line ? "line" : "example", (long long)(line ? line : l->seen));
+    return out;
+}
+
+ll_status ll_labels_see(ll_labels *l, const ll_slice *label, int64_t line) {
     const name x = name_of(label);
     const int number = ll_label_number(l->list, label);
+    char at[40];
     l->seen++;
-    if (number > l->most) l->most = number;
+    if (number > l->most) l->most = number, l->line = line;
     if (l->list && number < 0)
-        return ll_fail(LL_EFORMAT, "%s: example %lld has the label \"%.*s\", which is not in data.classes=%s", l->file,
-                       (long long)l->seen, (int)ll_min_size(x.size, 60), (const char *)x.at, l->list);
+        return ll_fail(LL_EFORMAT, "%s: %s has the label \"%.*s\", which is not in data.classes=%s", l->file,
+                       place(at, l, line), (int)ll_min_size(x.size, 60), (const char *)x.at, l->list);
     if (l->numbers && number < 0)
         return ll_fail(LL_EFORMAT,
-                       "%s: example %lld has the label \"%.*s\", and the classes of the model are numbers, of 0..%d; "
+                       "%s: %s has the label \"%.*s\", and the classes of the model are numbers, of 0..%d; "
                        "correct it, or if all labels are names, set data.classes",
-                       l->file, (long long)l->seen, (int)ll_min_size(x.size, 60), (const char *)x.at,
+                       l->file, place(at, l, line), (int)ll_min_size(x.size, 60), (const char *)x.at,
                        LL_CLASSES_MOST - 1);
     if (l->list) {
         l->has[number] = 1;
@@ -152,9 +161,11 @@ ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
     l->like_first += !by_bytes(&x, &l->first);
     l->names |= number < 0;
     const int fits = x.size && x.size <= NAME_MOST && !memchr(x.at, ',', x.size) && !memchr(x.at, 0, x.size);
-    if (!l->wrong && (!fits || !insert(l, &x))) l->wrong = l->seen;
+    if (!*l->wrong && (!fits || !insert(l, &x))) place(l->wrong, l, line);
     return LL_OK;
 }
+
+int64_t ll_labels_line(const ll_labels *l) { return l->list ? 0 : l->line; }
 
 void ll_labels_heading(const ll_labels *l, char *out, size_t size) {
     const int alone = !l->list && l->names && l->like_first == 1 && l->seen > l->count;
@@ -184,10 +195,9 @@ ll_status ll_labels_end(ll_labels *l, int *most, char **list) {
     *list = NULL;
     if (l->list) return check_classes(l);
     if (!l->names) return LL_OK;
-    if (l->wrong)
-        return ll_fail(LL_EFORMAT,
-                       "%s: example %lld has a label that is not one of at most %d numbers or names without commas%s",
-                       l->file, (long long)l->wrong, LL_CLASSES_MOST, column);
+    if (*l->wrong)
+        return ll_fail(LL_EFORMAT, "%s: %s has a label that is not one of at most %d numbers or names without commas%s",
+                       l->file, l->wrong, LL_CLASSES_MOST, column);
     for (int i = 0; i < l->count; i++) size += l->known[i].size + 1;
     char *text = *list = ll_alloc(size, 1);
     if (!text) return LL_ENOMEM;

@@ -20,11 +20,14 @@ typedef struct ll_labels ll_labels;
  * data.classes does not have at most LL_CLASSES_MOST different names. */
 LL_MUST_USE ll_status ll_labels_create(ll_labels **labels, const ll_reader_options *c, int split, const char *name);
 void ll_labels_free(ll_labels *l);
-/* LL_EFORMAT if the label is not in data.classes, or if it should be a number and is none. */
-LL_MUST_USE ll_status ll_labels_see(ll_labels *l, const ll_slice *label);
+/* line: of the file, or 0 where the label has none, for errors. LL_EFORMAT if the label is not in data.classes, or if
+ * it should be a number and is none. */
+LL_MUST_USE ll_status ll_labels_see(ll_labels *l, const ll_slice *label, int64_t line);
 /* After the last one: the largest number of a label, and if the names are those that occur, their list in new memory,
  * sorted; else NULL. LL_EFORMAT: train has no example of a class of data.classes. */
 LL_MUST_USE ll_status ll_labels_end(ll_labels *l, int *most, char **list);
+/* The line of the first example with the largest number; 0: unknown. */
+int64_t ll_labels_line(const ll_labels *l);
 /* The label of the first example, if no other example has it and others do share theirs: it may be the name of a
  * column. Else "". */
 void ll_labels_heading(const ll_labels *l, char *out, size_t size);

@@ -41,7 +41,8 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
     if (!status && c->data.header) status = ll_rows_skip(rows);
     /* Tabs belong to a text in the last column, if no header names more. */
     rows->cells.rest = !comma && own->text + 1 == fields && rows->cells.columns <= fields;
-    for (; ll_rows_next(rows, &status); r->size++) status = ll_labels_see(labels, &rows->field[own->label]);
+    for (; ll_rows_next(rows, &status); r->size++)
+        status = ll_labels_see(labels, &rows->field[own->label], rows->cells.line);
     return status;
 }
 
@@ -80,6 +81,7 @@ static ll_status end_labels(ll_reader *r, const ll_reader_options *c, ll_labels 
     labelled *own = r->own;
     const ll_status status = ll_labels_end(labels, &own->examples.most, &r->class_names);
     if (status) return status;
+    own->examples.most_line = ll_labels_line(labels);
     const char *list = ll_class_list(c) ? ll_class_list(c) : r->class_names;
     if (list && !(own->list = ll_strdup(list))) return LL_ENOMEM;
     return LL_OK;
@@ -88,7 +90,7 @@ static ll_status end_labels(ll_reader *r, const ll_reader_options *c, ll_labels 
 static ll_status read_folder(ll_reader *r, const ll_reader_options *c, ll_labels *labels, const char *path) {
     ll_class_files files = {0};
     ll_status status = ll_class_files_find(&files, c, path);
-    for (int64_t i = 0; i < files.count && !status; i++) status = ll_labels_see(labels, &files.file[i].label);
+    for (int64_t i = 0; i < files.count && !status; i++) status = ll_labels_see(labels, &files.file[i].label, 0);
     if (!status) status = end_labels(r, c, labels);
     if (!status) status = join_files(r, &files, path);
     if (!status) status = number_labels(r, &files);
