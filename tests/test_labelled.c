@@ -72,6 +72,45 @@ static void tables_with_commas(void **state) {
     }
 }
 
+static void objects_of_lines(void **state) {
+    (void)state;
+    ll_config c = config("a.jsonl", "{ \"label\": 1, \"text\": \"a\\tb\"}\n\n{\"sequence\": \"\", \"label\": \"0\"}\r\n"
+                                    "{\"label\": 2, \"text\": \"caf\\u00e9 noir\"}");
+    assert_string_equal(all_of(&c, "test"), "1:a\tb|0:|2:caf\xc3\xa9 |");
+    c = config("b.jsonl", "{\"stars\": \"good\", \"review\": \"x\"}\n{\"stars\": \"bad\", \"review\": \"y\"}\n");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
+                "line 1: the object has neither \"text\" nor \"sequence\"; data.text-key");
+    c.data.text_key = kept("review");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
+                "line 1: the object has no \"label\"; data.text-key and data.label-key");
+    c.data.label_key = kept("stars");
+    assert_string_equal(all_of(&c, "test"), "1:x|0:y|");
+    c.data.class_names = kept("good,worse");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "line 2 has the label \"bad\", which is not in data.classes");
+    c = config("c.jsonl", "{\"label\": \"a,b\", \"text\": \"x\"}\n");
+    CHECK_FAILS(
+        refused(&c, "test"), LL_EFORMAT,
+        "line 1 has a label that is not one of at most 256 numbers or names without commas; is data.label-key right?");
+    static char many[200000]; /* texts in pieces, and more examples than there is space for at first */
+    size_t n = 0;
+    for (int i = 0; i < 3000; i++)
+        n += (size_t)snprintf(many + n, sizeof many - n, "{\"label\": %d, \"text\": \"%0*d\"}\n", i % 7, i ? 4 : 70000,
+                              i);
+    c = config("many.jsonl", many);
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    for (int i = 0; i < 3000; i += 2999) {
+        ll_reader_eval_batch(r, &b, i);
+        assert_int_equal(b.targets[0], i % 7);
+        for (int t = 0; t < 4; t++) assert_int_equal(b.tokens[t], i ? "2999"[t] : '0');
+    }
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    c = config("t.tsv", "1\t{\"text\"}\n0\t{\n"); /* a table is none, whatever its texts are */
+    assert_string_equal(all_of(&c, "test"), "1:{\"text|0:{|");
+}
+
 static void folders_of_classes(void **state) {
     (void)state;
     static const char *const folders[] = {"f", "f/neg", "f/pos", "f/unsup"};
@@ -228,6 +267,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_with_tabs),
         cmocka_unit_test(tables_with_commas),
+        cmocka_unit_test(objects_of_lines),
         cmocka_unit_test(folders_of_classes),
         cmocka_unit_test(held_out_examples_are_drawn),
         cmocka_unit_test(wrong_tables_are_refused),

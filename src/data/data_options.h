@@ -44,6 +44,7 @@ typedef struct {
     int64_t min_count;                                /* words */
     int vocab_size;                                   /* words, pieces */
     int separator, header, label_column, text_column; /* labelled: columns from 1 */
+    char *label_key, *text_key;                       /* labelled: of JSONL */
     char *docs;                                       /* retrieval: id and text */
     char *class_names;                                /* labelled, png: "neg,pos" */
     char *tokenizer;                                  /* subwords: a file or folder */

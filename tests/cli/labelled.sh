@@ -38,6 +38,11 @@ check "CSV gives the same" test "$(value eval.loss)" = "$(value eval.loss first)
 t 0 "$longline" eval tsv/best.safetensors --data films --set data.classes=neg,pos
 check "a folder gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
 err "^longline eval: files left out, as data.classes does not name their folders: 1$"
+sed 's/^\([01]\)\t\(.*\)/{"name": "\1", "review": "\2"}/' films.tsv | gzip >films.jsonl.gz
+t 0 "$longline" eval tsv/best.safetensors --data films.jsonl.gz --set data.label-key=name --set data.text-key=review
+check "JSONL gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
+refused 'films.jsonl.gz: line 1: the object has no "text"; data.text-key and data.label-key name the keys$' \
+    "$longline" eval tsv/best.safetensors --data films.jsonl.gz --set data.text-key=text
 refused "data.test: cannot open data/imdb/test: .*; longline data get imdb fetches it" run --data films --out folder \
     --set model.classes=0
 t 0 run --data films --out folder --set model.classes=0 --set data.test=

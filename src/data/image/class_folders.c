@@ -89,7 +89,7 @@ static ll_status number_classes(ll_reader *r, const pictures *p, ll_labels *labe
 static ll_status read_all(ll_reader *r, pictures *p, int split, const char *folder) {
     ll_labels *labels = NULL;
     ll_wrong_files wrong = {0};
-    ll_status status = ll_labels_create(&labels, p->c, split, folder);
+    ll_status status = ll_labels_create(&labels, p->c, split, folder, NULL);
     if (!status) status = ll_class_files_find(&p->files, p->c, folder);
     if (!status) status = number_classes(r, p, labels, folder);
     for (int64_t i = 0; i < p->files.count && !status; i++)

@@ -17,7 +17,7 @@ typedef struct {
 } name;
 
 struct ll_labels {
-    const char *list, *file;
+    const char *list, *file, *key;
     int64_t seen;        /* examples so far */
     char wrong[40];      /* "line 3": of the first label that can be no name; or "" */
     int64_t line;        /* of the first one with the largest number */
@@ -116,7 +116,8 @@ static int insert(ll_labels *l, const name *x) {
     return 1;
 }
 
-ll_status ll_labels_create(ll_labels **labels, const ll_reader_options *c, int split, const char *file) {
+ll_status ll_labels_create(ll_labels **labels, const ll_reader_options *c, int split, const char *file,
+                           const char *key) {
     const char *list = ll_class_list(c);
     const ll_status status = list ? check_list(list) : LL_OK;
     if (status) return status;
@@ -124,6 +125,7 @@ ll_status ll_labels_create(ll_labels **labels, const ll_reader_options *c, int s
     if (!l) return LL_ENOMEM;
     l->list = list;
     l->file = file;
+    l->key = key;
     l->numbers = !list && split != LL_SPLIT_TRAIN && c->classes > 0;
     l->all = list && split == LL_SPLIT_TRAIN;
     *labels = l;
@@ -190,7 +192,8 @@ static ll_status check_classes(const ll_labels *l) {
 /* Text or a number out of range shows that data.label-column is wrong. */
 ll_status ll_labels_end(ll_labels *l, int *most, char **list) {
     size_t size = 1;
-    const char *column = ll_is_folder(l->file) ? "" : "; is data.label-column right?";
+    char column[60] = "";
+    if (l->key) snprintf(column, sizeof column, "; is %s right?", l->key);
     *most = l->list ? names_of(l->list) - 1 : l->most;
     *list = NULL;
     if (l->list) return check_classes(l);

@@ -16,9 +16,11 @@ const char *ll_class_list(const ll_reader_options *c);
 /* The labels of a file, seen one after the other. */
 typedef struct ll_labels ll_labels;
 /* Without data.classes all labels are numbers, or the names are those that occur. In the splits besides train they must
- * be numbers then: names of train would have come as data.classes. `name` is how errors call the file. LL_EINVAL:
- * data.classes does not have at most LL_CLASSES_MOST different names. */
-LL_MUST_USE ll_status ll_labels_create(ll_labels **labels, const ll_reader_options *c, int split, const char *name);
+ * be numbers then: names of train would have come as data.classes. `name` is how errors call the file, and `key`
+ * the recipe's key that says where its labels are; NULL: there is none. LL_EINVAL: data.classes does not have at most
+ * LL_CLASSES_MOST different names. */
+LL_MUST_USE ll_status ll_labels_create(ll_labels **labels, const ll_reader_options *c, int split, const char *name,
+                                       const char *key);
 void ll_labels_free(ll_labels *l);
 /* line: of the file, or 0 where the label has none, for errors. LL_EFORMAT if the label is not in data.classes, or if
  * it should be a number and is none. */
