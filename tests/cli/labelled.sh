@@ -38,6 +38,10 @@ check "CSV gives the same" test "$(value eval.loss)" = "$(value eval.loss first)
 t 0 "$longline" eval tsv/best.safetensors --data films --set data.classes=neg,pos
 check "a folder gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
 err "^longline eval: files left out, as data.classes does not name their folders: 1$"
+t 0 "$longline" classify tsv/best.safetensors films.csv
+err "^longline classify: films.csv is read as lines: each with all of its columns is one text, and so is a header. JSONL keeps"
+t 0 "$longline" classify tsv/best.safetensors films.csv --format lines
+not_err "read as lines"
 sed 's/^\([01]\)\t\(.*\)/{"name": "\1", "review": "\2"}/' films.tsv | gzip >films.jsonl.gz
 t 0 "$longline" eval tsv/best.safetensors --data films.jsonl.gz --set data.label-key=name --set data.text-key=review
 check "JSONL gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
