@@ -181,6 +181,8 @@ void ll_stop_no_more(void);              /* Ctrl-C, SIGTERM and SIGHUP end the p
 void ll_stop_on(int signal);             /* one more signal that asks to stop */
 void ll_stop_quietly(void);              /* later signals print nothing */
 int ll_stop_wanted(void);
+const char *ll_stop_left(void);       /* what a run that ends at once leaves, as a line; NULL: nothing to say */
+void ll_stop_on_shortened_file(void); /* SIGBUS of a mapped file is an error with a message */
 
 /* Passes a file ("-": standard input) of any length, plain, .gz, .xz or .zst, block by block to `take`, until that
  * returns non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress.

@@ -147,6 +147,7 @@ int main(int argc, char **argv) {
     const ll_command *command = find(name);
     if (!command) return ll_dist_end(unknown(name));
     ll_print_as(command->name);
+    ll_stop_on_shortened_file();
     ll_figure_own_fonts();
     int n = 0;
     const char **words = (const char **)argv + 2;

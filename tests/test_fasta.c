@@ -169,6 +169,31 @@ static void splits_are_cut_by_sequences(void **state) {
     ll_reader_free(valid);
     c.data.valid_fraction = 0.9;
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "valid-fraction");
+    CHECK_OK(refused(&c, "valid"));
+}
+
+/* One sequence, as a chromosome, is not split by sequences. Joined, its end is held out: the tokens of both splits are
+ * those of the whole. */
+static void one_sequence_is_cut_where_it_is_joined(void **state) {
+    (void)state;
+    ll_config c = config(LL_TASK_LM);
+    c.data.train = put("one.fasta", ">a\nMKVLAACDXM\nKVLLWWWWW\n", 24);
+    c.data.valid_fraction = 0.3;
+    CHECK_FAILS(refused(&c, "valid"), LL_EINVAL,
+                "data.valid-fraction=0.3 holds out none of 1 sequence; name data.valid=FILE, or set "
+                "data.valid-fraction=0 to train without, or data.joined=on, which holds out a part");
+    c.data.joined = 1, c.train.batch = 1, c.train.length = 6;
+    const char *const begin[] = {"|MKVLA", "WWWWW"};
+    for (int i = 0; i < 2; i++) {
+        ll_reader *r = opened(&c, i ? "valid" : "train");
+        ll_batch b;
+        CHECK_OK(ll_batch_create(&b, &c));
+        assert_int_equal(ll_reader_size(r), i ? 6 : 15); /* of 19 letters and the boundaries around them */
+        ll_reader_eval_batch(r, &b, 0);
+        assert_string_equal(letters_of(&b, 0), begin[i]);
+        ll_batch_free(&b);
+        ll_reader_free(r);
+    }
 }
 
 /* What stands between letters is left out, as where sequences are scored. */
@@ -205,6 +230,10 @@ static void wrong_files_are_refused(void **state) {
         c.data.train = put("wrong", cases[i].text, strlen(cases[i].text));
         CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, cases[i].word);
     }
+    char twice[600];
+    snprintf(twice, sizeof twice, "%s:%s", c.data.train, c.data.train);
+    c.data.train = twice;
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "no sequence in 1 lines; 1 more file cannot be read: wrong");
     static char line[LL_MARKS_SPACING + 10] = ">a\n"; /* longer than what is read at once, whose last letter is '*' */
     memset(line + 3, 'M', LL_MARKS_SPACING + 1);
     line[3 + LL_MARKS_SPACING - 1] = '*';
@@ -365,6 +394,7 @@ int main(void) {
         cmocka_unit_test(an_evaluation_is_every_window_of_every_sequence),
         cmocka_unit_test(an_epoch_is_every_sequence_once),
         cmocka_unit_test(joined_sequences_are_one_text),
+        cmocka_unit_test(one_sequence_is_cut_where_it_is_joined),
         cmocka_unit_test(files_of_a_list_follow_each_other),
         cmocka_unit_test(splits_are_cut_by_sequences),
         cmocka_unit_test(wrong_files_are_refused),

@@ -325,7 +325,22 @@ static void folders_may_be_numbers(void **state) {
     }
     ll_batch_free(&b);
     ll_reader_free(r);
+    for (int i = 0; i < 2; i++) put(i ? "numbers/1/Thumbs.db" : "numbers/4/Thumbs.db", "no picture", 10);
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "Thumbs.db: not a PNG file; 1 more file cannot be read: Thumbs.db");
+    for (int i = 0; i < 2; i++) assert_int_equal(remove(at(i ? "numbers/1/Thumbs.db" : "numbers/4/Thumbs.db")), 0);
     c.model.classes = 11;
+    c.data.class_names = kept("0,1,10");
+    r = opened(&c, "test");
+    assert_int_equal(ll_reader_size(r), 9);
+    assert_int_equal(ll_reader_left_out(r), 3);
+    ll_reader_free(r);
+    ll_reader_options closed = ll_config_reader(&c);
+    closed.closed = 1;
+    CHECK_FAILS(ll_reader_create(&r, &closed, "test", NULL), LL_EFORMAT,
+                "its folder \"4\" is no class; to leave it out, set data.classes=0,1,10");
+    c.data.train = c.data.test, c.data.class_names = kept("0,1,4,9,10");
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "no example has the class \"9\" of data.classes=0,1,4,9,10");
+    c.data.class_names = NULL;
     snprintf(command, sizeof command, "mv '%s/4' '%s/four'", c.data.test, c.data.test);
     assert_int_equal(system(command), 0);
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "has the label \"four\", and the classes of the model are numbers");

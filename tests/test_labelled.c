@@ -37,9 +37,13 @@ static void tables_with_tabs(void **state) {
     (void)state;
     ll_config c = config("a.tsv", "1\tgood\n0\tbad film\r\n\n2\ta\tb\n0\t\n1\t\"x\"");
     assert_string_equal(all_of(&c, "test"), "1:good|0:bad fi|2:a\tb|0:|1:\"x\"|");
-    c = config("b.tsv", "id\ttext\tlabel\n7\tgood\t1\n8\tbad\t0\tmore\n");
+    c = config("b.tsv", "id\ttext\tlabel\n7\tgood\t1\n8\tbad\t0\n");
     c.data.header = 1, c.data.label_column = 3;
     assert_string_equal(all_of(&c, "test"), "1:good|0:bad|");
+    c = config("d.tsv", "label\ttext\tname\n1\tgood\tpos\n0\tbad\n"); /* the header names a column after the text */
+    assert_string_equal((c.data.header = 1, all_of(&c, "test")), "1:good|0:bad|");
+    c = config("e.tsv", "label\ttext\n1\ta\tb\n0\tbad\n");
+    assert_string_equal((c.data.header = 1, all_of(&c, "test")), "1:a\tb|0:bad|");
     c = config("c.tsv", "\xef\xbb\xbf"
                         "1\tx\n");
     assert_string_equal(all_of(&c, "test"), "1:x|");
@@ -47,7 +51,7 @@ static void tables_with_tabs(void **state) {
 
 static void tables_with_commas(void **state) {
     (void)state;
-    ll_config c = config("a.csv", "review,sentiment\n\"a, \"\"b\"\"\",good\nplain,\"bad\"\r\n\"l\nm\",good,x\n,bad");
+    ll_config c = config("a.csv", "review,sentiment\n\"a, \"\"b\"\"\",good\nplain,\"bad\"\r\n\"l\nm\",good\n,bad");
     c.data.separator = LL_SEPARATOR_COMMA, c.data.header = 1, c.data.label_column = 2, c.data.text_column = 1;
     assert_string_equal(all_of(&c, "test"), "1:a, \"b\"|0:plain|1:l\nm|0:|");
     c.data.class_names = kept("good,bad");
@@ -60,6 +64,51 @@ static void tables_with_commas(void **state) {
     assert_int_equal(ll_reader_classes(r), 2);
     assert_int_equal(ll_reader_vocab(r), 256);
     ll_reader_free(r);
+    /* A comma ends a text, with quotes or without: what comes behind it is another column. */
+    for (int header = 0; header < 2; header++) {
+        c = config("k.csv", header ? "label,text,user\n1,good,eve\n0,\"bad\",bob\n" : "1,good,eve\n0,\"bad\",bob\n");
+        c.data.separator = LL_SEPARATOR_COMMA, c.data.header = header;
+        assert_string_equal(all_of(&c, "test"), "1:good|0:bad|");
+    }
+}
+
+static void objects_of_lines(void **state) {
+    (void)state;
+    ll_config c = config("a.jsonl", "{ \"label\": 1, \"text\": \"a\\tb\"}\n\n{\"sequence\": \"\", \"label\": \"0\"}\r\n"
+                                    "{\"label\": 2, \"text\": \"caf\\u00e9 noir\"}");
+    assert_string_equal(all_of(&c, "test"), "1:a\tb|0:|2:caf\xc3\xa9 |");
+    c = config("b.jsonl", "{\"stars\": \"good\", \"review\": \"x\"}\n{\"stars\": \"bad\", \"review\": \"y\"}\n");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
+                "line 1: the object has neither \"text\" nor \"sequence\"; data.text-key");
+    c.data.text_key = kept("review");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
+                "line 1: the object has no \"label\"; data.text-key and data.label-key");
+    c.data.label_key = kept("stars");
+    assert_string_equal(all_of(&c, "test"), "1:x|0:y|");
+    c.data.class_names = kept("good,worse");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "line 2 has the label \"bad\", which is not in data.classes");
+    c = config("c.jsonl", "{\"label\": \"a,b\", \"text\": \"x\"}\n");
+    CHECK_FAILS(
+        refused(&c, "test"), LL_EFORMAT,
+        "line 1 has a label that is not one of at most 256 numbers or names without commas; is data.label-key right?");
+    static char many[200000]; /* texts in pieces, and more examples than there is space for at first */
+    size_t n = 0;
+    for (int i = 0; i < 3000; i++)
+        n += (size_t)snprintf(many + n, sizeof many - n, "{\"label\": %d, \"text\": \"%0*d\"}\n", i % 7, i ? 4 : 70000,
+                              i);
+    c = config("many.jsonl", many);
+    ll_reader *r = opened(&c, "test");
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    for (int i = 0; i < 3000; i += 2999) {
+        ll_reader_eval_batch(r, &b, i);
+        assert_int_equal(b.targets[0], i % 7);
+        for (int t = 0; t < 4; t++) assert_int_equal(b.tokens[t], i ? "2999"[t] : '0');
+    }
+    ll_batch_free(&b);
+    ll_reader_free(r);
+    c = config("t.tsv", "1\t{\"text\"}\n0\t{\n"); /* a table is none, whatever its texts are */
+    assert_string_equal(all_of(&c, "test"), "1:{\"text|0:{|");
 }
 
 static void folders_of_classes(void **state) {
@@ -121,6 +170,7 @@ static void wrong_tables_are_refused(void **state) {
         {"1,\"good\nfilm\"\n0,\"bad\n", "line 3 is never closed", 1},
         {"1,\"good\" film\n", "line 1 has text after a closing quote", 1},
         {"\"1\"\rgood\n", "line 1 has text after a closing quote", 1}, /* a line end of two bytes, or of '\n' */
+        {"1,good\n0,bad\n1,well, good\n", "line 3 has 3 columns, and the first row has 2; a text with commas must", 1},
         {"0\tgood\na,b\tbad\n", "data.label-column", 0},
         {"0\tgood\n\xff\tbad\n", "UTF-8", 0},
     };
@@ -129,13 +179,25 @@ static void wrong_tables_are_refused(void **state) {
         c.data.separator = cases[i].comma;
         CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, cases[i].word);
     }
-    ll_config c = config("empty", "");
+    ll_config c = config("tabs", "good\t1\na\tb\t0\n");
+    c.data.label_column = 2, c.data.text_column = 1;
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
+                "line 2 has 3 columns, and the first row has 2; a text with tabs must");
+    c = config("empty", "");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "it is empty");
     c = config("three", "2\ta\n");
     c.model.classes = 2;
-    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "label 2, expected 0..1");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "three: line 1 has label 2, expected 0..1");
     c.model.classes = 0, c.train.length = 0;
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "train.length");
+    c = config("lines.csv", "label,text\n0,\"a\n\nb\"\n\n1,c\n2,d\n3,e\n");
+    c.data.separator = LL_SEPARATOR_COMMA, c.data.header = 1, c.model.classes = 2;
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "lines.csv: line 8 has label 3, expected 0..1");
+    c.data.class_names = kept("0,1");
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "line 7 has the label \"2\", which is not in data.classes=0,1");
+    c = config("names.csv", "x,\"a\nb\"\n,c\n");
+    c.data.separator = LL_SEPARATOR_COMMA;
+    CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "line 3 has a label that is not one of at most 256");
     static char many[4000];
     size_t n = 0;
     for (int i = 0; i < 300; i++) n += (size_t)snprintf(many + n, 16, "n%d\tx\n", i);
@@ -150,7 +212,7 @@ static void other_splits_have_the_classes_of_train(void **state) {
     ll_config c = config("mixed.tsv", "2\ta\n10\tb\nx\tc\n");
     c.model.classes = 12;
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT,
-                "example 3 has the label \"x\", and the classes of the model are numbers");
+                "line 3 has the label \"x\", and the classes of the model are numbers");
     c.data.class_names = kept("10,2,x");
     assert_string_equal(all_of(&c, "test"), "1:a|0:b|2:c|");
 }
@@ -206,6 +268,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tables_with_tabs),
         cmocka_unit_test(tables_with_commas),
+        cmocka_unit_test(objects_of_lines),
         cmocka_unit_test(folders_of_classes),
         cmocka_unit_test(held_out_examples_are_drawn),
         cmocka_unit_test(wrong_tables_are_refused),

@@ -99,7 +99,15 @@ static void splits_are_cut_by_pieces(void **state) {
     ll_reader_free(valid);
     ll_batch_free(&b);
     c.data.valid_fraction = 0.9;
-    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "no piece of 3 is left");
+    c.train.length = 2;
+    train = opened(&c, "train"), valid = opened(&c, "valid"); /* all three pieces would be held out: the text is cut */
+    assert_true(ll_reader_size(valid) > 8 * ll_reader_size(train));
+    ll_reader_free(train);
+    ll_reader_free(valid);
+    c.data.joined = 0;
+    CHECK_FAILS(refused(&c, "train"), LL_EINVAL,
+                "data.valid-fraction=0.9 holds out all of 3 pieces; name data.valid=FILE, or set "
+                "data.valid-fraction=0.33, which holds out one, or data.joined=on");
 }
 
 /* Training rows with and without transposition: all pitches change by the same interval, drums and other tokens do

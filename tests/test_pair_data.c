@@ -135,7 +135,9 @@ static void wrong_lines_are_named(void **state) {
     CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "train.length");
     c = config(at("good"));
     c.data.valid_fraction = 0.9;
-    CHECK_FAILS(refused(&c, "train"), LL_EINVAL, "valid-fraction");
+    CHECK_FAILS(
+        refused(&c, "train"), LL_EINVAL,
+        "valid-fraction=0.9 holds out all of 1 pair; name data.valid=FILE, or set data.valid-fraction=0 to train");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "data.test");
     c = config(at("nowhere"));
     CHECK_FAILS(refused(&c, "train"), LL_EIO, "nowhere");

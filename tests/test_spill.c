@@ -88,6 +88,8 @@ static void examples(void **unused) {
     ll_config c = config(LL_TASK_CLASSIFY, LL_DATA_LABELLED, 20, rows);
     c.data.label_column = 1, c.data.text_column = 2;
     expect_same("rows", &c);
+    c.data.train = put_rows("rows.jsonl", "{\"label\": %d, \"text\": \"text %d of %d, %d\"}\n", 900, 0);
+    expect_same("objects", &c);
     c.data.train = put_class_texts();
     expect_same("films", &c);
     const ll_listops how = {3, 4, 5, 60};

@@ -81,11 +81,13 @@ static void report(const char *name, int64_t done, int64_t total, void *arg) {
     if (done < reading.done || strcmp(what, reading.what) != 0) begin(what, done, now);
     reading.done = done;
     reading.last = now;
-    if (total <= 0) { /* nobody calls again before it is done */
+    if (total <= 0 && due(t, now)) { /* how long it will take is not known */
         ll_fields fields = {0};
-        ll_field_add(&fields, 1, "%s", what);
+        char gone[24];
+        ll_field_add(&fields, 2, "%s", what);
+        ll_field_add(&fields, 1, ", %s so far", ll_duration(gone, now - reading.begun));
         ll_line_show(&t->line, &fields);
-    } else if (due(t, now)) {
+    } else if (total > 0 && due(t, now)) {
         show(t, what, reading.first, done, total, now - reading.begun);
     } else {
         return;

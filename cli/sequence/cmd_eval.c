@@ -136,6 +136,8 @@ static int evaluate(ll_model *model, waiting *w) {
     printf("eval.accuracy=%.4f\n", e.accuracy);
     if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
     printf("eval.seconds=%.2f\n", e.seconds);
+    if (e.left_out)
+        ll_print("files left out, as data.classes does not name their folders: %lld", (long long)e.left_out);
     if (e.unknown > 0)
         ll_print("%.2g %% of the tokens are unknown %ss, each predicted as one token: bits_per_byte is too low to be "
                  "compared with a model that spells them",

@@ -22,6 +22,24 @@ int ll_choose_format(ll_input_format *kind, const char *format, int whole, int m
     return ll_usage("--format %s: needs lines, jsonl, fasta, idx, png or midi", format);
 }
 
+/* Does a name, perhaps of a packed file, end so? */
+static int ends(const char *path, const char *ending) {
+    const char *dot = strrchr(path, '.');
+    size_t n = strlen(path);
+    if (dot && (!strcmp(dot, ".gz") || !strcmp(dot, ".xz") || !strcmp(dot, ".zst"))) n = (size_t)(dot - path);
+    return n > strlen(ending) && !strncmp(path + n - strlen(ending), ending, strlen(ending));
+}
+
+void ll_tables_are_lines(int files, const char **paths) {
+    int i = 0;
+    while (i < files && !ends(paths[i], ".csv") && !ends(paths[i], ".tsv")) i++;
+    if (i < files)
+        ll_print(
+            "%s is read as lines: each with all of its columns is one text, and so is a header. JSONL keeps a text "
+            "apart; --format lines takes lines without this message",
+            paths[i]);
+}
+
 const char *ll_first_unreadable(int files, const char **paths) {
     struct stat about;
     for (int i = 0; i < files; i++)

@@ -309,6 +309,7 @@ static int open_all(run *r, int files, const char **paths) {
     for (int i = 0; i < files || (!files && !i); i++)
         if (ll_dist_ranks().size > 1 && (!files || !strcmp(paths[i], "-")))
             return ll_usage("only one rank can read standard input; name files");
+    if (how.format == LL_INPUT_AUTO && !ll_dist_ranks().rank) ll_tables_are_lines(files, paths);
     if (!files && isatty(STDIN_FILENO)) ll_print("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
     if (how.labels && ll_first_unreadable(1, &how.labels)) return ll_usage("--labels: cannot open %s", how.labels);

@@ -51,6 +51,8 @@ int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int
 /* What --format (NULL: not given) and --whole say. A file of music is one piece, unless the format is lines. -1, or the
  * exit code. */
 int ll_choose_format(ll_input_format *kind, const char *format, int whole, int music);
+/* Says that a table (.csv, .tsv) is no format of sequences. */
+void ll_tables_are_lines(int files, const char **paths);
 /* The first file that cannot be opened, or NULL. */
 const char *ll_first_unreadable(int files, const char **paths);
 

@@ -101,6 +101,7 @@ static int blame(ll_window *w, const int *order, int B, ll_status status) {
             if (order[b] == first) status = run_batch(w, order + b, 1);
         return ll_item_failed(status, &w->item[first]);
     }
+    if (status == LL_ENOMEM && B == 1) return ll_item_failed(status, &w->item[order[0]]); /* a long one is alone */
     return ll_failed(status, NULL);
 }
 

@@ -39,8 +39,13 @@ static void on_signal(int number) {
     errno = reason;
 }
 
-void ll_stop_leaves(const char *second) {
-    prepare(&at_second, "stopped at once; ", second);
+static const char at_once[] = "stopped at once; ";
+
+void ll_stop_leaves(const char *second) { prepare(&at_second, at_once, second); }
+
+const char *ll_stop_left(void) {
+    const char *text = at_second.now ? strstr(at_second.now, at_once) : NULL;
+    return text && text[strlen(at_once)] != '\n' ? text + strlen(at_once) : NULL;
 }
 
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};

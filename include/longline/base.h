@@ -53,7 +53,7 @@ LL_API int ll_edit_distance(const char *a, const char *b);
  * stops with LL_ESTOPPED. */
 typedef int ll_done_fn(int64_t done, int64_t total, void *arg);
 /* Progress of reading a file: `done` of `total` bytes, as they are on the disk. name NULL: of a text that is in memory
- * and is looked through, in any unit. total 0: the call that begins is a long one, and does not say how far it is. */
+ * and is looked through, in any unit. total 0: a long call goes on that does not say how far it is. */
 typedef void ll_reading_fn(const char *name, int64_t done, int64_t total, void *arg);
 
 /* ---- Machine ---- */

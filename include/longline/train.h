@@ -76,6 +76,7 @@ typedef struct {
     /* The share of the predicted tokens that are unknown words. Each of those counts as one token, however it is
      * spelled, which makes the two figures above too low. NaN where no token stands for unknown words. */
     double unknown;
+    int64_t left_out; /* files that were not read, because data.classes does not name their folders */
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
  * batches, evenly spread over the split. LL_EINVAL for a negative number; LL_EDIVERGED where the loss is not finite. */

@@ -2,6 +2,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "base/wrong_files.h"
 #include "data/music/score.h"
 #include "data/reader.h"
 #include "longline-lab.h"
@@ -35,6 +36,7 @@ static void add_score(ll_music_fit *fit, int64_t *durations, const ll_score *s) 
 ll_status ll_music_measure(ll_music_fit *out, const char *path) {
     ll_music_fit fit = {.grid = {{.positions = LL_GRID / LL_THIRDS}, {.positions = LL_GRID}}};
     int64_t durations = 0;
+    ll_wrong_files wrong = {0};
     char **names = NULL;
     int n = 0;
     ll_status status = ll_files_list(&names, &n, path);
@@ -43,7 +45,9 @@ ll_status ll_music_measure(ll_music_fit *out, const char *path) {
         status = ll_music_score(&score, names[i]);
         if (!status) add_score(&fit, &durations, &score);
         ll_score_free(&score);
+        status = ll_wrong_files_add(&wrong, status, names[i]);
     }
+    if (!status) status = ll_wrong_files_end(&wrong);
     ll_names_free(names, n);
     if (!status && !fit.notes) status = ll_fail(LL_EINVAL, "%s: there is no note in it", path);
     if (status) return status;

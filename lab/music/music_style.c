@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/memory.h"
+#include "base/wrong_files.h"
 #include "data/music/score.h"
 #include "data/reader.h"
 #include "longline-lab.h"
@@ -71,10 +72,12 @@ static ll_status count_file(profile *p, const char *path) {
 }
 
 static ll_status count_files(profile *p, const char *path) {
+    ll_wrong_files wrong = {0};
     char **names = NULL;
     int n = 0;
     ll_status status = ll_files_list(&names, &n, path);
-    for (int i = 0; !status && i < n; i++) status = count_file(p, names[i]);
+    for (int i = 0; !status && i < n; i++) status = ll_wrong_files_add(&wrong, count_file(p, names[i]), names[i]);
+    if (!status) status = ll_wrong_files_end(&wrong);
     ll_names_free(names, n);
     return status;
 }

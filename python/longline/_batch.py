@@ -27,6 +27,7 @@ class Evaluation(NamedTuple):
     """Loss on a split: nats and bits a token (or example), accuracy, how many; by word and byte where there is text.
 
     unknown: the share of tokens that are unknown words, which make the figures by word and byte too low; NaN without.
+    left_out: how many files were not read, because data.classes does not name their folders.
     """
 
     loss: float
@@ -37,6 +38,7 @@ class Evaluation(NamedTuple):
     bits_per_byte: float
     seconds: float
     unknown: float
+    left_out: int
 
     def _repr_html_(self) -> str:
         return table(self._fields, [[f"{x:.6g}" for x in self]])

@@ -24,6 +24,8 @@ int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
 int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
 /* The names of the classes, as the value of data.classes, if the data have names and the recipe has not; else NULL. */
 const char *ll_reader_class_names(const ll_reader *reader);
+/* How many files are left out, because they are in folders that data.classes does not name. */
+int64_t ll_reader_left_out(const ll_reader *reader);
 /* The label of a table's first row, if it is the only one and may be the name of the column; else "". */
 const char *ll_reader_heading(const ll_reader *reader);
 int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */

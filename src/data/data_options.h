@@ -44,6 +44,7 @@ typedef struct {
     int64_t min_count;                                /* words */
     int vocab_size;                                   /* words, pieces */
     int separator, header, label_column, text_column; /* labelled: columns from 1 */
+    char *label_key, *text_key;                       /* labelled: of JSONL */
     char *docs;                                       /* retrieval: id and text */
     char *class_names;                                /* labelled, png: "neg,pos" */
     char *tokenizer;                                  /* subwords: a file or folder */
@@ -58,6 +59,7 @@ typedef struct {
     int batch, length; /* length: 0 = as the data have */
     int streams;       /* rows of training batches are streams: consecutive windows of texts */
     int64_t seed;
+    int closed; /* 1: the names of the classes are of other data, and a folder that they lack is an error */
 } ll_reader_options;
 
 extern const ll_key_table ll_data_keys;

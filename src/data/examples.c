@@ -1,6 +1,7 @@
 /* Texts with classes as rows of a batch. */
 #include "data/examples.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/memory.h"
@@ -14,12 +15,11 @@ static int example(const ll_reader *r, int64_t number, ll_slice text[2]) {
     return own->labels[number];
 }
 
-static ll_status too_large(const ll_reader *r, int classes, const char *name) {
-    ll_slice text[2];
-    int64_t i = 0;
-    while (i + 1 < r->size && example(r, i, text) < classes) i++;
-    return ll_fail(LL_EFORMAT, "%s: example %lld has label %d, expected 0..%d (model.classes=%d)", name,
-                   (long long)i + 1, example(r, i, text), classes - 1, classes);
+static ll_status too_large(const ll_examples *own, int classes, const char *name) {
+    char place[40] = "it";
+    if (own->most_line) snprintf(place, sizeof place, "line %lld", (long long)own->most_line);
+    return ll_fail(LL_EFORMAT, "%s: %s has label %d, expected 0..%d (model.classes=%d)", name, place, own->most,
+                   classes - 1, classes);
 }
 
 ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
@@ -28,11 +28,9 @@ ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, c
     if (c->length < 1)
         return ll_fail(LL_EINVAL, "train.length is %d; set the number of bytes of each text that is read",
                        c->length);
-    if (c->classes > 0 && r->size && own->most >= c->classes) return too_large(r, c->classes, name);
-    ll_split_range(&first, &count, c, split, r->size);
-    if (count < 1)
-        return ll_fail(LL_EINVAL, "%s: no example of %lld is left for this split%s", name, (long long)r->size,
-                       r->size ? "; change data.valid-fraction" : "; it is empty");
+    if (c->classes > 0 && r->size && own->most >= c->classes) return too_large(own, c->classes, name);
+    const ll_status status = ll_split_examples(&first, &count, c, split, r->size, "example", name);
+    if (status) return status;
     r->classes = c->classes > 0 ? c->classes : own->most + 1;
     own->first = first;
     own->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;

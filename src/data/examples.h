@@ -12,7 +12,8 @@ typedef struct {
     int (*read)(const ll_reader *r, int64_t number, ll_slice *text); /* ... finds the text and returns the label */
     ll_rows rows;          /* the rows that `read` reads */
     size_t touched;        /* for ll_bytes_touch */
-    int most;              /* the largest label */
+    int most;              /* the largest label, and ... */
+    int64_t most_line;     /* ... the line of the first one; 0: unknown */
     int64_t first;         /* number of the first text of the split */
     int64_t mixed;         /* number of texts from which the split is drawn at random; 0: it is not drawn */
 } ll_examples;

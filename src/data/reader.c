@@ -141,6 +141,8 @@ const char *ll_reader_class_names(const ll_reader *reader) {
     return reader->class_names;
 }
 
+int64_t ll_reader_left_out(const ll_reader *reader) { return reader->left_out; }
+
 const char *ll_reader_heading(const ll_reader *reader) { return reader->heading; }
 
 int ll_reader_classes(const ll_reader *reader) {

@@ -19,6 +19,7 @@
  *   recall.c   associative recall          made.c        how many examples these have
  *   music.c    MIDI files                  corpus.c      bytes of several files
  *   marks.c    places in large files       class_labels.c numbers and names
+ *   class_files.c files of folders, one for each class
  *
  * What only one kind of format needs is in the file of that kind, behind r->own. */
 #ifndef LL_READER_H
@@ -67,6 +68,7 @@ struct ll_reader {
     int mask, maskable; /* mlm: the token of the mask (-1: one after the format's), and the first that may be masked */
     ll_bytes vocabulary;   /* what a coder needs */
     char *class_names;     /* as data.classes, if the data have names and the recipe has not; else NULL */
+    int64_t left_out;      /* files in folders that data.classes does not name */
     char heading[64];      /* what may be the name of the column of labels, read as a label; else "" */
     ll_bytes file[2];      /* the bytes that were read, or are mapped (ll_file_take) */
     void *own;             /* (format->own bytes) the data of this kind of format, initially zero */
@@ -82,6 +84,12 @@ LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_reader_options
 /* The split is `count` of the file's n bytes or examples, from number `first` on. data.limit shortens train after valid
  * is cut off, so that runs with different limits are evaluated on the same data. */
 void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n);
+/* Would data.valid-fraction hold out none of n examples, or all of them? */
+int ll_split_is_empty(const ll_reader_options *c, int64_t n);
+/* ll_split_range of examples, of which each split has at least one: LL_EINVAL says what to set. what: "sequence";
+ * `name` is how errors call the file. */
+LL_MUST_USE ll_status ll_split_examples(int64_t *first, int64_t *count, const ll_reader_options *c, int split,
+                                        int64_t n, const char *what, const char *name);
 
 /* All files of a path: the file itself, or those of a folder (sorted), or of several paths with ":" between them. */
 LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);

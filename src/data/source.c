@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "data/reader.h"
 
 static const char *given(const char *path) {
@@ -44,9 +45,13 @@ ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int spl
     return ll_fail(LL_EINVAL, "%s is empty; name its file: --set %s=FILE", s.key, s.key);
 }
 
+static int64_t held_out(const ll_reader_options *c, int64_t n) {
+    const int64_t held = ll_split_is_cut(c) ? (int64_t)floor(c->data.valid_fraction * (double)n + 0.5) : 0;
+    return held < n ? held : n;
+}
+
 void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n) {
-    int64_t held = ll_split_is_cut(c) ? (int64_t)floor(c->data.valid_fraction * (double)n + 0.5) : 0;
-    if (held > n) held = n;
+    const int64_t held = held_out(c, n);
     *first = 0;
     *count = n;
     if (split == LL_SPLIT_VALID && ll_split_is_cut(c)) {
@@ -56,6 +61,23 @@ void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, 
         *count = n - held;
         if (c->data.limit > 0 && *count > c->data.limit) *count = c->data.limit;
     }
+}
+
+int ll_split_is_empty(const ll_reader_options *c, int64_t n) {
+    return ll_split_is_cut(c) && (held_out(c, n) < 1 || held_out(c, n) == n);
+}
+
+ll_status ll_split_examples(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n,
+                            const char *what, const char *name) {
+    const int joins = c->data.format == LL_DATA_FASTA || c->data.format == LL_DATA_MIDI;
+    char some[60] = "data.valid-fraction=0 to train without";
+    ll_split_range(first, count, c, split, n);
+    if (*count > 0) return LL_OK;
+    if (!n) return ll_fail(LL_EINVAL, "%s: it is empty, and has no %s", name, what);
+    if (n > 1) ll_format_text(some, sizeof some, "data.valid-fraction=%.2g, which holds out one", 1 / (double)n);
+    return ll_fail(LL_EINVAL, "%s: data.valid-fraction=%g holds out %s of %lld %s%s; name data.valid=FILE, or set %s%s",
+                   name, c->data.valid_fraction, split == LL_SPLIT_TRAIN ? "all" : "none", (long long)n, what,
+                   n > 1 ? "s" : "", some, joins ? ", or data.joined=on, which holds out a part of the text" : "");
 }
 
 /* ---- Files ---- */

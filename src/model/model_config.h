@@ -25,6 +25,8 @@ typedef struct {
 /* The model's part of a recipe, if it is consistent (ll_config_check). The recipe room is above this one and implements
  * it. Models keep their recipe, but read it only through this function. */
 LL_MUST_USE ll_status ll_recipe_model(const ll_recipe *recipe, ll_model_config *c);
+/* As ll_recipe_set, of a model that has its classes. */
+LL_MUST_USE ll_status ll_recipe_change(ll_recipe *recipe, const char *assignment);
 /* A copy of the recipe; also implemented by the recipe room. */
 LL_MUST_USE ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe);
 

@@ -16,7 +16,7 @@ ll_status ll_model_set(ll_model *model, const char *assignment) {
     if (!status && ll_config_draws_noise(model->c) && checked.seed != model->c->seed)
         status = ll_fail(LL_EINVAL,
                          "\"train.seed\": this model's positions draw their noise from its seed, which cannot change");
-    if (!status) status = ll_recipe_set(model->recipe, assignment);
+    if (!status) status = ll_recipe_change(model->recipe, assignment);
     ll_recipe_free(copy);
     if (!status) status = ll_model_read_recipe(model);
     return status;

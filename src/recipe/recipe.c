@@ -33,6 +33,7 @@ ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe) {
     ll_recipe *r = ll_alloc(1, sizeof *r);
     if (!r) return LL_ENOMEM;
     r->c = recipe->c;
+    r->closed = recipe->closed;
     for (int i = 0; i < count; i++)
         if (text_of(&r->c, i)) *text_of(&r->c, i) = NULL;
     r->scratch = ll_alloc((size_t)count, LL_NUMBER_TEXT);
@@ -77,6 +78,19 @@ ll_status ll_recipe_set(ll_recipe *recipe, const char *assignment) {
         status = ll_config_assign(&recipe->c, key, value);
     ll_free(text);
     return status;
+}
+
+/* A recipe may name fewer classes than its files have folders. In other files such a folder may be a mistake, unless
+ * the names are chosen for them. */
+ll_status ll_recipe_change(ll_recipe *recipe, const char *assignment) {
+    static const char *const files[] = {"data.train", "data.valid", "data.test"};
+    const size_t n = strcspn(assignment, " =");
+    const ll_status status = ll_recipe_set(recipe, assignment);
+    if (status) return status;
+    if (n == strlen("data.classes") && !strncmp(assignment, "data.classes", n)) recipe->closed = -1;
+    for (int i = 0; i < 3 && !recipe->closed; i++)
+        recipe->closed = n == strlen(files[i]) && !strncmp(assignment, files[i], n);
+    return LL_OK;
 }
 
 const char *ll_recipe_get(const ll_recipe *recipe, const char *name) {

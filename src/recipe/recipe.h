@@ -20,6 +20,7 @@ typedef struct {
 
 struct ll_recipe {
     ll_config c;
+    int closed;    /* 1: data.classes is of other data than are read now; -1: it was chosen for these */
     char *scratch; /* memory for the text of every key, for ll_recipe_get */
 };
 

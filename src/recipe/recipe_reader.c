@@ -22,6 +22,13 @@ ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *
     return ll_reader_create(reader, &options, split, vocabulary);
 }
 
+ll_status ll_reader_open_for(ll_reader **reader, const ll_recipe *recipe, const char *split,
+                             const ll_bytes *vocabulary) {
+    ll_reader_options options = ll_config_reader(&recipe->c);
+    options.closed = recipe->closed > 0;
+    return ll_reader_create(reader, &options, split, vocabulary);
+}
+
 ll_status ll_batch_create(ll_batch *batch, const ll_config *c) {
     const ll_reader_options options = ll_config_reader(c);
     return ll_batch_allocate(batch, &options);

@@ -12,6 +12,9 @@ ll_reader_options ll_config_reader(const ll_config *c);
 LL_MUST_USE ll_status ll_reader_open(ll_reader **reader, const ll_config *c, const char *split);
 LL_MUST_USE ll_status ll_reader_open_as(ll_reader **reader, const ll_config *c, const char *split,
                                         const ll_bytes *vocabulary);
+/* The same with a recipe that knows whether its classes are of other data. */
+LL_MUST_USE ll_status ll_reader_open_for(ll_reader **reader, const ll_recipe *recipe, const char *split,
+                                         const ll_bytes *vocabulary);
 LL_MUST_USE ll_status ll_batch_create(ll_batch *batch, const ll_config *c);
 
 #endif

@@ -168,7 +168,8 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                            .seconds = seconds,
                            .bits_per_word = words > 0 ? loss / M_LN2 / words : NAN,
                            .bits_per_byte = bytes > 0 ? loss / M_LN2 / bytes : NAN,
-                           .unknown = unknown};
+                           .unknown = unknown,
+                           .left_out = ll_reader_left_out(reader)};
 }
 
 /* A sum that is not finite stays so. batch: the last one in it; 0: all. */
@@ -193,7 +194,7 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     if (max_batches < 0)
         return ll_fail(LL_EINVAL, "evaluation of %d batches; it must be 0, all of them, or more", max_batches);
     ll_status status = ll_struct_check(result, sizeof *result, "ll_evaluation");
-    if (!status) status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
+    if (!status) status = ll_reader_open_for(&reader, model->recipe, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader, 1);
     if (!status) status = ll_batch_create(&batch, c);
     if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->train.length, 0);

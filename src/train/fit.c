@@ -49,6 +49,7 @@ ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     if (!names) return LL_ENOMEM;
     ll_free(c->data.class_names);
     c->data.class_names = names;
+    recipe->closed = 1;
     return LL_OK;
 }
 

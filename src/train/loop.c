@@ -317,11 +317,14 @@ static void report_lock(ll_trainer *t, watcher *w) {
     t->unlocked = 0;
 }
 
-/* A row with the names of columns that is read as an example makes a class of its own. */
-static void report_heading(ll_trainer *t, watcher *w) {
+/* A row with the names of columns that is read as an example makes a class of its own, and data.classes may lack one.
+ */
+static void report_classes(ll_trainer *t, watcher *w) {
     const char *name = ll_reader_heading(t->train);
     const char *why = "only the first row has the label \"%s\"; if it names the columns, set data.header=on";
+    const char *left = "files left out, as data.classes does not name their folders: %lld";
     if (*name && ll_fail(LL_EINVAL, why, name)) report(t, w, "no header");
+    if (t->left_out && ll_fail(LL_EINVAL, left, (long long)t->left_out)) report(t, w, "no class");
 }
 
 /* Goes back, and saves that it did. */
@@ -353,7 +356,7 @@ static ll_status save_first(ll_trainer *t, watcher *w) {
 
 static ll_status run(ll_trainer *t, watcher *w) {
     report_lock(t, w);
-    report_heading(t, w);
+    report_classes(t, w);
     ll_status status = save_first(t, w);
     if (status) return status;
     for (;;) {

@@ -307,6 +307,7 @@ struct ll_trainer {
     ll_model *teacher;        /* train.distil, or NULL */
     ll_recipe *recipe;        /* resolved */
     ll_reader *train, *valid; /* valid NULL: there is nothing to evaluate on */
+    int64_t left_out;         /* files of all splits in folders that data.classes does not name */
     ll_engine *engine;
     ll_evaluator evaluator;
     char evaluation[LL_CHECKSUM_TEXT]; /* ll_best_evaluation of it */

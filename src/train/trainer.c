@@ -31,6 +31,12 @@ static ll_status refuse_old_run(const char *out) {
     return LL_OK;
 }
 
+/* Is a part of data.train held out, which then is not trained on? */
+static int holds_out(const ll_recipe *recipe) {
+    const ll_data_options *d = &recipe->c.data;
+    return !(d->valid && *d->valid) && d->valid_fraction > 0;
+}
+
 /* from: a model whose vocabulary reads the data, or NULL. */
 static ll_status open_data(ll_trainer *t, const ll_model *from) {
     const ll_config *c = &t->recipe->c;
@@ -41,22 +47,27 @@ static ll_status open_data(ll_trainer *t, const ll_model *from) {
     if (status) return status;
     status = ll_fit_fill(t->recipe, t->train);
     if (status) return status;
-    return ll_fit_has_valid(c) ? ll_reader_open_as(&t->valid, c, "valid", ll_reader_vocabulary(t->train)) : LL_OK;
+    t->left_out = ll_reader_left_out(t->train);
+    if (!ll_fit_has_valid(c)) return LL_OK;
+    status = ll_reader_open_for(&t->valid, t->recipe, "valid", ll_reader_vocabulary(t->train));
+    if (!status && !holds_out(t->recipe)) t->left_out += ll_reader_left_out(t->valid);
+    return status;
 }
 
 /* The test split, which the final report needs, must exist at the beginning. */
-static ll_status check_test(const ll_trainer *t) {
+static ll_status check_test(ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_reader *test = NULL;
     if (!c->data.test || !c->data.test[0]) return LL_OK;
-    ll_status status = ll_reader_open_as(&test, c, "test", ll_reader_vocabulary(t->train));
+    ll_status status = ll_reader_open_for(&test, t->recipe, "test", ll_reader_vocabulary(t->train));
     if (status == LL_EIO) return ll_fail(LL_EIO, "%s (--set data.test= trains without)", ll_error());
     if (!status && (status = ll_fit_check(c, test, 0))) status = ll_fail_in(status, "data.test");
+    if (!status) t->left_out += ll_reader_left_out(test);
     ll_reader_free(test);
     return status;
 }
 
-static ll_status check_data(const ll_trainer *t) {
+static ll_status check_data(ll_trainer *t) {
     const ll_config *c = &t->recipe->c;
     ll_status status = ll_config_check(c);
     if (!status) status = ll_fit_check(c, t->train, 0);
@@ -134,12 +145,6 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     if (status) return status;
     t->state.data_size = ll_reader_size(t->train);
     return ll_rows_checksum(t->state.data_sum, t->train, &t->recipe->c, 1);
-}
-
-/* Is a part of data.train held out, which then is not trained on? */
-static int holds_out(const ll_recipe *recipe) {
-    const ll_data_options *d = &recipe->c.data;
-    return !(d->valid && *d->valid) && d->valid_fraction > 0;
 }
 
 /* A run goes on with the data it began with. held_out: was a part of them held out? */

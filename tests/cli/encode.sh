@@ -97,3 +97,7 @@ last="encode --whole, with 250 MB"
 (ulimit -v 250000; "$longline" encode $model big.txt --whole --threads 1 >out 2>err)
 check "exit code 1" test $? -eq 1
 err "big.txt: no memory for [0-9]+ bytes.*; to use the first tokens of each sequence alone, give --length N$"
+head -c 30000000 big.txt >long.txt
+(ulimit -v 1500000; "$longline" encode $model long.txt --whole --threads 1 >out 2>err)
+check "exit code 1" test $? -eq 1
+err "long.txt: no memory for [0-9]+ bytes.*; to use the first tokens of each sequence alone, give --length N$"

@@ -37,12 +37,40 @@ t 0 "$longline" eval tsv/best.safetensors --data films.csv --set data.separator=
 check "CSV gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
 t 0 "$longline" eval tsv/best.safetensors --data films --set data.classes=neg,pos
 check "a folder gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
+err "^longline eval: files left out, as data.classes does not name their folders: 1$"
+t 0 "$longline" classify tsv/best.safetensors films.csv
+err "^longline classify: films.csv is read as lines: each with all of its columns is one text, and so is a header. JSONL keeps"
+t 0 "$longline" classify tsv/best.safetensors films.csv --format lines
+not_err "read as lines"
+sed 's/^\([01]\)\t\(.*\)/{"name": "\1", "review": "\2"}/' films.tsv | gzip >films.jsonl.gz
+t 0 "$longline" eval tsv/best.safetensors --data films.jsonl.gz --set data.label-key=name --set data.text-key=review
+check "JSONL gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
+refused 'films.jsonl.gz: line 1: the object has no "text"; data.text-key and data.label-key name the keys$' \
+    "$longline" eval tsv/best.safetensors --data films.jsonl.gz --set data.text-key=text
 refused "data.test: cannot open data/imdb/test: .*; longline data get imdb fetches it" run --data films --out folder \
     --set model.classes=0
 t 0 run --data films --out folder --set model.classes=0 --set data.test=
 not_err "model.classes"
 check "the run knows the names" grep -q "^classes = neg,pos,unsup$" folder/recipe.ini
 check "the page has the names" grep -q "unsup</th>" folder/report.html
+# A folder that is no class: of train it is left out where data.classes says so, and of other data it is refused.
+mkdir -p other/neg other/po
+cp films/neg/00.txt other/neg
+cp films/pos/20.txt other/po
+refused "data.valid: other: its folder \"po\" is no class; to leave it out, set data.classes=neg,pos,unsup$" run --data films \
+    --out w --set model.classes=0 --set data.test= --set data.valid=other
+refused "data.test: other: its folder \"po\" is no class" run --data films --out w --set model.classes=0 --set data.test=other
+t 0 run --data films --out two --set data.test= --set data.valid=other --set data.classes=neg,pos --set train.steps=2
+err "^longline train: no class: files left out, as data.classes does not name their folders: 2$"
+refused "data.test: other: its folder \"po\" is no class" "$longline" eval two/best.safetensors --data other
+t 0 "$longline" eval two/best.safetensors --data other --set data.classes=neg,pos
+out "^eval.count=1$"
+t 0 "$longline" eval two/best.safetensors --split train
+not_err "is no class"
+refused "no example has the class \"pso\" of data.classes=neg,pso; correct" run --data films --out w --set data.test= \
+    --set data.classes=neg,pso
+refused "no example has the class \"2\" of data.classes=0,1,2; correct" run --data films.tsv --out w --set data.test= \
+    --set data.classes=0,1,2
 t 0 run --data films --out many --set model.classes=10 --set data.test= --set train.steps=5
 err "model.classes = 10, but the data has 3 classes \(neg,pos,unsup\); set model.classes=3 or 0$"
 check "it says so once" test "$(grep -c 'model.classes' err)" -eq 1

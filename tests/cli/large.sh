@@ -148,3 +148,20 @@ if truncate -s 100G huge.txt 2>/dev/null; then
 else
     skip "files of 100 GB: no sparse files here"
 fi
+
+# ---- A mapped file that another program shortens ends the run with its name, not with a signal ----
+head -c 70000000 /dev/zero >shrinking.txt
+rm -f err
+# shellcheck disable=SC2086
+"$longline" train "$text" --data shrinking.txt $step --set train.steps=1000000 --out shrunk >out 2>err </dev/null &
+pid=$!
+wait_until grep -qs "^step [1-9]" err
+: >shrinking.txt
+last="a file that is truncated while a run reads it"
+ended $pid
+check "exit code 1" test $? -eq 1
+err "^longline train: /.*/shrinking.txt became shorter while it was read, or its disk failed; restore it; .*--resume 'shrunk'$"
+head -c 70000000 /dev/zero >shrinking.txt
+step=$(sed -n "s/.*go on from step \([0-9]*\) .*/\1/p" err)
+t 0 "$longline" train --resume shrunk --set train.steps=$((step + 1))
+rm shrinking.txt

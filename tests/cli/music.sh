@@ -151,6 +151,14 @@ out "^grid.4.onsets_off=0.000000$"
 out "^grid.12.moved=0.000000$"
 refused "grid needs a file of music" "$longline" data grid
 refused "missing.mid" "$longline" data grid missing.mid
+# What is no music in a folder is named at once, not one file a try.
+mkdir wrong
+cp songs/music-000001.mid wrong
+for name in 1.txt 2.txt Thumbs.db readme; do echo words >wrong/$name; done
+wrong="wrong/1.txt is no MIDI file, .*; 3 more files cannot be read: 2.txt, Thumbs.db, readme$"
+refused "$wrong" "$longline" data grid wrong
+refused "$wrong" "$longline" data compare wrong songs
+refused "data.train: $wrong" "$longline" train "$root/recipes/music/none.ini" --data wrong --out w
 
 # Triplets: a model with the finer grid generates them, one with sixteenths does not.
 # shellcheck disable=SC2086

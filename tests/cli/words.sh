@@ -84,6 +84,11 @@ else
     t 0 "$longline" generate pieces/best.safetensors --prompt 'line 3 of' --echo --tokens 20
     out "^line 3 of"
     mv elsewhere text.txt
+    # SentencePiece takes seconds for many different words, and does not say how far it is.
+    awk 'BEGIN {for (i = 0; i < 50000; i++) printf "%d id=%08x%08x %dms\n", i, i * 2654435761 % 4294967296, i * 40503 % 4294967291, i}' >log.txt
+    told "^reading the text, whose pieces are learned, 0:[0-9][0-9] so far$" "$longline" train \
+        "$root/recipes/wikitext-words.ini" --data log.txt $small --set data.valid=other.txt --set data.format=pieces \
+        --set data.test= --out log
 fi
 
 # Reading a long prompt reports progress.

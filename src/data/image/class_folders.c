@@ -2,39 +2,26 @@
  * resized one after the other. What the model reads is kept, in a temporary file if it is large. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/wrong_files.h"
 #include "data/image/image.h"
 #include "data/image/png_read.h"
-#include "data/text/class_labels.h"
+#include "data/text/class_files.h"
 
 enum { FILE_MOST = 1 << 28 };
 
-/* A file, and its class: the first folder below the one that was named. */
-typedef struct {
-    const char *path;
-    ll_slice label;
-} picture;
-
 typedef struct {
     const ll_reader_options *c;
-    picture *picture;
-    int64_t count;
-    ll_resizing to; /* all have this size */
+    ll_class_files files;
+    ll_resizing to; /* all have this size, that of ... */
+    const char *first;
     int channels;
     uint8_t *image;  /* (height, width, channels) one of them */
-    ll_spill pixels; /* (count, height, width, channels) */
+    ll_spill pixels; /* (files, height, width, channels) */
 } pictures;
 
-/* Files that lie in no folder of a class, or in one that is not in the list of classes, are passed over. */
-static void choose(pictures *p, char **names, int files, const char *folder, const char *list) {
-    for (int i = 0; i < files; i++) {
-        ll_slice label;
-        if (ll_label_of_file(&label, folder, names[i], list)) p->picture[p->count++] = (picture){names[i], label};
-    }
-}
-
 /* Number i in an order that is the same each time, so that what is held out has all classes. */
-static const picture *picture_at(const pictures *p, int64_t i) {
-    return &p->picture[ll_shuffle(i, p->count, 0, 0)];
+static const ll_class_file *picture_at(const pictures *p, int64_t i) {
+    return &p->files.file[ll_shuffle(i, p->files.count, 0, 0)];
 }
 
 static size_t numbers_of(const pictures *p) {
@@ -52,8 +39,9 @@ static ll_status resize(pictures *p, const uint8_t *pixels, int width, int heigh
 }
 
 /* The first picture says how large all are, unless the recipe does. */
-static ll_status find_size(pictures *p, int width, int height) {
+static ll_status find_size(pictures *p, const char *path, int width, int height) {
     const int side = p->c->data.resize;
+    p->first = path;
     p->to = (ll_resizing){side ? side : width, side ? side : height, side ? p->c->data.resize_side : 0,
                           p->c->data.resize_filter};
     p->image = ll_alloc(numbers_of(p), 1);
@@ -67,11 +55,11 @@ static ll_status read_one(pictures *p, int64_t i) {
     uint8_t *pixels = NULL;
     ll_status status = ll_file_read(&file, path, FILE_MOST);
     if (!status) status = ll_png_size(&width, &height, file.data, file.size, path);
-    if (!status && !p->image) status = find_size(p, width, height);
+    if (!status && !p->image) status = find_size(p, path, width, height);
     if (!status && !p->c->data.resize && (width != p->to.width || height != p->to.height))
         status =
             ll_fail(LL_EINVAL, "%s has %d x %d pixels, and %s has %d x %d; set data.resize, which makes all as large",
-                    path, width, height, picture_at(p, 0)->path, p->to.width, p->to.height);
+                    path, width, height, p->first, p->to.width, p->to.height);
     if (!status && !(pixels = ll_alloc((size_t)width * (size_t)height, (size_t)p->channels))) status = LL_ENOMEM;
     if (!status) status = ll_png_pixels(pixels, p->channels, file.data, file.size, path);
     if (!status) status = resize(p, pixels, width, height);
@@ -81,15 +69,15 @@ static ll_status read_one(pictures *p, int64_t i) {
 }
 
 /* Numbers of the classes, and their names where the recipe has none. */
-static ll_status number_classes(ll_reader *r, const pictures *p, ll_labels *labels, const char *list,
-                                const char *folder) {
+static ll_status number_classes(ll_reader *r, const pictures *p, ll_labels *labels, const char *folder) {
     int most = 0;
+    const int64_t count = p->files.count;
     ll_status status = LL_OK;
-    for (int64_t i = 0; i < p->count && !status; i++) status = ll_labels_see(labels, &picture_at(p, i)->label);
+    for (int64_t i = 0; i < count && !status; i++) status = ll_labels_see(labels, &picture_at(p, i)->label, 0);
     if (!status) status = ll_labels_end(labels, &most, &r->class_names);
-    if (!status && !list) list = r->class_names;
-    if (!status && !(r->file[1].data = ll_alloc((size_t)p->count, 1))) status = LL_ENOMEM;
-    for (int64_t i = 0; i < p->count && !status; i++)
+    if (!status && !(r->file[1].data = ll_alloc((size_t)count, 1))) status = LL_ENOMEM;
+    const char *list = ll_class_list(p->c) ? ll_class_list(p->c) : r->class_names;
+    for (int64_t i = 0; i < count && !status; i++)
         r->file[1].data[i] = (uint8_t)ll_label_number(list, &picture_at(p, i)->label);
     r->classes = p->c->classes > 0 ? p->c->classes : most + 1;
     if (!status && most >= r->classes)
@@ -99,22 +87,18 @@ static ll_status number_classes(ll_reader *r, const pictures *p, ll_labels *labe
 }
 
 static ll_status read_all(ll_reader *r, pictures *p, int split, const char *folder) {
-    const char *list = p->c->data.class_names && p->c->data.class_names[0] ? p->c->data.class_names : NULL;
     ll_labels *labels = NULL;
-    char **names = NULL;
-    int files = 0;
-    ll_status status = ll_labels_create(&labels, list, split != LL_SPLIT_TRAIN && p->c->classes > 0, folder);
-    if (!status) status = ll_folder_list(&names, &files, folder);
-    if (!status && !(p->picture = ll_alloc((size_t)files + 1, sizeof *p->picture))) status = LL_ENOMEM;
-    if (!status) choose(p, names, files, folder, list);
-    if (!status && !p->count) status = ll_label_missing(folder, list);
-    if (!status) status = number_classes(r, p, labels, list, folder);
-    for (int64_t i = 0; i < p->count && !status; i++) status = read_one(p, i);
+    ll_wrong_files wrong = {0};
+    ll_status status = ll_labels_create(&labels, p->c, split, folder, NULL);
+    if (!status) status = ll_class_files_find(&p->files, p->c, folder);
+    if (!status) status = number_classes(r, p, labels, folder);
+    for (int64_t i = 0; i < p->files.count && !status; i++)
+        status = ll_wrong_files_add(&wrong, read_one(p, i), picture_at(p, i)->path);
+    if (!status) status = ll_wrong_files_end(&wrong);
     if (!status) status = ll_spill_end(&p->pixels, &r->file[0]);
+    r->left_out = p->files.left_out;
     ll_spill_free(&p->pixels);
     ll_free(p->image);
-    ll_free(p->picture);
-    ll_names_free(names, files);
     ll_labels_free(labels);
     return status;
 }
@@ -126,8 +110,10 @@ static ll_status open_folders(ll_reader *r, const ll_reader_options *c, int spli
     if (!status && !ll_is_folder(from.path))
         status = ll_fail(LL_EINVAL, "%s is not a folder with a folder of PNG files for each class", from.path);
     if (!status) status = read_all(r, &p, split, from.path);
+    const int64_t count = p.files.count;
+    ll_class_files_free(&p.files);
     if (status) return ll_fail_in(status, from.key);
-    const ll_image_set set = {r->file[0].data, r->file[1].data, p.count, p.to.width, p.to.height, p.channels, 1};
+    const ll_image_set set = {r->file[0].data, r->file[1].data, count, p.to.width, p.to.height, p.channels, 1};
     return ll_images_use(r, c, split, from.path, &set);
 }
 

@@ -127,10 +127,8 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
         return ll_fail(LL_EINVAL,
                        "%s: images of %d x %d are %" PRId64 " tokens, train.length is %d; set train.length=%" PRId64,
                        name, width, height, length, c->length, length);
-    ll_split_range(&first, &r->size, c, split, set->count);
-    if (r->size < 1)
-        return ll_fail(LL_EINVAL, "%s: no example of %" PRId64 " is left for this split; change data.valid-fraction",
-                       name, set->count);
+    ll_status status = ll_split_examples(&first, &r->size, c, split, set->count, "image", name);
+    if (status) return status;
     r->vocab = 256;
     r->width = set->width;
     r->height = set->height;
@@ -140,7 +138,7 @@ ll_status ll_images_use(ll_reader *r, const ll_reader_options *c, int split, con
     own->labels = set->labels + first;
     r->examples = 1;
     own->shift = c->data.shift;
-    ll_status status = channels != r->channels ? recolour(r, channels, name) : LL_OK;
+    status = channels != r->channels ? recolour(r, channels, name) : LL_OK;
     const int whole = c->data.resize_side ? c->data.resize_side : side;
     if (!status && side && !set->resized && (whole != r->width || whole != r->height || whole != side))
         status = resize(r, c, name);

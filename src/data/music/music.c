@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/spill.h"
+#include "base/wrong_files.h"
 #include "data/music/score.h"
 #include "data/text/text_reader.h"
 
@@ -18,7 +19,7 @@ ll_status ll_music_score(ll_score *score, const char *path) {
     }
     ll_bytes_free(&file);
     ll_free(tokens);
-    return status;
+    return status == LL_EINVAL ? LL_EFORMAT : status;
 }
 
 /* Adds the tokens of a file, which begin with the token that begins a piece. */
@@ -41,11 +42,14 @@ static ll_status add_file(ll_spill *tokens, const char *path, int fine) {
 static ll_status read_files(ll_bytes *tokens, const char *path, int fine) {
     static const int32_t piece = LL_MUSIC_PIECE;
     ll_spill all = {.name = path};
+    ll_wrong_files wrong = {0};
     char **names = NULL;
     int n = 0;
     ll_status status = ll_files_list(&names, &n, path);
     if (status) return status;
-    for (int i = 0; !status && i < n; i++) status = add_file(&all, names[i], fine);
+    for (int i = 0; !status && i < n; i++)
+        status = ll_wrong_files_add(&wrong, add_file(&all, names[i], fine), names[i]);
+    if (!status) status = ll_wrong_files_end(&wrong);
     if (!status) status = ll_spill_add(&all, &piece, sizeof piece);
     if (!status) status = ll_spill_end(&all, tokens);
     ll_spill_free(&all);
@@ -124,7 +128,6 @@ static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split)
     music *own = r->own;
     ll_text_windows *w = &own->text;
     ll_source from = {0};
-    int64_t first = 0;
     ll_status status = ll_split_source(&from, c, split, 0);
     if (!status) status = ll_text_check_length(c);
     if (!status && !r->vocabulary.data) status = ll_music_vocabulary(&r->vocabulary, c->data.fine);
@@ -132,16 +135,11 @@ static ll_status open_music(ll_reader *r, const ll_reader_options *c, int split)
     status = read_files(&w->tokens, from.path, c->data.fine);
     if (status) return ll_fail_in(status, from.key);
     status = find_pieces(&w->texts, &w->tokens, c->length);
+    if (!status) status = ll_texts_use(r, c, split, "piece", from.path);
     if (status) return status;
-    const int64_t pieces = w->texts.count - 1;
-    ll_split_range(&first, &r->size, c, split, pieces);
     r->vocab = ll_music_vocab(c->data.fine);
     r->maskable = 1;
     own->transpose = split == LL_SPLIT_TRAIN ? c->data.transpose : 0;
-    if (r->size < 1)
-        return ll_fail(LL_EINVAL, "%s: no piece of %lld is left for this split; change data.valid-fraction", from.path,
-                       (long long)pieces);
-    ll_texts_use(r, c, first);
     if (own->transpose && c->streams) status = find_ranges(r, c->data.joined);
     if (status) return status;
     return c->data.joined ? ll_texts_join(r, c, split, from.path) : LL_OK;

@@ -16,6 +16,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/wrong_files.h"
 #include "data/text/text_reader.h"
 
 int ll_fasta_token(int letter) {
@@ -145,12 +146,14 @@ static ll_status pass_files(proteins *own, int T) {
     const ll_corpus *o = &own->files;
     const int64_t bytes = o->begin[o->files];
     pass p = {.own = own, .T = T};
+    ll_wrong_files wrong = {0};
     ll_status status = ll_marks_create(&w->marks, bytes, 0);
     if (!status) status = ll_marks_create(&w->texts, bytes, 0);
     for (int i = 0; i < o->files && !status; i++) {
         p.name = o->name[i];
-        status = pass_file(&p, &o->file[i], o->begin[i]);
+        status = ll_wrong_files_add(&wrong, pass_file(&p, &o->file[i], o->begin[i]), p.name);
     }
+    if (!status) status = ll_wrong_files_end(&wrong);
     if (status) return status;
     end_text(&p);
     p.at.byte = bytes;
@@ -230,7 +233,6 @@ static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split)
     proteins *own = r->own;
     ll_text_windows *w = &own->text;
     ll_source from = {0};
-    int64_t first = 0, count = 0;
     for (int i = 0; i < 256; i++) own->token[i] = (uint8_t)ll_fasta_token(i);
     w->scan = scan;
     ll_status status = ll_split_source(&from, c, split, 0);
@@ -239,13 +241,8 @@ static ll_status open_fasta(ll_reader *r, const ll_reader_options *c, int split)
     status = ll_corpus_open(&own->files, from.path);
     if (!status) status = pass_files(own, c->length);
     if (status) return ll_fail_in(status, from.key);
-    const int64_t texts = w->texts.mark[w->texts.count - 1].text;
-    ll_split_range(&first, &count, c, split, texts);
-    if (count < 1)
-        return ll_fail(LL_EINVAL, "%s: no sequence of %lld is left for this split; change data.valid-fraction",
-                       from.path, (long long)texts);
-    r->size = count;
-    ll_texts_use(r, c, first);
+    status = ll_texts_use(r, c, split, "sequence", from.path);
+    if (status) return status;
     r->vocab = LL_FASTA_VOCAB;
     r->maskable = 1; /* a masked boundary would be easy to guess, because letters are on both sides */
     return c->data.joined ? ll_texts_join(r, c, split, from.path) : LL_OK;

@@ -54,7 +54,7 @@ static ll_status check_row(listops *own) {
     if (value != field[answer].at[0] - '0')
         return ll_fail(LL_EFORMAT, "%s: line %lld has the answer %c, but its expression comes to %d", t->name,
                        (long long)t->line, field[answer].at[0], value);
-    if (value > own->examples.most) own->examples.most = value;
+    if (value > own->examples.most) own->examples.most = value, own->examples.most_line = t->line;
     return LL_OK;
 }
 

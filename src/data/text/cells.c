@@ -23,7 +23,7 @@ int ll_slice_is(const ll_slice *s, const char *text) {
 }
 
 /* Reads a quoted field from its first quote on; *at moves to what follows it. */
-static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
+static ll_status take_quoted(ll_cells *t, ll_slice *field) {
     uint8_t *p = t->at + 1;
     *field = (ll_slice){.at = p};
     for (; p < t->end; p++) {
@@ -32,7 +32,7 @@ static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
             field->quoted = 1;
             p++;
         }
-        if (*p == '\n') ++*line;
+        if (*p == '\n') t->last++;
     }
     if (p == t->end)
         return ll_fail(LL_EFORMAT, "%s: the quote that opens in line %lld is never closed", t->name,
@@ -41,8 +41,8 @@ static ll_status take_quoted(ll_cells *t, ll_slice *field, int64_t *line) {
     t->at = p + 1;
     const int ends = t->at < t->end && *t->at == '\r' && (t->at + 1 == t->end || t->at[1] == '\n');
     if (t->at < t->end && *t->at != ',' && *t->at != '\n' && !ends)
-        return ll_fail(LL_EFORMAT, "%s: line %lld has text after a closing quote; double quotes inside quotes",
-                       t->name, (long long)*line);
+        return ll_fail(LL_EFORMAT, "%s: line %lld has text after a closing quote; double quotes inside quotes", t->name,
+                       (long long)t->last);
     return LL_OK;
 }
 
@@ -62,31 +62,36 @@ static int take_end(ll_cells *t) {
     return 1;
 }
 
+/* A separator inside a text makes one column more, and would move those behind it. */
+static ll_status check_columns(ll_cells *t, int columns, int fields) {
+    if (columns < fields)
+        return ll_fail(LL_EFORMAT, "%s: line %lld has %d columns, expected at least %d", t->name, (long long)t->line,
+                       columns, fields);
+    if (!t->columns) t->columns = columns;
+    if (columns <= t->columns) return LL_OK;
+    return ll_fail(LL_EFORMAT, "%s: line %lld has %d columns, and the first row has %d; %s", t->name,
+                   (long long)t->line, columns, t->columns,
+                   t->comma ? "a text with commas must stand in double quotes"
+                            : "a text with tabs must be the last column");
+}
+
 ll_status ll_cells_next(ll_cells *t, ll_slice *field, int fields, int *found) {
-    int64_t last = t->line;
-    while (t->at < t->end && take_end(t)) t->line = ++last;
+    while (t->at < t->end && take_end(t)) t->last++;
     *found = 0;
     if (t->at == t->end) return LL_OK;
-    t->line = ++last;
-    for (int n = 0;; n++) {
+    t->line = ++t->last;
+    int n = 0;
+    do {
+        if (n) t->at++; /* skips the separator */
         ll_slice ignored, *to = n < fields ? &field[n] : &ignored;
         if (t->comma && t->at < t->end && *t->at == '"') {
-            const ll_status status = take_quoted(t, to, &last);
+            const ll_status status = take_quoted(t, to);
             if (status) return status;
         } else {
             take_plain(t, to, t->rest && n == fields - 1);
         }
-        if (!take_end(t)) {
-            t->at++; /* skips the separator */
-            continue;
-        }
-        if (n + 1 < fields)
-            return ll_fail(LL_EFORMAT, "%s: line %lld has %d columns, expected at least %d", t->name,
-                           (long long)t->line, n + 1, fields);
-        break;
-    }
+        n++;
+    } while (!take_end(t));
     *found = 1;
-    /* Lines inside quotes have been counted; the next row begins after them. */
-    t->line = last;
-    return LL_OK;
+    return check_columns(t, n, fields);
 }

@@ -7,6 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "data/reader.h"
 
 enum { NAME_MOST = 256 };
 
@@ -16,9 +17,13 @@ typedef struct {
 } name;
 
 struct ll_labels {
-    const char *list, *file;
-    int64_t seen, wrong; /* examples so far; the first one whose label can be no name, or 0 */
+    const char *list, *file, *key;
+    int64_t seen;        /* examples so far */
+    char wrong[40];      /* "line 3": of the first label that can be no name; or "" */
+    int64_t line;        /* of the first one with the largest number */
     int numbers;         /* must labels be numbers? */
+    int all;             /* must each class of the list have an example? */
+    uint8_t has[LL_CLASSES_MOST]; /* has class i of the list one? */
     int64_t like_first;  /* examples with the label of the first one */
     int names, most;     /* is there a label that is not a number; the largest number */
     name first;
@@ -84,18 +89,8 @@ int ll_label_number(const char *list, const ll_slice *label) {
     return number < LL_CLASSES_MOST ? number : -1;
 }
 
-int ll_label_of_file(ll_slice *label, const char *folder, const char *file, const char *list) {
-    const char *below = file + strlen(folder);
-    while (*below == '/') below++;
-    const char *end = strchr(below, '/');
-    if (!end) return 0;
-    *label = (ll_slice){.at = (uint8_t *)below, .size = (size_t)(end - below)};
-    return !list || ll_label_number(list, label) >= 0;
-}
-
-ll_status ll_label_missing(const char *folder, const char *list) {
-    return ll_fail(LL_EINVAL, "%s: no files in subfolders that name their class%s%s", folder,
-                   list ? ", of data.classes=" : "", list ? list : "");
+const char *ll_class_list(const ll_reader_options *c) {
+    return c->data.class_names && c->data.class_names[0] ? c->data.class_names : NULL;
 }
 
 static int by_bytes(const name *a, const name *b) {
@@ -121,59 +116,91 @@ static int insert(ll_labels *l, const name *x) {
     return 1;
 }
 
-ll_status ll_labels_create(ll_labels **labels, const char *list, int numbers, const char *file) {
+ll_status ll_labels_create(ll_labels **labels, const ll_reader_options *c, int split, const char *file,
+                           const char *key) {
+    const char *list = ll_class_list(c);
     const ll_status status = list ? check_list(list) : LL_OK;
     if (status) return status;
     ll_labels *l = ll_alloc(1, sizeof *l);
     if (!l) return LL_ENOMEM;
     l->list = list;
     l->file = file;
-    l->numbers = numbers && !list;
+    l->key = key;
+    l->numbers = !list && split != LL_SPLIT_TRAIN && c->classes > 0;
+    l->all = list && split == LL_SPLIT_TRAIN;
     *labels = l;
     return LL_OK;
 }
 
 void ll_labels_free(ll_labels *l) { ll_free(l); }
 
-ll_status ll_labels_see(ll_labels *l, const ll_slice *label) {
+/* "line 3", or "example 3" where a label has no line. */
+static const char *place(char out[40], const ll_labels *l, int64_t line) {
+    snprintf(out, 40, "%s %lld", line ? "line" : "example", (long long)(line ? line : l->seen));
+    return out;
+}
+
+ll_status ll_labels_see(ll_labels *l, const ll_slice *label, int64_t line) {
     const name x = name_of(label);
     const int number = ll_label_number(l->list, label);
+    char at[40];
     l->seen++;
-    if (number > l->most) l->most = number;
+    if (number > l->most) l->most = number, l->line = line;
     if (l->list && number < 0)
-        return ll_fail(LL_EFORMAT, "%s: example %lld has the label \"%.*s\", which is not in data.classes=%s", l->file,
-                       (long long)l->seen, (int)ll_min_size(x.size, 60), (const char *)x.at, l->list);
+        return ll_fail(LL_EFORMAT, "%s: %s has the label \"%.*s\", which is not in data.classes=%s", l->file,
+                       place(at, l, line), (int)ll_min_size(x.size, 60), (const char *)x.at, l->list);
     if (l->numbers && number < 0)
         return ll_fail(LL_EFORMAT,
-                       "%s: example %lld has the label \"%.*s\", and the classes of the model are numbers, of 0..%d; "
+                       "%s: %s has the label \"%.*s\", and the classes of the model are numbers, of 0..%d; "
                        "correct it, or if all labels are names, set data.classes",
-                       l->file, (long long)l->seen, (int)ll_min_size(x.size, 60), (const char *)x.at,
+                       l->file, place(at, l, line), (int)ll_min_size(x.size, 60), (const char *)x.at,
                        LL_CLASSES_MOST - 1);
-    if (l->list) return LL_OK;
+    if (l->list) {
+        l->has[number] = 1;
+        return LL_OK;
+    }
     if (l->seen == 1) l->first = x;
     l->like_first += !by_bytes(&x, &l->first);
     l->names |= number < 0;
     const int fits = x.size && x.size <= NAME_MOST && !memchr(x.at, ',', x.size) && !memchr(x.at, 0, x.size);
-    if (!l->wrong && (!fits || !insert(l, &x))) l->wrong = l->seen;
+    if (!*l->wrong && (!fits || !insert(l, &x))) place(l->wrong, l, line);
     return LL_OK;
 }
+
+int64_t ll_labels_line(const ll_labels *l) { return l->list ? 0 : l->line; }
 
 void ll_labels_heading(const ll_labels *l, char *out, size_t size) {
     const int alone = !l->list && l->names && l->like_first == 1 && l->seen > l->count;
     snprintf(out, size, "%.*s", alone ? (int)l->first.size : 0, (const char *)l->first.at);
 }
 
+/* A class without an example is most likely a name with a mistake. */
+static ll_status check_classes(const ll_labels *l) {
+    const char *at = l->list;
+    for (int i = 0; l->all && l->seen && *at; i++) {
+        const size_t n = strcspn(at, ",");
+        if (!l->has[i])
+            return ll_fail(
+                LL_EFORMAT,
+                "%s: no example has the class \"%.*s\" of data.classes=%s; correct its name, or leave it out", l->file,
+                (int)n, at, l->list);
+        at += n + (at[n] == ',');
+    }
+    return LL_OK;
+}
+
 /* Text or a number out of range shows that data.label-column is wrong. */
 ll_status ll_labels_end(ll_labels *l, int *most, char **list) {
     size_t size = 1;
-    const char *column = ll_is_folder(l->file) ? "" : "; is data.label-column right?";
+    char column[60] = "";
+    if (l->key) snprintf(column, sizeof column, "; is %s right?", l->key);
     *most = l->list ? names_of(l->list) - 1 : l->most;
     *list = NULL;
+    if (l->list) return check_classes(l);
     if (!l->names) return LL_OK;
-    if (l->wrong)
-        return ll_fail(LL_EFORMAT,
-                       "%s: example %lld has a label that is not one of at most %d numbers or names without commas%s",
-                       l->file, (long long)l->wrong, LL_CLASSES_MOST, column);
+    if (*l->wrong)
+        return ll_fail(LL_EFORMAT, "%s: %s has a label that is not one of at most %d numbers or names without commas%s",
+                       l->file, l->wrong, LL_CLASSES_MOST, column);
     for (int i = 0; i < l->count; i++) size += l->known[i].size + 1;
     char *text = *list = ll_alloc(size, 1);
     if (!text) return LL_ENOMEM;

@@ -92,10 +92,8 @@ static ll_status open_pairs(ll_reader *r, const ll_reader_options *c, int split)
     status = ll_file_take(&r->file[0], from.path);
     if (!status) status = pass(r, &count, from.path, c->length - 2);
     if (status) return ll_fail_in(status, from.key);
-    ll_split_range(&own->first, &r->rows, c, split, count);
-    if (r->rows < 1)
-        return ll_fail(LL_EINVAL, "%s: no pair of %lld is left for this split; change data.valid-fraction", from.path,
-                       (long long)count);
+    status = ll_split_examples(&own->first, &r->rows, c, split, count, "pair", from.path);
+    if (status) return status;
     r->vocab = LL_TOKEN_COUNT;
     r->size = r->rows;
     r->stride = 1;

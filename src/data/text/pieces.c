@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "data/text/pieces_shim.h"
 
-enum { TEXT_MOST = 4096, USUAL = 8000, LONG = 2 << 20 /* bytes that take seconds */ };
+enum { TEXT_MOST = 4096, USUAL = 8000 };
 
 struct ll_pieces {
     void *processor;
@@ -59,6 +59,8 @@ static ll_status not_trained(const char *why, int vocab) {
     return ll_fail(LL_EINVAL, "pieces cannot be made from this text (data.format=pieces): %s", why);
 }
 
+static void report_wait(void) { ll_read_progress("the text, whose pieces are learned", 0, 0); }
+
 ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab, size_t most) {
     char why[LL_PIECES_WHY] = "";
     ll_bytes lines = {0};
@@ -66,8 +68,8 @@ ll_status ll_pieces_train(ll_bytes *model, const ll_bytes *text, int vocab, size
     ll_status status = step > 1 ? take_lines(&lines, text, step) : LL_OK;
     if (status) return status;
     const ll_bytes *from = step > 1 ? &lines : text;
-    if (from->size >= LONG) ll_read_progress("the text, whose pieces are learned", 0, 0);
-    if (!ll_pieces_shim_train((const char *)from->data, from->size, vocab ? vocab : USUAL, take_model, model, why))
+    if (!ll_pieces_shim_train((const char *)from->data, from->size, vocab ? vocab : USUAL, report_wait, take_model,
+                              model, why))
         status = not_trained(why, vocab ? vocab : USUAL);
     ll_bytes_free(&lines);
     return status;

@@ -9,8 +9,9 @@ static int without(char *why) {
     return 0;
 }
 
-int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll_pieces_take *take, void *arg, char *why) {
-    (void)text, (void)size, (void)vocab, (void)take, (void)arg;
+int ll_pieces_shim_train(const char *text, size_t size, int vocab, void (*wait)(void), ll_pieces_take *take, void *arg,
+                         char *why) {
+    (void)text, (void)size, (void)vocab, (void)wait, (void)take, (void)arg;
     return without(why);
 }
 

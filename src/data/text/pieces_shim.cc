@@ -4,8 +4,10 @@
 #include <sentencepiece_processor.h>
 #include <sentencepiece_trainer.h>
 
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <memory>
 #include <new>
 #include <string>
@@ -74,7 +76,8 @@ bool has_characters(const char *text, size_t size) {
 
 }  // namespace
 
-extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll_pieces_take *take, void *arg, char *why) {
+extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, void (*wait)(void), ll_pieces_take *take,
+                                    void *arg, char *why) {
     try {
         // Text comes back as it was: no normalisation, blanks kept, bytes for what has no piece. The number of threads is
         // fixed, because sums depend on it.
@@ -99,7 +102,10 @@ extern "C" int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll
                              "data.format=bytes takes it");
         Lines lines(text, size);
         std::string model;
-        const auto status = sentencepiece::SentencePieceTrainer::Train(options, &lines, &model);
+        auto trained = std::async(std::launch::async,
+                                  [&] { return sentencepiece::SentencePieceTrainer::Train(options, &lines, &model); });
+        while (trained.wait_for(std::chrono::seconds(1)) != std::future_status::ready) wait();
+        const auto status = trained.get();
         if (!status.ok()) return fail(why, status.error_message());
         return take(arg, model.data(), model.size()) || fail(why, "");
     } catch (const std::bad_alloc &) {

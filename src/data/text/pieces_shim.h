@@ -34,8 +34,9 @@ static inline size_t ll_pieces_line(const char *text, size_t size) {
 }
 
 /* All return 1, or 0 and why. Trains a unigram model of about `vocab` pieces on the lines of a text; the same text
- * gives the same model. */
-int ll_pieces_shim_train(const char *text, size_t size, int vocab, ll_pieces_take *take, void *arg, char *why);
+ * gives the same model. That may take minutes, and does not say how far it is: `wait` is called every second. */
+int ll_pieces_shim_train(const char *text, size_t size, int vocab, void (*wait)(void), ll_pieces_take *take, void *arg,
+                         char *why);
 /* Loads the result of training; NULL and why on failure. */
 void *ll_pieces_shim_load(const char *model, size_t size, char *why);
 void ll_pieces_shim_free(void *processor);

@@ -97,7 +97,7 @@ static ll_status check_row(const ll_reader *r) {
     if (found < 2)
         return ll_fail(LL_EFORMAT, "%s: line %lld names \"%.*s\", which is not in data.docs", t->name,
                        (long long)t->line, shown(&field[1 + found]), (char *)field[1 + found].at);
-    if (label > own->examples.most) own->examples.most = label;
+    if (label > own->examples.most) own->examples.most = label, own->examples.most_line = t->line;
     return LL_OK;
 }
 

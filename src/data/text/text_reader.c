@@ -42,8 +42,18 @@ ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const
 
 int64_t ll_text_windows_of(int64_t begin, int64_t end, int T) { return (end - begin - 1) / T + 1; }
 
-void ll_texts_use(ll_reader *r, const ll_reader_options *c, int64_t first) {
+/* Are the texts split after they are joined? */
+static int is_cut_within(const ll_text_windows *w, const ll_reader_options *c) {
+    return c->data.joined && ll_split_is_empty(c, w->texts.mark[w->texts.count - 1].text);
+}
+
+ll_status ll_texts_use(ll_reader *r, const ll_reader_options *c, int split, const char *what, const char *name) {
     ll_text_windows *own = r->own;
+    int64_t first = 0;
+    r->size = own->texts.mark[own->texts.count - 1].text;
+    const ll_status status =
+        is_cut_within(own, c) ? LL_OK : ll_split_examples(&first, &r->size, c, split, r->size, what, name);
+    if (status) return status;
     own->first = own->row = 0;
     own->row = ll_text_at(r, LL_BY_TEXT, first).row;
     own->first = first;
@@ -51,12 +61,15 @@ void ll_texts_use(ll_reader *r, const ll_reader_options *c, int64_t first) {
     r->stride = c->length;
     const ll_text last = ll_text_at(r, LL_BY_TEXT, r->size - 1);
     r->rows = last.row + ll_text_windows_of(last.begin, last.end, r->T);
+    return LL_OK;
 }
 
 ll_status ll_texts_join(ll_reader *r, const ll_reader_options *c, int split, const char *name) {
     ll_text_windows *w = r->own;
     w->offset = ll_text_at(r, LL_BY_TEXT, 0).begin;
-    const int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - w->offset + 1;
+    int64_t size = ll_text_at(r, LL_BY_TEXT, r->size - 1).end - w->offset + 1, first = 0;
+    if (is_cut_within(w, c)) ll_split_range(&first, &size, c, split, size);
+    w->offset += first;
     r->examples = r->texts = 0;
     return ll_text_use(r, c, split, name, NULL, size);
 }

@@ -38,10 +38,12 @@ typedef struct {
 /* Makes r read `size` tokens of text. LL_EINVAL, with `name` in it, if that is too little for a window. */
 LL_MUST_USE ll_status ll_text_use(ll_reader *r, const ll_reader_options *c, int split, const char *name,
                                   const uint8_t *text, int64_t size);
-/* Makes r read r->size texts of their own, from number `first` of own->texts on. Each has the token before its first
- * and the one after its last. Windows do not cross texts. */
-void ll_texts_use(ll_reader *r, const ll_reader_options *c, int64_t first);
-/* Makes the texts that ll_texts_use chose one text. It ends with the token after the last of them. */
+/* Makes r read the texts of their own that are the split's. Each has the token before its first and the one after its
+ * last. Windows do not cross texts. LL_EINVAL: there are none. what: "sequence". */
+LL_MUST_USE ll_status ll_texts_use(ll_reader *r, const ll_reader_options *c, int split, const char *what,
+                                   const char *name);
+/* Makes the texts that ll_texts_use chose one text. It ends with the token after the last of them. If the texts are too
+ * few to be split, the share of the one text is held out. */
 LL_MUST_USE ll_status ll_texts_join(ll_reader *r, const ll_reader_options *c, int split, const char *name);
 /* LL_EINVAL if train.length is less than a token. */
 LL_MUST_USE ll_status ll_text_check_length(const ll_reader_options *c);
