@@ -134,6 +134,10 @@ static int evaluate(ll_model *model, waiting *w) {
     printf("eval.accuracy=%.4f\n", e.accuracy);
     if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
     printf("eval.seconds=%.2f\n", e.seconds);
+    if (e.cut)
+        ll_print("%lld of %lld texts are longer than train.length = %s and are cut to it; classify and encode cut them "
+                 "with --length alone",
+                 (long long)e.cut, (long long)e.texts, ll_recipe_get(recipe, "train.length"));
     if (e.unknown > 0)
         ll_print("%.2g %% of the tokens are unknown %ss, each predicted as one token: bits_per_byte is too low to be "
                  "compared with a model that spells them",

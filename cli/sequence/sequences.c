@@ -41,6 +41,7 @@ typedef struct {
     int whole;     /* or the text can be coded only as a whole */
     float logp[LL_PIECE + 1];
     int64_t sequences;
+    int64_t trained, longer; /* tokens of a text that a classifier was trained on, 0: of all; longer ones so far */
     ll_line line;
     int headed;    /* the header of the answers is written */
     double start, shown, wrote; /* times: of the beginning, of the last line of progress, of the last answers */
@@ -215,6 +216,7 @@ static int end(run *r) {
     r->item.ends = 1;
     const int code = make_tokens(r);
     if (code >= 0) return code;
+    r->longer += r->trained && r->taken > r->trained;
     const int added = ll_window_add(&r->w, &r->item);
     if (added >= 0) return added;
     r->item = (ll_item){0};
@@ -266,6 +268,15 @@ static int loop(run *r) {
 static const char *value(const ll_job *job, const char *key) {
     const char *text = ll_recipe_get(ll_model_recipe(job->model), key);
     return text ? text : "";
+}
+
+/* Training and evaluation cut texts with classes, and a model may answer otherwise to what it never saw. */
+static void note_longer(const run *r) {
+    const long long T = (long long)r->trained;
+    if (r->longer)
+        ll_print("%lld of %lld texts are longer than train.length = %lld, to which training and eval cut them, and are "
+                 "read whole; --length %lld cuts them, too",
+                 (long long)r->longer, (long long)r->sequences, T, T);
 }
 
 /* What goes before each sequence, or after it: the tokenizer's own tokens outermost, and those of a text. */
@@ -338,6 +349,9 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     r->by_byte = !r->whole && strcmp(value(job, "data.format"), "words") &&
                  strcmp(value(job, "data.format"), "pieces") && strcmp(value(job, "data.format"), "listops") &&
                  strcmp(value(job, "data.format"), "midi");
+    const char *task = value(job, "model.task");
+    if (!r->image && (!strcmp(task, "classify") || !strcmp(task, "match")))
+        r->trained = atoi(value(job, "train.length"));
     int code = open_all(r, files, paths);
     if (code < 0 && out) {
         const size_t n = strlen(out);
@@ -351,6 +365,7 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
         if (!status) status = encode_end(r, LL_SPECIAL_AFTER, job->after, &r->after, &r->after_n);
         if (!status) status = make_stream(r);
         code = status ? ll_failed(status, NULL) : loop(r);
+        if (code < 0) note_longer(r);
     }
     ll_model_watch(job->model, NULL, NULL);
     ll_line_end(&r->line);

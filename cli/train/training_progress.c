@@ -80,7 +80,8 @@ static int is_news(const ll_watch *w, const ll_progress *p) {
 
 /* Does ll_error() say what this event is about? */
 static int explains(const char *event) {
-    return event && (!strncmp(event, "no ", 3) || !strcmp(event, "best") || !strcmp(event, "rewind"));
+    return event &&
+           (!strncmp(event, "no ", 3) || !strcmp(event, "best") || !strcmp(event, "rewind") || !strcmp(event, "cut"));
 }
 
 int ll_watch_step(const ll_progress *progress, void *arg) {

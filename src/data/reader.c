@@ -143,6 +143,11 @@ const char *ll_reader_class_names(const ll_reader *reader) {
 
 const char *ll_reader_heading(const ll_reader *reader) { return reader->heading; }
 
+void ll_reader_cut(const ll_reader *reader, int64_t *texts, int64_t *cut) {
+    *texts = reader->seen;
+    *cut = reader->cut;
+}
+
 int ll_reader_classes(const ll_reader *reader) {
     return reader->classes;
 }

@@ -67,6 +67,7 @@ struct ll_reader {
     int mask, maskable; /* mlm: the token of the mask (-1: one after the format's), and the first that may be masked */
     ll_bytes vocabulary;   /* what a coder needs */
     char *class_names;     /* as data.classes, if the data have names and the recipe has not; else NULL */
+    int64_t seen, cut;     /* of the whole file: texts with classes, and those of more than T tokens, which are cut */
     char heading[64];      /* what may be the name of the column of labels, read as a label; else "" */
     ll_bytes file[2];      /* the bytes that were read, or are mapped (ll_file_take) */
     void *own;             /* (format->own bytes) the data of this kind of format, initially zero */

@@ -158,6 +158,8 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                             double seconds) {
     const double loss = tally->loss / (double)tally->count;
     double words = 0, bytes = 0;
+    int64_t texts, cut;
+    ll_reader_cut(reader, &texts, &cut);
     if (c->model.task == LL_TASK_LM) ll_reader_units(reader, &words, &bytes);
     return (ll_evaluation){.loss = loss,
                            .bits_per_token = loss / M_LN2,
@@ -168,7 +170,9 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                            .seconds = seconds,
                            .bits_per_word = words > 0 ? loss / M_LN2 / words : NAN,
                            .bits_per_byte = bytes > 0 ? loss / M_LN2 / bytes : NAN,
-                           .unknown = unknown};
+                           .unknown = unknown,
+                           .texts = texts,
+                           .cut = cut};
 }
 
 /* A sum that is not finite stays so. batch: the last one in it; 0: all. */

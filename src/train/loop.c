@@ -317,11 +317,10 @@ static void report_lock(ll_trainer *t, watcher *w) {
     t->unlocked = 0;
 }
 
-/* A row with the names of columns that is read as an example makes a class of its own. */
-static void report_heading(ll_trainer *t, watcher *w) {
-    const char *name = ll_reader_heading(t->train);
-    const char *why = "only the first row has the label \"%s\"; if it names the columns, set data.header=on";
-    if (*name && ll_fail(LL_EINVAL, why, name)) report(t, w, "no header");
+/* What may be wrong with the data. */
+static void report_data(ll_trainer *t, watcher *w) {
+    if (ll_fit_heading(t->train)) report(t, w, "no header");
+    if (ll_fit_cut(&t->model->recipe->c, t->train)) report(t, w, "cut");
 }
 
 /* Goes back, and saves that it did. */
@@ -353,7 +352,7 @@ static ll_status save_first(ll_trainer *t, watcher *w) {
 
 static ll_status run(ll_trainer *t, watcher *w) {
     report_lock(t, w);
-    report_heading(t, w);
+    report_data(t, w);
     ll_status status = save_first(t, w);
     if (status) return status;
     for (;;) {

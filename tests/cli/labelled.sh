@@ -51,6 +51,23 @@ not_err "model.classes"
 # A table of so many classes would have 320 GB.
 t 0 run --data films.tsv --out wide --set model.classes=200000 --set model.width=4 --set data.test= --set train.steps=3
 check "the page of very many classes" test -s wide/report.html
+# Texts that are longer than train.length. None has 64 bytes.
+not_err "longer than train.length"
+awk -F '\t' '{n += length($2) > 24} END {print n}' films.tsv >longer
+t 0 run --data films.tsv --out short --set train.length=24 --set data.test= --set train.steps=5 --set train.report=off
+err "^longline train: cut: $(cat longer) of 40 texts are longer than train.length = 24 and are cut to it$"
+t 0 "$longline" eval short/best.safetensors --data films.csv --set data.separator=comma --set data.label-column=2 \
+    --set data.text-column=1 --set data.classes=neg,pos
+err "^longline eval: $(cat longer) of 40 texts are longer than train.length = 24 and are cut to it; classify and encode"
+cut -f 2 films.tsv >lines
+t 0 "$longline" classify short/best.safetensors lines
+err "^longline classify: $(cat longer) of 40 texts are longer than train.length = 24, .* whole; --length 24 cuts them"
+t 0 "$longline" classify short/best.safetensors lines --length 24
+not_err "longer than"
+t 0 run --data films.tsv --out learned --set train.length=24 --set data.test= --set train.steps=5 --set train.report=off \
+    --set position.type=learned --set position.max-length=24
+t 2 "$longline" encode learned/best.safetensors lines
+err "lines: line 1: .*position.max-length.; to use the first tokens of each sequence alone, give --length N$"
 ln -s "$PWD/nowhere" films/neg/99.txt
 t 2 run --data films --out w --set data.test=
 err "data.train: cannot open films/neg/99.txt: it is a link that leads nowhere$"

@@ -44,7 +44,10 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
     ll_status status =
         ll_rows_open(rows, path, fields, c->data.separator == LL_SEPARATOR_COMMA, own->text + 1 == fields);
     if (!status && c->data.header) status = ll_rows_skip(rows);
-    for (; ll_rows_next(rows, &status); r->size++) status = ll_labels_see(labels, &rows->field[own->label]);
+    for (; ll_rows_next(rows, &status); r->size++) {
+        ll_examples_see(r, &rows->field[own->text]);
+        status = ll_labels_see(labels, &rows->field[own->label]);
+    }
     return status;
 }
 
