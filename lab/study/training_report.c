@@ -5,12 +5,23 @@
 #include "base/memory.h"
 #include "study/study.h"
 
-/* Four times the training length, or what positions and work allow. */
-static int longest(const ll_study *s) {
+/* Does a sequence of T tokens take more memory than the page may, or more work? */
+static int is_too_long(const ll_study *s, int T, size_t most) {
+    size_t bytes;
+    const int larger = !ll_workspace_measure(&bytes, s->model, 1, T, 0, 1) && bytes > most;
+    return larger || ll_study_bound(ll_model_cost(s->model, T).multiply_adds * (double)T / 16, 0, 1) < 1;
+}
+
+/* Four times the training length, or what positions, memory and work allow. */
+static ll_status set_longest(ll_study *s) {
     int64_t T = 4 * (int64_t)s->c->train.length;
+    size_t most = 0;
+    const ll_status status = ll_page_most(&most, s->model);
     if (T > ll_position_limit(&s->c->position)) T = ll_position_limit(&s->c->position);
-    while (T > 64 && ll_study_bound(ll_model_cost(s->model, (int)T).multiply_adds * (double)T / 16, 0, 1) < 1) T /= 2;
-    return (int)T;
+    while (!status && T > 64 && is_too_long(s, (int)T, most)) T /= 2;
+    s->window.train.batch = 1;
+    s->window.train.length = (int)T;
+    return status;
 }
 
 static void close_study(ll_study *s) {
@@ -33,8 +44,9 @@ static ll_status open_study(ll_study *s) {
     const ll_status none = check_split(s->c);
     if (none) return none;
     s->window = *s->c;
-    if (s->c->model.task == LL_TASK_LM) s->window.train.batch = 1, s->window.train.length = longest(s);
-    ll_status status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
+    s->window.train.batch = ll_shards_reading(s->c);
+    ll_status status = s->c->model.task == LL_TASK_LM ? set_longest(s) : LL_OK;
+    if (!status) status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
     if (!status) status = ll_fit_check(s->c, s->data, 0);
     if (!status) {
         int width, height;

@@ -81,25 +81,28 @@ ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches) {
 
 static const float NOT_COUNTED = -FLT_MAX;
 
-/* Batch number `index`, in as many parts as its memory needs. A row's loss does not depend on the other rows. `each`
- * receives the losses of the counted targets one after the other. */
-static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index, float *each) {
+/* Batch i of n, in as many parts as its memory needs. A row's loss does not depend on the other rows. `each` receives
+ * the losses of the counted targets one after the other. */
+static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n, float *each) {
     const ll_config *c = &e->model->recipe->c;
+    const int64_t index = ll_evaluated_batch(e->reader, i, n), parts = (c->train.batch - 1) / e->capacity + 1;
     const size_t whole = ll_config_per_token(c) ? (size_t)c->train.length : 1;
     const size_t targets = e->shards ? (size_t)e->part->T : whole;
     size_t kept = 0;
     ll_status status = LL_OK;
     for (int first = 0; first < c->train.batch && !status; first += e->capacity) {
-        const int n = read_part(e, index, first);
+        const int rows = read_part(e, index, first);
         float *part = each ? each + (size_t)first * targets : NULL;
-        for (size_t j = 0; each && j < (size_t)n * targets; j++) part[j] = NOT_COUNTED;
+        for (size_t j = 0; each && j < (size_t)rows * targets; j++) part[j] = NOT_COUNTED;
         tally->each = part;
+        ll_workspace_part(e->ws, i * parts + first / e->capacity, n * parts);
         const ll_batch *b = e->shards ? ll_shards_part(e->shards, e->b, e->part) : e->b;
         status = ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
-        for (size_t j = 0; each && j < (size_t)n * targets; j++)
+        for (size_t j = 0; each && j < (size_t)rows * targets; j++)
             if (part[j] != NOT_COUNTED) each[kept++] = part[j];
     }
     tally->each = NULL;
+    ll_workspace_part(e->ws, 0, 1);
     return status;
 }
 
@@ -120,14 +123,13 @@ static ll_status hand_over(ll_tally *tally, const ll_tally *own, float *each, in
 
 ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n) {
     LL_FLOAT_MODE;
-    const int64_t index = ll_evaluated_batch(e->reader, i, n);
     const ll_ranks ranks = ll_dist_ranks();
     const int width = e->shards ? e->shards->row.count : 1; /* number of ranks that share a batch */
     const int turn = (int)(i % (ranks.size / width)) * width;
     ll_tally found = {0};
-    if (!e->each) return run_batch(tally, e, index, NULL);
+    if (!e->each) return run_batch(tally, e, i, n, NULL);
     ll_status status = LL_OK;
-    if (ranks.rank >= turn && ranks.rank < turn + width) status = run_batch(&found, e, index, e->each);
+    if (ranks.rank >= turn && ranks.rank < turn + width) status = run_batch(&found, e, i, n, e->each);
     for (int r = turn; r < turn + width && !status; r++) status = hand_over(tally, &found, e->each, r);
     return status;
 }
@@ -187,6 +189,7 @@ static ll_status check_loss(const ll_tally *tally, const char *split, int64_t ba
 static ll_status evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result, int alone) {
     LL_FLOAT_MODE;
     const ll_config *c = &model->recipe->c;
+    ll_config part = *c; /* of a batch, which is read at a time */
     const double start = ll_now();
     ll_reader *reader = NULL;
     ll_workspace *ws = NULL;
@@ -199,15 +202,15 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     ll_status status = ll_struct_check(result, sizeof *result, "ll_evaluation");
     if (!status) status = ll_reader_open_as(&reader, c, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader, 1);
-    if (!status) status = ll_batch_create(&batch, c);
-    if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->train.length, 0);
+    part.train.batch = ll_shards_reading(c);
+    if (!status) status = ll_batch_create(&batch, &part);
+    if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(&part), c->train.length, 0);
     if (!status && alone) e = ll_evaluator_alone(model, ws, reader, &batch);
     if (!status && !alone) status = ll_evaluator_create(&e, model, ws, reader, &batch);
     if (!alone) status = ll_group_agree(&all, status);
     if (!alone && !status) status = ll_same_data(model, reader);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
     for (int64_t i = 0; i < n && !status; i++) {
-        ll_workspace_part(ws, i, n);
         status = ll_evaluate_batch(&tally, &e, i, n);
         if (!status && (alone || all.count == 1)) status = check_loss(&tally, split, i + 1);
     }

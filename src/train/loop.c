@@ -214,6 +214,7 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
 static void report_page(ll_trainer *t, watcher *w, int whole) {
     if (t->ranks.rank || !t->report || !t->model->recipe->c.train.report) return;
     if (!t->state.row) return; /* without a row there is no loss to draw */
+    if (whole) ll_engine_rest(t->engine); /* a whole page runs the model */
     ll_float_mode_restore(&w->host);
     const ll_status status = t->report(t, whole, t->report_arg);
     w->host = ll_float_mode_set();
