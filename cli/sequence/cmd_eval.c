@@ -1,6 +1,7 @@
 /* longline eval: the loss and accuracy of a model on data that it was not trained on. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -52,6 +53,30 @@ static int check_tokens(const ll_model *model, const char *trained_unit) {
     ll_print("a token of data.format = %s is a %s, and this model was trained with data.format = %s, where it is a %s",
              ll_recipe_get(recipe, "data.format"), unit, trained_on, trained_unit);
     return 2;
+}
+
+/* The answers of the model stand for the classes in the order of its own names. */
+static int check_classes(const ll_model *model, const char *own) {
+    const char *given = ll_recipe_get(ll_model_recipe(model), "data.classes");
+    int at = 0;
+    if (!*own || !strcmp(given, own)) return -1;
+    if (!*given) return ll_usage("data.classes is empty, and the model's are %.300s; name as many", own);
+    for (const char *name = given; *name; at++) {
+        const size_t n = strcspn(name, ",");
+        int i = 0;
+        for (const char *other = own; *other; i++) {
+            const size_t m = strcspn(other, ",");
+            if (i != at && n == m && !memcmp(name, other, n))
+                return ll_usage(
+                    "data.classes = %.300s: '%.*s' is class %d of the model, whose classes are %.300s; keep "
+                    "their order",
+                    given, n < 100 ? (int)n : 100, name, i, own);
+            other += m + (other[m] == ',');
+        }
+        name += n + (name[n] == ',');
+    }
+    ll_print("data.classes = %.300s: these names stand for the model's classes %.300s", given, own);
+    return -1;
 }
 
 static ll_status change_all(ll_model *model) {
@@ -158,9 +183,12 @@ static int eval(int n, const char **words) {
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
     const char *unit = ll_recipe_unit(ll_model_recipe(model));
+    char *classes = strdup(ll_recipe_get(ll_model_recipe(model), "data.classes"));
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);
     code = status ? ll_failed(status, NULL) : check_tokens(model, unit);
+    if (code < 0) code = classes ? check_classes(model, classes) : ll_fail_message("out of memory");
+    free(classes);
     if (code < 0) code = ll_data_check(ll_model_recipe(model), data);
     if (code < 0 && labels && ll_unmet(ll_model_recipe(model), "data.test-labels"))
         code = ll_usage("--labels %s: the labels of idx images are a file, and data.format = %s has none; leave out "

@@ -37,6 +37,16 @@ t 0 "$longline" eval tsv/best.safetensors --data films.csv --set data.separator=
 check "CSV gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
 t 0 "$longline" eval tsv/best.safetensors --data films --set data.classes=neg,pos
 check "a folder gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
+t 0 run --data films.csv --set data.separator=comma --set data.label-column=2 --set data.text-column=1 --out named \
+    --set data.test= --set model.classes=0
+for classes in pos,neg new,neg pos,new; do
+    refused "data.classes = $classes: '[a-z]*' is class [01] of the model, whose classes are neg,pos; keep their order" \
+        "$longline" eval named --split train --set data.classes=$classes
+done
+refused "data.classes is empty, and the model's are neg,pos" "$longline" eval named --split train --set data.classes=
+sed 's/,neg$/,bad/' films.csv >renamed.csv
+t 0 "$longline" eval named --data renamed.csv --set data.classes=bad,pos
+err "data.classes = bad,pos: these names stand for the model's classes neg,pos"
 refused "data.test: cannot open data/imdb/test: .*; longline data get imdb fetches it" run --data films --out folder \
     --set model.classes=0
 t 0 run --data films --out folder --set model.classes=0 --set data.test=
