@@ -24,6 +24,7 @@ typedef struct {
     const double *const *deviation; /* NULL, or for each curve NULL or half the height of a band around its points */
     const char *mark;               /* NULL, or the name of a vertical line at x = mark_at */
     double mark_at;
+    double y_most; /* the largest y that there can be, as 100 per cent: the axis ends there; 0: there is none */
 } ll_figure;
 
 /* Draws curves into a .svg or .png file (by its ending). */
