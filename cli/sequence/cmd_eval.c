@@ -157,6 +157,8 @@ static int evaluate(ll_model *model, waiting *w) {
     if (isfinite(e.unknown)) printf("eval.unknown=%.4f\n", e.unknown);
     ll_show_baseline("eval", recipe, split, (int)batches);
     printf("eval.accuracy=%.4f\n", e.accuracy);
+    if (isfinite(e.majority))
+        printf("eval.majority_accuracy=%.4f\neval.balanced_accuracy=%.4f\n", e.majority, e.balanced);
     if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
     printf("eval.seconds=%.2f\n", e.seconds);
     if (e.cut)

@@ -80,6 +80,9 @@ typedef struct {
     /* Texts with classes, of the whole file that the split is in: how many there are, and how many are longer than
      * train.length, whose first tokens alone were read. */
     int64_t texts, cut;
+    /* Classifiers, else NaN: the share of the most frequent class, which a model that always gives it has right; and
+     * the mean over the classes that occur of the share of their examples that is right (balanced accuracy). */
+    double majority, balanced;
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
  * batches, evenly spread over the split. LL_EINVAL for a negative number; LL_EDIVERGED where the loss is not finite. */

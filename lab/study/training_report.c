@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "study/study.h"
 
@@ -163,6 +164,30 @@ static ll_status test(ll_model *model, ll_run_facts *facts, char **why) {
     return status == LL_ENOMEM || (status && status != LL_ESTOPPED && !*why) ? LL_ENOMEM : LL_OK;
 }
 
+/* The share of the most frequent class among the held-out examples of an evaluation. Without them there is none. */
+static ll_status count_classes(const ll_model *model, ll_run_facts *facts) {
+    const ll_config *c = &model->recipe->c;
+    ll_reader *reader = NULL;
+    ll_batch batch = {0};
+    int64_t all = 0, most = 0;
+    if (ll_config_per_token(c) || !ll_fit_has_valid(c)) return LL_OK;
+    if (ll_reader_open_as(&reader, c, "valid", &model->vocabulary)) return LL_OK; /* open_study says why */
+    int64_t *count = ll_alloc((size_t)c->model.classes, sizeof *count);
+    const ll_status status = count ? ll_batch_create(&batch, c) : LL_ENOMEM;
+    const int64_t n = status ? 0 : ll_evaluate_batches(reader, c->train.eval_batches);
+    for (int64_t i = 0; i < n; i++) {
+        ll_reader_eval_batch(reader, &batch, ll_evaluated_batch(reader, i, n));
+        for (int k = 0; k < c->train.batch; k++)
+            if (batch.targets[k] >= 0 && batch.targets[k] < c->model.classes) count[batch.targets[k]]++, all++;
+    }
+    for (int k = 0; count && k < c->model.classes; k++) most = ll_max_int64(most, count[k]);
+    if (all) facts->majority = (double)most / (double)all;
+    ll_free(count);
+    ll_batch_free(&batch);
+    ll_reader_free(reader);
+    return status;
+}
+
 static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, const char *untested, ll_model *model,
                        pace *p) {
     ll_run_page_results(h, run, facts);
@@ -201,7 +226,8 @@ static ll_status write_report(const char *folder, const char *path, double param
         facts.parameters = (double)ll_model_size(model).parameters;
         p->parts = count_parts(&model->recipe->c);
         ll_model_watch(model, on_progress, p);
-        status = test(model, &facts, &untested);
+        status = count_classes(model, &facts);
+        if (!status) status = test(model, &facts, &untested);
     }
     if (!status) status = ll_html_open(&h, path, run.name);
     if (!status) {

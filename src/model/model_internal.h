@@ -233,6 +233,7 @@ typedef struct {
     int64_t count, correct;
     int64_t sequences, exact; /* seq2seq: with a target, and with none wrong */
     float *each;              /* NULL, or as many as targets: the loss of each counted target */
+    double *classes;          /* NULL; or of each class its examples, and how many of them are answered right */
 } ll_tally;
 
 /* Runs one batch through the network and adds to tally. In training (grad not NULL) it adds scale * d(sum of

@@ -126,7 +126,7 @@ ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, i
     const ll_ranks ranks = ll_dist_ranks();
     const int width = e->shards ? e->shards->row.count : 1; /* number of ranks that share a batch */
     const int turn = (int)(i % (ranks.size / width)) * width;
-    ll_tally found = {0};
+    ll_tally found = {.classes = tally->classes};
     if (!e->each) return run_batch(tally, e, i, n, NULL);
     ll_status status = LL_OK;
     if (ranks.rank >= turn && ranks.rank < turn + width) status = run_batch(&found, e, i, n, e->each);
@@ -154,6 +154,20 @@ static ll_status count_unknown(double *share, const ll_config *c, const ll_reade
     return LL_OK;
 }
 
+/* Of a classifier: the share of the most frequent class, and the mean over classes of the share that is right. counts:
+ * as in ll_tally. */
+static void weigh_classes(ll_evaluation *e, const double *counts, int classes) {
+    double all = 0, most = 0, right = 0, seen = 0;
+    for (int i = 0; i < classes; i++) {
+        const double n = counts[2 * i];
+        all += n;
+        most = fmax(most, n);
+        if (n > 0) right += counts[2 * i + 1] / n, seen++;
+    }
+    e->majority = most / all;
+    e->balanced = right / seen;
+}
+
 /* A word is one token of a model of words and several of a model of bytes. Such models compare only by losses a word or
  * byte of the text. */
 static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const ll_tally *tally, double unknown,
@@ -173,6 +187,8 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                            .bits_per_word = words > 0 ? loss / M_LN2 / words : NAN,
                            .bits_per_byte = bytes > 0 ? loss / M_LN2 / bytes : NAN,
                            .unknown = unknown,
+                           .majority = NAN,
+                           .balanced = NAN,
                            .texts = texts,
                            .cut = cut};
 }
@@ -196,6 +212,7 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     ll_batch batch = {0};
     ll_tally tally = {0};
     ll_evaluator e = {0};
+    const int classes = ll_config_per_token(c) ? 0 : c->model.classes;
     const ll_group all = ll_group_all();
     if (max_batches < 0)
         return ll_fail(LL_EINVAL, "evaluation of %d batches; it must be 0, all of them, or more", max_batches);
@@ -207,6 +224,9 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(&part), c->train.length, 0);
     if (!status && alone) e = ll_evaluator_alone(model, ws, reader, &batch);
     if (!status && !alone) status = ll_evaluator_create(&e, model, ws, reader, &batch);
+    double *counts = status ? NULL : ll_alloc((size_t)classes, 2 * sizeof *counts); /* of this rank */
+    if (!status && !counts) status = LL_ENOMEM;
+    tally.classes = classes ? counts : NULL;
     if (!alone) status = ll_group_agree(&all, status);
     if (!alone && !status) status = ll_same_data(model, reader);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
@@ -215,14 +235,17 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
         if (!status && (alone || all.count == 1)) status = check_loss(&tally, split, i + 1);
     }
     if (!status && !alone) status = ll_evaluate_share(&tally);
+    if (!status && !alone && classes) status = ll_group_sum(&all, counts, 2 * (size_t)classes);
     if (!status) status = check_loss(&tally, split, 0); /* on all ranks: rank 0 alone has had the sum so far */
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
     double unknown = NAN;
     if (!status) status = count_unknown(&unknown, c, reader, &batch, n);
     if (!status) {
-        const ll_evaluation found = sum_up(c, reader, &tally, unknown, ll_now() - start);
+        ll_evaluation found = sum_up(c, reader, &tally, unknown, ll_now() - start);
+        if (classes) weigh_classes(&found, counts, classes);
         ll_struct_give(result, sizeof *result, &found);
     }
+    ll_free(counts);
     ll_evaluator_free(&e);
     ll_workspace_free(ws);
     ll_batch_free(&batch);

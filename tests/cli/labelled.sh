@@ -78,6 +78,22 @@ t 0 run --data films.tsv --out learned --set train.length=24 --set data.test= --
     --set position.type=learned --set position.max-length=24
 t 2 "$longline" encode learned/best.safetensors lines
 err "lines: line 1: .*position.max-length.; to use the first tokens of each sequence alone, give --length N$"
+# Classes that are not as frequent as each other: 36 of 40 texts are of one.
+awk -F '\t' -v OFS='\t' '{$1 = NR > 36 ? "rare" : "usual"; print}' films.tsv >unlike.tsv
+t 0 run --data unlike.tsv --out unlike --set data.test=unlike.tsv --set data.valid-fraction=0.5 --set model.classes=0 \
+    --set train.steps=4
+t 0 "$longline" eval unlike
+out "^eval.majority_accuracy=0.9000$"
+balanced=$(value eval.balanced_accuracy)
+sed 's/\(.*\)\t\(.*\)/{"label": "\1", "text": "\2"}/' unlike.tsv >unlike.jsonl
+t 0 "$longline" classify unlike unlike.jsonl --label-key label
+check "the mean over classes: $balanced" [ "$balanced" = \
+    "$(awk 'NR > 1 {n[$2]++; r[$2] += $2 == $3} END {printf "%.4f", (r["rare"] / n["rare"] + r["usual"] / n["usual"]) / 2}' out)" ]
+check "the page says so" grep -q "of test examples right; always one class: 90.00 %" unlike/report.html
+check "of held-out data, too" grep -q 'Most frequent held-out class</th><td>[0-9.]* %' unlike/report.html
+check "examples of each class" grep -q '<th scope="row">rare</th><td>[0-9]*</td><td>[0-9]* (' unlike/report.html
+t 0 "$longline" eval tsv
+out "^eval.majority_accuracy=0.5000$"
 ln -s "$PWD/nowhere" films/neg/99.txt
 t 2 run --data films --out w --set data.test=
 err "data.train: cannot open films/neg/99.txt: it is a link that leads nowhere$"
