@@ -43,6 +43,9 @@ typedef struct {
     int64_t sequences;
     int64_t trained, longer; /* tokens of a text that a classifier was trained on, 0: of all; longer ones so far */
     ll_line line;
+    int files; /* that are read, and ... */
+    const char **paths;
+    int file;      /* ... the number, from 1, of the one with the last sequence */
     int headed;    /* the header of the answers is written */
     double start, shown, wrote; /* times: of the beginning, of the last line of progress, of the last answers */
     int64_t answered; /* bytes of the input whose sequences have been answered */
@@ -170,6 +173,7 @@ static void free_item(ll_item *item) {
 }
 
 static int begin(run *r, const ll_sequence *s) {
+    ll_note_empty(r->files, r->paths, &r->file, s->file);
     free_item(&r->item);
     r->item = (ll_item){.id = strdup(s->id), .file = strdup(s->file), .line = s->line, .begins = 1};
     r->item.first = -(int64_t)r->before_n;
@@ -257,6 +261,7 @@ static int loop(run *r) {
         }
         if (!r->headed && r->job->header) r->job->header();
         r->headed = 1;
+        if (!found) ll_note_empty(r->files, r->paths, &r->file, NULL);
         if (!found) return flush(r, 1);
         const int code = take(r, &s);
         if (code >= 0) return code;
@@ -330,6 +335,7 @@ static int open_all(run *r, int files, const char **paths) {
     if (!files && isatty(STDIN_FILENO)) ll_print("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
     if (how.labels && ll_first_unreadable(1, &how.labels)) return ll_usage("--labels: cannot open %s", how.labels);
+    r->files = files, r->paths = paths;
     const ll_status status = ll_input_open(&r->input, paths, files, &how);
     return status ? ll_failed(status, ll_first_unreadable(files, paths)) : -1;
 }
