@@ -174,17 +174,19 @@ static void question_settings(const ll_recipe *recipe) {
     question_classes(recipe);
 }
 
-/* Is the disk full, or the user's quota? The error then names only the file. */
-static int is_full(const char *error) {
-    static const int reasons[] = {ENOSPC, EDQUOT, EFBIG};
-    for (int i = 0; i < 3; i++)
-        if (strstr(error, strerror(reasons[i]))) return 1;
-    return 0;
+/* What to do first where the disk is full, or the user's quota, or the file may not be as large. The error then names
+ * only the file. */
+static const char *remedy(const char *error) {
+    static const int full[] = {ENOSPC, EDQUOT};
+    for (int i = 0; i < 2; i++)
+        if (strstr(error, strerror(full[i]))) return "free some space, then ";
+    return strstr(error, strerror(EFBIG)) ? "raise the limit of a file's size (ulimit -f, or the file system's), then "
+                                          : "";
 }
 
 /* A run that could not write. Its checkpoint is complete, and the run can be resumed when there is space. */
 static int not_written(const ll_trainer *trainer, const ll_watch *watch) {
-    const char *folder = ll_trainer_folder(trainer), *what = is_full(ll_error()) ? "free some space, then " : "";
+    const char *folder = ll_trainer_folder(trainer), *what = remedy(ll_error());
     char step[40] = "";
     if (!ll_has_checkpoint(folder))
         return ll_fail_message("%s; %sbegin again: there is no checkpoint yet", ll_error(), what);
