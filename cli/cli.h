@@ -131,6 +131,13 @@ void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *
 /* What the recipe would need for this key to have an effect (ll_recipe_key); NULL: it has one. */
 const char *ll_unmet(const ll_recipe *recipe, const char *key);
 
+/* Bytes that the machine has left for programs; infinite where that is not known. */
+double ll_memory_available(void);
+/* Prints what a run, or one of `ranks`, would take; a message where there is not as much. Returns the exit code. */
+int ll_print_memory(const ll_recipe *recipe, int ranks);
+/* The message alone, of a run that has been created. */
+void ll_question_memory(const ll_recipe *recipe);
+
 /* ---- Progress of training ---- */
 
 typedef struct {

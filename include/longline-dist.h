@@ -44,12 +44,14 @@ typedef struct {
     double activations; /* and all scratch of a step */
     double states;      /* that windows pass on: train.carry-state */
     double teacher;     /* its weights and activations: train.distil */
+    double report;      /* the page at the end: the model once more, and its activations beyond those of training */
     double total;
 } ll_rank_memory;
 /* The memory of the rank that needs most, with so many ranks; 0: a process without a launcher. The functions that would
  * allocate it count it, and nothing is allocated; of a teacher, whose file must be there, its tensors are mapped. Sizes
  * that the recipe leaves to the data are read from data.train. The program itself and its data need about 20 MB more,
- * and 30 MB with MPI. Rank 0 holds the moments of all ranks from its first checkpoint on. */
+ * and 30 MB with MPI; data are held in memory up to 64 MiB a file. Rank 0 holds the moments of all ranks from its first
+ * checkpoint on. */
 LL_MUST_USE ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *memory);
 
 /* ---- What communication costs (docs/scaling.md) ---- */

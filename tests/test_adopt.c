@@ -86,6 +86,33 @@ static void test_cycles_are_the_recipes(void **state) {
     ll_model_free(m), ll_model_free(fresh), ll_model_free(from);
 }
 
+/* The head of a classifier is taken where its classes may be the same ones. */
+static void test_classes_keep_their_meaning(void **state) {
+    (void)state;
+    static const char *const cases[][3] = {
+        {"neg,pos,so", "neg,pos,so", ""},
+        {"", "neg,pos,so", ""},
+        {"neg,pos,so", "neg,so,pos",
+         "; new are head.weight, head.bias; not used: head.weight, head.bias; "
+         "its classes are others: neg,pos,so"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const char task[] = "model.task=classify train.length=4 data.classes=";
+        char keys[200], *summary = NULL;
+        snprintf(keys, sizeof keys, "%s%s", task, cases[i][0]);
+        ll_model *from = tiny_model(keys);
+        snprintf(keys, sizeof keys, "%s%s train.seed=8", task, cases[i][1]);
+        ll_model *m = made_from(keys, from, &summary);
+        const int same = !*cases[i][2];
+        check_same(m, from, "head.weight", named(m, "head.weight")->rows, same);
+        check_same(m, from, "embedding.weight", 11, 1);
+        snprintf(keys, sizeof keys, "%d of %d tensors%s", m->count - 2 * !same, m->count, cases[i][2]);
+        assert_string_equal(summary, keys);
+        ll_free(summary);
+        ll_model_free(m), ll_model_free(from);
+    }
+}
+
 static void test_decays_are_the_recipes(void **state) {
     (void)state;
     char *summary = NULL;
@@ -275,15 +302,11 @@ static void test_words_stay_the_same(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_a_model_of_the_same_kind),
-        cmocka_unit_test(test_cycles_are_the_recipes),
-        cmocka_unit_test(test_decays_are_the_recipes),
-        cmocka_unit_test(test_positions_keep_their_numbers),
-        cmocka_unit_test(test_another_task),
-        cmocka_unit_test(test_other_widths_are_refused),
-        cmocka_unit_test(test_a_run_from_a_model),
-        cmocka_unit_test(test_such_a_run_resumes),
-        cmocka_unit_test(test_what_is_no_model_is_refused),
+        cmocka_unit_test(test_a_model_of_the_same_kind),     cmocka_unit_test(test_cycles_are_the_recipes),
+        cmocka_unit_test(test_decays_are_the_recipes),       cmocka_unit_test(test_classes_keep_their_meaning),
+        cmocka_unit_test(test_positions_keep_their_numbers), cmocka_unit_test(test_another_task),
+        cmocka_unit_test(test_other_widths_are_refused),     cmocka_unit_test(test_a_run_from_a_model),
+        cmocka_unit_test(test_such_a_run_resumes),           cmocka_unit_test(test_what_is_no_model_is_refused),
         cmocka_unit_test(test_words_stay_the_same),
     };
     return cmocka_run_group_tests(tests, make_first, remove_data);

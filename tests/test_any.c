@@ -134,11 +134,14 @@ static void check_tensor_of(oracle_model *o, const drawn *x, const ll_param *p, 
 
 static void check_gradients(drawn *x) {
     ll_workspace *ws = NULL;
-    ll_tally tally = {0};
-    float *grad = calloc(x->model->size, sizeof *grad);
+    ll_tally tally = {0}, rested = {0};
+    float *grad = calloc(x->model->size, sizeof *grad), *again = calloc(x->model->size, sizeof *again);
     const ll_batch in = {B, T, x->tokens, x->targets, x->lengths, 0, NULL, NULL};
     CHECK_OK(ll_workspace_create(&ws, x->model, B, T, 1));
     CHECK_OK(ll_model_run(x->model, ws, &in, grad, 1, 41, &tally));
+    ll_workspace_rest(ws);
+    CHECK_OK(ll_model_run(x->model, ws, &in, again, 1, 41, &rested));
+    assert_memory_equal(again, grad, x->model->size * sizeof *grad);
     oracle_model o = oracle_model_of(x->model, B, T);
     o.tokens = x->tokens, o.targets = x->targets, o.lengths = x->lengths, o.dropout = 1, o.draw = 41;
     const float loss = (float)tally.loss;
@@ -146,7 +149,7 @@ static void check_gradients(drawn *x) {
     check_close(x->keys, 1, &loss, &expected, 1e-4);
     const double all = largest(grad, x->model->size);
     for (int i = 0; i < x->model->count; i++) check_tensor_of(&o, x, &x->model->param[i], grad, all);
-    free(o.params), free(grad);
+    free(o.params), free(grad), free(again);
     ll_workspace_free(ws);
 }
 

@@ -37,6 +37,21 @@ static void axes_have_round_numbers(void **state) {
     assert_int_equal(n, 7);
 }
 
+/* The axis of what is level and cannot be more than 100 ends there. */
+static void shares_end_at_all(void **state) {
+    (void)state;
+    static const double level[] = {0, 10, 95.83, 100};
+    const ll_figure of_shares = {.y_most = 100}, any = {0};
+    ll_axis a;
+    for (int i = 0; i < 4; i++) {
+        ll_axis_set_y(&a, &of_shares, level[i], level[i], 300);
+        assert_true(a.lo >= 0 && a.lo < a.hi && a.hi < 105 && a.n > 1);
+        assert_true(a.tick[a.n - 1].at <= 100 && a.lo <= level[i] && a.hi >= level[i]);
+    }
+    ll_axis_set_y(&a, &any, 100, 100, 300);
+    assert_true(a.tick[a.n - 1].at > 100);
+}
+
 /* The numbers of an axis are written alike: if one is written as a power of ten, all are. */
 static void wide_axes_have_powers(void **state) {
     (void)state;
@@ -151,13 +166,10 @@ static void logarithmic_axes_say_so(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(axes_have_round_numbers),
-        cmocka_unit_test(wide_axes_have_powers),
-        cmocka_unit_test(numbers_are_written_for_people),
-        cmocka_unit_test(labels_move_apart),
-        cmocka_unit_test(labels_fill_the_space),
-        cmocka_unit_test(labels_leave_curves_free),
-        cmocka_unit_test(logarithmic_axes_say_so),
+        cmocka_unit_test(axes_have_round_numbers),  cmocka_unit_test(shares_end_at_all),
+        cmocka_unit_test(wide_axes_have_powers),    cmocka_unit_test(numbers_are_written_for_people),
+        cmocka_unit_test(labels_move_apart),        cmocka_unit_test(labels_fill_the_space),
+        cmocka_unit_test(labels_leave_curves_free), cmocka_unit_test(logarithmic_axes_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

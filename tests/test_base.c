@@ -173,6 +173,8 @@ static void test_memory_in_use(void **state) {
     memset(p, 1, BLOCK);
     const double with = (double)ll_memory_now();
     assert_true(before > 0 && with > before + BLOCK * 0.9 && with < before + BLOCK * 1.5);
+    ll_memory_rest(p + 1, BLOCK - 1);
+    assert_true((double)ll_memory_now() < with - BLOCK * 0.9 && p[0] == 1 && p[BLOCK / 2] == 0);
     ll_free(p);
     assert_true((double)ll_memory_peak() > before + BLOCK * 0.9);
 }

@@ -130,11 +130,15 @@ static void test_bytes(void **state) {
         size_t measured = 0;
         ll_model *m = tiny_model("attention.kernel=relu train.chunk=1024");
         CHECK_OK(ll_workspace_create(&ws, m, 1, LONG << i, 1));
-        CHECK_OK(ll_workspace_measure(&measured, m, 1, LONG << i, 1));
+        CHECK_OK(ll_workspace_measure(&measured, m, 1, LONG << i, 1, 1));
         CHECK_OK(ll_attention_state_floats(m->attention[0], &floats));
         bytes[i] = ll_workspace_bytes(ws);
         assert_int_equal(measured, bytes[i]);
         layers = m->operators;
+        ll_workspace_free(ws);
+        CHECK_OK(ll_workspace_create(&ws, m, 1, LONG << i, 0));
+        CHECK_OK(ll_workspace_measure(&measured, m, 1, LONG << i, 0, 1));
+        assert_int_equal(measured, ll_workspace_bytes(ws));
         ll_workspace_free(ws);
         ll_model_free(m);
     }

@@ -137,6 +137,8 @@ static void test_fasta(void **state) {
     check_wrong(AUTO, ">a\nAC>\n", "line 2: byte 0x3e");
     check_wrong(AUTO, ">a\nAC;\n", "line 2: byte 0x3b");
     check_wrong(LL_INPUT_FASTA, "ACGT\n", "line 1: no header");
+    check_wrong(AUTO, ">a\rMK\r>b\rMK\r", "line 1: a line that ends with CR alone");
+    check_text(AUTO, ">a b\r\r\nMK\r\n>b\r", "a|1|-1|MK\nb|3|-1|\n");
     char name[5000];
     memset(name, 'x', sizeof name);
     name[0] = '>', name[sizeof name - 1] = 0;
@@ -151,6 +153,18 @@ static void test_whole(void **state) {
     CHECK_OK(listing(out, sizeof out, &how, 3, paths));
     snprintf(expected, sizeof expected, "%s|0|-1|a<0a>b<0a>\n%s|0|-1|\n%s|0|-1|12345\n", paths[0], paths[1], paths[2]);
     assert_string_equal(out, expected);
+}
+
+/* A text may have no sequence; an image or a piece of music is no empty file. */
+static void test_empty(void **state) {
+    (void)state;
+    char out[4000];
+    const ll_input_options text = {0}, image = {.width = 4, .height = 4}, music = {.format = LL_INPUT_MIDI};
+    const char *path = put("none", "", 0);
+    CHECK_OK(listing(out, sizeof out, &text, 1, &path));
+    assert_string_equal(out, "");
+    CHECK_FAILS(listing(out, sizeof out, &image, 1, &path), LL_EFORMAT, "none is empty, and no image");
+    CHECK_FAILS(listing(out, sizeof out, &music, 1, &path), LL_EFORMAT, "none is empty, and no piece of music");
 }
 
 /* Files of different kinds, one after the other. Errors then name the file beside the line. */
@@ -302,10 +316,10 @@ static void test_memory_can_end(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines),          cmocka_unit_test(test_json),           cmocka_unit_test(test_json_keys),
-        cmocka_unit_test(test_fasta),          cmocka_unit_test(test_whole),          cmocka_unit_test(test_files),
-        cmocka_unit_test(test_standard_input), cmocka_unit_test(test_images),         cmocka_unit_test(test_pictures),
-        cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_progress),       cmocka_unit_test(test_memory_can_end),
+        cmocka_unit_test(test_fasta),          cmocka_unit_test(test_whole),          cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_files),          cmocka_unit_test(test_standard_input), cmocka_unit_test(test_images),
+        cmocka_unit_test(test_pictures),       cmocka_unit_test(test_damage),         cmocka_unit_test(test_progress),
+        cmocka_unit_test(test_memory_can_end),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

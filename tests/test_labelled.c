@@ -33,6 +33,17 @@ static const char *all_of(const ll_config *c, const char *split) {
     return text;
 }
 
+/* How many texts of the file are longer than `length` bytes. */
+static void assert_cut(ll_config c, int length, int64_t expected) {
+    int64_t texts, cut;
+    c.train.length = length;
+    ll_reader *r = opened(&c, "test");
+    ll_reader_cut(r, &texts, &cut);
+    assert_int_equal(texts, ll_reader_size(r));
+    assert_int_equal(cut, expected);
+    ll_reader_free(r);
+}
+
 static void tables_with_tabs(void **state) {
     (void)state;
     ll_config c = config("a.tsv", "1\tgood\n0\tbad film\r\n\n2\ta\tb\n0\t\n1\t\"x\"");
@@ -56,6 +67,9 @@ static void tables_with_commas(void **state) {
     assert_string_equal(all_of(&c, "test"), "1:a, \"b\"|0:plain|1:l\nm|0:|");
     c.data.class_names = kept("good,bad");
     assert_string_equal(all_of(&c, "test"), "0:a, \"b\"|1:plain|0:l\nm|1:|");
+    assert_cut(c, 6, 0); /* two quotes are one byte */
+    assert_cut(c, 5, 1);
+    assert_cut(c, 4, 2);
     c.data.class_names = kept("good,ba");
     CHECK_FAILS(refused(&c, "test"), LL_EFORMAT, "\"bad\", which is not in data.classes=good,ba");
     c.data.class_names = NULL;
@@ -126,6 +140,8 @@ static void folders_of_classes(void **state) {
     assert_string_equal(all_of(&c, "test"), "0:dull|1:nice|1:fine|");
     c.data.class_names = NULL;
     assert_string_equal(all_of(&c, "test"), "0:dull|1:nice|1:fine|2:what|");
+    assert_cut(c, 4, 0);
+    assert_cut(c, 3, 4);
     c.data.class_names = kept("a,b");
     CHECK_FAILS(refused(&c, "test"), LL_EINVAL, "a,b");
 }

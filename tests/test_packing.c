@@ -183,12 +183,12 @@ static void test_too_many_documents(void **state) {
     (void)state;
     ll_model *m = tiny_model("attention.kernel=relu model.layers=1 model.separator=10");
     size_t bytes = 0;
-    CHECK_OK(ll_workspace_measure(&bytes, m, 1, 1 << 30, 1));
+    CHECK_OK(ll_workspace_measure(&bytes, m, 1, 1 << 30, 1, 1));
     assert_true(bytes > 0);
-    CHECK_FAILS(ll_workspace_measure(&bytes, m, 2, 1 << 30, 1), LL_EINVAL, "with model.separator");
+    CHECK_FAILS(ll_workspace_measure(&bytes, m, 2, 1 << 30, 1, 1), LL_EINVAL, "with model.separator");
     ll_model_free(m);
     m = tiny_model("attention.kernel=relu model.layers=1");
-    CHECK_OK(ll_workspace_measure(&bytes, m, 2, 1 << 30, 1));
+    CHECK_OK(ll_workspace_measure(&bytes, m, 2, 1 << 30, 1, 1));
     ll_model_free(m);
 }
 

@@ -36,7 +36,7 @@ static void write_run(const char *folder, const char *recipe, int rows, int ever
 static void a_run_has_a_page(void **state) {
     (void)state;
     write_run(at("plain"), "[model]\nlayers = 2\n[train]\nsteps = 800\n", 60, 20);
-    CHECK_OK(ll_run_report(at("plain"), NULL, NULL, NULL));
+    CHECK_OK(ll_run_report(at("plain"), NULL, NULL, NULL, NULL));
     char *page = page_at(at("plain/report.html"));
     check_page(page);
     has(page, "<h1>plain</h1>");
@@ -72,7 +72,7 @@ static void what_comes_from_outside_is_text(void **state) {
     snprintf(folder, sizeof folder, "%s/%s", root, name);
     write_run(folder, "[data]\ntrain = \"</td><img src=x onerror=alert(2)>&\"\n", 30, 10);
     snprintf(path, sizeof path, "%s/report.html", folder);
-    CHECK_OK(ll_run_report(folder, NULL, NULL, NULL));
+    CHECK_OK(ll_run_report(folder, NULL, NULL, NULL, NULL));
     char *page = page_at(path);
     check_page(page);
     has(page, "<h1>x&lt;script&gt;alert(1)&lt;\xef\xbf\xbd&amp;&#39;&quot;</h1>");
@@ -80,7 +80,7 @@ static void what_comes_from_outside_is_text(void **state) {
     ll_free(page);
     /* A page with another name has its own folder of figures, and links to it are encoded. */
     snprintf(path, sizeof path, "%s/a %%\"b.html", root);
-    CHECK_OK(ll_run_report(folder, path, NULL, NULL));
+    CHECK_OK(ll_run_report(folder, path, NULL, NULL, NULL));
     page = page_at(path);
     check_page(page);
     has(page, "href=\"a%20%25%22b-figures/loss.svg\"");
@@ -121,7 +121,7 @@ static void any_bytes_are_text(void **state) {
 static void long_runs_have_short_pages(void **state) {
     (void)state;
     write_run(at("long"), "", 60000, 50);
-    CHECK_OK(ll_run_report(at("long"), NULL, NULL, NULL));
+    CHECK_OK(ll_run_report(at("long"), NULL, NULL, NULL, NULL));
     ll_bytes page = slurp(at("long/report.html")), svg = slurp(at("long/figures/loss.svg"));
     check_page((char *)page.data);
     assert_true(page.size < 300000);
@@ -192,7 +192,7 @@ static void the_training_loss_is_of_ten_steps(void **state) {
                               "23,3,1472,2,2,2,2,0.1,0.1,2,100,20\n";
     write_run(at("ten"), "", 1, 1);
     CHECK_OK(ll_file_write(at("ten/metrics.csv"), csv, sizeof csv - 1));
-    CHECK_OK(ll_run_report(at("ten"), NULL, NULL, NULL));
+    CHECK_OK(ll_run_report(at("ten"), NULL, NULL, NULL, NULL));
     char *page = page_at(at("ten/report.html"));
     has(page, "<td>2.7000 bits per byte");
     ll_free(page);
@@ -238,7 +238,7 @@ static void a_diverged_run_has_numbers(void **state) {
                        "tokens_per_second,memory_mib\n10,1,640,15987,23064.3067,15987,123.456,0.1,0.1,2,100,20\n";
     write_run(at("wild"), "", 1, 1);
     CHECK_OK(ll_file_write(at("wild/metrics.csv"), csv, sizeof csv - 1));
-    CHECK_OK(ll_run_report(at("wild"), NULL, NULL, NULL));
+    CHECK_OK(ll_run_report(at("wild"), NULL, NULL, NULL, NULL));
     char *page = page_at(at("wild/report.html"));
     check_page(page);
     has(page, "<td>23,064 bits per byte</td>");
@@ -258,7 +258,7 @@ static void a_diverged_run_has_numbers(void **state) {
         snprintf(recipe, sizeof recipe, "[train]\n%s", more[i][0]);
         write_run(at("wild"), recipe, 1, 1);
         CHECK_OK(ll_file_write(at("wild/metrics.csv"), csv, sizeof csv - 1));
-        CHECK_OK(ll_run_report(at("wild"), NULL, NULL, NULL));
+        CHECK_OK(ll_run_report(at("wild"), NULL, NULL, NULL, NULL));
         page = page_at(at("wild/report.html"));
         if (more[i][1])
             has(page, more[i][1]);
@@ -299,7 +299,7 @@ static void runs_side_by_side(void **state) {
     CHECK_FAILS(ll_runs_report(runs, 0, at("no.html")), LL_EINVAL, "0 runs");
     CHECK_FAILS(ll_runs_report(runs, 33, at("no.html")), LL_EINVAL, "33 runs");
     CHECK_FAILS(ll_runs_report((const char *const[]){at("nowhere")}, 1, at("no.html")), LL_EIO, "no run folder");
-    CHECK_FAILS(ll_run_report(at("one"), at("nowhere.d/deep/../.."), NULL, NULL), LL_EIO, "folder");
+    CHECK_FAILS(ll_run_report(at("one"), at("nowhere.d/deep/../.."), NULL, NULL, NULL), LL_EIO, "folder");
     assert_true(access(at("no.html"), F_OK) != 0);
 }
 
@@ -315,7 +315,7 @@ static void a_page_is_whole_or_as_before(void **state) {
     int failures = 0;
     for (long n = 1;; n += n < 60 ? 1 : 17) {
         ll_memory_fail_at(n);
-        const ll_status status = ll_run_report(at("frail"), NULL, NULL, NULL);
+        const ll_status status = ll_run_report(at("frail"), NULL, NULL, NULL, NULL);
         ll_memory_fail_at(0);
         if (status == LL_OK) break;
         if (status != LL_ENOMEM) fail_msg("allocation %ld: %s", n, ll_error());
@@ -338,15 +338,15 @@ static void a_page_is_whole_or_as_before(void **state) {
         assert_true(access(at("frail.html"), F_OK) != 0);
     }
     /* A stopped page leaves the figures that were there, and none of its own. */
-    CHECK_FAILS(ll_run_report(at("frail"), at("stopped.html"), stop, NULL), LL_ESTOPPED, "stopped");
+    CHECK_FAILS(ll_run_report(at("frail"), at("stopped.html"), NULL, stop, NULL), LL_ESTOPPED, "stopped");
     assert_true(access(at("stopped.html"), F_OK) != 0 && access(at("stopped-figures"), F_OK) != 0);
     CHECK_OK(ll_folder_create(at("stopped-figures")));
     CHECK_OK(ll_file_write(at("stopped-figures/loss.svg"), "", 0));
-    CHECK_FAILS(ll_run_report(at("frail"), at("stopped.html"), stop, NULL), LL_ESTOPPED, "stopped");
+    CHECK_FAILS(ll_run_report(at("frail"), at("stopped.html"), NULL, stop, NULL), LL_ESTOPPED, "stopped");
     assert_int_equal(files_in(at("stopped-figures"), "loss"), 1);
     /* The folder of figures cannot be created. */
     CHECK_OK(ll_file_write(at("taken-figures"), "", 0));
-    CHECK_FAILS(ll_run_report(at("plain"), at("taken.html"), NULL, NULL), LL_EIO, "taken-figures");
+    CHECK_FAILS(ll_run_report(at("plain"), at("taken.html"), NULL, NULL, NULL), LL_EIO, "taken-figures");
     assert_true(access(at("taken.html"), F_OK) != 0);
 }
 

@@ -119,8 +119,8 @@ static void write_model(FILE *out, const char *keys) {
     fprintf(out, "%s\tparameters %zu\tblock %zu", keys, sizes.parameters, sizes.block);
     for (int T = 30; T <= 1500; T *= 50) {
         size_t bytes = 0, shared = 0;
-        CHECK_OK(ll_workspace_measure(&bytes, model, 4, T, 1));
-        const int divided = T % 3 == 0 && ll_workspace_measure(&shared, model, 4, T / 3, 3) == LL_OK;
+        CHECK_OK(ll_workspace_measure(&bytes, model, 4, T, 1, 1));
+        const int divided = T % 3 == 0 && ll_workspace_measure(&shared, model, 4, T / 3, 1, 3) == LL_OK;
         CHECK_OK(ll_workspace_create(&ws, model, 4, T, 0));
         fprintf(out, "\tT = %d: training %zu", T, bytes);
         if (divided) fprintf(out, ", in three parts %zu", shared);

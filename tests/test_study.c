@@ -35,7 +35,7 @@ static void training_leaves_a_page(void **state) {
     assert_int_equal(files_in(at("trained/figures"), "tmp"), 0);
     /* The same model gives the same page again, and drawing it changes nothing in the run. */
     copy_folder(at("trained"), at("again"));
-    CHECK_OK(ll_run_report(at("again"), NULL, NULL, NULL));
+    CHECK_OK(ll_run_report(at("again"), NULL, NULL, NULL, NULL));
     same_file(at("trained/figures/attention.csv"), at("again/figures/attention.csv"));
     same_file(at("trained/figures/loss-by-position.csv"), at("again/figures/loss-by-position.csv"));
     run("train.steps=14 train.report=off", at("silent"), NULL, 0, LL_OK);
@@ -61,13 +61,13 @@ static void a_page_reports_progress(void **state) {
     run("train.steps=14 train.report=on", at("drawn"), NULL, 0, LL_OK);
     copy_folder(at("drawn/report.html"), at("drawn-before.html"));
     pace p = {0};
-    CHECK_OK(ll_run_report(at("drawn"), NULL, on_progress, &p));
+    CHECK_OK(ll_run_report(at("drawn"), NULL, NULL, on_progress, &p));
     assert_true(p.calls > 4);
     assert_int_equal(p.last, 1000);
     same_file(at("drawn/report.html"), at("drawn-before.html"));
     for (int64_t stop = 1; stop < p.calls; stop += 3) {
         pace halted = {.stop = stop};
-        CHECK_FAILS(ll_run_report(at("drawn"), NULL, on_progress, &halted), LL_ESTOPPED, "stopped");
+        CHECK_FAILS(ll_run_report(at("drawn"), NULL, NULL, on_progress, &halted), LL_ESTOPPED, "stopped");
         assert_true(halted.calls <= stop + 2);
         same_file(at("drawn/report.html"), at("drawn-before.html"));
     }

@@ -44,7 +44,7 @@ static void what_cannot_be_shown_is_said(void **state) {
     (void)state;
     run("train.steps=10 train.report=off", at("moved"), NULL, 0, LL_OK);
     assert_int_equal(rename(at("valid.txt"), at("gone.txt")), 0);
-    const ll_status status = ll_run_report(at("moved"), NULL, NULL, NULL);
+    const ll_status status = ll_run_report(at("moved"), NULL, NULL, NULL, NULL);
     assert_int_equal(rename(at("gone.txt"), at("valid.txt")), 0);
     assert_int_equal(status, LL_OK);
     char *page = page_at(at("moved/report.html"));
@@ -58,16 +58,23 @@ static void what_cannot_be_shown_is_said(void **state) {
 /* There is no result on test data that cannot be read, and the page says why. */
 static void a_failed_test_is_said(void **state) {
     (void)state;
-    char more[200];
+    char more[200], *why = NULL;
     snprintf(more, sizeof more, "train.steps=4 train.report=on data.test=%s", at("test.txt"));
     CHECK_OK(ll_file_write(at("test.txt"), "long enough for one batch", 25));
     for (int gone = 0; gone < 2; gone++) {
-        if (gone) assert_int_equal(unlink(at("test.txt")), 0);
-        if (gone)
-            CHECK_OK(ll_run_report(at("tested"), NULL, NULL, NULL));
-        else
+        if (gone) {
+            assert_int_equal(unlink(at("test.txt")), 0);
+            CHECK_FAILS(ll_run_report(at("tested"), NULL, &why, NULL, NULL), LL_EINVAL, "report.html is left as it is");
+            assert_null(why);
+            CHECK_OK(ll_run_report(at("tested"), at("without.html"), &why, NULL, NULL));
+            assert_non_null(strstr(why, "test.txt: No such file"));
+            ll_text_free(why);
+        } else {
             run(more, at("tested"), NULL, 0, LL_OK);
-        char *page = page_at(at("tested/report.html"));
+            CHECK_OK(ll_run_report(at("tested"), NULL, &why, NULL, NULL));
+            assert_null(why);
+        }
+        char *page = page_at(at(gone ? "without.html" : "tested/report.html"));
         check_page(page);
         assert_int_equal(strstr(page, "Test loss") != NULL, !gone);
         assert_int_equal(strstr(page, "There is no result on the test data:") != NULL, gone);

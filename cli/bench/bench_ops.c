@@ -234,16 +234,6 @@ static int list_cases(const ll_bench *b, ll_bench_case *cases, int most, tensors
 
 /* ---- Memory ---- */
 
-static double available(void) {
-    char line[128];
-    double kib = INFINITY;
-    FILE *file = fopen("/proc/meminfo", "re");
-    while (file && fgets(line, sizeof line, file))
-        if (sscanf(line, "MemAvailable: %lf", &kib) == 1) break;
-    if (file) fclose(file);
-    return 1024 * kib;
-}
-
 static double floats_for(const ll_bench_case *c) {
     const double row = (double)heads(c->kind) * c->T;
     return row * (2.0 * query_size(c->kind) + 2 * E) * (c->backward ? 2 : 1);
@@ -251,7 +241,7 @@ static double floats_for(const ll_bench_case *c) {
 
 /* Leaves out cases for which this machine has not enough memory. */
 static int keep_possible(ll_bench_case *cases, int n) {
-    const double limit = 0.8 * available() / sizeof(float);
+    const double limit = 0.8 * ll_memory_available() / sizeof(float);
     int kept = 0;
     for (int i = 0; i < n; i++) {
         if (floats_for(&cases[i]) <= limit)

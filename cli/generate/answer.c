@@ -24,6 +24,11 @@ static int ended(ll_status status, const char *place) {
 
 /* place: of the text, for errors; or NULL. -1, or the exit code. */
 static int read_source(ll_stream *stream, ll_model *model, const uint8_t *text, size_t n, const char *place) {
+    if (!n) {
+        ll_print("%s%sthe source is empty, and no model is trained on such; give it some text", place ? place : "",
+                 place ? ": " : "");
+        return 2;
+    }
     int *tokens = malloc((n + 2) * sizeof *tokens);
     if (!tokens) return ll_fail_message("out of memory");
     tokens[0] = LL_TOKEN_BEGIN;

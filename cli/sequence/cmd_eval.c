@@ -1,6 +1,7 @@
 /* longline eval: the loss and accuracy of a model on data that it was not trained on. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
@@ -54,6 +55,30 @@ static int check_tokens(const ll_model *model, const char *trained_unit) {
         ll_recipe_get(recipe, "data.format"), ll_article(unit), unit, trained_on, ll_article(trained_unit),
         trained_unit);
     return 2;
+}
+
+/* The answers of the model stand for the classes in the order of its own names. */
+static int check_classes(const ll_model *model, const char *own) {
+    const char *given = ll_recipe_get(ll_model_recipe(model), "data.classes");
+    int at = 0;
+    if (!*own || !strcmp(given, own)) return -1;
+    if (!*given) return ll_usage("data.classes is empty, and the model's are %.300s; name as many", own);
+    for (const char *name = given; *name; at++) {
+        const size_t n = strcspn(name, ",");
+        int i = 0;
+        for (const char *other = own; *other; i++) {
+            const size_t m = strcspn(other, ",");
+            if (i != at && n == m && !memcmp(name, other, n))
+                return ll_usage(
+                    "data.classes = %.300s: '%.*s' is class %d of the model, whose classes are %.300s; keep "
+                    "their order",
+                    given, n < 100 ? (int)n : 100, name, i, own);
+            other += m + (other[m] == ',');
+        }
+        name += n + (name[n] == ',');
+    }
+    ll_print("data.classes = %.300s: these names stand for the model's classes %.300s", given, own);
+    return -1;
 }
 
 static ll_status change_all(ll_model *model) {
@@ -134,10 +159,16 @@ static int evaluate(ll_model *model, waiting *w) {
     if (isfinite(e.unknown)) printf("eval.unknown=%.4f\n", e.unknown);
     ll_show_baseline("eval", recipe, split, (int)batches);
     printf("eval.accuracy=%.4f\n", e.accuracy);
+    if (isfinite(e.majority))
+        printf("eval.majority_accuracy=%.4f\neval.balanced_accuracy=%.4f\n", e.majority, e.balanced);
     if (e.sequences) printf("eval.sequences=%lld\neval.exact=%.4f\n", (long long)e.sequences, e.exact);
     printf("eval.seconds=%.2f\n", e.seconds);
     if (e.left_out)
         ll_print("files left out, as data.classes does not name their folders: %lld", (long long)e.left_out);
+    if (e.cut)
+        ll_print("%lld of %lld texts are longer than train.length = %s and are cut to it; classify and encode cut them "
+                 "with --length alone",
+                 (long long)e.cut, (long long)e.texts, ll_recipe_get(recipe, "train.length"));
     if (e.unknown > 0)
         ll_print("%.2g %% of the tokens are unknown %ss, each predicted as one token: bits_per_byte is too low to be "
                  "compared with a model that spells them",
@@ -158,9 +189,12 @@ static int eval(int n, const char **words) {
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
     const char *unit = ll_recipe_unit(ll_model_recipe(model));
+    char *classes = strdup(ll_recipe_get(ll_model_recipe(model), "data.classes"));
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);
     code = status ? ll_failed(status, NULL) : check_tokens(model, unit);
+    if (code < 0) code = classes ? check_classes(model, classes) : ll_fail_message("out of memory");
+    free(classes);
     if (code < 0) code = ll_data_check(ll_model_recipe(model), data);
     if (code < 0 && labels && ll_unmet(ll_model_recipe(model), "data.test-labels"))
         code = ll_usage("--labels %s: the labels of idx images are a file, and data.format = %s has none; leave out "

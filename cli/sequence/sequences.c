@@ -41,7 +41,11 @@ typedef struct {
     int whole;     /* or the text can be coded only as a whole */
     float logp[LL_PIECE + 1];
     int64_t sequences;
+    int64_t trained, longer; /* tokens of a text that a classifier was trained on, 0: of all; longer ones so far */
     ll_line line;
+    int files; /* that are read, and ... */
+    const char **paths;
+    int file;      /* ... the number, from 1, of the one with the last sequence */
     int headed;    /* the header of the answers is written */
     double start, shown, wrote; /* times: of the beginning, of the last line of progress, of the last answers */
     int64_t answered; /* bytes of the input whose sequences have been answered */
@@ -169,6 +173,7 @@ static void free_item(ll_item *item) {
 }
 
 static int begin(run *r, const ll_sequence *s) {
+    ll_note_empty(r->files, r->paths, &r->file, s->file);
     free_item(&r->item);
     r->item = (ll_item){.id = strdup(s->id), .file = strdup(s->file), .line = s->line, .begins = 1};
     r->item.first = -(int64_t)r->before_n;
@@ -215,6 +220,7 @@ static int end(run *r) {
     r->item.ends = 1;
     const int code = make_tokens(r);
     if (code >= 0) return code;
+    r->longer += r->trained && r->taken > r->trained;
     const int added = ll_window_add(&r->w, &r->item);
     if (added >= 0) return added;
     r->item = (ll_item){0};
@@ -255,6 +261,7 @@ static int loop(run *r) {
         }
         if (!r->headed && r->job->header) r->job->header();
         r->headed = 1;
+        if (!found) ll_note_empty(r->files, r->paths, &r->file, NULL);
         if (!found) return flush(r, 1);
         const int code = take(r, &s);
         if (code >= 0) return code;
@@ -266,6 +273,15 @@ static int loop(run *r) {
 static const char *value(const ll_job *job, const char *key) {
     const char *text = ll_recipe_get(ll_model_recipe(job->model), key);
     return text ? text : "";
+}
+
+/* Training and evaluation cut texts with classes, and a model may answer otherwise to what it never saw. */
+static void note_longer(const run *r) {
+    const long long T = (long long)r->trained;
+    if (r->longer)
+        ll_print("%lld of %lld texts are longer than train.length = %lld, to which training and eval cut them, and are "
+                 "read whole; --length %lld cuts them, too",
+                 (long long)r->longer, (long long)r->sequences, T, T);
 }
 
 /* What goes before each sequence, or after it: the tokenizer's own tokens outermost, and those of a text. */
@@ -313,6 +329,7 @@ static int open_all(run *r, int files, const char **paths) {
     if (!files && isatty(STDIN_FILENO)) ll_print("reads sequences from the terminal; Ctrl-D ends them");
     if (!files) files = 1, paths = standard_input;
     if (how.labels && ll_first_unreadable(1, &how.labels)) return ll_usage("--labels: cannot open %s", how.labels);
+    r->files = files, r->paths = paths;
     const ll_status status = ll_input_open(&r->input, paths, files, &how);
     return status ? ll_failed(status, ll_first_unreadable(files, paths)) : -1;
 }
@@ -332,6 +349,9 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     r->by_byte = !r->whole && strcmp(value(job, "data.format"), "words") &&
                  strcmp(value(job, "data.format"), "pieces") && strcmp(value(job, "data.format"), "listops") &&
                  strcmp(value(job, "data.format"), "midi");
+    const char *task = value(job, "model.task");
+    if (!r->image && (!strcmp(task, "classify") || !strcmp(task, "match")))
+        r->trained = atoi(value(job, "train.length"));
     int code = open_all(r, files, paths);
     if (code < 0 && out) {
         const size_t n = strlen(out);
@@ -345,6 +365,7 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
         if (!status) status = encode_end(r, LL_SPECIAL_AFTER, job->after, &r->after, &r->after_n);
         if (!status) status = make_stream(r);
         code = status ? ll_failed(status, NULL) : loop(r);
+        if (code < 0) note_longer(r);
     }
     ll_model_watch(job->model, NULL, NULL);
     ll_line_end(&r->line);

@@ -53,6 +53,9 @@ int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int
 int ll_choose_format(ll_input_format *kind, const char *format, int whole, int music);
 /* Says that a table (.csv, .tsv) is no format of sequences. */
 void ll_tables_are_lines(int files, const char **paths);
+/* Names the files after number *file that come before the one called `name`, or NULL: before the end, as they have no
+ * sequence; *file is then its number, from 1. */
+void ll_note_empty(int files, const char **paths, int *file, const char *name);
 /* The first file that cannot be opened, or NULL. */
 const char *ll_first_unreadable(int files, const char **paths);
 

@@ -52,7 +52,8 @@ int ll_window_full(const ll_window *w, int64_t most) {
 int ll_item_failed(ll_status status, const ll_item *item) {
     char line[32] = "";
     if (item->line > 0) snprintf(line, sizeof line, ": line %lld", (long long)item->line);
-    ll_print("%s%s: %s%s", item->file, line, ll_error(), status == LL_ENOMEM ? LL_USE_LESS : "");
+    const int longer = status == LL_ENOMEM || strstr(ll_error(), "max-length)"); /* than memory or the model allow */
+    ll_print("%s%s: %s%s", item->file, line, ll_error(), longer ? LL_USE_LESS : "");
     return status == LL_EINVAL || status == LL_EFORMAT ? 2 : 1;
 }
 

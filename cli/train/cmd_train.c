@@ -174,17 +174,19 @@ static void question_settings(const ll_recipe *recipe) {
     question_classes(recipe);
 }
 
-/* Is the disk full, or the user's quota? The error then names only the file. */
-static int is_full(const char *error) {
-    static const int reasons[] = {ENOSPC, EDQUOT, EFBIG};
-    for (int i = 0; i < 3; i++)
-        if (strstr(error, strerror(reasons[i]))) return 1;
-    return 0;
+/* What to do first where the disk is full, or the user's quota, or the file may not be as large. The error then names
+ * only the file. */
+static const char *remedy(const char *error) {
+    static const int full[] = {ENOSPC, EDQUOT};
+    for (int i = 0; i < 2; i++)
+        if (strstr(error, strerror(full[i]))) return "free some space, then ";
+    return strstr(error, strerror(EFBIG)) ? "raise the limit of a file's size (ulimit -f, or the file system's), then "
+                                          : "";
 }
 
 /* A run that could not write. Its checkpoint is complete, and the run can be resumed when there is space. */
 static int not_written(const ll_trainer *trainer, const ll_watch *watch) {
-    const char *folder = ll_trainer_folder(trainer), *what = is_full(ll_error()) ? "free some space, then " : "";
+    const char *folder = ll_trainer_folder(trainer), *what = remedy(ll_error());
     char step[40] = "";
     if (!ll_has_checkpoint(folder))
         return ll_fail_message("%s; %sbegin again: there is no checkpoint yet", ll_error(), what);
@@ -200,6 +202,7 @@ static int run_it(ll_trainer *trainer) {
     if (!strcmp(ll_recipe_get(recipe, "train.precision"), "bf16") && strcmp(ll_cpu(), "avx512bf16") != 0)
         ll_print("train.precision = bf16 is slower than fp32 with %s instructions, and no more precise", ll_cpu());
     question_settings(recipe);
+    ll_question_memory(recipe);
     ll_watch_start(&watch, recipe, ll_trainer_folder(trainer));
     ll_trainer_on_report(trainer, ll_trainer_report, NULL);
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
@@ -246,18 +249,6 @@ static int not_begun(ll_status status, const ll_recipe *recipe) {
     return 2;
 }
 
-/* What a run would take. */
-static int print_memory(const ll_recipe *recipe) {
-    ll_rank_memory m;
-    const ll_status status = ll_dist_memory(recipe, (int)ranks, &m);
-    if (status) return ll_failed(status, NULL);
-    printf("memory.parameters=%.0f\nmemory.weights=%.0f\nmemory.gradients=%.0f\nmemory.received=%.0f\n"
-           "memory.moments=%.0f\nmemory.activations=%.0f\nmemory.states=%.0f\nmemory.teacher=%.0f\n"
-           "memory.total=%.0f\n",
-           m.parameters, m.weights, m.gradients, m.received, m.moments, m.activations, m.states, m.teacher, m.total);
-    return 0;
-}
-
 static int train(int n, const char **words) {
     if (!n && !resume) return ll_usage("needs a RECIPE, or --resume DIR");
     ll_recipe *recipe = NULL, *own = NULL;
@@ -270,7 +261,7 @@ static int train(int n, const char **words) {
         if (status) own = NULL;
         if (status && memory) code = ll_failed(status, resume); /* else the trainer says why */
     }
-    if (code < 0 && memory) code = print_memory(recipe ? recipe : own);
+    if (code < 0 && memory) code = ll_print_memory(recipe ? recipe : own, (int)ranks);
     if (code < 0 && out) code = ll_folder_check("--out", out);
     if (code < 0) {
         if (!out && !resume) {

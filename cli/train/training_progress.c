@@ -82,7 +82,8 @@ static int is_news(const ll_watch *w, const ll_progress *p) {
 
 /* Does ll_error() say what this event is about? */
 static int explains(const char *event) {
-    return event && (!strncmp(event, "no ", 3) || !strcmp(event, "best") || !strcmp(event, "rewind"));
+    return event &&
+           (!strncmp(event, "no ", 3) || !strcmp(event, "best") || !strcmp(event, "rewind") || !strcmp(event, "cut"));
 }
 
 /* Now and then there is a line. What follows on a line of its own, as a report, does not repeat it. */

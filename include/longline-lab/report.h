@@ -24,6 +24,7 @@ typedef struct {
     const double *const *deviation; /* NULL, or for each curve NULL or half the height of a band around its points */
     const char *mark;               /* NULL, or the name of a vertical line at x = mark_at */
     double mark_at;
+    double y_most; /* the largest y that there can be, as 100 per cent: the axis ends there; 0: there is none */
 } ll_figure;
 
 /* Draws curves into a .svg or .png file (by its ending). */
@@ -66,8 +67,10 @@ LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const cha
  * and examples of what it does: generated text, loss against position, attention maps, or misclassified images. path
  * NULL: report.html in the folder. Every figure is also written as .svg and .csv into a folder beside the page:
  * "figures", or NAME-figures for a page that is not report.html. Takes seconds. Parts whose data are missing are left
- * out, and the page says so. progress: called meanwhile, or NULL; LL_ESTOPPED if it asks to stop. */
-LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg);
+ * out; the page says so, and *lacks (NULL: not wanted) gets why, for ll_text_free, or NULL. Without a path LL_EINVAL
+ * says why, and a page that is there stays. progress: called meanwhile, or NULL; LL_ESTOPPED if it asks to stop. */
+LL_API LL_MUST_USE ll_status ll_run_report(const char *run, const char *path, char **lacks, ll_done_fn *progress,
+                                           void *arg);
 /* The report of a run during training, for ll_trainer_on_report(trainer, ll_trainer_report, NULL). Until the end it
  * uses only the run's files; whole = 1 writes what ll_run_report writes. arg is not used. */
 LL_API LL_MUST_USE ll_status ll_trainer_report(const ll_trainer *trainer, int whole, void *arg);

@@ -23,7 +23,8 @@ typedef struct {
      * report", "no lock" (of the folder), "no folder" (it was removed, and is made again), "no learning" (the loss is
      * far above chance), "rewind" (train.on-divergence), "best" (another evaluation than before: the best model so far
      * was measured anew), "no best" (it could not be read, and does not count any more), "no header" (a table of
-     * labelled texts may have one that was read as an example) */
+     * labelled texts may have one that was read as an example), "cut" (texts with classes are longer than
+     * train.length) */
     const char *event;
     /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
      * attention gives that is missed, or "logits". The loss of data, which codes tokens, has NULL alone */
@@ -77,6 +78,12 @@ typedef struct {
      * spelled, which makes the two figures above too low. NaN where no token stands for unknown words. */
     double unknown;
     int64_t left_out; /* files that were not read, because data.classes does not name their folders */
+    /* Texts with classes, of the whole file that the split is in: how many there are, and how many are longer than
+     * train.length, whose first tokens alone were read. */
+    int64_t texts, cut;
+    /* Classifiers, else NaN: the share of the most frequent class, which a model that always gives it has right; and
+     * the mean over the classes that occur of the share of their examples that is right (balanced accuracy). */
+    double majority, balanced;
 } ll_evaluation;
 /* Evaluates on a split of the model's recipe ("train", "valid" or "test"). max_batches 0 = all of it; else that many
  * batches, evenly spread over the split. LL_EINVAL for a negative number; LL_EDIVERGED where the loss is not finite. */

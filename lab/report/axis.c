@@ -164,3 +164,12 @@ void ll_axis_set(ll_axis *x, int log, double lo, double hi, double length, doubl
         set_linear(x, length, gap, open);
     }
 }
+
+/* The axis of level curves ends a quarter above and below them. */
+void ll_axis_set_y(ll_axis *y, const ll_figure *f, double lo, double hi, double length) {
+    if (f->y_most > 0 && lo == hi && hi <= f->y_most) {
+        lo *= 0.75;
+        hi = hi > 0 ? fmin(1.25 * hi, f->y_most) : f->y_most;
+    }
+    ll_axis_set(y, f->log_y, lo, hi, length, 42, 1);
+}

@@ -69,6 +69,7 @@ ll_run_facts ll_run_facts_of(const ll_run *run) {
         .seconds = value(run, LL_RUN_SECONDS, ll_columns_last(t, LL_RUN_SECONDS)),
         .speed = round(ll_columns_median(t, LL_RUN_SPEED)),
         .memory = largest(t, LL_RUN_MEMORY) * 1048576,
+        .majority = NAN,
     };
 }
 
@@ -144,9 +145,26 @@ static void test_count(char *out, size_t size, const ll_run *run, const ll_run_f
 
 const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, char out[LL_RESULT_TEXT]) {
     static const char *const label[] = {
-        "Parameters",    "Steps",         "Tokens trained on", "Attention missed",  "Distillation loss",
-        "Training loss", "Held-out loss", "Lowest at step",    "Held-out accuracy", "Test loss",
-        "Test accuracy", "Test data",     "Wall time",         "Tokens a second",   "Memory"};
+        "Parameters",
+        "Steps",
+        "Tokens trained on",
+        "Attention missed",
+        "Distillation loss",
+        "Training loss",
+        "Held-out loss",
+        "Lowest at step",
+        "Held-out accuracy",
+        "Most frequent held-out class",
+        "Test loss",
+        "Test accuracy",
+        "Most frequent test class",
+        "Test accuracy, mean over classes",
+        "Test data",
+        "Wall time",
+        "Tokens a second",
+        "Memory",
+    };
+    const int tested = f->test.count > 0;
     const size_t size = LL_RESULT_TEXT;
     if (row < 0 || (size_t)row >= sizeof label / sizeof *label) return NULL;
     snprintf(out, size, "–");
@@ -162,14 +180,17 @@ const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, cha
     case 6: loss(out, size, run, f->best_bits); break;
     case 7: ll_count_text(out, size, f->best_step); break;
     case 8: share(out, size, f->best_accuracy); break;
-    case 9: loss(out, size, run, f->test.count > 0 ? f->test.bits_per_token : NAN); break;
-    case 10: share(out, size, f->test.count > 0 ? f->test.accuracy : NAN); break;
-    case 11:
-        if (f->test.count > 0) test_count(out, size, run, f);
+    case 9: share(out, size, f->majority); break;
+    case 10: loss(out, size, run, tested ? f->test.bits_per_token : NAN); break;
+    case 11: share(out, size, tested ? f->test.accuracy : NAN); break;
+    case 12: share(out, size, tested ? f->test.majority : NAN); break;
+    case 13: share(out, size, tested ? f->test.balanced : NAN); break;
+    case 14:
+        if (tested) test_count(out, size, run, f);
         break;
-    case 12: duration(out, size, f->seconds); break;
-    case 13: ll_count_text(out, size, f->speed); break;
-    case 14: mebibytes(out, size, f->memory); break;
+    case 15: duration(out, size, f->seconds); break;
+    case 16: ll_count_text(out, size, f->speed); break;
+    case 17: mebibytes(out, size, f->memory); break;
     }
     return label[row];
 }
@@ -210,24 +231,34 @@ static void fact(ll_html *h, const char *name, const char *number, const char *m
     ll_html_put(h, "</small></dd></div>\n");
 }
 
+/* What a share of right answers is of, and what always giving one class would have. */
+static void right_of(char *out, size_t size, const char *what, double majority) {
+    if (isfinite(majority))
+        ll_format_text(out, size, "of %s examples right; always one class: %.2f %%", what, 100 * majority);
+    else
+        snprintf(out, size, "of %s examples right", what);
+}
+
 void ll_run_tiles(ll_html *h, const ll_run *run, const ll_run_facts *f) {
     char number[64], more[128];
     const int valid = isfinite(f->best_bits);
     ll_html_put(h, "<dl class=\"facts\">\n");
     if (classifies(run) && valid) {
         ll_format_text(number, sizeof number, "%.2f %%", 100 * f->best_accuracy);
-        snprintf(more, sizeof more, "of held-out examples right");
+        right_of(more, sizeof more, "held-out", f->majority);
     } else {
         ll_bits_text(number, valid ? f->best_bits : f->train_bits, 3);
         snprintf(more, sizeof more, "bits per %s on %s data", run->unit, valid ? "held-out" : "training");
     }
     if (valid || isfinite(f->train_bits)) fact(h, classifies(run) && valid ? "Accuracy" : "Loss", number, more);
     if (f->test.count > 0) {
-        if (classifies(run))
+        if (classifies(run)) {
             ll_format_text(number, sizeof number, "%.2f %%", 100 * f->test.accuracy);
-        else
+            right_of(more, sizeof more, "test", f->test.majority);
+        } else {
             ll_bits_text(number, f->test.bits_per_token, 3);
-        snprintf(more, sizeof more, classifies(run) ? "of test %ss right" : "bits per %s on test data", run->unit);
+            snprintf(more, sizeof more, "bits per %s on test data", run->unit);
+        }
         fact(h, "Test", number, more);
     }
     ll_count_text(number, sizeof number, f->steps);

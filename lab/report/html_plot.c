@@ -42,7 +42,7 @@ static int any_points(plot *p) {
         }
     if (x[0] > x[1]) return 0;
     ll_axis_set(&p->x, f->log_x, x[0], x[1], BOX_WIDTH, 84, 0);
-    ll_axis_set(&p->y, f->log_y, y[0], y[1], BOX_HEIGHT, 42, 1);
+    ll_axis_set_y(&p->y, f, y[0], y[1], BOX_HEIGHT);
     p->x.to = ACROSS;
     p->y.from = UP;
     return 1;

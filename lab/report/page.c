@@ -175,7 +175,7 @@ static int arrange(page *p) {
     p->top = 24 + (f->title && *f->title ? 30 : 0) + (p->y_title[0] ? 24 : 0);
     p->bottom = p->height - (p->x_title[0] ? 58 : 36);
     font(p->cr, TEXT_SIZE, 0);
-    ll_axis_set(&p->y, f->log_y, y[0], y[1], p->bottom - p->top, 42, 1);
+    ll_axis_set_y(&p->y, f, y[0], y[1], p->bottom - p->top);
     p->y.from = p->bottom;
     p->y.to = p->top;
     p->left = 24 + widest(p->cr, &p->y) + 10;

@@ -40,6 +40,8 @@ int ll_axis_takes_point(const ll_figure *f, const ll_curve *c, int i);
  * begins at a round number; otherwise it spans exactly lo..hi. A linear axis that would begin close to zero begins at
  * zero. */
 void ll_axis_set(ll_axis *axis, int log, double lo, double hi, double length, double gap, int open);
+/* The same for the y axis of a figure. */
+void ll_axis_set_y(ll_axis *y, const ll_figure *f, double lo, double hi, double length);
 double ll_axis_position(const ll_axis *axis, double v);
 /* The label of an axis, which says so if the axis is logarithmic. */
 enum { LL_AXIS_TITLE = 600 };

@@ -66,7 +66,8 @@ static void plot_accuracy(ll_html *h, const ll_run *run) {
     for (int i = 0; i < right.n; i++) percent[i] = 100 * right.y[i];
     right.y = percent;
     snprintf(title, sizeof title, "%s: accuracy", run->name);
-    const ll_figure f = {.title = title, .x_label = "step", .y_label = "% right", .n = 1, .curves = &right};
+    const ll_figure f = {
+        .title = title, .x_label = "step", .y_label = "% right", .n = 1, .curves = &right, .y_most = 100};
     const ll_html_about about = {"accuracy", "Held-out examples whose likeliest class is the right one."};
     ll_html_plot(h, &about, &f, NULL);
     ll_free(percent);

@@ -10,12 +10,13 @@ typedef struct {
     double missed, distil;                      /* of train.distil: the % of attention, the nats of the logits' loss */
     double best_bits, best_step, best_accuracy; /* on held-out data */
     double seconds, speed, memory;              /* wall time, tokens a second, bytes */
+    double majority;                            /* held-out examples: the share of the most frequent class */
     double parameters;                          /* only the model can give these: */
     ll_evaluation test;                         /* count 0: not tested */
     int test_whole;                             /* on all of the data */
 } ll_run_facts;
 
-/* All but the last three. */
+/* All but the last four. */
 ll_run_facts ll_run_facts_of(const ll_run *run);
 
 /* "12,345". */

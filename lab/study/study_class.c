@@ -87,9 +87,16 @@ static void class_name(char out[NAME], const ll_study *s, int number) {
         snprintf(out, NAME, "%d", number);
 }
 
+/* Examples of a class. */
+static double examples_of(const verdicts *v, int class) {
+    double sum = 0;
+    for (int j = 0; j < v->classes; j++) sum += v->table[class * v->classes + j];
+    return sum;
+}
+
 /* Shares of each class, so that rows compare whatever their number. */
 static ll_status show_table(const ll_study *s, const verdicts *v) {
-    static const char *const head[3] = {"class", "right", "mostly taken for"};
+    static const char *const head[4] = {"class", "examples", "right", "mostly taken for"};
     const int n = v->classes;
     if (!v->table) return LL_OK;
     float *shares = ll_alloc((size_t)n * (size_t)n, sizeof *shares);
@@ -101,8 +108,7 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
              "held-out examples.",
              examples);
     for (int i = 0; i < n; i++) {
-        double sum = 0;
-        for (int j = 0; j < n; j++) sum += v->table[i * n + j];
+        const double sum = examples_of(v, i);
         for (int j = 0; j < n; j++) shares[i * n + j] = sum > 0 ? (float)(v->table[i * n + j] / sum) : NAN;
     }
     const ll_panel panel = {"", n, n, shares};
@@ -119,19 +125,20 @@ static ll_status show_table(const ll_study *s, const verdicts *v) {
     const ll_html_maps maps = {.tab = "", .groups = 1, .group = &map};
     ll_html_grid_begin(s->h);
     ll_html_maps_write(s->h, &about, &maps);
-    const ll_html_table table = {.label = "Classes", .cols = 3, .head = head, .numbers = 1};
+    const ll_html_table table = {.label = "Classes", .cols = 4, .head = head, .numbers = 1};
     ll_html_table_begin(s->h, &table);
     for (int i = 0; i < n; i++) {
-        char right[16] = "–", other[NAME + 16] = "–";
+        char all[32], right[32] = "–", other[NAME + 16] = "–";
         int worst = -1;
         for (int j = 0; j < n; j++)
             if (j != i && shares[i * n + j] > (worst < 0 ? 0 : shares[i * n + worst])) worst = j;
+        ll_count_text(all, sizeof all, examples_of(v, i));
         if (isfinite(shares[i * n + i]))
-            ll_format_text(right, sizeof right, "%.1f %%", 100 * (double)shares[i * n + i]);
+            ll_format_text(right, sizeof right, "%.0f (%.1f %%)", v->table[i * n + i], 100 * (double)shares[i * n + i]);
         if (worst >= 0)
             ll_format_text(other, sizeof other, "%s (%.1f %%)", names[worst], 100 * (double)shares[i * n + worst]);
-        const char *const cells[3] = {names[i], right, other};
-        ll_html_row(s->h, 3, cells, 0);
+        const char *const cells[4] = {names[i], all, right, other};
+        ll_html_row(s->h, 4, cells, 0);
     }
     ll_html_table_end(s->h);
     ll_html_grid_end(s->h);

@@ -59,7 +59,8 @@ static void show(const ll_study *s, const shifts *of) {
                          .n = 1,
                          .curves = &curve,
                          .mark = "as in training",
-                         .mark_at = s->c->data.shift};
+                         .mark_at = s->c->data.shift,
+                         .y_most = 100};
     ll_html_plot(s->h, &about, &f, NULL);
 }
 

@@ -1,16 +1,29 @@
 /* Reports of runs: the common parts from the files of the run, and between them what its model does. */
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
+#include "base/integer.h"
 #include "base/memory.h"
 #include "study/study.h"
 
-/* Four times the training length, or what positions and work allow. */
-static int longest(const ll_study *s) {
+/* Does a sequence of T tokens take more memory than the page may, or more work? */
+static int is_too_long(const ll_study *s, int T, size_t most) {
+    size_t bytes;
+    const int larger = !ll_workspace_measure(&bytes, s->model, 1, T, 0, 1) && bytes > most;
+    return larger || ll_study_bound(ll_model_cost(s->model, T).multiply_adds * (double)T / 16, 0, 1) < 1;
+}
+
+/* Four times the training length, or what positions, memory and work allow. */
+static ll_status set_longest(ll_study *s) {
     int64_t T = 4 * (int64_t)s->c->train.length;
+    size_t most = 0;
+    const ll_status status = ll_page_most(&most, s->model);
     if (T > ll_position_limit(&s->c->position)) T = ll_position_limit(&s->c->position);
-    while (T > 64 && ll_study_bound(ll_model_cost(s->model, (int)T).multiply_adds * (double)T / 16, 0, 1) < 1) T /= 2;
-    return (int)T;
+    while (!status && T > 64 && is_too_long(s, (int)T, most)) T /= 2;
+    s->window.train.batch = 1;
+    s->window.train.length = (int)T;
+    return status;
 }
 
 static void close_study(ll_study *s) {
@@ -33,8 +46,9 @@ static ll_status open_study(ll_study *s) {
     const ll_status none = check_split(s->c);
     if (none) return none;
     s->window = *s->c;
-    if (s->c->model.task == LL_TASK_LM) s->window.train.batch = 1, s->window.train.length = longest(s);
-    ll_status status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
+    s->window.train.batch = ll_shards_reading(s->c);
+    ll_status status = s->c->model.task == LL_TASK_LM ? set_longest(s) : LL_OK;
+    if (!status) status = ll_reader_open_as(&s->data, &s->window, ll_study_split(s->c), &s->model->vocabulary);
     if (!status) status = ll_fit_check(s->c, s->data, 0);
     if (!status) {
         int width, height;
@@ -118,11 +132,11 @@ static void next_part(ll_html *h, pace *p) {
     if (p->stopped) ll_html_fail(h, ll_fail(LL_ESTOPPED, "stopped on request"));
 }
 
-static void write_parts(ll_study *s, pace *p) {
-    const ll_status missing = open_study(s);
+/* missing: why there are no held-out data; NULL: there are. */
+static void write_parts(ll_study *s, const char *missing, pace *p) {
     if (missing) {
         ll_html_section(s->h, "data", "Held-out data");
-        write_failure(s->h, missing);
+        ll_html_note(s->h, missing);
     }
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !s->h->status; i++) {
         if (!parts[i].applies(s->c) || (missing && parts[i].needs_data)) continue;
@@ -130,7 +144,6 @@ static void write_parts(ll_study *s, pace *p) {
         write_failure(s->h, parts[i].write(s));
         next_part(s->h, p);
     }
-    close_study(s);
 }
 
 /* Tests on all of the test data, or on as much as the work allows. If there is none, there is no result. `why`, in new
@@ -151,18 +164,47 @@ static ll_status test(ll_model *model, ll_run_facts *facts, char **why) {
     return status == LL_ENOMEM || (status && status != LL_ESTOPPED && !*why) ? LL_ENOMEM : LL_OK;
 }
 
-static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, const char *untested, ll_model *model,
+/* The share of the most frequent class among the held-out examples of an evaluation. Without them there is none. */
+static ll_status count_classes(const ll_model *model, ll_run_facts *facts) {
+    const ll_config *c = &model->recipe->c;
+    ll_reader *reader = NULL;
+    ll_batch batch = {0};
+    int64_t all = 0, most = 0;
+    if (ll_config_per_token(c) || !ll_fit_has_valid(c)) return LL_OK;
+    if (ll_reader_open_as(&reader, c, "valid", &model->vocabulary)) return LL_OK; /* open_study says why */
+    int64_t *count = ll_alloc((size_t)c->model.classes, sizeof *count);
+    const ll_status status = count ? ll_batch_create(&batch, c) : LL_ENOMEM;
+    const int64_t n = status ? 0 : ll_evaluate_batches(reader, c->train.eval_batches);
+    for (int64_t i = 0; i < n; i++) {
+        ll_reader_eval_batch(reader, &batch, ll_evaluated_batch(reader, i, n));
+        for (int k = 0; k < c->train.batch; k++)
+            if (batch.targets[k] >= 0 && batch.targets[k] < c->model.classes) count[batch.targets[k]]++, all++;
+    }
+    for (int k = 0; count && k < c->model.classes; k++) most = ll_max_int64(most, count[k]);
+    if (all) facts->majority = (double)most / (double)all;
+    ll_free(count);
+    ll_batch_free(&batch);
+    ll_reader_free(reader);
+    return status;
+}
+
+/* Why a page lacks what needs data: in new memory, or NULL. */
+typedef struct {
+    char *untested, *missing;
+    int given; /* does the recipe name what is missing? */
+} missing_data;
+
+static void write_page(ll_html *h, const ll_run *run, const ll_run_facts *facts, const missing_data *l, ll_study *s,
                        pace *p) {
     ll_run_page_results(h, run, facts);
-    if (untested) {
+    if (l->untested) {
         ll_html_note(h, "There is no result on the test data:");
-        ll_html_note(h, untested);
+        ll_html_note(h, l->untested);
     }
     ll_run_page_loss(h, run);
-    if (model) {
+    if (s->model) {
         next_part(h, p);
-        ll_study study = {.h = h, .model = model, .c = &model->recipe->c, .unit = run->unit};
-        write_parts(&study, p);
+        write_parts(s, l->missing, p);
     }
     ll_run_page_costs(h, run);
     ll_run_page_recipe(h, run);
@@ -174,39 +216,73 @@ static int count_parts(const ll_config *c) {
     return n;
 }
 
-/* parameters: number of parameters, if the model is not to be loaded and studied; else 0. */
-static ll_status write_report(const char *folder, const char *path, double parameters, pace *p) {
+/* Tests the model, and opens the data of the study. */
+static ll_status prepare(ll_study *s, ll_run_facts *facts, missing_data *l, pace *p) {
+    ll_model *model = s->model;
+    s->c = &model->recipe->c;
+    facts->parameters = (double)ll_model_size(model).parameters;
+    p->parts = count_parts(s->c);
+    ll_model_watch(model, on_progress, p);
+    ll_status status = count_classes(model, facts);
+    if (!status) status = test(model, facts, &l->untested);
+    if (status) return status;
+    status = open_study(s);
+    if (status && status != LL_ENOMEM) l->missing = ll_strdup(ll_error());
+    l->given = !check_split(s->c);
+    return status == LL_ENOMEM || (status && !l->missing) ? LL_ENOMEM : LL_OK;
+}
+
+/* A page that is there may have what the new one would lack. Else *why, if it is wanted, has that. */
+static ll_status check_kept(const missing_data *l, const char *kept, char **why) {
+    const char *lacking = l->missing && l->given ? l->missing : l->untested;
+    if (!lacking) return LL_OK;
+    if (kept && !access(kept, F_OK))
+        return ll_fail(LL_EINVAL, "%s; %s is left as it is; -o FILE.html writes a page without what needs the data",
+                       lacking, kept);
+    if (why && !(*why = ll_strdup(lacking))) return LL_ENOMEM;
+    return LL_OK;
+}
+
+/* whole: the model is loaded and studied; else it has so many parameters. kept: NULL, or the path of a page that one
+ * without the data does not replace. */
+typedef struct {
+    const char *folder, *path, *kept;
+    int whole;
+    double parameters;
+} page_request;
+
+static ll_status write_report(const page_request *o, char **why, pace *p) {
     ll_run run;
     ll_html h;
-    ll_model *model = NULL;
-    char *untested = NULL;
-    ll_status status = ll_run_open(&run, folder);
+    ll_study study = {.h = &h};
+    missing_data l = {0};
+    ll_status status = ll_run_open(&run, o->folder);
     if (status) return status;
     ll_run_facts facts = ll_run_facts_of(&run);
-    facts.parameters = parameters;
-    if (parameters <= 0) status = ll_run_load(&model, folder);
-    if (model) {
-        facts.parameters = (double)ll_model_size(model).parameters;
-        p->parts = count_parts(&model->recipe->c);
-        ll_model_watch(model, on_progress, p);
-        status = test(model, &facts, &untested);
-    }
-    if (!status) status = ll_html_open(&h, path, run.name);
+    facts.parameters = o->parameters;
+    study.unit = run.unit;
+    if (o->whole) status = ll_run_load(&study.model, o->folder);
+    if (study.model) status = prepare(&study, &facts, &l, p);
+    if (!status) status = check_kept(&l, o->kept, why);
+    if (!status) status = ll_html_open(&h, o->path, run.name);
     if (!status) {
-        write_page(&h, &run, &facts, untested, model, p);
+        write_page(&h, &run, &facts, &l, &study, p);
         status = ll_html_finish(&h);
     }
-    ll_free(untested);
-    ll_model_free(model);
+    close_study(&study);
+    ll_free(l.untested);
+    ll_free(l.missing);
+    ll_model_free(study.model);
     ll_run_close(&run);
     return status;
 }
 
-ll_status ll_run_report(const char *run, const char *path, ll_done_fn *progress, void *arg) {
+ll_status ll_run_report(const char *run, const char *path, char **lacks, ll_done_fn *progress, void *arg) {
     pace p = {.progress = progress, .arg = arg, .parts = 1};
     char *own = path ? NULL : ll_path_join(run, "report.html");
     if (!path && !own) return LL_ENOMEM;
-    const ll_status status = write_report(run, path ? path : own, 0, &p);
+    if (lacks) *lacks = NULL;
+    const ll_status status = write_report(&(page_request){run, path ? path : own, own, 1, 0}, lacks, &p);
     ll_free(own);
     return status;
 }
@@ -216,8 +292,8 @@ ll_status ll_trainer_report(const ll_trainer *t, int whole, void *arg) {
     (void)arg;
     char *path = ll_path_join(t->folder, "report.html");
     if (!path) return LL_ENOMEM;
-    const double parameters = whole ? 0 : (double)ll_model_size(t->model).parameters;
-    const ll_status status = write_report(t->folder, path, parameters, &p);
+    const double parameters = (double)ll_model_size(t->model).parameters;
+    const ll_status status = write_report(&(page_request){t->folder, path, NULL, whole, parameters}, NULL, &p);
     ll_free(path);
     return status;
 }

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "base/status.h"
 
@@ -61,6 +62,12 @@ void ll_free(void *p) {
     if (!p) return;
     memcpy(&raw, (char *)p - sizeof raw, sizeof raw);
     free(raw);
+}
+
+void ll_memory_rest(void *block, size_t bytes) {
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), before = -(uintptr_t)block & (page - 1);
+    if (bytes < before + page) return;
+    (void)madvise((char *)block + before, (bytes - before) / page * page, MADV_DONTNEED);
 }
 
 char *ll_strdup(const char *s) {

@@ -28,6 +28,9 @@ const char *ll_reader_class_names(const ll_reader *reader);
 int64_t ll_reader_left_out(const ll_reader *reader);
 /* The label of a table's first row, if it is the only one and may be the name of the column; else "". */
 const char *ll_reader_heading(const ll_reader *reader);
+/* Of the file that the split is in, or is a part of: how many texts with classes there are, and how many of them have
+ * more tokens than a batch, which holds the first ones. 0 and 0 for other data. */
+void ll_reader_cut(const ll_reader *reader, int64_t *texts, int64_t *cut);
 int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
 /* Width and height of an image in pixels; 0 and 0 if the data are not images. */
 void ll_reader_image(const ll_reader *reader, int *width, int *height);

@@ -15,6 +15,13 @@ static int example(const ll_reader *r, int64_t number, ll_slice text[2]) {
     return own->labels[number];
 }
 
+void ll_examples_see(ll_reader *r, const ll_slice *text) {
+    int n = 0;
+    for (size_t i = 0; text->quoted && i < text->size && n <= r->T; n++) ll_slice_byte(text, &i);
+    r->seen++;
+    r->cut += text->quoted ? n > r->T : (int64_t)text->size > r->T;
+}
+
 static ll_status too_large(const ll_examples *own, int classes, const char *name) {
     char place[40] = "it";
     if (own->most_line) snprintf(place, sizeof place, "line %lld", (long long)own->most_line);
@@ -31,6 +38,7 @@ ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, c
     if (c->classes > 0 && r->size && own->most >= c->classes) return too_large(own, c->classes, name);
     const ll_status status = ll_split_examples(&first, &count, c, split, r->size, "example", name);
     if (status) return status;
+    for (int64_t i = 0; own->text && i < r->size; i++) ll_examples_see(r, &own->text[i]);
     r->classes = c->classes > 0 ? c->classes : own->most + 1;
     own->first = first;
     own->mixed = split == LL_SPLIT_TRAIN || (split == LL_SPLIT_VALID && ll_split_is_cut(c)) ? r->size : 0;

@@ -18,6 +18,8 @@ typedef struct {
     int64_t mixed;         /* number of texts from which the split is drawn at random; 0: it is not drawn */
 } ll_examples;
 
+/* Counts a text that the pass over rows has come to; slices are counted by ll_examples_use. */
+void ll_examples_see(ll_reader *r, const ll_slice *text);
 /* Sets up r after r->own has r->size examples and their largest label: slices with labels, or read
  * (which match needs). Checks the labels and selects the split. */
 LL_MUST_USE ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name);

@@ -111,6 +111,8 @@ static ll_status open_next(ll_input *in) {
     in->image = 0;
     in->status = LL_OK;
     in->kind = kind_of(in);
+    if (in->width && ll_input_peek(in) < 0 && !in->status)
+        return ll_fail(LL_EFORMAT, "%s is empty, and no image", ll_unpack_name(in->source));
     if (in->kind->lines && begins(in, mark, MARK)) in->at = MARK;
     if (in->label_key && in->kind != &ll_input_json && ll_input_peek(in) >= 0)
         return ll_fail(LL_EFORMAT, "%s is not JSONL, and only JSONL has classes under a key (\"%.100s\")",

@@ -145,6 +145,11 @@ int64_t ll_reader_left_out(const ll_reader *reader) { return reader->left_out; }
 
 const char *ll_reader_heading(const ll_reader *reader) { return reader->heading; }
 
+void ll_reader_cut(const ll_reader *reader, int64_t *texts, int64_t *cut) {
+    *texts = reader->seen;
+    *cut = reader->cut;
+}
+
 int ll_reader_classes(const ll_reader *reader) {
     return reader->classes;
 }

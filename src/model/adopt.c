@@ -13,10 +13,24 @@ enum { NAMED = 6 /* most new tensors that the summary names */ };
 static int is_positions(const char *name) { return strstr(name, "embedding.position") != NULL; }
 static int is_table(const char *name) { return strstr(name, "embedding.weight") || is_positions(name); }
 
+/* Columns of the weights stand for classes. */
+static int is_answer(const char *name) { return !strcmp(name, "head.weight") || !strcmp(name, "head.bias"); }
+
 static const ll_param *namesake(const ll_model *m, const char *name) {
     for (int i = 0; i < m->count; i++)
         if (!strcmp(m->param[i].name, name)) return &m->param[i];
     return NULL;
+}
+
+static const char *names_of(const ll_model *m) {
+    const char *names = ll_recipe_get(m->recipe, "data.classes");
+    return m->c->model.task == LL_TASK_CLASSIFY && names ? names : "";
+}
+
+/* Do the answers of two classifiers, by their names, mean different things? */
+static int is_of_others(const ll_model *m, const ll_model *other) {
+    const char *a = names_of(m), *b = names_of(other);
+    return *a && *b && strcmp(a, b) != 0;
 }
 
 /* Rows of a tensor of the other model, and where they go in the one of the same name. */
@@ -27,6 +41,7 @@ typedef struct {
 static row_range common_rows(const ll_model *m, const ll_model *other, const ll_param *p, const ll_param *q) {
     const ll_position_options *c = &m->c->position, *d = &other->c->position;
     if (!q || q->cols != p->cols || (q->rows != p->rows && !is_table(p->name))) return (row_range){0};
+    if (is_answer(p->name) && is_of_others(m, other)) return (row_range){0};
     row_range r = {0};
     if (is_positions(p->name) && (c->offset != d->offset || c->cls != d->cls)) {
         const int both = c->cls && d->cls; /* the row of the CLS token comes before that of position 0 */
@@ -55,15 +70,19 @@ static void tell_rest(names *n) {
     if (n->count > NAMED) snprintf(n->text + used, sizeof n->text - used, " and %d more", n->count - NAMED);
 }
 
-static ll_status summarise(char **summary, int taken, int count, names *fresh, names *unused) {
-    const size_t capacity = sizeof fresh->text + sizeof unused->text + 100;
+/* others: the names of the other model's classes, where they are not those of this one; else "". */
+static ll_status summarise(char **summary, int taken, int count, names *fresh, names *unused, const char *others) {
+    const size_t capacity = sizeof fresh->text + sizeof unused->text + 300;
     char *text = *summary = ll_alloc(capacity, 1);
     if (!text) return LL_ENOMEM;
     tell_rest(fresh);
     tell_rest(unused);
-    snprintf(text, capacity, "%d of %d tensors%s%s%s%s", taken, count,
-             fresh->count > 1 ? "; new are " : fresh->count ? "; new is " : "", fresh->text,
-             unused->count ? "; not used: " : "", unused->text);
+    snprintf(text, capacity, "%d of %d tensors%s%s%s%s%s%.100s%s", taken, count,
+             fresh->count > 1 ? "; new are "
+             : fresh->count   ? "; new is "
+                              : "",
+             fresh->text, unused->count ? "; not used: " : "", unused->text,
+             *others ? "; its classes are others: " : "", others, strlen(others) > 100 ? ".." : "");
     return LL_OK;
 }
 
@@ -89,5 +108,5 @@ ll_status ll_params_adopt(ll_model *m, const ll_model *from, char **summary) {
         const ll_param *q = &from->param[i], *p = namesake(m, q->name);
         if (!p || common_rows(m, from, p, q).count < 1) add_name(&unused, q->name);
     }
-    return summarise(summary, taken, m->count, &fresh, &unused);
+    return summarise(summary, taken, m->count, &fresh, &unused, is_of_others(m, from) ? names_of(from) : "");
 }

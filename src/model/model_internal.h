@@ -179,10 +179,12 @@ void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
  * block of layers by block of layers; the others are complete at the end. NULL: no calls. */
 typedef void ll_ready_fn(void *arg, size_t from, size_t to);
 void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg);
-/* Bytes of the workspace of a training step, and of what sharing its sequences with so many parts takes. Nothing is
- * made. */
-LL_MUST_USE ll_status ll_workspace_measure(size_t *bytes, const ll_model *model, int B, int T, int parts);
-/* The same of a workspace that reads whole sequences without gradients. */
+/* The bytes that ll_workspace_create would take, and sharing the sequences of a training step with so many parts.
+ * Nothing is made. */
+LL_MUST_USE ll_status ll_workspace_measure(size_t *bytes, const ll_model *model, int B, int T, int training, int parts);
+/* Gives its memory back until the next batch. */
+void ll_workspace_rest(ll_workspace *ws);
+/* The bytes of a workspace that reads whole sequences without gradients. */
 LL_MUST_USE ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *model, int B, int T);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
@@ -232,6 +234,7 @@ typedef struct {
     int64_t count, correct;
     int64_t sequences, exact; /* seq2seq: with a target, and with none wrong */
     float *each;              /* NULL, or as many as targets: the loss of each counted target */
+    double *classes;          /* NULL; or of each class its examples, and how many of them are answered right */
 } ll_tally;
 
 /* Runs one batch through the network and adds to tally. In training (grad not NULL) it adds scale * d(sum of

@@ -162,12 +162,14 @@ static int loss_rows(losses *l, ll_tally *tally) {
     ll_parallel_for(ll_ceil_div_size((size_t)l->n, LL_PIECE), loss_task, l);
     int count = 0;
     for (int r = 0; r < l->n; r++) {
-        if (target_of(l, r) < 0) continue;
+        const int target = target_of(l, r);
+        if (target < 0) continue;
         const int right = l->run->ws->loss[LL_CHUNK + r] > 0;
         if (tally->each) tally->each[l->first + (size_t)r] = l->run->ws->loss[r];
         count++;
         tally->loss += l->run->ws->loss[r];
         tally->correct += right;
+        if (tally->classes) tally->classes[2 * target]++, tally->classes[2 * target + 1] += right;
         if (l->run->ws->wrong) l->run->ws->wrong[(l->first + (size_t)r) / (size_t)l->run->T] += !right;
     }
     tally->count += count;

@@ -226,14 +226,18 @@ static ll_status plan(ll_workspace **out, const ll_model *m, const ll_stack *sta
     return LL_OK;
 }
 
+/* What the memory has before the first batch. */
+static void fill(ll_workspace *ws) {
+    if (ws->sinus && ws->mode != LL_STREAM) ll_sinus(ws->model, ws->sinus, ws->T - ws->model->cls_tokens, 0);
+}
+
 static ll_status allocate(ll_workspace *ws) {
-    const ll_model *m = ws->model;
     const ll_status status = ws->source ? allocate(ws->source) : LL_OK;
     if (status) return status;
     ws->block = ll_alloc(ws->bytes / sizeof(float), sizeof(float));
     if (!ws->block) return LL_ENOMEM;
     lay_out(ws, ws->block);
-    if (ws->sinus && ws->mode != LL_STREAM) ll_sinus(m, ws->sinus, ws->T - m->cls_tokens, 0);
+    fill(ws);
     return LL_OK;
 }
 
@@ -251,12 +255,13 @@ ll_status ll_workspace_make(ll_workspace **out, const ll_model *m, const ll_stac
     return LL_OK;
 }
 
-ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, int parts) {
+ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, int training, int parts) {
     ll_workspace *ws = NULL;
     const int chunked = ll_chunks_wanted(m, T), length = chunked ? m->c->chunk : T;
-    ll_status status = plan(&ws, m, ll_top_stack(m), chunked ? 1 : B, length, m->stacks > 1 ? T : 0, LL_TRAIN);
+    const int S = m->stacks > 1 ? T : 0, mode = training ? LL_TRAIN : LL_EVALUATE;
+    ll_status status = plan(&ws, m, ll_top_stack(m), chunked ? 1 : B, length, S, mode);
     if (!status) *bytes = ll_workspace_bytes(ws);
-    if (!status && chunked) status = ll_chunks_measure(bytes, m, T, 1);
+    if (!status && chunked) status = ll_chunks_measure(bytes, m, T, training);
     if (!status && parts > 1) status = ll_shared_measure(ws, bytes);
     ll_workspace_free(ws);
     return status;
@@ -282,6 +287,12 @@ ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, i
     }
     (*ws)->chunks = chunks;
     return LL_OK;
+}
+
+void ll_workspace_rest(ll_workspace *ws) {
+    if (ws->source) ll_workspace_rest(ws->source);
+    ll_memory_rest(ws->block, ws->bytes);
+    fill(ws);
 }
 
 void ll_workspace_on_gradient(ll_workspace *ws, ll_ready_fn *ready, void *arg) {

@@ -81,25 +81,28 @@ ll_status ll_evaluator_check(const ll_evaluator *e, int max_batches) {
 
 static const float NOT_COUNTED = -FLT_MAX;
 
-/* Batch number `index`, in as many parts as its memory needs. A row's loss does not depend on the other rows. `each`
- * receives the losses of the counted targets one after the other. */
-static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t index, float *each) {
+/* Batch i of n, in as many parts as its memory needs. A row's loss does not depend on the other rows. `each` receives
+ * the losses of the counted targets one after the other. */
+static ll_status run_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n, float *each) {
     const ll_config *c = &e->model->recipe->c;
+    const int64_t index = ll_evaluated_batch(e->reader, i, n), parts = (c->train.batch - 1) / e->capacity + 1;
     const size_t whole = ll_config_per_token(c) ? (size_t)c->train.length : 1;
     const size_t targets = e->shards ? (size_t)e->part->T : whole;
     size_t kept = 0;
     ll_status status = LL_OK;
     for (int first = 0; first < c->train.batch && !status; first += e->capacity) {
-        const int n = read_part(e, index, first);
+        const int rows = read_part(e, index, first);
         float *part = each ? each + (size_t)first * targets : NULL;
-        for (size_t j = 0; each && j < (size_t)n * targets; j++) part[j] = NOT_COUNTED;
+        for (size_t j = 0; each && j < (size_t)rows * targets; j++) part[j] = NOT_COUNTED;
         tally->each = part;
+        ll_workspace_part(e->ws, i * parts + first / e->capacity, n * parts);
         const ll_batch *b = e->shards ? ll_shards_part(e->shards, e->b, e->part) : e->b;
         status = ll_model_run(e->model, e->ws, b, NULL, 0, 0, tally);
-        for (size_t j = 0; each && j < (size_t)n * targets; j++)
+        for (size_t j = 0; each && j < (size_t)rows * targets; j++)
             if (part[j] != NOT_COUNTED) each[kept++] = part[j];
     }
     tally->each = NULL;
+    ll_workspace_part(e->ws, 0, 1);
     return status;
 }
 
@@ -120,14 +123,13 @@ static ll_status hand_over(ll_tally *tally, const ll_tally *own, float *each, in
 
 ll_status ll_evaluate_batch(ll_tally *tally, const ll_evaluator *e, int64_t i, int64_t n) {
     LL_FLOAT_MODE;
-    const int64_t index = ll_evaluated_batch(e->reader, i, n);
     const ll_ranks ranks = ll_dist_ranks();
     const int width = e->shards ? e->shards->row.count : 1; /* number of ranks that share a batch */
     const int turn = (int)(i % (ranks.size / width)) * width;
-    ll_tally found = {0};
-    if (!e->each) return run_batch(tally, e, index, NULL);
+    ll_tally found = {.classes = tally->classes};
+    if (!e->each) return run_batch(tally, e, i, n, NULL);
     ll_status status = LL_OK;
-    if (ranks.rank >= turn && ranks.rank < turn + width) status = run_batch(&found, e, index, e->each);
+    if (ranks.rank >= turn && ranks.rank < turn + width) status = run_batch(&found, e, i, n, e->each);
     for (int r = turn; r < turn + width && !status; r++) status = hand_over(tally, &found, e->each, r);
     return status;
 }
@@ -152,12 +154,28 @@ static ll_status count_unknown(double *share, const ll_config *c, const ll_reade
     return LL_OK;
 }
 
+/* Of a classifier: the share of the most frequent class, and the mean over classes of the share that is right. counts:
+ * as in ll_tally. */
+static void weigh_classes(ll_evaluation *e, const double *counts, int classes) {
+    double all = 0, most = 0, right = 0, seen = 0;
+    for (int i = 0; i < classes; i++) {
+        const double n = counts[2 * i];
+        all += n;
+        most = fmax(most, n);
+        if (n > 0) right += counts[2 * i + 1] / n, seen++;
+    }
+    e->majority = most / all;
+    e->balanced = right / seen;
+}
+
 /* A word is one token of a model of words and several of a model of bytes. Such models compare only by losses a word or
  * byte of the text. */
 static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const ll_tally *tally, double unknown,
                             double seconds) {
     const double loss = tally->loss / (double)tally->count;
     double words = 0, bytes = 0;
+    int64_t texts, cut;
+    ll_reader_cut(reader, &texts, &cut);
     if (c->model.task == LL_TASK_LM) ll_reader_units(reader, &words, &bytes);
     return (ll_evaluation){.loss = loss,
                            .bits_per_token = loss / M_LN2,
@@ -169,7 +187,11 @@ static ll_evaluation sum_up(const ll_config *c, const ll_reader *reader, const l
                            .bits_per_word = words > 0 ? loss / M_LN2 / words : NAN,
                            .bits_per_byte = bytes > 0 ? loss / M_LN2 / bytes : NAN,
                            .unknown = unknown,
-                           .left_out = ll_reader_left_out(reader)};
+                           .left_out = ll_reader_left_out(reader),
+                           .majority = NAN,
+                           .balanced = NAN,
+                           .texts = texts,
+                           .cut = cut};
 }
 
 /* A sum that is not finite stays so. batch: the last one in it; 0: all. */
@@ -184,39 +206,47 @@ static ll_status check_loss(const ll_tally *tally, const char *split, int64_t ba
 static ll_status evaluate(ll_model *model, const char *split, int max_batches, ll_evaluation *result, int alone) {
     LL_FLOAT_MODE;
     const ll_config *c = &model->recipe->c;
+    ll_config part = *c; /* of a batch, which is read at a time */
     const double start = ll_now();
     ll_reader *reader = NULL;
     ll_workspace *ws = NULL;
     ll_batch batch = {0};
     ll_tally tally = {0};
     ll_evaluator e = {0};
+    const int classes = ll_config_per_token(c) ? 0 : c->model.classes;
     const ll_group all = ll_group_all();
     if (max_batches < 0)
         return ll_fail(LL_EINVAL, "evaluation of %d batches; it must be 0, all of them, or more", max_batches);
     ll_status status = ll_struct_check(result, sizeof *result, "ll_evaluation");
     if (!status) status = ll_reader_open_for(&reader, model->recipe, split, &model->vocabulary);
     if (!status) status = ll_fit_check(c, reader, 1);
-    if (!status) status = ll_batch_create(&batch, c);
-    if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(c), c->train.length, 0);
+    part.train.batch = ll_shards_reading(c);
+    if (!status) status = ll_batch_create(&batch, &part);
+    if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(&part), c->train.length, 0);
     if (!status && alone) e = ll_evaluator_alone(model, ws, reader, &batch);
     if (!status && !alone) status = ll_evaluator_create(&e, model, ws, reader, &batch);
+    double *counts = status ? NULL : ll_alloc((size_t)classes, 2 * sizeof *counts); /* of this rank */
+    if (!status && !counts) status = LL_ENOMEM;
+    tally.classes = classes ? counts : NULL;
     if (!alone) status = ll_group_agree(&all, status);
     if (!alone && !status) status = ll_same_data(model, reader);
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, max_batches);
     for (int64_t i = 0; i < n && !status; i++) {
-        ll_workspace_part(ws, i, n);
         status = ll_evaluate_batch(&tally, &e, i, n);
         if (!status && (alone || all.count == 1)) status = check_loss(&tally, split, i + 1);
     }
     if (!status && !alone) status = ll_evaluate_share(&tally);
+    if (!status && !alone && classes) status = ll_group_all_reduce(&all, counts, 2 * (size_t)classes);
     if (!status) status = check_loss(&tally, split, 0); /* on all ranks: rank 0 alone has had the sum so far */
     if (!status && tally.count == 0) status = ll_fail(LL_EINVAL, "the %s split has nothing to predict", split);
     double unknown = NAN;
     if (!status) status = count_unknown(&unknown, c, reader, &batch, n);
     if (!status) {
-        const ll_evaluation found = sum_up(c, reader, &tally, unknown, ll_now() - start);
+        ll_evaluation found = sum_up(c, reader, &tally, unknown, ll_now() - start);
+        if (classes) weigh_classes(&found, counts, classes);
         ll_struct_give(result, sizeof *result, &found);
     }
+    ll_free(counts);
     ll_evaluator_free(&e);
     ll_workspace_free(ws);
     ll_batch_free(&batch);

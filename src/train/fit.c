@@ -80,6 +80,21 @@ ll_status ll_fit_check(const ll_config *c, const ll_reader *reader, int fixed) {
     return LL_OK;
 }
 
+ll_status ll_fit_heading(const ll_reader *reader) {
+    const char *name = ll_reader_heading(reader);
+    if (!*name) return LL_OK;
+    return ll_fail(LL_EINVAL, "only the first row has the label \"%s\"; if it names the columns, set data.header=on",
+                   name);
+}
+
+ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader) {
+    int64_t texts, cut;
+    ll_reader_cut(reader, &texts, &cut);
+    if (!cut) return LL_OK;
+    return ll_fail(LL_EINVAL, "%lld of %lld texts are longer than train.length = %d and are cut to it", (long long)cut,
+                   (long long)texts, c->train.length);
+}
+
 /* Keys that are not resumable must have the same values. A path that is must lead to the same data (same_ranks.c). */
 static ll_status compare(const ll_recipe *old, const ll_recipe *recipe, const char *path) {
     const ll_recipe_key *key;

@@ -214,6 +214,7 @@ static ll_status evaluate(ll_trainer *t, watcher *w) {
 static void report_page(ll_trainer *t, watcher *w, int whole) {
     if (t->ranks.rank || !t->report || !t->model->recipe->c.train.report) return;
     if (!t->state.row) return; /* without a row there is no loss to draw */
+    if (whole) ll_engine_rest(t->engine); /* a whole page runs the model */
     ll_float_mode_restore(&w->host);
     const ll_status status = t->report(t, whole, t->report_arg);
     w->host = ll_float_mode_set();
@@ -317,14 +318,12 @@ static void report_lock(ll_trainer *t, watcher *w) {
     t->unlocked = 0;
 }
 
-/* A row with the names of columns that is read as an example makes a class of its own, and data.classes may lack one.
- */
-static void report_classes(ll_trainer *t, watcher *w) {
-    const char *name = ll_reader_heading(t->train);
-    const char *why = "only the first row has the label \"%s\"; if it names the columns, set data.header=on";
+/* What may be wrong with the data. */
+static void report_data(ll_trainer *t, watcher *w) {
     const char *left = "files left out, as data.classes does not name their folders: %lld";
-    if (*name && ll_fail(LL_EINVAL, why, name)) report(t, w, "no header");
+    if (ll_fit_heading(t->train)) report(t, w, "no header");
     if (t->left_out && ll_fail(LL_EINVAL, left, (long long)t->left_out)) report(t, w, "no class");
+    if (ll_fit_cut(&t->model->recipe->c, t->train)) report(t, w, "cut");
 }
 
 /* Goes back, and saves that it did. */
@@ -356,7 +355,7 @@ static ll_status save_first(ll_trainer *t, watcher *w) {
 
 static ll_status run(ll_trainer *t, watcher *w) {
     report_lock(t, w);
-    report_classes(t, w);
+    report_data(t, w);
     ll_status status = save_first(t, w);
     if (status) return status;
     for (;;) {

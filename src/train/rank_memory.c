@@ -1,6 +1,8 @@
 /* The memory that a rank takes for training: what its parts would allocate, counted by the functions that do. */
+#include <math.h>
 #include <stdio.h>
 
+#include "base/integer.h"
 #include "base/memory.h"
 #include "longline-dist.h"
 #include "train/teaching.h"
@@ -28,8 +30,27 @@ static ll_status measure_exchange(ll_exchange_floats *to, const ll_model *model,
 static ll_status measure_activations(size_t *bytes, const ll_model *model, const ll_shards *s) {
     ll_config part = model->recipe->c;
     part.train.batch = s->most;
-    return ll_workspace_measure(bytes, model, ll_config_sequences(&part), part.train.length / s->row.count,
+    return ll_workspace_measure(bytes, model, ll_config_sequences(&part), part.train.length / s->row.count, 1,
                                 s->row.count);
+}
+
+/* Activations of the page of a run, which tests the model. */
+static ll_status measure_page(size_t *bytes, const ll_model *model) {
+    ll_config part = model->recipe->c;
+    part.train.batch = ll_shards_reading(&part);
+    return ll_workspace_measure(bytes, model, ll_config_sequences(&part), part.train.length, 0, 1);
+}
+
+ll_status ll_page_most(size_t *bytes, const ll_model *model) {
+    const ll_config *c = &model->recipe->c;
+    const int ranks = ll_group_all().count;
+    ll_shards shards;
+    size_t page = 0;
+    ll_status status = ll_shards_plan_for(&shards, c, 0, ranks, ll_dist_is_launched());
+    if (!status) status = measure_activations(bytes, model, &shards);
+    if (!status) status = measure_page(&page, model);
+    if (!status) *bytes = ll_max_size(*bytes * (size_t)ll_shards_at_once(&shards, c, ranks, shards.count), page);
+    return status;
 }
 
 /* States that windows pass on. A step needs one more block of them if it has several batches. */
@@ -72,7 +93,7 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
     ll_optimizer *o = NULL;
     ll_shards shards;
     ll_exchange_floats floats;
-    size_t activations = 0, states = 0, teacher = 0;
+    size_t activations = 0, page = 0, states = 0, teacher = 0;
     const int launched = ranks > 0;
     if (!ranks) ranks = 1;
     ll_status status = ll_model_sketch(&model, recipe);
@@ -82,6 +103,7 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
     const int at_once = status ? 1 : ll_shards_at_once(&shards, &model->recipe->c, ranks, shards.count);
     if (!status) status = measure_exchange(&floats, model, &shards, o, ranks, at_once);
     if (!status) status = measure_activations(&activations, model, &shards);
+    if (!status) status = measure_page(&page, model);
     if (!status) status = measure_states(&states, model);
     if (!status) status = measure_teacher(&teacher, &model->recipe->c, &shards);
     if (!status) {
@@ -94,8 +116,9 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
                                .activations = (double)activations * at_once,
                                .states = (double)states,
                                .teacher = (double)teacher};
-        to->total =
-            to->weights + to->gradients + to->received + to->moments + to->activations + to->states + to->teacher;
+        if (model->recipe->c.train.report) to->report = to->weights + fmax(0, (double)page - to->activations);
+        to->total = to->weights + to->gradients + to->received + to->moments + to->activations + to->states +
+                    to->teacher + to->report;
     }
     ll_optimizer_free(o);
     ll_model_free(model);

@@ -36,6 +36,15 @@ int ll_shards_at_once(const ll_shards *s, const ll_config *c, int ranks, int lef
     return 2 * n > threads && together(s, c, ranks) ? n : 1;
 }
 
+int ll_shards_reading(const ll_config *c) {
+    const int batch = c->train.batch, shards = c->dist.shards ? c->dist.shards : default_shards(c, 0);
+    ll_shards s = {.batch = batch, .shards = ll_min_int(shards, batch)};
+    s.most = (int)ll_ceil_div_size((size_t)batch, (size_t)s.shards);
+    const int64_t step = (int64_t)s.most * ll_shards_at_once(&s, c, 1, s.shards),
+                  few = (int64_t)SHARD_TOKENS * ll_threads() / ll_max_int64(tokens_of(c), 1);
+    return (int)ll_min_int64(batch, ll_max_int64(step, few));
+}
+
 static int first_of(const ll_shards *s, int group) { return (int)((int64_t)s->shards * group / s->data); }
 
 void ll_shards_leaves(const ll_shards *s, int rank, int *first, int *count) {

@@ -25,6 +25,9 @@ LL_MUST_USE ll_status ll_shards_plan_for(ll_shards *shards, const ll_config *c, 
 /* How many of the shards that are left to one of so many ranks are computed at the same time, each on one thread. 1
  * where the next one is better divided among all threads: large shards, or too few. */
 int ll_shards_at_once(const ll_shards *s, const ll_config *c, int ranks, int left);
+/* Examples that a process reads at a time without gradients: as many as its steps hold at a time, or a shard's tokens
+ * for each thread if that is more. */
+int ll_shards_reading(const ll_config *c);
 /* First example of a shard in each batch. */
 int ll_shard_begin(const ll_shards *s, int shard);
 /* The leaves of a rank. */

@@ -157,6 +157,10 @@ void ll_engine_free(ll_engine *e) {
     ll_free(e);
 }
 
+void ll_engine_rest(ll_engine *e) {
+    for (int i = 0; i < e->at_once; i++) ll_workspace_rest(e->worker[i].ws);
+}
+
 /* When the learning rate has fallen below this share of its highest, new random features would not be learned any
  * more. It is as low in a warm-up, but there the model has yet to learn. */
 static const double LEARNABLE = 0.1;

@@ -115,6 +115,8 @@ LL_MUST_USE ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, 
                                           const ll_shards *shards, const ll_optimizer *o, int ranks, int at_once);
 LL_MUST_USE ll_status ll_engine_create(ll_engine **engine, ll_model *model);
 void ll_engine_free(ll_engine *e);
+/* Gives the memory of activations back until the next step. */
+void ll_engine_rest(ll_engine *e);
 /* Steps from now on learn as train.distil says from a model, which must outlive the engine. LL_EINVAL where it does not
  * fit. */
 LL_MUST_USE ll_status ll_engine_teach(ll_engine *e, const ll_model *teacher);
@@ -128,6 +130,10 @@ LL_MUST_USE ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_grad
 LL_MUST_USE ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally);
 /* Sends Adam's moments of all ranks to rank 0. */
 LL_MUST_USE ll_status ll_engine_collect(ll_engine *e);
+
+/* The bytes that the page of a run may take for activations: those of training, whose memory rests meanwhile; or those
+ * of ll_shards_reading examples, if they are more. */
+LL_MUST_USE ll_status ll_page_most(size_t *bytes, const ll_model *model);
 
 /* ---- Evaluation ---- */
 
@@ -203,6 +209,9 @@ LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetens
  * returns LL_EDIVERGED. */
 int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
+/* LL_EINVAL, with the text: a table may have a row of headings that is an example; texts are cut to train.length. */
+ll_status ll_fit_heading(const ll_reader *reader);
+ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader);
 /* Is there a valid split: named, cut from train, or generated? */
 int ll_fit_has_valid(const ll_config *c);
 /* Does the recipe leave sizes to the data (0)? */

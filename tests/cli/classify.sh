@@ -22,6 +22,9 @@ awk 'NR > 1 {s = $3 + $5 + $7 - 1; if (s * s > 1e-10 || $3 < $5 || $5 < $7 || $2
 check "three classes add up to 1, the likeliest first" test $? -eq 0
 t 0 "$longline" classify $model images --top 9 --json
 out '^\{"id":"0","class":"[012]","probability":0.[0-9]+,"top":\[\{"class":"[012]","probability":0.[0-9]+\},.*\]\}$'
+: >nothing
+t 2 "$longline" classify $model nothing images
+err "^longline classify: nothing is empty, and no image$"
 if gzip -k images; then
     t 0 "$longline" classify $model images.gz --labels labels
     check "gzip makes no difference" cmp out all

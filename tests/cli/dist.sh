@@ -213,6 +213,12 @@ t 0 "$longline" eval $model --data text.txt
 grep -v seconds out >alone
 t 0 ranks "$found" 3 "$longline" eval $model --data text.txt
 check "eval: the same bytes" [ "$(grep -v seconds out)" = "$(cat alone)" ]
+small_images
+t 0 "$longline" train images.ini -o classes --set train.report=off
+t 0 "$longline" eval classes
+grep -v seconds out >alone
+t 0 ranks "$found" 3 "$longline" eval classes
+check "eval of a classifier: the same bytes" [ "$(grep -v seconds out)" = "$(cat alone)" ]
 t 0 "$longline" inspect $model
 grep -v memory_now out >alone
 t 0 ranks "$found" 2 "$longline" inspect $model

@@ -40,7 +40,7 @@ cat >lab.c <<END
 
 int main(void) {
     ll_status status = ll_run_picture("core-run", "loss.svg");
-    if (!status) status = ll_run_report("core-run", NULL, NULL, NULL);
+    if (!status) status = ll_run_report("core-run", NULL, NULL, NULL, NULL);
     printf("status=%d %s\n", status, status ? ll_error() : "");
     return status;
 }

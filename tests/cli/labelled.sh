@@ -47,6 +47,16 @@ t 0 "$longline" eval tsv/best.safetensors --data films.jsonl.gz --set data.label
 check "JSONL gives the same" test "$(value eval.loss)" = "$(value eval.loss first)"
 refused 'films.jsonl.gz: line 1: the object has no "text"; data.text-key and data.label-key name the keys$' \
     "$longline" eval tsv/best.safetensors --data films.jsonl.gz --set data.text-key=text
+t 0 run --data films.csv --set data.separator=comma --set data.label-column=2 --set data.text-column=1 --out named \
+    --set data.test= --set model.classes=0
+for classes in pos,neg new,neg pos,new; do
+    refused "data.classes = $classes: '[a-z]*' is class [01] of the model, whose classes are neg,pos; keep their order" \
+        "$longline" eval named --split train --set data.classes=$classes
+done
+refused "data.classes is empty, and the model's are neg,pos" "$longline" eval named --split train --set data.classes=
+sed 's/,neg$/,bad/' films.csv >renamed.csv
+t 0 "$longline" eval named --data renamed.csv --set data.classes=bad,pos
+err "data.classes = bad,pos: these names stand for the model's classes neg,pos"
 refused "data.test: cannot open data/imdb/test: .*; longline data get imdb fetches it" run --data films --out folder \
     --set model.classes=0
 t 0 run --data films --out folder --set model.classes=0 --set data.test=
@@ -79,6 +89,39 @@ not_err "model.classes"
 # A table of so many classes would have 320 GB.
 t 0 run --data films.tsv --out wide --set model.classes=200000 --set model.width=4 --set data.test= --set train.steps=3
 check "the page of very many classes" test -s wide/report.html
+# Texts that are longer than train.length. None has 64 bytes.
+not_err "longer than train.length"
+awk -F '\t' '{n += length($2) > 24} END {print n}' films.tsv >longer
+t 0 run --data films.tsv --out short --set train.length=24 --set data.test= --set train.steps=5 --set train.report=off
+err "^longline train: cut: $(cat longer) of 40 texts are longer than train.length = 24 and are cut to it$"
+t 0 "$longline" eval short/best.safetensors --data films.csv --set data.separator=comma --set data.label-column=2 \
+    --set data.text-column=1 --set data.classes=neg,pos
+err "^longline eval: $(cat longer) of 40 texts are longer than train.length = 24 and are cut to it; classify and encode"
+cut -f 2 films.tsv >lines
+t 0 "$longline" classify short/best.safetensors lines
+err "^longline classify: $(cat longer) of 40 texts are longer than train.length = 24, .* whole; --length 24 cuts them"
+t 0 "$longline" classify short/best.safetensors lines --length 24
+not_err "longer than"
+t 0 run --data films.tsv --out learned --set train.length=24 --set data.test= --set train.steps=5 --set train.report=off \
+    --set position.type=learned --set position.max-length=24
+t 2 "$longline" encode learned/best.safetensors lines
+err "lines: line 1: .*position.max-length.; to use the first tokens of each sequence alone, give --length N$"
+# Classes that are not as frequent as each other: 36 of 40 texts are of one.
+awk -F '\t' -v OFS='\t' '{$1 = NR > 36 ? "rare" : "usual"; print}' films.tsv >unlike.tsv
+t 0 run --data unlike.tsv --out unlike --set data.test=unlike.tsv --set data.valid-fraction=0.5 --set model.classes=0 \
+    --set train.steps=4
+t 0 "$longline" eval unlike
+out "^eval.majority_accuracy=0.9000$"
+balanced=$(value eval.balanced_accuracy)
+sed 's/\(.*\)\t\(.*\)/{"label": "\1", "text": "\2"}/' unlike.tsv >unlike.jsonl
+t 0 "$longline" classify unlike unlike.jsonl --label-key label
+check "the mean over classes: $balanced" [ "$balanced" = \
+    "$(awk 'NR > 1 {n[$2]++; r[$2] += $2 == $3} END {printf "%.4f", (r["rare"] / n["rare"] + r["usual"] / n["usual"]) / 2}' out)" ]
+check "the page says so" grep -q "of test examples right; always one class: 90.00 %" unlike/report.html
+check "of held-out data, too" grep -q 'Most frequent held-out class</th><td>[0-9.]* %' unlike/report.html
+check "examples of each class" grep -q '<th scope="row">rare</th><td>[0-9]*</td><td>[0-9]* (' unlike/report.html
+t 0 "$longline" eval tsv
+out "^eval.majority_accuracy=0.5000$"
 ln -s "$PWD/nowhere" films/neg/99.txt
 t 2 run --data films --out w --set data.test=
 err "data.train: cannot open films/neg/99.txt: it is a link that leads nowhere$"

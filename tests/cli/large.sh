@@ -165,3 +165,15 @@ head -c 70000000 /dev/zero >shrinking.txt
 step=$(sed -n "s/.*go on from step \([0-9]*\) .*/\1/p" err)
 t 0 "$longline" train --resume shrunk --set train.steps=$((step + 1))
 rm shrinking.txt
+# ---- Pages and evaluation: no more than training ----
+yes "some text of many lines" | head -c 1000000 >data
+long="$step --set train.steps=2 --set train.batch=1 --set train.length=60000 --set train.eval-every=0 --set train.report=on
+ --set data.valid-fraction=0.5"
+# shellcheck disable=SC2086
+t 0 "$longline" train "$text" --data data $long --memory
+announced=$(($(value memory.total) / 1048576))
+# shellcheck disable=SC2086
+within $((announced + 25)) "a run with its page, announced with $announced MiB" "$longline" train "$text" --data data $long -o page
+check "the page has longer texts than training" grep -q '^[0-9]\{6\}[.]' page/figures/loss-by-position.csv
+# shellcheck disable=SC2086
+within 60 "evaluation of large batches" "$longline" eval page --set train.length=2000 --set train.batch=200 --batches 1 --threads 1

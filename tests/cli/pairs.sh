@@ -74,6 +74,10 @@ out "^tensor decoder.blocks.0.cross.query.weight 16x32$"
 out "^tensor encoder.norm.gain 16$"
 out "^inspect.stream_bytes=[0-9]+$"
 refused "--prompt" "$longline" generate $model
+refused "the source is empty, and no model is trained on such; give it some text$" "$longline" generate $model --prompt ''
+printf '\n' >empty.txt
+refused "the source is empty" "$longline" generate $model --prompt-file empty.txt
+refused "empty.txt, line 1: the source is empty" "$longline" generate $model --prompts empty.txt
 refused "missing.txt" "$longline" generate $model --prompt-file missing.txt
 refused "train.length=50" toy --out w --set data.longest=48
 refused "data.shortest" toy --out w --set data.shortest=40

@@ -51,6 +51,8 @@ refused "text: line 1 comes before" "$longline" train "$root/recipes/protein/exa
 refused "decay" "$longline" train "$root/recipes/protein/permuteformer.ini" --data some.fasta $tiny --out w \
     --set position.decay=fixed
 check "no file is left" test ! -e w
+refused "byte 0x3e at position 0 is not a letter of a protein; leave out the header line$" \
+    "$longline" generate lm/best.safetensors --prompt-file some.fasta --tokens 4
 # A byte order mark is no letter.
 printf '\357\273\277>marked\nMKVLAMKVLAMKVLA\n' >marked.fasta
 t 0 "$longline" eval lm/best.safetensors --data marked.fasta

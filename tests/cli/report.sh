@@ -104,8 +104,29 @@ check "there is a model" test -s stuck/best.safetensors
 cp text.txt gone.txt
 t 0 run --out lost --data gone.txt
 rm gone.txt
+cp lost/report.html page.html
+cp -r lost/figures whole
+refused "cannot open gone.txt: .*; lost/report.html is left as it is; -o FILE.html writes a page without" "$longline" report lost
+check "the page is as it was" cmp -s lost/report.html page.html
+check "its figures, too" diff -r lost/figures whole
+t 0 "$longline" report lost -o poor.html
+err "^longline report: data.train: cannot open gone.txt: .*; the page lacks what needs the data$"
+check "the page names what is missing" grep -q "gone.txt" poor.html
+rm lost/report.html
 t 0 "$longline" report lost
-check "the message names what is missing" grep -q "gone.txt" lost/report.html
+check "a page of which there was none" grep -q "gone.txt" lost/report.html
+# A folder that cannot be written to, as on a CD.
+read_only() {
+    unshare -rm sh -c 'mount --bind lost lost && mount -o remount,bind,ro lost && cd . && exec "$@"' sh "$@"
+}
+if read_only true 2>/dev/null; then
+    cp text.txt gone.txt
+    t 1 read_only "$longline" report lost
+    err "^longline report: .*: Read-only file system; -o FILE.html writes the page elsewhere$"
+    t 0 read_only "$longline" report lost -o elsewhere.html
+else
+    skip "a run that cannot be written to: no mounts here"
+fi
 
 # ---- Images ----
 { printf '\000\000\010\003\000\000\000\100\000\000\000\004\000\000\000\004'; head -c 1024 text.txt; } >images

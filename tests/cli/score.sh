@@ -32,6 +32,17 @@ check "standard input" cmp out together
 "$longline" score $model - <lines >out 2>err
 check "standard input by name" cmp out together
 
+# Files without a sequence are named.
+: >none
+cp none none-too
+head -n 1 lines >one
+t 0 "$longline" score $model none one none-too one one none-too
+check "the others have their rows" test "$(wc -l <out)" -eq 4
+check "each file is named once" [ "$(sed -n 's/.*score: \(.*\): there is no sequence in it/\1/p' err | paste -sd ' ')" = \
+    "none none-too none-too" ]
+t 0 "$longline" score $model -
+err "^longline score: standard input: there is no sequence in it$"
+
 # The result of one line comes before the next line is written.
 last="score --window 1, line by line"
 mkfifo in

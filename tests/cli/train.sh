@@ -141,8 +141,13 @@ refused "the folder no-run has no model" "$longline" inspect no-run
 t 0 run --memory --set train.length=100000
 all=$(value memory.activations)
 parts=$(($(value memory.weights) + $(value memory.gradients) + $(value memory.received) + $(value memory.moments) + all
-    + $(value memory.states) + $(value memory.teacher)))
+    + $(value memory.states) + $(value memory.teacher) + $(value memory.report)))
 check "the total of its parts" [ "$(value memory.total)" -eq $parts ]
+not_err "the run needs"
+(ulimit -v 250000; run --memory --set train.length=100000 >out 2>err)
+err "^longline train: the run needs about [0-9]+ MB of memory, and ulimit -v leaves [0-9]+ MB: train.recompute = on, "
+t 0 run --memory --set train.length=100000000
+err "^longline train: the run needs about .* of memory, and this machine has left .*: train.recompute = on, train.chunk"
 printf 'a b c\na b c\na b c\n' >abc.txt
 words="$root/recipes/wikitext-words.ini --memory --set data.valid= --set data.test= --set data.min-count=1 --set train.length=4"
 # shellcheck disable=SC2086

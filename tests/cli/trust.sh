@@ -143,7 +143,7 @@ cp -r run tight
 last="train --resume tight, with files limited"
 (ulimit -f 20 && "$longline" train --resume tight --set train.steps=60 >out 2>err </dev/null)
 check "a checkpoint that does not fit is a failure" test $? -eq 1
-err "free some space, then go on from step 30 with: longline train --resume 'tight'$"
+err "raise the limit of a file's size .ulimit -f.*, then go on from step 30 with: longline train --resume 'tight'$"
 t 0 "$longline" train --resume tight --set train.steps=60
 
 # ---- Wrong values ----

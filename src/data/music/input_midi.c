@@ -40,6 +40,8 @@ static ll_status begin(ll_input *in, int *found) {
     if (!*found) return LL_OK;
     const char *name = in->path[in->file - 1];
     ll_status status = read_all(in);
+    if (!status && !in->n)
+        status = ll_fail(LL_EFORMAT, "%s is empty, and no piece of music", ll_unpack_name(in->source));
     if (!status) status = to_text(in);
     in->given = 0;
     in->left = in->n;

@@ -21,6 +21,17 @@ static void skip_comments(ll_input *in) {
     }
 }
 
+/* The rest of a header. A file whose lines end with CR alone would be one. */
+static ll_status skip_header(ll_input *in) {
+    for (int c; (c = ll_input_peek(in)) >= 0 && c != '\n';) {
+        ll_input_take(in);
+        const int next = ll_input_peek(in);
+        if (c == '\r' && next >= 0 && next != '\r' && next != '\n')
+            return ll_input_wrong(in, "a line that ends with CR alone; convert the file: tr '\\r' '\\n' <OLD >NEW");
+    }
+    return LL_OK;
+}
+
 static ll_status begin(ll_input *in, int *found) {
     char name[NAME_MOST];
     size_t n = 0;
@@ -36,9 +47,8 @@ static ll_status begin(ll_input *in, int *found) {
         name[n++] = (char)c;
     }
     const ll_status status = n ? ll_input_name(in, name, n) : ll_input_number(in, in->line);
-    skip_line(in);
     *found = 1;
-    return status;
+    return status ? status : skip_header(in);
 }
 
 static int is_letter(int c) {

@@ -38,7 +38,8 @@ static ll_status reserve(listops *own, size_t size) {
     return own->tokens ? LL_OK : LL_ENOMEM;
 }
 
-static ll_status check_row(listops *own) {
+static ll_status check_row(ll_reader *r) {
+    listops *own = r->own;
     const ll_cells *t = &own->examples.rows.cells;
     const ll_slice *field = own->examples.rows.field;
     int answer = 0;
@@ -55,6 +56,7 @@ static ll_status check_row(listops *own) {
         return ll_fail(LL_EFORMAT, "%s: line %lld has the answer %c, but its expression comes to %d", t->name,
                        (long long)t->line, field[answer].at[0], value);
     if (value > own->examples.most) own->examples.most = value, own->examples.most_line = t->line;
+    ll_examples_see(r, &tokens);
     return LL_OK;
 }
 
@@ -76,7 +78,7 @@ static ll_status read_rows(ll_reader *r, const char *path) {
     const ll_cells *t = &rows->cells;
     own->examples.read = read_row;
     if (!status && t->end - t->at >= 7 && !memcmp(t->at, "Source\t", 7)) status = ll_rows_skip(rows);
-    for (; ll_rows_next(rows, &status); r->size++) status = check_row(own);
+    for (; ll_rows_next(rows, &status); r->size++) status = check_row(r);
     return status;
 }
 

@@ -108,7 +108,8 @@ static ll_status encode_bytes(const ll_coder *o, const uint8_t *text, size_t siz
     for (size_t i = 0; i < size; i++) {
         out[i] = o->format == LL_DATA_FASTA ? ll_fasta_token(text[i]) : text[i];
         if (!out[i] && o->format == LL_DATA_FASTA && text[i] != '\n')
-            return ll_fail(LL_EINVAL, "byte 0x%02x at position %zu is not a letter of a protein", text[i], i);
+            return ll_fail(LL_EINVAL, "byte 0x%02x at position %zu is not a letter of a protein%s", text[i], i,
+                           text[i] == '>' ? "; leave out the header line" : "");
     }
     return LL_OK;
 }

@@ -67,8 +67,10 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
     if (!status && c->data.header) status = ll_rows_skip(rows);
     /* Tabs belong to a text in the last column, if no header names more. */
     rows->cells.rest = !comma && own->text + 1 == fields && rows->cells.columns <= fields;
-    for (; ll_rows_next(rows, &status); r->size++)
+    for (; ll_rows_next(rows, &status); r->size++) {
+        ll_examples_see(r, &rows->field[own->text]);
         status = ll_labels_see(labels, &rows->field[own->label], rows->cells.line);
+    }
     if (!status) status = end_labels(r, c, labels);
     if (!status && !c->data.header) ll_labels_heading(labels, r->heading, sizeof r->heading);
     return status;

@@ -84,7 +84,7 @@ static int read_row(const ll_reader *r, int64_t number, ll_slice text[2]) {
     return ll_max_int(label, 0);
 }
 
-static ll_status check_row(const ll_reader *r) {
+static ll_status check_row(ll_reader *r) {
     retrieval *own = r->own;
     const ll_cells *t = &own->examples.rows.cells;
     const ll_slice *field = own->examples.rows.field;
@@ -98,6 +98,7 @@ static ll_status check_row(const ll_reader *r) {
         return ll_fail(LL_EFORMAT, "%s: line %lld names \"%.*s\", which is not in data.docs", t->name,
                        (long long)t->line, shown(&field[1 + found]), (char *)field[1 + found].at);
     if (label > own->examples.most) own->examples.most = label, own->examples.most_line = t->line;
+    for (int i = 0; i < 2; i++) ll_examples_see(r, &text[i]);
     return LL_OK;
 }
 
