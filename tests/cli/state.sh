@@ -22,7 +22,7 @@ sampled() { # MODEL OPTIONS...
 for model in linear exact; do
     t 0 sampled $model --prompt 'line 7' --tokens 600
     keep whole
-    not_err "state"
+    not_err "state after"
     t 0 sampled $model --prompt 'line 7' --tokens 299 --save-state $model.state
     err "^longline generate: state after byte 305 saved; go on with: --load-state '$model.state'$"
     keep first
