@@ -1,4 +1,5 @@
-/* The mask of masked language models: the tokenizer's own, where the model has no token for another one. */
+/* The mask of masked language models: its shares; and the tokenizer's own, where the model has no token for another
+ * one. */
 #include "inputs.h"
 #include "tokenizers.h"
 
@@ -102,7 +103,87 @@ static void a_random_token_is_not_the_mask(void **state) {
     assert_in_range(hidden, chosen * 78 / 100, chosen * 82 / 100);
 }
 
+/* ---- Of proteins ---- */
+
+enum { LONG = 40000 };
+
+static ll_config long_config(void) {
+    static char text[LONG + 4] = ">a\n";
+    for (int i = 0; i < LONG; i++) text[3 + i] = "ACDEFGHIKL"[i * 7 % 10];
+    ll_config c = {.model.task = LL_TASK_MLM, .train.batch = 1, .train.length = 1000, .data.format = LL_DATA_FASTA};
+    c.data.train = c.data.test = put("long.fasta", text, LONG + 3);
+    return c;
+}
+
+/* The shares of masked tokens are the published ones, within five deviations. A chosen token keeps its letter as
+ * target. */
+static void masks_have_the_published_shares(void **state) {
+    (void)state;
+    const ll_config c = long_config();
+    ll_config plain = c;
+    plain.model.task = LL_TASK_LM;
+    ll_reader *r = opened(&c, "test"), *p = opened(&plain, "test");
+    ll_batch b, whole;
+    CHECK_OK(ll_batch_create(&b, &c));
+    CHECK_OK(ll_batch_create(&whole, &plain));
+    assert_int_equal(ll_reader_vocab(r), 27);
+    double all = 0, chosen = 0, hidden = 0, kept = 0, letter[26] = {0};
+    for (int64_t i = 0; i < ll_reader_eval_batches(r); i++) {
+        ll_reader_eval_batch(r, &b, i);
+        ll_reader_eval_batch(p, &whole, i);
+        for (int t = 0; t < b.lengths[0]; t++) {
+            all++;
+            if (b.targets[t] < 0) {
+                assert_int_equal(b.tokens[t], whole.tokens[t]);
+                continue;
+            }
+            assert_int_equal(b.targets[t], whole.tokens[t]);
+            assert_true(b.targets[t] > 0);
+            chosen++;
+            hidden += b.tokens[t] == 26;
+            kept += b.tokens[t] == b.targets[t];
+            if (b.tokens[t] < 26) letter[b.tokens[t]]++;
+        }
+    }
+    assert_true(fabs(chosen / all - 0.15) < 5 * sqrt(0.15 * 0.85 / all));
+    assert_true(fabs(hidden / chosen - 0.8) < 5 * sqrt(0.8 * 0.2 / chosen));
+    assert_true(fabs(kept / chosen - (0.1 + 0.1 / 25)) < 5 * sqrt(0.1 * 0.9 / chosen));
+    assert_true(letter[0] == 0 && letter[25] > 0 && letter[14] > 0); /* a random letter is any of the 25 */
+    ll_batch_free(&b);
+    ll_batch_free(&whole);
+    ll_reader_free(r);
+    ll_reader_free(p);
+}
+
+/* An evaluation has one set of masks, however its rows are divided into batches. Training has new masks each time. */
+static void masks_follow_from_seed_and_number(void **state) {
+    (void)state;
+    ll_config c = long_config(), two = c;
+    two.train.batch = 2;
+    assert_pure(&c);
+    ll_reader *a = opened(&c, "test"), *b = opened(&two, "test");
+    ll_batch x, y;
+    CHECK_OK(ll_batch_create(&x, &c));
+    CHECK_OK(ll_batch_create(&y, &two));
+    ll_reader_eval_batch(a, &x, 3);
+    ll_reader_eval_batch(b, &y, 1);
+    assert_memory_equal(x.targets, y.targets + 1000, 1000 * sizeof(int));
+    ll_reader_eval_batch(a, &x, 2);
+    assert_memory_equal(x.targets, y.targets, 1000 * sizeof(int));
+    assert_memory_equal(x.tokens, y.tokens, 1000 * sizeof(int));
+    ll_batch_free(&x);
+    ll_batch_free(&y);
+    ll_reader_free(a);
+    ll_reader_free(b);
+}
+
 int main(void) {
+    const struct CMUnitTest proteins[] = {
+        cmocka_unit_test(masks_have_the_published_shares),
+        cmocka_unit_test(masks_follow_from_seed_and_number),
+    };
+    const int failed = cmocka_run_group_tests_name("masks of proteins", proteins, make_folder, remove_folder);
+    if (failed) return failed;
     if (ll_unicode_check()) return skip_tokenizers();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tokenizers_mask),
