@@ -182,7 +182,8 @@ int main(void) {
         cmocka_unit_test(masks_have_the_published_shares),
         cmocka_unit_test(masks_follow_from_seed_and_number),
     };
-    const int failed = cmocka_run_group_tests_name("masks of proteins", proteins, make_folder, remove_folder);
+    const int failed = cmocka_run_group_tests_name("masks of proteins", proteins, make_folder, NULL);
+    if (failed || ll_unicode_check()) remove_folder(NULL);
     if (failed) return failed;
     if (ll_unicode_check()) return skip_tokenizers();
     const struct CMUnitTest tests[] = {
@@ -190,5 +191,5 @@ int main(void) {
         cmocka_unit_test(a_token_of_its_own),
         cmocka_unit_test(a_random_token_is_not_the_mask),
     };
-    return cmocka_run_group_tests_name("mask", tests, make_folder, remove_folder);
+    return cmocka_run_group_tests_name("mask", tests, NULL, remove_folder);
 }

@@ -208,7 +208,7 @@ static void a_loss_against_a_teacher_is_not_in_bits(void **state) {
         snprintf(recipe, sizeof recipe, "[train]\ndistil = both\ndistil-switch = 10\ndistil-until = %d\n", 20 * ends);
         write_run(at("taught"), recipe, 1, 1);
         CHECK_OK(ll_file_write(at("taught/metrics.csv"), csv, sizeof csv - 1));
-        CHECK_OK(ll_run_report(at("taught"), NULL, NULL, NULL));
+        CHECK_OK(ll_run_report(at("taught"), NULL, NULL, NULL, NULL));
         char *page = page_at(at("taught/report.html"));
         check_page(page);
         has(page, "<th scope=\"row\">Attention missed</th><td>50.00 %</td>");
@@ -225,7 +225,7 @@ static void a_loss_against_a_teacher_is_not_in_bits(void **state) {
     /* Without held-out data, too. */
     const char alone[] = HEADER "10,1,640,0.5,,,,,0.1,2,100,20\n20,2,1280,0.75,,,,,0.1,2,100,20\n";
     CHECK_OK(ll_file_write(at("taught/metrics.csv"), alone, sizeof alone - 1));
-    CHECK_OK(ll_run_report(at("taught"), NULL, NULL, NULL));
+    CHECK_OK(ll_run_report(at("taught"), NULL, NULL, NULL, NULL));
     CHECK_OK(ll_run_picture(at("taught"), at("taught.svg")));
     char *page = page_at(at("taught/report.html"));
     lacks(page, "bits per token");
