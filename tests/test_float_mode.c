@@ -165,7 +165,7 @@ static void train(int rounding, int resumes, const char *folder, found *x) {
     trap(1);
     CHECK_OK(ll_trainer_create(&trainer, resumes ? NULL : recipe, at(folder), resumes ? at(folder) : NULL));
     check_host(rounding);
-    trainer->patience = 0;
+    trainer->report_interval = 0;
     CHECK_OK(ll_trainer_run(trainer, look, &rounding));
     check_host(rounding);
     ll_trainer_free(trainer);

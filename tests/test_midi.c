@@ -266,7 +266,7 @@ static void any_score_is_written(void **state) {
         s.meter[s.meters] = ll_meter_of(6 * i);
         s.meter[s.meters++].at = 31 * i;
     }
-    CHECK_OK(ll_music_settle(&s));
+    CHECK_OK(ll_music_normalise(&s));
     assert_true(s.notes > 1000);
     what_is_written_is_read_again(&s);
     ll_score_free(&s);

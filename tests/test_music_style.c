@@ -56,7 +56,7 @@ static void styles_are_compared_as_defined(void **state) {
         for (int64_t k = 0; k < a.notes; k++) /* onsets and lengths of all kinds */
             if (k % 3 == 0) a.note[k].end += k % 5;
         a.meter[0].numerator = 1 + (int)i;
-        CHECK_OK(ll_music_settle(&a));
+        CHECK_OK(ll_music_normalise(&a));
         count(&h[0], &a);
         count(&h[1], &b);
         const char *x = put_score("x.mid", &a), *y = put_score("y.mid", &b);

@@ -29,7 +29,7 @@ static follower run_watched(const char *more, const char *out, const char *resum
     ll_recipe *recipe = recipe_of(more);
     ll_trainer *trainer = NULL;
     CHECK_OK(ll_trainer_create(&trainer, recipe, out, resume));
-    trainer->patience = 0;
+    trainer->report_interval = 0;
     const ll_status got = ll_trainer_run(trainer, follow, &f);
     if (got != expected) fail_msg("{%s}: status %d, expected %d: %s", more, got, expected, got ? ll_error() : "");
     ll_trainer_free(trainer);
@@ -109,7 +109,7 @@ static void test_the_same_trainer_goes_on(void **state) {
     run("train.accumulate=2", at("straight"), NULL, 0, LL_OK);
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("again"), NULL));
     ll_recipe_free(recipe);
-    trainer->patience = 0;
+    trainer->report_interval = 0;
     CHECK_FAILS(ll_trainer_run(trainer, follow, &(follower){.stop_in = 5, .after = 1}), LL_ESTOPPED, "resume");
     CHECK_OK(ll_trainer_run(trainer, follow, &(follower){0}));
     ll_trainer_free(trainer);
@@ -135,7 +135,7 @@ static void test_a_model_that_is_trained_is_not_quantized(void **state) {
     ll_trainer *trainer = NULL;
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("floats"), NULL));
     ll_recipe_free(recipe);
-    trainer->patience = 0;
+    trainer->report_interval = 0;
     quantizer q = {.model = ll_trainer_model(trainer), .stop = 1};
     CHECK_FAILS(ll_trainer_run(trainer, quantize_meanwhile, &q), LL_ESTOPPED, "after step 5");
     assert_true(q.refused > 5);
@@ -160,8 +160,8 @@ static void test_patience(void **state) {
     ll_trainer *trainer = NULL;
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("short"), NULL));
     ll_recipe_free(recipe);
-    assert_true(trainer->patience == 1);
-    trainer->patience = 1e9; /* no test depends on time */
+    assert_true(trainer->report_interval == 1);
+    trainer->report_interval = 1e9; /* no test depends on time */
     CHECK_OK(ll_trainer_run(trainer, no_share, NULL));
     ll_trainer_free(trainer);
 }
@@ -210,7 +210,7 @@ static void test_the_share_of_an_evaluation(void **state) {
     evaluations e = {0};
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("evaluated"), NULL));
     ll_recipe_free(recipe);
-    trainer->patience = 1e9;
+    trainer->report_interval = 1e9;
     CHECK_OK(ll_trainer_run(trainer, follow_evaluation, &e));
     ll_trainer_free(trainer);
     assert_int_equal(e.whole, 3);

@@ -145,7 +145,7 @@ LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float
 
 /* Makes the noise of stochastic positions that of evaluation, after passes with gradients have drawn their own. Streams
  * in several threads then only read it. */
-void ll_model_settle_noise(const ll_model *model);
+void ll_model_fix_noise(const ll_model *model);
 
 /* A name for what the model computes: of its parameters, draws and keys (stream_file.c). O(parameters). */
 LL_MUST_USE ll_status ll_model_digest(const ll_model *model, char hex[LL_DIGEST_TEXT]);

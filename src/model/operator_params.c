@@ -133,7 +133,7 @@ void ll_operator_noise(const ll_batch_run *run, int op) {
     ll_attention_set_noise(run->model->attention[op], seed);
 }
 
-void ll_model_settle_noise(const ll_model *m) {
+void ll_model_fix_noise(const ll_model *m) {
     if (!ll_config_draws_noise(m->c)) return;
     for (int op = 0; op < m->operators; op++) ll_attention_set_noise(m->attention[op], (uint64_t)m->c->seed);
 }

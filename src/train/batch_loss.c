@@ -61,7 +61,7 @@ static ll_status run(const ll_model *m, const ll_memory_batch *b, float *gradien
     if (status) return status;
     if (gradients) memset(gradients, 0, m->size * sizeof *gradients);
     status = ll_model_run(m, ws, &batch, gradients, scale, b->draw, tally);
-    if (gradients) ll_model_settle_noise(m);
+    if (gradients) ll_model_fix_noise(m);
     ll_workspace_free(ws);
     return status;
 }

@@ -89,8 +89,8 @@ ll_status ll_checkpoint_save(const char *path, const ll_engine *e, const ll_run_
     if (!status && *copy.best_sum)
         status = ll_st_add(writer, EVALUATION, LL_U8, 1, (size_t[]){LL_CHECKSUM_TEXT - 1}, copy.best_sum);
     if (!status && copy.rewinds) status = ll_st_add(writer, REWINDS, LL_I64, 1, (size_t[]){1}, &copy.rewinds);
-    const double back[2] = {(double)copy.back, copy.back_loss};
-    if (!status && copy.kept) status = ll_st_add(writer, BACK, LL_F64, 1, (size_t[]){2}, back);
+    const double back[2] = {(double)copy.rewind_step, copy.rewind_loss};
+    if (!status && copy.rewind_aside) status = ll_st_add(writer, BACK, LL_F64, 1, (size_t[]){2}, back);
     if (!status) status = ll_st_add(writer, "train.measures", LL_F64, 1, (size_t[]){MEASURES}, real);
     if (!status) status = ll_st_save(writer, path);
     ll_st_writer_free(writer);
@@ -133,16 +133,16 @@ static ll_status read_sum(char sum[LL_CHECKSUM_TEXT], const ll_safetensors *file
     return status;
 }
 
-void ll_back_is_here(ll_run_state *state) {
-    state->kept = 0;
-    state->back = state->step;
-    state->back_loss = ll_recent_loss(state, LL_ROW_EVERY);
+void ll_rewind_point_set(ll_run_state *state) {
+    state->rewind_aside = 0;
+    state->rewind_step = state->step;
+    state->rewind_loss = ll_recent_loss(state, LL_ROW_EVERY);
 }
 
 static ll_status read_back(ll_run_state *state, const ll_safetensors *file) {
     const ll_st_tensor *tensor = NULL;
     double back[2];
-    ll_back_is_here(state);
+    ll_rewind_point_set(state);
     if (!ll_safetensors_find(file, BACK)) return LL_OK;
     const ll_status status = find(&tensor, file, BACK, LL_F64, 2);
     if (status) return status;
@@ -150,9 +150,9 @@ static ll_status read_back(ll_run_state *state, const ll_safetensors *file) {
     if (!(back[0] >= 0 && back[0] < (double)state->step))
         return ll_fail(LL_EFORMAT, "%s: %s holds step %g; the file is damaged", ll_safetensors_path(file), BACK,
                        back[0]);
-    state->kept = 1;
-    state->back = (int64_t)back[0];
-    state->back_loss = back[1];
+    state->rewind_aside = 1;
+    state->rewind_step = (int64_t)back[0];
+    state->rewind_loss = back[1];
     return LL_OK;
 }
 

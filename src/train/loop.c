@@ -1,4 +1,4 @@
-/* The training loop. After every update the run settles: evaluation, row of metrics and checkpoint, each if it is due
+/* The training loop. After every update come an evaluation, a row of metrics and a checkpoint, each if it is due
  * and not done yet. A run that was stopped before that does it when it is resumed. So its files are equal to those of
  * an uninterrupted run. */
 #include <math.h>
@@ -11,10 +11,10 @@
 
 /* The present speed, smoothed: a moving average. */
 static void measure(ll_trainer *t, double seconds, int64_t tokens) {
-    const double keep = t->state.step - t->begun > 1 ? 0.8 : 0;
-    t->busy = keep * t->busy + seconds;
-    t->busy_tokens = keep * t->busy_tokens + (double)tokens;
-    t->progress.tokens_per_second = t->busy > 0 ? t->busy_tokens / t->busy : 0;
+    const double keep = t->state.step - t->start_step > 1 ? 0.8 : 0;
+    t->recent_seconds = keep * t->recent_seconds + seconds;
+    t->recent_tokens = keep * t->recent_tokens + (double)tokens;
+    t->progress.tokens_per_second = t->recent_seconds > 0 ? t->recent_tokens / t->recent_seconds : 0;
 }
 
 static int due(const ll_trainer *t, int64_t every) {
@@ -32,7 +32,7 @@ static double time_left(const ll_trainer *t, double elapsed) {
     const int64_t step = t->state.step;
     const int here = must_evaluate(t);
     const double within = t->progress.within, next = here ? 0 : within;
-    ll_pace p = {.steps = (double)(step - t->begun) + next,
+    ll_pace p = {.steps = (double)(step - t->start_step) + next,
                  .steps_left = (double)(c->steps - step) - next,
                  .step_seconds = elapsed - t->evaluation_seconds,
                  .evaluations = t->evaluations,
@@ -48,7 +48,7 @@ static void refresh(ll_trainer *t) {
     const ll_config *c = &t->model->recipe->c;
     const ll_run_state *s = &t->state;
     ll_progress *p = &t->progress;
-    const double elapsed = ll_now() - t->began;
+    const double elapsed = ll_now() - t->start_time;
     p->step = s->step;
     p->steps = c->train.steps;
     p->saved = t->saved;
@@ -74,7 +74,7 @@ static int is_alone(const ll_trainer *t) { return t->ranks.size == 1; }
 static void report(ll_trainer *t, watcher *w, const char *event) {
     refresh(t);
     t->progress.event = event;
-    t->told = ll_now();
+    t->last_report = ll_now();
     if (!w->call) return;
     ll_float_mode_restore(&w->host);
     if (w->call(&t->progress, w->arg)) w->stop = 1;
@@ -84,13 +84,13 @@ static void report(ll_trainer *t, watcher *w, const char *event) {
 typedef struct {
     ll_trainer *t;
     watcher *w;
-} within;
+} watched_step;
 
 /* An ll_done_fn for the model of a step. Ranks only stop together, after a step. */
 static int report_within(int64_t done, int64_t total, void *arg) {
-    const within *in = arg;
+    const watched_step *in = arg;
     ll_trainer *t = in->t;
-    if (ll_now() - t->told < t->patience) return 0;
+    if (ll_now() - t->last_report < t->report_interval) return 0;
     t->progress.within = (double)done / (double)total;
     report(t, in->w, "computing");
     t->progress.within = 0;
@@ -99,7 +99,7 @@ static int report_within(int64_t done, int64_t total, void *arg) {
 
 /* The gradient of a step, watched. */
 static ll_status gradient(ll_trainer *t, watcher *w, int64_t step, ll_gradient *g) {
-    within in = {t, w};
+    watched_step in = {t, w};
     ll_model *m = t->model;
     ll_done_fn *const before = m->progress;
     void *const before_arg = m->progress_arg;
@@ -132,7 +132,7 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     }
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
-    if (begins || step == 1) s->back_loss = ll_recent_loss(s, 1);
+    if (begins || step == 1) s->rewind_loss = ll_recent_loss(s, 1);
     t->unsaved = 1;
     measure(t, ll_now() - start, g.tokens);
     return LL_OK;
@@ -256,7 +256,7 @@ static void report_chance(ll_trainer *t, watcher *w) {
     report(t, w, "no learning");
 }
 
-static ll_status settle(ll_trainer *t, watcher *w) {
+static ll_status after_step(ll_trainer *t, watcher *w) {
     const ll_config *c = &t->model->recipe->c;
     ll_run_state *s = &t->state;
     ll_status status = ll_rewind_check(t);
@@ -359,7 +359,7 @@ static ll_status run(ll_trainer *t, watcher *w) {
     ll_status status = save_first(t, w);
     if (status) return status;
     for (;;) {
-        status = in_folder(t, w, settle);
+        status = in_folder(t, w, after_step);
         if (!status && t->state.step >= t->model->recipe->c.train.steps && !must_evaluate(t)) break;
         if (!status && w->stop && is_alone(t)) return stopped(t, w);
         if (!status) status = advance(t, w);
@@ -383,18 +383,18 @@ static ll_status run(ll_trainer *t, watcher *w) {
 ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     const ll_group all = ll_group_all();
     watcher w = {.call = progress, .arg = arg, .host = ll_float_mode_set()};
-    t->began = ll_now();
-    t->begun = t->state.step;
+    t->start_time = ll_now();
+    t->start_step = t->state.step;
     t->evaluations = t->evaluation_seconds = 0;
-    t->told = t->began;
+    t->last_report = t->start_time;
     ll_status status = ll_model_trainable(t->model); /* it may have been quantized since the last run */
     if (t->left) status = ll_group_agree(&all, status ? status : ll_run_folder_enter(t));
     t->model->training = 1;
     if (!status) status = run(t, &w);
     t->model->training = 0;
-    t->metrics.seconds += ll_now() - t->began;
+    t->metrics.seconds += ll_now() - t->start_time;
     ll_run_folder_leave(t);
-    ll_model_settle_noise(t->model);
+    ll_model_fix_noise(t->model);
     ll_float_mode_restore(&w.host);
     return status;
 }

@@ -8,7 +8,7 @@
 #include "train/train_internal.h"
 
 int ll_rewind_may(const ll_trainer *t) {
-    return t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && t->state.back >= 0 &&
+    return t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && t->state.rewind_step >= 0 &&
            t->state.rewinds < LL_REWINDS;
 }
 
@@ -20,9 +20,9 @@ ll_status ll_trainer_check_loss(const ll_trainer *t, int64_t n) {
 }
 
 ll_status ll_rewind_check(const ll_trainer *t) {
-    if (!ll_rewind_may(t) || t->state.step <= t->state.back) return LL_OK;
-    if (ll_fit_is_above_chance(&t->model->recipe->c, t->state.back_loss)) return LL_OK;
-    return ll_trainer_check_loss(t, t->state.step - t->state.back);
+    if (!ll_rewind_may(t) || t->state.step <= t->state.rewind_step) return LL_OK;
+    if (ll_fit_is_above_chance(&t->model->recipe->c, t->state.rewind_loss)) return LL_OK;
+    return ll_trainer_check_loss(t, t->state.step - t->state.rewind_step);
 }
 
 ll_status ll_rewind_end(const ll_trainer *t) {
@@ -40,7 +40,7 @@ ll_status ll_rewind_too_often(ll_status status) {
 static ll_status load(ll_trainer *t) {
     ll_run_state before = t->state;
     ll_safetensors *file = NULL;
-    ll_status status = ll_safetensors_open(&file, before.kept ? t->back : t->last);
+    ll_status status = ll_safetensors_open(&file, before.rewind_aside ? t->back : t->last);
     if (!status) status = ll_checkpoint_state(&t->state, file);
     if (!status) status = ll_model_restore(t->model, file);
     if (!status) status = ll_checkpoint_moments(t->engine, file);

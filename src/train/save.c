@@ -35,11 +35,11 @@ static ll_status keep_back(const ll_trainer *t) {
 ll_status ll_run_save(ll_trainer *t, int aside) {
     const ll_group all = ll_group_all();
     ll_run_state state = t->state;
-    int there = !access(t->state.kept ? t->back : t->last, F_OK); /* rank 0 looks for all */
+    int there = !access(t->state.rewind_aside ? t->back : t->last, F_OK); /* rank 0 looks for all */
     ll_status status = ll_group_broadcast(&all, &there, sizeof there, 0);
     if (status) return status;
-    state.kept = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && state.back >= 0 &&
-                 state.back < state.step && there;
+    state.rewind_aside = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND &&
+                         state.rewind_step >= 0 && state.rewind_step < state.step && there;
     const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
     if (!isfinite(norm)) return ll_run_diverged(t, "the norm of the parameters", norm, t->state.step);
     status = ll_group_agree(&all, try_model(t));
@@ -47,15 +47,15 @@ ll_status ll_run_save(ll_trainer *t, int aside) {
     if (status) return status;
     if (!t->ranks.rank) {
         status = ll_metrics_sync(&t->metrics);
-        if (!status && state.kept && !t->state.kept) status = keep_back(t);
+        if (!status && state.rewind_aside && !t->state.rewind_aside) status = keep_back(t);
         if (!status) status = ll_checkpoint_save(t->last, t->engine, &state);
-        if (!status && !state.kept) unlink(t->back);
+        if (!status && !state.rewind_aside) unlink(t->back);
     }
     status = ll_group_agree(&all, status);
     if (status) return status;
-    t->state.kept = state.kept;
+    t->state.rewind_aside = state.rewind_aside;
     t->saved = t->state.step;
     t->unsaved = 0;
-    if (!state.kept) ll_back_is_here(&t->state);
+    if (!state.rewind_aside) ll_rewind_point_set(&t->state);
     return LL_OK;
 }

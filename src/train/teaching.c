@@ -7,7 +7,7 @@
 
 static int64_t last_of(const ll_config *c) { return c->train.distil_until ? c->train.distil_until : c->train.steps; }
 
-void ll_teaching_settle(ll_config *c) {
+void ll_teaching_resolve(ll_config *c) {
     if (c->train.distil == LL_DISTIL_BOTH && !c->train.distil_switch) c->train.distil_switch = last_of(c) / 2;
 }
 

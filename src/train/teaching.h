@@ -10,7 +10,7 @@ int ll_teaching_stage(const ll_config *c, int64_t step);
 /* Is it the last one that matches this? */
 int ll_teaching_ends(const ll_config *c, int64_t step);
 /* Sets train.distil-switch where it is left to the length of the run, so that a longer one has the same stages. */
-void ll_teaching_settle(ll_config *c);
+void ll_teaching_resolve(ll_config *c);
 /* LL_EINVAL where the recipe asks for what no run can do. */
 LL_MUST_USE ll_status ll_teaching_check(const ll_config *c);
 /* The model in a file, or the best of a run's folder, that the key `key` names. */

@@ -187,9 +187,9 @@ typedef struct {
     char data_sum[LL_CHECKSUM_TEXT];                /* ll_rows_checksum of it; "": of an earlier version's checkpoint */
     char best_sum[LL_CHECKSUM_TEXT];                /* ll_best_evaluation of best_loss; "": not known */
     int64_t rewinds;                                /* how often the run went back because it diverged */
-    int64_t back;                                   /* step of the checkpoint it would go back to; -1: there is none */
-    double back_loss;                               /* mean loss of the steps before it; of step 1 if it is of step 0 */
-    int kept; /* that one is back.safetensors, since the run stopped between two checkpoints */
+    int64_t rewind_step;                            /* of the checkpoint it would go back to; -1: there is none */
+    double rewind_loss;                             /* mean loss of the steps before it; of step 1 if it is of step 0 */
+    int rewind_aside; /* that one is back.safetensors, since the run stopped between two checkpoints */
     double valid_loss, valid_accuracy, best_loss;   /* NaN before the first evaluation */
     double loss[LL_ROW_EVERY], count[LL_ROW_EVERY]; /* of step s at [s mod LL_ROW_EVERY] */
     double norm;                                    /* gradient norm of the last step */
@@ -198,7 +198,7 @@ typedef struct {
 /* Mean loss of the last n <= LL_ROW_EVERY steps. */
 double ll_recent_loss(const ll_run_state *state, int64_t n);
 /* The checkpoint to go back to is that of the step that the run is at. */
-void ll_back_is_here(ll_run_state *state);
+void ll_rewind_point_set(ll_run_state *state);
 
 LL_MUST_USE ll_status ll_checkpoint_save(const char *path, const ll_engine *engine, const ll_run_state *state);
 /* What a checkpoint has besides the model: the state, and the moments for an optimizer that fits. */
@@ -334,12 +334,12 @@ struct ll_trainer {
     ll_report_fn *report; /* writes the run's report, or NULL */
     void *report_arg;
     ll_progress progress;
-    double began, busy; /* clock at the start of ll_trainer_run; seconds of the recent steps */
-    int64_t begun;      /* step at that time */
-    double busy_tokens;
+    double start_time; /* clock at the start of ll_trainer_run */
+    int64_t start_step;
+    double recent_seconds, recent_tokens;   /* moving sums over steps, of which the speed is made */
     double evaluations, evaluation_seconds; /* since then; a part of one counts as that */
-    double told;     /* clock at the last call of the caller's ll_progress_fn */
-    double patience; /* seconds without one after which a step reports how far it is */
+    double last_report;                     /* clock at the last call of the caller's ll_progress_fn */
+    double report_interval;                 /* seconds without one after which a step reports how far it is */
 };
 
 #endif

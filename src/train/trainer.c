@@ -111,7 +111,7 @@ static void release(ll_trainer *t, int keep) {
 
 /* Keys of [dist] that depend on how a run was started are written to the recipe, so that it continues in the same
  * way. */
-static void settle_ranks(ll_config *c) {
+static void resolve_ranks(ll_config *c) {
     ll_dist_set_timeout(c->dist.timeout);
     if (!c->dist.shards && ll_dist_is_launched()) c->dist.shards = c->train.batch;
 }
@@ -133,8 +133,8 @@ static ll_status begin(ll_trainer *t, const ll_recipe *recipe, const char *out) 
     ll_model *from = NULL;
     ll_status status = refuse_old_run(out);
     if (!status) status = ll_recipe_copy(&t->recipe, recipe);
-    if (!status) settle_ranks(&t->recipe->c);
-    if (!status) ll_teaching_settle(&t->recipe->c);
+    if (!status) resolve_ranks(&t->recipe->c);
+    if (!status) ll_teaching_resolve(&t->recipe->c);
     if (!status && t->recipe->c.train.from[0]) status = ll_teaching_open(&from, "train.from", t->recipe->c.train.from);
     if (!status) status = open_data(t, from);
     if (!status) status = check_data(t);
@@ -194,14 +194,14 @@ static ll_status check_steps(const ll_trainer *t, const char *path) {
 }
 
 /* A run that is made longer keeps the step where its teaching changes. Checkpoints of earlier versions may have 0. */
-static void settle_teaching(ll_trainer *t) {
+static void resolve_teaching(ll_trainer *t) {
     ll_config *old = &t->model->recipe->c, *c = &t->recipe->c;
-    ll_teaching_settle(old);
+    ll_teaching_resolve(old);
     if (!c->train.distil_switch) c->train.distil_switch = old->train.distil_switch;
 }
 
 /* Whoever gives another learning rate means that one, and not a part of it. */
-static void settle_rate(ll_trainer *t) {
+static void reset_rewinds(ll_trainer *t) {
     if (t->recipe->c.train.learning_rate != t->model->recipe->c.train.learning_rate) t->state.rewinds = 0;
 }
 
@@ -212,9 +212,9 @@ static ll_status take_over(ll_trainer *t, const ll_recipe *recipe, const char *r
     if (!status) status = ll_model_read(&t->model, file);
     if (!status) status = choose_recipe(t, recipe, resume);
     if (!status) status = check_steps(t, path);
-    if (!status) settle_ranks(&t->recipe->c);
-    if (!status) settle_teaching(t);
-    if (!status) settle_rate(t);
+    if (!status) resolve_ranks(&t->recipe->c);
+    if (!status) resolve_teaching(t);
+    if (!status) reset_rewinds(t);
     const int held_out = !status && holds_out(t->model->recipe);
     if (!status) status = open_data(t, t->model);
     if (!status) status = ll_fit_resume(t->model, t->recipe, path);
@@ -253,7 +253,7 @@ static ll_status copy_from(const char *to, const char *folder, const char *name)
 /* A resumed run that moves to another folder copies its checkpoint there, then its best model. So it can be resumed
  * there, too, if it is killed before the next checkpoint. */
 static ll_status copy_models(const ll_trainer *t, const char *resume) {
-    ll_status status = t->state.kept ? copy_from(t->back, resume, "back.safetensors") : LL_OK;
+    ll_status status = t->state.rewind_aside ? copy_from(t->back, resume, "back.safetensors") : LL_OK;
     if (!status) status = copy_from(t->last, resume, "last.safetensors");
     return status ? status : copy_from(t->best, resume, "best.safetensors");
 }
@@ -305,7 +305,7 @@ static ll_status find_files(ll_trainer *t) {
     const ll_group all = ll_group_all();
     int there[2] = {!access(t->back, F_OK), !access(t->best, F_OK)};
     const ll_status status = ll_group_broadcast(&all, there, sizeof there, 0);
-    if (t->state.kept && !there[0]) ll_back_is_here(&t->state);
+    if (t->state.rewind_aside && !there[0]) ll_rewind_point_set(&t->state);
     if (!there[1]) ll_best_forget(&t->state);
     return status;
 }
@@ -314,10 +314,10 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     LL_FLOAT_MODE;
     ll_trainer *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;
-    t->saved = t->state.back = -1;
+    t->saved = t->state.rewind_step = -1;
     t->lock = -1;
     t->unsaved = 1;
-    t->patience = 1;
+    t->report_interval = 1;
     t->state.valid_loss = t->state.valid_accuracy = t->state.best_loss = NAN;
     t->ranks = ll_dist_ranks();
     if (resume && !out) out = resume;
@@ -327,7 +327,8 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     if (!status && resume) {
         status = find_files(t);
         t->saved = t->state.step;
-        t->unsaved = t->state.kept || !same_folder(t->folder, resume); /* what was copied has the recipe of before */
+        t->unsaved =
+            t->state.rewind_aside || !same_folder(t->folder, resume); /* what was copied has the recipe of before */
     }
     if (status) {
         ll_trainer_free(t);

@@ -127,7 +127,7 @@ static void part_meters(ll_score *s, int64_t end) {
     s->meters = n;
 }
 
-ll_status ll_music_settle(ll_score *s) {
+ll_status ll_music_normalise(ll_score *s) {
     /* Puts the default before all others, for the time in which the file sets none. */
     s->tempo[s->tempos++] = (ll_tempo){.at = -1, .micros = ll_tempo_micros(ll_tempo_class(USUAL_TEMPO))};
     s->meter[s->meters++] = (ll_meter){.at = -1, .numerator = 4, .denominator = 4};
@@ -142,7 +142,7 @@ ll_status ll_music_settle(ll_score *s) {
 }
 
 ll_status ll_music_finish(ll_score *out, ll_score *s) {
-    const ll_status status = ll_music_settle(s);
+    const ll_status status = ll_music_normalise(s);
     if (status)
         ll_score_free(s);
     else

@@ -74,7 +74,7 @@ enum { LL_TEMPOS = 54, LL_METERS = 60 };         /* 28, 32, .. 240 quarter notes
 LL_MUST_USE ll_status ll_music_grid(ll_score *grid, const ll_score *score, int fine, const char *name);
 /* The last part of the above, for a score whose times are steps: sorts, removes overlapping notes, adds a tempo and a
  * meter at 0, and removes changes that change nothing. The arrays need space for one more tempo and meter. */
-LL_MUST_USE ll_status ll_music_settle(ll_score *score);
+LL_MUST_USE ll_status ll_music_normalise(ll_score *score);
 /* The same for a new score: *out owns it then; it is freed on failure. */
 LL_MUST_USE ll_status ll_music_finish(ll_score *out, ll_score *score);
 /* The steps of a bar. */
