@@ -37,10 +37,9 @@ POSITIONS: Dict[str, Mechanism] = _table(lib.ll_position_at)
 # Kernels with features, and those of them whose features are a function of q alone, not random.
 LINEAR = tuple(name for name, row in KERNELS.items() if row.linear)
 MAPS = tuple(name for name in LINEAR if KERNELS[name].number != lib.LL_KERNEL_FAVOR)
-# Parameters of positions that are read in place, and those that an operator copies.
+# Parameters of positions that are read in place.
 DATA_PARAMETERS = ("freqs", "offsets", "gains", "filter_q", "filter_k", "gate", "inv_freq", "alpha", "beta", "rpe",
                    "bias", "distance_k", "distance_v")
-COPIED_PARAMETERS = ("theta", "basis", "noise", "gate_noise")
 
 
 def choices(key: str) -> Dict[str, int]:

@@ -12,7 +12,7 @@ from ._call import Gradients, Saved, call_of, extras_of
 from ._checks import check_count, check_flag, check_number, check_pair, check_positive, check_seed, check_type
 from ._core import ArgumentError, NotCopied, OutOfMemory, check, ffi, lib, own
 from ._idle import refuse_idle
-from ._names import (COPIED_PARAMETERS, DATA_PARAMETERS, FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup)
+from ._names import DATA_PARAMETERS, FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup
 from ._stream import Stream
 
 
