@@ -162,8 +162,8 @@ ended $pid
 check "exit code 1" test $? -eq 1
 err "^longline train: /.*/shrinking.txt became shorter while it was read, or its disk failed; restore it; .*--resume 'shrunk'$"
 head -c 70000000 /dev/zero >shrinking.txt
-step=$(sed -n "s/.*go on from step \([0-9]*\) .*/\1/p" err)
-t 0 "$longline" train --resume shrunk --set train.steps=$((step + 1))
+reached=$(sed -n "s/.*go on from step \([0-9]*\) .*/\1/p" err)
+t 0 "$longline" train --resume shrunk --set train.steps=$((reached + 1))
 rm shrinking.txt
 # ---- Pages and evaluation: no more than training ----
 yes "some text of many lines" | head -c 1000000 >data
