@@ -141,8 +141,8 @@ static void test_what_decays(void **state) {
     static const char *const keys[] = {
         "model.heads=1 attention.kernel=gla model.bias=all model.width=1 model.ff=1",
         "model.task=classify model.classes=2 attention.kernel=linformer attention.projected-length=1 model.width=2",
-        "model.task=classify attention.kernel=favor position.type=sine-spe model.token-types=2 "
-        "model.type-separator=1",
+        ("model.task=classify attention.kernel=favor position.type=sine-spe model.token-types=2 "
+         "model.type-separator=1"),
         "position.type=learned model.bias=feed model.norm-kind=rms model.tied-embedding=off",
         "model.task=seq2seq model.heads=1 model.width=1"};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
