@@ -61,6 +61,8 @@ int ll_stdout_end(int code);
 int ll_target_check(const char *option, const char *path);
 /* The same for a text that ll_output_end saves, which writes to pipes and devices directly. */
 int ll_text_target_check(const char *option, const char *path);
+/* Does the name of a file end so, and is it longer? */
+int ll_ends_with(const char *path, const char *ending);
 /* Refuses a path with a line end, which would break the line of a result. -1, or the exit code. */
 int ll_line_check(const char *option, const char *path);
 /* Refuses two options whose paths are one file. -1, or the exit code. */

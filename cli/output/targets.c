@@ -97,7 +97,7 @@ int ll_text_target_apart(const char *option, const char *path, int n, const char
     return code >= 0 || !n ? code : apart(option, path, n, words);
 }
 
-static int ends_with(const char *path, const char *ending) {
+int ll_ends_with(const char *path, const char *ending) {
     const size_t n = strlen(path), m = strlen(ending);
     return n > m && !strcmp(path + n - m, ending);
 }
@@ -109,12 +109,12 @@ int ll_answers_target(const char **path, int json, int n, const char *const *wor
     const int code = *path ? ll_target_apart("--out", *path, n, words) : -1;
     if (!*path || code >= 0) return code;
     for (int i = 0; i < 3; i++)
-        if (ends_with(*path, packed[i])) return ll_usage("--out %s: answers are not packed; %s", *path, name);
+        if (ll_ends_with(*path, packed[i])) return ll_usage("--out %s: answers are not packed; %s", *path, name);
     for (int i = 0; i < 2; i++)
-        if (ends_with(*path, tensors[i])) return ll_usage("--out %s: answers are text; %s", *path, name);
-    if (json && (ends_with(*path, ".csv") || ends_with(*path, ".tsv")))
+        if (ll_ends_with(*path, tensors[i])) return ll_usage("--out %s: answers are text; %s", *path, name);
+    if (json && (ll_ends_with(*path, ".csv") || ll_ends_with(*path, ".tsv")))
         return ll_usage("--out %s: --json writes JSON; name a .jsonl file, or leave out --json", *path);
-    if (!json && (ends_with(*path, ".json") || ends_with(*path, ".jsonl")))
+    if (!json && (ll_ends_with(*path, ".json") || ll_ends_with(*path, ".jsonl")))
         return ll_usage("--out %s: JSON needs --json; else name a .csv or .tsv file", *path);
     return -1;
 }
@@ -124,7 +124,7 @@ int ll_vectors_target(const char **path, int n, const char *const *words) {
     if (*path && !strcmp(*path, "-")) *path = NULL;
     if (!*path) return -1;
     for (int i = 0; i < 3; i++)
-        if (ends_with(*path, endings[i])) return ll_target_apart("--out", *path, n, words);
+        if (ll_ends_with(*path, endings[i])) return ll_target_apart("--out", *path, n, words);
     return ll_usage(
         "--out %s: a file of embeddings must end with .safetensors, .npy or .csv; --json writes to standard "
         "output",

@@ -22,17 +22,18 @@ int ll_choose_format(ll_input_format *kind, const char *format, int whole, int m
     return ll_usage("--format %s: needs lines, jsonl, fasta, idx, png or midi", format);
 }
 
-/* Does a name, perhaps of a packed file, end so? */
-static int ends(const char *path, const char *ending) {
-    const char *dot = strrchr(path, '.');
-    size_t n = strlen(path);
-    if (dot && (!strcmp(dot, ".gz") || !strcmp(dot, ".xz") || !strcmp(dot, ".zst"))) n = (size_t)(dot - path);
-    return n > strlen(ending) && !strncmp(path + n - strlen(ending), ending, strlen(ending));
+/* Is it a table by its name, perhaps a packed one? */
+static int is_table(const char *path) {
+    static const char *const endings[] = {".csv", ".csv.gz", ".csv.xz", ".csv.zst",
+                                          ".tsv", ".tsv.gz", ".tsv.xz", ".tsv.zst"};
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++)
+        if (ll_ends_with(path, endings[i])) return 1;
+    return 0;
 }
 
 void ll_tables_are_lines(int files, const char **paths) {
     int i = 0;
-    while (i < files && !ends(paths[i], ".csv") && !ends(paths[i], ".tsv")) i++;
+    while (i < files && !is_table(paths[i])) i++;
     if (i < files)
         ll_print(
             "%s is read as lines: each with all of its columns is one text, and so is a header. JSONL keeps a text "
