@@ -175,12 +175,8 @@ static ll_status count_classes(const ll_model *model, ll_run_facts *facts) {
     int64_t *count = ll_alloc((size_t)c->model.classes, sizeof *count);
     const ll_status status = count ? ll_batch_create(&batch, c) : LL_ENOMEM;
     const int64_t n = status ? 0 : ll_evaluate_batches(reader, c->train.eval_batches);
-    for (int64_t i = 0; i < n; i++) {
-        ll_reader_eval_batch(reader, &batch, ll_evaluated_batch(reader, i, n));
-        for (int k = 0; k < c->train.batch; k++)
-            if (batch.targets[k] >= 0 && batch.targets[k] < c->model.classes) count[batch.targets[k]]++, all++;
-    }
-    for (int k = 0; count && k < c->model.classes; k++) most = ll_max_int64(most, count[k]);
+    for (int64_t i = 0; i < n; i++) ll_reader_count(reader, &batch, ll_evaluated_batch(reader, i, n), count);
+    for (int k = 0; count && k < c->model.classes; k++) all += count[k], most = ll_max_int64(most, count[k]);
     if (all) facts->majority = (double)most / (double)all;
     ll_free(count);
     ll_batch_free(&batch);

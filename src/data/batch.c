@@ -131,7 +131,8 @@ void ll_reader_count(const ll_reader *r, ll_batch *batch, int64_t index, int64_t
     const int64_t first = index * r->B, end = ll_min_int64(first + r->B, r->rows);
     for (int64_t number = first; number < end; number++) {
         r->format->fill(r, batch, 0, eval_index(r, number));
-        for (int t = 0; t < batch->lengths[0]; t++)
+        const int n = ll_task_per_token(r->task) ? batch->lengths[0] : 1;
+        for (int t = 0; t < n; t++)
             if (of[t] >= (masked ? r->maskable : 0)) count[of[t]]++;
     }
 }

@@ -56,8 +56,8 @@ int64_t ll_reader_eval_batches(const ll_reader *reader);
 void ll_reader_eval_batch(const ll_reader *reader, ll_batch *batch, int64_t index);
 void ll_reader_eval_rows(const ll_reader *reader, ll_batch *batch, int64_t first);
 
-/* Adds to each token of ll_reader_vocab how often it occurs as a target in batch `index` of evaluation, whatever mask
- * is drawn. batch is scratch. */
+/* Adds to each token of ll_reader_vocab, or to each class, how often it occurs as a target in batch `index` of
+ * evaluation, whatever mask is drawn. batch is scratch. */
 void ll_reader_count(const ll_reader *reader, ll_batch *batch, int64_t index, int64_t *count);
 
 /* Allocates a batch of c->batch examples of c->length tokens. */
