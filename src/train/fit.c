@@ -87,6 +87,11 @@ ll_status ll_fit_heading(const ll_reader *reader) {
                    name);
 }
 
+ll_status ll_fit_left_out(int64_t files) {
+    if (!files) return LL_OK;
+    return ll_fail(LL_EINVAL, "files left out, as data.classes does not name their folders: %lld", (long long)files);
+}
+
 ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader) {
     int64_t texts, cut;
     ll_reader_cut(reader, &texts, &cut);

@@ -320,9 +320,8 @@ static void report_lock(ll_trainer *t, watcher *w) {
 
 /* What may be wrong with the data. */
 static void report_data(ll_trainer *t, watcher *w) {
-    const char *left = "files left out, as data.classes does not name their folders: %lld";
     if (ll_fit_heading(t->train)) report(t, w, "no header");
-    if (t->left_out && ll_fail(LL_EINVAL, left, (long long)t->left_out)) report(t, w, "no class");
+    if (ll_fit_left_out(t->left_out)) report(t, w, "no class");
     if (ll_fit_cut(&t->model->recipe->c, t->train)) report(t, w, "cut");
 }
 
