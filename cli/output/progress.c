@@ -81,16 +81,15 @@ static void report(const char *name, int64_t done, int64_t total, void *arg) {
     if (done < reading.done || strcmp(what, reading.what) != 0) begin(what, done, now);
     reading.done = done;
     reading.last = now;
-    if (total <= 0 && due(t, now)) { /* how long it will take is not known */
+    if (!due(t, now)) return;
+    if (total <= 0) { /* how long it will take is not known */
         ll_fields fields = {0};
         char gone[24];
         ll_field_add(&fields, 2, "%s", what);
         ll_field_add(&fields, 1, ", %s so far", ll_duration(gone, now - reading.begun));
         ll_line_show(&t->line, &fields);
-    } else if (total > 0 && due(t, now)) {
-        show(t, what, reading.first, done, total, now - reading.begun);
     } else {
-        return;
+        show(t, what, reading.first, done, total, now - reading.begun);
     }
     t->shown = now;
 }
