@@ -213,9 +213,7 @@ typedef struct {
      * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
      * queries see the tokens before through it; in both directions they see keys of other calls (state_in) besides
      * those of their own. state_out may be state_in where no backward follows, but not with states_of_rows.
-     * The sums in it are float, and each call rounds them: use calls of some hundred tokens or more, or a stream. After
-     * a million tokens, answers are off by up to 6e-4 in calls of one token, by 2e-5 in calls of 8, and by 2e-6 in
-     * calls of 512. */
+     * The sums in it are float, and each call rounds them: use calls of some hundred tokens or more, or a stream. */
     const float *state_in;
     float *state_out;
     const float *dstate_out; /* backward: gradient at what forward wrote to state_out; NULL: zeros */
