@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/feature/features.h"
 #include "attention/position/postmap.h"
 #include "attention/tile_product.h"
 #include "base/integer.h"
@@ -143,6 +144,8 @@ ll_status ll_feature_map_create(ll_feature_map **out, const ll_attention_config 
     map->divisor = stage && stage->numerator && c->den != LL_DEN_NONE ? padded : 0;
     map->ld = map->divisor + padded + 16; /* so that rows are in different sets of L1 */
     choose_scaling(map);
+    for (int side = LL_QUERY; side <= LL_KEY; side++)
+        map->family[side] = f ? ll_mapped_family(map) : ll_favor_family(map, side);
     const ll_status status = build(map);
     if (status) {
         ll_feature_map_free(map);

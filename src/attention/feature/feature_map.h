@@ -15,7 +15,8 @@ enum {
     LL_PHI_FIXED    /* c as a released rule says; root and eps are in the features */
 };
 
-typedef struct ll_postmap_kind ll_postmap_kind; /* position/postmap.h */
+typedef struct ll_postmap_kind ll_postmap_kind;     /* position/postmap.h */
+typedef struct ll_feature_family ll_feature_family; /* features.h */
 
 enum { LL_NO_EXPONENT = -(1 << 29) }; /* of an empty state: below every exponent */
 enum { LL_TILE_MOST = 256 };          /* tokens of a tile at most */
@@ -36,6 +37,7 @@ typedef struct {
     int ld;      /* the distance of feature rows in scratch: features and padding; with `divisor`, those of both */
     int divisor; /* where in a row the features of the divisor begin: 0, if they are those of the numerator */
     int phi[2];            /* LL_PHI_..., of queries and keys */
+    const ll_feature_family *family[2]; /* of queries and keys */
     float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
     int scale_cancels;     /* a common factor of all features cancels in numerator and denominator */
     const ll_map *f;              /* of the kernel; NULL: favor */

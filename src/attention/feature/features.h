@@ -38,10 +38,32 @@ ll_top ll_features_top(const ll_feature_tile *tile, const float *mask);
 /* Adds dtop at the maximum: dx (D) of that token; in (D) is its key. */
 void ll_features_top_back(const ll_feature_map *map, int head, int feature, double dtop, const float *in, float *dx);
 
-/* trigonometric.c. phi from u. Backward: dphi (rows ldd apart) becomes the gradient at u, and sum (C) minus the
- * gradient at n. */
-void ll_trigonometric(const ll_feature_tile *tile, const float *u, size_t ld, float *phi, int *exponent, float *top);
-void ll_trigonometric_back(const ll_feature_tile *tile, const float *u, size_t ld, float *dphi, size_t ldd, float *sum,
-                           double *dtop);
+/* Rows of a tile, ld floats apart. */
+typedef struct {
+    float *at;
+    size_t ld;
+} ll_rows;
+
+/* A family of feature maps: how the features of a tile follow from u (C, features), and the gradient at u from theirs.
+ * Rows of features are map->ld apart. A map has one family for queries and one for keys. */
+struct ll_feature_family {
+    int half_square; /* features depend on n = |x|^2 / 2 besides u: backward writes minus its gradient to sum (C) */
+    /* phi from u (rows ld apart), which may be the same rows. exponent and top as in ll_features. */
+    void (*forward)(const ll_feature_tile *tile, const float *u, size_t ld, float *phi, int *exponent, float *top);
+    /* The gradient d at the features phi becomes that at u, in `to`, which may be d. NULL: it needs u. */
+    void (*back)(const ll_feature_tile *tile, const float *phi, ll_rows d, ll_rows to, float *sum, double *dtop);
+    /* The same where u is known, and the features are not; `buffer` is scratch and may be u. NULL: it needs phi. */
+    void (*back_from_u)(const ll_feature_tile *tile, const float *u, size_t ld, float *buffer, ll_rows d, ll_rows to,
+                        float *sum, double *dtop);
+    /* The map and its gradient as epilogues of a stage that permutes; NULL: neither. shift (C) is scratch. */
+    ll_epilogue (*epilogue)(const ll_feature_tile *tile, const float *u, size_t ld, float *shift, int *exponent,
+                            float *top);
+    ll_epilogue (*epilogue_back)(const ll_feature_tile *tile, const float *phi, const float *dphi, float *sum);
+};
+
+/* The family of queries or keys (side): f(u) + eps (mapped.c); favor (favor.c), and its trigonometric features. */
+const ll_feature_family *ll_mapped_family(const ll_feature_map *map);
+const ll_feature_family *ll_favor_family(const ll_feature_map *map, int side);
+extern const ll_feature_family ll_trigonometric_family;
 
 #endif

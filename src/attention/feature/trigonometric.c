@@ -35,7 +35,7 @@ static float scale_of(const ll_feature_tile *t, int i, int *exponent, float *top
     return (float)exp((double)n - *exponent * ln2);
 }
 
-void ll_trigonometric(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
+static void forward(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
     const unsigned char *sine = sines(t);
     for (int i = 0; i < t->C; i++, u += ld, phi += t->map->ld) {
         float n;
@@ -45,11 +45,13 @@ void ll_trigonometric(const ll_feature_tile *t, const float *u, size_t ld, float
     }
 }
 
-void ll_trigonometric_back(const ll_feature_tile *t, const float *u, size_t ld, float *dphi, size_t ldd, float *sum,
-                           double *dtop) {
+static void back(const ll_feature_tile *t, const float *u, size_t ld, float *buffer, ll_rows d, ll_rows to, float *sum,
+                 double *dtop) {
     const ll_feature_map *map = t->map;
     const unsigned char *sine = sines(t);
-    for (int i = 0; i < t->C; i++, u += ld, dphi += ldd) {
+    (void)buffer, (void)to; /* a projection follows, so that `to` is d */
+    for (int i = 0; i < t->C; i++, u += ld, d.at += d.ld) {
+        float *dphi = d.at;
         int none;
         float n, total = 0;
         sum[i] = 0;
@@ -70,3 +72,5 @@ void ll_trigonometric_back(const ll_feature_tile *t, const float *u, size_t ld, 
         if (t->side == LL_QUERY && own) sum[i] = 0; /* n - c is 0 whatever x is */
     }
 }
+
+const ll_feature_family ll_trigonometric_family = {.half_square = 1, .forward = forward, .back_from_u = back};
