@@ -4,13 +4,14 @@
 #include "attention/attention_stream.h"
 #include "attention/linear/linear.h"
 #include "attention/position/postmap.h"
+#include "attention/position/rotation.h"
 #include "attention/position/spe.h"
 #include "base/memory.h"
 #include "drawn.h"
 #include "test.h"
 
 enum { H = 2, D = 8, E = 4, T = 70, M = 12 };
-/* The last begins before digits of the position change (position/rope.c). */
+/* The last begins before digits of the position change (position/rotation.c). */
 static const int64_t begins[] = {INT64_C(2147483640), INT64_C(1) << 33, (INT64_C(1) << 40) + 12345,
                                  (INT64_C(1) << 52) - 50};
 /* Of relative-s1. */
@@ -140,22 +141,22 @@ static void test_cuts_change_no_bit(void **state) {
 }
 
 /* Pairs of features are rotated by angles as accurate far out as near, wherever a block begins, and rotated back.
- * Blocks begin before digits of the position (position/rope.c) change. */
+ * Blocks begin before digits of the position (position/rotation.c) change. */
 static void test_rotated_features(void **state) {
     (void)state;
     enum { ROWS = 140, PAIRS = 3, LD = 2 * PAIRS };
     static const double angles[2 * PAIRS] = {1, 0.3535533905932738, 1e-4, 0.9, 2e-3, 0};
     static const int64_t from[] = {0, 63, 950, 16300, 262100, 262144 * 17 + 70, 1000000007};
-    float basis = 0, x[ROWS * LD], all[ROWS * LD], one[LD];
+    float x[ROWS * LD], all[ROWS * LD], one[LD];
     for (int i = 0; i < ROWS * LD; i++) x[i] = i % 2 ? 0 : 1;
     for (int heads = 1; heads <= 2; heads++) {
-        ll_feature_map map = {.features = LD, .ld = LD, .basis = heads == 2 ? &basis : NULL};
-        CHECK_OK(ll_feature_rotations_create(&map, (size_t)heads, angles));
+        ll_rotation_table table;
+        CHECK_OK(ll_rotation_table_create(&table, (size_t)heads, PAIRS, angles));
         for (size_t f = 0; f < sizeof from / sizeof *from; f++) {
-            ll_rotate_features(&map, heads - 1, 0, ROWS, from + f, x, LD, all, LD);
+            ll_rotation_table_apply(&table, heads - 1, 0, ROWS, from + f, x, LD, all, LD);
             for (int t = 0; t < ROWS; t++) {
                 const int64_t position = from[f] + t;
-                ll_rotate_features(&map, heads - 1, 0, 1, &position, x, LD, one, LD);
+                ll_rotation_table_apply(&table, heads - 1, 0, 1, &position, x, LD, one, LD);
                 assert_memory_equal(one, all + (size_t)t * LD, sizeof one);
                 for (int p = 0; p < PAIRS; p++) {
                     const long double angle = (long double)angles[(heads - 1) * PAIRS + p] * (long double)position;
@@ -163,10 +164,10 @@ static void test_rotated_features(void **state) {
                     assert_true(fabs((double)(sinl(angle) - one[2 * p + 1])) < 2e-7);
                 }
             }
-            ll_rotate_features(&map, heads - 1, 1, ROWS, from + f, all, LD, all, LD);
+            ll_rotation_table_apply(&table, heads - 1, 1, ROWS, from + f, all, LD, all, LD);
             for (int i = 0; i < ROWS * LD; i++) assert_true(fabsf(all[i] - x[i]) < 2e-7f);
         }
-        ll_free(map.rotations);
+        ll_rotation_table_free(&table);
     }
 }
 

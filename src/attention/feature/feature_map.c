@@ -93,14 +93,14 @@ static void choose_scaling(ll_feature_map *map) {
 }
 
 void ll_feature_map_project(ll_feature_map *map, const float *projection) {
-    const int D = map->c.D, m = map->features, copies = map->permute.own_weight ? map->c.H : 1;
+    const int D = map->c.D, m = map->features, copies = map->own_weight ? map->c.H : 1;
     const ll_kernels *k = ll_kernel_table();
     const float minus = map->c.features == LL_FEATURES_HYPERBOLIC ? -1 : 1; /* the second half of hyperbolic features */
     for (int h = 0; h < copies; h++) {
         float *w = map->weight + (size_t)h * (size_t)D * (size_t)map->ld;
         float *t = map->weight_t + (size_t)h * (size_t)D * (size_t)m;
         for (int a = 0; a < m; a++) {
-            const int from = map->permute.own_weight ? map->permute.order[(size_t)h * (size_t)m + (size_t)a] : a;
+            const int from = map->own_weight ? map->order[(size_t)h * (size_t)m + (size_t)a] : a;
             const float *source = projection + (size_t)(from % map->c.M) * (size_t)D;
             const float factor = map->c.input_scale * (from < map->c.M ? 1 : minus);
             if (map->sine) map->sine[(size_t)h * (size_t)m + (size_t)a] = from >= map->c.M;
@@ -119,9 +119,9 @@ static ll_status build(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, D = (size_t)map->c.D, m = (size_t)map->features;
     const ll_status status = map->stage ? map->stage->create(map) : LL_OK;
     if (status || !map->c.M) return status;
-    map->permute.own_weight = map->permute.reorder; /* instead, rows of the projection are in cycle order */
-    map->permute.reorder = 0;
-    const size_t copies = map->permute.own_weight ? H : 1;
+    map->own_weight = map->reorder; /* instead, rows of the projection are in cycle order */
+    map->reorder = 0;
+    const size_t copies = map->own_weight ? H : 1;
     map->weight = ll_alloc(copies * D * (size_t)map->ld, sizeof(float));
     map->weight_t = ll_alloc(copies * D * m, sizeof(float));
     map->pairs = ll_alloc(copies * ((D + 1) / 2) * (size_t)map->ld, sizeof(float));
@@ -162,11 +162,8 @@ double ll_feature_map_cost(const ll_feature_map *map) {
 
 void ll_feature_map_free(ll_feature_map *map) {
     if (!map) return;
-    ll_free(map->permute.order);
-    ll_free(map->permute.cycle);
-    ll_free(map->permute.count);
-    ll_free(map->rotations);
-    ll_free(map->basis_t);
+    if (map->own) map->stage->free(map->own);
+    ll_free(map->order);
     ll_free(map->weight);
     ll_free(map->weight_t);
     ll_free(map->pairs);

@@ -21,35 +21,25 @@ typedef struct ll_feature_family ll_feature_family; /* features.h */
 enum { LL_NO_EXPONENT = -(1 << 29) }; /* of an empty state: below every exponent */
 enum { LL_TILE_MOST = 256 };          /* tokens of a tile at most */
 
-/* A permutation in cycle order: feature a of the map is feature order[a] of the caller. */
-typedef struct {
-    int axes;        /* 0: no permutation; 1: by token number; 2: the first half by x, the second by y */
-    int reorder;     /* order is not the identity, and no projection absorbs it */
-    int own_weight;  /* order is not the identity: a projection for each head, its rows in that head's order */
-    int *order;      /* (H, features) */
-    ll_cycle *cycle; /* (H, features), of which count[h][0] + count[h][1] are used */
-    int (*count)[2]; /* (H): cycles that move by x (or by the token number), then those that move by y */
-} ll_permute;
-
 typedef struct {
     ll_attention_config c; /* D is the width of the inputs; the arrays are the caller's and outlive the map */
     int features;          /* M or 2 M, or D where M = 0 */
     int ld;      /* the distance of feature rows in scratch: features and padding; with `divisor`, those of both */
     int divisor; /* where in a row the features of the divisor begin: 0, if they are those of the numerator */
-    int phi[2];            /* LL_PHI_..., of queries and keys */
+    const ll_map *f;                    /* of the kernel; NULL: favor */
+    int phi[2];                         /* LL_PHI_..., of queries and keys */
     const ll_feature_family *family[2]; /* of queries and keys */
     float root;            /* favor: 1 / sqrt(M), hyperbolic 1 / sqrt(2 M) */
     int scale_cancels;     /* a common factor of all features cancels in numerator and denominator */
-    const ll_map *f;              /* of the kernel; NULL: favor */
     const ll_postmap_kind *stage; /* a position after the map, or NULL */
-    ll_permute permute;
-    float *weight;         /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed; or NULL */
-    float *weight_t;       /* (H or 1, features, D): the same, not transposed */
+    void *own;                    /* of the stage, or NULL */
+    int *order;    /* (H, features): feature a of the map is feature order[a] of the caller; NULL: the same */
+    int reorder;   /* order is not the identity, and no projection absorbs it */
+    int own_weight; /* order is not the identity: a projection for each head, its rows in that head's order */
+    float *weight;          /* (H with own_weight, else 1; D, ld): projection times input_scale, transposed; or NULL */
+    float *weight_t;        /* (H or 1, features, D): the same, not transposed */
     float *pairs, *pairs_t; /* both in pairs of bfloat16 (kernel.h): (H or 1; D/2, ld) and (H or 1; features/2, D) */
-    unsigned char *sine;   /* (H or 1, features): which trigonometric features are sines; or NULL */
-    double *rotations;     /* by which pairs of features are rotated: of all heads, or with a basis of each (rope.c) */
-    const float *basis;    /* orthogonal: (H, features, features), the caller's; or NULL */
-    float *basis_t;        /* (H, features, ld): its transpose */
+    unsigned char *sine;    /* (H or 1, features): which trigonometric features are sines; or NULL */
 } ll_feature_map;
 
 /* Features of a head that such an operator has. */

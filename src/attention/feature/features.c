@@ -12,7 +12,7 @@
 static float *row(float *base, int i, size_t ld) { return base + (size_t)i * ld; }
 
 static const float *head_weight(const ll_feature_map *map, const float *weight, int head, size_t ld, size_t rows) {
-    return map->permute.own_weight ? weight + (size_t)head * rows * ld : weight;
+    return map->own_weight ? weight + (size_t)head * rows * ld : weight;
 }
 
 /* The weights of the tile's head, (rows, ld), of those of all heads; pairs: the same for bfloat16. */
@@ -29,8 +29,8 @@ static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
     if (map->weight) {
         const ll_factor w = head_factor(t, map->weight, map->pairs, D, l);
         ll_tile_product(t->k, t->C, m, D, t->in, t->token, w, t->work + (size_t)t->C * l, out, l, 0, NULL);
-    } else if (map->permute.reorder || map->c.input_scale != 1) {
-        const int *order = map->permute.axes ? map->permute.order + (size_t)t->head * (size_t)m : NULL;
+    } else if (map->reorder || map->c.input_scale != 1) {
+        const int *order = map->order ? map->order + (size_t)t->head * (size_t)m : NULL;
         for (int i = 0; i < t->C; i++)
             for (int a = 0; a < m; a++)
                 row(out, i, l)[a] = map->c.input_scale * t->in[(size_t)i * t->token + (size_t)(order ? order[a] : a)];
@@ -154,7 +154,7 @@ static void permuted_back(const ll_feature_tile *t, const float *phi, ll_rows d,
 static void reorder_back(const ll_feature_tile *t, const float *du, float *dx, size_t dtoken) {
     const ll_feature_map *map = t->map;
     const int m = map->features;
-    const int *order = map->permute.axes ? map->permute.order + (size_t)t->head * (size_t)m : NULL;
+    const int *order = map->order ? map->order + (size_t)t->head * (size_t)m : NULL;
     for (int i = 0; i < t->C; i++)
         for (int a = 0; a < m; a++)
             dx[(size_t)i * dtoken + (size_t)(order ? order[a] : a)] =
@@ -178,7 +178,7 @@ static void project_back(const ll_feature_tile *t, float *du, const float *sum, 
 
 static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
     const ll_feature_map *map = t->map;
-    const int direct = !map->weight && !map->permute.reorder && map->c.input_scale == 1;
+    const int direct = !map->weight && !map->reorder && map->c.input_scale == 1;
     const ll_rows d = {dphi, (size_t)map->ld}, work = {t->work, (size_t)map->ld};
     const ll_rows du = direct ? (ll_rows){dx, dtoken} : is_permuted(map) ? work : d;
     float sum[LL_TILE_MOST];

@@ -13,7 +13,7 @@
 static const double ln2 = 0.69314718055994530942;
 
 static const unsigned char *sines(const ll_feature_tile *t) {
-    return t->map->sine + (t->map->permute.own_weight ? (size_t)t->head * (size_t)t->map->features : 0);
+    return t->map->sine + (t->map->own_weight ? (size_t)t->head * (size_t)t->map->features : 0);
 }
 
 /* c of token i, from its n, if a released rule scales features. */

@@ -55,14 +55,15 @@ static int parameters(const ll_attention_config *c, ll_parameter *list) {
 }
 
 static void draw(ll_premap *b) {
+    const ll_spe_draws *own = b->own;
     const size_t head = (size_t)b->c.D * ll_conv_kept_rows(b) * (size_t)b->R;
     ll_spe_gate_draw(b);
-    for (int h = 0; h < b->c.H && b->noise; h++) ll_spe_noise(b, h, 0, b->noise + (size_t)h * head, head, 0);
+    for (int h = 0; h < b->c.H && own->noise; h++) ll_spe_noise(b, h, 0, own->noise + (size_t)h * head, head, 0);
 }
 
 static ll_status create(ll_premap *b) {
     ll_position_config *w = &b->c.encoding;
-    const ll_status status = ll_spe_gate_create(b);
+    const ll_status status = ll_spe_create(b);
     if (status || (!w->noise && !ll_conv_is_image(&b->c))) return status;
     if (!w->noise) {
         w->noise_rows = b->c.height + w->taps - 1;
@@ -70,10 +71,11 @@ static ll_status create(ll_premap *b) {
     }
     const size_t rows = (size_t)w->noise_rows * (size_t)(ll_conv_is_image(&b->c) ? w->noise_cols : 1);
     const size_t count = (size_t)b->c.H * (size_t)b->c.D * rows;
-    b->noise = ll_alloc(count, (size_t)b->R * sizeof *b->noise);
-    if (!b->noise) return LL_ENOMEM;
+    ll_spe_draws *own = b->own;
+    own->noise = ll_alloc(count, (size_t)b->R * sizeof *own->noise);
+    if (!own->noise) return LL_ENOMEM;
     if (w->noise) {
-        memcpy(b->noise, w->noise, count * (size_t)b->R * sizeof *b->noise);
+        memcpy(own->noise, w->noise, count * (size_t)b->R * sizeof *own->noise);
     } else {
         draw(b);
     }
@@ -96,7 +98,7 @@ static size_t sums(const ll_premap *b) { return (size_t)b->c.D * (2 * ll_conv_ta
 
 /* Noise of the gates of a head: (D, R). */
 static const float *gate_noise(const ll_premap_tile *t) {
-    return t->b->gate_noise + (size_t)t->head * (size_t)t->b->c.D * (size_t)t->b->R;
+    return ll_spe_gate_noise(t->b) + (size_t)t->head * (size_t)t->b->c.D * (size_t)t->b->R;
 }
 
 static void forward(const ll_premap_tile *t, int side, int n, const float *in, size_t token, float *out, size_t ldo) {
@@ -105,7 +107,7 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
     float *weight = gate_work(t);
     for (int i = 0; i < n; i++) memset(out + (size_t)i * ldo, 0, R * sizeof *out);
     way_of(b)->forward(t, side, n, in, token, out, ldo);
-    if (!b->gate_noise) return;
+    if (!ll_spe_gate_noise(b)) return;
     for (int i = 0; i < n; i++)
         for (size_t c = 0; c < D; c++)
             weight[(size_t)i * D + c] = in[(size_t)i * token + c] * (float)ll_conv_gates(t)[c].noise;
@@ -119,11 +121,11 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
     float *code = gate_work(t), *noise = code + LL_PREMAP_TILE * D;
     way_of(b)->back(t, side, n, in, token, dout, ldd, code, sum + (side == LL_QUERY ? 0 : all));
     for (size_t i = 0; i < (size_t)n; i++) {
-        if (b->gate_noise) t->k->gemv_rows(b->c.D, b->R, gate_noise(t), R, dout + i * ldd, noise, 0);
+        if (ll_spe_gate_noise(b)) t->k->gemv_rows(b->c.D, b->R, gate_noise(t), R, dout + i * ldd, noise, 0);
         for (size_t c = 0; c < D; c++) {
             const ll_gate *gate = &ll_conv_gates(t)[c];
             const double x = (double)in[i * token + c], y = (double)code[i * D + c];
-            const double z = b->gate_noise ? (double)noise[c] : 0;
+            const double z = ll_spe_gate_noise(b) ? (double)noise[c] : 0;
             sum[2 * all + c] += x * (gate->dcode * y + gate->dnoise * z);
             din[i * dtoken + c] = (float)(gate->code * y + gate->noise * z);
         }
@@ -142,8 +144,8 @@ static void collect(const ll_premap *b, int head, const double *sum, const ll_po
 
 /* Given noise ends somewhere. */
 static int64_t longest(const ll_premap *b) {
-    return b->noise && !ll_conv_is_image(&b->c) ? (int64_t)b->c.encoding.noise_rows - b->c.encoding.taps + 1
-                                                : INT64_MAX;
+    return ll_spe_kept_noise(b) && !ll_conv_is_image(&b->c) ? (int64_t)b->c.encoding.noise_rows - b->c.encoding.taps + 1
+                                                            : INT64_MAX;
 }
 
 static double cost(const ll_premap *b) { return 2.0 * (double)ll_conv_taps(b) * b->c.D * b->R; }
@@ -152,6 +154,7 @@ const ll_premap_kind ll_premap_conv = {
     .check = check,
     .width = ll_spe_width,
     .create = create,
+    .free = ll_spe_free,
     .draw = draw,
     .scratch = scratch,
     .longest = longest,

@@ -14,7 +14,7 @@ size_t ll_conv_run(const ll_premap *b) { return ll_conv_taps(b) / (size_t)ll_con
 
 size_t ll_conv_kept_rows(const ll_premap *b) {
     const ll_position_config *w = &b->c.encoding;
-    return b->noise ? (size_t)w->noise_rows * (size_t)(ll_conv_is_image(&b->c) ? w->noise_cols : 1) : 0;
+    return ll_spe_kept_noise(b) ? (size_t)w->noise_rows * (size_t)(ll_conv_is_image(&b->c) ? w->noise_cols : 1) : 0;
 }
 
 /* If noise is drawn when needed, rows from..to-1 of every feature are in a window, of window_rows(b) rows a feature. */
@@ -31,7 +31,7 @@ static size_t whole(size_t floats) { return ll_round_up(floats, LL_LINE); }
 /* The header and the gates; then the window of rows, if there is one. */
 static size_t fixed_of(const ll_premap *b) { return HEADER + whole((size_t)b->c.D * sizeof(ll_gate) / sizeof(float)); }
 size_t ll_conv_noise_floats(const ll_premap *b) {
-    return fixed_of(b) + (b->noise ? 0 : whole((size_t)b->c.D * window_rows(b) * (size_t)b->R));
+    return fixed_of(b) + (ll_spe_kept_noise(b) ? 0 : whole((size_t)b->c.D * window_rows(b) * (size_t)b->R));
 }
 
 static ll_gate *gates_at(const ll_premap_tile *t) { return (ll_gate *)(void *)(t->work + HEADER); }
@@ -44,7 +44,7 @@ void ll_conv_prepare(const ll_premap_tile *t) {
     const ll_premap *b = t->b;
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, most = window_rows(b);
     for (size_t c = 0; c < D; c++) gates_at(t)[c] = ll_gate_at(b, t->head, (int)c);
-    if (b->noise) return;
+    if (ll_spe_kept_noise(b)) return;
     window *w = (window *)(void *)t->work;
     float *rows = rows_at(t);
     const int64_t end = t->t0 + t->C + b->c.encoding.taps - 1;
@@ -64,8 +64,8 @@ const float *ll_conv_noise(const ll_premap_tile *t, int i, size_t c, size_t *lin
     const ll_premap *b = t->b;
     const size_t R = (size_t)b->R, D = (size_t)b->c.D;
     *line = 0;
-    if (!b->noise) return rows_at(t) + (c * window_rows(b) + (size_t)i) * R;
-    const float *own = b->noise + ((size_t)t->head * D + c) * ll_conv_kept_rows(b) * R;
+    if (!ll_spe_kept_noise(b)) return rows_at(t) + (c * window_rows(b) + (size_t)i) * R;
+    const float *own = ll_spe_kept_noise(b) + ((size_t)t->head * D + c) * ll_conv_kept_rows(b) * R;
     if (!ll_conv_is_image(&b->c)) return own + (size_t)(t->t0 + i) * R;
     const int64_t W = b->c.width, pixels = W * b->c.height;
     int64_t p = t->t0 + i - b->c.before; /* tokens around the image stand at its first and last pixel */

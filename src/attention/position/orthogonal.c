@@ -9,9 +9,16 @@
 #include <string.h>
 
 #include "attention/position/postmap.h"
+#include "attention/position/rotation.h"
 #include "base/memory.h"
 
 enum { MOST = 2048 };
+
+typedef struct {
+    ll_rotation_table rotations; /* of each head */
+    const float *basis;          /* (H, features, features), the caller's */
+    float *basis_t;              /* (H, features, ld): its transpose */
+} turns;
 
 static ll_status check(const ll_attention_config *c) {
     const int m = ll_feature_count(c);
@@ -54,33 +61,45 @@ static int constants(const ll_attention_config *c, ll_constant *list) {
 
 static ll_status create(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, m = (size_t)map->features, ld = (size_t)map->ld, pairs = m / 2;
-    map->basis = map->c.encoding.basis;
-    map->basis_t = ll_alloc(H * m * ld, sizeof *map->basis_t);
+    turns *p = map->own = ll_alloc(1, sizeof *p);
+    if (!p) return LL_ENOMEM;
+    p->basis = map->c.encoding.basis;
+    p->basis_t = ll_alloc(H * m * ld, sizeof *p->basis_t);
     double *angles = ll_alloc(H * pairs, sizeof *angles);
     for (size_t t = 0; t < H * pairs && angles; t++) angles[t] = (double)map->c.encoding.theta[t];
-    const ll_status status = map->basis_t && angles ? ll_feature_rotations_create(map, H, angles) : LL_ENOMEM;
+    const ll_status status =
+        p->basis_t && angles ? ll_rotation_table_create(&p->rotations, H, pairs, angles) : LL_ENOMEM;
     ll_free(angles);
     if (status) return status;
     for (size_t h = 0; h < H; h++)
-        ll_kernel_table()->transpose((int)m, (int)m, map->basis + h * m * m, m, map->basis_t + h * m * ld, ld);
+        ll_kernel_table()->transpose((int)m, (int)m, p->basis + h * m * m, m, p->basis_t + h * m * ld, ld);
     return LL_OK;
+}
+
+static void free_turns(void *own) {
+    turns *p = own;
+    ll_rotation_table_free(&p->rotations);
+    ll_free(p->basis_t);
+    ll_free(p);
 }
 
 static void forward(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
                     const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
+    const turns *p = map->own;
     const int m = map->features;
     const size_t ld = (size_t)map->ld;
     (void)y, (void)epilogue;
-    k->gemm(C, m, m, in, ldi, 1, map->basis_t + (size_t)head * (size_t)m * ld, ld, out, ldo, 0);
-    ll_rotate_features(map, head, 0, C, x, out, ldo, out, ldo);
+    k->gemm(C, m, m, in, ldi, 1, p->basis_t + (size_t)head * (size_t)m * ld, ld, out, ldo, 0);
+    ll_rotation_table_apply(&p->rotations, head, 0, C, x, out, ldo, out, ldo);
 }
 
 static void back(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
                  const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
+    const turns *p = map->own;
     const size_t m = (size_t)map->features;
     (void)y, (void)epilogue;
-    ll_rotate_features(map, head, 1, C, x, in, ldi, in, ldi);
-    k->gemm(C, map->features, map->features, in, ldi, 1, map->basis + (size_t)head * m * m, m, out, ldo, 0);
+    ll_rotation_table_apply(&p->rotations, head, 1, C, x, in, ldi, in, ldi);
+    k->gemm(C, map->features, map->features, in, ldi, 1, p->basis + (size_t)head * m * m, m, out, ldo, 0);
 }
 
 /* A product with the basis, and the rotations. */
@@ -89,5 +108,10 @@ static double cost(const ll_feature_map *map) {
     return m * m + 2 * m;
 }
 
-const ll_postmap_kind ll_postmap_orthogonal = {
-    .check = check, .constants = constants, .create = create, .cost = cost, .forward = forward, .back = back};
+const ll_postmap_kind ll_postmap_orthogonal = {.check = check,
+                                               .constants = constants,
+                                               .create = create,
+                                               .free = free_turns,
+                                               .cost = cost,
+                                               .forward = forward,
+                                               .back = back};

@@ -9,6 +9,11 @@
 #include "attention/position/postmap.h"
 #include "base/memory.h"
 
+typedef struct {
+    ll_cycle *cycle; /* (H, features), of which count[h][0] + count[h][1] are used */
+    int (*count)[2]; /* (H): cycles that move by x (or by the token number), then those that move by y */
+} cycles;
+
 static int longer(const void *a, const void *b) {
     const ll_cycle *x = a, *y = b;
     return x->length != y->length ? (x->length < y->length) - (x->length > y->length) : x->start - y->start;
@@ -57,36 +62,43 @@ static int place(const int32_t *pi, int n, int offset, int *order, ll_cycle *cyc
     return count;
 }
 
-static ll_status create(ll_feature_map *map) {
-    ll_permute *p = &map->permute;
-    const int H = map->c.H, axes = map->stage->axes;
-    const int n = map->features / axes;
-    const size_t total = (size_t)H * (size_t)map->features;
-    p->order = ll_alloc(total, sizeof *p->order);
-    p->cycle = ll_alloc(total, sizeof *p->cycle);
-    p->count = ll_alloc((size_t)H, sizeof *p->count);
-    char *seen = ll_alloc((size_t)map->features, 1);
-    ll_status status = p->order && p->cycle && p->count && seen ? LL_OK : LL_ENOMEM;
-    for (int h = 0; h < H && status == LL_OK; h++) {
-        int *order = p->order + (size_t)h * (size_t)map->features;
-        ll_cycle *cycle = p->cycle + (size_t)h * (size_t)map->features;
-        for (int half = 0; half < axes; half++) {
-            const int count = place(map->c.permutation + (size_t)h * (size_t)n, n, half * n, order,
-                                    cycle + (half ? p->count[h][0] : 0), seen, &p->reorder);
-            if (count < 0) {
-                status = ll_fail(LL_EINVAL, "permutation of head %d: not each of 0..%d once", h, n - 1);
-                break;
-            }
-            p->count[h][half] = count;
-        }
+/* Places the permutations of a head, one for each axis. */
+static ll_status place_head(ll_feature_map *map, int h, char *seen) {
+    const cycles *p = map->own;
+    const int axes = map->stage->axes, n = map->features / axes;
+    const size_t at = (size_t)h * (size_t)map->features;
+    for (int axis = 0; axis < axes; axis++) {
+        const int count = place(map->c.permutation + (size_t)h * (size_t)n, n, axis * n, map->order + at,
+                                p->cycle + at + (axis ? p->count[h][0] : 0), seen, &map->reorder);
+        if (count < 0) return ll_fail(LL_EINVAL, "permutation of head %d: not each of 0..%d once", h, n - 1);
+        p->count[h][axis] = count;
     }
+    return LL_OK;
+}
+
+static ll_status create(ll_feature_map *map) {
+    const size_t H = (size_t)map->c.H, total = H * (size_t)map->features;
+    cycles *p = map->own = ll_alloc(1, sizeof *p);
+    if (!p) return LL_ENOMEM;
+    map->order = ll_alloc(total, sizeof *map->order);
+    p->cycle = ll_alloc(total, sizeof *p->cycle);
+    p->count = ll_alloc(H, sizeof *p->count);
+    char *seen = ll_alloc((size_t)map->features, 1);
+    ll_status status = map->order && p->cycle && p->count && seen ? LL_OK : LL_ENOMEM;
+    for (int h = 0; h < map->c.H && !status; h++) status = place_head(map, h, seen);
     ll_free(seen);
-    p->axes = axes;
     return status;
 }
 
+static void free_cycles(void *own) {
+    cycles *p = own;
+    ll_free(p->cycle);
+    ll_free(p->count);
+    ll_free(p);
+}
+
 void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y) {
-    if (map->permute.axes < 2) {
+    if (!map->stage || map->stage->axes < 2) {
         for (int i = 0; i < C; i++) x[i] = t0 + i;
         return;
     }
@@ -101,11 +113,11 @@ void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int6
 
 static void apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
                   int back, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
-    const ll_permute *p = &map->permute;
+    const cycles *p = map->own;
     const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)map->features;
     const int *count = p->count[head];
     k->rotate_cycles(C, x, count[0], cycle, back, epilogue, in, ldi, out, ldo);
-    if (p->axes == 2) k->rotate_cycles(C, y, count[1], cycle + count[0], back, epilogue, in, ldi, out, ldo);
+    if (map->stage->axes == 2) k->rotate_cycles(C, y, count[1], cycle + count[0], back, epilogue, in, ldi, out, ldo);
 }
 
 static void forward(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
@@ -158,12 +170,19 @@ static ll_status check_image(const ll_attention_config *c) {
     return LL_OK;
 }
 
-const ll_postmap_kind ll_postmap_permute = {
-    .axes = 1, .fuses = 1, .check = check, .constants = constants, .create = create, .forward = forward, .back = back};
+const ll_postmap_kind ll_postmap_permute = {.axes = 1,
+                                            .fuses = 1,
+                                            .check = check,
+                                            .constants = constants,
+                                            .create = create,
+                                            .free = free_cycles,
+                                            .forward = forward,
+                                            .back = back};
 const ll_postmap_kind ll_postmap_permute2d = {.axes = 2,
                                               .fuses = 1,
                                               .check = check_image,
                                               .constants = constants_image,
                                               .create = create,
+                                              .free = free_cycles,
                                               .forward = forward,
                                               .back = back};

@@ -13,7 +13,8 @@ struct ll_postmap_kind {
     int numerator; /* moves the features of the numerator alone: the divisor has those before it. In place */
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason; NULL: takes every config */
     int (*constants)(const ll_attention_config *c, ll_constant *list); /* lists them (constant.h); NULL: none */
-    ll_status (*create)(ll_feature_map *map);         /* makes its part of the map, which the map frees */
+    ll_status (*create)(ll_feature_map *map);         /* makes map->own, and the order of features if it has one */
+    void (*free)(void *own);                          /* also what create left on failure; own is never NULL */
     double (*cost)(const ll_feature_map *map);        /* multiply-adds of one query or key of one head; NULL: none */
     /* out (C, features) = P^position f(in), f as `epilogue` says (fuses; NULL: the identity). x, y: ll_positions. */
     void (*forward)(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
@@ -22,11 +23,5 @@ struct ll_postmap_kind {
     void (*back)(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
                  const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo);
 };
-
-/* rope.c. Makes map->rotations from angles (heads, features/2) a token: of each head, or of all (heads = 1). */
-LL_MUST_USE ll_status ll_feature_rotations_create(ll_feature_map *map, size_t heads, const double *angles);
-/* Rotates pairs of C feature rows of a head, or back; in place allowed. */
-void ll_rotate_features(const ll_feature_map *map, int head, int back, int C, const int64_t *position,
-                        const float *in, size_t ldi, float *out, size_t ldo);
 
 #endif

@@ -43,9 +43,7 @@ ll_status ll_premap_create(ll_premap **premap, const ll_premap_kind *kind, const
 
 void ll_premap_free(ll_premap *b) {
     if (!b) return;
-    ll_free(b->noise);
-    ll_free(b->gate_noise);
-    ll_free(b->rotations);
+    if (b->own) b->kind->free(b->own);
     ll_free(b);
 }
 

@@ -25,7 +25,8 @@ typedef struct ll_premap_kind {
     int same; /* does to queries what it does to keys, and the same in all heads */
     ll_status (*check)(const ll_attention_config *c); /* LL_EINVAL with the reason */
     int (*width)(const ll_attention_config *c);       /* of what becomes of q and k */
-    ll_status (*create)(ll_premap *b);                /* NULL: nothing to make; frees nothing on failure */
+    ll_status (*create)(ll_premap *b);                /* makes b->own; NULL: nothing to make */
+    void (*free)(void *own);                          /* also what create left on failure; own is never NULL */
     void (*draw)(ll_premap *b);                       /* after a new seed; NULL: nothing drawn ahead */
     size_t (*scratch)(const ll_premap *b);            /* floats */
     int (*parameters)(const ll_attention_config *c, ll_parameter *list); /* that train; NULL: none */
@@ -44,11 +45,10 @@ typedef struct ll_premap_kind {
 
 struct ll_premap {
     const ll_premap_kind *kind;
-    ll_attention_config c;     /* of the operator; noise and angles are in the copies below */
+    ll_attention_config c;     /* of the operator; arrays that do not train are in the copies that own has */
     int given;                 /* the noise came with the config: it is never drawn again */
     int R;                     /* width of encoded q and k */
-    float *noise, *gate_noise; /* copies or draws, in the layout of sine_spe.c or conv_spe.h; NULL: drawn when needed */
-    double *rotations;         /* rope: tables of D/2 angles */
+    void *own;                 /* of the kind, or NULL */
 };
 
 /* LL_EINVAL with the reason where a config's position before the map cannot be, with this kernel. */
@@ -92,12 +92,5 @@ void ll_premap_stream_encode(const ll_premap_stream *s, int B, int64_t first, in
                              const ll_view out[2]);
 
 double ll_sigmoid(double x);
-/* rope.c. Cosine and sine of phase + w t. What rounding takes from the angle is added again, so that the angle is as
- * exact at any t: otherwise it would be off by 1e-3 at t = 10^13. */
-void ll_cos_sin(double w, int64_t t, double phase, double *c, double *s);
-/* rope.c. out (C, 2n), rows ldo apart: pairs size (cos, sin)(phase + w t) of n angles for t = t0..t0+C-1, each a
- * function of these four alone, from doubles. size NULL: 1; phase NULL: 0. */
-void ll_rotations(size_t n, const double *w, const double *size, const double *phase, int64_t t0, int C, float *out,
-                  size_t ldo);
 
 #endif

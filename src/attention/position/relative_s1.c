@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "attention/position/premap.h"
+#include "attention/position/rotation.h"
 
 enum { ANCHOR = 64 }; /* sin and cos are called at its multiples */
 

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/position/rotation.h"
 #include "attention/position/spe.h"
 #include "base/memory.h"
 
@@ -64,9 +65,10 @@ static size_t terms_of(const ll_premap *b) {
 /* Z (terms, R) of each head from z (2K, R) of each feature; then all of them transposed, for backward. */
 static void fill(ll_premap *b, const float *given) {
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = 2 * (size_t)b->c.encoding.sines, terms = terms_of(b);
+    const ll_spe_draws *own = b->own;
     const float root = (float)(1 / sqrt((double)waves));
     for (int h = 0; h < b->c.H; h++) {
-        float *Z = b->noise + (size_t)h * terms * R;
+        float *Z = own->noise + (size_t)h * terms * R;
         for (size_t c = 0; c < D; c++) {
             const size_t feature = (size_t)h * D + c;
             float *to = Z + c * waves * R;
@@ -76,9 +78,9 @@ static void fill(ll_premap *b, const float *given) {
                 ll_spe_noise(b, h, 0, to, waves * R, (uint64_t)(c * waves * R));
             }
             for (size_t i = 0; i < waves * R; i++) to[i] *= root;
-            if (b->gate_noise) memcpy(Z + (D * waves + c) * R, b->gate_noise + feature * R, R * sizeof *to);
+            if (own->gate_noise) memcpy(Z + (D * waves + c) * R, own->gate_noise + feature * R, R * sizeof *to);
         }
-        float *transposed = b->noise + ((size_t)b->c.H + (size_t)h) * terms * R;
+        float *transposed = own->noise + ((size_t)b->c.H + (size_t)h) * terms * R;
         ll_kernel_table()->transpose((int)terms, b->R, Z, R, transposed, terms);
     }
 }
@@ -89,10 +91,11 @@ static void draw(ll_premap *b) {
 }
 
 static ll_status create(ll_premap *b) {
-    const ll_status status = ll_spe_gate_create(b);
+    const ll_status status = ll_spe_create(b);
     if (status) return status;
-    b->noise = ll_alloc(2 * (size_t)b->c.H * terms_of(b), (size_t)b->R * sizeof *b->noise);
-    if (!b->noise) return LL_ENOMEM;
+    ll_spe_draws *own = b->own;
+    own->noise = ll_alloc(2 * (size_t)b->c.H * terms_of(b), (size_t)b->R * sizeof *own->noise);
+    if (!own->noise) return LL_ENOMEM;
     fill(b, b->c.encoding.noise);
     return LL_OK;
 }
@@ -159,9 +162,9 @@ static void forward(const ll_premap_tile *t, int side, int n, const float *in, s
     const size_t D = (size_t)b->c.D, R = (size_t)b->R, waves = waves_of(b), terms = terms_of(b);
     const sines s = cut(t);
     t->k->scale_blocks(n, b->c.D, 2 * b->c.encoding.sines, in, token, s.code[side], waves, s.W, terms);
-    for (int i = 0; i < n && b->gate_noise; i++)
+    for (int i = 0; i < n && ll_spe_gate_noise(b); i++)
         for (size_t c = 0; c < D; c++) s.W[(size_t)i * terms + waves + c] = in[(size_t)i * token + c] * s.noise[c];
-    t->k->gemm(n, b->R, (int)terms, s.W, terms, 1, b->noise + (size_t)t->head * terms * R, R, out, ldo, 0);
+    t->k->gemm(n, b->R, (int)terms, s.W, terms, 1, ll_spe_kept_noise(b) + (size_t)t->head * terms * R, R, out, ldo, 0);
 }
 
 /* Adds the part of the gates to din, and to their own gradients. */
@@ -197,13 +200,13 @@ static void back(const ll_premap_tile *t, int side, int n, const float *in, size
     const ll_premap *b = t->b;
     const size_t waves = waves_of(b), terms = terms_of(b);
     const sines s = cut(t);
-    const float *Zt = b->noise + ((size_t)b->c.H + (size_t)t->head) * terms * (size_t)b->R;
+    const float *Zt = ll_spe_kept_noise(b) + ((size_t)b->c.H + (size_t)t->head) * terms * (size_t)b->R;
     t->k->gemm(n, (int)terms, b->R, dout, ldd, 1, Zt, terms, s.W, terms, 0);
     memset(s.sum, 0, 3 * waves * sizeof *s.sum);
     t->k->scale_blocks_back(n, b->c.D, 2 * b->c.encoding.sines, in, token, s.code[side], waves, s.W, terms, din, dtoken,
                             s.sum);
     collect_tile(t, &s, side, sum);
-    if (b->gate_noise) noise_back(t, &s, n, in, token, din, dtoken, sum + 3 * waves / 2);
+    if (ll_spe_gate_noise(b)) noise_back(t, &s, n, in, token, din, dtoken, sum + 3 * waves / 2);
 }
 
 /* Applies the derivatives of sigmoid / 2 and softplus, to get the gradients of the parameters. */
@@ -226,6 +229,7 @@ const ll_premap_kind ll_premap_sine = {
     .check = check,
     .width = ll_spe_width,
     .create = create,
+    .free = ll_spe_free,
     .draw = draw,
     .scratch = scratch,
     .parameters = parameters,

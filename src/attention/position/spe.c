@@ -55,18 +55,28 @@ void ll_spe_noise(const ll_premap *b, int head, int gate, float *to, size_t n, u
 
 void ll_spe_gate_draw(ll_premap *b) {
     const size_t n = (size_t)b->c.D * (size_t)b->R;
-    for (int h = 0; b->gate_noise && h < b->c.H; h++) ll_spe_noise(b, h, 1, b->gate_noise + (size_t)h * n, n, 0);
+    const ll_spe_draws *own = b->own;
+    for (int h = 0; own->gate_noise && h < b->c.H; h++) ll_spe_noise(b, h, 1, own->gate_noise + (size_t)h * n, n, 0);
 }
 
-ll_status ll_spe_gate_create(ll_premap *b) {
+ll_status ll_spe_create(ll_premap *b) {
     const size_t n = (size_t)b->c.H * (size_t)b->c.D * (size_t)b->R;
+    ll_spe_draws *own = b->own = ll_alloc(1, sizeof *own);
+    if (!own) return LL_ENOMEM;
     if (!b->c.encoding.gate) return LL_OK;
-    b->gate_noise = ll_alloc(n, sizeof *b->gate_noise);
-    if (!b->gate_noise) return LL_ENOMEM;
+    own->gate_noise = ll_alloc(n, sizeof *own->gate_noise);
+    if (!own->gate_noise) return LL_ENOMEM;
     if (b->c.encoding.gate_noise) {
-        memcpy(b->gate_noise, b->c.encoding.gate_noise, n * sizeof *b->gate_noise);
+        memcpy(own->gate_noise, b->c.encoding.gate_noise, n * sizeof *own->gate_noise);
     } else {
         ll_spe_gate_draw(b);
     }
     return LL_OK;
+}
+
+void ll_spe_free(void *own) {
+    ll_spe_draws *draws = own;
+    ll_free(draws->noise);
+    ll_free(draws->gate_noise);
+    ll_free(draws);
 }
