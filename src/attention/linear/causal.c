@@ -41,7 +41,7 @@ void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s) {
     memset(s->V, 0, E * sizeof *s->V);
     memset(s->low_V, 0, E * sizeof *s->low_V);
     s->exponent = LL_NO_EXPONENT;
-    s->reach = -INFINITY;
+    s->log2_bound = -INFINITY;
     s->top = -INFINITY;
     s->count = s->low_count = 0;
 }
@@ -55,7 +55,7 @@ void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, floa
     to[LL_SAVED_EXPONENT] = (float)s->exponent; /* exact: a power of two, or small */
     to[LL_SAVED_TOP] = s->top;
     to[LL_SAVED_COUNT] = s->count;
-    to[LL_SAVED_REACH] = s->reach;
+    to[LL_SAVED_BOUND] = s->log2_bound;
     if (!ll_causal_has_eps(op)) return;
     to[LL_SAVED_LOW_COUNT] = s->low_count;
     memcpy(to + LL_SAVED_LOW_V, s->low_V, E * sizeof *to);
@@ -70,7 +70,7 @@ void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const floa
     s->exponent = (int)from[LL_SAVED_EXPONENT];
     s->top = from[LL_SAVED_TOP];
     s->count = from[LL_SAVED_COUNT];
-    s->reach = from[LL_SAVED_REACH];
+    s->log2_bound = from[LL_SAVED_BOUND];
     if (!ll_causal_has_eps(op)) return;
     s->low_count = from[LL_SAVED_LOW_COUNT];
     memcpy(s->low_V, from + LL_SAVED_LOW_V, E * sizeof *from);
@@ -80,7 +80,7 @@ void ll_causal_state_save_empty(const ll_attention *op, float *to) {
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
     to += m * E + m + E;
     to[LL_SAVED_EXPONENT] = (float)LL_NO_EXPONENT;
-    to[LL_SAVED_TOP] = to[LL_SAVED_REACH] = -INFINITY;
+    to[LL_SAVED_TOP] = to[LL_SAVED_BOUND] = -INFINITY;
 }
 
 void ll_causal_begin(ll_head *j, ll_causal_state *s) {
@@ -173,13 +173,13 @@ void ll_causal_tile_features(const ll_head *j, ll_causal_buffers *buffers, ll_ca
 
 void ll_causal_tile_scales(ll_head *j, ll_causal_state *st, ll_causal_tile *w) {
     const size_t E = (size_t)j->op->c.E;
-    ll_scales_set(&w->f, j, w->t0, w->n, st->exponent, st->reach);
+    ll_scales_set(&w->f, j, w->t0, w->n, st->exponent, st->log2_bound);
     if (ll_causal_has_eps(j->op)) ll_causal_rows(st, j, w->t0, &w->f, w->top, w->v, w->ldv, w->kappa, w->V, w->count);
     if (!w->f.plain) j->k->scaled_rows(w->n, E, w->f.add, w->v, w->ldv, w->added, w->ldv);
     w->keys = j->keys;
     j->keys += ll_kept_keys(j, w->t0, w->t0 + w->n);
     st->exponent = w->f.next;
-    st->reach = w->f.reach;
+    st->log2_bound = w->f.log2_bound;
 }
 
 int ll_causal_late(const ll_head *j, int t0) {

@@ -9,7 +9,7 @@ typedef struct {
     float *old_S, *old_z, *new_S, *new_z; /* late in a sequence: before a chunk; of its tiles. S is their sum */
     float *V, *low_V; /* only with eps: (E) sum of r^(i-j) v_j; count is the same sum of ones, top the largest c */
     int exponent;
-    float reach; /* bounds the state, log2; exponent is reach rounded up */
+    float log2_bound; /* of the state; exponent is this, rounded up */
     float top, count, low_count;
 } ll_causal_state;
 
@@ -20,14 +20,7 @@ void ll_sum_keep(size_t n, float factor, const float *x, float *sum, float *low)
 ll_causal_state ll_causal_state_take(const ll_attention *op, ll_arena *pool); /* to be cleared or loaded */
 void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s);
 /* A saved state is S, z, V, then these numbers. The last two, of which low_V has E numbers, are there only with eps. */
-enum {
-    LL_SAVED_EXPONENT,
-    LL_SAVED_TOP,
-    LL_SAVED_COUNT,
-    LL_SAVED_REACH,
-    LL_SAVED_LOW_COUNT,
-    LL_SAVED_LOW_V
-};
+enum { LL_SAVED_EXPONENT, LL_SAVED_TOP, LL_SAVED_COUNT, LL_SAVED_BOUND, LL_SAVED_LOW_COUNT, LL_SAVED_LOW_V };
 void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to);
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from);
 /* Saves the state before the first token, where all numbers are 0 but these. */

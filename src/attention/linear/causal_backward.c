@@ -65,7 +65,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     ll_features(&q, phi_q, none, NULL);
     ll_feature_tile k = ll_tile_at(j, LL_KEY, t0, n, w->x, w->y, w->work);
     ll_features(&k, phi_k, f->e, eps ? top : NULL);
-    ll_scales_set(f, j, t0, n, st->exponent, st->reach);
+    ll_scales_set(f, j, t0, n, st->exponent, st->log2_bound);
     ll_pack_values(j, t0, n, NULL, v, w->ldv);
     for (int i = 0; i < n; i++) v[(size_t)i * w->ldv + (size_t)E] = 1;
     ll_row_gradients(j, t0, n, dn, w->ldv);
@@ -100,7 +100,7 @@ static void forward_tile(ll_head *j, scratch *w, ll_causal_state *st, int t0, in
     q = ll_tile_at(j, LL_QUERY, t0, n, w->x, w->y, w->work);
     ll_features_back(&q, phi_q, w->dphi, ll_at(&j->at.dq, t0), j->at.dq.token, j->dtop[LL_QUERY]);
     st->exponent = f->next;
-    st->reach = f->reach;
+    st->log2_bound = f->log2_bound;
 }
 
 /* dv_j += mask_j W. W is the sum of r^(i-j) eps' Phi_i dnum_i over i >= j, and is summed from the last row down. dv

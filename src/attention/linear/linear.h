@@ -148,11 +148,12 @@ typedef struct {
     int e[LL_TILE_MOST], P[LL_TILE_MOST];
     float carry[LL_TILE_MOST], after[LL_TILE_MOST]; /* of each run */
     float add[LL_TILE_MOST], read[LL_TILE_MOST];
-    float reach;       /* log2 of a bound of the state after the tile; it falls with the decay */
+    float log2_bound;  /* of the state after the tile; it falls with the decay */
     const float *mask; /* of the tile's keys, or NULL */
     double constant, sum[LL_TILE_MOST]; /* log2 of decays: of every token; from the run's second row to each row */
 } ll_scales;
-/* exponent: of the state before the tile. reach: log2 of its bound; exponent is reach rounded up. e is set before. */
-void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float reach);
+/* exponent and log2_bound are those of the state before the tile; exponent is log2_bound, rounded up. e is set before.
+ */
+void ll_scales_set(ll_scales *f, const ll_head *j, int t0, int n, int exponent, float log2_bound);
 
 #endif

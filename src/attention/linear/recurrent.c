@@ -251,7 +251,7 @@ static void prefill(ll_attention_stream *s, int b, const float *state) {
             scalar[TOP] = (double)last[LL_SAVED_TOP];
         }
         if (!running(op)) continue;
-        scalar[EXPONENT] = (double)last[LL_SAVED_EXPONENT], scalar[LEVEL] = (double)last[LL_SAVED_REACH];
+        scalar[EXPONENT] = (double)last[LL_SAVED_EXPONENT], scalar[LEVEL] = (double)last[LL_SAVED_BOUND];
     }
 }
 
@@ -265,7 +265,7 @@ static void leave(const ll_attention_stream *s, int b, float *state) {
         ll_carried_clear(op, state);
         for (size_t i = 0; i < sums; i++) state[i] = (float)x[i];
         last[LL_SAVED_EXPONENT] = (float)(running(op) ? scalar[EXPONENT] : 0);
-        if (running(op)) last[LL_SAVED_REACH] = (float)scalar[LEVEL];
+        if (running(op)) last[LL_SAVED_BOUND] = (float)scalar[LEVEL];
         ll_carried_set_keys(op, state, s->position);
         if (!ll_causal_has_eps(op)) continue;
         last[LL_SAVED_TOP] = (float)scalar[TOP], last[LL_SAVED_COUNT] = (float)scalar[COUNT];
