@@ -5,9 +5,9 @@
 /* Three tensors with gaps between them. The last two are longer than one task of the parallel loop. */
 enum { TENSORS = 3, SIZE = 73500, BIG = 33333 };
 static const ll_param table[TENSORS] = {
-    {.name = "a", .offset = 0, .rows = 7, .cols = 3, .decay = 1},
-    {.name = "b", .offset = 64, .rows = BIG, .cols = 1, .decay = 0},
-    {.name = "c", .offset = 33408, .rows = 400, .cols = 100, .decay = 1},
+    {.name = "a", .offset = 0, .rows = 7, .cols = 3, .role = LL_ROLE_WEIGHT},
+    {.name = "b", .offset = 64, .rows = BIG, .cols = 1, .role = LL_ROLE_BIAS},
+    {.name = "c", .offset = 33408, .rows = 400, .cols = 100, .role = LL_ROLE_WEIGHT},
 };
 
 static float start[SIZE], params[SIZE], grad[SIZE];
@@ -40,12 +40,13 @@ static void reference(const ll_config *c, int step) {
         for (size_t j = 0; j < (size_t)table[t].rows * (size_t)table[t].cols; j++) {
             const size_t i = table[t].offset + j;
             double g = (double)(float)wave((int)i, step);
-            if (c->train.optimizer == LL_OPT_ADAM && table[t].decay) g += c->train.weight_decay * p[i];
+            if (c->train.optimizer == LL_OPT_ADAM && ll_param_decays(&table[t])) g += c->train.weight_decay * p[i];
             m[i] = c->train.beta1 * m[i] + (1 - c->train.beta1) * g;
             v[i] = c->train.beta2 * v[i] + (1 - c->train.beta2) * g * g;
             const double mhat = m[i] / (1 - pow(c->train.beta1, step)), vhat = v[i] / (1 - pow(c->train.beta2, step));
             double next = p[i] - rate * mhat / (sqrt(vhat) + c->train.eps);
-            if (c->train.optimizer == LL_OPT_ADAMW && table[t].decay) next -= rate * c->train.weight_decay * p[i];
+            if (c->train.optimizer == LL_OPT_ADAMW && ll_param_decays(&table[t]))
+                next -= rate * c->train.weight_decay * p[i];
             p[i] = next;
         }
 }
@@ -150,7 +151,8 @@ static void test_what_decays(void **state) {
         for (int t = 0; t < model->count; t++) {
             const char *name = model->param[t].name, *weight = strstr(name, ".weight");
             const int matrix = (weight && !weight[7]) || strstr(name, "linformer");
-            if (model->param[t].decay != matrix) fail_msg("%s: %s has decay %d", keys[i], name, model->param[t].decay);
+            if (ll_param_decays(&model->param[t]) != matrix)
+                fail_msg("%s: %s %s", keys[i], name, matrix ? "does not decay" : "decays");
         }
         ll_model_free(model);
     }

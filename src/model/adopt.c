@@ -10,11 +10,10 @@
 enum { NAMED = 6 /* most new tensors that the summary names */ };
 
 /* Rows stand for positions, or for tokens. Of such a table the rows that mean the same are taken. */
-static int is_positions(const char *name) { return strstr(name, "embedding.position") != NULL; }
-static int is_table(const char *name) { return strstr(name, "embedding.weight") || is_positions(name); }
+static int is_table(const ll_param *p) { return p->role == LL_ROLE_TOKENS || p->role == LL_ROLE_POSITIONS; }
 
 /* Columns of the weights stand for classes. */
-static int is_answer(const char *name) { return !strcmp(name, "head.weight") || !strcmp(name, "head.bias"); }
+static int is_answer(const ll_param *p) { return p->role == LL_ROLE_HEAD_WEIGHT || p->role == LL_ROLE_HEAD_BIAS; }
 
 static const ll_param *namesake(const ll_model *m, const char *name) {
     for (int i = 0; i < m->count; i++)
@@ -40,10 +39,10 @@ typedef struct {
 
 static row_range common_rows(const ll_model *m, const ll_model *other, const ll_param *p, const ll_param *q) {
     const ll_position_options *c = &m->c->position, *d = &other->c->position;
-    if (!q || q->cols != p->cols || (q->rows != p->rows && !is_table(p->name))) return (row_range){0};
-    if (is_answer(p->name) && is_of_others(m, other)) return (row_range){0};
+    if (!q || q->cols != p->cols || (q->rows != p->rows && !is_table(p))) return (row_range){0};
+    if (is_answer(p) && is_of_others(m, other)) return (row_range){0};
     row_range r = {0};
-    if (is_positions(p->name) && (c->offset != d->offset || c->cls != d->cls)) {
+    if (p->role == LL_ROLE_POSITIONS && (c->offset != d->offset || c->cls != d->cls)) {
         const int both = c->cls && d->cls; /* the row of the CLS token comes before that of position 0 */
         r.from = d->offset + d->cls - both;
         r.to = c->offset + c->cls - both;

@@ -14,8 +14,8 @@ static int numbers(const ll_model_config *c) {
 }
 
 static void plan(ll_model *m) {
-    m->at.patch = ll_param_add(m, "embedding.patch.weight", numbers(m->c), m->c->model.width, 1);
-    ll_param_add(m, "embedding.patch.bias", m->c->model.width, 1, 0);
+    m->at.patch = ll_param_add(m, "embedding.patch.weight", numbers(m->c), m->c->model.width, LL_ROLE_WEIGHT);
+    ll_param_add(m, "embedding.patch.bias", m->c->model.width, 1, LL_ROLE_BIAS);
 }
 
 /* The x of number v of channel c is v scale[c] + shift[c]. */

@@ -12,8 +12,8 @@ enum { COLUMNS = 32 /* of one task of the scatter */ };
 
 static void plan(ll_model *m) {
     const ll_model_options *o = &m->c->model;
-    m->at.embedding = ll_param_add(m, "embedding.weight", o->vocab, o->width, 1);
-    if (o->token_types) m->at.types = ll_param_add(m, "embedding.type", o->token_types, o->width, 0);
+    m->at.embedding = ll_param_add(m, "embedding.weight", o->vocab, o->width, LL_ROLE_TOKENS);
+    if (o->token_types) m->at.types = ll_param_add(m, "embedding.type", o->token_types, o->width, LL_ROLE_VECTOR);
 }
 
 static int numbers(const ll_model_config *c) {

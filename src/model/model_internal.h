@@ -51,6 +51,22 @@
 #include "model/model_config.h"
 #include "base/safetensors.h"
 
+/* What a tensor is for: by this it is drawn, decays and is taken from another model. */
+typedef enum {
+    LL_ROLE_WEIGHT,      /* a matrix */
+    LL_ROLE_RESIDUAL,    /* a matrix whose product is added to the residual stream */
+    LL_ROLE_BIAS,        /* 0 at first */
+    LL_ROLE_GAIN,        /* 1 at first */
+    LL_ROLE_GATE_BIAS,   /* of the gates of all heads (token_gate.c) */
+    LL_ROLE_TOKENS,      /* a row for each token */
+    LL_ROLE_POSITIONS,   /* a row for each position */
+    LL_ROLE_VECTOR,      /* vectors with a meaning of their own: the CLS token, token types */
+    LL_ROLE_HEAD_WEIGHT, /* a column for each class or token */
+    LL_ROLE_HEAD_BIAS,   /* a number for each of them */
+    LL_ROLE_POSITION,    /* of a position inside attention, drawn by its own rule */
+    LL_ROLE_KERNEL       /* a matrix of a kernel, drawn by its own rule */
+} ll_role;
+
 /* One tensor of the block: gradients and Adam's moments use the same offsets in blocks of the same size. */
 enum { LL_PARAM_NAME = 64 };
 typedef struct {
@@ -58,8 +74,10 @@ typedef struct {
     size_t offset;
     int rows, cols;
     float *value; /* of a model: in its block, or in the file it was loaded from; NULL: it is quantized */
-    int decay;    /* weight decay applies: matrices yes; biases, gains, embeddings of positions no */
+    ll_role role;
 } ll_param;
+/* Does weight decay act on it? On matrices it does; on biases, gains, positions and single vectors it does not. */
+int ll_param_decays(const ll_param *p);
 
 /* A stack of blocks around one residual stream. Language models have a causal stack. Classifiers have one that sees
  * both directions. seq2seq has both: an encoder, and a decoder whose blocks also attend to the encoder's output. */

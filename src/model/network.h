@@ -195,8 +195,8 @@ LL_MUST_USE ll_status ll_params_adopt(ll_model *model, const ll_model *from, cha
 
 /* ---- param_at.c ---- */
 
-/* Appends a tensor to the table, and returns its index. decay: weight decay acts on it. */
-int ll_param_add(ll_model *model, const char *name, int rows, int cols, int decay);
+/* Appends a tensor to the table, and returns its index. */
+int ll_param_add(ll_model *model, const char *name, int rows, int cols, ll_role role);
 /* The stream of random numbers of a tensor. */
 uint64_t ll_param_stream(const char *name);
 /* Tensor number i in a block of gradients; among the parameters. */
@@ -232,8 +232,8 @@ void ll_gate_forward(size_t n, float *u);
 void ll_gate_back(size_t n, const float *gate, float *d);
 /* A run's gates (rows, H) in the form of a call; NULL: no gate. */
 ll_view ll_gate_view(const ll_batch_run *run, float *gate);
-/* Initial values of a gate's bias; 0: the tensor is not a gate's bias. */
-int ll_gate_init(const ll_param *p, float *x);
+/* Initial values of the bias of H heads. */
+void ll_gate_init(int H, float *x);
 
 /* ---- carry.c ---- */
 /* The call of operator `op` whose rows take and leave states; before a batch, for document i: where it begins. */

@@ -38,10 +38,10 @@ static int *tensor_of(const ll_model *m, int op, int i) {
     return &m->operator_tensor[op * LL_OPERATOR_TENSORS + i];
 }
 
-static int add(ll_model *m, const char *prefix, const char *part, const ll_parameter *p, int decay) {
+static int add(ll_model *m, const char *prefix, const char *part, const ll_parameter *p, ll_role role) {
     char name[64];
     snprintf(name, sizeof name, "%s%s.%s", prefix, part, p->name);
-    return ll_param_add(m, name, ll_parameter_rows(p), ll_parameter_cols(p), decay);
+    return ll_param_add(m, name, ll_parameter_rows(p), ll_parameter_cols(p), role);
 }
 
 /* The tensor of a position's parameter; -1: the operator has none. */
@@ -51,14 +51,14 @@ static int add_position(ll_model *m, int op, const ll_operator_parameters *list,
     if (!has_position(m, op)) return -1;
     if (shared && op > 0) return *tensor_of(m, 0, i);
     if (!shared) ll_operator_prefix(m, op, prefix);
-    return add(m, prefix, !shared && ll_operator_at(m, op).cross ? "cross.position" : "position", &list->p[i], 0);
+    const char *part = !shared && ll_operator_at(m, op).cross ? "cross.position" : "position";
+    return add(m, prefix, part, &list->p[i], LL_ROLE_POSITION);
 }
 
-/* Matrices, which decay as other weights do. */
 static int add_kernel(ll_model *m, int op, const ll_parameter *p) {
     char prefix[LL_PREFIX];
     ll_operator_prefix(m, op, prefix);
-    return add(m, prefix, "attention", p, 1);
+    return add(m, prefix, "attention", p, LL_ROLE_KERNEL);
 }
 
 void ll_operator_params_add(ll_model *m) {

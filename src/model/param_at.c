@@ -23,15 +23,33 @@ size_t ll_row_width(const ll_model *m) {
 
 enum { LINE = 16 /* floats */ };
 
-int ll_param_add(ll_model *m, const char *name, int rows, int cols, int decay) {
+int ll_param_add(ll_model *m, const char *name, int rows, int cols, ll_role role) {
     ll_param *p = &m->param[m->count];
     snprintf(p->name, sizeof p->name, "%s", name);
     p->offset = m->size;
     p->rows = rows;
     p->cols = cols;
-    p->decay = decay;
+    p->role = role;
     m->size += ll_round_up((size_t)rows * (size_t)cols, LINE);
     return m->count++;
+}
+
+int ll_param_decays(const ll_param *p) {
+    switch (p->role) {
+    case LL_ROLE_WEIGHT:
+    case LL_ROLE_RESIDUAL:
+    case LL_ROLE_TOKENS:
+    case LL_ROLE_HEAD_WEIGHT:
+    case LL_ROLE_KERNEL: return 1;
+    case LL_ROLE_BIAS:
+    case LL_ROLE_GAIN:
+    case LL_ROLE_GATE_BIAS:
+    case LL_ROLE_POSITIONS:
+    case LL_ROLE_VECTOR:
+    case LL_ROLE_HEAD_BIAS:
+    case LL_ROLE_POSITION: return 0;
+    }
+    return 0;
 }
 
 /* A tensor's initial values depend on its name alone, so that models which differ elsewhere start from the same

@@ -11,33 +11,21 @@
 #include "base/random.h"
 #include "model/embedding.h"
 
-static int ends(const char *name, const char *end) {
-    const size_t n = strlen(name), e = strlen(end);
-    return n >= e && !strcmp(name + n - e, end);
-}
-
 static int add_norm(ll_model *m, const char *prefix, const char *name) {
     char text[64];
     snprintf(text, sizeof text, "%s%s.gain", prefix, name);
-    const int number = ll_param_add(m, text, m->c->model.width, 1, 0);
+    const int number = ll_param_add(m, text, m->c->model.width, 1, LL_ROLE_GAIN);
     if (m->c->model.norm_kind == LL_NORM_RMS) return number;
     snprintf(text, sizeof text, "%s%s.bias", prefix, name);
-    ll_param_add(m, text, m->c->model.width, 1, 0);
+    ll_param_add(m, text, m->c->model.width, 1, LL_ROLE_BIAS);
     return number;
-}
-
-/* A weight matrix, which decays, or a bias. */
-static int add_in(ll_model *m, const char *prefix, const char *name, int rows, int cols) {
-    char text[64];
-    snprintf(text, sizeof text, "%s%s", prefix, name);
-    return ll_param_add(m, text, rows, cols, ends(name, ".weight"));
 }
 
 /* Tensors of a block, and which of them this block has. */
 typedef struct {
     int which;
-    const char *name; /* NULL: a norm, whose name is ... */
-    const char *norm;
+    const char *name;
+    ll_role role; /* LL_ROLE_GAIN: a norm */
     int has, rows, cols;
 } block_tensor;
 
@@ -48,32 +36,38 @@ static int block_tensors(const ll_model *m, const ll_stack *stack, block_tensor 
     const int qkv = o->bias == LL_BIAS_QKV || o->bias == LL_BIAS_ALL, all = o->bias == LL_BIAS_ALL;
     const int fed = o->bias == LL_BIAS_FEED || all, gated = o->activation == LL_ACT_SWIGLU, cross = stack->parts > 2;
     const block_tensor table[] = {
-        {LL_ATTENTION_NORM, NULL, "attention.norm", 1, 0, 0},
-        {LL_QUERY_WEIGHT, "attention.query.weight", NULL, m->projections > 0, C, q},
-        {LL_KEY_WEIGHT, "attention.key.weight", NULL, m->projections > 1, C, k},
-        {LL_VALUE_WEIGHT, "attention.value.weight", NULL, 1, C, kv},
-        {LL_OUTPUT_WEIGHT, "attention.output.weight", NULL, 1, v, C},
-        {LL_QUERY_BIAS, "attention.query.bias", NULL, qkv && m->projections > 0, q, 1},
-        {LL_KEY_BIAS, "attention.key.bias", NULL, qkv && m->projections > 1, k, 1},
-        {LL_VALUE_BIAS, "attention.value.bias", NULL, qkv, kv, 1},
-        {LL_OUTPUT_BIAS, "attention.output.bias", NULL, all, C, 1},
-        {LL_GATE_WEIGHT, "attention.gate.weight", NULL, m->gated, C, o->heads},
-        {LL_GATE_BIAS, "attention.gate.bias", NULL, m->gated, o->heads, 1},
-        {LL_FEED_NORM, NULL, "feed.norm", 1, 0, 0},
-        {LL_FEED_GATE_WEIGHT, "feed.gate.weight", NULL, gated, C, ff},
-        {LL_FEED_GATE_BIAS, "feed.gate.bias", NULL, gated && fed, ff, 1},
-        {LL_IN_WEIGHT, "feed.in.weight", NULL, 1, C, ff},
-        {LL_IN_BIAS, "feed.in.bias", NULL, fed, ff, 1},
-        {LL_OUT_WEIGHT, "feed.out.weight", NULL, 1, ff, C},
-        {LL_OUT_BIAS, "feed.out.bias", NULL, fed, C, 1},
-        {LL_CROSS_NORM, NULL, "cross.norm", cross, 0, 0},
-        {LL_CROSS_QUERY_WEIGHT, "cross.query.weight", NULL, cross, C, q},
-        {LL_CROSS_KEY_WEIGHT, "cross.key.weight", NULL, cross, C, q},
-        {LL_CROSS_VALUE_WEIGHT, "cross.value.weight", NULL, cross, C, v},
-        {LL_CROSS_OUTPUT_WEIGHT, "cross.output.weight", NULL, cross, v, C},
+        {LL_ATTENTION_NORM, "attention.norm", LL_ROLE_GAIN, 1, 0, 0},
+        {LL_QUERY_WEIGHT, "attention.query.weight", LL_ROLE_WEIGHT, m->projections > 0, C, q},
+        {LL_KEY_WEIGHT, "attention.key.weight", LL_ROLE_WEIGHT, m->projections > 1, C, k},
+        {LL_VALUE_WEIGHT, "attention.value.weight", LL_ROLE_WEIGHT, 1, C, kv},
+        {LL_OUTPUT_WEIGHT, "attention.output.weight", LL_ROLE_RESIDUAL, 1, v, C},
+        {LL_QUERY_BIAS, "attention.query.bias", LL_ROLE_BIAS, qkv && m->projections > 0, q, 1},
+        {LL_KEY_BIAS, "attention.key.bias", LL_ROLE_BIAS, qkv && m->projections > 1, k, 1},
+        {LL_VALUE_BIAS, "attention.value.bias", LL_ROLE_BIAS, qkv, kv, 1},
+        {LL_OUTPUT_BIAS, "attention.output.bias", LL_ROLE_BIAS, all, C, 1},
+        {LL_GATE_WEIGHT, "attention.gate.weight", LL_ROLE_WEIGHT, m->gated, C, o->heads},
+        {LL_GATE_BIAS, "attention.gate.bias", LL_ROLE_GATE_BIAS, m->gated, o->heads, 1},
+        {LL_FEED_NORM, "feed.norm", LL_ROLE_GAIN, 1, 0, 0},
+        {LL_FEED_GATE_WEIGHT, "feed.gate.weight", LL_ROLE_WEIGHT, gated, C, ff},
+        {LL_FEED_GATE_BIAS, "feed.gate.bias", LL_ROLE_BIAS, gated && fed, ff, 1},
+        {LL_IN_WEIGHT, "feed.in.weight", LL_ROLE_WEIGHT, 1, C, ff},
+        {LL_IN_BIAS, "feed.in.bias", LL_ROLE_BIAS, fed, ff, 1},
+        {LL_OUT_WEIGHT, "feed.out.weight", LL_ROLE_RESIDUAL, 1, ff, C},
+        {LL_OUT_BIAS, "feed.out.bias", LL_ROLE_BIAS, fed, C, 1},
+        {LL_CROSS_NORM, "cross.norm", LL_ROLE_GAIN, cross, 0, 0},
+        {LL_CROSS_QUERY_WEIGHT, "cross.query.weight", LL_ROLE_WEIGHT, cross, C, q},
+        {LL_CROSS_KEY_WEIGHT, "cross.key.weight", LL_ROLE_WEIGHT, cross, C, q},
+        {LL_CROSS_VALUE_WEIGHT, "cross.value.weight", LL_ROLE_WEIGHT, cross, C, v},
+        {LL_CROSS_OUTPUT_WEIGHT, "cross.output.weight", LL_ROLE_RESIDUAL, cross, v, C},
     };
     memcpy(out, table, sizeof table);
     return (int)(sizeof table / sizeof *table);
+}
+
+static void add_tensor(ll_model *m, const char *prefix, const block_tensor *t) {
+    char text[64];
+    snprintf(text, sizeof text, "%s%s", prefix, t->name);
+    ll_param_add(m, text, t->rows, t->cols, t->role);
 }
 
 static void add_block(ll_model *m, ll_stack *stack, int layer) {
@@ -84,8 +78,8 @@ static void add_block(ll_model *m, ll_stack *stack, int layer) {
     for (int i = 0; i < n; i++) {
         const block_tensor *t = &tensor[i];
         stack->tensor[t->which] = t->has ? m->count - first : -1;
-        if (t->has && t->norm) add_norm(m, prefix, t->norm);
-        if (t->has && t->name) add_in(m, prefix, t->name, t->rows, t->cols);
+        if (t->has && t->role == LL_ROLE_GAIN) add_norm(m, prefix, t->name);
+        if (t->has && t->role != LL_ROLE_GAIN) add_tensor(m, prefix, t);
     }
     stack->tensors = m->count - first;
 }
@@ -95,9 +89,10 @@ static void add_stack(ll_model *m, ll_stack *stack) {
     const ll_model_config *c = m->c;
     char text[64];
     snprintf(text, sizeof text, "%sembedding.position", stack->prefix);
-    stack->at.position =
-        c->position.type == LL_POSITION_LEARNED ? ll_param_add(m, text, c->position.max_length, c->model.width, 0) : -1;
-    if (m->cls_tokens) m->at.first = ll_param_add(m, "embedding.first", c->model.width, 1, 0);
+    stack->at.position = c->position.type == LL_POSITION_LEARNED
+                             ? ll_param_add(m, text, c->position.max_length, c->model.width, LL_ROLE_POSITIONS)
+                             : -1;
+    if (m->cls_tokens) m->at.first = ll_param_add(m, "embedding.first", c->model.width, 1, LL_ROLE_VECTOR);
     stack->at.embedding_norm = c->model.embedding_norm ? add_norm(m, stack->prefix, "embedding.norm") : -1;
     stack->at.blocks = m->count;
     for (int l = 0; l < stack->layers; l++) add_block(m, stack, l);
@@ -112,19 +107,18 @@ static void add_all(ll_model *m) {
     ll_embedding_of(c)->plan(m);
     for (int s = 0; s < m->stacks; s++) add_stack(m, &m->stack[s]);
     if (match) {
-        m->at.match = ll_param_add(m, "head.in.weight", 4 * c->model.width, c->model.ff, 1);
-        ll_param_add(m, "head.in.bias", c->model.ff, 1, 0);
+        m->at.match = ll_param_add(m, "head.in.weight", 4 * c->model.width, c->model.ff, LL_ROLE_WEIGHT);
+        ll_param_add(m, "head.in.bias", c->model.ff, 1, LL_ROLE_BIAS);
     }
     if (c->model.head_transform) {
-        m->at.transform = ll_param_add(m, "head.transform.weight", c->model.width, c->model.width, 1);
-        ll_param_add(m, "head.transform.bias", c->model.width, 1, 0);
+        m->at.transform = ll_param_add(m, "head.transform.weight", c->model.width, c->model.width, LL_ROLE_WEIGHT);
+        ll_param_add(m, "head.transform.bias", c->model.width, 1, LL_ROLE_BIAS);
         add_norm(m, "", "head.norm");
     }
+    const int answers = classify ? c->model.classes : c->model.vocab;
     if (classify || !c->model.tied)
-        m->at.head = ll_param_add(m, "head.weight", match ? c->model.ff : c->model.width,
-                         classify ? c->model.classes : c->model.vocab, 1);
-    if (classify || c->model.head_bias)
-        m->at.head_bias = ll_param_add(m, "head.bias", classify ? c->model.classes : c->model.vocab, 1, 0);
+        m->at.head = ll_param_add(m, "head.weight", match ? c->model.ff : c->model.width, answers, LL_ROLE_HEAD_WEIGHT);
+    if (classify || c->model.head_bias) m->at.head_bias = ll_param_add(m, "head.bias", answers, 1, LL_ROLE_HEAD_BIAS);
     ll_operator_params_add(m);
 }
 
@@ -211,27 +205,39 @@ ll_status ll_params_allocate(ll_model *m) {
  * matrices that add to it are smaller, so that the variance of the sum does not grow with the depth (Radford et al.
  * 2019). */
 static double shrink(const ll_model *m, int i) {
-    const char *name = m->param[i].name;
-    if (m->c->model.norm == LL_NORM_POST || !(ends(name, ".output.weight") || ends(name, ".out.weight"))) return 1;
+    if (m->c->model.norm == LL_NORM_POST || m->param[i].role != LL_ROLE_RESIDUAL) return 1;
     return 1 / sqrt(ll_sublayers(&m->stack[m->stacks > 1 && i >= m->stack[1].at.blocks]));
 }
 
-/* Matrices N(0, init_std), gains 1, biases 0; those of operators by their own rules. */
-void ll_params_init(ll_model *m) {
+static void draw_normal(const ll_model *m, int i) {
     const ll_model_config *c = m->c;
+    const ll_param *p = &m->param[i];
+    const size_t n = (size_t)p->rows * (size_t)p->cols;
+    const float std = (float)(ll_config_init_std(c) * shrink(m, i));
+    ll_normal_fill(p->value, n, (uint64_t)c->seed, ll_param_stream(p->name), 0);
+    for (size_t j = 0; j < n; j++) p->value[j] *= std;
+}
+
+/* Matrices and vectors N(0, init_std), gains 1, biases 0; those of operators by their own rules. */
+void ll_params_init(ll_model *m) {
     ll_operator_params_init(m);
     for (int i = 0; i < m->count; i++) {
         const ll_param *p = &m->param[i];
-        const size_t n = (size_t)p->rows * (size_t)p->cols;
-        float *x = p->value;
-        if (i >= m->at.operators || ll_gate_init(p, x)) continue;
-        if (ends(p->name, ".bias")) continue; /* memory comes zeroed */
-        if (ends(p->name, ".gain")) {
-            for (size_t j = 0; j < n; j++) x[j] = 1;
-            continue;
+        switch (p->role) {
+        case LL_ROLE_WEIGHT:
+        case LL_ROLE_RESIDUAL:
+        case LL_ROLE_TOKENS:
+        case LL_ROLE_POSITIONS:
+        case LL_ROLE_VECTOR:
+        case LL_ROLE_HEAD_WEIGHT: draw_normal(m, i); break;
+        case LL_ROLE_GAIN:
+            for (int j = 0; j < p->rows; j++) p->value[j] = 1;
+            break;
+        case LL_ROLE_GATE_BIAS: ll_gate_init(p->rows, p->value); break;
+        case LL_ROLE_BIAS: /* memory comes zeroed */
+        case LL_ROLE_HEAD_BIAS:
+        case LL_ROLE_POSITION:
+        case LL_ROLE_KERNEL: break;
         }
-        const float std = (float)(ll_config_init_std(c) * shrink(m, i));
-        ll_normal_fill(x, n, (uint64_t)c->seed, ll_param_stream(p->name), 0);
-        for (size_t j = 0; j < n; j++) x[j] *= std;
     }
 }

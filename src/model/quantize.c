@@ -26,9 +26,11 @@ static const char *const names[] = {
     [LL_FLOAT32] = "f32", [LL_BFLOAT16] = "bf16", [LL_INT8] = "int8", [LL_INT4] = "int4"};
 enum { KINDS = sizeof names / sizeof *names };
 
-/* Is tensor i one that ll_linear multiplies by? Those of operators, which come last, are not. */
+/* Is tensor i one that ll_linear multiplies by? */
 static int is_matrix(const ll_model *m, int i) {
-    return m->param[i].cols > 1 && m->param[i].decay && i != m->at.embedding && i < m->at.operators;
+    const ll_role role = m->param[i].role;
+    const int multiplies = role == LL_ROLE_WEIGHT || role == LL_ROLE_RESIDUAL || role == LL_ROLE_HEAD_WEIGHT;
+    return multiplies && m->param[i].cols > 1;
 }
 
 /* ---- Layout ---- */

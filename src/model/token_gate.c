@@ -5,7 +5,6 @@
  * (Yang et al. 2024, section 4.4, with the scalar gate of Sun et al. 2024, gated retention; 16 is their temperature).
  * Forward stores only log r. sigmoid(u) = e^(16 log r), so dL/du = dL/dlog r (1 - e^(16 log r)) / 16. */
 #include <math.h>
-#include <string.h>
 
 #include "base/integer.h"
 #include "base/parallel.h"
@@ -55,13 +54,10 @@ ll_view ll_gate_view(const ll_batch_run *run, float *gate) {
 
 /* At u = b_g head h decays by r = 1 - e^x a token. Over the heads, x goes from log 1/32 to log 1/512: the scales of
  * RetNet (Sun et al. 2023). */
-int ll_gate_init(const ll_param *p, float *x) {
-    if (!strstr(p->name, "attention.gate.bias")) return 0;
-    const int H = p->rows;
+void ll_gate_init(int H, float *x) {
     for (int h = 0; h < H; h++) {
         const double part = H > 1 ? (double)h / (H - 1) : 0, r = 1 - exp(-log(32) - part * log(16));
         const double s = pow(r, (double)TEMPERATURE);
         x[h] = (float)log(s / (1 - s));
     }
-    return 1;
 }

@@ -18,8 +18,8 @@ static void cut(ll_optimizer *o, const ll_param *param, int count) {
     ll_piece *next = o->piece;
     for (int i = 0; i < count; i++)
         for (size_t done = 0, n = elements(&param[i]); done < n; done += LL_PIECE_FLOATS)
-            *next++ = (ll_piece){param[i].offset + done, ll_min_size(n - done, LL_PIECE_FLOATS), param[i].decay, 1,
-                                 ll_distil_is_attention(param[i].name)};
+            *next++ = (ll_piece){param[i].offset + done, ll_min_size(n - done, LL_PIECE_FLOATS),
+                                 ll_param_decays(&param[i]), 1, ll_distil_is_attention(param[i].name)};
 }
 
 /* A page that is read before it is written faults twice, the second time on all processors. */
