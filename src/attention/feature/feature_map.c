@@ -17,22 +17,12 @@ static int features_a_row(const ll_attention_config *c) {
 
 int ll_feature_count(const ll_attention_config *c) { return c->M ? features_a_row(c) * c->M : c->D; }
 
-int ll_is_trigonometric(const ll_attention_config *c) {
-    return c->kernel == LL_KERNEL_FAVOR &&
-           (c->features == LL_FEATURES_TRIGONOMETRIC || c->features == LL_FEATURES_GAUSSIAN);
-}
-
 /* The eps of favor is added to features without the factor e^c, so it does not cancel. That of the exponential kernel
  * is added to the features themselves. */
 int ll_scale_cancels(const ll_attention_config *c) {
     const int sum = c->den == LL_DEN_SUM || (c->den == LL_DEN_GUARD && c->den_eps == 0);
     if (c->kernel == LL_KERNEL_EXP) return sum;
     return c->kernel == LL_KERNEL_FAVOR && c->features != LL_FEATURES_GAUSSIAN && c->feature_eps == 0 && sum;
-}
-
-float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x) {
-    const float s = map->c.input_scale;
-    return 0.5f * s * s * k->dot((size_t)map->c.D, x, x);
 }
 
 /* ---- What fits together ---- */

@@ -45,7 +45,10 @@ typedef struct {
 /* Features of a head that such an operator has. */
 int ll_feature_count(const ll_attention_config *c);
 /* favor with features e^(n - c) [cos u, sin u], or without the exponential. */
-int ll_is_trigonometric(const ll_attention_config *c);
+static inline int ll_is_trigonometric(const ll_attention_config *c) {
+    return c->kernel == LL_KERNEL_FAVOR &&
+           (c->features == LL_FEATURES_TRIGONOMETRIC || c->features == LL_FEATURES_GAUSSIAN);
+}
 /* Does a common factor of all features cancel in numerator and denominator? */
 int ll_scale_cancels(const ll_attention_config *c);
 /* Floats of scratch for a tile of C tokens: rows of features; bf16: and what is projected, as pairs of bfloat16. */
@@ -53,7 +56,10 @@ static inline size_t ll_feature_work(const ll_feature_map *map, size_t C, int bf
     return C * ((size_t)map->ld + (bf16 && map->weight ? ((size_t)map->c.D + 1) / 2 : 0));
 }
 /* |input_scale x|^2 / 2 */
-float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x);
+static inline float ll_half_square(const ll_feature_map *map, const ll_kernels *k, const float *x) {
+    const float s = map->c.input_scale;
+    return 0.5f * s * s * k->dot((size_t)map->c.D, x, x);
+}
 /* LL_EINVAL with the reason where projection, stabiliser and stage (or NULL) do not fit together. */
 LL_MUST_USE ll_status ll_feature_map_check(const ll_attention_config *c, const ll_postmap_kind *stage);
 
