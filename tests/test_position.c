@@ -1,6 +1,5 @@
 /* Positions that act on queries and keys, with every kernel: forward against the definition, gradients of all
  * parameters against central differences, streams in random blocks, random noise. */
-#include "attention/position/premap.h"
 #include "attention/position/rotation.h"
 #include "base/memory.h"
 #include "drawn.h"

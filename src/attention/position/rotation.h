@@ -1,5 +1,5 @@
-/* Rotations by angles that grow with the position: cosines and sines, and pairs of channels rotated by them. They are as
- * exact at any position. */
+/* Rotations by angles that grow with the position: cosines and sines, and pairs of channels rotated by them. They are
+ * as exact at any position. */
 #ifndef LL_ROTATION_H
 #define LL_ROTATION_H
 
