@@ -169,6 +169,7 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     return code ? code : cut; /* the rest of the prompt has yet to be read */
 }
 
+/* -1, or the exit code. */
 static int check_usage(const char *model) {
     if (prompt && prompt_file) return ll_usage("give --prompt or --prompt-file, not both");
     if (prompts && (prompt || prompt_file || prompt_tokens || echo || midi_path || save_state || only_read))
@@ -189,7 +190,16 @@ static int check_usage(const char *model) {
     return code;
 }
 
-/* -1, or the exit code. */
+/* The same for an encoder-decoder, which answers a source. */
+static int check_answers(void) {
+    if (midi_path) return ll_usage("--out writes music, and this model does not");
+    if (prompt_tokens) return ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
+    if (echo) return ll_usage("a seq2seq model does not continue its source; no --echo");
+    if (draft) return ll_usage("--draft is for language models, not for seq2seq");
+    if (prompts && load_state) return ll_usage("the state has a source already; leave out --load-state");
+    return -1;
+}
+
 static int open_output(ll_text_output *s, ll_model *model, ll_model **small) {
     if (!draft) return ll_text_output_create(s, model, load_state);
     int code = ll_load_model(small, draft);
@@ -213,15 +223,8 @@ static int generate(int n, const char **words) {
         prompt, prompt_file, load_state, save_state,
         {sizeof(ll_sampling), (float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
         tokens, only_read, answers};
-    code = ll_round_weights(model, weights);
-    if (code < 0 && answers && midi_path) code = ll_usage("--out writes music, and this model does not");
-    if (code < 0 && answers && prompt_tokens)
-        code = ll_usage("a seq2seq model reads all of its source; no --prompt-tokens");
-    if (code < 0 && answers && echo) code = ll_usage("a seq2seq model does not continue its source; no --echo");
-    if (code < 0 && answers && draft) code = ll_usage("--draft is for language models, not for seq2seq");
-    if (code < 0 && prompts && !tokens && !answers) code = ll_usage("--prompts needs an end of each: --tokens N");
-    if (code < 0 && prompts && load_state && answers)
-        code = ll_usage("the state has a source already; leave out --load-state");
+    code = answers ? check_answers() : prompts && !tokens ? ll_usage("--prompts needs an end of each: --tokens N") : -1;
+    if (code < 0) code = ll_round_weights(model, weights);
     if (code < 0 && prompts) code = ll_answer_prompts(model, &question, prompts);
     if (code < 0 && answers) code = ll_answer(model, &question);
     if (code < 0) code = open_output(&output, model, &small);
