@@ -9,7 +9,8 @@ CFLAGS ?= -O2 -g
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 
 VERSION := $(shell awk '/define LL_VERSION_(MAJOR|MINOR|PATCH)/ {v = v s $$3; s = "."} END {print v}' include/longline/base.h)
-ABI := $(firstword $(subst ., ,$(VERSION)))
+# While the first number is 0, the second one changes with the interface (CHANGELOG.md).
+ABI := $(shell echo $(VERSION) | sed -E 's/^(0\.[0-9]+).*/\1/; t; s/\..*//')
 WARN := -Wall -Wextra -Wno-missing-field-initializers -Wconversion -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla -Wno-sign-conversion
 # No -ffast-math, and no contraction: what is computed does not depend on the compiler's taste.
 PIC ?= -fPIC
@@ -166,7 +167,7 @@ $(STATIC): $(B)/lists
 	$(call run,ar)$(AR) rcs $@ $(filter %.o,$^)
 # What lab takes from inside the core is exported under a version of its own: no other lab's fits.
 $(B)/longline.map: packaging/longline.map.sh $(wildcard include/longline/*.h) $(addprefix include/longline-,batch.h draft.h) $(LAB) $(B)/lists
-	$(call run,map)NM="$(NM)" packaging/longline.map.sh $(VERSION) $(LAB) >$@.new && mv $@.new $@
+	$(call run,map)NM="$(NM)" packaging/longline.map.sh $(ABI) $(VERSION) $(LAB) >$@.new && mv $@.new $@
 # Beside each other, wherever that is; a package whose folder the loader knows leaves it out.
 LAB_RPATH ?= -Wl,-rpath,'$$ORIGIN'
 SHARE = $(call run,ld)$(CC) -shared -Wl,-soname,$(@F).$(ABI) $(CFLAGS) $(LDFLAGS) -Wl,-z,defs -Wl,-z,nodelete

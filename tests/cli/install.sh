@@ -27,7 +27,14 @@ t 0 cc "$root/tests/cli/core.c" $flags -o core
 t 0 ./core
 out "^token=[0-9]+$"
 t 0 ldd ./core
-out "liblongline\.so"
+out "liblongline\.so\.${version%.*} " # programs of another 0.x do not take it
+t 0 objdump -T ./core
+out "\(LONGLINE_${version%.*}\) +ll_recipe_parse"
+for package in liblongline liblongline-lab; do
+    check "Debian's package is called $package${version%.*}, as the library is" \
+        grep -q "^Package: $package${version%.*}\$" "$root/packaging/debian/control"
+    check "it has its list of files" test -s "$root/packaging/debian/$package${version%.*}.install"
+done
 for library in longline-lab cairo pixman fontconfig freetype curl archive libmd; do
     check "the core needs no $library" sh -c "! grep -q '$library' out"
 done
