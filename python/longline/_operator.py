@@ -12,6 +12,7 @@ from ._call import Gradients, Saved, call_of, extras_of
 from ._checks import check_count, check_flag, check_number, check_pair, check_positive, check_seed, check_type
 from ._core import ArgumentError, NotCopied, OutOfMemory, check, ffi, lib, own
 from ._idle import refuse_idle
+from ._lock import give_lock
 from ._names import DATA_PARAMETERS, FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup
 from ._stream import Stream
 
@@ -44,6 +45,7 @@ class Operator(NotCopied):
     """
 
     instead = "make another with the same options and seed"
+    _lock: Any
 
     def __init__(self, kernel: str = "softmax", position: str = "none", *, heads: int, key_size: int,
                  value_size: Optional[int] = None, causal: bool = False, features: Optional[int] = None,
@@ -112,6 +114,7 @@ class Operator(NotCopied):
         check(lib.ll_attention_create(out, c))
         self._op = own(out[0], lib.ll_attention_free, self._keep)
         self._stream: Optional[Stream] = None
+        give_lock(self)
 
     def _borrow(self, a: Array, kind: str = "float *") -> Any:
         self._keep.append(a)
@@ -330,9 +333,11 @@ class Operator(NotCopied):
 
         The first step after `reset` fixes B. Several sequences of calls at once: `stream`.
         """
-        if self._stream is None:
-            self._stream = Stream(self, four("q", q, "(B, H, n, D)", False)[0].shape[0])
-        return self._stream.feed(q, k, v, gate=gate)
+        with self._lock:
+            if self._stream is None:
+                self._stream = Stream(self, four("q", q, "(B, H, n, D)", False)[0].shape[0])
+            stream = self._stream
+        return stream.feed(q, k, v, gate=gate)
 
     def reset(self) -> None:
         """Ends the operator's own stream; the next step is the first."""
