@@ -246,6 +246,7 @@ class Operator(NotCopied):
                       are counted
         bf16          products round to bfloat16, but for causal sums; faster where `longline.cpu()` ends in bf16
         out           where the result goes; a new array laid out as q
+        save          keep for `backward` what it needs: lengths and key_mask are copied, other arrays are not
 
         Gives y (B, H, T, E); with return_state (y, state); with save, last, what `backward` takes. The lock of the
         interpreter is released. O(B H T M (D + E)) for linear kernels.
@@ -267,6 +268,8 @@ class Operator(NotCopied):
                 if overlap(y, x):
                     raise ArgumentError(f"out: lies where {name} does, which is read meanwhile; give another array")
         e.update(bf16=bool(bf16))
+        if save:  # backward reads these again; they are small, and torch would not notice a change
+            e.update({name: e[name].copy() for name in ("lengths", "query_lengths", "key_mask") if name in e})
         call = call_of(q, k, v, y, e)
         saved = np.empty(0, np.float32)
         if save:
