@@ -291,7 +291,8 @@ class Operator(NotCopied):
         """Gradients of sum(dy * y) with the call that gave `saved`; O of forward.
 
         dstate is the gradient at the state that was returned. Those of the position's parameters and of the decay are
-        in the result. The inputs of the call must be unchanged.
+        in the result. q, k, v, gate, state and the result y of the call are read again, where they lie, and must be
+        unchanged: y = 2 * y, not y *= 2.
         """
         e = check_type("saved", saved, Saved).extras
         if e["operator"] is not self:
