@@ -28,7 +28,7 @@ def version() -> str:
 
 
 BUILD = HERE / "build" / "core"
-MAKE = ["make", "-C", str(ROOT), f"B={BUILD}", "SENTENCEPIECE="]
+MAKE = ["make", "-C", str(ROOT), f"B={BUILD}", "SENTENCEPIECE=", "LAB_ROOMS="]
 
 
 def libraries() -> str:
