@@ -35,16 +35,18 @@ def test_wheel_is_for_all_pythons(wheel):
 
 
 def test_wheel_has_the_licences(wheel):
-    """The project's own, and that of every library it carries."""
+    """The project's own, and that of every library it carries, or of which its extension module has code."""
     archive = zipfile.ZipFile(wheel)
     own = [n for n in archive.namelist() if re.fullmatch(r"longline-[\d.]+\.dist-info/(licenses/)?LICENSE", n)]
     assert len(own) == 1 and archive.read(own[0]) == (ROOT / "LICENSE").read_bytes()
     text = archive.read("longline.libs/LICENSES").decode()
     bundled = [n.split("/")[1] for n in archive.namelist() if n.startswith("longline.libs/lib")]
-    for name in [*bundled, "libxxhash"]:
+    for name in [*bundled, "Random123", "xxHash"]:
         assert re.search(rf"^{re.escape(name)}: (?!see)\S.*https?://", text, re.M), f"{name} is not in python/setup.py"
     if Path("/usr/share/doc/libjansson4/copyright").exists():
         assert "Petri Lehtinen" in text
+    for terms in (text, (ROOT / "packaging" / "debian" / "copyright").read_text()):
+        assert "D. E. Shaw Research" in terms and "Neither the name of" in terms and "Yann Collet" in terms
 
 
 def test_wheel_works_by_itself(wheel, tmp_path):
