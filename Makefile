@@ -45,9 +45,9 @@ WITHOUT := $(if $(CURL),%/fetch_none.c,%/fetch_curl.c) $(if $(ARCHIVE),%/unpack_
 LONGEST := toy model position attention refused_memory needs distance bf16 draw pathfinder analyse seq2seq stream_error
 LONGEST_SCRIPTS := large report dist bench dist_deaf dist_network trust dist_unlike train list page dist_faults import install demo
 first = $(foreach f,$(1),$(filter $(f),$(2))) $(filter-out $(1),$(2))
-objects_of = $(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort)))
+objects_of = $(if $(wildcard $(1)),$(patsubst %.c,$(B)/%.o,$(filter-out $(WITHOUT),$(shell find $(1) -name '*.c' | LC_ALL=C sort))))
 CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIECE),$(B)/src/data/text/pieces_shim.o)
-# Rooms of the laboratory; a build that has no cairo names those without pictures.
+# Rooms of the laboratory; a build that has no cairo names those without pictures, and one of the core alone none.
 LAB_ROOMS ?= lab
 LAB := $(call objects_of,$(LAB_ROOMS)) $(if $(filter lab,$(LAB_ROOMS)),$(B)/lab/report/style.o)
 CLI := $(call objects_of,cli) $(B)/cli/serve/serve_page.o

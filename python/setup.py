@@ -28,7 +28,7 @@ def version() -> str:
 
 
 BUILD = HERE / "build" / "core"
-MAKE = ["make", "-C", str(ROOT), f"B={BUILD}", "SENTENCEPIECE="]
+MAKE = ["make", "-C", str(ROOT), f"B={BUILD}", "SENTENCEPIECE=", "LAB_ROOMS="]
 
 
 def libraries() -> str:
@@ -85,14 +85,19 @@ LICENCES = [("libjansson", "MIT", "https://github.com/akheron/jansson"),
             ("libpng", "libpng-2.0", "http://www.libpng.org/pub/png"),
             ("libsentencepiece", "Apache-2.0", "https://github.com/google/sentencepiece"),
             ("libutf8proc", "MIT", "https://juliastrings.github.io/utf8proc"),
-            ("libxxhash", "BSD-2-Clause", "https://xxhash.com"),
             ("libzstd", "BSD-3-Clause", "https://facebook.github.io/zstd"),
-            ("libz.", "Zlib", "https://zlib.net")]
+            ("libz.", "Zlib", "https://zlib.net"),
+            ("Random123", "BSD-3-Clause", "https://github.com/DEShawResearch/random123"),
+            ("xxHash", "BSD-2-Clause", "https://xxhash.com")]
+# Headers whose code is in the extension module itself.
+COMPILED_IN = {"Random123": "/usr/include/Random123/philox.h", "xxHash": "/usr/include/xxhash.h"}
 
 
 def copyright_of(path: str) -> str:
-    """The text that Debian's package of a file has on its authors and terms; "" elsewhere."""
+    """Authors and terms: of a header its first comment, of a library what Debian's package of it says; "" elsewhere."""
     try:
+        if path.endswith(".h"):
+            return Path(path).read_text().split("*/")[0].lstrip("/* \n")
         owner = subprocess.run(["dpkg", "-S", "*/" + os.path.basename(path)], capture_output=True, text=True).stdout
         return (Path("/usr/share/doc") / owner.split(":")[0] / "copyright").read_text()
     except OSError:
@@ -100,9 +105,10 @@ def copyright_of(path: str) -> str:
 
 
 def licences(paths: dict) -> str:
-    """The licences of bundled libraries (name to path), and of xxHash, which is compiled in: a list, then the texts."""
-    lines, texts = ["The libraries in this folder, and xxHash, which is part of longline's extension module:\n"], []
-    for name, path in {**paths, "libxxhash": "/usr/include/xxhash.h"}.items():
+    """The licences of bundled libraries (name to path), and of what is compiled in: a list, then the texts."""
+    inside = " and ".join(COMPILED_IN)
+    lines, texts = [f"The libraries in this folder, and {inside}, which are part of longline's extension module:\n"], []
+    for name, path in {**paths, **COMPILED_IN}.items():
         found = [f"{licence}, {home}" for begin, licence, home in LICENCES if name.startswith(begin)]
         lines.append(f"{name}: {found[0] if found else 'see the terms of the system that it was taken from'}")
         text = copyright_of(os.path.realpath(path))

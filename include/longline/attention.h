@@ -253,6 +253,8 @@ LL_API LL_MUST_USE ll_status ll_attention_state_floats(const ll_attention *op, s
  * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_EINVAL for sizes that the
  * operator does not take, or scratch that is too small; LL_ENOMEM without scratch; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
+/* Gradients of the sum of g times y; time and errors are those of forward. Reads again what forward read, and the y and
+ * saved that it wrote. These must be unchanged: otherwise the gradients are wrong, without an error. */
 LL_API LL_MUST_USE ll_status ll_attention_backward(const ll_attention *op, const ll_attention_call *call);
 
 /* The same causal operator as a stream: a state of constant size for linear kernels (softmax keeps its keys and values

@@ -6,18 +6,18 @@ import threading
 import weakref
 from typing import Any
 
-_holders: "weakref.WeakSet[Any]" = weakref.WeakSet()
+_holders: "weakref.WeakValueDictionary[int, Any]" = weakref.WeakValueDictionary()  # by id: a mapping has no hash
 
 
 def give_lock(holder: Any) -> None:
     """Makes holder._lock. A thread may take it again, and in a child of os.fork it is not left locked."""
     holder._lock = threading.RLock()
-    _holders.add(holder)
+    _holders[id(holder)] = holder
 
 
 def _renew() -> None:
     """A child of os.fork has only the thread that forked. Locks that others held would never be released."""
-    for holder in _holders:
+    for holder in _holders.values():
         if holder._lock.acquire(blocking=False):
             holder._lock.release()
         else:

@@ -14,7 +14,7 @@ from ._html import table
 from ._images import are_images, check_whole, image_rows, patch_numbers, reads_images
 from ._lock import give_lock
 from ._names import lookup
-from ._recipe import Recipe, assignment, encoded
+from ._recipe import Recipe, assignment, encoded, text_of
 from ._tokens import TokenStream, Tokenizer, is_seq2seq, pad, source_tokens
 
 Path = Union[str, "os.PathLike[str]"]
@@ -49,7 +49,8 @@ class Model:
         if _native is None:
             recipe = recipe if isinstance(recipe, Recipe) else Recipe(recipe)
             out = ffi.new("ll_model **")
-            check(lib.ll_model_create(out, recipe._r))
+            with recipe._lock:
+                check(lib.ll_model_create(out, recipe._r))
             _native = out[0]
             self._own(_native)
         else:
@@ -118,7 +119,10 @@ class Model:
     @property
     def recipe(self) -> Recipe:
         """A copy of the recipe that made it, with every key. `set` changes a key, and `copy` gives a recipe to change."""
-        return Recipe._of(lib.ll_model_recipe(self._m), of_model=True)
+        with self._lock:
+            recipe = Recipe(text=text_of(lib.ll_model_recipe(self._m)))
+        recipe._of_model = True
+        return recipe
 
     def set(self, key: str, value: Any) -> None:
         """Changes a key of [data] or [train] in the model's recipe; ArgumentError for keys that say what it is."""
@@ -139,9 +143,10 @@ class Model:
     @property
     def tokenizer(self) -> Tokenizer:
         """Text to the model's tokens, and back."""
-        if self._tokenizer is None:
-            self._tokenizer = Tokenizer(self)
-        return self._tokenizer
+        with self._lock:
+            if self._tokenizer is None:
+                self._tokenizer = Tokenizer(self)
+            return self._tokenizer
 
     def _tensors(self) -> Iterator[Any]:
         i = 0

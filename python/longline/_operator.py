@@ -12,6 +12,7 @@ from ._call import Gradients, Saved, call_of, extras_of
 from ._checks import check_count, check_flag, check_number, check_pair, check_positive, check_seed, check_type
 from ._core import ArgumentError, NotCopied, OutOfMemory, check, ffi, lib, own
 from ._idle import refuse_idle
+from ._lock import give_lock
 from ._names import DATA_PARAMETERS, FEATURE_KINDS, KERNELS, LINEAR, MAPS, POSITIONS, lookup
 from ._stream import Stream
 
@@ -44,6 +45,7 @@ class Operator(NotCopied):
     """
 
     instead = "make another with the same options and seed"
+    _lock: Any
 
     def __init__(self, kernel: str = "softmax", position: str = "none", *, heads: int, key_size: int,
                  value_size: Optional[int] = None, causal: bool = False, features: Optional[int] = None,
@@ -112,6 +114,7 @@ class Operator(NotCopied):
         check(lib.ll_attention_create(out, c))
         self._op = own(out[0], lib.ll_attention_free, self._keep)
         self._stream: Optional[Stream] = None
+        give_lock(self)
 
     def _borrow(self, a: Array, kind: str = "float *") -> Any:
         self._keep.append(a)
@@ -243,6 +246,7 @@ class Operator(NotCopied):
                       are counted
         bf16          products round to bfloat16, but for causal sums; faster where `longline.cpu()` ends in bf16
         out           where the result goes; a new array laid out as q
+        save          keep for `backward` what it needs: lengths and key_mask are copied, other arrays are not
 
         Gives y (B, H, T, E); with return_state (y, state); with save, last, what `backward` takes. The lock of the
         interpreter is released. O(B H T M (D + E)) for linear kernels.
@@ -264,6 +268,8 @@ class Operator(NotCopied):
                 if overlap(y, x):
                     raise ArgumentError(f"out: lies where {name} does, which is read meanwhile; give another array")
         e.update(bf16=bool(bf16))
+        if save:  # backward reads these again; they are small, and torch would not notice a change
+            e.update({name: e[name].copy() for name in ("lengths", "query_lengths", "key_mask") if name in e})
         call = call_of(q, k, v, y, e)
         saved = np.empty(0, np.float32)
         if save:
@@ -285,7 +291,8 @@ class Operator(NotCopied):
         """Gradients of sum(dy * y) with the call that gave `saved`; O of forward.
 
         dstate is the gradient at the state that was returned. Those of the position's parameters and of the decay are
-        in the result. The inputs of the call must be unchanged.
+        in the result. q, k, v, gate, state and the result y of the call are read again, where they lie, and must be
+        unchanged: y = 2 * y, not y *= 2.
         """
         e = check_type("saved", saved, Saved).extras
         if e["operator"] is not self:
@@ -330,9 +337,11 @@ class Operator(NotCopied):
 
         The first step after `reset` fixes B. Several sequences of calls at once: `stream`.
         """
-        if self._stream is None:
-            self._stream = Stream(self, four("q", q, "(B, H, n, D)", False)[0].shape[0])
-        return self._stream.feed(q, k, v, gate=gate)
+        with self._lock:
+            if self._stream is None:
+                self._stream = Stream(self, four("q", q, "(B, H, n, D)", False)[0].shape[0])
+            stream = self._stream
+        return stream.feed(q, k, v, gate=gate)
 
     def reset(self) -> None:
         """Ends the operator's own stream; the next step is the first."""

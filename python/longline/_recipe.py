@@ -6,6 +6,7 @@ import os
 from typing import Any, Dict, Iterable, Iterator, Mapping, Optional, Union
 
 from ._core import ArgumentError, check, ffi, lib, text
+from ._lock import give_lock
 
 
 def encoded(name: str, value: Any) -> bytes:
@@ -40,6 +41,16 @@ def _no_key(key: Any, known: Iterable[str]) -> str:
     return f"there is no key {key!r}" + (f"; the nearest is {near[0]}" if near else "; docs/keys.md lists them")
 
 
+def text_of(native: Any) -> str:
+    """The text of an ll_recipe; the caller holds the lock of what owns it."""
+    out = ffi.new("char **")
+    check(lib.ll_recipe_text(native, out))
+    try:
+        return text(out[0])
+    finally:
+        lib.ll_text_free(out[0])
+
+
 def _from_text(text: str) -> "Recipe":
     return Recipe(text=text)
 
@@ -53,8 +64,10 @@ class Recipe(Mapping[str, str]):
     ('64', '8')
 
     Keys: docs/keys.md, or `Recipe.help(key)`. A key that does not exist is ArgumentError, which names the nearest.
+    Calls of one recipe from several threads wait for each other.
     """
 
+    _lock: Any
     _of_model = False
 
     def __init__(self, settings: Optional[Mapping[str, Any]] = None, *, text: Optional[str] = None,
@@ -67,6 +80,7 @@ class Recipe(Mapping[str, str]):
                 check(lib.ll_recipe_parse(out, encoded("text", text), b"recipe"))
             _native = out[0]
         self._r = ffi.gc(_native, lib.ll_recipe_free)
+        give_lock(self)
         if settings is not None and not isinstance(settings, Mapping):
             raise TypeError(f"settings: is a {type(settings).__name__}; it must be a mapping of keys to values")
         for key, value in (settings or {}).items():
@@ -79,28 +93,19 @@ class Recipe(Mapping[str, str]):
         check(lib.ll_recipe_load(out, encoded("path", path)))
         return cls(_native=out[0])
 
-    @classmethod
-    def _of(cls, borrowed: Any, of_model: bool = False) -> "Recipe":
-        out = ffi.new("char **")
-        check(lib.ll_recipe_text(borrowed, out))
-        try:
-            recipe = cls(text=text(out[0]))
-        finally:
-            lib.ll_text_free(out[0])
-        recipe._of_model = of_model
-        return recipe
-
     def __setitem__(self, key: str, value: Any) -> None:
         if self._of_model:
             raise ArgumentError(f"{key}: model.recipe is a copy, whose change would not change the model; use "
                                 f"model.set({key!r}, {value!r}), or change model.recipe.copy() for another model")
-        check(lib.ll_recipe_set(self._r, assignment(key, value)))
+        with self._lock:
+            check(lib.ll_recipe_set(self._r, assignment(key, value)))
 
     def __getitem__(self, key: str) -> str:
-        value = lib.ll_recipe_get(self._r, encoded("key", key))
-        if value == ffi.NULL:
-            raise KeyError(_no_key(key, self))
-        return text(value)
+        with self._lock:  # the text is valid until the next call
+            value = lib.ll_recipe_get(self._r, encoded("key", key))
+            if value != ffi.NULL:
+                return text(value)
+        raise KeyError(_no_key(key, self))
 
     def __iter__(self) -> Iterator[str]:
         i = 0
@@ -124,7 +129,7 @@ class Recipe(Mapping[str, str]):
         raise KeyError(_no_key(key, Recipe()))
 
     def copy(self) -> "Recipe":
-        return Recipe._of(self._r)
+        return Recipe(text=str(self))
 
     def __reduce__(self) -> Any:
         return _from_text, (str(self),)
@@ -135,12 +140,8 @@ class Recipe(Mapping[str, str]):
         return {key: value for key, value in self.items() if value != default[key]}
 
     def __str__(self) -> str:
-        out = ffi.new("char **")
-        check(lib.ll_recipe_text(self._r, out))
-        try:
-            return text(out[0])
-        finally:
-            lib.ll_text_free(out[0])
+        with self._lock:
+            return text_of(self._r)
 
     def __repr__(self) -> str:
         return f"longline.Recipe({self.changed()!r})"

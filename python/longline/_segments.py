@@ -15,7 +15,8 @@ def segment_rows(given: Any, B: int, T: int, S: int) -> Array:
         given = as_numpy("segments", given)
     if isinstance(given, str) or not hasattr(given, "__len__"):
         raise TypeError(f"segments: is a {type(given).__name__}; it must be a list of lengths, or one for each row")
-    rows = [given] if len(given) and not isinstance(given[0], (list, tuple, np.ndarray)) else list(given)
+    one = len(given) and not (isinstance(given[0], (list, tuple)) or getattr(given[0], "ndim", 0) > 0)
+    rows = [given] if one else list(given)
     if len(rows) != B:
         raise ArgumentError(f"segments: has {len(rows)} lists; it must have one for each of the {B} rows")
     if S != T:

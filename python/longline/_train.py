@@ -1,6 +1,7 @@
 """Training: runs from a recipe, and steps on batches from Python's memory."""
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import warnings
@@ -85,7 +86,8 @@ class Trainer(NotCopied):
             Recipe(what) if isinstance(what, Mapping) else Recipe.load(what))
         out = ffi.new("ll_trainer **")
         path = [ffi.NULL if p is None else encoded("folder", p) for p in (folder, resume)]
-        check(lib.ll_trainer_create(out, ffi.NULL if recipe is None else recipe._r, *path))
+        with contextlib.nullcontext() if recipe is None else recipe._lock:
+            check(lib.ll_trainer_create(out, ffi.NULL if recipe is None else recipe._r, *path))
         self._trainer = ffi.gc(out[0], lib.ll_trainer_free)
         self.model = Model.__new__(Model)
         self.model._own(lib.ll_trainer_model(self._trainer), self._trainer)

@@ -293,6 +293,7 @@ def test_segments_and_results_of_other_libraries():
     torch = pytest.importorskip("torch")
     want = attend(segments=np.array([[2, 3], [1, 4]]))
     assert np.array_equal(attend(segments=torch.tensor([[2, 3], [1, 4]])), want)
+    assert np.array_equal(attend(segments=[torch.tensor([2, 3]), torch.tensor([1, 4])]), want)
     with pytest.raises(TypeError, match="^out: is a Tensor; it must be a NumPy array"):
         softmax.forward(q, k, v, out=torch.empty(2, 2, 5, 4))
     with pytest.raises(TypeError, match="^decay: needs a gradient"):

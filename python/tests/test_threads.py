@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -27,17 +28,11 @@ def test_threads_share_a_model(small):
     assert len(results) == 6 and all(np.array_equal(r, expected) for r in results)
 
 
-def test_streams_wait_for_their_model(small, tmp_path):
-    """Weights that change meanwhile would be read half old, half new."""
-    stream = small.stream()
-    stream.feed("ab")
-    stream.save(tmp_path / "state")
-    calls = [lambda: stream.feed("c"), lambda: stream.score("c"), stream.clone, stream.reset, small.stream,
-             lambda: stream.save(tmp_path / "again"), lambda: small.load_state(tmp_path / "state"),
-             lambda: next(small.generate("ab", 1))]
+def wait_for(owner, calls):
+    """None of these calls, each on a thread, ends while another call of the owner holds its lock; then all do."""
     ended = threading.Semaphore(0)
     threads = [threading.Thread(target=lambda call=call: (call(), ended.release())) for call in calls]
-    with small._lock:  # as any call of the model holds it
+    with owner._lock:
         for t in threads:
             t.start()
         assert not ended.acquire(timeout=0.3)
@@ -46,12 +41,58 @@ def test_streams_wait_for_their_model(small, tmp_path):
     assert all(ended.acquire(blocking=False) for _ in calls)
 
 
+def test_streams_wait_for_their_model(small, tmp_path):
+    """Weights that change meanwhile would be read half old, half new."""
+    stream = small.stream()
+    stream.feed("ab")
+    stream.save(tmp_path / "state")
+    calls = [lambda: stream.feed("c"), lambda: stream.score("c"), stream.clone, stream.reset, small.stream,
+             lambda: stream.save(tmp_path / "again"), lambda: small.load_state(tmp_path / "state"),
+             lambda: next(small.generate("ab", 1))]
+    wait_for(small, calls)
+
+
+def test_recipes_wait(small, tmp_path):
+    """A text that another thread replaces meanwhile would be read after it is freed."""
+    wait_for(small, [lambda: small.recipe, lambda: small.task, lambda: small.tokenizer])
+    recipe = small.recipe.copy()
+    wait_for(recipe, [lambda: str(recipe), recipe.copy, recipe.changed, lambda: recipe["model.width"],
+                      lambda: recipe.__setitem__("model.width", 64), lambda: Model(recipe),
+                      lambda: longline.Trainer(recipe, tmp_path)])
+
+
+def test_a_key_changes_while_others_read(small):
+    recipe, end = small.recipe.copy(), time.monotonic() + 1.5
+
+    def repeat(call):
+        for i in range(10**9):
+            if time.monotonic() > end:
+                return
+            call("x" * (i * 977 % 5000))
+
+    calls = [lambda value: small.set("data.train", value), lambda value: recipe.__setitem__("data.train", value),
+             lambda value: small.score("hello"), lambda value: str(recipe)]
+    threads = [threading.Thread(target=repeat, args=(call,)) for call in calls]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    assert set(small.recipe["data.train"] + recipe["data.train"]) == {"x"}
+
+
+def test_the_first_step_makes_one_stream():
+    operator = longline.Operator("elu1", heads=1, key_size=4, causal=True)
+    x = np.ones((1, 1, 1, 4), "f4")
+    wait_for(operator, [lambda: operator.step(x, x, x)] * 4)
+
+
 def test_forked_children_find_no_lock(small):
     """A child has no thread that would release what threads of its parent held. What the forking thread holds it has."""
     code = f"""
 import os, signal, threading, time, longline, numpy as np
 model = longline.Model({small.recipe.changed()!r})
 stream = longline.Operator("elu1", heads=1, key_size=4, causal=True).stream()
+recipe = longline.Recipe()
 x = np.ones((1, 1, 2, 4), "f4")
 score = model.score("ab")
 held, forked = threading.Semaphore(0), threading.Event()
@@ -68,7 +109,8 @@ def child(*calls):
 def uses():
     assert (model.score("ab") == score).all() and model.stream().feed("ab").shape == (256,)
     assert model.tokenizer.decode([97]) == "a" and stream.feed(x, x, x).shape == x.shape
-for thing in model, model.tokenizer, stream:
+    assert "[model]" in str(recipe)
+for thing in model, model.tokenizer, stream, recipe:
     threading.Thread(target=hold, args=(thing,), daemon=True).start()
     held.acquire()
 children = [child(uses, lambda: os._exit(0))]

@@ -231,6 +231,18 @@ def test_changes_in_place_are_refused(changed):
         y.sum().backward()
 
 
+@pytest.mark.parametrize("name, array, value", [
+    ("key_mask", torch.ones(1, 20), 0), ("lengths", torch.full((1,), 20, dtype=torch.int32), 9),
+    ("query_lengths", np.full(1, 20, np.int32), 9), ("segments", torch.tensor([[12, 8]], dtype=torch.int32), 3)])
+def test_masks_and_lengths_may_change_before_backward(name, array, value):
+    q, k, v = tensors(1, 2, 20, 4)
+    y = linear_attention(q, k, v, "elu1", **{name: array})
+    want = torch.autograd.grad(y.square().sum(), (q, k, v), retain_graph=True)
+    array[..., array.shape[-1] // 2:] = value
+    for mine, theirs in zip(torch.autograd.grad(y.square().sum(), (q, k, v)), want):
+        assert torch.equal(mine, theirs)
+
+
 def test_masks_and_gates_of_either_form():
     """Booleans of NumPy and of torch, whole numbers, and a gate without its last axis."""
     q, k, v = tensors(2, 2, 10, 4)

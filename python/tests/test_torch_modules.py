@@ -42,6 +42,21 @@ def test_drop_in_for_multihead_attention():
     assert torch.allclose(linear(one, mask=~hidden)[0][:7], short[0], atol=1e-5)
 
 
+def test_a_batch_of_no_sequence():
+    """The last rank of many may have none. As from theirs the result is empty, and gradients of parameters are 0."""
+    for mine in (ll.nn.LinearAttention(24, 3, kernel="elu1"), ll.nn.LinearAttention(24, 3, kernel="local", causal=True),
+                 ll.nn.LinearAttention(24, 3, batch_first=False)):
+        query, key = (torch.empty((0, n, 24) if mine.batch_first else (n, 0, 24), requires_grad=True) for n in (20, 30))
+        key = query if mine.causal else key
+        y = mine(query, key, key_padding_mask=torch.zeros(0, 20 if mine.causal else 30).bool())[0]
+        assert y.shape == query.shape
+        y.sum().backward()
+        assert query.grad.shape == query.shape
+        assert all(p.grad is not None and not p.grad.any() for p in mine.parameters())
+    with pytest.raises(ValueError, match="k: its shape is"):
+        mine(query, torch.ones(30, 1, 24))
+
+
 def test_weights_of_other_modules():
     """load_state_dict takes the names of nn.MultiheadAttention, of performer-pytorch and of fast-transformers."""
     torch.manual_seed(1)
