@@ -67,6 +67,11 @@ static int parts_of(const ll_engine *e) {
 
 /* The states that windows pass on are those of all rows of a batch, so one process must have the batch in one shard. */
 static ll_status create_carry(ll_engine *e, const ll_config *c) {
+    if (e->shards.row.count > 1)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state needs whole sequences, and here %d ranks share each; use one process, with "
+                       "dist.sequence=1",
+                       e->shards.row.count);
     if (e->shards.leaves > 1)
         return ll_fail(LL_EINVAL,
                        "train.carry-state needs the whole batch in one shard, and here it has %d; use one process, or "

@@ -164,6 +164,9 @@ t 2 ranks "$found" 2 "$longline" train "$text" --data text.txt $shared --set dis
 err 'nystrom keeps all tokens, or mixes them'
 t 2 ranks "$found" 3 "$longline" train "$text" --data text.txt $shared --set dist.sequence=2 -o odd
 err 'dist.sequence = 2 does not divide the 3 ranks'
+t 2 ranks "$found" 2 "$longline" train "$text" --data text.txt $step --set dist.shards=1 --set dist.sequence=2 \
+    --set train.carry-state=on -o carried
+err 'train.carry-state needs whole sequences, and here 2 ranks share each; use one process, with dist.sequence=1'
 
 # ---- Commands that use a model, on several ranks ----
 model=one/best.safetensors
