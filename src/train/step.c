@@ -356,9 +356,9 @@ ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
 
 ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally) {
     LL_FLOAT_MODE;
-    if (!e->shards.count) return LL_OK;
+    if (e->shards.first) return LL_OK;
     ll_worker *w = &e->worker[0];
-    const ll_batch *b = read_shard(e, w, reader, e->shards.first, step * parts_of(e));
+    const ll_batch *b = read_shard(e, w, reader, 0, step * parts_of(e));
     /* Who stops a run does not wait for a pass over a million tokens. */
     for (int i = 0; i < w->batch.B && e->shards.row.count == 1; i++)
         w->batch.lengths[i] = ll_min_int(w->batch.lengths[i], TRIED_MOST);
