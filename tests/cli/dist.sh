@@ -77,6 +77,7 @@ for n in 1 4; do
     check "rank 0 of $n uses $used MiB: what was announced ($announced), and the program" within $((used - announced)) 5 40
 done
 check "4 ranks use no more beyond what was announced than one: $over_4, $over_1 MiB" within $((over_4 - over_1)) -4 4
+t 0 timeout 30 "$longline" train "$text" --data text.txt $small --set train.batch=65536 --memory --ranks 65536
 # Row 20 of the resumed run comes before rank 0 collects all moments for a checkpoint.
 t 0 ranks "$found" 4 "$longline" train --resume memory-4 --set train.steps=21 --threads 1
 used=$(awk -F, '$1 == 20 {print $NF}' memory-4/metrics.csv)
