@@ -155,9 +155,11 @@ typedef struct {
     ll_progress last;
 } ll_watch;
 
-/* After Ctrl-C, SIGTERM or SIGHUP ll_watch_step asks the run to stop; the second signal ends the program and says from
- * which step the run in this folder can be resumed. train.preempt names one more signal. folder NULL: one run of
- * several, which the same command continues. */
+/* From now on the signal that train.preempt names asks the run to stop. */
+void ll_watch_preempt(const ll_recipe *recipe);
+/* The same; and after Ctrl-C, SIGTERM or SIGHUP ll_watch_step asks the run to stop; the second signal ends the program
+ * and says from which step the run in this folder can be resumed. folder NULL: one run of several, which the same
+ * command continues. */
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the moving line */
@@ -187,7 +189,8 @@ void ll_reading_line_end(void);
 void ll_stop_on_signals(int restart, const char *first, const char *second);
 void ll_stop_leaves(const char *second); /* for later signals */
 void ll_stop_no_more(void);              /* Ctrl-C, SIGTERM and SIGHUP end the program at once again */
-void ll_stop_on(int signal);             /* one more signal that asks to stop */
+/* A signal that announces the end of a job's time: it asks to stop, however often it comes. The first prints `text`. */
+void ll_stop_on_notice(int signal, const char *text);
 void ll_stop_quietly(void);              /* later signals print nothing */
 int ll_stop_wanted(void);
 const char *ll_stop_left(void);       /* what a run that ends at once leaves, as a line; NULL: nothing to say */

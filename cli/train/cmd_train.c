@@ -272,6 +272,7 @@ static int train(int n, const char **words) {
                 name_run(folder, sizeof folder, words[0]);
             out = folder;
         }
+        if (recipe || own) ll_watch_preempt(recipe ? recipe : own);
         const ll_status status = ll_trainer_create(&trainer, recipe, out ? out : resume, resume);
         code = status ? not_begun(status, recipe ? recipe : own) : run_it(trainer);
         if (status && *folder && !ll_dist_ranks().rank) ll_drop_run(folder);

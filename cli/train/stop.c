@@ -1,5 +1,6 @@
-/* Signals that ask the program to stop. The first one sets a flag, the second one ends the program. Both print a line:
- * that the first was received, and what the second one leaves. */
+/* Signals that ask the program to stop. Of Ctrl-C, SIGTERM and SIGHUP the first one sets a flag, and the second one
+ * ends the program. Both print a line: that the first was received, and what the second one leaves. A notice, which a
+ * job's manager sends and may repeat, sets the flag alone. */
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 #include "cli.h"
 #include "output/print.h"
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop, asked; /* asked: by a signal that ends the program when it comes again */
 
 /* Made before the signal arrives, because a handler can only write. There are two buffers for each text, one of which
  * is in use. */
@@ -18,7 +19,7 @@ typedef struct {
     char buffer[2][TEXT];
     const char *volatile now;
 } message;
-static message at_first, at_second;
+static message at_first, at_second, at_notice;
 
 static void prepare(message *m, const char *text, const char *more) {
     if (!ll_dist_ranks().reports) return; /* a launcher sends a signal to all ranks; one of them prints */
@@ -27,16 +28,24 @@ static void prepare(message *m, const char *text, const char *more) {
     m->now = buffer;
 }
 
-static void on_signal(int number) {
-    const int reason = errno, again = stop;
-    const char *text = again ? at_second.now : at_first.now;
-    stop = 1;
+static void say(const char *text) {
+    const int reason = errno;
     if (text && write(STDERR_FILENO, text, strlen(text)) < 0) errno = reason; /* nobody reads it */
-    if (again) {
-        signal(number, SIG_DFL);
-        raise(number); /* the parent sees that a signal ended the program */
-    }
-    errno = reason;
+}
+
+static void on_signal(int number) {
+    const int again = asked;
+    stop = asked = 1;
+    say(again ? at_second.now : at_first.now);
+    if (!again) return;
+    signal(number, SIG_DFL);
+    raise(number); /* the parent sees that a signal ended the program */
+}
+
+static void on_notice(int number) {
+    (void)number;
+    if (!stop) say(at_notice.now);
+    stop = 1;
 }
 
 static const char at_once[] = "stopped at once; ";
@@ -71,11 +80,12 @@ void ll_stop_no_more(void) {
 }
 
 void ll_stop_quietly(void) {
-    at_first.now = at_second.now = NULL;
+    at_first.now = at_second.now = at_notice.now = NULL;
 }
 
-void ll_stop_on(int number) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+void ll_stop_on_notice(int number, const char *text) {
+    struct sigaction action = {.sa_handler = on_notice, .sa_flags = SA_RESTART};
+    prepare(&at_notice, text, "");
     sigemptyset(&action.sa_mask);
     sigaction(number, &action, NULL);
 }

@@ -21,15 +21,19 @@ static void leaves(const ll_watch *w) {
     ll_stop_leaves(text);
 }
 
+void ll_watch_preempt(const ll_recipe *recipe) {
+    const char *preempt = ll_recipe_get(recipe, "train.preempt");
+    if (!strcmp(preempt, "SIGUSR1")) ll_stop_on_notice(SIGUSR1, "saving");
+    if (!strcmp(preempt, "SIGUSR2")) ll_stop_on_notice(SIGUSR2, "saving");
+}
+
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder) {
     *watch = (ll_watch){.unit = ll_unit(recipe), .line = ll_line_start(), .shown = ll_now(), .folder = folder};
     watch->saved = -1;
     watch->last.valid_loss = NAN;
     ll_stop_on_signals(1, "saving", "");
     leaves(watch);
-    const char *preempt = ll_recipe_get(recipe, "train.preempt");
-    if (!strcmp(preempt, "SIGUSR1")) ll_stop_on(SIGUSR1);
-    if (!strcmp(preempt, "SIGUSR2")) ll_stop_on(SIGUSR2);
+    ll_watch_preempt(recipe);
     signal(SIGPIPE, SIG_IGN); /* a run of hours must not end because a reader of messages is gone */
 }
 

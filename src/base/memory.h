@@ -10,6 +10,8 @@ void *ll_alloc(size_t count, size_t size);
 /* The same for a block of which parts are never written: it has small pages, and takes memory only for those. */
 void *ll_alloc_sparse(size_t count, size_t size);
 void ll_free(void *p);
+/* From now on ll_free frees nothing: another library may still use memory of this process, which is about to end. */
+void ll_memory_keep(void);
 /* Gives the pages of a block back, which are taken anew where they are written. Its contents are lost. */
 void ll_memory_rest(void *block, size_t bytes);
 char *ll_strdup(const char *s);

@@ -24,6 +24,7 @@ typedef struct {
 struct ll_exchange {
     int rank, ranks, leaves, fast, at_once;
     int *first, *count, *order; /* leaves of each rank; ranks in the order of their leaves */
+    int nodes;                  /* that all ranks send: nodes_of */
     size_t pieces, size, *bound;
     int buckets;
     bucket *bucket;
@@ -50,8 +51,9 @@ static int nodes_of(const ll_exchange *x, int rank) {
 
 /* ---- Create and free ---- */
 
-/* Cuts the block into buckets of whole pieces, as equal as possible, and these into segments. With many ranks buckets
- * are larger, so that each rank gets a segment of each, and messages do not become small. */
+/* Cuts the block into buckets of whole pieces, and these into segments. All buckets but the last one are as small as
+ * they may be. With many ranks they are larger, so that each rank gets a segment of each, and messages do not become
+ * small. */
 static void cut(ll_exchange *x) {
     size_t least = ll_ceil_div_size(x->size, MOST_BUCKETS / 2);
     if (least < BUCKET) least = BUCKET;
@@ -82,14 +84,13 @@ static void sort_ranks(ll_exchange *x) {
 /* Computes where the numbers and messages of each bucket begin, and the totals of all buckets. */
 static void count_buffers(ll_exchange *x, size_t *all_floats, size_t *all_messages) {
     size_t floats = 0, messages = 0;
-    int all = 0;
-    for (int r = 0; r < x->ranks; r++) all += r == x->rank ? 0 : nodes_of(x, r);
+    const int own = nodes_of(x, x->rank), others = x->nodes - own;
     for (int b = 0; b < x->buckets; b++) {
         const size_t *s = segment_of(x, b);
         x->offset[b] = floats;
-        floats += (size_t)all * (s[x->rank + 1] - s[x->rank]);
+        floats += (size_t)others * (s[x->rank + 1] - s[x->rank]);
         x->bucket[b].first_message = (int)messages;
-        messages += (size_t)(nodes_of(x, x->rank) * (x->ranks - 1) + all);
+        messages += (size_t)(own * (x->ranks - 1) + others);
     }
     *all_floats = floats;
     *all_messages = ll_max_size(messages, (size_t)x->buckets * 2 * (size_t)(x->ranks - 1));
@@ -137,6 +138,7 @@ static ll_status begin(ll_exchange **exchange, const ll_exchange_plan *plan, int
     }
     cut(x);
     sort_ranks(x);
+    for (int r = 0; r < ranks; r++) x->nodes += nodes_of(x, r);
     *exchange = x;
     return LL_OK;
 }
@@ -146,15 +148,21 @@ static int blocks_of(const ll_exchange *x) {
     return ll_max_int(blocks, 1) + x->at_once - 1;
 }
 
-ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank, int ranks, ll_exchange_floats *to) {
-    ll_exchange *x = NULL;
+/* Of x->rank. */
+static ll_exchange_floats measure(ll_exchange *x) {
     size_t received, messages;
-    const ll_status status = begin(&x, plan, rank, ranks);
-    if (status) return status;
     count_buffers(x, &received, &messages);
-    *to = (ll_exchange_floats){.gradients = (size_t)blocks_of(x) * x->size, .received = received};
-    if (x->fast) to->received += (x->size + received) / 2;
-    for (int b = 0; b < x->buckets; b++) to->own += segment_of(x, b)[rank + 1] - segment_of(x, b)[rank];
+    ll_exchange_floats f = {.gradients = (size_t)blocks_of(x) * x->size, .received = received};
+    if (x->fast) f.received += (x->size + received) / 2;
+    for (int b = 0; b < x->buckets; b++) f.own += segment_of(x, b)[x->rank + 1] - segment_of(x, b)[x->rank];
+    return f;
+}
+
+ll_status ll_exchange_measure(const ll_exchange_plan *plan, int ranks, ll_exchange_floats *each) {
+    ll_exchange *x = NULL;
+    const ll_status status = begin(&x, plan, 0, ranks);
+    if (status) return status;
+    for (x->rank = 0; x->rank < ranks; x->rank++) each[x->rank] = measure(x);
     ll_exchange_free(x);
     return LL_OK;
 }

@@ -36,12 +36,13 @@ typedef struct {
 
 LL_MUST_USE ll_status ll_exchange_create(ll_exchange **exchange, const ll_exchange_plan *plan);
 void ll_exchange_free(ll_exchange *x);
-/* Floats that a rank needs, with so many ranks: for gradients, for what it sends and receives of them, and the number
- * of parameters that it updates. Nothing is allocated. */
+/* Floats that a rank needs: for gradients, for what it sends and receives of them, and the number of parameters that it
+ * updates. */
 typedef struct {
     size_t gradients, received, own;
 } ll_exchange_floats;
-LL_MUST_USE ll_status ll_exchange_measure(const ll_exchange_plan *plan, int rank, int ranks, ll_exchange_floats *to);
+/* What each of so many ranks needs. */
+LL_MUST_USE ll_status ll_exchange_measure(const ll_exchange_plan *plan, int ranks, ll_exchange_floats *each);
 
 /* Begins a step. If the one before was given up, nothing is left of it; only a process alone may give one up. */
 void ll_exchange_begin(ll_exchange *x);

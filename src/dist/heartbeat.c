@@ -162,8 +162,8 @@ void ll_heartbeat_begin(double now) {
     if (ll_rank.size > 1) begin_receive();
 }
 
-/* Ranks have this share of the timeout to answer a question. A loss is reported after twice that silence. */
-#define ANSWERS_IN 0.375
+/* A rank is asked for after this share of the timeout, and has as much to answer. */
+#define ANSWERS_IN 0.5
 
 /* Asks all others where the rank before this one is silent, again and again: a rank that cannot answer may still hear.
  * Two ranks cannot ask a third one. */
@@ -200,7 +200,7 @@ static void look_for_loss(double now, double timeout, int again) {
     const int asked = monitor.asked > 0, deaf = asked && monitor.heard < monitor.asked;
     const int first_is_deaf = asked && monitor.first_heard < monitor.asked && ll_rank.rank && before;
     const double more = !deaf ? 0 : timeout > 20 ? timeout / 4 : 5;
-    if (silence >= 2 * ANSWERS_IN * timeout + more) report_loss(before, monitor.host, first_is_deaf ? 0 : -1, timeout);
+    if (silence >= timeout + more) report_loss(before, monitor.host, first_is_deaf ? 0 : -1, timeout);
 }
 
 static void exchange_heartbeats(double now, double timeout) {

@@ -35,6 +35,15 @@ static const char *find_library(void) {
     return is_set("OMPI_COMM_WORLD_SIZE") || is_set("PMIX_RANK") || !is_set("PMI_RANK") ? libraries[0] : libraries[1];
 }
 
+/* Does the launcher say that it started one process? Its variables may also come from a shell that it started. */
+static int is_alone(void) {
+    static const char *const sizes[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"};
+    int most = 0;
+    for (int i = 0; i < 3; i++)
+        if (number_of(sizes[i]) > most) most = number_of(sizes[i]);
+    return most == 1;
+}
+
 /* The folder of this program, or of this library. */
 static void own_folder(char *folder, size_t size, int library) {
     Dl_info info;
@@ -93,6 +102,7 @@ ll_status ll_launch(const ll_transport **transport) {
     if (!library) return LL_OK;
     setenv("UCX_LOG_FILE", "stderr", 0); /* UCX, which MPI may use, writes warnings to stdout, where results go */
     void *at = open_plugin(library, reason, sizeof reason);
+    if (!at && is_alone()) return LL_OK;
     if (!at)
         return ll_fail(LL_EDIST,
                        "started as one of several ranks, but the plug-in longline-mpi-%s.so cannot be opened%s; build "

@@ -1,5 +1,6 @@
 /* The thread that makes all calls of MPI. It starts MPI, moves the messages that other threads post, and ends MPI. */
 #include "base/integer.h"
+#include "base/memory.h"
 #include "dist/rank_state.h"
 
 #include <sched.h>
@@ -44,10 +45,12 @@ static int progress(ll_message *m) {
     return 1;
 }
 
-/* Gives up all messages. */
+/* Gives up all messages. Those that have begun cannot all be cancelled, and the notices that follow move them on. So
+ * their memory, which the callers free now, must stay. */
 static void fail_messages(void) {
     for (ll_message *m = active, *next; m; m = next) {
         next = m->next;
+        if (m->phase == MOVING) ll_memory_keep();
         if (m->phase == MOVING && !m->sends) ll_rank.transport->cancel((ll_request *)&m->request);
         m->state = FAILED;
     }

@@ -206,21 +206,34 @@ static ll_status check_teacher(const ll_engine *e, const ll_safetensors *file) {
                    ll_safetensors_path(file));
 }
 
+/* Copies this rank's pieces of a tensor of moments; `piece` is the first one. Returns the first one of the next tensor.
+ * The pieces of other ranks stay as they are: memory that is never written takes no place. */
+static size_t read_own(float *to, const ll_optimizer *o, size_t piece, const ll_st_tensor *tensor) {
+    const char *from = tensor->data;
+    for (size_t done = 0; done < tensor->count; done += o->piece[piece++].count) {
+        const ll_piece *p = &o->piece[piece];
+        if (p->own) memcpy(to + p->offset, from + done * sizeof *to, p->count * sizeof *to);
+    }
+    return piece;
+}
+
 ll_status ll_checkpoint_moments(ll_engine *e, const ll_safetensors *file) {
     const ll_model *model = e->model;
     const ll_optimizer *o = e->optimizer;
     char name[NAME];
     ll_status status = check_teacher(e, file);
     if (status) return status;
-    for (int k = 0; k < 2; k++)
+    for (int k = 0; k < 2; k++) {
+        size_t piece = 0;
         for (int i = 0; i < model->count; i++) {
             const ll_param *p = &model->param[i];
             const ll_st_tensor *tensor = NULL;
             snprintf(name, sizeof name, "%s%s", MOMENT[k], p->name);
             status = find(&tensor, file, name, LL_F32, (size_t)p->rows * (size_t)p->cols);
             if (status) return status;
-            ll_st_floats((k ? o->v : o->m) + p->offset, tensor);
+            piece = read_own(k ? o->v : o->m, o, piece, tensor);
         }
+    }
     return read_carry(e->carry, file);
 }
 

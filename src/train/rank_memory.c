@@ -15,13 +15,13 @@ static ll_status measure_exchange(ll_exchange_floats *to, const ll_model *model,
                                   const ll_optimizer *o, int ranks, int at_once) {
     ll_exchange_plan plan;
     void *lists = NULL;
-    ll_status status = ll_exchange_plan_of(&plan, &lists, model, s, o, ranks, at_once);
+    ll_exchange_floats *each = ll_alloc((size_t)ranks, sizeof *each);
+    ll_status status = each ? ll_exchange_plan_of(&plan, &lists, model, s, o, ranks, at_once) : LL_ENOMEM;
+    if (!status) status = ll_exchange_measure(&plan, ranks, each);
     *to = (ll_exchange_floats){0};
-    for (int r = 0; r < ranks && !status; r++) {
-        ll_exchange_floats of;
-        status = ll_exchange_measure(&plan, r, ranks, &of);
-        if (!status && floats_of(&of) > floats_of(to)) *to = of;
-    }
+    for (int r = 0; r < ranks && !status; r++)
+        if (floats_of(&each[r]) > floats_of(to)) *to = each[r];
+    ll_free(each);
     ll_free(lists);
     return status;
 }

@@ -18,7 +18,7 @@ ll_status ll_run_diverged(const ll_trainer *t, const char *what, double value, i
                    (long long)step, t->last, (long long)t->saved, advice);
 }
 
-/* The loss of the next batch, or of this rank's first shard of it, must be finite. */
+/* The loss of the first shard of the next batch must be finite. */
 static ll_status try_model(ll_trainer *t) {
     ll_tally tally = {0};
     ll_status status = ll_engine_try(t->engine, t->train, t->state.step, &tally);

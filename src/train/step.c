@@ -67,6 +67,11 @@ static int parts_of(const ll_engine *e) {
 
 /* The states that windows pass on are those of all rows of a batch, so one process must have the batch in one shard. */
 static ll_status create_carry(ll_engine *e, const ll_config *c) {
+    if (e->shards.row.count > 1)
+        return ll_fail(LL_EINVAL,
+                       "train.carry-state needs whole sequences, and here %d ranks share each; use one process, with "
+                       "dist.sequence=1",
+                       e->shards.row.count);
     if (e->shards.leaves > 1)
         return ll_fail(LL_EINVAL,
                        "train.carry-state needs the whole batch in one shard, and here it has %d; use one process, or "
@@ -351,9 +356,9 @@ ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
 
 ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally) {
     LL_FLOAT_MODE;
-    if (!e->shards.count) return LL_OK;
+    if (e->shards.first) return LL_OK;
     ll_worker *w = &e->worker[0];
-    const ll_batch *b = read_shard(e, w, reader, e->shards.first, step * parts_of(e));
+    const ll_batch *b = read_shard(e, w, reader, 0, step * parts_of(e));
     /* Who stops a run does not wait for a pass over a million tokens. */
     for (int i = 0; i < w->batch.B && e->shards.row.count == 1; i++)
         w->batch.lengths[i] = ll_min_int(w->batch.lengths[i], TRIED_MOST);

@@ -125,8 +125,9 @@ LL_MUST_USE ll_status ll_engine_teach(ll_engine *e, const ll_model *teacher);
 LL_MUST_USE ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result);
 /* Applies it: each rank updates its part of the parameters and sends it to all. */
 LL_MUST_USE ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *gradient);
-/* The loss of this rank's first shard of the first batch after update number `step`: of the first 8192 tokens of each
- * sequence, unless ranks share it. */
+/* The loss of the first shard of the first batch after update number `step`: of the first 8192 tokens of each sequence,
+ * or of this rank's part where ranks share it. 0 on the ranks that do not compute this shard: what is tried must not
+ * depend on the number of ranks. */
 LL_MUST_USE ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_tally *tally);
 /* Sends Adam's moments of all ranks to rank 0. */
 LL_MUST_USE ll_status ll_engine_collect(ll_engine *e);

@@ -12,6 +12,14 @@ t 0 "$longline" list
 mv out listed
 mkdir alone
 cp "$longline" alone/longline
+# A process that a launcher started alone, or in a shell, is no rank.
+for alone in OMPI_COMM_WORLD_SIZE=1 "PMIX_RANK=0 SLURM_STEP_NUM_TASKS=1" "PMI_RANK=0 PMI_SIZE=1"; do
+    # shellcheck disable=SC2086
+    t 2 env $alone alone/longline train "$root/recipes/text-bytes.ini" --data absent.txt -o none
+    err 'cannot open absent.txt'
+done
+t 1 env PMIX_RANK=0 SLURM_STEP_NUM_TASKS=2 alone/longline train "$root/recipes/text-bytes.ini" --data absent.txt -o none
+err "the plug-in longline-mpi-openmpi.so cannot be opened"
 for library in openmpi mpich; do
     command -v mpirun.$library >/dev/null || { skip "$library: it is not here"; continue; }
     more=

@@ -123,6 +123,35 @@ err "^longline train: no folder: removed is now /.*/moved-away; it is made again
 err "go on with: longline train --resume 'removed'"
 t 0 "$longline" report removed
 
+# ---- A notice that the time of a job ends ----
+# catches PID: its handler of SIGUSR1 (10) is installed.
+catches() { awk '/^SigCgt/ {exit !(substr($2, length($2) - 2, 1) ~ /[2367abef]/)}' "/proc/$1/status"; }
+last="train.preempt=SIGUSR1"
+rm -f err
+"$longline" train "$recipe" --data text.txt $small --set model.width=512 --set train.steps=1000000 \
+    --set train.preempt=SIGUSR1 --out noticed >out 2>err </dev/null &
+pid=$!
+wait_until grep -qs '^step' err
+i=0
+while [ $i -lt 100 ] && kill -USR1 $pid 2>/dev/null; do sleep 0.01; i=$((i + 1)); done
+ended $pid
+check "notices that are repeated: the run saves, and exits with 0" test $? -eq 0
+err "^longline train: saving$"
+err "stopped after step [0-9]+ and saved"
+# Data that take about a second to read.
+awk '{text = text $0 "\n"} END {for (i = 0; i < 2500; i++) printf "%s", text}' text.txt >long.txt
+rm -f err
+"$longline" train "$recipe" --data long.txt --set data.format=words --set model.vocab=0 $small \
+    --set train.preempt=SIGUSR1 --out early >out 2>err </dev/null &
+pid=$!
+wait_until catches $pid
+check "a run heeds it while it reads its data" test ! -e early
+kill -USR1 $pid
+ended $pid
+check "and begins, saves, and exits with 0" test $? -eq 0
+err "stopped after step 1 and saved"
+rm long.txt
+
 # ---- In chunks: the same training to rounding, in less memory ----
 t 0 run --out whole-length
 one=$(value train.valid_bits_per_byte)

@@ -73,7 +73,7 @@ done
 # ---- A job whose time ends ----
 # Slurm sends the signal one to two minutes before the end of the time.
 sed 's/^steps = .*/steps = 100000000/' one/recipe.ini >job.ini
-job=$(on_node 0 sbatch --parsable --ntasks=2 --cpus-per-task=1 --time=3 --signal=USR1@60 -o "$scratch/job.log" \
+job=$(on_node 0 sbatch --parsable --ntasks=2 --cpus-per-task=2 --time=3 --signal=USR1@60 -o "$scratch/job.log" \
     "$root/packaging/slurm.sbatch" "$scratch/job.ini" "$scratch/run")
 last="sbatch packaging/slurm.sbatch: job $job"
 check "the job runs" wait_for 60 is "$job" RUNNING
