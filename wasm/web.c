@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "longline.h"
+#include "longline-batch.h"
 #include "longline-lab/attention_maps.h"
 
 #define WEB EMSCRIPTEN_KEEPALIVE
@@ -135,6 +136,8 @@ WEB web_session *ll_web_session(const web_session *from) {
 }
 
 WEB double ll_web_position(const web_session *s) { return (double)ll_stream_position(s->stream); }
+/* Is there no learned position for another token? */
+WEB int ll_web_full(const web_session *s) { return !ll_stream_left(s->stream); }
 WEB double ll_web_bytes(const web_session *s) { return (double)ll_stream_bytes(s->stream); }
 
 /* Reads n >= 1 tokens. */

@@ -199,7 +199,8 @@ async function generate(id, session, {prompt = '', max_tokens = 200, temperature
     if (text) postMessage({id, part: text});
     text = '';
   };
-  for (let i = 0; i < max_tokens; i++) {
+  let made = 0;
+  for (; made < max_tokens && !Module._ll_web_full(held(session)); made++) {
     text += letters.decode(bytesOf(good(Module._ll_web_next(held(session), temperature, top_k, top_p, drawn))), {stream: true});
     if (performance.now() - since < SLICE) continue;
     send();
@@ -209,7 +210,7 @@ async function generate(id, session, {prompt = '', max_tokens = 200, temperature
   }
   text += letters.decode();
   send();
-  return {finish: 'length', tokens: max_tokens};
+  return {finish: 'length', tokens: made};
 }
 
 /* The surprisal of each token in bits, given those before it. The first token has none. */

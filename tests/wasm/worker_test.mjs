@@ -14,8 +14,8 @@ const refused = promise => promise.then(() => 'not refused', error => error.mess
 async function write(options) {
   const session = await worker.ask('create', []);
   let text = '';
-  await worker.ask('generate', [session.id, options], part => { text += part; });
-  return {text, session: await worker.ask('show', [session.id])};
+  const end = await worker.ask('generate', [session.id, options], part => { text += part; });
+  return {text, end, session: await worker.ask('show', [session.id])};
 }
 
 check('a file that is none is refused', /not a safetensors/.test(await refused(load('text.txt', 'text'))));
@@ -65,6 +65,11 @@ check('a call ends when it is told to', await refused(endless) === 'stopped');
 const small = await load('int8.safetensors');
 const {text} = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
 check('a quantized model writes the same as with plain kernels', text === fs.readFileSync('most-likely-int8', 'utf8'), small, text);
+
+await load('positions.safetensors');
+const full = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
+check('a text ends where learned positions end', full.end.finish === 'length' && full.end.tokens === 54 &&
+  full.session.position === 64 && full.text === fs.readFileSync('most-likely-positions', 'utf8'), full);
 
 await refused(load('text.txt', 'text'));
 check('after a model was refused there is none', /no model/.test(await refused(worker.ask('attention', ['', 'abc', 0, 0]))));
