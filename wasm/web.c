@@ -152,6 +152,10 @@ WEB int ll_web_read(web_session *s, const int *tokens, int n) {
 
 /* Samples the next token, feeds it, and returns it. */
 WEB int ll_web_next(web_session *s, double temperature, int top_k, double top_p, double seed) {
+    if (!ll_stream_position(s->stream)) {
+        trouble = "the session has read nothing; give a prompt";
+        return -1;
+    }
     ll_sampling how = ll_sampling_default();
     how.temperature = (float)temperature;
     how.top_k = top_k;

@@ -48,6 +48,8 @@ const seen = await worker.ask('attention', ['', one.slice(0, 300), 0, 200]);
 check('attention is causal, and its weights add up to 1', seen.weights.length === facts.heads && seen.tokens.length === 300 &&
   seen.weights.every(row => Math.abs(row.reduce((a, b) => a + b) - 1) < 1e-4 && row.slice(201).every(w => w === 0)));
 check('a layer that is not there is refused', /Layer 99/.test(await refused(worker.ask('attention', ['', 'abc', 99, 0]))));
+const nothing = await worker.ask('create', []), unread = await refused(worker.ask('generate', [nothing.id, {max_tokens: 3}]));
+check('a session that has read nothing generates nothing', /has read nothing; give a prompt/.test(unread), unread);
 
 const begun = await write({prompt: BEGIN, max_tokens: 50, temperature: 0});
 const fork = await worker.ask('fork', [begun.session.id]);
