@@ -116,5 +116,5 @@
 
   /* A model beside the page: ?model=NAME. */
   const beside = new URLSearchParams(location.search).get('model');
-  if (beside) load(new URL(beside, location.href).href, beside);
+  if (beside) load(beside, beside);
 })();

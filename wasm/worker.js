@@ -132,15 +132,26 @@ async function* bytesFrom(source) {
   }
 }
 
+/* A worker does not have the policy of its page, so it refuses addresses on other servers, and redirections to them. */
+async function request(path, method) {
+  const {origin, href} = new URL(path, location.href);
+  if (origin !== location.origin) throw new Error(href + ' is on another server. Download it, and choose the file here.');
+  try {
+    return await fetch(href, {method, mode: 'same-origin'});
+  } catch {
+    throw new Error(href + ' cannot be read: the server does not answer, or redirects to another server.');
+  }
+}
+
 async function fetched(path) {
-  const response = await fetch(path);
+  const response = await request(path, 'GET');
   if (!response.ok) throw new Error(path + ' is not there: status ' + response.status + '.');
   return response;
 }
 
 /* The size of a file on the server, without its body. */
 async function sizeOf(path) {
-  const response = await fetch(path, {method: 'HEAD'}), size = Number(response.headers.get('Content-Length'));
+  const response = await request(path, 'HEAD'), size = Number(response.headers.get('Content-Length'));
   if (!response.ok || !size) throw new Error(path + ' is not there, or the server does not tell its size.');
   return size;
 }

@@ -6,11 +6,12 @@ import signal
 import sys
 import tempfile
 
-from browser import CONTROL, Browser, Isolated, Page, serve
+from browser import CONTROL, Browser, Files, Isolated, Page, serve
 
 FOLDER, MODEL, EXPECTED, TEXT = map(os.path.abspath, sys.argv[1:5])
 AXE = sys.argv[5] if len(sys.argv) > 5 else None
 BEGIN = "line 17 of"
+POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"
 
 
 def check(what, holds, seen=""):
@@ -127,6 +128,54 @@ def test_threads(chromium, folder):
     check("its policy refused nothing", not page.trouble, page.trouble)
 
 
+class Elsewhere(Files):
+    """Another server, which lets every page read its files. It notes what is asked of it."""
+    asked = []
+
+    def end_headers(self):
+        self.asked.append(self.path)
+        self.send_header("Access-Control-Allow-Origin", "*")
+        super().end_headers()
+
+
+class Redirecting(Files):
+    """The model moved.safetensors is at `elsewhere`."""
+    elsewhere = ""
+
+    def send_head(self):
+        if not self.path.startswith("/moved"):
+            return super().send_head()
+        self.send_response(302)
+        self.send_header("Location", self.elsewhere)
+        self.end_headers()
+        return None
+
+
+class WithPolicy(Isolated):
+    """Sends worker.js with the policy of docs/wasm.md."""
+
+    def end_headers(self):
+        if self.path.startswith("/worker.js"):
+            self.send_header("Content-Security-Policy", POLICY)
+        super().end_headers()
+
+
+def test_elsewhere(chromium, folder):
+    Redirecting.elsewhere = model = serve(folder, Elsewhere).replace("index.html", "model.safetensors")
+    page = Page(chromium)
+    page.open(serve(folder) + "?model=" + model)
+    page.wait("!document.getElementById('error').hidden")
+    check("a model of another server is refused", "another server" in page.text("error"), page.text("error"))
+    page.open(serve(folder, Redirecting) + "?model=moved.safetensors")
+    page.wait("!document.getElementById('error').hidden")
+    check("so is one behind a redirection", "redirects to another server" in page.text("error"), page.text("error"))
+    check("that server was asked for nothing", not Elsewhere.asked, Elsewhere.asked)
+    page.trouble.clear()
+    page.open(serve(folder, WithPolicy) + "?model=model.safetensors&threads=2")
+    check("the worker runs under its policy", loaded(page) and "threads: 2" in page.text("machine") and not page.trouble,
+          (page.text("error"), page.trouble))
+
+
 def main():
     signal.alarm(200)  # whatever hangs
     work = tempfile.mkdtemp()
@@ -147,6 +196,7 @@ def main():
     check("a phone", loaded(phone) and write(phone, BEGIN, max_tokens=100), phone.text("error"))
     looks_right(phone, "wasm on a phone", 390)
     test_threads(chromium, folder)
+    test_elsewhere(chromium, folder)
     chromium.process.kill()
     shutil.rmtree(work, ignore_errors=True)
 
