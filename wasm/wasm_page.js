@@ -114,6 +114,8 @@
     score();
   });
 
+  server.models().catch(report); // where the worker cannot start
+
   /* A model beside the page: ?model=NAME. */
   const beside = new URLSearchParams(location.search).get('model');
   if (beside) load(beside, beside);

@@ -176,6 +176,20 @@ def test_elsewhere(chromium, folder):
           (page.text("error"), page.trouble))
 
 
+def test_broken(chromium, folder, work):
+    """A site without its program."""
+    broken = shutil.copytree(folder, os.path.join(work, "broken"))
+    os.remove(os.path.join(broken, "longline.js"))
+    page = Page(chromium)
+    page.open(serve(broken))
+    said = page.wait("document.getElementById('error').textContent", 10)
+    check("a program that is not there is an error", said and "longline.js" in said, said)
+    choose(page, MODEL)
+    ended = page.wait("/No model/.test(document.getElementById('load-words').textContent)", 10)
+    check("so is a model after that", ended and page.text("error") == said and
+          not page.js("document.getElementById('file').disabled"), page.text("load-words"))
+
+
 def main():
     signal.alarm(200)  # whatever hangs
     work = tempfile.mkdtemp()
@@ -197,6 +211,7 @@ def main():
     looks_right(phone, "wasm on a phone", 390)
     test_threads(chromium, folder)
     test_elsewhere(chromium, folder)
+    test_broken(chromium, folder, work)
     chromium.process.kill()
     shutil.rmtree(work, ignore_errors=True)
 
