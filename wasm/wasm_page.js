@@ -37,6 +37,12 @@
     find('model').dispatchEvent(new Event('change'));
   }
 
+  /* After a model could not be loaded. */
+  function showOld([model]) {
+    find('load-words').textContent = model ? `The model before, ${model.id}, is still loaded.` : 'No model is loaded.';
+    find('score-button').disabled = !model;
+  }
+
   async function load(source, name) {
     if (loading) return;
     loading = true;
@@ -49,7 +55,7 @@
       find('score-words').textContent = '';
       begin(name);
     } catch (error) {
-      find('load-words').textContent = 'No model is loaded.';
+      showOld(await server.models().catch(() => []));
       report(error);
     } finally {
       loading = find('file').disabled = false;

@@ -44,9 +44,14 @@ WEB const char *ll_web_error(void) { return trouble; }
 
 /* ---- The model ---- */
 
-/* Where the page puts the bytes of a model file, or NULL. */
-WEB uint8_t *ll_web_reserve(double size) {
+WEB void ll_web_release(void) {
     free(web.file);
+    web.file = NULL;
+}
+
+/* Where the page puts the bytes of a model file, or NULL. ll_web_open or ll_web_release frees them. */
+WEB uint8_t *ll_web_reserve(double size) {
+    ll_web_release();
     web.file = size < (double)SIZE_MAX ? malloc((size_t)size + 1) : NULL;
     if (!web.file) no_memory();
     return web.file;
@@ -80,8 +85,7 @@ WEB int ll_web_open(double size, const char *name, int threads) {
     close_model();
     ll_set_threads(threads);
     ll_status status = ll_model_load_bytes(&web.model, web.file, (size_t)size, name);
-    free(web.file);
-    web.file = NULL;
+    ll_web_release();
     if (!status) status = ll_model_can_stream(web.model);
     if (failed(status) || open_tokenizer()) {
         close_model();

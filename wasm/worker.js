@@ -157,9 +157,7 @@ async function sizeOf(path) {
 }
 
 /* Copies a file from the disk or the server into the memory of WebAssembly, piece by piece. */
-async function load(id, source, name) {
-  await started;
-  const size = source instanceof Blob ? source.size : await sizeOf(source);
+async function copy(id, source, name, size) {
   const at = address(Module._ll_web_reserve(size));
   let got = 0, shown = 0;
   for await (const bytes of bytesFrom(source)) {
@@ -171,11 +169,22 @@ async function load(id, source, name) {
   }
   if (got < size) throw new Error(name + ' broke off after ' + got + ' of ' + size + ' bytes.');
   postMessage({id, part: {got, size}});
-  for (const session of sessions.values()) Module._ll_web_free(session);
-  sessions.clear();
-  opened = null;
-  withText(name, text => good(Module._ll_web_open(size, text, threads)));
-  opened = name;
+}
+
+/* A file that cannot be read leaves the model before; one that cannot be opened does not. */
+async function load(id, source, name) {
+  await started;
+  const size = source instanceof Blob ? source.size : await sizeOf(source);
+  try {
+    await copy(id, source, name, size);
+    for (const session of sessions.values()) Module._ll_web_free(session);
+    sessions.clear();
+    opened = null;
+    withText(name, text => good(Module._ll_web_open(size, text, threads)));
+    opened = name;
+  } finally {
+    Module._ll_web_release();
+  }
   const fact = key => withText(key, text => UTF8ToString(Module._ll_web_fact(text)));
   return {
     name, parameters: Module._ll_web_parameters(), layers: Module._ll_web_layers(), heads: Module._ll_web_heads(),

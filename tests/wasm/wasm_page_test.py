@@ -190,6 +190,20 @@ def test_broken(chromium, folder, work):
           not page.js("document.getElementById('file').disabled"), page.text("load-words"))
 
 
+def test_kept(page, work):
+    """A file that cannot be read leaves the model before."""
+    gone = os.path.join(work, "gone.safetensors")
+    shutil.copy(MODEL, gone)
+    page.js("document.getElementById('file').addEventListener('change', e => e.stopImmediatePropagation(), {capture: true, once: true})")
+    choose(page, gone)
+    os.remove(gone)
+    page.js("document.getElementById('file').dispatchEvent(new Event('change'))")
+    page.wait("!document.getElementById('error').hidden")
+    words, model = page.text("load-words"), os.path.basename(MODEL)
+    check("a file that cannot be read leaves the model before", words == f"The model before, {model}, is still loaded.", words)
+    check("it can still score", not page.js("document.getElementById('score-button').disabled"))
+
+
 def main():
     signal.alarm(200)  # whatever hangs
     work = tempfile.mkdtemp()
@@ -205,6 +219,7 @@ def main():
         page.scheme(dark)
         looks_right(page, name)
     test_another(page)
+    test_kept(page, work)
     phone = Page(chromium, width=390, height=844, phone=True)
     phone.open(serve(folder) + "?model=model.safetensors")
     check("a phone", loaded(phone) and write(phone, BEGIN, max_tokens=100), phone.text("error"))

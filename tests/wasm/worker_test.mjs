@@ -68,6 +68,20 @@ const small = await load('int8.safetensors');
 const {text} = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
 check('a quantized model writes the same as with plain kernels', text === fs.readFileSync('most-likely-int8', 'utf8'), small, text);
 
+/* malloc gives the same place again where it was freed. */
+class Short extends Blob {
+  get size() { return 3e7; }
+}
+const place = () => {
+  const at = worker.module._malloc(3e7);
+  worker.module._free(at);
+  return at;
+};
+const before = place(), broken = await refused(worker.ask('load', [new Short(['{']), 'other']));
+check('a file that breaks off is refused', /broke off after 1 of 30000000/.test(broken), broken);
+check('its memory is free again', place() === before);
+check('the model before is still there', (await worker.ask('models', []))[0].id === 'model');
+
 await load('positions.safetensors');
 const full = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
 check('a text ends where learned positions end', full.end.finish === 'length' && full.end.tokens === 54 &&
