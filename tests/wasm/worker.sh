@@ -21,5 +21,8 @@ head -c 5000 "$model" >short
 /usr/bin/python3 "$root/tests/python/write_models.py" models &&
     "$longline" import models/gpt2-text -o imported.safetensors >/dev/null ||
     skip "a model with a tokenizer of another program: no NumPy or no PCRE2 here"
+for owner in 'The longline authors' 'Petri Lehtinen' 'Yann Collet' 'D. E. Shaw Research' 'The Emscripten Authors' 'Rich Felker'; do
+    check "the folder has the licence of $owner" grep -q "$owner" "$build/wasm/LICENSES.txt"
+done
 node --no-warnings "$root/tests/wasm/worker_test.mjs" "$build/wasm" "$model" pictures/best.safetensors
 check "Node ended" test $? = 0
