@@ -2,7 +2,8 @@
  * token that may follow it; for a masked language model, of every token that may stand there; for a classifier one row
  * with that of every class.
  *
- *   log_probabilities MODEL TOKEN... */
+ *     cc log_probabilities.c $(pkg-config --cflags --libs longline) && ./a.out runs/mine/best.safetensors 72 101 108
+ */
 #include <longline.h>
 #include <stdio.h>
 #include <stdlib.h>

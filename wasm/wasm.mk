@@ -25,12 +25,15 @@ WASM_LINK := $(WASM_SHARED) -sENVIRONMENT=web,worker -sFILESYSTEM=0 -sDYNAMIC_EX
     -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=32MB -sEXPORTED_FUNCTIONS=_malloc,_free,_ll_text_free -Wno-pthreads-mem-growth
 WASM_PARTS := $(WASM_OBJECTS)/wasm/web.o $(WASM_OBJECTS)/liblongline-lab.a $(WASM_OBJECTS)/liblongline.a $(WASM_OBJECTS)/libjansson.a
 # The page is that of `longline serve` (PAGE), with a worker in place of the server.
-WASM_FILES := index.html $(notdir $(wildcard wasm/*.css wasm/*.js)) page.css branches.js attention.js page.js
+WASM_FILES := index.html $(notdir $(wildcard wasm/*.css wasm/*.js)) page.css branches.js attention.js page.js LICENSES.txt
 wasm: $(WASM)/longline.js $(WASM)/longline-threads.js $(WASM_FILES:%=$(WASM)/%)
 	@echo "$(WASM) is made; python3 -m http.server -d $(WASM) shows it"
 $(WASM)/index.html: $(PAGE)/page.html wasm/index.awk $(wildcard wasm/*.html)
 	@mkdir -p $(@D)
 	$(call run,page)awk -f wasm/index.awk $< >$@.new && mv $@.new $@
+$(WASM)/LICENSES.txt: wasm/licences.sh LICENSE
+	@mkdir -p $(@D)
+	$(call run,text)sh $< $(SOURCES) >$@.new && mv $@.new $@
 $(WASM)/%: wasm/%
 	@mkdir -p $(@D) && cp $< $@
 $(WASM)/%: $(PAGE)/%

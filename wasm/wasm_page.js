@@ -37,6 +37,12 @@
     find('model').dispatchEvent(new Event('change'));
   }
 
+  /* After a model could not be loaded. */
+  function showOld([model]) {
+    find('load-words').textContent = model ? `The model before, ${model.id}, is still loaded.` : 'No model is loaded.';
+    find('score-button').disabled = !model;
+  }
+
   async function load(source, name) {
     if (loading) return;
     loading = true;
@@ -49,7 +55,7 @@
       find('score-words').textContent = '';
       begin(name);
     } catch (error) {
-      find('load-words').textContent = 'No model is loaded.';
+      showOld(await server.models().catch(() => []));
       report(error);
     } finally {
       loading = find('file').disabled = false;
@@ -114,7 +120,9 @@
     score();
   });
 
+  server.models().catch(report); // where the worker cannot start
+
   /* A model beside the page: ?model=NAME. */
   const beside = new URLSearchParams(location.search).get('model');
-  if (beside) load(new URL(beside, location.href).href, beside);
+  if (beside) load(beside, beside);
 })();

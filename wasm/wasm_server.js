@@ -7,7 +7,7 @@
 function wasmServer() {
   const threads = new URLSearchParams(location.search).get('threads');
   const worker = new Worker('worker.js' + (threads ? '?threads=' + Number(threads) : '')), asked = new Map();
-  let number = 0;
+  let number = 0, broken = null; // why the worker has ended
 
   function finish({data: {id, part, result, error}}) {
     const call = asked.get(id);
@@ -19,7 +19,9 @@ function wasmServer() {
   }
   worker.onmessage = finish;
   worker.onerror = event => {
-    for (const call of asked.values()) call.reject(new Error('The program cannot run here: ' + event.message));
+    const why = event.message || 'worker.js cannot be loaded.';
+    broken = new Error('The program cannot run here; reload the page to try again: ' + why);
+    for (const call of asked.values()) call.reject(broken);
     asked.clear();
   };
 
@@ -27,6 +29,7 @@ function wasmServer() {
     const id = ++number;
     if (signal) signal.addEventListener('abort', () => worker.postMessage({stop: id}));
     return new Promise((resolve, reject) => {
+      if (broken) return reject(broken);
       asked.set(id, {resolve, reject, take});
       worker.postMessage({id, call, given});
     });

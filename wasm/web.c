@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "longline.h"
+#include "longline-batch.h"
 #include "longline-lab/attention_maps.h"
 
 #define WEB EMSCRIPTEN_KEEPALIVE
@@ -43,9 +44,14 @@ WEB const char *ll_web_error(void) { return trouble; }
 
 /* ---- The model ---- */
 
-/* Where the page puts the bytes of a model file, or NULL. */
-WEB uint8_t *ll_web_reserve(double size) {
+WEB void ll_web_release(void) {
     free(web.file);
+    web.file = NULL;
+}
+
+/* Where the page puts the bytes of a model file, or NULL. ll_web_open or ll_web_release frees them. */
+WEB uint8_t *ll_web_reserve(double size) {
+    ll_web_release();
     web.file = size < (double)SIZE_MAX ? malloc((size_t)size + 1) : NULL;
     if (!web.file) no_memory();
     return web.file;
@@ -79,8 +85,7 @@ WEB int ll_web_open(double size, const char *name, int threads) {
     close_model();
     ll_set_threads(threads);
     ll_status status = ll_model_load_bytes(&web.model, web.file, (size_t)size, name);
-    free(web.file);
-    web.file = NULL;
+    ll_web_release();
     if (!status) status = ll_model_can_stream(web.model);
     if (failed(status) || open_tokenizer()) {
         close_model();
@@ -135,6 +140,8 @@ WEB web_session *ll_web_session(const web_session *from) {
 }
 
 WEB double ll_web_position(const web_session *s) { return (double)ll_stream_position(s->stream); }
+/* Is there no learned position for another token? */
+WEB int ll_web_full(const web_session *s) { return !ll_stream_left(s->stream); }
 WEB double ll_web_bytes(const web_session *s) { return (double)ll_stream_bytes(s->stream); }
 
 /* Reads n >= 1 tokens. */
@@ -149,6 +156,10 @@ WEB int ll_web_read(web_session *s, const int *tokens, int n) {
 
 /* Samples the next token, feeds it, and returns it. */
 WEB int ll_web_next(web_session *s, double temperature, int top_k, double top_p, double seed) {
+    if (!ll_stream_position(s->stream)) {
+        trouble = "the session has read nothing; give a prompt";
+        return -1;
+    }
     ll_sampling how = ll_sampling_default();
     how.temperature = (float)temperature;
     how.top_k = top_k;

@@ -132,23 +132,32 @@ async function* bytesFrom(source) {
   }
 }
 
+/* A worker does not have the policy of its page, so it refuses addresses on other servers, and redirections to them. */
+async function request(path, method) {
+  const {origin, href} = new URL(path, location.href);
+  if (origin !== location.origin) throw new Error(href + ' is on another server. Download it, and choose the file here.');
+  try {
+    return await fetch(href, {method, mode: 'same-origin'});
+  } catch {
+    throw new Error(href + ' cannot be read: the server does not answer, or redirects to another server.');
+  }
+}
+
 async function fetched(path) {
-  const response = await fetch(path);
+  const response = await request(path, 'GET');
   if (!response.ok) throw new Error(path + ' is not there: status ' + response.status + '.');
   return response;
 }
 
 /* The size of a file on the server, without its body. */
 async function sizeOf(path) {
-  const response = await fetch(path, {method: 'HEAD'}), size = Number(response.headers.get('Content-Length'));
+  const response = await request(path, 'HEAD'), size = Number(response.headers.get('Content-Length'));
   if (!response.ok || !size) throw new Error(path + ' is not there, or the server does not tell its size.');
   return size;
 }
 
 /* Copies a file from the disk or the server into the memory of WebAssembly, piece by piece. */
-async function load(id, source, name) {
-  await started;
-  const size = source instanceof Blob ? source.size : await sizeOf(source);
+async function copy(id, source, name, size) {
   const at = address(Module._ll_web_reserve(size));
   let got = 0, shown = 0;
   for await (const bytes of bytesFrom(source)) {
@@ -160,11 +169,22 @@ async function load(id, source, name) {
   }
   if (got < size) throw new Error(name + ' broke off after ' + got + ' of ' + size + ' bytes.');
   postMessage({id, part: {got, size}});
-  for (const session of sessions.values()) Module._ll_web_free(session);
-  sessions.clear();
-  opened = null;
-  withText(name, text => good(Module._ll_web_open(size, text, threads)));
-  opened = name;
+}
+
+/* A file that cannot be read leaves the model before; one that cannot be opened does not. */
+async function load(id, source, name) {
+  await started;
+  const size = source instanceof Blob ? source.size : await sizeOf(source);
+  try {
+    await copy(id, source, name, size);
+    for (const session of sessions.values()) Module._ll_web_free(session);
+    sessions.clear();
+    opened = null;
+    withText(name, text => good(Module._ll_web_open(size, text, threads)));
+    opened = name;
+  } finally {
+    Module._ll_web_release();
+  }
   const fact = key => withText(key, text => UTF8ToString(Module._ll_web_fact(text)));
   return {
     name, parameters: Module._ll_web_parameters(), layers: Module._ll_web_layers(), heads: Module._ll_web_heads(),
@@ -199,7 +219,8 @@ async function generate(id, session, {prompt = '', max_tokens = 200, temperature
     if (text) postMessage({id, part: text});
     text = '';
   };
-  for (let i = 0; i < max_tokens; i++) {
+  let made = 0;
+  for (; made < max_tokens && !Module._ll_web_full(held(session)); made++) {
     text += letters.decode(bytesOf(good(Module._ll_web_next(held(session), temperature, top_k, top_p, drawn))), {stream: true});
     if (performance.now() - since < SLICE) continue;
     send();
@@ -209,7 +230,7 @@ async function generate(id, session, {prompt = '', max_tokens = 200, temperature
   }
   text += letters.decode();
   send();
-  return {finish: 'length', tokens: max_tokens};
+  return {finish: 'length', tokens: made};
 }
 
 /* The surprisal of each token in bits, given those before it. The first token has none. */

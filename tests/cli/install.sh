@@ -19,6 +19,12 @@ flags=$(pkg-config --cflags --libs longline)
 t 0 cc "$root/examples/attention_call.c" $flags -lm -o attention
 t 0 ./attention
 out "^tokens=1000 stream_bytes=[0-9]+ largest_difference="
+# Each example is compiled by the command in its comment.
+cp "$root"/examples/*.c .
+for example in *.c; do
+    compile=$(sed -n "s/^ \*  *\(cc $example [^&]*\).*/\1/p" "$example")
+    t 0 sh -c "${compile:-echo $example names no command that compiles it; exit 1}"
+done
 
 # The core alone trains and generates, and needs no library for drawing or downloads.
 flags=$(pkg-config --cflags --libs longline)

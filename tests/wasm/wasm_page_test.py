@@ -6,11 +6,12 @@ import signal
 import sys
 import tempfile
 
-from browser import CONTROL, Browser, Isolated, Page, serve
+from browser import CONTROL, Browser, Files, Isolated, Page, serve
 
 FOLDER, MODEL, EXPECTED, TEXT = map(os.path.abspath, sys.argv[1:5])
 AXE = sys.argv[5] if len(sys.argv) > 5 else None
 BEGIN = "line 17 of"
+POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'"
 
 
 def check(what, holds, seen=""):
@@ -127,6 +128,82 @@ def test_threads(chromium, folder):
     check("its policy refused nothing", not page.trouble, page.trouble)
 
 
+class Elsewhere(Files):
+    """Another server, which lets every page read its files. It notes what is asked of it."""
+    asked = []
+
+    def end_headers(self):
+        self.asked.append(self.path)
+        self.send_header("Access-Control-Allow-Origin", "*")
+        super().end_headers()
+
+
+class Redirecting(Files):
+    """The model moved.safetensors is at `elsewhere`."""
+    elsewhere = ""
+
+    def send_head(self):
+        if not self.path.startswith("/moved"):
+            return super().send_head()
+        self.send_response(302)
+        self.send_header("Location", self.elsewhere)
+        self.end_headers()
+        return None
+
+
+class WithPolicy(Isolated):
+    """Sends worker.js with the policy of docs/wasm.md."""
+
+    def end_headers(self):
+        if self.path.startswith("/worker.js"):
+            self.send_header("Content-Security-Policy", POLICY)
+        super().end_headers()
+
+
+def test_elsewhere(chromium, folder):
+    Redirecting.elsewhere = model = serve(folder, Elsewhere).replace("index.html", "model.safetensors")
+    page = Page(chromium)
+    page.open(serve(folder) + "?model=" + model)
+    page.wait("!document.getElementById('error').hidden")
+    check("a model of another server is refused", "another server" in page.text("error"), page.text("error"))
+    page.open(serve(folder, Redirecting) + "?model=moved.safetensors")
+    page.wait("!document.getElementById('error').hidden")
+    check("so is one behind a redirection", "redirects to another server" in page.text("error"), page.text("error"))
+    check("that server was asked for nothing", not Elsewhere.asked, Elsewhere.asked)
+    page.trouble.clear()
+    page.open(serve(folder, WithPolicy) + "?model=model.safetensors&threads=2")
+    check("the worker runs under its policy", loaded(page) and "threads: 2" in page.text("machine") and not page.trouble,
+          (page.text("error"), page.trouble))
+
+
+def test_broken(chromium, folder, work):
+    """A site without its program."""
+    broken = shutil.copytree(folder, os.path.join(work, "broken"))
+    os.remove(os.path.join(broken, "longline.js"))
+    page = Page(chromium)
+    page.open(serve(broken))
+    said = page.wait("document.getElementById('error').textContent", 10)
+    check("a program that is not there is an error", said and "longline.js" in said, said)
+    choose(page, MODEL)
+    ended = page.wait("/No model/.test(document.getElementById('load-words').textContent)", 10)
+    check("so is a model after that", ended and page.text("error") == said and
+          not page.js("document.getElementById('file').disabled"), page.text("load-words"))
+
+
+def test_kept(page, work):
+    """A file that cannot be read leaves the model before."""
+    gone = os.path.join(work, "gone.safetensors")
+    shutil.copy(MODEL, gone)
+    page.js("document.getElementById('file').addEventListener('change', e => e.stopImmediatePropagation(), {capture: true, once: true})")
+    choose(page, gone)
+    os.remove(gone)
+    page.js("document.getElementById('file').dispatchEvent(new Event('change'))")
+    page.wait("!document.getElementById('error').hidden")
+    words, model = page.text("load-words"), os.path.basename(MODEL)
+    check("a file that cannot be read leaves the model before", words == f"The model before, {model}, is still loaded.", words)
+    check("it can still score", not page.js("document.getElementById('score-button').disabled"))
+
+
 def main():
     signal.alarm(200)  # whatever hangs
     work = tempfile.mkdtemp()
@@ -142,11 +219,14 @@ def main():
         page.scheme(dark)
         looks_right(page, name)
     test_another(page)
+    test_kept(page, work)
     phone = Page(chromium, width=390, height=844, phone=True)
     phone.open(serve(folder) + "?model=model.safetensors")
     check("a phone", loaded(phone) and write(phone, BEGIN, max_tokens=100), phone.text("error"))
     looks_right(phone, "wasm on a phone", 390)
     test_threads(chromium, folder)
+    test_elsewhere(chromium, folder)
+    test_broken(chromium, folder, work)
     chromium.process.kill()
     shutil.rmtree(work, ignore_errors=True)
 

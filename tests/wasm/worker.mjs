@@ -12,7 +12,7 @@ export function startWorker(folder) {
   const scope = {
     console, performance, setTimeout, clearTimeout, WebAssembly, TextEncoder, TextDecoder, MessageChannel, Blob, URL, URLSearchParams,
     DOMException, navigator: {hardwareConcurrency: 1}, crossOriginIsolated: false,
-    location: {href: 'http://localhost/worker.js', search: ''},
+    location: new URL('http://localhost/worker.js'),
     fetch: async name => new Response(read(name), {headers: {'Content-Type': 'application/wasm'}}),
     importScripts: name => vm.runInContext(read(name).toString(), context, name),
     postMessage({id, part, result, error}) {

@@ -14,8 +14,8 @@ const refused = promise => promise.then(() => 'not refused', error => error.mess
 async function write(options) {
   const session = await worker.ask('create', []);
   let text = '';
-  await worker.ask('generate', [session.id, options], part => { text += part; });
-  return {text, session: await worker.ask('show', [session.id])};
+  const end = await worker.ask('generate', [session.id, options], part => { text += part; });
+  return {text, end, session: await worker.ask('show', [session.id])};
 }
 
 check('a file that is none is refused', /not a safetensors/.test(await refused(load('text.txt', 'text'))));
@@ -48,6 +48,8 @@ const seen = await worker.ask('attention', ['', one.slice(0, 300), 0, 200]);
 check('attention is causal, and its weights add up to 1', seen.weights.length === facts.heads && seen.tokens.length === 300 &&
   seen.weights.every(row => Math.abs(row.reduce((a, b) => a + b) - 1) < 1e-4 && row.slice(201).every(w => w === 0)));
 check('a layer that is not there is refused', /Layer 99/.test(await refused(worker.ask('attention', ['', 'abc', 99, 0]))));
+const nothing = await worker.ask('create', []), unread = await refused(worker.ask('generate', [nothing.id, {max_tokens: 3}]));
+check('a session that has read nothing generates nothing', /has read nothing; give a prompt/.test(unread), unread);
 
 const begun = await write({prompt: BEGIN, max_tokens: 50, temperature: 0});
 const fork = await worker.ask('fork', [begun.session.id]);
@@ -65,6 +67,25 @@ check('a call ends when it is told to', await refused(endless) === 'stopped');
 const small = await load('int8.safetensors');
 const {text} = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
 check('a quantized model writes the same as with plain kernels', text === fs.readFileSync('most-likely-int8', 'utf8'), small, text);
+
+/* malloc gives the same place again where it was freed. */
+class Short extends Blob {
+  get size() { return 3e7; }
+}
+const place = () => {
+  const at = worker.module._malloc(3e7);
+  worker.module._free(at);
+  return at;
+};
+const before = place(), broken = await refused(worker.ask('load', [new Short(['{']), 'other']));
+check('a file that breaks off is refused', /broke off after 1 of 30000000/.test(broken), broken);
+check('its memory is free again', place() === before);
+check('the model before is still there', (await worker.ask('models', []))[0].id === 'model');
+
+await load('positions.safetensors');
+const full = await write({prompt: BEGIN, max_tokens: 400, temperature: 0});
+check('a text ends where learned positions end', full.end.finish === 'length' && full.end.tokens === 54 &&
+  full.session.position === 64 && full.text === fs.readFileSync('most-likely-positions', 'utf8'), full);
 
 await refused(load('text.txt', 'text'));
 check('after a model was refused there is none', /no model/.test(await refused(worker.ask('attention', ['', 'abc', 0, 0]))));
