@@ -1,0 +1,98 @@
+"""Requests of `longline serve` that wait, and what ends them."""
+import re
+import select
+import socket
+import time
+
+from serve_process import Server, check, read_all, request
+
+LONG = {"prompt": "a", "max_tokens": 60000, "stream": True, "ignore_end": True}
+
+
+def waits_for(s, n, name="waiting_requests"):
+    """Is the metric n within 10 seconds?"""
+    for _ in range(200):
+        if f"longline_{name} {n}\n" in s.ask("GET", "/metrics")[2]:
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def running(s, body, path="/v1/completions"):
+    """A client whose stream has begun."""
+    c = s.raw(request(body, path))
+    c.recv(100)
+    return c
+
+
+def test_queue():
+    s = Server("--batch", "1", "--queue", "1", "--session-memory", "65536")
+    made = [s.ask("POST", "/v1/sessions", None, {})[0] for _ in range(6)]
+    check("429 where no more sessions fit into memory", made[0] == 200 and made[-1] == 429, made)
+    long = request({"prompt": "a", "max_tokens": 60000, "stream": True})
+    first = s.raw(long)
+    first.recv(100)
+    held = [s.raw(long) for _ in range(4)]  # one may wait; the rest are refused at once
+    refused = b""
+    while b" 429 " not in refused and (ready := select.select(held, [], [], 10)[0]):
+        refused = ready[0].recv(1000)
+        if b" 429 " not in refused:
+            held.remove(ready[0])
+    check("429 and Retry-After where too many wait", refused and b" 429 " in refused and b"Retry-After" in refused, refused)
+    for c in [first, *held]:
+        c.close()
+    check("it ends all the same", s.end() == 0)
+
+
+def test_drain():
+    """--drain is for requests of the side thread as well, those that wait and the one that runs."""
+    s = Server("--drain", "0")
+    body = request({"input": ["a" * 60000] * 64}, "/v1/embeddings", b"Connection: close\r\n")
+    held = [s.raw(body) for _ in range(3)]
+    for _ in range(200):
+        if "longline_waiting_requests 2\n" in s.ask("GET", "/metrics")[2]:
+            break
+        time.sleep(0.05)
+    check("it ends", s.end() == 0)
+    answers = [read_all(c) for c in held]
+    check("503 at SIGTERM with --drain 0", all(b" 503 " in a[:20] and b"going down" in a for a in answers), answers)
+
+
+def test_gone():
+    """Whoever waits for a whole answer and goes away leaves the batch to others."""
+    s = Server("--batch", "1", "--max-tokens", "1000000000")
+    for stream in (False, True):
+        c = s.raw(request({"prompt": "a", "max_tokens": 900000000, "stream": stream}))
+        for _ in range(100):
+            if "longline_active_choices 1" in s.ask("GET", "/metrics")[2]:
+                break
+            time.sleep(0.05)
+        c.close()
+        done = s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0]
+        check("the next is answered after one that is gone", done == 200, done)
+    check("it ends", s.end() == 0)
+
+
+def test_count():
+    """--queue bounds all requests that wait, whoever is to answer them."""
+    s = Server("--batch", "1", "--queue", "3")
+    first = running(s, LONG)
+    one = request({"prompt": "a", "max_tokens": 1}, more=b"Connection: close\r\n")
+    held = [s.raw(one) for _ in range(3)]
+    check("so many wait as --queue says, and all are counted", waits_for(s, 3), s.ask("GET", "/metrics"))
+    for path, body in (("/v1/completions", {"prompt": "a"}), ("/v1/completions", {"prompt": "a" * 20000}),
+                       ("/v1/embeddings", {"input": "a"})):
+        status, _, answer = s.post(path, body)
+        check("another is refused", status == 429, (path, answer))
+    first.close()
+    answers = [read_all(c) for c in held]
+    check("those are answered in the end", all(b" 200 " in a[:20] for a in answers), answers)
+    check("and no longer wait", waits_for(s, 0) and s.post("/v1/embeddings", {"input": "a" * 20000})[0] == 200)
+    check("it ends", s.end() == 0)
+
+
+def test_queues():
+    test_queue()
+    test_count()
+    test_drain()
+    test_gone()
