@@ -42,8 +42,11 @@ int64_t ll_most_tokens(const ll_serve_job *job) {
     return whole || ll_serve.most < 16 ? ll_serve.most : 16;
 }
 
-/* The places of the batch that a request takes: one for each choice. */
-static int places(const ll_request *r) { return r->ask < LL_ASK_CREATE ? r->prompts * (int)r->n : 1; }
+/* The places of the batch that a request takes: one for each choice. Calls on sessions that neither read nor generate
+ * take none. */
+static int places(const ll_request *r) {
+    return r->ask <= LL_ASK_CREATE ? r->prompts * (int)r->n : (r->ask & (LL_ASK_APPEND | LL_ASK_GENERATE)) != 0;
+}
 
 static int fill(ll_serve_job *job, ll_refusal *why) {
     ll_request *r = &job->request;

@@ -1,6 +1,6 @@
 /* The queues of jobs, one for each thread that takes them. They have one lock and one count, so that --queue bounds
  * what waits in all of them together. A job counts from when it is first added until its work begins or it is
- * refused. */
+ * refused. One that takes no place of the batch does not wait, and is not counted. */
 #include "serve/serve.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -24,13 +24,13 @@ static void append(ll_job_queue which, ll_serve_job *job) {
     job->next = NULL;
     *(queue[which].first ? &queue[which].last->next : &queue[which].first) = job;
     queue[which].last = job;
-    set_waiting(job, 1);
+    set_waiting(job, job->places > 0);
     pthread_cond_signal(&queue[which].more);
 }
 
 int ll_queue_add(ll_job_queue which, ll_serve_job *job, ll_refusal *why) {
     pthread_mutex_lock(&lock);
-    const int closed = queue[which].closed, full = !job->waits && waiting >= ll_serve.queue;
+    const int closed = queue[which].closed, full = job->places && !job->waits && waiting >= ll_serve.queue;
     if (!closed && !full) append(which, job);
     pthread_mutex_unlock(&lock);
     if (closed) return ll_refuse(why, 503, "", "the server is going down");
@@ -39,20 +39,26 @@ int ll_queue_add(ll_job_queue which, ll_serve_job *job, ll_refusal *why) {
     return ll_refuse(why, 429, "", "too many requests wait; try again later");
 }
 
-static ll_serve_job *first_that_fits(ll_job_queue which, int room) {
-    ll_serve_job *job = queue[which].first;
-    return job && job->places <= room ? job : NULL;
+static void unlink_job(ll_job_queue which, ll_serve_job *before, ll_serve_job *job) {
+    *(before ? &before->next : &queue[which].first) = job->next;
+    if (queue[which].last == job) queue[which].last = before;
+}
+
+/* The first job, or one that takes no place, which overtakes a first one that does not fit. */
+static ll_serve_job *unlink_next(ll_job_queue which, int room) {
+    ll_serve_job *before = NULL, *job = queue[which].first;
+    if (job && job->places > room)
+        for (; job && job->places; job = job->next) before = job;
+    if (job) unlink_job(which, before, job);
+    return job;
 }
 
 ll_serve_job *ll_queue_take(ll_job_queue which, int room, int wait) {
     ll_serve_job *job;
     pthread_mutex_lock(&lock);
-    while (!(job = first_that_fits(which, room)) && wait && !queue[which].closed)
+    while (!(job = unlink_next(which, room)) && wait && !queue[which].closed)
         pthread_cond_wait(&queue[which].more, &lock);
-    if (job) {
-        queue[which].first = job->next;
-        if (which != LL_TOKEN_QUEUE) set_waiting(job, 0);
-    }
+    if (job && which != LL_TOKEN_QUEUE) set_waiting(job, 0);
     pthread_mutex_unlock(&lock);
     return job;
 }

@@ -177,8 +177,9 @@ typedef enum { LL_TOKEN_QUEUE, LL_ENGINE_QUEUE, LL_SIDE_QUEUE, LL_QUEUES } ll_jo
 /* 0, or -1 and `why`, if as many jobs wait as may, or the server ends. A job of another queue waits already. The queue
  * takes a reference of its own. */
 int ll_queue_add(ll_job_queue which, ll_serve_job *job, ll_refusal *why);
-/* The first job, if it takes `room` places of the batch at most, or NULL. With wait it is NULL only where the queue is
- * closed and empty. The job's work begins; a job of the token queue waits until it is added to another one. */
+/* The first job, if it takes `room` places of the batch at most; else the first that takes none, or NULL. With wait it
+ * is NULL only where the queue is closed and empty. The job's work begins; a job of the token queue waits until it is
+ * added to another one. */
 ll_serve_job *ll_queue_take(ll_job_queue which, int room, int wait);
 void ll_queue_leave(ll_serve_job *job); /* the job waits no longer: it is refused */
 void ll_queue_close(ll_job_queue which);

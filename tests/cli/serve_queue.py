@@ -1,10 +1,10 @@
 """Requests of `longline serve` that wait, and what ends them."""
-import re
+import os
 import select
 import socket
 import time
 
-from serve_process import Server, check, read_all, request
+from serve_process import Server, check, folder, read_all, request
 
 LONG = {"prompt": "a", "max_tokens": 60000, "stream": True, "ignore_end": True}
 
@@ -20,7 +20,7 @@ def waits_for(s, n, name="waiting_requests"):
 
 def running(s, body, path="/v1/completions"):
     """A client whose stream has begun."""
-    c = s.raw(request(body, path))
+    c = s.raw(request(body, path, b"Connection: close\r\n"))
     c.recv(100)
     return c
 
@@ -91,8 +91,27 @@ def test_count():
     check("it ends", s.end() == 0)
 
 
+def test_calls():
+    """Calls on sessions that take no place of the batch wait for none, nor do they count where too many wait."""
+    s = Server("--batch", "2", "--queue", "1", "--state-dir", os.path.join(folder, "calls"))
+    a, b = ("/v1/sessions/" + s.post("/v1/sessions", {"prompt": text})[2]["id"] for text in ("line 3", "line 8"))
+    own, other = running(s, LONG, a + "/generate"), running(s, LONG)
+    waits = s.raw(request({"prompt": "a"}))
+    check("the batch is full, and so is the queue", waits_for(s, 1) and s.post("/v1/completions", {"prompt": "a"})[0] == 429)
+    for method, path, status in (("GET", "/v1/sessions", 200), ("GET", a, 200), ("POST", a + "/fork", 409), ("POST", b + "/fork", 200),
+                                 ("POST", b + "/save", 200), ("POST", b + "/restore", 200), ("POST", "/v1/sessions", 200),
+                                 ("POST", b + "/append", 429), ("DELETE", b, 200), ("DELETE", a, 200)):
+        got = s.ask(method, path, '{"prompt": "a"}' if "append" in path else "")
+        check(f"{method} {path[:12]}{path[50:]} is answered at once", got[0] == status, got)
+    check("delete ends what runs", b"has been deleted" in read_all(own))
+    for c in (other, waits):
+        c.close()
+    check("it ends", s.end() == 0)
+
+
 def test_queues():
     test_queue()
     test_count()
+    test_calls()
     test_drain()
     test_gone()
