@@ -62,4 +62,5 @@ void ll_connections_watch(void) {
         if (c->job && !unread) set_gone(c->job);
     }
     pthread_mutex_unlock(&lock);
+    ll_queues_drop_gone();
 }

@@ -142,11 +142,6 @@ static void start_session(ll_serve_job *job) {
 }
 
 static void start_job(ll_serve_job *job) {
-    if (ll_job_gone(job)) {
-        ll_job_refuse(job, &ll_client_gone);
-        ll_job_drop(job);
-        return;
-    }
     if (job->request.ask >= LL_ASK_CREATE) {
         start_session(job);
         return;

@@ -69,6 +69,28 @@ void ll_queue_leave(ll_serve_job *job) {
     pthread_mutex_unlock(&lock);
 }
 
+void ll_queues_drop_gone(void) {
+    ll_serve_job *gone = NULL;
+    pthread_mutex_lock(&lock);
+    for (ll_job_queue q = 0; q < LL_QUEUES; q++)
+        for (ll_serve_job *before = NULL, *job = queue[q].first, *next; job; job = next) {
+            next = job->next;
+            if (!ll_job_gone(job)) {
+                before = job;
+                continue;
+            }
+            unlink_job(q, before, job);
+            set_waiting(job, 0);
+            job->next = gone;
+            gone = job;
+        }
+    pthread_mutex_unlock(&lock);
+    for (ll_serve_job *job; (job = gone); ll_job_drop(job)) {
+        gone = job->next;
+        ll_job_refuse(job, &ll_client_gone);
+    }
+}
+
 void ll_queue_close(ll_job_queue which) {
     pthread_mutex_lock(&lock);
     queue[which].closed = 1;

@@ -182,6 +182,7 @@ int ll_queue_add(ll_job_queue which, ll_serve_job *job, ll_refusal *why);
  * added to another one. */
 ll_serve_job *ll_queue_take(ll_job_queue which, int room, int wait);
 void ll_queue_leave(ll_serve_job *job); /* the job waits no longer: it is refused */
+void ll_queues_drop_gone(void);         /* refuses all that wait whose clients are gone */
 void ll_queue_close(ll_job_queue which);
 
 /* ---- job_tokens.c ---- */
@@ -375,8 +376,8 @@ void ll_connection_close(ll_connection *c); /* NULL is fine */
 /* since: when it began to send a request, 0 where that is complete; job: what it waits for, or NULL, to be said before
  * the job is dropped. */
 void ll_connection_set(ll_connection *c, double since, ll_serve_job *job);
-/* Closes those that have been sending a request for longer than --idle, and marks jobs whose clients are gone. Called
- * once a second. */
+/* Closes those that have been sending a request for longer than --idle, marks jobs whose clients are gone, and drops
+ * those of them that wait. Called once a second. */
 void ll_connections_watch(void);
 
 extern const char ll_page[], ll_page_end[];

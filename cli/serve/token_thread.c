@@ -24,9 +24,7 @@ static void *run(void *arg) {
     (void)arg;
     for (ll_serve_job *job; (job = ll_queue_take(LL_TOKEN_QUEUE, INT_MAX, 1)); ll_job_drop(job)) {
         ll_refusal why = {0};
-        if (ll_job_gone(job))
-            why = ll_client_gone;
-        else if (ll_now() > atomic_load(&deadline))
+        if (ll_now() > atomic_load(&deadline))
             ll_refuse(&why, 503, "", "the server is going down");
         else
             (void)tokenize(job, job->model->token_tokenizer, &why);

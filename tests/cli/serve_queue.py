@@ -91,6 +91,20 @@ def test_count():
     check("it ends", s.end() == 0)
 
 
+def test_gone_waiting():
+    """Who waits and goes away neither keeps its place in the queue nor keeps others waiting."""
+    s = Server("--batch", "2", "--queue", "2")
+    first = running(s, LONG)
+    both = [s.raw(request({"prompt": "a", "n": 2})) for _ in range(2)]  # the first of them does not fit
+    check("two wait for more places than there are", waits_for(s, 2) and s.post("/v1/completions", {"prompt": "a"})[0] == 429)
+    for c in both:
+        c.close()
+    check("they wait no longer once they are gone", waits_for(s, 0), s.ask("GET", "/metrics"))
+    check("who needs one place gets it", s.post("/v1/completions", {"prompt": "a", "max_tokens": 2})[0] == 200)
+    first.close()
+    check("it ends", s.end() == 0)
+
+
 def test_calls():
     """Calls on sessions that take no place of the batch wait for none, nor do they count where too many wait."""
     s = Server("--batch", "2", "--queue", "1", "--state-dir", os.path.join(folder, "calls"))
@@ -115,3 +129,4 @@ def test_queues():
     test_calls()
     test_drain()
     test_gone()
+    test_gone_waiting()
