@@ -1,4 +1,5 @@
 /* Connections: how long each has been sending a request, and whether somebody still waits for the answer. */
+#include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
@@ -48,18 +49,22 @@ static void set_gone(ll_serve_job *job) {
     pthread_mutex_unlock(&job->lock);
 }
 
-/* libmicrohttpd does not look at a connection that waits, so it does not notice when its client closes it. */
+static int events_of(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    return poll(&p, 1, 0) > 0 ? p.revents : 0;
+}
+
+/* libmicrohttpd does not look at a connection that waits, so it does not notice when its client closes it. The
+ * end (POLLRDHUP) is seen also where bytes before it are unread. */
 void ll_connections_watch(void) {
     const double now = ll_now();
-    char byte;
     pthread_mutex_lock(&lock);
     for (ll_connection *c = first; c; c = c->next) {
-        const ssize_t unread = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        const int was_late = c->late;
+        const int events = events_of(c->fd), was_late = c->late;
         /* Where something is unread, it is the server that is slow. It may also have read something just now. */
-        c->late = c->since > 0 && now - c->since > (double)ll_serve.idle && unread <= 0;
+        c->late = c->since > 0 && now - c->since > (double)ll_serve.idle && !(events & POLLIN);
         if (c->late && was_late) shutdown(c->fd, SHUT_RDWR);
-        if (c->job && !unread) set_gone(c->job);
+        if (c->job && events & (POLLRDHUP | POLLHUP | POLLERR)) set_gone(c->job);
     }
     pthread_mutex_unlock(&lock);
     ll_queues_drop_gone();

@@ -49,10 +49,7 @@ def test_drain():
     s = Server("--drain", "0")
     body = request({"input": ["a" * 60000] * 64}, "/v1/embeddings", b"Connection: close\r\n")
     held = [s.raw(body) for _ in range(3)]
-    for _ in range(200):
-        if "longline_waiting_requests 2\n" in s.ask("GET", "/metrics")[2]:
-            break
-        time.sleep(0.05)
+    waits_for(s, 2)
     check("it ends", s.end() == 0)
     answers = [read_all(c) for c in held]
     check("503 at SIGTERM with --drain 0", all(b" 503 " in a[:20] and b"going down" in a for a in answers), answers)
@@ -61,12 +58,10 @@ def test_drain():
 def test_gone():
     """Whoever waits for a whole answer and goes away leaves the batch to others."""
     s = Server("--batch", "1", "--max-tokens", "1000000000")
-    for stream in (False, True):
+    for stream, behind in ((False, b""), (True, b""), (False, b"\r\n")):  # nobody reads what is behind its request
         c = s.raw(request({"prompt": "a", "max_tokens": 900000000, "stream": stream}))
-        for _ in range(100):
-            if "longline_active_choices 1" in s.ask("GET", "/metrics")[2]:
-                break
-            time.sleep(0.05)
+        waits_for(s, 1, "active_choices")
+        c.sendall(behind)
         c.close()
         done = s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0]
         check("the next is answered after one that is gone", done == 200, done)
