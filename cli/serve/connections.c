@@ -2,6 +2,7 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "serve/serve.h"
 
@@ -13,6 +14,9 @@ struct ll_connection {
     struct ll_connection *next, *before;
 };
 static ll_connection *first;
+static int ended;
+static pthread_t thread;
+static pthread_cond_t end;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 ll_connection *ll_connection_open(int fd) {
@@ -54,11 +58,11 @@ static int events_of(int fd) {
     return poll(&p, 1, 0) > 0 ? p.revents : 0;
 }
 
-/* libmicrohttpd does not look at a connection that waits, so it does not notice when its client closes it. The
- * end (POLLRDHUP) is seen also where bytes before it are unread. */
-void ll_connections_watch(void) {
+/* Closes those that have been sending a request for longer than --idle, and marks jobs whose clients are gone.
+ * libmicrohttpd does not look at a connection that waits, so it does not notice when its client closes it. The end
+ * (POLLRDHUP) is seen also where bytes before it are unread. The caller holds the lock. */
+static void watch(void) {
     const double now = ll_now();
-    pthread_mutex_lock(&lock);
     for (ll_connection *c = first; c; c = c->next) {
         const int events = events_of(c->fd), was_late = c->late;
         /* Where something is unread, it is the server that is slow. It may also have read something just now. */
@@ -66,6 +70,37 @@ void ll_connections_watch(void) {
         if (c->late && was_late) shutdown(c->fd, SHUT_RDWR);
         if (c->job && events & (POLLRDHUP | POLLHUP | POLLERR)) set_gone(c->job);
     }
+}
+
+/* Watches once a second. */
+static void *run(void *arg) {
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    while (!ended) {
+        struct timespec next;
+        clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_sec++;
+        pthread_cond_timedwait(&end, &lock, &next);
+        watch();
+        pthread_mutex_unlock(&lock);
+        ll_queues_drop_gone();
+        pthread_mutex_lock(&lock);
+    }
     pthread_mutex_unlock(&lock);
-    ll_queues_drop_gone();
+    return NULL;
+}
+
+int ll_connections_start(void) {
+    pthread_condattr_t clock;
+    const int failed = pthread_condattr_init(&clock) || pthread_condattr_setclock(&clock, CLOCK_MONOTONIC) ||
+                       pthread_cond_init(&end, &clock) || pthread_create(&thread, NULL, run, NULL);
+    return failed ? ll_fail_message("cannot start a thread") : -1;
+}
+
+void ll_connections_stop(void) {
+    pthread_mutex_lock(&lock);
+    ended = 1;
+    pthread_cond_signal(&end);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
 }

@@ -316,7 +316,7 @@ static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
     return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
-/* While a request is received, ll_connections_watch applies --idle. libmicrohttpd's own timeout is for what is sent. */
+/* While a request is received, connections.c applies --idle. libmicrohttpd's own timeout is for what is sent. */
 int ll_http_start(void) {
     struct addrinfo *address = NULL;
     int code = ll_http_address(&address);

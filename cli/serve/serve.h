@@ -14,9 +14,9 @@
  *   token_thread.c    the way of a job to the engine    refusal.c        what is wrong with a request
  *   job_queue.c       what waits for which thread
  *
- * There are four threads. HTTP reads requests and writes answers. The token thread makes tokens of long texts. The
- * engine alone uses the models' streams. The side thread has a second copy of each model and computes what reads a
- * whole input at once. The threads share jobs, and each job has a lock. */
+ * There are five threads. HTTP reads requests and writes answers. One looks after connections. The token thread makes
+ * tokens of long texts. The engine alone uses the models' streams. The side thread has a second copy of each model and
+ * computes what reads a whole input at once. The threads share jobs, and each job has a lock. */
 #ifndef LL_SERVE_H
 #define LL_SERVE_H
 
@@ -376,9 +376,10 @@ void ll_connection_close(ll_connection *c); /* NULL is fine */
 /* since: when it began to send a request, 0 where that is complete; job: what it waits for, or NULL, to be said before
  * the job is dropped. */
 void ll_connection_set(ll_connection *c, double since, ll_serve_job *job);
-/* Closes those that have been sending a request for longer than --idle, marks jobs whose clients are gone, and drops
- * those of them that wait. Called once a second. */
-void ll_connections_watch(void);
+/* Starts the thread that looks at connections once a second. It closes those that have been sending a request for
+ * longer than --idle, marks jobs whose clients are gone, and drops those of them that wait. -1, or the exit code. */
+int ll_connections_start(void);
+void ll_connections_stop(void);
 
 extern const char ll_page[], ll_page_end[];
 /* page_policy.c: the Content-Security-Policy of the page, to be freed. */

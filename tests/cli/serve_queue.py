@@ -1,7 +1,7 @@
 """Requests of `longline serve` that wait, and what ends them."""
 import os
 import select
-import socket
+import signal
 import time
 
 from serve_process import Server, check, folder, read_all, request
@@ -86,6 +86,17 @@ def test_count():
     check("it ends", s.end() == 0)
 
 
+def test_gone_at_the_end():
+    """Who goes away while the server ends is noticed, and the server does not go on for nobody."""
+    s = Server("--max-tokens", "1000000000", "--drain", "200")
+    c = s.raw(request({"prompt": "a", "max_tokens": 900000000}))
+    waits_for(s, 1, "active_choices")
+    s.process.send_signal(signal.SIGTERM)
+    s.said("ending what runs")
+    c.close()
+    check("it ends without those that are gone", s.process.wait(30) == 0)
+
+
 def test_gone_waiting():
     """Who waits and goes away neither keeps its place in the queue nor keeps others waiting."""
     s = Server("--batch", "2", "--queue", "2")
@@ -124,4 +135,5 @@ def test_queues():
     test_calls()
     test_drain()
     test_gone()
+    test_gone_at_the_end()
     test_gone_waiting()
