@@ -36,6 +36,7 @@ typedef struct {
     char method[12], path[200];
     char session[LL_SESSION_ID];
     ll_ask ask;
+    int open; /* it asks for no key; its body is not stored */
     int key, status, answered;
     ll_buffer body;
     ll_refusal why;
@@ -196,11 +197,12 @@ static int check_headers(struct MHD_Connection *c, exchange *x) {
     return 0;
 }
 
+static int is_get(const exchange *x) { return !strcmp(x->method, "GET") || !strcmp(x->method, "HEAD"); }
+
 /* Answers requests that need no engine. Returns 1 if this was one. */
 static int answer_at_once(struct MHD_Connection *c, exchange *x, enum MHD_Result *result) {
     ll_refusal why = {0};
-    const int get = !strcmp(x->method, "GET") || !strcmp(x->method, "HEAD");
-    if (!get) return 0;
+    if (!is_get(x)) return 0;
     if (!strcmp(x->path, "/")) return *result = send_page(c, x), 1;
     if (!strcmp(x->path, "/health")) {
         *result = send_text(c, x, atomic_load(&draining) ? 503 : 200, "application/json",
@@ -248,8 +250,8 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
     (void)arg, (void)version;
     if (!x) { /* the headers are complete; a request with wrong ones is refused before its body arrives */
         x = *own = begin_exchange(method, path);
-        const int open = !strcmp(path, "/health") || !strcmp(path, "/");
-        if (check_length(c, x) || (!open && check_headers(c, x))) return send_refusal(c, x, &x->why);
+        x->open = is_get(x) && (!strcmp(path, "/health") || !strcmp(path, "/"));
+        if (check_length(c, x) || (!x->open && check_headers(c, x))) return send_refusal(c, x, &x->why);
         return MHD_YES;
     }
     if (x->answered) return MHD_YES;
@@ -260,7 +262,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
             if (!x->why.status)
                 ll_refuse(&x->why, 413, "", "the body has more than the %lld bytes that this server takes",
                           (long long)ll_serve.body);
-        } else {
+        } else if (!x->open) {
             ll_buffer_add(&x->body, data, *size);
         }
         *size = 0;
