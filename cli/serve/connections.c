@@ -1,6 +1,7 @@
 /* Connections: how long each has been sending a request, and whether somebody still waits for the answer. */
 #include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <time.h>
 
@@ -90,7 +91,28 @@ static void *run(void *arg) {
     return NULL;
 }
 
+/* Each connection is an open file. Raises the limit of open files as far as needed, or lowers --max-connections. */
+static int limit_connections(void) {
+    enum { OTHERS = 64 }; /* files that are no connections: those of sessions, of threads */
+    struct rlimit files;
+    const rlim_t needed = (rlim_t)ll_serve.connections + OTHERS;
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= needed) return -1;
+    files.rlim_cur = files.rlim_max < needed ? files.rlim_max : needed;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= needed) return -1;
+    const long long most = (long long)files.rlim_cur - OTHERS;
+    if (most < 1)
+        return ll_fail_message("%lld files may be open, and a server needs more than %d; raise ulimit -n",
+                               (long long)files.rlim_cur, OTHERS);
+    ll_print("--max-connections %lld instead of %lld, as %lld files may be open (ulimit -n)", most,
+             (long long)ll_serve.connections, (long long)files.rlim_cur);
+    ll_serve.connections = most;
+    return -1;
+}
+
 int ll_connections_start(void) {
+    const int code = limit_connections();
+    if (code >= 0) return code;
     pthread_condattr_t clock;
     const int failed = pthread_condattr_init(&clock) || pthread_condattr_setclock(&clock, CLOCK_MONOTONIC) ||
                        pthread_cond_init(&end, &clock) || pthread_create(&thread, NULL, run, NULL);

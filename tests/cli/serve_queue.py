@@ -97,6 +97,24 @@ def test_gone_at_the_end():
     check("it ends without those that are gone", s.process.wait(30) == 0)
 
 
+def test_connections():
+    """Connections, as many as there may be, leave files to save sessions in."""
+    for hard, most in ((1000, 200), (128, 64)):
+        s = Server("--max-connections", "200", "--state-dir", os.path.join(folder, "connections"), files=(100, hard))
+        path = "/v1/sessions/" + s.post("/v1/sessions", {"prompt": "line 3"})[2]["id"]
+        one = s.raw()
+        idle = [s.raw() for _ in range(220)]
+        time.sleep(0.5)
+        one.sendall(request({}, path + "/save"))
+        answer = one.recv(1000)
+        check(f"a session is saved beside {most} connections", b" 200 " in answer[:20], answer)
+        told = f"--max-connections {most} instead of 200, as {hard} files may be open (ulimit -n)" in s.said()
+        check("the server says where fewer are possible", told == (hard == 128), s.said())
+        for c in [one, *idle]:
+            c.close()
+        check("it ends", s.end() == 0)
+
+
 def test_gone_waiting():
     """Who waits and goes away neither keeps its place in the queue nor keeps others waiting."""
     s = Server("--batch", "2", "--queue", "2")
@@ -133,6 +151,7 @@ def test_queues():
     test_queue()
     test_count()
     test_calls()
+    test_connections()
     test_drain()
     test_gone()
     test_gone_at_the_end()
