@@ -15,6 +15,7 @@
 static struct MHD_Daemon *daemon_;
 static atomic_int draining, exchanges;
 static int loopback;
+static MHD_socket listening = MHD_INVALID_SOCKET; /* set when it accepts no more */
 
 static void on_connection(void *arg, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode what) {
     (void)arg;
@@ -348,10 +349,11 @@ int ll_http_start(void) {
     return -1;
 }
 
+/* The thread of HTTP may still use the socket. So it stops listening now, and is closed when the thread has ended. */
 void ll_http_drain(void) {
     atomic_store(&draining, 1);
-    const MHD_socket listening = MHD_quiesce_daemon(daemon_);
-    if (listening != MHD_INVALID_SOCKET) close(listening);
+    listening = MHD_quiesce_daemon(daemon_);
+    if (listening != MHD_INVALID_SOCKET) shutdown(listening, SHUT_RDWR);
 }
 
 /* First waits for up to five seconds, so that clients receive answers that are ready. */
@@ -359,4 +361,5 @@ void ll_http_stop(void) {
     const double end = ll_now() + 5;
     while (atomic_load(&exchanges) && ll_now() < end) usleep(10000);
     MHD_stop_daemon(daemon_);
+    if (listening != MHD_INVALID_SOCKET) close(listening);
 }
