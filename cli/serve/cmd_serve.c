@@ -36,14 +36,6 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
-/* Waits for a signal that asks for the end. Once a second, looks after connections. */
-static void wait_for_end(void) {
-    while (!ll_stop_wanted()) {
-        sleep(1);
-        ll_connections_watch();
-    }
-}
-
 static int serve_models(int n, const char **paths) {
     int code = ll_keys_load(ll_serve.keys);
     if (code < 0) code = ll_served_load(n, paths);
@@ -52,11 +44,12 @@ static int serve_models(int n, const char **paths) {
     if (code < 0) code = ll_token_start();
     if (code >= 0) return code;
     const int running = (code = ll_engine_start()) < 0;
-    if (running) code = ll_http_start();
+    const int watched = running && (code = ll_connections_start()) < 0;
+    if (watched) code = ll_http_start();
     const int served = code < 0;
     if (served) {
         for (int i = 0; i < ll_served_models; i++) ll_print("model '%s'", ll_served_model[i].name);
-        wait_for_end();
+        while (!ll_stop_wanted()) sleep(1);
         ll_http_drain();
     }
     const double end = ll_now() + (double)ll_serve.drain;
@@ -64,6 +57,7 @@ static int serve_models(int n, const char **paths) {
     const int lost = running ? ll_engine_stop(end) : 0;
     ll_side_stop(end);
     if (served) ll_http_stop();
+    if (watched) ll_connections_stop();
     if (lost) return ll_fail_message("%d session%s could not be saved", lost, lost > 1 ? "s" : "");
     return served ? 0 : code;
 }

@@ -1,6 +1,9 @@
 /* Connections: how long each has been sending a request, and whether somebody still waits for the answer. */
+#include <poll.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <time.h>
 
 #include "serve/serve.h"
 
@@ -12,6 +15,9 @@ struct ll_connection {
     struct ll_connection *next, *before;
 };
 static ll_connection *first;
+static int ended;
+static pthread_t thread;
+static pthread_cond_t end;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 ll_connection *ll_connection_open(int fd) {
@@ -48,18 +54,75 @@ static void set_gone(ll_serve_job *job) {
     pthread_mutex_unlock(&job->lock);
 }
 
-/* libmicrohttpd does not look at a connection that waits, so it does not notice when its client closes it. */
-void ll_connections_watch(void) {
+static int events_of(int fd) {
+    struct pollfd p = {.fd = fd, .events = POLLIN | POLLRDHUP};
+    return poll(&p, 1, 0) > 0 ? p.revents : 0;
+}
+
+/* Closes those that have been sending a request for longer than --idle, and marks jobs whose clients are gone.
+ * libmicrohttpd does not look at a connection that waits, so it does not notice when its client closes it. The end
+ * (POLLRDHUP) is seen also where bytes before it are unread. The caller holds the lock. */
+static void watch(void) {
     const double now = ll_now();
-    char byte;
-    pthread_mutex_lock(&lock);
     for (ll_connection *c = first; c; c = c->next) {
-        const ssize_t unread = recv(c->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT);
-        const int was_late = c->late;
+        const int events = events_of(c->fd), was_late = c->late;
         /* Where something is unread, it is the server that is slow. It may also have read something just now. */
-        c->late = c->since > 0 && now - c->since > (double)ll_serve.idle && unread <= 0;
+        c->late = c->since > 0 && now - c->since > (double)ll_serve.idle && !(events & POLLIN);
         if (c->late && was_late) shutdown(c->fd, SHUT_RDWR);
-        if (c->job && !unread) set_gone(c->job);
+        if (c->job && events & (POLLRDHUP | POLLHUP | POLLERR)) set_gone(c->job);
+    }
+}
+
+/* Watches once a second. */
+static void *run(void *arg) {
+    (void)arg;
+    pthread_mutex_lock(&lock);
+    while (!ended) {
+        struct timespec next;
+        clock_gettime(CLOCK_MONOTONIC, &next);
+        next.tv_sec++;
+        pthread_cond_timedwait(&end, &lock, &next);
+        watch();
+        pthread_mutex_unlock(&lock);
+        ll_queues_drop_gone();
+        pthread_mutex_lock(&lock);
     }
     pthread_mutex_unlock(&lock);
+    return NULL;
+}
+
+/* Each connection is an open file. Raises the limit of open files as far as needed, or lowers --max-connections. */
+static int limit_connections(void) {
+    enum { OTHERS = 64 }; /* files that are no connections: those of sessions, of threads */
+    struct rlimit files;
+    const rlim_t needed = (rlim_t)ll_serve.connections + OTHERS;
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= needed) return -1;
+    files.rlim_cur = files.rlim_max < needed ? files.rlim_max : needed;
+    (void)setrlimit(RLIMIT_NOFILE, &files);
+    if (getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur >= needed) return -1;
+    const long long most = (long long)files.rlim_cur - OTHERS;
+    if (most < 1)
+        return ll_fail_message("%lld files may be open, and a server needs more than %d; raise ulimit -n",
+                               (long long)files.rlim_cur, OTHERS);
+    ll_print("--max-connections %lld instead of %lld, as %lld files may be open (ulimit -n)", most,
+             (long long)ll_serve.connections, (long long)files.rlim_cur);
+    ll_serve.connections = most;
+    return -1;
+}
+
+int ll_connections_start(void) {
+    const int code = limit_connections();
+    if (code >= 0) return code;
+    pthread_condattr_t clock;
+    const int failed = pthread_condattr_init(&clock) || pthread_condattr_setclock(&clock, CLOCK_MONOTONIC) ||
+                       pthread_cond_init(&end, &clock) || pthread_create(&thread, NULL, run, NULL);
+    return failed ? ll_fail_message("cannot start a thread") : -1;
+}
+
+void ll_connections_stop(void) {
+    pthread_mutex_lock(&lock);
+    ended = 1;
+    pthread_cond_signal(&end);
+    pthread_mutex_unlock(&lock);
+    pthread_join(thread, NULL);
 }

@@ -1,6 +1,7 @@
 /* The engine: one thread that alone uses all streams. Every step feeds one token to each choice that generates, and
  * shares a block of prompt tokens among the choices that read a prompt. Choices join and leave between steps
  * (continuous batching). */
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,7 +15,6 @@ static int lost; /* sessions that could not be saved at the end */
 
 static ll_choice **active; /* (batch) choices that have a stream, or wait for the one that reads their prompt */
 static int actives;
-static ll_serve_job *waiting; /* the first job that does not fit into the batch yet */
 static ll_batch_item *items;
 static ll_choice **fed;
 static float *logits;
@@ -49,12 +49,6 @@ static void begin(ll_serve_job *job) {
     for (int i = 0; i < job->choices; i++) active[actives++] = &job->choice[i];
     ll_count(LL_COUNT_PROMPT_TOKENS, job->prompt_tokens);
     ll_count_set(LL_COUNT_ACTIVE, actives);
-}
-
-/* Does the job fit into the batch now? */
-static int has_room(const ll_serve_job *job) {
-    const int sessions = job->request.ask >= LL_ASK_CREATE;
-    return actives + (sessions ? 1 : (int)job->request.n * job->inputs) <= ll_serve.batch;
 }
 
 /* ---- Leaving ---- */
@@ -148,11 +142,6 @@ static void start_session(ll_serve_job *job) {
 }
 
 static void start_job(ll_serve_job *job) {
-    if (ll_job_gone(job)) {
-        ll_job_refuse(job, &ll_client_gone);
-        ll_job_drop(job);
-        return;
-    }
     if (job->request.ask >= LL_ASK_CREATE) {
         start_session(job);
         return;
@@ -168,13 +157,8 @@ static void start_job(ll_serve_job *job) {
 
 /* Starts jobs in the order of their arrival, as long as they fit. */
 static void take_jobs(void) {
-    for (;;) {
-        if (!waiting) waiting = ll_queue_take(&ll_engine_queue, !actives);
-        if (!waiting || !has_room(waiting)) return;
-        ll_serve_job *job = waiting;
-        waiting = NULL;
+    for (ll_serve_job *job; (job = ll_queue_take(LL_ENGINE_QUEUE, (int)ll_serve.batch - actives, !actives));)
         start_job(job);
-    }
 }
 
 /* ---- A step ---- */
@@ -334,8 +318,7 @@ static void refuse_all(const char *message) {
     for (int i = 0; i < actives; i++)
         if (!active[i]->done) fail_job(active[i]->job, &why);
     remove_finished();
-    for (ll_serve_job *job; (job = waiting ? waiting : ll_queue_take(&ll_engine_queue, 0));) {
-        waiting = NULL;
+    for (ll_serve_job *job; (job = ll_queue_take(LL_ENGINE_QUEUE, INT_MAX, 0));) {
         ll_job_refuse(job, &why);
         ll_job_drop(job);
     }
@@ -345,7 +328,7 @@ static void *run(void *arg) {
     (void)arg;
     for (;;) {
         take_jobs();
-        if (atomic_load(&stopping) && ((!actives && !waiting) || ll_now() > atomic_load(&deadline))) break;
+        if (atomic_load(&stopping) && (!actives || ll_now() > atomic_load(&deadline))) break;
         cancel_abandoned();
         pause_unread();
         int took_part = 0;
@@ -375,7 +358,7 @@ int ll_engine_start(void) {
 int ll_engine_stop(double end) {
     atomic_store(&deadline, end);
     atomic_store(&stopping, 1);
-    ll_queue_close(&ll_engine_queue);
+    ll_queue_close(LL_ENGINE_QUEUE);
     pthread_join(thread, NULL);
     free(active);
     free(items);

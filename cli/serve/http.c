@@ -15,6 +15,7 @@
 static struct MHD_Daemon *daemon_;
 static atomic_int draining, exchanges;
 static int loopback;
+static MHD_socket listening = MHD_INVALID_SOCKET; /* set when it accepts no more */
 
 static void on_connection(void *arg, struct MHD_Connection *c, void **own, enum MHD_ConnectionNotificationCode what) {
     (void)arg;
@@ -36,6 +37,7 @@ typedef struct {
     char method[12], path[200];
     char session[LL_SESSION_ID];
     ll_ask ask;
+    int open; /* it asks for no key; its body is not stored */
     int key, status, answered;
     ll_buffer body;
     ll_refusal why;
@@ -196,11 +198,12 @@ static int check_headers(struct MHD_Connection *c, exchange *x) {
     return 0;
 }
 
+static int is_get(const exchange *x) { return !strcmp(x->method, "GET") || !strcmp(x->method, "HEAD"); }
+
 /* Answers requests that need no engine. Returns 1 if this was one. */
 static int answer_at_once(struct MHD_Connection *c, exchange *x, enum MHD_Result *result) {
     ll_refusal why = {0};
-    const int get = !strcmp(x->method, "GET") || !strcmp(x->method, "HEAD");
-    if (!get) return 0;
+    if (!is_get(x)) return 0;
     if (!strcmp(x->path, "/")) return *result = send_page(c, x), 1;
     if (!strcmp(x->path, "/health")) {
         *result = send_text(c, x, atomic_load(&draining) ? 503 : 200, "application/json",
@@ -248,8 +251,8 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
     (void)arg, (void)version;
     if (!x) { /* the headers are complete; a request with wrong ones is refused before its body arrives */
         x = *own = begin_exchange(method, path);
-        const int open = !strcmp(path, "/health") || !strcmp(path, "/");
-        if (check_length(c, x) || (!open && check_headers(c, x))) return send_refusal(c, x, &x->why);
+        x->open = is_get(x) && (!strcmp(path, "/health") || !strcmp(path, "/"));
+        if (check_length(c, x) || (!x->open && check_headers(c, x))) return send_refusal(c, x, &x->why);
         return MHD_YES;
     }
     if (x->answered) return MHD_YES;
@@ -260,7 +263,7 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
             if (!x->why.status)
                 ll_refuse(&x->why, 413, "", "the body has more than the %lld bytes that this server takes",
                           (long long)ll_serve.body);
-        } else {
+        } else if (!x->open) {
             ll_buffer_add(&x->body, data, *size);
         }
         *size = 0;
@@ -316,7 +319,7 @@ static size_t unescape(void *arg, struct MHD_Connection *connection, char *text)
     return strstr(text, "%00") ? strlen(text) : MHD_http_unescape(text);
 }
 
-/* While a request is received, ll_connections_watch applies --idle. libmicrohttpd's own timeout is for what is sent. */
+/* While a request is received, connections.c applies --idle. libmicrohttpd's own timeout is for what is sent. */
 int ll_http_start(void) {
     struct addrinfo *address = NULL;
     int code = ll_http_address(&address);
@@ -346,10 +349,11 @@ int ll_http_start(void) {
     return -1;
 }
 
+/* The thread of HTTP may still use the socket. So it stops listening now, and is closed when the thread has ended. */
 void ll_http_drain(void) {
     atomic_store(&draining, 1);
-    const MHD_socket listening = MHD_quiesce_daemon(daemon_);
-    if (listening != MHD_INVALID_SOCKET) close(listening);
+    listening = MHD_quiesce_daemon(daemon_);
+    if (listening != MHD_INVALID_SOCKET) shutdown(listening, SHUT_RDWR);
 }
 
 /* First waits for up to five seconds, so that clients receive answers that are ready. */
@@ -357,4 +361,5 @@ void ll_http_stop(void) {
     const double end = ll_now() + 5;
     while (atomic_load(&exchanges) && ll_now() < end) usleep(10000);
     MHD_stop_daemon(daemon_);
+    if (listening != MHD_INVALID_SOCKET) close(listening);
 }

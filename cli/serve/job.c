@@ -42,6 +42,12 @@ int64_t ll_most_tokens(const ll_serve_job *job) {
     return whole || ll_serve.most < 16 ? ll_serve.most : 16;
 }
 
+/* The places of the batch that a request takes: one for each choice. Calls on sessions that neither read nor generate
+ * take none. */
+static int places(const ll_request *r) {
+    return r->ask <= LL_ASK_CREATE ? r->prompts * (int)r->n : (r->ask & (LL_ASK_APPEND | LL_ASK_GENERATE)) != 0;
+}
+
 static int fill(ll_serve_job *job, ll_refusal *why) {
     ll_request *r = &job->request;
     const char *most = r->max_completion_tokens == LL_TOKENS_UNSET ? "max_tokens" : "max_completion_tokens";
@@ -55,6 +61,7 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
     if (r->ask == LL_ASK_CREATE) (void)ll_tokenizer_special(job->model->http_tokenizer, LL_SPECIAL_BEFORE, &before);
     if ((r->ask == LL_ASK_COMPLETION || before) && !r->prompts) r->prompts = 1; /* an empty prompt */
     if (r->prompts * r->n > ll_serve.batch) return ll_refuse_many(r, ll_serve.batch, why);
+    job->places = places(r);
     if (r->max_tokens > ll_serve.most)
         return ll_refuse(why, 400, most, "'%s' is %lld; this server makes at most %lld of a request", most,
                          (long long)r->max_tokens, (long long)ll_serve.most);
@@ -178,45 +185,4 @@ int ll_job_gone(ll_serve_job *job) {
     const int gone = job->gone;
     pthread_mutex_unlock(&job->lock);
     return gone;
-}
-
-/* ---- Queues ---- */
-
-ll_job_queue ll_engine_queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0};
-ll_job_queue ll_side_queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0};
-
-int ll_queue_add(ll_job_queue *q, ll_serve_job *job, int most) {
-    pthread_mutex_lock(&q->lock);
-    const int refused = q->closed || q->n >= most;
-    if (!refused) {
-        atomic_fetch_add(&job->references, 1);
-        job->next = NULL;
-        *(q->first ? &q->last->next : &q->first) = job;
-        q->last = job;
-        q->n++;
-        ll_count(LL_COUNT_WAITING, 1);
-        pthread_cond_signal(&q->more);
-    }
-    pthread_mutex_unlock(&q->lock);
-    return refused ? -1 : 0;
-}
-
-ll_serve_job *ll_queue_take(ll_job_queue *q, int wait) {
-    pthread_mutex_lock(&q->lock);
-    while (wait && !q->first && !q->closed) pthread_cond_wait(&q->more, &q->lock);
-    ll_serve_job *job = q->first;
-    if (job) {
-        q->first = job->next;
-        q->n--;
-        ll_count(LL_COUNT_WAITING, -1);
-    }
-    pthread_mutex_unlock(&q->lock);
-    return job;
-}
-
-void ll_queue_close(ll_job_queue *q) {
-    pthread_mutex_lock(&q->lock);
-    q->closed = 1;
-    pthread_cond_broadcast(&q->more);
-    pthread_mutex_unlock(&q->lock);
 }

@@ -12,10 +12,11 @@
  *   request_path.c    what a path is asked for          session_file.c   what a session's file tells
  *   http_address.c    the address of --listen           job_tokens.c     the tokens of a request's texts
  *   token_thread.c    the way of a job to the engine    refusal.c        what is wrong with a request
+ *   job_queue.c       what waits for which thread
  *
- * There are four threads. HTTP reads requests and writes answers. The token thread makes tokens of long texts. The
- * engine alone uses the models' streams. The side thread has a second copy of each model and computes what reads a
- * whole input at once. The threads share jobs, and each job has a lock. */
+ * There are five threads. HTTP reads requests and writes answers. One looks after connections. The token thread makes
+ * tokens of long texts. The engine alone uses the models' streams. The side thread has a second copy of each model and
+ * computes what reads a whole input at once. The threads share jobs, and each job has a lock. */
 #ifndef LL_SERVE_H
 #define LL_SERVE_H
 
@@ -123,7 +124,7 @@ typedef struct ll_serve_job {
     int key; /* number of its API key; 0: none */
     ll_served *model;
     ll_input_tokens input[LL_PROMPTS];
-    int inputs;
+    int inputs, places; /* places: of the batch, that it takes */
     char *chat_prompt;
     double start;
     int64_t created; /* time of day in seconds, the same in all parts of an answer */
@@ -142,7 +143,9 @@ typedef struct ll_serve_job {
     /* Used only by the engine, or only by the side thread. */
     struct ll_choice *choice; /* (choices) */
     int choices, left;
+    /* Guarded by the lock of the queues. */
     struct ll_serve_job *next;
+    int waits; /* it counts as one that waits */
 } ll_serve_job;
 
 /* Makes a job of a parsed request, whose contents it takes over. Its texts are no tokens yet. The caller has one
@@ -167,19 +170,20 @@ int ll_refuse_status(ll_refusal *why, ll_status status, const char *param);
 /* The most tokens that a request may generate. */
 int64_t ll_most_tokens(const ll_serve_job *job);
 
-/* A queue that one thread waits on. */
-typedef struct {
-    pthread_mutex_t lock;
-    pthread_cond_t more;
-    ll_serve_job *first, *last;
-    int n, closed;
-} ll_job_queue;
-extern ll_job_queue ll_engine_queue, ll_side_queue;
-/* 0, or -1 if it is full or closed. The queue takes a reference of its own. */
-int ll_queue_add(ll_job_queue *q, ll_serve_job *job, int most);
-/* NULL: the queue is empty (with wait: and closed). */
-ll_serve_job *ll_queue_take(ll_job_queue *q, int wait);
-void ll_queue_close(ll_job_queue *q);
+/* ---- job_queue.c ---- */
+
+/* One for each thread that takes jobs. */
+typedef enum { LL_TOKEN_QUEUE, LL_ENGINE_QUEUE, LL_SIDE_QUEUE, LL_QUEUES } ll_job_queue;
+/* 0, or -1 and `why`, if as many jobs wait as may, or the server ends. A job of another queue waits already. The queue
+ * takes a reference of its own. */
+int ll_queue_add(ll_job_queue which, ll_serve_job *job, ll_refusal *why);
+/* The first job, if it takes `room` places of the batch at most; else the first that takes none, or NULL. With wait it
+ * is NULL only where the queue is closed and empty. The job's work begins; a job of the token queue waits until it is
+ * added to another one. */
+ll_serve_job *ll_queue_take(ll_job_queue which, int room, int wait);
+void ll_queue_leave(ll_serve_job *job); /* the job waits no longer: it is refused */
+void ll_queues_drop_gone(void);         /* refuses all that wait whose clients are gone */
+void ll_queue_close(ll_job_queue which);
 
 /* ---- job_tokens.c ---- */
 
@@ -372,9 +376,10 @@ void ll_connection_close(ll_connection *c); /* NULL is fine */
 /* since: when it began to send a request, 0 where that is complete; job: what it waits for, or NULL, to be said before
  * the job is dropped. */
 void ll_connection_set(ll_connection *c, double since, ll_serve_job *job);
-/* Closes those that have been sending a request for longer than --idle, and marks jobs whose clients are gone. Called
- * once a second. */
-void ll_connections_watch(void);
+/* Starts the thread that looks at connections once a second. It closes those that have been sending a request for
+ * longer than --idle, marks jobs whose clients are gone, and drops those of them that wait. -1, or the exit code. */
+int ll_connections_start(void);
+void ll_connections_stop(void);
 
 extern const char ll_page[], ll_page_end[];
 /* page_policy.c: the Content-Security-Policy of the page, to be freed. */

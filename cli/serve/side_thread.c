@@ -1,5 +1,6 @@
 /* Embeddings, classes and attention. The model reads the whole input at once for them. They have a thread of their own
  * and a second copy of each model, so that generation does not wait for them. */
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,7 +105,7 @@ static void answer(ll_serve_job *job) {
 static void *run(void *arg) {
     (void)arg;
     for (int i = 0; i < ll_served_models; i++) ll_model_watch(ll_served_model[i].side_model, stops_model, NULL);
-    for (ll_serve_job *job; (job = ll_queue_take(&ll_side_queue, 1));) {
+    for (ll_serve_job *job; (job = ll_queue_take(LL_SIDE_QUEUE, INT_MAX, 1));) {
         current = job;
         answer(job);
         ll_job_drop(job);
@@ -118,6 +119,6 @@ int ll_side_start(void) {
 
 void ll_side_stop(double end) {
     atomic_store(&deadline, end);
-    ll_queue_close(&ll_side_queue);
+    ll_queue_close(LL_SIDE_QUEUE);
     pthread_join(thread, NULL);
 }

@@ -1,5 +1,6 @@
 /* The way of a job to the engine or the side thread. Its texts become tokens before. The token thread does this for
  * long texts, so that connections need not wait for it. */
+#include <limits.h>
 #include <math.h>
 
 #include "serve/serve.h"
@@ -8,35 +9,28 @@ enum { AT_ONCE = 1 << 14 }; /* bytes of texts that HTTP's own thread makes token
 
 static pthread_t thread;
 static _Atomic double deadline = INFINITY; /* what has no tokens then is refused */
-static ll_job_queue queue = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, NULL, NULL, 0, 0};
-
-static int add(ll_job_queue *q, ll_serve_job *job, ll_refusal *why) {
-    if (!ll_queue_add(q, job, (int)ll_serve.queue)) return 0;
-    ll_count(LL_COUNT_REJECTED, 1);
-    return ll_refuse(why, 429, "", "too many requests wait; try again later");
-}
 
 static int tokenize(ll_serve_job *job, ll_tokenizer *tokenizer, ll_refusal *why) {
     if (ll_job_tokenize(job, tokenizer, why)) return -1;
-    return add(job->request.ask & LL_ASK_SIDE ? &ll_side_queue : &ll_engine_queue, job, why);
+    return ll_queue_add(job->request.ask & LL_ASK_SIDE ? LL_SIDE_QUEUE : LL_ENGINE_QUEUE, job, why);
 }
 
 int ll_job_submit(ll_serve_job *job, ll_refusal *why) {
-    if (ll_job_bytes(job) > AT_ONCE) return add(&queue, job, why);
+    if (ll_job_bytes(job) > AT_ONCE) return ll_queue_add(LL_TOKEN_QUEUE, job, why);
     return tokenize(job, job->model ? job->model->http_tokenizer : NULL, why);
 }
 
 static void *run(void *arg) {
     (void)arg;
-    for (ll_serve_job *job; (job = ll_queue_take(&queue, 1)); ll_job_drop(job)) {
+    for (ll_serve_job *job; (job = ll_queue_take(LL_TOKEN_QUEUE, INT_MAX, 1)); ll_job_drop(job)) {
         ll_refusal why = {0};
-        if (ll_job_gone(job))
-            why = ll_client_gone;
-        else if (ll_now() > atomic_load(&deadline))
+        if (ll_now() > atomic_load(&deadline))
             ll_refuse(&why, 503, "", "the server is going down");
         else
             (void)tokenize(job, job->model->token_tokenizer, &why);
-        if (why.status) ll_job_refuse(job, &why);
+        if (!why.status) continue;
+        ll_queue_leave(job);
+        ll_job_refuse(job, &why);
     }
     return NULL;
 }
@@ -47,6 +41,6 @@ int ll_token_start(void) {
 
 void ll_token_stop(double end) {
     atomic_store(&deadline, end);
-    ll_queue_close(&queue);
+    ll_queue_close(LL_TOKEN_QUEUE);
     pthread_join(thread, NULL);
 }

@@ -2,11 +2,10 @@
 has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words, IMAGES
 classifies images of 16 pixels. Prints a line for each check.
 serve_process.py has the server, serve_sessions.py the tests of sessions, serve_names.py those of names, serve_wire.py
-those of what clients read, serve_slow.py those of clients that read slowly."""
+those of what clients read, serve_slow.py those of clients that read slowly, serve_queue.py those of requests that wait."""
 import json
 import os
 import re
-import select
 import signal
 import socket
 import subprocess
@@ -16,6 +15,7 @@ import time
 
 from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
+from serve_queue import test_queues
 from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
 from serve_slow import test_slow
 from serve_wire import test_wire
@@ -307,61 +307,6 @@ def test_bad_clients(s):
     check("who goes away leaves nothing running", "longline_active_choices 0" in s.ask("GET", "/metrics")[2])
 
 
-def test_queue():
-    s = Server("--batch", "1", "--queue", "1", "--session-memory", "65536")
-    made = [s.ask("POST", "/v1/sessions", None, {})[0] for _ in range(6)]
-    check("429 where no more sessions fit into memory", made[0] == 200 and made[-1] == 429, made)
-    long = request({"prompt": "a", "max_tokens": 60000, "stream": True})
-    first = s.raw(long)
-    first.recv(100)
-    held = [s.raw(long) for _ in range(4)]  # one may wait outside the queue and one in it; the rest are refused at once
-    refused = b""
-    while b" 429 " not in refused and (ready := select.select(held, [], [], 10)[0]):
-        refused = ready[0].recv(1000)
-        if b" 429 " not in refused:
-            held.remove(ready[0])
-    check("429 and Retry-After where too many wait", refused and b" 429 " in refused and b"Retry-After" in refused, refused)
-    counted, tries = False, 50
-    while not counted and (tries := tries - 1):
-        held.append(s.raw(long))
-        time.sleep(0.1)
-        s.post("/v1/embeddings", {"input": "a"})  # has a queue of its own
-        counted = "longline_waiting_requests 1\n" in s.ask("GET", "/metrics")[2]
-    check("those that wait are counted", counted)
-    for c in [first, *held]:
-        c.close()
-    check("it ends all the same", s.end() == 0)
-
-
-def test_drain():
-    """--drain is for requests of the side thread as well, those that wait and the one that runs."""
-    s = Server("--drain", "0")
-    body = request({"input": ["a" * 60000] * 64}, "/v1/embeddings", b"Connection: close\r\n")
-    held = [s.raw(body) for _ in range(3)]
-    for _ in range(200):
-        if "longline_waiting_requests 2\n" in s.ask("GET", "/metrics")[2]:
-            break
-        time.sleep(0.05)
-    check("it ends", s.end() == 0)
-    answers = [read_all(c) for c in held]
-    check("503 at SIGTERM with --drain 0", all(b" 503 " in a[:20] and b"going down" in a for a in answers), answers)
-
-
-def test_gone():
-    """Whoever waits for a whole answer and goes away leaves the batch to others."""
-    s = Server("--batch", "1", "--max-tokens", "1000000000")
-    for stream in (False, True):
-        c = s.raw(request({"prompt": "a", "max_tokens": 900000000, "stream": stream}))
-        for _ in range(100):
-            if "longline_active_choices 1" in s.ask("GET", "/metrics")[2]:
-                break
-            time.sleep(0.05)
-        c.close()
-        done = s.post("/v1/completions", {"prompt": "a", "max_tokens": 1})[0]
-        check("the next is answered after one that is gone", done == 200, done)
-    check("it ends", s.end() == 0)
-
-
 def test_log(s):
     lines = s.said().split("\n")
     check("the log is lines of JSON", all(json.loads(line) for line in lines if line and not line.startswith("longline serve: ")))
@@ -378,9 +323,7 @@ def main():
     test_bad_clients(s)
     test_log(s)
     check("it ends at SIGTERM", s.end() == 0)
-    test_queue()
-    test_drain()
-    test_gone()
+    test_queues()
     test_slow()
     test_names()
     test_quota()

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -19,12 +20,13 @@ def check(name, good, more=""):
 
 
 class Server:
-    """One server process on a port of its own."""
+    """One server process on a port of its own. files: its soft and hard limit of open files."""
 
-    def __init__(self, *options, served=model, listen="127.0.0.1:0", environment=None):
+    def __init__(self, *options, served=model, listen="127.0.0.1:0", environment=None, files=None):
         self.log = open(os.path.join(folder, "log"), "w+b")
         self.process = subprocess.Popen([program, "serve", served, "--listen", listen, *options], stderr=self.log,
-                                        env={**os.environ, **(environment or {})})
+                                        env={**os.environ, **(environment or {})},
+                                        preexec_fn=files and (lambda: resource.setrlimit(resource.RLIMIT_NOFILE, files)))
         atexit.register(self.process.kill)
         self.port = self.wait_for_port()
 

@@ -1,8 +1,10 @@
 """Sessions of `longline serve`: use, a killed server, eviction, and owners."""
 import os
+import re
 import shutil
 import signal
 import subprocess
+import time
 
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 
@@ -134,6 +136,10 @@ def test_quota():
     check("and it says so", "longline serve: 1 session could not be saved\n" in s.said(), s.said())
 
 
+def memory(s, headers):
+    return int(re.search(r"resident_memory_bytes (\d+)", s.ask("GET", "/metrics", headers=headers)[2]).group(1))
+
+
 def test_keys():
     path = os.path.join(folder, "keys")
     with open(path, "w", encoding="utf-8") as f:
@@ -151,6 +157,17 @@ def test_keys():
     make(s, "x", one)
     check("so many sessions a key", s.post("/v1/sessions", {}, one)[0] == 429 and s.post("/v1/sessions", {}, two)[0] == 200)
     check("health asks for none", s.ask("GET", "/health", headers={})[0] == 200)
+    held = [s.raw(b"POST /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000000\r\n\r\n")]
+    early = held[0].recv(100)
+    check("but other methods of it do, before the body", b" 401 " in early[:20], early)
+    before = memory(s, one)
+    held += [s.raw(b"GET /health HTTP/1.1\r\nHost: localhost\r\nContent-Length: 8000001\r\n\r\n" + b"a" * 8000000) for _ in range(8)]
+    time.sleep(1)
+    check("bodies that nobody needs are not kept", memory(s, one) - before < 16e6, (before, memory(s, one)))
+    held[1].sendall(b"a")
+    check("who sends one is answered", b" 200 " in held[1].recv(100)[:20])
+    for c in held:
+        c.close()
     check("the log names the key, not what it is", '"key":"alice"' in s.said('"key":"alice"') and "0123456789abcdef" not in s.said())
     s.end()
 
