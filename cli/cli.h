@@ -113,6 +113,8 @@ int ll_data_check(const ll_recipe *recipe, const char *data);
 int ll_reads_images(const ll_recipe *recipe);
 /* The numbers of one of its images; 0: its data are none. */
 int ll_image_numbers(const ll_recipe *recipe);
+/* The numbers of one patch of an image (model.patch); 1: its tokens are no patches. */
+int ll_patch_numbers(const ll_recipe *recipe);
 /* What files become that its model reads: the size of images, the grid of music. */
 ll_input_options ll_input_of(const ll_recipe *recipe);
 /* The name of a class, from data.classes, or its number where classes have no names. Returns text. */

@@ -128,6 +128,11 @@ int ll_image_numbers(const ll_recipe *recipe) {
     return atoi(ll_recipe_get(recipe, pixels > 0 ? "model.channels" : "train.length")) * (pixels > 0 ? pixels : 1);
 }
 
+int ll_patch_numbers(const ll_recipe *recipe) {
+    const int side = atoi(ll_recipe_get(recipe, "model.patch"));
+    return side ? side * side * atoi(ll_recipe_get(recipe, "model.channels")) : 1;
+}
+
 const char *ll_class_name(const ll_recipe *recipe, int class, char text[LL_CLASS_NAME]) {
     const char *at = ll_recipe_get(recipe, "data.classes");
     for (int i = 0; i < class && at && *at; i++) {

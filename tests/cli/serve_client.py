@@ -1,8 +1,8 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES. LEARNED
-has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words, IMAGES
-classifies images of 16 pixels. Prints a line for each check.
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES PATCHES.
+LEARNED has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words,
+IMAGES classifies images of 16 pixels, PATCHES the same in 4 patches. Prints a line for each check.
 serve_process.py has the server, serve_sessions.py the tests of sessions, serve_names.py those of names, serve_wire.py
-those of what clients read, serve_slow.py those of clients that read slowly."""
+those of what clients read, serve_slow.py those of clients that read slowly, serve_images.py those of models of images."""
 import json
 import os
 import re
@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 
+from serve_images import test_images, test_patches
 from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
@@ -224,18 +225,6 @@ def test_words(path):
     check("it ends", s.end() == 0)
 
 
-def test_images(path):
-    """A model of images reads whole images, as the command does."""
-    s = Server(served=path)
-    for where in ("classify", "embeddings"):
-        for n in (1, 15, 17):
-            status, _, answer = s.post("/v1/" + where, {"input": "0" * n})
-            check(f"{n} numbers are no image", status == 400 and answer["error"]["param"] == "input" and answer["error"]["message"]
-                  == f"'input' has {n} tokens; the model reads images of 16 numbers", answer)
-        check("16 are one", s.post("/v1/" + where, {"input": ["0" * 16, list(range(16))]})[0] == 200)
-    check("it ends", s.end() == 0)
-
-
 # ---- The same bits, whatever runs at the same time ----
 
 def test_parallel(s):
@@ -392,6 +381,7 @@ def main():
     test_classes(sys.argv[6])
     test_words(sys.argv[7])
     test_images(sys.argv[8])
+    test_patches(sys.argv[9])
 
 
 signal.alarm(240)  # ends the test if something hangs
