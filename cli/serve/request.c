@@ -66,6 +66,9 @@ static int add_stop(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (!json_is_string(v)) return wrong_type(f, "a string or an array of strings", v, why);
     if (r->stops == LL_STOPS) return ll_refuse(why, 400, f->name, "'%s' has more than %d texts", f->name, LL_STOPS);
     if (!json_string_length(v)) return ll_refuse(why, 400, f->name, "'%s' has an empty text", f->name);
+    if (json_string_length(v) > LL_STOP_BYTES)
+        return ll_refuse(why, 400, f->name, "'%s' has a text of %zu bytes; one may have %d", f->name,
+                         json_string_length(v), LL_STOP_BYTES);
     r->stop[r->stops].text = json_string_value(v);
     r->stop[r->stops++].size = json_string_length(v);
     return 0;

@@ -58,7 +58,8 @@ typedef struct {
     size_t size;
 } ll_message;
 
-enum { LL_STOPS = 16, LL_PROMPTS = 256, LL_MESSAGES = 1024, LL_TOP_LOGPROBS = 20, LL_CHOICES = 128 };
+enum { LL_STOPS = 16, LL_STOP_BYTES = 256 };
+enum { LL_PROMPTS = 256, LL_MESSAGES = 1024, LL_TOP_LOGPROBS = 20, LL_CHOICES = 128 };
 static const int64_t LL_SEED_DRAWN = -1, LL_TOKENS_UNSET = -2;
 
 typedef struct {

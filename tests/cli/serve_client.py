@@ -47,7 +47,7 @@ def test_answers(s):
     check("and its usage last", parts[-1]["usage"] == whole["usage"] and parts[-2]["choices"][0]["finish_reason"] == "length")
     text = choice["text"]
     stop = re.search(r"[ -~]{2}", text[5:]).group(0)
-    _, _, cut = s.post("/v1/completions", {**body, "stop": ["never in it", stop]})
+    _, _, cut = s.post("/v1/completions", {**body, "stop": ["never in it" + "!" * 245, stop]})
     check("a stop text ends it and is not given", cut["choices"][0]["text"] == text[:text.index(stop)] and
           cut["choices"][0]["finish_reason"] == "stop", cut)
     _, _, many = s.post("/v1/completions", {**body, "n": 3})
@@ -119,6 +119,7 @@ def test_refusals(s):
         ("/v1/completions", {**ok, "top_p": 1.5}, 400, "top_p"), ("/v1/completions", {**ok, "n": 0}, 400, "n"),
         ("/v1/completions", {**ok, "n": 100}, 400, "n"), ("/v1/completions", {**ok, "seed": 0.5}, 400, "seed"),
         ("/v1/completions", {**ok, "stop": [1]}, 400, "stop"), ("/v1/completions", {**ok, "stop": ""}, 400, "stop"),
+        ("/v1/completions", {**ok, "stop": ["a" * 256, "a" * 257]}, 400, "stop"),
         ("/v1/completions", {**ok, "max_tokens": 10 ** 9}, 400, "max_tokens"),
         ("/v1/completions", {**ok, "max_tokens": -2}, 400, "max_tokens"),
         ("/v1/completions", {**ok, "logprobs": 99}, 400, "logprobs"),

@@ -22,7 +22,7 @@ static void check_request(const ll_request *r) {
     for (int i = 0; i < r->prompts; i++)
         check(!r->prompt[i].text != !r->prompt[i].tokens);
     for (int i = 0; i < r->stops; i++)
-        check(r->stop[i].size && !r->stop[i].text[r->stop[i].size]);
+        check(r->stop[i].size && r->stop[i].size <= LL_STOP_BYTES && !r->stop[i].text[r->stop[i].size]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
