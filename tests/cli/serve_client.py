@@ -17,7 +17,7 @@ import time
 from serve_images import test_images, test_patches
 from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
-from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
+from serve_sessions import test_broken, test_broken_off, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
 from serve_slow import test_slow
 from serve_wire import test_wire
 
@@ -376,6 +376,7 @@ def main():
     test_quota()
     test_files()
     test_kill(("--state-dir", os.path.join(folder, "two")))
+    test_broken_off()
     test_keys()
     test_learned(sys.argv[4])
     test_broken(sys.argv[5])

@@ -1,8 +1,11 @@
 """Sessions of `longline serve`: use, a killed server, eviction, and owners."""
+import json
 import os
+import re
 import shutil
 import signal
 import subprocess
+import time
 
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 
@@ -40,6 +43,32 @@ def test_sessions(s):
     check("which ends with an error", b"has been deleted" in read_all(running).rsplit(b"data: ", 1)[1])
     check("nothing to go on from", s.post("/v1/sessions", {})[0] == 200 and
           s.post("/v1/sessions/" + s.post("/v1/sessions", {})[2]["id"] + "/generate", {})[2]["error"]["param"] == "prompt")
+
+
+def test_broken_off():
+    """A session whose request is broken off has read every token that was generated."""
+    options = "--state-dir", os.path.join(folder, "four"), "--drain", "0"
+    s = Server(*options)
+    a = make(s, "line 3")
+    asked = request({"max_tokens": 60000, "stream": True, "ignore_end": True}, a + "/generate", b"Connection: close\r\n")
+    gone = s.raw(asked)
+    gone.recv(100)
+    gone.close()
+    while s.ask("GET", a)[2]["busy"]:
+        time.sleep(0.01)
+    made = int(re.search(r"generated_tokens_total (\d+)", s.ask("GET", "/metrics")[2]).group(1))
+    position = s.ask("GET", a)[2]["position"]
+    check("by a client that went away", position == 6 + made, (position, made))
+    running = s.raw(asked)
+    running.recv(100)
+    s.process.send_signal(signal.SIGTERM)
+    end = read_all(running)
+    check("by the end of the server", b"going down" in end and s.process.wait(60) == 0, end[-300:])
+    made = json.loads(next(x for x in reversed(s.said().split("\n")) if a in x))["tokens"]
+    s = Server(*options)
+    after = s.ask("GET", a)[2]["position"]
+    check("to which it adds as many tokens", after == position + made, (position, made, after))
+    check("it ends", s.end() == 0)
 
 
 def test_kill(options):
