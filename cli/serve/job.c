@@ -96,7 +96,7 @@ void ll_job_drop(ll_serve_job *job) {
     if (!job || atomic_fetch_sub(&job->references, 1) > 1) return;
     for (int i = 0; i < job->inputs; i++) {
         free(job->input[i].token);
-        free(job->input[i].written);
+        free(job->input[i].text);
     }
     for (int i = 0; i < job->choices; i++) free_choice(&job->choice[i]);
     free(job->choice);

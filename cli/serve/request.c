@@ -351,6 +351,13 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     return 0;
 }
 
+void ll_request_keep_stops(ll_request *r) {
+    json_t *stop = json_incref(json_object_get(r->body, "stop"));
+    ll_request_free(r);
+    r->body = stop, r->model = NULL;
+    r->prompts = r->messages = 0;
+}
+
 void ll_request_free(ll_request *r) {
     json_decref(r->body);
     r->body = NULL;

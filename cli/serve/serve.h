@@ -107,9 +107,8 @@ char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal
 typedef struct {
     int *token;
     int n;
-    const char *text; /* the input as it was sent; for echo that of its tokens; or NULL */
+    char *text; /* of the tokens, for echo; else NULL */
     size_t size;
-    char *written; /* that of the tokens */
 } ll_input_tokens;
 
 struct ll_choice;
@@ -184,7 +183,8 @@ void ll_queue_close(ll_job_queue *q);
 /* ---- job_tokens.c ---- */
 
 size_t ll_job_bytes(const ll_serve_job *job); /* of its texts */
-/* Makes tokens of the job's texts, by a tokenizer that only this thread uses. 0, or -1 and `why`. */
+/* Makes tokens of the job's texts, which are then freed, by a tokenizer that only this thread uses. 0, or -1 and
+ * `why`. */
 int ll_job_tokenize(ll_serve_job *job, ll_tokenizer *tokenizer, ll_refusal *why);
 
 /* ---- token_thread.c ---- */
