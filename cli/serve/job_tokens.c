@@ -107,12 +107,6 @@ static int take_input(ll_serve_job *job, int i, ll_tokenizer *tokenizer, const c
     return check_length(job, in->n, field, why);
 }
 
-size_t ll_job_bytes(const ll_serve_job *job) {
-    size_t bytes = 0;
-    for (int i = 0; i < job->request.prompts; i++) bytes += job->request.prompt[i].size;
-    return bytes;
-}
-
 int ll_job_tokenize(ll_serve_job *job, ll_tokenizer *tokenizer, ll_refusal *why) {
     const ll_ask ask = job->request.ask;
     const char *field = ask & LL_ASK_INPUTS ? "input" : ask == LL_ASK_CHAT ? "messages" : "prompt";

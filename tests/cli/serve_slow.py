@@ -126,6 +126,22 @@ def test_waiting():
     check("it ends", s.end() == 0)
 
 
+def test_long_json():
+    """Requests of much JSON are read beside all else, whatever is in them: meanwhile they are counted as waiting."""
+    s = Server()
+    many = {str(i): 1 for i in range(200000)}
+    clients = [s.raw(request({"prompt": "a", "logit_bias": many}, more=b"Connection: close\r\n")) for _ in range(4)]
+    counted, tries = False, 2000
+    while not counted and (tries := tries - 1):
+        counted = "longline_waiting_requests 0\n" not in s.ask("GET", "/metrics")[2]
+    check("the server answers while much JSON is read", counted)
+    answers = [json.loads(read_all(c).split(b"\r\n\r\n", 1)[1])["error"]["param"] for c in clients]
+    check("which is refused for what it says", answers == ["logit_bias"] * 4, answers)
+    status, _, answer = s.ask("GET", "/v1/sessions", "{" + " " * 20000 + "}")
+    check("a long request that names no model", status == 200 and answer["data"] == [], answer)
+    check("it ends", s.end() == 0)
+
+
 def test_stall():
     """Time in which the server itself stands still is not that of a client that sends."""
     s = Server("--idle", "1")
@@ -143,6 +159,7 @@ def test_stall():
 def test_slow():
     test_stall()
     test_long_text()
+    test_long_json()
     test_waiting()
     test_pause()
     test_unread()
