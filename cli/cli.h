@@ -103,8 +103,9 @@ const char *ll_model_file(const char *path, char file[PATH_MAX]);
 /* Loads a model for use, and warns if its file has no checksums. A run's folder will do. -1, or the exit code. */
 int ll_load_model(ll_model **model, const char *path);
 void ll_note_unchecked(const char *path); /* the warning for any file of tensors */
-/* Quantizes the weights as --weights says: f32, bf16, int8, int4; NULL: they stay as they are. -1, or the exit code. */
-int ll_round_weights(ll_model *model, const char *weights);
+/* Quantizes the weights of the model of this file as --weights says: f32, bf16, int8, int4; NULL: they stay as they
+ * are. -1, or the exit code. */
+int ll_round_weights(ll_model *model, const char *path, const char *weights);
 /* A key that --set names besides the option that means the same. -1, or the exit code. */
 int ll_twice_check(const char *option, const ll_arg_list *set, const char *key);
 /* --data for a recipe whose data.format makes its data would be ignored. -1, or the exit code. */
@@ -113,6 +114,8 @@ int ll_data_check(const ll_recipe *recipe, const char *data);
 int ll_reads_images(const ll_recipe *recipe);
 /* The numbers of one of its images; 0: its data are none. */
 int ll_image_numbers(const ll_recipe *recipe);
+/* The numbers of one patch of an image (model.patch); 1: its tokens are no patches. */
+int ll_patch_numbers(const ll_recipe *recipe);
 /* What files become that its model reads: the size of images, the grid of music. */
 ll_input_options ll_input_of(const ll_recipe *recipe);
 /* The name of a class, from data.classes, or its number where classes have no names. Returns text. */

@@ -203,7 +203,7 @@ static int check_answers(void) {
 static int open_output(ll_text_output *s, ll_model *model, ll_model **small) {
     if (!draft) return ll_text_output_create(s, model, load_state);
     int code = ll_load_model(small, draft);
-    if (code < 0) code = ll_round_weights(*small, weights);
+    if (code < 0) code = ll_round_weights(*small, draft, weights);
     return code < 0 ? ll_text_output_draft(s, model, *small, (int)draft_tokens) : code;
 }
 
@@ -224,7 +224,7 @@ static int generate(int n, const char **words) {
         {sizeof(ll_sampling), (float)temperature, (int)top_k, (float)top_p, (uint64_t)seed},
         tokens, only_read, answers};
     code = answers ? check_answers() : prompts && !tokens ? ll_usage("--prompts needs an end of each: --tokens N") : -1;
-    if (code < 0) code = ll_round_weights(model, weights);
+    if (code < 0) code = ll_round_weights(model, words[0], weights);
     if (code < 0 && prompts) code = ll_answer_prompts(model, &question, prompts);
     if (code < 0 && answers) code = ll_answer(model, &question);
     if (code < 0) code = open_output(&output, model, &small);

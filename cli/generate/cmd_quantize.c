@@ -27,7 +27,7 @@ static int quantize(int n, const char **words) {
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
     const long long before = bytes_of(ll_model_file(words[0], file));
-    code = ll_round_weights(model, weights);
+    code = ll_round_weights(model, words[0], weights);
     if (code < 0) {
         const ll_status status = ll_model_save(model, out);
         code = status ? ll_failed(status, NULL) : 0;

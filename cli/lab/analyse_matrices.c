@@ -212,14 +212,14 @@ static int show_matrices(matrices *x) {
     x->layers = key(x->model, "model.layers"), x->heads = key(x->model, "model.heads");
     if (how->layer >= x->layers) return ll_usage("--layer %d: the model has layers 0 to %d", how->layer, x->layers - 1);
     const int first = how->layer < 0 ? 0 : how->layer, layers = how->layer < 0 ? x->layers : 1;
-    const int patch = key(x->model, "model.patch"),
-              numbers = patch ? patch * patch * key(x->model, "model.channels") : 1;
-    x->most = patch ? ll_image_numbers(ll_model_recipe(x->model)) : how->length; /* patches make sense together alone */
+    const ll_recipe *recipe = ll_model_recipe(x->model);
+    /* Patches make sense together alone. */
+    x->most = key(x->model, "model.patch") ? ll_image_numbers(recipe) : how->length;
     x->tokens = calloc((size_t)x->most, sizeof *x->tokens);
     if (!x->tokens) return ll_fail_message("out of memory");
     const int code = read_text(x);
     if (code >= 0) return code;
-    x->n = x->T / numbers + ll_model_cls_tokens(x->model);
+    x->n = x->T / ll_patch_numbers(recipe) + ll_model_cls_tokens(x->model);
     const size_t size = (size_t)x->heads * (size_t)x->n * (size_t)x->n;
     x->A = calloc((size_t)layers * size, sizeof *x->A);
     x->streamed = calloc(size, sizeof *x->streamed);

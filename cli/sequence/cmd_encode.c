@@ -68,9 +68,8 @@ static int encode_with(ll_model *model, int files, const char **paths) {
     if (layer > atoi(layers))
         return ll_usage("--layer: there is no layer %lld: the model has %s, and 0 is the input of the first",
                         (long long)layer, layers);
-    const int patch = atoi(ll_recipe_get(ll_model_recipe(model), "model.patch"));
     width = ll_model_size(model).width;
-    numbers = patch ? patch * patch * atoi(ll_recipe_get(ll_model_recipe(model), "model.channels")) : 1;
+    numbers = ll_patch_numbers(ll_model_recipe(model));
     const ll_job job = {.model = model,
                         .width = (size_t)width,
                         .per_token = all,

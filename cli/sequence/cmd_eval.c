@@ -200,7 +200,7 @@ static int eval(int n, const char **words) {
         code = ll_usage("--labels %s: the labels of idx images are a file, and data.format = %s has none; leave out "
                         "--labels",
                         labels, ll_recipe_get(ll_model_recipe(model), "data.format"));
-    if (code < 0) code = ll_round_weights(model, weights);
+    if (code < 0) code = ll_round_weights(model, words[0], weights);
     if (code < 0 && lacks_labels(model)) code = ll_usage("--data %s: images need labels, too: --labels FILE", data);
     waiting w = {.progress = ll_progress_of(LL_PROGRESS_SHARE, "evaluated"), .passes = 2 * shift + 1};
     ll_model_watch(model, report_pass, &w);

@@ -107,6 +107,14 @@ static void fail_status(ll_serve_job *job, ll_status status) {
     fail_job(job, &why);
 }
 
+/* Ends a job between two steps. A session reads its last token first, which its client may have been sent. */
+static void break_off(ll_serve_job *job, const ll_refusal *why) {
+    const ll_choice *c = job->choice;
+    ll_batch_item item = {.stream = c->stream, .tokens = &c->token, .n = 1};
+    if (c->session && c->made && ll_batcher_feed(job->model->batcher, &item, 1)) c->session->broken = 1;
+    fail_job(job, why);
+}
+
 /* Samples the next token, or finishes the choice. A choice of a session first feeds its last token, so that the session
  * has read it. */
 static void continue_choice(ll_choice *c, float *row) {
@@ -272,7 +280,7 @@ static void cancel_abandoned(void) {
             ll_refuse(&why, 409, "session", "the session has been deleted");
             fail_job(c->job, &why);
         } else if (ll_job_gone(c->job)) {
-            fail_job(c->job, &ll_client_gone);
+            break_off(c->job, &ll_client_gone);
         }
     }
 }
@@ -316,7 +324,7 @@ static void refuse_all(const char *message) {
     ll_refusal why = {0};
     ll_refuse(&why, 503, "", "%s", message);
     for (int i = 0; i < actives; i++)
-        if (!active[i]->done) fail_job(active[i]->job, &why);
+        if (!active[i]->done) break_off(active[i]->job, &why);
     remove_finished();
     for (ll_serve_job *job; (job = ll_queue_take(LL_ENGINE_QUEUE, INT_MAX, 0));) {
         ll_job_refuse(job, &why);

@@ -137,7 +137,7 @@ static enum MHD_Result send_events(struct MHD_Connection *c, exchange *x) {
 static enum MHD_Result answer(struct MHD_Connection *c, exchange *x) {
     ll_serve_job *job = x->job;
     pthread_mutex_lock(&job->lock);
-    const int status = job->status, done = job->done, events = job->request.stream && status == 200;
+    const int status = job->status, done = job->done, events = status == 200 && job->request.stream;
     if (!status || (!events && !done)) suspend(c, job);
     pthread_mutex_unlock(&job->lock);
     if (!status || (!events && !done)) return MHD_YES;
@@ -223,14 +223,10 @@ static int answer_at_once(struct MHD_Connection *c, exchange *x, enum MHD_Result
 /* The body is complete: makes a job of it. */
 static enum MHD_Result submit(struct MHD_Connection *c, exchange *x) {
     ll_refusal why = {0};
-    ll_request request = {0};
     if (atomic_load(&draining)) return ll_refuse(&why, 503, "", "the server is going down"), send_refusal(c, x, &why);
     if (!ll_serve_has_reserve()) return ll_refuse_memory(&why), send_refusal(c, x, &why);
-    if (!ll_request_read(&request, x->ask, x->body.data, x->body.size, &why))
-        x->job = ll_job_create(&request, x->session, x->key, &why);
-    ll_request_free(&request);
-    ll_buffer_free(&x->body);
-    if (!x->job || ll_job_submit(x->job, &why)) return send_refusal(c, x, &why);
+    x->job = ll_job_create(x->ask, x->session, x->key, &x->body);
+    if (ll_job_submit(x->job, &why)) return send_refusal(c, x, &why);
     set_state(c, 0, x->job);
     return answer(c, x);
 }

@@ -68,26 +68,37 @@ static int fill(ll_serve_job *job, ll_refusal *why) {
     return 0;
 }
 
-ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, ll_refusal *why) {
+static unsigned long long random_word(void) {
+    unsigned long long word;
+    return getrandom(&word, sizeof word, 0) == sizeof word ? word : (unsigned long long)time(NULL);
+}
+
+int ll_job_parse(ll_serve_job *job, ll_refusal *why) {
+    ll_request *r = &job->request;
+    const int failed = ll_request_read(r, r->ask, job->body.data, job->body.size, why);
+    ll_buffer_free(&job->body);
+    if (failed) return -1;
+    if (r->seed == LL_SEED_DRAWN) r->seed = (int64_t)(random_word() >> 11);
+    return fill(job, why);
+}
+
+ll_serve_job *ll_job_create(ll_ask ask, const char *session, int key, ll_buffer *body) {
     static const char *const kinds[] = {"cmpl", "chatcmpl", "embd", "score", "class", "attn", "call"};
-    unsigned long long word[2] = {0};
     size_t kind = 0;
     ll_serve_job *job = ll_serve_alloc(1, sizeof *job);
     atomic_init(&job->references, 1);
     pthread_mutex_init(&job->lock, NULL);
-    job->request = *request;
-    request->body = NULL;
+    job->request.ask = ask;
+    job->places = 1; /* until the body is read */
+    job->body = *body;
+    *body = (ll_buffer){0};
     memcpy(job->session, session, strlen(session) + 1);
     job->key = key;
     job->start = ll_now();
     job->created = (int64_t)time(NULL);
-    if (getrandom(word, sizeof word, 0) != sizeof word) word[0] = (unsigned long long)time(NULL);
-    while (kind < sizeof kinds / sizeof *kinds - 1 && !(job->request.ask >> kind & 1)) kind++;
-    snprintf(job->id, sizeof job->id, "%s-%016llx%08llx", kinds[kind], word[0], word[1] >> 32);
-    if (job->request.seed == LL_SEED_DRAWN) job->request.seed = (int64_t)(word[1] >> 11);
-    if (!fill(job, why)) return job;
-    ll_job_drop(job);
-    return NULL;
+    while (kind < sizeof kinds / sizeof *kinds - 1 && !(ask >> kind & 1)) kind++;
+    snprintf(job->id, sizeof job->id, "%s-%016llx%08llx", kinds[kind], random_word(), random_word() >> 32);
+    return job;
 }
 
 /* The engine has freed the stream before. */
@@ -103,11 +114,12 @@ void ll_job_drop(ll_serve_job *job) {
     if (!job || atomic_fetch_sub(&job->references, 1) > 1) return;
     for (int i = 0; i < job->inputs; i++) {
         free(job->input[i].token);
-        free(job->input[i].written);
+        free(job->input[i].text);
     }
     for (int i = 0; i < job->choices; i++) free_choice(&job->choice[i]);
     free(job->choice);
     free(job->chat_prompt);
+    ll_buffer_free(&job->body);
     ll_buffer_free(&job->out);
     ll_request_free(&job->request);
     pthread_mutex_destroy(&job->lock);

@@ -28,14 +28,13 @@ static void write_tokens(ll_input_tokens *in, const ll_served *m, ll_tokenizer *
         const char *text = ll_tokenizer_text(tokenizer, in->token[i], &size);
         ll_buffer_add(&all, text, size);
     }
-    in->text = in->written = all.data, in->size = all.size;
+    in->text = all.data, in->size = all.size;
 }
 
 static int take_text(ll_input_tokens *in, const ll_tokenizer *tokenizer, const char *text, size_t size,
                      const char *field, ll_refusal *why) {
     size_t count = 0;
     int *token = NULL;
-    in->text = text, in->size = size;
     const ll_status status = size ? ll_tokenizer_encode(tokenizer, text, size, &token, &count) : LL_OK;
     if (status) return ll_refuse_status(why, status, field);
     in->token = ll_serve_try(count, sizeof *token);
@@ -70,14 +69,13 @@ static int add_special(ll_input_tokens *in, const ll_serve_job *job, const ll_to
 /* Generation needs a first token. An empty prompt becomes the token that ends a text, or a newline if there is none. */
 static int take_empty(ll_input_tokens *in, const ll_served *m, const ll_tokenizer *tokenizer, ll_refusal *why) {
     free(in->token);
-    *in = (ll_input_tokens){0};
+    in->token = NULL;
     if (m->end < 0 && take_text(in, tokenizer, "\n", 1, "prompt", why)) return -1;
     if (m->end >= 0) {
         in->token = ll_serve_alloc(1, sizeof *in->token);
         *in->token = m->end;
         in->n = 1;
     }
-    in->text = "", in->size = 0;
     return in->n ? 0 : ll_refuse(why, 400, "prompt", "this model needs a prompt");
 }
 
@@ -109,16 +107,13 @@ static int take_input(ll_serve_job *job, int i, ll_tokenizer *tokenizer, const c
     return check_length(job, in->n, field, why);
 }
 
-size_t ll_job_bytes(const ll_serve_job *job) {
-    size_t bytes = 0;
-    for (int i = 0; i < job->request.prompts; i++) bytes += job->request.prompt[i].size;
-    return bytes;
-}
-
 int ll_job_tokenize(ll_serve_job *job, ll_tokenizer *tokenizer, ll_refusal *why) {
     const ll_ask ask = job->request.ask;
     const char *field = ask & LL_ASK_INPUTS ? "input" : ask == LL_ASK_CHAT ? "messages" : "prompt";
     for (int i = 0; i < job->request.prompts; i++)
         if (take_input(job, i, tokenizer, field, why)) return -1;
+    ll_request_keep_stops(&job->request);
+    free(job->chat_prompt);
+    job->chat_prompt = NULL;
     return 0;
 }

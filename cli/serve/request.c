@@ -66,6 +66,9 @@ static int add_stop(ll_request *r, const field *f, json_t *v, ll_refusal *why) {
     if (!json_is_string(v)) return wrong_type(f, "a string or an array of strings", v, why);
     if (r->stops == LL_STOPS) return ll_refuse(why, 400, f->name, "'%s' has more than %d texts", f->name, LL_STOPS);
     if (!json_string_length(v)) return ll_refuse(why, 400, f->name, "'%s' has an empty text", f->name);
+    if (json_string_length(v) > LL_STOP_BYTES)
+        return ll_refuse(why, 400, f->name, "'%s' has a text of %zu bytes; one may have %d", f->name,
+                         json_string_length(v), LL_STOP_BYTES);
     r->stop[r->stops].text = json_string_value(v);
     r->stop[r->stops++].size = json_string_length(v);
     return 0;
@@ -346,6 +349,13 @@ int ll_request_read(ll_request *r, ll_ask ask, const void *body, size_t size, ll
     if (r->top_logprobs >= 0) r->logprobs = r->top_logprobs;
     if (r->max_tokens == LL_TOKENS_UNSET) r->max_tokens = r->max_completion_tokens;
     return 0;
+}
+
+void ll_request_keep_stops(ll_request *r) {
+    json_t *stop = json_incref(json_object_get(r->body, "stop"));
+    ll_request_free(r);
+    r->body = stop, r->model = NULL;
+    r->prompts = r->messages = 0;
 }
 
 void ll_request_free(ll_request *r) {

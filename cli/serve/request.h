@@ -58,12 +58,13 @@ typedef struct {
     size_t size;
 } ll_message;
 
-enum { LL_STOPS = 16, LL_PROMPTS = 256, LL_MESSAGES = 1024, LL_TOP_LOGPROBS = 20, LL_CHOICES = 128 };
+enum { LL_STOPS = 16, LL_STOP_BYTES = 256 };
+enum { LL_PROMPTS = 256, LL_MESSAGES = 1024, LL_TOP_LOGPROBS = 20, LL_CHOICES = 128 };
 static const int64_t LL_SEED_DRAWN = -1, LL_TOKENS_UNSET = -2;
 
 typedef struct {
     ll_ask ask;
-    json_t *body;      /* owns all texts */
+    json_t *body;      /* owns all texts; later only the stop texts */
     const char *model; /* NULL: the first one */
     ll_prompt prompt[LL_PROMPTS];
     int prompts;
@@ -89,6 +90,8 @@ typedef struct {
 int ll_request_read(ll_request *request, ll_ask ask, const void *body, size_t size, ll_refusal *why);
 /* More prompts, or choices of them, than `most`. */
 int ll_refuse_many(const ll_request *request, int64_t most, ll_refusal *why);
+/* Frees all texts and tokens but the stop texts. */
+void ll_request_keep_stops(ll_request *request);
 void ll_request_free(ll_request *request);
 
 /* What a method asks of a path, and the session that the path names ("" or 37 characters). 0 and `why` if there is no

@@ -14,9 +14,10 @@
  *   token_thread.c    the way of a job to the engine    refusal.c        what is wrong with a request
  *   job_queue.c       what waits for which thread
  *
- * There are five threads. HTTP reads requests and writes answers. One looks after connections. The token thread makes
- * tokens of long texts. The engine alone uses the models' streams. The side thread has a second copy of each model and
- * computes what reads a whole input at once. The threads share jobs, and each job has a lock. */
+ * There are five threads. HTTP receives requests and writes answers. One looks after connections. The token thread reads
+ * long requests and makes their tokens; HTTP does this with short ones. The engine alone uses the models' streams. The
+ * side thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
+ * each job has a lock. */
 #ifndef LL_SERVE_H
 #define LL_SERVE_H
 
@@ -108,9 +109,8 @@ char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal
 typedef struct {
     int *token;
     int n;
-    const char *text; /* the input as it was sent; for echo that of its tokens; or NULL */
+    char *text; /* of the tokens, for echo; else NULL */
     size_t size;
-    char *written; /* that of the tokens */
 } ll_input_tokens;
 
 struct ll_choice;
@@ -119,15 +119,16 @@ typedef struct ll_serve_job {
     atomic_int references;
     pthread_mutex_t lock;
     /* Set when HTTP creates the job. */
-    ll_request request;
+    ll_buffer body; /* as it was sent, until it is read */
     char session[LL_SESSION_ID], id[40];
     int key; /* number of its API key; 0: none */
-    ll_served *model;
+    double start;
+    int64_t created; /* time of day in seconds, the same in all parts of an answer */
+    /* Set when the body is read. HTTP uses them once there is a status. */
+    ll_request request;
     ll_input_tokens input[LL_PROMPTS];
     int inputs, places; /* places: of the batch, that it takes */
     char *chat_prompt;
-    double start;
-    int64_t created; /* time of day in seconds, the same in all parts of an answer */
     /* From the engine to HTTP. Guarded by the lock. */
     ll_buffer out;
     size_t sent;    /* bytes of `out` that have been read */
@@ -137,7 +138,8 @@ typedef struct ll_serve_job {
     int asleep;     /* HTTP has suspended the connection until `wake` is called */
     void (*wake)(void *arg);
     void *arg;
-    /* HTTP reads these for the log, also while the engine still works for a client that has disconnected. */
+    /* HTTP reads these for the log, also while other threads still work for a client that has disconnected. */
+    _Atomic(ll_served *) model; /* NULL: not known yet */
     _Atomic double first; /* time of the first token; 0: none yet */
     _Atomic int64_t prompt_tokens, made_tokens;
     /* Used only by the engine, or only by the side thread. */
@@ -148,9 +150,10 @@ typedef struct ll_serve_job {
     int waits; /* it counts as one that waits */
 } ll_serve_job;
 
-/* Makes a job of a parsed request, whose contents it takes over. Its texts are no tokens yet. The caller has one
- * reference. NULL and `why`. */
-ll_serve_job *ll_job_create(ll_request *request, const char *session, int key, ll_refusal *why);
+/* Makes a job of a request's body, which it takes over. The caller has one reference. */
+ll_serve_job *ll_job_create(ll_ask ask, const char *session, int key, ll_buffer *body);
+/* Reads the body, which is then freed, and finds the model. The texts are no tokens yet. 0, or -1 and `why`. */
+int ll_job_parse(ll_serve_job *job, ll_refusal *why);
 void ll_job_drop(ll_serve_job *job);
 /* Appends to the answer and wakes HTTP. */
 void ll_job_write(ll_serve_job *job, const char *text, size_t size);
@@ -187,16 +190,16 @@ void ll_queue_close(ll_job_queue which);
 
 /* ---- job_tokens.c ---- */
 
-size_t ll_job_bytes(const ll_serve_job *job); /* of its texts */
-/* Makes tokens of the job's texts, by a tokenizer that only this thread uses. 0, or -1 and `why`. */
+/* Makes tokens of the job's texts, which are then freed, by a tokenizer that only this thread uses. 0, or -1 and
+ * `why`. */
 int ll_job_tokenize(ll_serve_job *job, ll_tokenizer *tokenizer, ll_refusal *why);
 
 /* ---- token_thread.c ---- */
 
-/* Passes a new job on to the thread that is to answer it. 0, or -1 and `why`. */
+/* Reads a new job's request and passes it on to the thread that is to answer it. 0, or -1 and `why`. */
 int ll_job_submit(ll_serve_job *job, ll_refusal *why);
 int ll_token_start(void); /* -1, or the exit code */
-/* Ends the thread when it has made tokens of all texts. At time `end` those that still wait are refused. The engine
+/* Ends the thread when it has read all requests. At time `end` those that still wait are refused. The engine
  * must still run. */
 void ll_token_stop(double end);
 

@@ -11,8 +11,9 @@ static int recipe_number(const ll_served *m, const char *key) {
 }
 
 typedef struct {
-    int cls;    /* CLS tokens, which the model puts before the text */
-    int tokens; /* the number of tokens with CLS tokens */
+    int cls;     /* CLS tokens, which the model puts before the text */
+    int patches; /* of an image (model.patch), which are the tokens then; 0: the tokens are those of the input */
+    int tokens;  /* the number of tokens with CLS tokens */
     int layer, layers, query, heads;
 } selection;
 
@@ -22,10 +23,11 @@ static int select_row(selection *p, const ll_serve_job *job, ll_refusal *why) {
     const int64_t layer = job->request.layer, query = job->request.query;
     *p = (selection){.cls = ll_model_cls_tokens(m->side_model), .layers = recipe_number(m, "model.layers"),
                  .heads = recipe_number(m, "model.heads")};
-    p->tokens = job->input->n + p->cls;
+    if (recipe_number(m, "model.patch")) p->patches = job->input->n / ll_patch_numbers(ll_model_recipe(m->side_model));
+    p->tokens = p->cls + (p->patches ? p->patches : job->input->n);
     if (p->tokens > LL_ATTENTION_MOST)
-        return ll_refuse(why, 400, "input", "'input' has %d tokens; attention is shown of at most %d", job->input->n,
-                         LL_ATTENTION_MOST);
+        return ll_refuse(why, 400, "input", "'input' has %d tokens; attention is shown of at most %d",
+                         p->tokens - p->cls, LL_ATTENTION_MOST);
     if (layer >= p->layers)
         return ll_refuse(why, 400, "layer", "'layer' is %lld; the model has layers 0 to %d", (long long)layer,
                          p->layers - 1);
@@ -57,7 +59,8 @@ static json_t *rows(const float *weights, const selection *p) {
 static json_t *texts(const ll_serve_job *job, const selection *p) {
     json_t *list = json_array();
     for (int i = 0; i < p->cls; i++) json_array_append_new(list, json_null());
-    for (int i = 0; i < job->input->n; i++)
+    for (int i = 0; i < p->patches; i++) json_array_append_new(list, json_sprintf("patch %d", i));
+    for (int i = 0; i < job->input->n && !p->patches; i++)
         json_array_append_new(list, ll_token_text(job->model, job->model->side_tokenizer, job->input->token[i]));
     return list;
 }

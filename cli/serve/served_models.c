@@ -133,7 +133,7 @@ static int number_of(const ll_served *m, const char *key) {
 }
 
 /* Makes the batcher of a language model that can stream. */
-static int prepare_streams(ll_served *m) {
+static int prepare_streams(ll_served *m, const char *path) {
     const char *task = ll_recipe_get(ll_model_recipe(m->model), "model.task");
     if (!task || strcmp(task, "lm") != 0 || ll_model_can_stream(m->model)) return -1;
     ll_stream *stream = NULL;
@@ -141,7 +141,7 @@ static int prepare_streams(ll_served *m) {
     if (!status) status = ll_batcher_stream(&stream, m->batcher);
     if (!status) m->positions = ll_stream_left(stream);
     ll_stream_free(stream);
-    return status ? ll_failed(status, NULL) : -1;
+    return status ? ll_failed_at(status, path) : -1;
 }
 
 /* Answers are JSON, and all of them have the name of a model. */
@@ -164,15 +164,15 @@ static int load(const char *path) {
             return ll_usage("two models have the name '%s'; rename the file or the folder of one", m->name);
     int code = ll_load_model(&m->model, path);
     ll_served_models++;
-    if (code < 0) code = ll_round_weights(m->model, ll_serve.weights);
+    if (code < 0) code = ll_round_weights(m->model, path, ll_serve.weights);
     if (code < 0) code = ll_load_model(&m->side_model, path);
-    if (code < 0) code = ll_round_weights(m->side_model, ll_serve.weights);
+    if (code < 0) code = ll_round_weights(m->side_model, path, ll_serve.weights);
     if (code >= 0) return code;
     ll_status status = ll_tokenizer_create(&m->tokenizer, m->model);
     if (!status) status = ll_tokenizer_create(&m->http_tokenizer, m->model);
     if (!status) status = ll_tokenizer_create(&m->token_tokenizer, m->model);
     if (!status) status = ll_tokenizer_create(&m->side_tokenizer, m->model);
-    if (status) return ll_failed(status, path);
+    if (status) return ll_failed_at(status, path);
     m->text_vocab = ll_tokenizer_vocab(m->tokenizer);
     m->vocab = ll_model_size(m->model).vocab;
     size_t pieces;
@@ -183,7 +183,7 @@ static int load(const char *path) {
     m->width = ll_model_size(m->model).width;
     m->unit = ll_recipe_unit(ll_model_recipe(m->model));
     m->created = (double)time(NULL);
-    code = prepare_streams(m);
+    code = prepare_streams(m, path);
     return code < 0 && m->batcher ? load_chat(m, path) : code;
 }
 

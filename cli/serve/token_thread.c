@@ -1,23 +1,25 @@
-/* The way of a job to the engine or the side thread. Its texts become tokens before. The token thread does this for
- * long texts, so that connections need not wait for it. */
+/* The way of a job to the engine or the side thread. Before, its request is read and its texts become tokens. The token
+ * thread does this with long requests, so that connections need not wait for it. */
 #include <limits.h>
 #include <math.h>
 
 #include "serve/serve.h"
 
-enum { AT_ONCE = 1 << 14 }; /* bytes of texts that HTTP's own thread makes tokens of */
+enum { AT_ONCE = 1 << 14 }; /* bytes of a request that HTTP's own thread reads */
 
 static pthread_t thread;
-static _Atomic double deadline = INFINITY; /* what has no tokens then is refused */
+static _Atomic double deadline = INFINITY; /* what has not been read then is refused */
 
-static int tokenize(ll_serve_job *job, ll_tokenizer *tokenizer, ll_refusal *why) {
+static int read_request(ll_serve_job *job, int by_http, ll_refusal *why) {
+    if (ll_job_parse(job, why)) return -1;
+    const ll_served *m = job->model;
+    ll_tokenizer *tokenizer = !m ? NULL : by_http ? m->http_tokenizer : m->token_tokenizer;
     if (ll_job_tokenize(job, tokenizer, why)) return -1;
     return ll_queue_add(job->request.ask & LL_ASK_SIDE ? LL_SIDE_QUEUE : LL_ENGINE_QUEUE, job, why);
 }
 
 int ll_job_submit(ll_serve_job *job, ll_refusal *why) {
-    if (ll_job_bytes(job) > AT_ONCE) return ll_queue_add(LL_TOKEN_QUEUE, job, why);
-    return tokenize(job, job->model ? job->model->http_tokenizer : NULL, why);
+    return job->body.size > AT_ONCE ? ll_queue_add(LL_TOKEN_QUEUE, job, why) : read_request(job, 1, why);
 }
 
 static void *run(void *arg) {
@@ -27,8 +29,9 @@ static void *run(void *arg) {
         if (ll_now() > atomic_load(&deadline))
             ll_refuse(&why, 503, "", "the server is going down");
         else
-            (void)tokenize(job, job->model->token_tokenizer, &why);
+            (void)read_request(job, 0, &why);
         if (!why.status) continue;
+        ll_request_free(&job->request); /* here, because it may be large */
         ll_queue_leave(job);
         ll_job_refuse(job, &why);
     }

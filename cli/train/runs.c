@@ -84,14 +84,14 @@ int ll_load_model(ll_model **model, const char *path) {
     return -1;
 }
 
-int ll_round_weights(ll_model *model, const char *weights) {
+int ll_round_weights(ll_model *model, const char *path, const char *weights) {
     static const char *const names[] = {"f32", "bf16", "int8", "int4"};
     int kind = 0;
     if (!weights) return -1; /* as they are in the file */
     while (kind < 4 && strcmp(weights, names[kind])) kind++;
     if (kind == 4) return ll_usage("--weights %s: needs f32, bf16, int8 or int4", weights);
     const ll_status status = ll_model_quantize(model, (ll_precision)kind);
-    return status ? ll_failed(status, NULL) : -1;
+    return status ? ll_failed_at(status, path) : -1;
 }
 
 int ll_twice_check(const char *option, const ll_arg_list *set, const char *key) {
@@ -126,6 +126,11 @@ int ll_image_numbers(const ll_recipe *recipe) {
     const int pixels = atoi(ll_recipe_get(recipe, "position.width")) * atoi(ll_recipe_get(recipe, "position.height"));
     if (!ll_reads_images(recipe)) return 0;
     return atoi(ll_recipe_get(recipe, pixels > 0 ? "model.channels" : "train.length")) * (pixels > 0 ? pixels : 1);
+}
+
+int ll_patch_numbers(const ll_recipe *recipe) {
+    const int side = atoi(ll_recipe_get(recipe, "model.patch"));
+    return side ? side * side * atoi(ll_recipe_get(recipe, "model.channels")) : 1;
 }
 
 const char *ll_class_name(const ll_recipe *recipe, int class, char text[LL_CLASS_NAME]) {

@@ -27,8 +27,10 @@ ll_status ll_tokenizer_create(ll_tokenizer **out, const ll_model *model) {
     ll_tokenizer *t = NULL;
     ll_status status = ll_tokenizer_create_from(&t, &model->recipe->c.data, &model->vocabulary, "the model");
     if (!status && ll_coder_vocab(t->coder) > model->c->model.vocab)
-        status = ll_fail(LL_EFORMAT, "the model knows %d tokens, but its vocabulary has %d", model->c->model.vocab,
-                         ll_coder_vocab(t->coder));
+        status = ll_fail(LL_EFORMAT,
+                         "the model knows %d tokens, but its vocabulary has %d; if it was imported without its "
+                         "tokenizer, import it with that",
+                         model->c->model.vocab, ll_coder_vocab(t->coder));
     if (status)
         ll_tokenizer_free(t);
     else

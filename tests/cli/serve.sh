@@ -83,8 +83,10 @@ if command -v python3 >/dev/null; then
         --set data.test=text.txt --out words
     small_images
     t 0 "$longline" train images.ini --out images-run --set train.steps=2
+    t 0 "$longline" train images.ini --out patches-run --set train.steps=2 --set model.patch=2 --set model.pool=first
     python3 -B "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors \
-        broken/best.safetensors films/best.safetensors words/best.safetensors images-run/best.safetensors
+        broken/best.safetensors films/best.safetensors words/best.safetensors images-run/best.safetensors \
+        patches-run/best.safetensors
     check "all clients ended" test $? = 0
 else
     skip "clients: no python3 here"

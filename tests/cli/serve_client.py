@@ -1,8 +1,9 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES. LEARNED
-has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words, IMAGES
-classifies images of 16 pixels. Prints a line for each check.
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES PATCHES.
+LEARNED has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words,
+IMAGES classifies images of 16 pixels, PATCHES the same in 4 patches. Prints a line for each check.
 serve_process.py has the server, serve_sessions.py the tests of sessions, serve_names.py those of names, serve_wire.py
-those of what clients read, serve_slow.py those of clients that read slowly, serve_queue.py those of requests that wait."""
+those of what clients read, serve_slow.py those of clients that read slowly, serve_queue.py those of requests that wait,
+serve_images.py those of models of images."""
 import json
 import os
 import re
@@ -13,10 +14,11 @@ import sys
 import threading
 import time
 
+from serve_images import test_images, test_patches
 from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 from serve_queue import test_queues
-from serve_sessions import test_broken, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
+from serve_sessions import test_broken, test_broken_off, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
 from serve_slow import test_slow
 from serve_wire import test_wire
 
@@ -46,7 +48,7 @@ def test_answers(s):
     check("and its usage last", parts[-1]["usage"] == whole["usage"] and parts[-2]["choices"][0]["finish_reason"] == "length")
     text = choice["text"]
     stop = re.search(r"[ -~]{2}", text[5:]).group(0)
-    _, _, cut = s.post("/v1/completions", {**body, "stop": ["never in it", stop]})
+    _, _, cut = s.post("/v1/completions", {**body, "stop": ["never in it" + "!" * 245, stop]})
     check("a stop text ends it and is not given", cut["choices"][0]["text"] == text[:text.index(stop)] and
           cut["choices"][0]["finish_reason"] == "stop", cut)
     _, _, many = s.post("/v1/completions", {**body, "n": 3})
@@ -118,6 +120,7 @@ def test_refusals(s):
         ("/v1/completions", {**ok, "top_p": 1.5}, 400, "top_p"), ("/v1/completions", {**ok, "n": 0}, 400, "n"),
         ("/v1/completions", {**ok, "n": 100}, 400, "n"), ("/v1/completions", {**ok, "seed": 0.5}, 400, "seed"),
         ("/v1/completions", {**ok, "stop": [1]}, 400, "stop"), ("/v1/completions", {**ok, "stop": ""}, 400, "stop"),
+        ("/v1/completions", {**ok, "stop": ["a" * 256, "a" * 257]}, 400, "stop"),
         ("/v1/completions", {**ok, "max_tokens": 10 ** 9}, 400, "max_tokens"),
         ("/v1/completions", {**ok, "max_tokens": -2}, 400, "max_tokens"),
         ("/v1/completions", {**ok, "logprobs": 99}, 400, "logprobs"),
@@ -224,18 +227,6 @@ def test_words(path):
     check("it ends", s.end() == 0)
 
 
-def test_images(path):
-    """A model of images reads whole images, as the command does."""
-    s = Server(served=path)
-    for where in ("classify", "embeddings"):
-        for n in (1, 15, 17):
-            status, _, answer = s.post("/v1/" + where, {"input": "0" * n})
-            check(f"{n} numbers are no image", status == 400 and answer["error"]["param"] == "input" and answer["error"]["message"]
-                  == f"'input' has {n} tokens; the model reads images of 16 numbers", answer)
-        check("16 are one", s.post("/v1/" + where, {"input": ["0" * 16, list(range(16))]})[0] == 200)
-    check("it ends", s.end() == 0)
-
-
 # ---- The same bits, whatever runs at the same time ----
 
 def test_parallel(s):
@@ -329,12 +320,14 @@ def main():
     test_quota()
     test_files()
     test_kill(("--state-dir", os.path.join(folder, "two")))
+    test_broken_off()
     test_keys()
     test_learned(sys.argv[4])
     test_broken(sys.argv[5])
     test_classes(sys.argv[6])
     test_words(sys.argv[7])
     test_images(sys.argv[8])
+    test_patches(sys.argv[9])
 
 
 signal.alarm(240)  # ends the test if something hangs

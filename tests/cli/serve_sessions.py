@@ -1,4 +1,5 @@
 """Sessions of `longline serve`: use, a killed server, eviction, and owners."""
+import json
 import os
 import re
 import shutil
@@ -13,22 +14,25 @@ def make(s, text, headers=JSON):
     return "/v1/sessions/" + s.post("/v1/sessions", {"prompt": text}, headers)[2]["id"]
 
 
+def tokens(answer):
+    return answer["choices"][0]["logprobs"]["tokens"]
+
+
 def generate(s, path, n, **more):
     status, _, answer = s.post(path + "/generate", {"max_tokens": n, "seed": 5, **more})
     return answer["choices"][0]["text"] if status == 200 else answer
 
 
 def test_sessions(s):
-    whole = s.post("/v1/completions", {"prompt": "line 3 of 5", "max_tokens": 40, "seed": 5})[2]["choices"][0]["text"]
+    asked = {"seed": 5, "logprobs": 0}  # as tokens, because text may be cut within a character
+    whole = tokens(s.post("/v1/completions", {**asked, "prompt": "line 3 of 5", "max_tokens": 40})[2])
     a = make(s, "line 3")
     check("append", s.post(a + "/append", {"prompt": " of 5"})[2]["position"] == 11)
-    first = generate(s, a, 15)
+    first = tokens(s.post(a + "/generate", {**asked, "max_tokens": 15})[2])
     b = "/v1/sessions/" + s.post(a + "/fork", "")[2]["id"]
-    rest = generate(s, a, 25)
-    # If a character is cut between two calls, each part of it becomes U+FFFD.
-    complete = "\ufffd" not in whole
-    check("a session goes on as one completion", first + rest == whole or not complete, (first, rest, whole))
-    check("a fork goes on alike", generate(s, b, 25) == rest)
+    rest = tokens(s.post(a + "/generate", {**asked, "max_tokens": 25})[2])
+    check("a session goes on as one completion", len(whole) == 40 and first + rest == whole, (first, rest, whole))
+    check("a fork goes on alike", tokens(s.post(b + "/generate", {**asked, "max_tokens": 25})[2]) == rest)
     check("save", s.post(a + "/save", "")[2]["saved"])
     more = generate(s, a, 10)
     check("restore goes back", s.post(a + "/restore", "")[0] == 200 and generate(s, a, 10) == more)
@@ -42,6 +46,32 @@ def test_sessions(s):
     check("which ends with an error", b"has been deleted" in read_all(running).rsplit(b"data: ", 1)[1])
     check("nothing to go on from", s.post("/v1/sessions", {})[0] == 200 and
           s.post("/v1/sessions/" + s.post("/v1/sessions", {})[2]["id"] + "/generate", {})[2]["error"]["param"] == "prompt")
+
+
+def test_broken_off():
+    """A session whose request is broken off has read every token that was generated."""
+    options = "--state-dir", os.path.join(folder, "four"), "--drain", "0"
+    s = Server(*options)
+    a = make(s, "line 3")
+    asked = request({"max_tokens": 60000, "stream": True, "ignore_end": True}, a + "/generate", b"Connection: close\r\n")
+    gone = s.raw(asked)
+    gone.recv(100)
+    gone.close()
+    while s.ask("GET", a)[2]["busy"]:
+        time.sleep(0.01)
+    made = int(re.search(r"generated_tokens_total (\d+)", s.ask("GET", "/metrics")[2]).group(1))
+    position = s.ask("GET", a)[2]["position"]
+    check("by a client that went away", position == 6 + made, (position, made))
+    running = s.raw(asked)
+    running.recv(100)
+    s.process.send_signal(signal.SIGTERM)
+    end = read_all(running)
+    check("by the end of the server", b"going down" in end and s.process.wait(60) == 0, end[-300:])
+    made = json.loads(next(x for x in reversed(s.said().split("\n")) if a in x))["tokens"]
+    s = Server(*options)
+    after = s.ask("GET", a)[2]["position"]
+    check("to which it adds as many tokens", after == position + made, (position, made, after))
+    check("it ends", s.end() == 0)
 
 
 def test_kill(options):

@@ -1,6 +1,7 @@
 """Clients of `longline serve` that read slowly or not at all."""
 import http.client
 import json
+import os
 import re
 import signal
 import socket
@@ -104,6 +105,43 @@ def test_long_text():
     check("it ends", s.end() == 0)
 
 
+def resident(s):
+    with open(f"/proc/{s.process.pid}/status", encoding="utf-8") as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read()).group(1)) * 1024
+
+
+def test_waiting():
+    """A request that waits keeps its tokens, not the JSON that they came in."""
+    s = Server("--batch", "1")
+    first = stalled(s, {**LONG, "n": 1, "max_tokens": 60000})
+    first.recv(100)
+    before, count = resident(s), 200000
+    held = [s.raw(request({"prompt": [1] * count, "max_tokens": 1})) for _ in range(6)]
+    while int(re.search(r"waiting_requests (\d+)", s.ask("GET", "/metrics")[2]).group(1)) < len(held) - 1:
+        time.sleep(0.05)
+    bytes_a_token = (resident(s) - before) / count / len(held)
+    check("tokens that wait take little memory", bytes_a_token < 24 or "TSAN_OPTIONS" in os.environ, bytes_a_token)
+    for c in [first, *held]:
+        c.close()
+    check("it ends", s.end() == 0)
+
+
+def test_long_json():
+    """Requests of much JSON are read beside all else, whatever is in them: meanwhile they are counted as waiting."""
+    s = Server()
+    many = {str(i): 1 for i in range(200000)}
+    clients = [s.raw(request({"prompt": "a", "logit_bias": many}, more=b"Connection: close\r\n")) for _ in range(4)]
+    counted, tries = False, 2000
+    while not counted and (tries := tries - 1):
+        counted = "longline_waiting_requests 0\n" not in s.ask("GET", "/metrics")[2]
+    check("the server answers while much JSON is read", counted)
+    answers = [json.loads(read_all(c).split(b"\r\n\r\n", 1)[1])["error"]["param"] for c in clients]
+    check("which is refused for what it says", answers == ["logit_bias"] * 4, answers)
+    status, _, answer = s.ask("GET", "/v1/sessions", "{" + " " * 20000 + "}")
+    check("a long request that names no model", status == 200 and answer["data"] == [], answer)
+    check("it ends", s.end() == 0)
+
+
 def test_stall():
     """Time in which the server itself stands still is not that of a client that sends."""
     s = Server("--idle", "1")
@@ -121,6 +159,8 @@ def test_stall():
 def test_slow():
     test_stall()
     test_long_text()
+    test_long_json()
+    test_waiting()
     test_pause()
     test_unread()
     test_cut()

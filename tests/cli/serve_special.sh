@@ -11,6 +11,13 @@ sed -i 's/"<|endoftext|>"/"<s>"/; s/"ĊĊ"/"<\/s>"/' models/gpt2-text/vocab.json
 grep -v 'Ċ Ċ' models/gpt2-text/merges.txt >merges
 mv merges models/gpt2-text/merges.txt
 t 0 "$longline" import models/gpt2-text -o model.safetensors
+mkdir served
+t 0 "$longline" import models/bert -o served/bert.safetensors
+refused "served/bert.safetensors: the model knows 41 tokens, .* without its tokenizer, import it with that" \
+    timeout 20 "$longline" serve model.safetensors --models served --listen 127.0.0.1:0
+t 0 "$longline" quantize model.safetensors --weights int8 -o served/bert.safetensors
+refused "served/bert.safetensors: the weights of this model are int8 already" \
+    timeout 20 "$longline" serve model.safetensors --models served --weights int4 --listen 127.0.0.1:0
 printf a >a
 t 0 "$longline" tokenize model.safetensors --ids a
 out '^299 64 261$'

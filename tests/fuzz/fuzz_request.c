@@ -15,14 +15,15 @@ static void check_refusal(const ll_refusal *why) {
     free(text);
 }
 
-static void check_request(const ll_request *r) {
+static void check_request(ll_request *r) {
     check(r->prompts >= 0 && r->prompts <= LL_PROMPTS && r->stops <= LL_STOPS && r->messages <= LL_MESSAGES);
     check(r->n >= 1 && r->prompts * r->n <= LL_PROMPTS && r->logprobs >= -1 && r->logprobs <= LL_TOP_LOGPROBS);
     check(r->temperature >= 0 && r->top_p >= 0 && r->top_p <= 1 && r->max_tokens >= LL_TOKENS_UNSET);
     for (int i = 0; i < r->prompts; i++)
         check(!r->prompt[i].text != !r->prompt[i].tokens);
+    ll_request_keep_stops(r);
     for (int i = 0; i < r->stops; i++)
-        check(r->stop[i].size && !r->stop[i].text[r->stop[i].size]);
+        check(r->stop[i].size && r->stop[i].size <= LL_STOP_BYTES && !r->stop[i].text[r->stop[i].size]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
