@@ -14,10 +14,10 @@
  *   token_thread.c    the way of a job to the engine    refusal.c        what is wrong with a request
  *   job_queue.c       what waits for which thread
  *
- * There are five threads. HTTP receives requests and writes answers. One looks after connections. The token thread reads
- * long requests and makes their tokens; HTTP does this with short ones. The engine alone uses the models' streams. The
- * side thread has a second copy of each model and computes what reads a whole input at once. The threads share jobs, and
- * each job has a lock. */
+ * There are five threads. HTTP receives requests and writes answers. One looks after connections. The token thread
+ * reads long requests and makes their tokens; HTTP does this with short ones. The engine alone uses the models'
+ * streams. The side thread has a second copy of each model and computes what reads a whole input at once. The threads
+ * share jobs, and each job has a lock. */
 #ifndef LL_SERVE_H
 #define LL_SERVE_H
 
