@@ -70,7 +70,7 @@ static void a_message_is_done_when_it_has_left_the_list(void **state) {
     returned = 1;
     assert_int_equal(ll_dist_wait(&second, 1), LL_OK);
     assert_false(early);
-    assert_int_equal(ll_dist_end(0), 0);
+    assert_int_equal(ll_dist_end(0, NULL), 0);
     assert_true(stopped);
 }
 

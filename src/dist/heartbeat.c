@@ -281,14 +281,15 @@ static void wait_for_report(void) {
 /* A run may survive a failure that all ranks agreed on, and end with another one that only this rank has. */
 static int all_know(const char *why) { return *ll_rank.agreed && strstr(why, ll_rank.agreed); }
 
-int ll_dist_end(int code) {
+int ll_dist_end(int code, const char *why) {
+    if (!why) why = ll_error();
     if (!ll_rank.transport) {
         if (code) wait_for_report();
         return code;
     }
     pthread_mutex_lock(&ll_rank.lock);
-    if (code && !ll_rank.failed) snprintf(ll_rank.failure, sizeof ll_rank.failure, "%.400s", ll_error());
-    ll_rank.known = all_know(ll_error());
+    if (code && !ll_rank.failed) snprintf(ll_rank.failure, sizeof ll_rank.failure, "%.400s", why);
+    ll_rank.known = all_know(why);
     ll_rank.code = code;
     ll_rank.leaving = 1;
     pthread_cond_signal(&ll_rank.work);
