@@ -155,6 +155,29 @@ for library in $libraries; do
         --set train.eval-batches=3 --set train.checkpoint-every=0 --threads 1
 done
 
+# ---- The folder of a run is moved away before an evaluation that would measure its best model anew ----
+# has_row RUN STEP: has metrics.csv that row, or a later one?
+has_row() { [ "$(steps_of "$1")" -ge "$2" ]; }
+for library in $libraries; do
+    gone=gone-$library
+    t 0 ranks 2 train "$text" --data text.txt $step --set train.steps=40 -o "$gone"
+    rm -f pid.* err
+    via=exec
+    ranks 2 train --resume "$gone" --set train.steps=1000000 --set train.eval-batches=3 --set train.eval-every=120 \
+        --set train.checkpoint-every=0 --set dist.timeout=60 --threads 1 >out 2>err </dev/null &
+    pid=$! via=
+    wait_until has_row "$gone" 50
+    mv "$gone" "$gone".old
+    wait_until [ -e "$gone"/last.safetensors ]
+    check "$library: the folder is made again with a checkpoint" [ -e "$gone"/last.safetensors ]
+    wait_until has_row "$gone" 130
+    check "the ranks go on after the next evaluation" has_row "$gone" 130
+    err "$gone is now .*$gone.old; it is made again"
+    kill -KILL "$(cat pid.1)"
+    wait_for_end $pid
+    t 0 ranks 2 train --resume "$gone" --set train.steps=$(($(steps_of "$gone") / 10 * 10 + 10)) --threads 1
+done
+
 # The system kills a rank that uses more memory than its control group allows.
 group=/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' /proc/self/cgroup 2>/dev/null)/longline-$$
 limited() {
