@@ -10,7 +10,7 @@
  *   batch_loss.c loss, gradients and updates on batches from memory
  *   rewind.c     back to a checkpoint when a run diverges
  *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
- *   best.c       the best model so far
+ *   best.c       the best model so far             rank_file.c  a file of rank 0, on all ranks
  *   time_left.c  the time that is left             tokenizer.c  text to tokens and back
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
@@ -250,6 +250,9 @@ ll_status ll_run_diverged(const ll_trainer *trainer, const char *what, double va
  * writes for all. aside: the run stops between two checkpoints. If it diverges later, it goes back to the one before,
  * as it would without the stop. */
 LL_MUST_USE ll_status ll_run_save(ll_trainer *trainer, int aside);
+
+/* Opens a file that rank 0 has, on all ranks. */
+LL_MUST_USE ll_status ll_rank_file_open(ll_safetensors **file, const char *path);
 
 /* A checksum of what an evaluation is of. Losses of other ones cannot be compared. */
 LL_MUST_USE ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid, const ll_config *c);
