@@ -141,11 +141,11 @@ int main(int argc, char **argv) {
     if (reserve_stack() >= 0) return 1;
     signal(SIGXFSZ, SIG_IGN); /* a file beyond the user's limit is an error, as on a full disk */
     const char *name = argc > 1 ? argv[1] : "";
-    if (argc < 2) return ll_dist_end(ll_usage("needs a command"));
+    if (argc < 2) return ll_dist_end(ll_usage("needs a command"), NULL);
     if (!strcmp(name, "--help") || !strcmp(name, "-h")) name = "help";
     if (!strcmp(name, "--version")) name = "version";
     const ll_command *command = find(name);
-    if (!command) return ll_dist_end(unknown(name));
+    if (!command) return ll_dist_end(unknown(name), NULL);
     ll_print_as(command->name);
     ll_stop_on_shortened_file();
     ll_figure_own_fonts();
@@ -162,5 +162,5 @@ int main(int argc, char **argv) {
     }
     code = ll_stdout_check(code);
     if (code) ll_stop_quietly(); /* a launcher ends all ranks by signals when one has failed */
-    return ll_dist_end(code);
+    return ll_dist_end(code, ll_printed());
 }

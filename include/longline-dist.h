@@ -30,8 +30,9 @@ LL_MUST_USE ll_status ll_dist_same(const char *what, const char *value, const ch
  * files under the same name. */
 LL_MUST_USE ll_status ll_dist_same_model(const ll_model *model);
 /* Leaves with the exit code of this rank: 0, or that of a failure. A failure is sent to the others, whose calls then
- * end with LL_EDIST. Waits until all ranks leave, and returns the largest code of all. */
-int ll_dist_end(int code);
+ * end with LL_EDIST and the text `why`; NULL: that of ll_error(). Waits until all ranks leave, and returns the largest
+ * code of all. */
+int ll_dist_end(int code, const char *why);
 /* The number that a launcher gave to this process, also before ll_dist_start; 0 without a launcher. */
 int ll_dist_launch_rank(void);
 

@@ -86,7 +86,7 @@ static void memory_of_messages_that_failed_stays(void **state) {
     assert_int_equal(ll_dist_wait(&broken, 1), LL_EDIST);
     ll_free(data);
     memset(data, 1, LARGE);
-    assert_int_equal(ll_dist_end(1), 1);
+    assert_int_equal(ll_dist_end(1, NULL), 1);
     assert_true(stopped);
 }
 

@@ -14,6 +14,7 @@
 #include "output/show.h"
 
 static const char *name;
+static _Thread_local char last[1200]; /* message */
 
 void ll_print_as(const char *command) {
     name = command;
@@ -32,12 +33,14 @@ void ll_print_text(char *line, size_t size, const char *text, const char *more) 
     memcpy(line + end, "\n", 2);
 }
 
+const char *ll_printed(void) { return *last ? last : NULL; }
+
 /* In a single write. */
 static void print_line(const char *format, va_list list) {
-    char text[1200], line[1300];
+    char line[1300];
+    vsnprintf(last, sizeof last, format, list);
     if (!ll_dist_ranks().reports) return;
-    vsnprintf(text, sizeof text, format, list);
-    ll_print_text(line, sizeof line, text, "");
+    ll_print_text(line, sizeof line, last, "");
     ll_line_break();
     fwrite(line, 1, strlen(line), stderr);
 }

@@ -280,6 +280,15 @@ ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t 
     return open_bytes(file, &all, name);
 }
 
+ll_status ll_safetensors_take(ll_safetensors **file, ll_bytes *bytes, const char *name) {
+    const ll_status status = open_bytes(file, bytes, name);
+    if (status)
+        ll_bytes_free(bytes);
+    else
+        (*file)->borrowed = 0;
+    return status;
+}
+
 void ll_safetensors_free(ll_safetensors *f) {
     if (!f) return;
     for (int i = 0; i < f->count; i++) ll_free(f->entry[i].t.name);
@@ -291,6 +300,8 @@ void ll_safetensors_free(ll_safetensors *f) {
 }
 
 const char *ll_safetensors_path(const ll_safetensors *file) { return file->path; }
+
+const ll_bytes *ll_safetensors_bytes(const ll_safetensors *file) { return &file->bytes; }
 
 const char *ll_safetensors_meta(const ll_safetensors *file, const char *key) {
     return json_string_value(json_object_get(file->meta, key));

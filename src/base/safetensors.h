@@ -24,10 +24,14 @@ typedef struct ll_safetensors ll_safetensors;
 LL_MUST_USE ll_status ll_safetensors_open(ll_safetensors **file, const char *path);
 /* The same for bytes in memory, which must outlive the object. `name` is how messages call them. */
 LL_MUST_USE ll_status ll_safetensors_parse(ll_safetensors **file, const void *bytes, size_t size, const char *name);
+/* The same for bytes that belong to the object from now on, also where this fails. */
+LL_MUST_USE ll_status ll_safetensors_take(ll_safetensors **file, ll_bytes *bytes, const char *name);
 void ll_safetensors_free(ll_safetensors *file);
 const char *ll_safetensors_path(const ll_safetensors *file);
 /* The header as it stands in the file. */
 const char *ll_safetensors_header(const ll_safetensors *file, size_t *size);
+/* All bytes of the file. */
+const ll_bytes *ll_safetensors_bytes(const ll_safetensors *file);
 /* The metadata value of a key, or NULL. */
 const char *ll_safetensors_meta(const ll_safetensors *file, const char *key);
 int ll_safetensors_count(const ll_safetensors *file);

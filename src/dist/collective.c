@@ -93,7 +93,7 @@ ll_status ll_group_agree(const ll_group *g, ll_status status) {
     ll_status failed = reduce(g, &mine, &buffer, sizeof mine, keep_first);
     if (!failed) failed = ll_group_broadcast(g, &mine, sizeof mine, 0);
     if (failed) return failed;
-    ll_rank.agreed = mine.status != LL_OK; /* a run that goes back and on (rewind.c) agrees again, on success */
+    memcpy(ll_rank.agreed, mine.text, sizeof ll_rank.agreed);
     if (!mine.status) return LL_OK;
     if (mine.rank == ll_rank.rank) return mine.status;
     if (mine.rank == 0) return ll_fail(mine.status, "%s", mine.text);

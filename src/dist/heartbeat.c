@@ -225,7 +225,7 @@ static void exchange_heartbeats(double now, double timeout) {
 /* Reports how this rank ends: a failure to all others, its exit code to rank 0. */
 static void leave(int code) {
     notice n = {.kind = FAILURE, .code = code};
-    if (code && !(monitor.since > 0) && !ll_rank.agreed) {
+    if (code && !(monitor.since > 0) && !ll_rank.known) {
         snprintf(n.text, sizeof n.text, "%s", ll_rank.failure);
         send_to_all(&n);
     }
@@ -278,13 +278,18 @@ static void wait_for_report(void) {
     if (!ll_dist_ranks().reports) nanosleep(&(struct timespec){5, 0}, NULL);
 }
 
-int ll_dist_end(int code) {
+/* A run may survive a failure that all ranks agreed on, and end with another one that only this rank has. */
+static int all_know(const char *why) { return *ll_rank.agreed && strstr(why, ll_rank.agreed); }
+
+int ll_dist_end(int code, const char *why) {
+    if (!why) why = ll_error();
     if (!ll_rank.transport) {
         if (code) wait_for_report();
         return code;
     }
     pthread_mutex_lock(&ll_rank.lock);
-    if (code && !ll_rank.failed) snprintf(ll_rank.failure, sizeof ll_rank.failure, "%.400s", ll_error());
+    if (code && !ll_rank.failed) snprintf(ll_rank.failure, sizeof ll_rank.failure, "%.400s", why);
+    ll_rank.known = all_know(why);
     ll_rank.code = code;
     ll_rank.leaving = 1;
     pthread_cond_signal(&ll_rank.work);

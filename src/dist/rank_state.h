@@ -25,7 +25,8 @@ typedef struct {
     int failed, lost;  /* whether something has failed; the rank that is lost, or -1 */
     int deaf;          /* a rank that lives, and that nobody could tell of the loss; or -1 */
     char failure[480]; /* the text of the failure */
-    int agreed;              /* all ranks know why they end */
+    char agreed[480];  /* the text of the last failure that all ranks agreed on; "": they agreed on success */
+    int known;         /* ll_dist_end was called after that failure, so all ranks know why this one ends */
     int leaving, code, left; /* ll_dist_end was called, with this exit code; all ranks have left */
     double timeout;
 } ll_rank_state;

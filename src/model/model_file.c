@@ -184,13 +184,9 @@ ll_status ll_model_restore(ll_model *m, const ll_safetensors *file) {
     return status;
 }
 
-ll_status ll_model_load(ll_model **out, const char *path) {
+ll_status ll_model_map(ll_model **out, ll_safetensors *file) {
     ll_model *m = NULL;
-    ll_safetensors *file = NULL;
-    if (ll_is_folder(path)) return ll_fail(LL_EIO, "%s is a folder; name a file%s", path, import);
-    ll_status status = ll_safetensors_open(&file, path);
-    if (status) return status;
-    status = read_model(&m, file, 1);
+    const ll_status status = read_model(&m, file, 1);
     if (status || m->data) {
         ll_safetensors_free(file);
     } else {
@@ -198,6 +194,13 @@ ll_status ll_model_load(ll_model **out, const char *path) {
     }
     if (!status) *out = m;
     return status;
+}
+
+ll_status ll_model_load(ll_model **out, const char *path) {
+    ll_safetensors *file = NULL;
+    if (ll_is_folder(path)) return ll_fail(LL_EIO, "%s is a folder; name a file%s", path, import);
+    const ll_status status = ll_safetensors_open(&file, path);
+    return status ? status : ll_model_map(out, file);
 }
 
 ll_status ll_model_load_bytes(ll_model **out, const void *bytes, size_t size, const char *name) {

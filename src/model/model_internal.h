@@ -177,9 +177,12 @@ LL_MUST_USE ll_status ll_model_keep_origin(ll_model *model, const char *name, co
 const ll_bytes *ll_model_origin(const ll_model *model, const char *name);
 
 /* Writes or reads the parameters and draws of a model to or from an open safetensors file. Checkpoints contain more
- * than that. Reading names the tensor that is missing or has another shape. ll_model_read copies into one block. */
+ * than that. Reading names the tensor that is missing or has another shape. ll_model_read copies into one block.
+ * ll_model_map leaves the parameters in the file where it can, and the file belongs to the model then; else it is
+ * freed. */
 LL_MUST_USE ll_status ll_model_write(const ll_model *model, ll_st_writer *writer);
 LL_MUST_USE ll_status ll_model_read(ll_model **model, const ll_safetensors *file);
+LL_MUST_USE ll_status ll_model_map(ll_model **model, ll_safetensors *file);
 /* LL_EDIVERGED where a parameter is infinite or not a number, so that the model cannot be `what` ("saved"). */
 LL_MUST_USE ll_status ll_model_finite(const ll_model *model, const char *what);
 /* LL_EFORMAT where one of a model that was read from this file is. The pages of a mapped file are then loaded, too, and

@@ -20,9 +20,14 @@ void ll_best_forget(ll_run_state *state) {
     state->best_step = 0;
 }
 
+static ll_status find(const ll_trainer *t) {
+    return t->ranks.rank || !access(t->best, F_OK) ? LL_OK : ll_fail(LL_EFORMAT, "%s is not there", t->best);
+}
+
 static ll_status load(ll_model **best, const ll_trainer *t) {
-    if (!t->ranks.rank && access(t->best, F_OK)) return ll_fail(LL_EFORMAT, "%s is not there", t->best);
-    const ll_status status = ll_model_load(best, t->best);
+    ll_safetensors *file = NULL;
+    ll_status status = ll_rank_file_open(&file, t->best);
+    if (!status) status = ll_model_map(best, file);
     if (status || ((*best)->size == t->model->size && (*best)->operators == t->model->operators)) return status;
     return ll_fail(LL_EFORMAT, "%s has another model than the run", t->best);
 }
@@ -30,7 +35,8 @@ static ll_status load(ll_model **best, const ll_trainer *t) {
 ll_status ll_best_load(ll_model **best, const ll_trainer *t) {
     const ll_group all = ll_group_all();
     *best = NULL;
-    const ll_status status = ll_group_agree(&all, load(best, t));
+    ll_status status = ll_group_agree(&all, find(t));
+    if (!status) status = ll_group_agree(&all, load(best, t));
     if (!status) return LL_OK;
     ll_model_free(*best);
     *best = NULL;

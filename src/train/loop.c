@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/float_mode.h"
 #include "train/train_internal.h"
@@ -221,21 +220,10 @@ static void report_page(ll_trainer *t, watcher *w, int whole) {
     report(t, w, status ? "no report" : "report");
 }
 
-/* A missing folder is created again at once, as that of a whole run: with a checkpoint of this step. Its best model is
- * lost, so the model of the next evaluation is the best one. An evaluation that could not write its model is repeated.
- * With several ranks the checkpoint is written when it is due, because all ranks take part. */
 static ll_status keep_folder(ll_trainer *t, watcher *w) {
-    ll_run_state *s = &t->state;
-    if (t->ranks.rank || !ll_run_folder_gone(t)) return LL_OK;
-    int whole = 0;
-    char moved[400];
-    ll_run_folder_moved(t, moved, sizeof moved);
-    ll_status status = ll_run_folder_restore(t, &whole);
-    if (status || whole) return status;
-    if (access(t->best, F_OK)) ll_best_forget(s);
-    if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
-    if (is_alone(t)) status = ll_run_save(t, 0);
-    if (!status && ll_run_folder_lost(t, moved)) report(t, w, "no folder");
+    int made = 0;
+    const ll_status status = ll_run_folder_keep(t, &made);
+    if (made) report(t, w, "no folder");
     return status;
 }
 

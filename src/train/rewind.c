@@ -40,7 +40,7 @@ ll_status ll_rewind_too_often(ll_status status) {
 static ll_status load(ll_trainer *t) {
     ll_run_state before = t->state;
     ll_safetensors *file = NULL;
-    ll_status status = ll_safetensors_open(&file, before.rewind_aside ? t->back : t->last);
+    ll_status status = ll_rank_file_open(&file, before.rewind_aside ? t->back : t->last);
     if (!status) status = ll_checkpoint_state(&t->state, file);
     if (!status) status = ll_model_restore(t->model, file);
     if (!status) status = ll_checkpoint_moments(t->engine, file);

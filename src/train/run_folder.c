@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/text.h"
 #include "train/train_internal.h"
 
 ll_status ll_run_recipe_write(const ll_trainer *t) {
@@ -41,7 +42,8 @@ static int lost_lock(const ll_trainer *t) {
     return t->lock >= 0 && !ll_file_is_named(t->lock, t->lock_file);
 }
 
-void ll_run_folder_moved(const ll_trainer *t, char *to, size_t size) {
+/* The name that the folder has now, if it was moved or renamed and the system tells; else "". */
+static void name_now(const ll_trainer *t, char *to, size_t size) {
     char link[40], path[4096];
     *to = 0;
     if (!lost_lock(t)) return;
@@ -50,14 +52,16 @@ void ll_run_folder_moved(const ll_trainer *t, char *to, size_t size) {
     if (n <= 0) return;
     path[n] = 0;
     char *slash = strrchr(path, '/');
-    if (slash && slash > path && ll_file_is_named(t->lock, path)) *slash = 0, snprintf(to, size, "%s", path);
+    if (slash && slash > path && ll_file_is_named(t->lock, path)) *slash = 0, ll_format_text(to, size, "%s", path);
 }
 
 int ll_run_folder_gone(const ll_trainer *t) {
     return lost_lock(t) || is_missing(t->metrics.path) || is_missing(t->ini);
 }
 
-ll_status ll_run_folder_restore(ll_trainer *t, int *whole) {
+/* Creates the folder again, with lock, recipe and metrics; *whole: only the lock was missing. LL_EIO if that fails, or
+ * if another run has the folder. */
+static ll_status restore(ll_trainer *t, int *whole) {
     *whole = !is_missing(t->metrics.path) && !is_missing(t->ini);
     if (lost_lock(t) && is_of_another(t))
         return ll_fail(LL_EIO, "%s was removed, and is now the folder of another run; this run is not saved",
@@ -68,13 +72,36 @@ ll_status ll_run_folder_restore(ll_trainer *t, int *whole) {
     return status ? ll_fail(status, "the folder of the run, %s, is gone: %s", t->folder, ll_error()) : LL_OK;
 }
 
-ll_status ll_run_folder_lost(const ll_trainer *t, const char *moved) {
+/* Says what was done: LL_EIO, with the text. */
+static ll_status lost(const ll_trainer *t, const char *moved) {
     const long long step = (long long)t->state.step;
     if (*moved)
         return ll_fail(LL_EIO, "%s is now %s; it is made again, and goes on from step %lld: resume this one alone",
                        t->folder, moved, step);
     return ll_fail(LL_EIO, "%s or a file of it was removed; it is made again, with recipe, metrics, step %lld",
                    t->folder, step);
+}
+
+ll_status ll_run_folder_keep(ll_trainer *t, int *made) {
+    const ll_group all = ll_group_all();
+    ll_run_state *s = &t->state;
+    char moved[400] = "";
+    int gone = !t->ranks.rank && ll_run_folder_gone(t), there[2] = {0}; /* all but the lock; the best model */
+    ll_status status = ll_group_broadcast(&all, &gone, sizeof gone, 0);
+    if (status || !gone) return status;
+    if (!t->ranks.rank) {
+        name_now(t, moved, sizeof moved);
+        status = restore(t, &there[0]);
+        there[1] = !access(t->best, F_OK);
+    }
+    status = ll_group_agree(&all, status);
+    if (!status) status = ll_group_broadcast(&all, there, sizeof there, 0);
+    if (status || there[0]) return status;
+    if (!there[1]) ll_best_forget(s);
+    if (s->evaluated == s->step && s->row != s->step) s->evaluated = 0;
+    status = ll_run_save(t, 0);
+    if (!status) *made = lost(t, moved) != LL_OK;
+    return status;
 }
 
 void ll_run_folder_leave(ll_trainer *t) {

@@ -10,7 +10,7 @@
  *   batch_loss.c loss, gradients and updates on batches from memory
  *   rewind.c     back to a checkpoint when a run diverges
  *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
- *   best.c       the best model so far
+ *   best.c       the best model so far             rank_file.c  a file of rank 0, on all ranks
  *   time_left.c  the time that is left             tokenizer.c  text to tokens and back
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
@@ -252,6 +252,9 @@ ll_status ll_run_diverged(const ll_trainer *trainer, const char *what, double va
  * as it would without the stop. */
 LL_MUST_USE ll_status ll_run_save(ll_trainer *trainer, int aside);
 
+/* Opens a file that rank 0 has, on all ranks. */
+LL_MUST_USE ll_status ll_rank_file_open(ll_safetensors **file, const char *path);
+
 /* A checksum of what an evaluation is of. Losses of other ones cannot be compared. */
 LL_MUST_USE ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid, const ll_config *c);
 /* No model is the best one: that of the next evaluation will be. */
@@ -287,13 +290,10 @@ LL_MUST_USE ll_status ll_rows_checksum(char sum[LL_CHECKSUM_TEXT], const ll_read
 LL_MUST_USE ll_status ll_run_recipe_write(const ll_trainer *trainer);
 /* Is the folder, its lock, recipe or metrics missing? A few system calls: microseconds. */
 int ll_run_folder_gone(const ll_trainer *trainer);
-/* The name that the folder has now, if it was moved or renamed and the system tells; else "". */
-void ll_run_folder_moved(const ll_trainer *trainer, char *to, size_t size);
-/* Creates the folder again, with lock, recipe and metrics; *whole: only the lock was missing. LL_EIO if that fails, or
- * if another run has the folder. */
-LL_MUST_USE ll_status ll_run_folder_restore(ll_trainer *trainer, int *whole);
-/* Says that this was done. It is LL_EIO, with the text. */
-LL_MUST_USE ll_status ll_run_folder_lost(const ll_trainer *trainer, const char *moved);
+/* On all ranks: a missing folder is created again at once, as that of a whole run, with a checkpoint of this step;
+ * *made is then 1, and ll_error() says so. Its best model is lost, so the model of the next evaluation is the best one.
+ * An evaluation that could not write its model is repeated. LL_EIO if another run has the folder. */
+LL_MUST_USE ll_status ll_run_folder_keep(ll_trainer *trainer, int *made);
 /* Lets go of the folder, so that another run may go on in it. */
 void ll_run_folder_leave(ll_trainer *trainer);
 /* Takes it again. LL_EIO if another run has it, or has gone on in it since. */

@@ -125,23 +125,58 @@ for library in $libraries; do
     check "$library: one message" [ "$(grep -c '^longline' err)" -eq 1 ]
 done
 
-# ---- A run that has gone back to its checkpoint: then rank 0 alone fails ----
+# ---- A failure that all ranks agree on and survive; then rank 0 alone fails ----
+# cannot_write REGEX ARGUMENTS-OF-TRAIN: from when stderr has a line that matches, rank 0 of two cannot write to a file.
+cannot_write() {
+    survived=$1
+    shift
+    rm -f pid.* err
+    via=exec
+    ranks 2 train "$@" --set train.steps=1000000 >out 2>err </dev/null &
+    pid=$! via= i=0
+    while ! grep -qs "$survived" err && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
+    prlimit --pid "$(cat pid.0)" --fsize=100
+    wait_for_end $pid
+    case $? in
+    0 | 126) fail "rank 1 goes on where rank 0 cannot write" ;;
+    *) pass "all ranks end where rank 0 cannot write" ;;
+    esac
+    err "$survived"
+    err 'File too large'
+}
 library=${libraries##* }
-rm -f pid.* err
-begins="$text --data text.txt $step --set train.on-divergence=rewind --set train.learning-rate=9 --set train.clip=0
- --set attention.kernel=favor -o wild"
-via=exec
-ranks 2 train $begins --set train.steps=1000000 >out 2>err </dev/null &
-pid=$! via= i=0
-while ! grep -qs '3 of at most 3 times' err && [ $i -lt 600 ]; do sleep 0.05; i=$((i + 1)); done
-prlimit --pid "$(cat pid.0)" --fsize=100
-wait_for_end $pid
-case $? in
-0 | 126) fail "rank 1 goes on where rank 0 cannot write" ;;
-*) pass "all ranks end where rank 0 cannot write" ;;
-esac
-err '3 of at most 3 times'
-err 'File too large'
+cannot_write '3 of at most 3 times' "$text" --data text.txt $step --set train.on-divergence=rewind \
+    --set train.learning-rate=9 --set train.clip=0 --set attention.kernel=favor -o wild
+for library in $libraries; do
+    t 0 ranks 2 train "$text" --data text.txt $step --set train.steps=40 -o best-"$library"
+    head -c 2000 best-"$library"/best.safetensors >half
+    mv half best-"$library"/best.safetensors
+    cannot_write 'the best model so far, of step 40, does not count any more' --resume best-"$library" \
+        --set train.eval-batches=3 --set train.checkpoint-every=0 --threads 1
+done
+
+# ---- The folder of a run is moved away before an evaluation that would measure its best model anew ----
+# has_row RUN STEP: has metrics.csv that row, or a later one?
+has_row() { [ "$(steps_of "$1")" -ge "$2" ]; }
+for library in $libraries; do
+    gone=gone-$library
+    t 0 ranks 2 train "$text" --data text.txt $step --set train.steps=40 -o "$gone"
+    rm -f pid.* err
+    via=exec
+    ranks 2 train --resume "$gone" --set train.steps=1000000 --set train.eval-batches=3 --set train.eval-every=120 \
+        --set train.checkpoint-every=0 --set dist.timeout=60 --threads 1 >out 2>err </dev/null &
+    pid=$! via=
+    wait_until has_row "$gone" 50
+    mv "$gone" "$gone".old
+    wait_until [ -e "$gone"/last.safetensors ]
+    check "$library: the folder is made again with a checkpoint" [ -e "$gone"/last.safetensors ]
+    wait_until has_row "$gone" 130
+    check "the ranks go on after the next evaluation" has_row "$gone" 130
+    err "$gone is now .*$gone.old; it is made again"
+    kill -KILL "$(cat pid.1)"
+    wait_for_end $pid
+    t 0 ranks 2 train --resume "$gone" --set train.steps=$(($(steps_of "$gone") / 10 * 10 + 10)) --threads 1
+done
 
 # The system kills a rank that uses more memory than its control group allows.
 group=/sys/fs/cgroup/memory$(sed -n 's/.*:memory://p' /proc/self/cgroup 2>/dev/null)/longline-$$

@@ -149,6 +149,11 @@ for library in $libraries; do
         silent
     done
 
+    # ---- A model that one rank lacks ----
+    mkdir -p other/empty
+    with run other/empty differs 'rank 1: the folder run has no model: neither best.safetensors nor last.safetensors' \
+        'exec "$0" score run lines.txt -o unequal.csv'
+
     # ---- table ----
     table='exec "$0" table systems.ini --set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32
         --set train.length=32 --set train.report=off --set train.batch=4 --set data.train=text.txt --set data.valid=text.txt
