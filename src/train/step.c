@@ -60,7 +60,7 @@ static int redraws(const ll_model *model) {
 }
 
 /* Number of batches of a step. */
-static int parts_of(const ll_engine *e) {
+static int batches_of(const ll_engine *e) {
     const int accumulate = e->model->recipe->c.train.accumulate;
     return ll_max_int(accumulate, 1);
 }
@@ -77,21 +77,21 @@ static ll_status create_carry(ll_engine *e, const ll_config *c) {
                        "train.carry-state needs the whole batch in one shard, and here it has %d; use one process, or "
                        "set dist.shards=1",
                        e->shards.leaves);
-    const ll_status status = ll_carry_create(&e->carry, e->model, c->train.batch, c->train.length, parts_of(e));
+    const ll_status status = ll_carry_create(&e->carry, e->model, c->train.batch, c->train.length, batches_of(e));
     if (status) return status;
     e->before = ll_alloc((size_t)c->train.batch, sizeof *e->before);
     return e->before ? LL_OK : LL_ENOMEM;
 }
 
 static ll_status create_worker(ll_worker *w, ll_engine *e, const ll_config *c) {
-    ll_config part = *c; /* a shard of a batch, and a part of that */
+    ll_config shard = *c; /* of a whole one, then of this rank's part of its sequences */
     const int length = c->train.length / e->shards.row.count;
-    part.train.batch = e->shards.most;
-    ll_status status = ll_workspace_create(&w->ws, e->model, ll_config_sequences(&part), length, 1);
+    shard.train.batch = e->shards.most;
+    ll_status status = ll_workspace_create(&w->ws, e->model, ll_config_sequences(&shard), length, 1);
     if (!status) status = ll_shards_share(&e->shards, w->ws);
-    if (!status) status = ll_batch_create(&w->batch, &part);
-    part.train.length = length;
-    if (!status && e->shards.row.count > 1) status = ll_batch_create(&w->part, &part);
+    if (!status) status = ll_batch_create(&w->batch, &shard);
+    shard.train.length = length;
+    if (!status && e->shards.row.count > 1) status = ll_batch_create(&w->part, &shard);
     return status;
 }
 
@@ -252,16 +252,16 @@ typedef struct {
 static ll_status run_shard(const step_work *s, int i) {
     ll_engine *e = s->e;
     ll_worker *w = &e->worker[i];
-    const int parts = parts_of(e), shard = s->first + i, leaf = e->shards.row.me * e->shards.shards + shard;
+    const int batches = batches_of(e), shard = s->first + i, leaf = e->shards.row.me * e->shards.shards + shard;
     const int last = shard + 1 == e->shards.first + e->shards.count && s->n == 1;
     float *const grad = ll_exchange_leaf(e->exchange, i);
     ll_tally tally = {0};
     ll_status status = LL_OK;
-    for (int part = 0; part < parts && !status; part++) {
-        const int64_t number = (s->step - 1) * parts + part;
+    for (int k = 0; k < batches && !status; k++) {
+        const int64_t number = (s->step - 1) * batches + k;
         const ll_batch *b = read_shard(e, w, s->reader, shard, number);
-        ll_workspace_part(w->ws, (int64_t)s->round * parts + part, i ? 0 : (int64_t)s->rounds * parts);
-        ll_workspace_on_gradient(w->ws, last && part + 1 == parts ? on_gradient : NULL, e->exchange);
+        ll_workspace_part(w->ws, (int64_t)s->round * batches + k, i ? 0 : (int64_t)s->rounds * batches);
+        ll_workspace_on_gradient(w->ws, last && k + 1 == batches ? on_gradient : NULL, e->exchange);
         status = run_batch(e, w->ws, s->reader, b, s->step, number, grad, s->scale, &tally);
         s->to.tokens[leaf] += (double)tokens_of(e->model, b);
     }
@@ -311,7 +311,7 @@ static ll_status run_shards(step_work *s) {
 
 static ll_status gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
     const ll_config *c = &e->model->recipe->c;
-    const double expected = (double)parts_of(e) * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
+    const double expected = (double)batches_of(e) * c->train.batch * (ll_config_per_token(c) ? c->train.length : 1);
     const ll_group all = ll_group_all();
     sums s = sums_of(e);
     double loss = 0, count = 0, tokens = 0;
@@ -358,7 +358,7 @@ ll_status ll_engine_try(ll_engine *e, const ll_reader *reader, int64_t step, ll_
     LL_FLOAT_MODE;
     if (e->shards.first) return LL_OK;
     ll_worker *w = &e->worker[0];
-    const ll_batch *b = read_shard(e, w, reader, 0, step * parts_of(e));
+    const ll_batch *b = read_shard(e, w, reader, 0, step * batches_of(e));
     /* Who stops a run does not wait for a pass over a million tokens. */
     for (int i = 0; i < w->batch.B && e->shards.row.count == 1; i++)
         w->batch.lengths[i] = ll_min_int(w->batch.lengths[i], TRIED_MOST);
