@@ -1,4 +1,5 @@
 /* Texts with classes from TSV, CSV and folders; wrong files; the IMDB reviews. */
+#include "base/spill.h"
 #include "inputs.h"
 
 #include <sys/stat.h>
@@ -123,6 +124,29 @@ static void objects_of_lines(void **state) {
     ll_reader_free(r);
     c = config("t.tsv", "1\t{\"text\"}\n0\t{\n"); /* a table is none, whatever its texts are */
     assert_string_equal(all_of(&c, "test"), "1:{\"text|0:{|");
+}
+
+/* Large tables are read row by row, and another program may write into the file meanwhile. */
+static void labels_that_change_later(void **state) {
+    (void)state;
+    enum { SMALL = 8 };
+    ll_config c = config("later.tsv", "1\tgood\n0\tbad\n1\tfine\n0\tpoor\n");
+    ll_large_file_is(SMALL);
+    ll_reader *r = opened(&c, "test");
+    ll_large_file_is(0);
+    FILE *f = fopen(c.data.test, "r+");
+    assert_non_null(f);
+    assert_int_equal(fwrite("7\tgood\nx\tbad\n0", 1, 14, f), 14);
+    assert_int_equal(fclose(f), 0);
+    ll_batch b;
+    CHECK_OK(ll_batch_create(&b, &c));
+    for (int i = 0; i < 4; i++) {
+        ll_reader_eval_batch(r, &b, i);
+        assert_int_equal(b.targets[0], 0);
+        assert_int_equal(b.lengths[0], i < 2 ? 0 : 4);
+    }
+    ll_batch_free(&b);
+    ll_reader_free(r);
 }
 
 static void folders_of_classes(void **state) {
@@ -285,6 +309,7 @@ int main(void) {
         cmocka_unit_test(tables_with_tabs),
         cmocka_unit_test(tables_with_commas),
         cmocka_unit_test(objects_of_lines),
+        cmocka_unit_test(labels_that_change_later),
         cmocka_unit_test(folders_of_classes),
         cmocka_unit_test(held_out_examples_are_drawn),
         cmocka_unit_test(wrong_tables_are_refused),

@@ -6,10 +6,16 @@
 
 #include "base/memory.h"
 
-/* The text of an example (match: its two texts), and its label. */
+/* The text of an example (match: its two texts), and its label. A file may change while it is read: a row that is there
+ * no more, or whose label was in no row before, is empty and has label 0. */
 static int example(const ll_reader *r, int64_t number, ll_slice text[2]) {
     ll_examples *own = r->own;
-    if (own->read) return own->read(r, number, text);
+    if (own->read) {
+        const int label = own->read(r, number, text);
+        if (label >= 0 && label <= own->most) return label;
+        text[0] = text[1] = (ll_slice){.at = own->rows.file.data};
+        return 0;
+    }
     text[0] = own->text[number];
     ll_bytes_touch(&r->file[0], text[0].size, &own->touched);
     return own->labels[number];

@@ -60,15 +60,14 @@ static ll_status check_row(ll_reader *r) {
     return LL_OK;
 }
 
-/* A row that is there no more, or is longer than it was, is empty. */
+/* A row that is longer than any before is there no more, too. */
 static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
     listops *own = r->own;
     const ll_slice *field = ll_row_read(&own->examples.rows, number);
     int answer = 0;
-    *text = (ll_slice){.at = own->tokens};
-    if (!field || field[0].size > own->capacity || field[1].size > own->capacity) return 0;
+    if (!field || field[0].size > own->capacity || field[1].size > own->capacity) return -1;
     *text = tokens_of(own->tokens, field, &answer);
-    return is_digit(&field[answer]) ? field[answer].at[0] - '0' : 0;
+    return is_digit(&field[answer]) ? field[answer].at[0] - '0' : -1;
 }
 
 static ll_status read_rows(ll_reader *r, const char *path) {

@@ -44,13 +44,12 @@ static ll_status end_labels(ll_reader *r, const ll_reader_options *c, ll_labels 
 
 /* ---- Rows ---- */
 
-/* A row that is there no more is empty. */
 static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
     labelled *own = r->own;
     const ll_slice *field = ll_row_read(&own->examples.rows, number);
-    *text = field ? field[own->text] : (ll_slice){.at = own->examples.rows.file.data};
-    const int label = field ? ll_label_number(own->list, &field[own->label]) : 0;
-    return ll_max_int(label, 0);
+    if (!field) return -1;
+    *text = field[own->text];
+    return ll_label_number(own->list, &field[own->label]);
 }
 
 static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels *labels, const char *path) {

@@ -75,13 +75,10 @@ static int find_texts(const ll_reader *r, const ll_slice *field, ll_slice text[2
     return 2;
 }
 
-/* A row that is there no more is empty. */
 static int read_row(const ll_reader *r, int64_t number, ll_slice text[2]) {
     retrieval *own = r->own;
     const ll_slice *field = ll_row_read(&own->examples.rows, number);
-    const int label = field ? label_of(&field[0]) : 0;
-    if (!field || find_texts(r, field, text) < 2) text[0] = text[1] = (ll_slice){.at = own->examples.rows.file.data};
-    return ll_max_int(label, 0);
+    return field && find_texts(r, field, text) == 2 ? label_of(&field[0]) : -1;
 }
 
 static ll_status check_row(ll_reader *r) {
