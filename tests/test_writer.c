@@ -249,6 +249,22 @@ static void test_a_pipe_in_place_of_the_unfinished_file(void **state) {
     assert_int_equal(files_in(at("pipe")), 1);
 }
 
+/* Another user's file in the place of the unfinished one is not written to; nor is one that has a second name, which
+ * stands for it where the test cannot give files away. */
+static void test_a_file_of_others_in_that_place(void **state) {
+    (void)state;
+    CHECK_OK(ll_folder_create(at("others")));
+    CHECK_OK(ll_file_write(at("others/f.tmp-longline"), "", 0));
+    if (geteuid() || chown(at("others/f.tmp-longline"), 65534, (gid_t)-1)) {
+        char first[PATH_MAX];
+        snprintf(first, sizeof first, "%s", at("others/f.tmp-longline"));
+        assert_int_equal(link(first, at("others/g")), 0);
+    }
+    CHECK_OK(ll_file_write(at("others/f"), "new", 3));
+    expect_content(at("others/f"), (const uint8_t *)"new", 3);
+    expect_content(at("others/f.tmp-longline"), (const uint8_t *)"", 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_abandoned_file_leaves_nothing),
@@ -262,6 +278,7 @@ int main(void) {
         cmocka_unit_test(test_writers_of_one_file),
         cmocka_unit_test(test_writers_without_locks),
         cmocka_unit_test(test_a_pipe_in_place_of_the_unfinished_file),
+        cmocka_unit_test(test_a_file_of_others_in_that_place),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

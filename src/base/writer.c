@@ -87,14 +87,26 @@ static int stem(const char *path) {
     return (int)n;
 }
 
-/* Opens "target.tmp-longline" and locks it. -1: another writer has it, it cannot be locked, or it is not a file. A file
- * that cannot be emptied is removed: nobody would write over it again. So is one that was made here in vain. */
+/* Is the open file one of this user that has no other name? Whoever may create files in a folder could leave one of his
+ * own there, and read what is written. */
+static int is_own_file(int fd) {
+    struct stat info;
+    return !fstat(fd, &info) && info.st_uid == geteuid() && info.st_nlink == 1;
+}
+
+/* Opens "target.tmp-longline" and locks it. -1: another writer has it, it cannot be locked, or it is not this user's
+ * own file. A file that cannot be emptied is removed: nobody would write over it again. So is one that was made here in
+ * vain. */
 static int open_shared(const char *path) {
     enum { HOW = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC };
     int fd = open(path, HOW | O_CREAT | O_EXCL, 0666);
     const int made = fd >= 0;
     if (!made) fd = open(path, HOW);
     if (fd < 0) return -1;
+    if (!made && !is_own_file(fd)) {
+        close(fd);
+        return -1;
+    }
     const int why = flock(fd, LOCK_EX | LOCK_NB) ? errno : 0;
     const int own = why ? made && why != EWOULDBLOCK : ll_file_is_named(fd, path);
     if (!why && own && !ftruncate(fd, 0)) return fd;
