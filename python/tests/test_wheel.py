@@ -101,14 +101,15 @@ def test_sdist_has_what_is_built_from(tmp_path):
     for header in ("cairo/cairo.h", "fontconfig/fontconfig.h", "sha2.h"):
         (tmp_path / "without" / header).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "without" / header).write_text("#error this machine does not have it\n")
+    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
     made = subprocess.run([sys.executable, "-c", "import sys; sys.argv = ['setup.py', '--version']; import setup; "
                            f"setup.subprocess.run([*setup.MAKE, 'CFLAGS=-I{tmp_path}/without', 'B={tmp_path}/b', "
-                           f"'{tmp_path}/b/src/base/text.o'], check=True)"], cwd=root, capture_output=True, text=True)
+                           f"'{tmp_path}/b/src/base/text.o'], check=True)"],
+                          cwd=root, env=environment, capture_output=True, text=True)
     assert made.returncode == 0 and not made.stderr, made.stderr
     listed = subprocess.run(["make", "-n", "-C", str(root / "core"), f"B={tmp_path}/b", "SENTENCEPIECE=",
                              f"{tmp_path}/b/liblongline.a"], capture_output=True, text=True)
     # The optional libraries that are here are linked, too.
-    environment = {k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MFLAGS")}
     told = subprocess.run([sys.executable, "-c", "import sys; sys.argv = ['setup.py', '--version']; import setup; "
                            "print(setup.libraries())"], cwd=root, env=environment, capture_output=True, text=True)
     assert told.returncode == 0, told.stderr
