@@ -14,7 +14,8 @@ static int64_t count = COUNT, seed = SEED, size, order = ORDER;
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "PATH", &out, 0, 0, "folder or file of the data set; default data/NAME"},
     {LL_ARG_INTEGER, 0, "count", "N", &count, 1, 2e9, "make: how many examples"},
-    {LL_ARG_INTEGER, 0, "size", "S", &size, 0, 1e6, "make: side of images, most tokens, or bars; 0 = the usual"},
+    {LL_ARG_INTEGER, 0, "size", "S", &size, 0, 1e6,
+     "make: side of images, bars, or more than an expression has tokens; 0 = the usual"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "make: seed of the examples"},
     {LL_ARG_TEXT, 0, "from", "URL", &from, 0, 0, "get: address of another server's folder with the same files"},
     {LL_ARG_INTEGER, 0, "order", "N", &order, 1, 16, "ngrams: how many tokens, with the one that is predicted"},

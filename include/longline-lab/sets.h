@@ -21,8 +21,8 @@ LL_API const ll_known_file *ll_data_known(int i);
 LL_API int ll_format_makes(const char *name);
 LL_API int ll_format_has_images(const char *name);
 
-/* Generates a data set. "listops": a table of `count` expressions of up to `size` tokens (0: 2000) in the file `out`.
- * "pathfinder": `count` images of `size` by `size` pixels (32, 64, 128 or 256; 0: 32) as images-idx3-ubyte and
+/* Generates a data set. "listops": a table of `count` expressions of fewer than `size` tokens (0: 2000) in the file
+ * `out`. "pathfinder": `count` images of `size` by `size` pixels (32, 64, 128 or 256; 0: 32) as images-idx3-ubyte and
  * labels-idx1-ubyte in the folder `out`, with paths of 14 segments. "pathfinder-9" and "pathfinder-6" have shorter
  * paths: the arena's intermediate and easy images. "pathfinder-5" to "pathfinder-1" have still shorter ones and no
  * distractors; with 6 and fewer there is also a size of 16. "pathfinder-6-3" has 3 distractors. "music": `count` MIDI

@@ -66,7 +66,8 @@ static ll_status make_listops(const char *out, int64_t count, int size, uint64_t
                               void *arg) {
     ll_listops how = {.depth = 10, .arguments = 10, .least = 500, .most = 2000};
     if (size && size < 6)
-        return ll_fail(LL_EINVAL, "listops of size %d; --size, the most tokens of an expression, is 6 at least", size);
+        return ll_fail(LL_EINVAL, "listops of size %d; expressions have fewer tokens than --size, which is 6 at least",
+                       size);
     if (size) how.most = size;
     if (size && size < 2000) how.least = size / 4; /* as in the arena, a quarter of the longest */
     const ll_status status = ll_folder_create_for(out);

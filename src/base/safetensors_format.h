@@ -31,10 +31,12 @@ static const struct {
     [LL_OTHER] = {"BOOL", LL_OTHER, 1},
     {"F8_E4M3", LL_OTHER, 1},
     {"F8_E5M2", LL_OTHER, 1},
+    {"F8_E8M0", LL_OTHER, 1},
     {"I16", LL_OTHER, 2},
     {"U16", LL_OTHER, 2},
     {"U32", LL_OTHER, 4},
     {"U64", LL_OTHER, 8},
+    {"C64", LL_OTHER, 8},
 };
 
 #endif

@@ -92,12 +92,9 @@ static ll_status detect_format(ll_unpack *u) {
     return i < PACKINGS ? ll_decoder_create(&u->decoder, packings[i].packing, u->name) : LL_OK;
 }
 
-/* Opens the file of this name. If there is none, opens the first neighbour that is the same file, packed or unpacked;
- * u->name becomes its name. */
-static int open_either(ll_unpack *u, const char *path) {
+/* The first neighbour of a file that is not there: the same file, packed or unpacked. NULL, with errno. */
+static char *neighbour(const char *path) {
     static const char *const packed[] = {"", ".gz", ".xz", ".zst"};
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 || errno != ENOENT) return fd;
     const size_t all = strlen(path);
     size_t stem = all;
     for (int i = 1; i < 4; i++) {
@@ -107,20 +104,32 @@ static int open_either(ll_unpack *u, const char *path) {
     char *other = ll_alloc(stem + 5, 1);
     if (!other) {
         errno = ENOMEM;
-        return -1;
+        return NULL;
     }
-    for (int i = 0; fd < 0 && i < 4; i++) {
+    for (int i = 0; i < 4; i++) {
         snprintf(other, stem + 5, "%.*s%s", (int)stem, path, packed[i]);
-        fd = open(other, O_RDONLY | O_CLOEXEC);
+        if (!access(other, F_OK)) return other;
     }
-    if (fd >= 0) {
-        ll_free(u->name);
-        u->name = other;
-    } else {
-        ll_free(other);
-        errno = ENOENT;
-    }
-    return fd;
+    ll_free(other);
+    errno = ENOENT;
+    return NULL;
+}
+
+char *ll_unpack_find(const char *path) {
+    if (access(path, F_OK) && errno == ENOENT) return neighbour(path);
+    char *own = ll_strdup(path);
+    if (!own) errno = ENOMEM;
+    return own;
+}
+
+/* Opens the file of this name, or the neighbour of one that is not there; u->name becomes its name. */
+static int open_either(ll_unpack *u, const char *path) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    char *other = fd < 0 && errno == ENOENT ? neighbour(path) : NULL;
+    if (!other) return fd;
+    ll_free(u->name);
+    u->name = other;
+    return open(other, O_RDONLY | O_CLOEXEC);
 }
 
 /* A disk that fails is no fault of the input. A link that leads nowhere is. */

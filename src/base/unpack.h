@@ -15,6 +15,8 @@ typedef struct ll_unpack ll_unpack;
  * restart calls. */
 LL_MUST_USE ll_status ll_unpack_open(ll_unpack **u, const char *path);
 void ll_unpack_close(ll_unpack *u);
+/* The name of the file that is opened for this one, in new memory; NULL, with errno, where there is none. */
+char *ll_unpack_find(const char *path);
 /* The next bytes, at least one and at most `most`; *got = 0 at the end. A truncated or damaged archive is LL_EFORMAT
  * with the file's name. */
 LL_MUST_USE ll_status ll_unpack_read(ll_unpack *u, size_t *got, void *to, size_t most);

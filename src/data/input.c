@@ -161,9 +161,15 @@ ll_status ll_input_next(ll_input *in, ll_sequence *s, int *found) {
     }
     in->open = !ends;
     *found = 1;
-    *s = (ll_sequence){
-        in->id,   ll_unpack_name(in->source), in->kind->lines ? in->begin_line : 0, in->text, in->n, begins, ends,
-        in->label};
+    const char *given = in->path[in->file - 1];
+    *s = (ll_sequence){.id = in->id,
+                       .file = strcmp(given, "-") ? given : ll_unpack_name(in->source),
+                       .line = in->kind->lines ? in->begin_line : 0,
+                       .text = in->text,
+                       .size = in->n,
+                       .begins = begins,
+                       .ends = ends,
+                       .label = in->label};
     return LL_OK;
 }
 
@@ -177,10 +183,16 @@ void ll_input_progress(const ll_input *in, int64_t *done, int64_t *total) {
 /* Files that are missing or may not be read are reported now, not after the files before them have been read. */
 static ll_status check_path(ll_input *in, const char *path) {
     struct stat info;
-    if (!strcmp(path, "-") ? fstat(0, &info) : stat(path, &info) || access(path, R_OK)) {
-        if (!strcmp(path, "-")) return ll_fail(LL_EIO, "cannot read standard input: %s", strerror(errno));
-        return ll_fail(LL_EIO, "cannot open %s: %s", path, strerror(errno));
+    char *found = NULL;
+    if (!strcmp(path, "-") ? fstat(0, &info)
+                           : !(found = ll_unpack_find(path)) || stat(found, &info) || access(found, R_OK)) {
+        const int why = errno;
+        ll_free(found);
+        if (!strcmp(path, "-")) return ll_fail(LL_EIO, "cannot read standard input: %s", strerror(why));
+        if (why == ENOMEM) return ll_fail(LL_ENOMEM, "no memory to open %s", path);
+        return ll_fail(LL_EIO, "cannot open %s: %s", path, strerror(why));
     }
+    ll_free(found);
     if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name files", path);
     if (!S_ISREG(info.st_mode))
         in->total = -1;

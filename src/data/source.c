@@ -1,5 +1,6 @@
 /* From the keys of a recipe to the files of a split, and the part of them that is used. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,14 +28,9 @@ ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int spl
         return ll_fail(LL_EINVAL, "data.valid-labels is %s, but data.valid is empty; name both or neither",
                        files[1][split]);
     if (s.path[0]) {
-        struct stat info;
-        if (!stat(s.path, &info) && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode))
-            return ll_fail(LL_EINVAL,
-                           "%s: %s is a pipe or a device, and data are read more than once; save them in a file, and "
-                           "name that",
-                           s.key, s.path);
+        const ll_status status = ll_files_check(s.path);
         *source = s;
-        return LL_OK;
+        return status ? ll_fail_in(status, s.key) : LL_OK;
     }
     if (split == LL_SPLIT_TEST)
         return ll_fail(LL_EINVAL, "%s is empty: there is no test split; name its file%s", s.key,
@@ -98,6 +94,36 @@ static ll_status append(char ***paths, int *count, char **more, int n) {
     return LL_OK;
 }
 
+/* The parts of a path with ":" between them; a file of that very name is one part. Calls `use` with each. */
+static ll_status each_path(const char *path, ll_status (*use)(void *arg, const char *path), void *arg) {
+    const int single = !strchr(path, ':') || !access(path, F_OK);
+    char *text = ll_strdup(path);
+    ll_status status = text ? LL_OK : LL_ENOMEM;
+    for (char *at = text, *next; !status && at; at = next) {
+        next = single ? NULL : strchr(at, ':');
+        if (next) *next++ = 0;
+        if (*at) status = use(arg, at);
+    }
+    ll_free(text);
+    return status;
+}
+
+static ll_status check_path(void *arg, const char *path) {
+    struct stat info;
+    (void)arg;
+    if (stat(path, &info) || S_ISREG(info.st_mode) || S_ISDIR(info.st_mode)) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "%s is a pipe or a device, and data are read more than once; save them in a file, and name that",
+                   path);
+}
+
+ll_status ll_files_check(const char *path) { return each_path(path, check_path, NULL); }
+
+typedef struct {
+    char **name;
+    int count;
+} file_list;
+
 static ll_status one(char ***paths, int *count, const char *path) {
     char **more = NULL;
     int n = 0;
@@ -120,25 +146,60 @@ static ll_status one(char ***paths, int *count, const char *path) {
     return append(paths, count, more, 1);
 }
 
+static ll_status add_path(void *arg, const char *path) {
+    file_list *list = arg;
+    return one(&list->name, &list->count, path);
+}
+
 ll_status ll_files_list(char ***paths, int *count, const char *path) {
-    char **list = NULL, *text = ll_strdup(path);
-    int n = 0;
-    ll_status status = text ? LL_OK : LL_ENOMEM;
-    const int single = !strchr(path, ':') || !access(path, F_OK);
-    for (char *at = text, *next; !status && at; at = next) {
-        next = single ? NULL : strchr(at, ':');
-        if (next) *next++ = 0;
-        if (*at) status = one(&list, &n, at);
-    }
-    ll_free(text);
-    if (!status && n == 0) status = ll_fail(LL_EINVAL, "\"%s\" names no file", path);
+    file_list list = {0};
+    ll_status status = each_path(path, add_path, &list);
+    if (!status && !list.count) status = ll_fail(LL_EINVAL, "\"%s\" names no file", path);
     if (status) {
-        ll_names_free(list, n);
+        ll_names_free(list.name, list.count);
         return status;
     }
-    *paths = list;
-    *count = n;
+    *paths = list.name;
+    *count = list.count;
     return LL_OK;
+}
+
+/* ---- Files of two splits ---- */
+
+typedef struct {
+    dev_t device;
+    ino_t number;
+} identity;
+
+static int by_identity(const void *a, const void *b) {
+    const identity *x = a, *y = b;
+    return x->device != y->device ? (x->device > y->device) - (x->device < y->device)
+                                  : (x->number > y->number) - (x->number < y->number);
+}
+
+static identity identity_of(const char *path) {
+    struct stat info;
+    return stat(path, &info) ? (identity){0} : (identity){info.st_dev, info.st_ino};
+}
+
+int ll_files_shared(char *first, size_t size, const char *path, const char *other) {
+    file_list a = {0}, b = {0};
+    identity *of = NULL;
+    int found = 0;
+    if (!ll_files_list(&a.name, &a.count, path) && !ll_files_list(&b.name, &b.count, other) &&
+        (of = ll_alloc((size_t)b.count, sizeof *of))) {
+        for (int i = 0; i < b.count; i++) of[i] = identity_of(b.name[i]);
+        qsort(of, (size_t)b.count, sizeof *of, by_identity);
+        for (int i = 0; i < a.count && !found; i++) {
+            const identity x = identity_of(a.name[i]);
+            found = x.number && bsearch(&x, of, (size_t)b.count, sizeof *of, by_identity);
+            if (found) ll_format_text(first, size, "%s", a.name[i]);
+        }
+    }
+    ll_free(of);
+    ll_names_free(a.name, a.count);
+    ll_names_free(b.name, b.count);
+    return found;
 }
 
 ll_status ll_bytes_keep(ll_bytes *bytes, int64_t first, int64_t count) {

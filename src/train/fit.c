@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/reader.h"
 #include "model/mechanism.h"
 #include "train/train_internal.h"
 
@@ -98,6 +99,15 @@ ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader) {
     if (!cut) return LL_OK;
     return ll_fail(LL_EINVAL, "%lld of %lld texts are longer than train.length = %d and are cut to it", (long long)cut,
                    (long long)texts, c->train.length);
+}
+
+/* A folder of cifar10 has the files of several splits. */
+ll_status ll_fit_apart(const ll_config *c) {
+    char name[300];
+    if (c->data.format == LL_DATA_CIFAR10 || !c->data.train || !c->data.valid || !*c->data.valid ||
+        !ll_files_shared(name, sizeof name, c->data.valid, c->data.train))
+        return LL_OK;
+    return ll_fail(LL_EINVAL, "%s is in data.train, too, so that the held-out loss says nothing of other data", name);
 }
 
 /* Keys that are not resumable must have the same values. A path that is must lead to the same data (same_ranks.c). */

@@ -41,7 +41,7 @@ for name in x ' 6' 6- 6-x 6--1 6-3-2 -4294967290; do
     refused "pathfinder-1 to -14" "$longline" data make "pathfinder-$name" --out w
 done
 refused "listops, pathfinder .or pathfinder-1 to -14, -6-3 with 3 distractors. and music" "$longline" data make nothing --out w
-refused "listops of size 5; --size.* is 6 at least" "$longline" data make listops --out l --size 5
+refused "listops of size 5; .*--size, which is 6 at least" "$longline" data make listops --out l --size 5
 t 0 "$longline" data make listops --out folder/of/lists.tsv --count 2 --size 100
 check "folders are made for it" test -s folder/of/lists.tsv
 refused "listops of size 5" "$longline" data make listops --out another/folder/l.tsv --size 5
@@ -141,6 +141,23 @@ refused "songs has more than 2 pieces already" "$longline" data make music --out
 t 0 "$longline" data make music --out songs --count 4 --size 1
 mkfifo pipe
 refused "data.train: pipe is a pipe or a device" "$longline" train "$root/recipes/text-bytes.ini" --data pipe --out w
+refused "data.train: pipe is a pipe or a device" "$longline" train "$root/recipes/text-bytes.ini" --data songs:pipe --out w
+refused "data.docs: pipe is a pipe or a device" "$longline" train "$root/recipes/lra/retrieval.ini" --data letters \
+    --set data.docs=pipe --set data.valid= --set data.test= --out w
+
+# Held-out files that are trained on are told, by whatever name.
+mkdir both
+cp "$root/README.md" both/a.txt
+cp "$root/CHANGELOG.md" both/valid.txt
+small() {
+    "$longline" train "$root/recipes/text-bytes.ini" --set data.train=both --set train.steps=1 --set model.width=16 \
+        --set model.layers=1 --set train.length=32 --set data.test= "$@"
+}
+t 0 small --set data.valid=both/../both/valid.txt --out w1
+err "^longline train: no held-out data: both/../both/valid.txt is in data.train, too"
+cp both/valid.txt apart.txt
+t 0 small --set data.valid=apart.txt --out w2
+not_err "held-out"
 
 # N-grams: of a text in which each letter decides the next, pairs know all but the first; of one of chance, nothing does.
 for i in $(seq 400); do printf abcdefgh; done >letters

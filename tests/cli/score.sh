@@ -25,6 +25,9 @@ check "other batches give the same" cmp out together
 if gzip -k lines; then
     t 0 "$longline" score $model lines.gz
     check "gzip makes no difference" cmp out together
+    mkdir packed && cp lines.gz packed
+    t 0 "$longline" score $model packed/lines
+    check "a file that is there packed alone is found" cmp out together
 fi
 last="score <lines"
 "$longline" score $model <lines >out 2>err

@@ -66,8 +66,9 @@ static int belongs(const char *list, const char *file, int split) {
 
 /* A folder has no files of valid, so that those of train would be measured on. */
 static ll_status check_valid(const ll_reader_options *c, const char *path, int split) {
-    if (split != LL_SPLIT_VALID || ll_split_is_cut(c) || !c->data.train || strcmp(c->data.train, path) ||
-        !ll_is_folder(path))
+    char shared[8];
+    if (split != LL_SPLIT_VALID || ll_split_is_cut(c) || !c->data.train || !ll_is_folder(path) ||
+        !ll_is_folder(c->data.train) || !ll_files_shared(shared, sizeof shared, path, c->data.train))
         return LL_OK;
     return ll_fail(
         LL_EINVAL,

@@ -45,8 +45,8 @@ typedef struct {
 } ll_resizing;
 
 /* Resizes one image. Pixels are weighted means, bilinear with triangles two pixels of the larger image wide, or bicubic
- * (Keys 1981), first along rows, then along columns, each rounded to a byte, as in Pillow and torchvision. LL_EINVAL if
- * side is too small. */
+ * (Keys 1981), first along rows, then along columns, each rounded to a byte, as in Pillow and torchvision. The
+ * middle begins at half the difference of the sides, rounded down. LL_EINVAL if side is too small. */
 typedef struct ll_resizer ll_resizer;
 LL_MUST_USE ll_status ll_resizer_create(ll_resizer **resizer, int channels, int width, int height,
                                         const ll_resizing *to);

@@ -113,7 +113,8 @@ static ll_status open_retrieval(ll_reader *r, const ll_reader_options *c, int sp
     ll_status status = ll_split_source(&from, c, split, 0);
     if (status) return status;
     if (c->data.docs && c->data.docs[0]) {
-        status = read_docs(r->own, &r->file[0], c->data.docs);
+        status = ll_files_check(c->data.docs);
+        if (!status) status = read_docs(r->own, &r->file[0], c->data.docs);
         if (status) return ll_fail_in(status, "data.docs");
     }
     status = read_rows(r, from.path);
