@@ -76,10 +76,15 @@ static ll_status check_recipe(const export *x) {
     return LL_OK;
 }
 
+static int has_name(const ll_mapped *m, const char *name) {
+    ll_mapped older = *m;
+    return !strcmp(m->theirs, name) || (ll_mapped_older(&older) && !strcmp(older.theirs, name));
+}
+
 /* The rule of a tensor: the first one for a tensor that our model has; duplicates come last. */
 static int find_rule(const export *x, const char *name, ll_mapped *found, int part) {
     for (int i = 0; ll_mapped_at(found, x->model, x->reading.family, x->reading.prefix, i); i++)
-        if (!strcmp(found->theirs, name) && found->tensor >= 0 && !part--) return 1;
+        if (has_name(found, name) && found->tensor >= 0 && !part--) return 1;
     return 0;
 }
 

@@ -96,6 +96,8 @@ typedef struct {
 
 /* The rules of a family for a model, layer by layer: for (i = 0; ll_mapped_at(&m, ..., i); i++). */
 int ll_mapped_at(ll_mapped *m, const ll_model *model, const ll_family *family, const char *prefix, int i);
+/* Gives a tensor of LayerNorm the name that older folders have, gamma or beta. 0: it has no other name. */
+int ll_mapped_older(ll_mapped *m);
 /* Shape of the whole foreign tensor, of which ours may be a part; returns its rank. */
 enum { LL_MAPPED_AXES = 4 };
 int ll_mapped_shape(const ll_model *model, const ll_mapped *m, size_t shape[LL_MAPPED_AXES]);

@@ -134,6 +134,8 @@ static ll_status keep(const import *x, const char *name, const ll_st_tensor *t) 
 static ll_status apply(import *x, const ll_mapped *m) {
     const ll_st_tensor *t = ll_weights_find(&x->weights, m->theirs);
     const int duplicate = m->rule->flags & LL_DUPLICATE, kept = m->rule->flags & LL_KEPT;
+    ll_mapped older = *m;
+    if (!t && ll_mapped_older(&older) && ll_weights_find(&x->weights, older.theirs)) return apply(x, &older);
     if (!t && (kept || duplicate || m->tensor < 0)) return LL_OK;
     if (!t && m->rule->flags & LL_DRAWN) {
         x->filled[m->tensor] = 1;
