@@ -201,7 +201,7 @@ static ll_status keep_files(const import *x) {
 static ll_status set_separator(import *x) {
     const char *types = ll_recipe_get(x->reading.recipe, "model.token-types");
     int token = -1;
-    if (!types || !strcmp(types, "0")) return LL_OK;
+    if (!types || !strcmp(types, "0") || !strcmp(types, "1")) return LL_OK;
     const ll_status status = ll_subwords_number(&token, x->folder, "[SEP]");
     if (!status && token >= 0) ll_hf_set(&x->reading, "model.type-separator", "%d", token);
     return status ? status : x->reading.status;

@@ -53,6 +53,11 @@ t 0 "$longline" import newer -o newer.safetensors --without-tokenizer
 t 0 "$build/examples/log_probabilities" newer.safetensors $(cat models/bert-pairs.tokens)
 cp out got
 t 0 $python "$root/tests/python/compare.py" models/bert-pairs.logp got
+# It is never left out for a tokenizer that cannot be read.
+cp -r models/bert-pairs unread
+echo '{' >unread/tokenizer_config.json
+refused "unread/tokenizer_config.json: not JSON at byte 2: " \
+    "$longline" import unread -o unread.safetensors --without-tokenizer
 
 # Tensors and settings that do not belong to the family are refused by name.
 damage() { # what has to be said, how it comes about

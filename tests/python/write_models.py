@@ -63,6 +63,7 @@ def write(root, name, model, length=19, kind="F32", shards=1, tokens=None, types
 
 
 MERGES = ["t h", "th e", "Ġ the", "i n", "Ã ©", "Ċ Ċ"]
+NO_LIMIT = '{"do_lower_case": true, "model_max_length": 1000000000000000019884624838656}'
 ESM2 = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>"
 
 
@@ -89,7 +90,7 @@ def all_models(root):
     write(root, "qwen2", families.llama(family="qwen2", seed=16))
     write(root, "bert", families.bert())
     write(root, "bert-pairs", families.bert(seed=17), tokens=[2, 9, 9, 3, 5, 3, 11], types=[0, 0, 0, 0, 1, 1, 1],
-          files={"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n"})
+          files={"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n", "tokenizer_config.json": NO_LIMIT})
     write(root, "bert-bare", families.bert(seed=18, bare=True))
     write(root, "bert-older", families.bert(seed=23), older=True)
     write(root, "roberta", families.bert("roberta"))
