@@ -264,6 +264,22 @@ echo '{' >bad/config.json && cp models/gpt2/model.safetensors bad
 refused "config.json: not JSON at byte" "$longline" import bad
 cp models/gpt2/config.json bad && head -c 1000 models/gpt2/model.safetensors >bad/model.safetensors
 refused "model.safetensors is truncated" "$longline" import bad
+# A model.safetensors that was saved beside older shards is the model, as for transformers.
+cp -r models/llama saved-again
+$python -c "
+import sys
+sys.path.insert(0, '$root/tests/python'), sys.path.insert(0, '$root/tests/python/reference')
+import families, write_models
+write_models.save('later', *families.llama(seed=30)[:2], 'F32', 1)"
+cp later/model.safetensors saved-again
+t 0 "$longline" import later -o later.safetensors
+t 0 "$longline" import saved-again -o saved-again.safetensors
+for name in later saved-again; do
+    # shellcheck disable=SC2046
+    t 0 "$build/examples/log_probabilities" $name.safetensors $(cat models/llama.tokens)
+    cp out $name.logp
+done
+check "older shards are not read" cmp later.logp saved-again.logp
 cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' shards/model.safetensors.index.json
 refused "is not a name in this folder" "$longline" import shards
 refused "FOLDER" "$longline" import
