@@ -283,6 +283,12 @@ check "older shards are not read" cmp later.logp saved-again.logp
 cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' shards/model.safetensors.index.json
 refused "is not a name in this folder" "$longline" import shards
 refused "FOLDER" "$longline" import
+# A weight that the folder's type cannot hold does not become infinite.
+cp gpt2-bare-f16.safetensors large.safetensors
+poke large.safetensors embedding.weight
+t 2 "$longline" export large.safetensors large
+err "tensor wte.weight has the weight 3e\+38, which its type, F16, cannot hold; .* import one with F32 weights"
+check "no folder is left" test ! -e large
 # A folder is written as a whole, or not.
 cp -r models/gpt2 before
 last="export, with files limited to 5 kB"
