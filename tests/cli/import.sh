@@ -80,6 +80,9 @@ damage "tensor transformer.h.0.mlp.c_fc.weight has 2 axes and 1008 elements; con
 damage "tensor transformer.ln_f.bias is not finite at element 3" "tensors['transformer.ln_f.bias'][3] = float('nan')"
 damage "lm_head.weight differs from the one that it is tied to at element 5" \
     "x = tensors['transformer.wte.weight'].copy(); x[0, 5] += 1; tensors['lm_head.weight'] = x"
+# No memory is asked for before the shapes are known.
+damage "transformer.wte.weight has 2 axes and 464 elements; config.json asks for \(999999, 65536\)" \
+    "config.update(vocab_size=999999, n_embd=65536)"
 damage "config.json: n_layer is missing" "del config['n_layer']"
 damage "config.json: n_head is not a whole number" "config['n_head'] = 'two'"
 damage "config.json: model.layers = 0 is out of range" "config['n_layer'] = 0"
