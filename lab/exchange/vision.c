@@ -91,17 +91,19 @@ static int is_usual(const char *name, size_t i) {
 enum { NUMBER = 24 }; /* bytes of " (2)", or of a number alone */
 
 /* The name of class i: one that is there already gets a number, and an empty one is the usual one. Commas part names in
- * data.classes, so that those within names become semicolons. */
+ * data.classes, so that those within names become semicolons. seen: the last number of each name. */
 static ll_status name_class(char *out, size_t capacity, const char *name, size_t i, json_t *seen) {
-    int copy = 1;
     if (*name)
         snprintf(out, capacity, "%s", name);
     else
         snprintf(out, capacity, "LABEL_%zu", i);
     for (char *c = out; (c = strchr(c, ','));) *c = ';';
+    json_t *last = json_object_get(seen, out);
+    if (!last) return json_object_set_new(seen, out, json_integer(1)) ? LL_ENOMEM : LL_OK;
     const size_t n = strlen(out);
-    while (json_object_get(seen, out)) snprintf(out + n, capacity - n, " (%d)", ++copy);
-    return json_object_set_new(seen, out, json_true()) ? LL_ENOMEM : LL_OK;
+    json_int_t copy = json_integer_value(last);
+    while (json_object_get(seen, out)) snprintf(out + n, capacity - n, " (%" JSON_INTEGER_FORMAT ")", ++copy);
+    return json_integer_set(last, copy) || json_object_set_new(seen, out, json_integer(1)) ? LL_ENOMEM : LL_OK;
 }
 
 /* Adds a name to a value in quotes, where two quotes stand for one. */

@@ -178,6 +178,16 @@ t 0 "$longline" classify named.safetensors middle.png --top 5
 sed 1d out | cut -f 2,4,6,8,10 | tr '\t' '\n' | LC_ALL=C sort | tr '\n' '|' >got
 check "each class has its name: $(cat got)" \
     test "$(cat got)" = '"red" fox|LABEL_3|crane|crane (2)|crane (2); a bird|'
+# Half a million classes of one name take a moment, and each has another number.
+$python -c "
+import json
+config = json.load(open('deit/config.json'))
+config['id2label'] = {str(i): 'crane' for i in range(500000)}
+json.dump(config, open('deit/config.json', 'w'))"
+last="import deit, in half a minute"
+timeout 30 "$longline" import deit -o cranes.safetensors >out 2>err
+check "the classes do not fit the weights" test $? -eq 2
+err "classifier.weight has 2 axes and 120 elements; config.json asks for .500000, 24."
 
 # A folder of PNG files for each class trains a new model.
 $python -c "
