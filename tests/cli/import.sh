@@ -104,6 +104,7 @@ damage "rope_parameters of type dynamic .*the same model up to max_position_embe
 mistral="$llama; config['model_type'] = 'mistral'"
 damage "sliding_window of 4096 tokens .*: null it is the same model for sequences of up to 4096" \
     "$mistral; config['sliding_window'] = 4096"
+damage "sliding_window of 4096 tokens " "$mistral" # the window of a config.json without the key
 damage "use_sliding_window.: false it is the same model" \
     "$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64)"
 damage "the head of BertForSequenceClassification is not supported" \
