@@ -205,6 +205,7 @@ static void read_vit(ll_reading *r) {
     ll_hf_set(r, "model.bias", "all");
     ll_hf_set(r, "model.patch", "%lld", (long long)patch);
     ll_hf_set(r, "model.channels", "%lld", (long long)channels);
+    if (r->status) return; /* sizes beyond those of the recipe have products that int64_t cannot hold */
     ll_hf_set(r, "position.type", "learned");
     ll_hf_set(r, "position.cls-token", "on");
     ll_hf_set(r, "position.max-length", "%lld", (long long)(across * across + 1));

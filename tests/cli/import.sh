@@ -131,6 +131,7 @@ image "cls_token has 2 axes and 24 elements; config.json asks for \(1, 1, 24\)" 
     "tensors['vit.embeddings.cls_token'] = tensors['vit.embeddings.cls_token'][0]"
 image "position_embeddings has 3 axes and 240 elements; config.json asks for \(1, 17, 24\)" "config['image_size'] = 16"
 image "model.patch = 5 does not divide images of 12 x 12" "config['patch_size'] = 5"
+image "model.channels = 1073741824 is out of range" "config.update(image_size=1 << 30, num_channels=1 << 30)"
 image "qkv_bias = false is not supported" "config['qkv_bias'] = False"
 image "the head of ViTForMaskedImageModeling is not supported; image classifiers are" \
     "config['architectures'] = ['ViTForMaskedImageModeling']"
