@@ -70,6 +70,8 @@ const ll_st_tensor *ll_weights_find(const ll_weights *w, const char *name);
 
 /* ---- config_keys.c: keys of config.json ---- */
 
+/* A whole number from 0 to 2^30; -1: it is something else. */
+int64_t ll_hf_whole(const json_t *value);
 /* An integer, a number, a flag, a text. If the key is missing or null, the result is `fallback`; if that is LL_NEEDED
  * or NULL, it is an error. */
 enum { LL_NEEDED = -1000000 };

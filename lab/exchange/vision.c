@@ -28,13 +28,13 @@ static void pixel_list(ll_reading *r, const char *ours, const char *key, double 
 /* "size" or "crop_size": a number, or a height and a width, which must be equal. 0: missing. */
 static int64_t side_of(ll_reading *r, const char *key) {
     const json_t *size = json_object_get(r->json, key), *height = json_object_get(size, "height");
-    if (json_is_integer(size)) return json_integer_value(size);
     if (!size || r->status) return 0;
-    if (!json_is_integer(height) || !json_equal(height, json_object_get(size, "width")))
+    const int64_t side = ll_hf_whole(height ? height : size);
+    if (side < 0 || (height && !json_equal(height, json_object_get(size, "width"))))
         r->status =
             ll_fail(LL_EFORMAT, "%s: %s is not a height and a width that are equal, and no other form is supported",
                     r->path, key);
-    return json_integer_value(height);
+    return side;
 }
 
 /* Pictures become squares of `size`, of which a processor that crops takes the middle. */
