@@ -19,14 +19,18 @@ static void wrong(ll_reading *r, const char *key, const char *what) {
     if (!r->status) r->status = ll_fail(LL_EFORMAT, "%s: %s is not %s", r->path, key, what);
 }
 
+int64_t ll_hf_whole(const json_t *value) {
+    const double x = json_is_number(value) ? json_number_value(value) : -1;
+    return x >= 0 && x <= 1 << 30 && floor(x) == x ? (int64_t)x : -1;
+}
+
 int64_t ll_hf_integer(ll_reading *r, const char *key, int64_t fallback) {
     const json_t *value = value_of(r, key, fallback == LL_NEEDED);
     if (!value) return fallback == LL_NEEDED ? 1 : fallback;
-    if (!json_is_integer(value) || json_integer_value(value) < 0 || json_integer_value(value) > 1 << 30) {
-        wrong(r, key, "a whole number from 0 to 2^30");
-        return 1;
-    }
-    return json_integer_value(value);
+    const int64_t whole = ll_hf_whole(value);
+    if (whole >= 0) return whole;
+    wrong(r, key, "a whole number from 0 to 2^30");
+    return 1;
 }
 
 double ll_hf_number(ll_reading *r, const char *key, double fallback) {
@@ -62,8 +66,7 @@ static void describe(char text[64], const json_t *value) {
     case JSON_STRING: snprintf(text, 64, "%s", json_string_value(value)); break;
     case JSON_TRUE: snprintf(text, 64, "true"); break;
     case JSON_FALSE: snprintf(text, 64, "false"); break;
-    case JSON_INTEGER: snprintf(text, 64, "%" JSON_INTEGER_FORMAT, json_integer_value(value)); break;
-    case JSON_REAL: ll_format_text(text, 64, "%g", json_real_value(value)); break;
+    case JSON_REAL: ll_format_text(text, 64, "%.9g", json_real_value(value)); break;
     default: snprintf(text, 64, "(an object)");
     }
 }

@@ -137,10 +137,12 @@ static const ll_tensor_rule llama_rules[] = {
     {0},
 };
 
-/* A window is attention of another kind. Qwen2 has a flag beside its size, which the others do not read. */
+/* A window is attention of another kind. Qwen2 has a flag beside its size, which the others do not read. A Mistral
+ * whose config.json has no such key has the window of Mistral 7B v0.1; null means none. */
 static void refuse_window(ll_reading *r) {
-    const int flagged = !strcmp(r->family->type, "qwen2");
-    const long long window = ll_hf_integer(r, "sliding_window", flagged ? 4096 : 0);
+    const int flagged = !strcmp(r->family->type, "qwen2"), named = json_object_get(r->json, "sliding_window") != NULL;
+    const int windowed = flagged || (!strcmp(r->family->type, "mistral") && !named);
+    const long long window = ll_hf_integer(r, "sliding_window", windowed ? 4096 : 0);
     if (r->status || !(flagged ? ll_hf_flag(r, "use_sliding_window", 0) : window)) return;
     r->status = ll_fail(LL_EINVAL,
                         "%s: a sliding_window of %lld tokens is not supported; with \"%s it is the same model for "

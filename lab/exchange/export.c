@@ -1,5 +1,6 @@
 /* Writes a model back as the folder that it was imported from. The headers of the weights are the original ones; the
  * numbers are the model's. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -76,10 +77,15 @@ static ll_status check_recipe(const export *x) {
     return LL_OK;
 }
 
+static int has_name(const ll_mapped *m, const char *name) {
+    ll_mapped older = *m;
+    return !strcmp(m->theirs, name) || (ll_mapped_older(&older) && !strcmp(older.theirs, name));
+}
+
 /* The rule of a tensor: the first one for a tensor that our model has; duplicates come last. */
 static int find_rule(const export *x, const char *name, ll_mapped *found, int part) {
     for (int i = 0; ll_mapped_at(found, x->model, x->reading.family, x->reading.prefix, i); i++)
-        if (!strcmp(found->theirs, name) && found->tensor >= 0 && !part--) return 1;
+        if (has_name(found, name) && found->tensor >= 0 && !part--) return 1;
     return 0;
 }
 
@@ -91,19 +97,28 @@ typedef struct {
 
 static size_t dtype_size(enum ll_dtype dtype) { return dtype == LL_F64 ? 8 : dtype == LL_F32 ? 4 : 2; }
 
-static void put(uint8_t *out, enum ll_dtype dtype, size_t i, float x) {
+/* 0: the number is finite, and too large for this type. */
+static int put(uint8_t *out, enum ll_dtype dtype, size_t i, float x) {
     const double wide = (double)x;
     const uint16_t bits16 = dtype == LL_ST_F16 || dtype == LL_ST_BF16 ? ll_float16_from_float(dtype, x) : 0;
     out += i * dtype_size(dtype);
     switch (dtype) {
     case LL_F64: memcpy(out, &wide, 8); break;
     case LL_F32: memcpy(out, &x, 4); break;
-    default: memcpy(out, &bits16, 2);
+    default: memcpy(out, &bits16, 2); return !isfinite(x) || isfinite(ll_float16_to_float(dtype, bits16));
     }
+    return 1;
 }
 
 static ll_status damaged(const char *name) {
     return ll_fail(LL_EFORMAT, "the model has a header whose tensor %s is damaged", name);
+}
+
+static ll_status too_large(const wanted *w, float x) {
+    return ll_fail(LL_EINVAL,
+                   "tensor %s has the weight %g, which its type, %s, cannot hold; an export has the types of the "
+                   "folder that was imported: import one with F32 weights, and train from that",
+                   w->name, (double)x, w->dtype == LL_ST_F16 ? "F16" : "BF16");
 }
 
 static ll_status read_wanted(wanted *w, const char *name, const json_t *about) {
@@ -137,7 +152,8 @@ static ll_status write_parts(const export *x, const wanted *w, uint8_t *out) {
             for (int col = 0; col < p->cols; col++, written++) {
                 const size_t i = ll_mapped_index(x->model, &m, row, col);
                 if (i >= w->count) return damaged(w->name);
-                put(out, w->dtype, i, p->value[(size_t)row * (size_t)p->cols + (size_t)col]);
+                const float weight = p->value[(size_t)row * (size_t)p->cols + (size_t)col];
+                if (!put(out, w->dtype, i, weight)) return too_large(w, weight);
             }
     }
     return written == w->count ? LL_OK : damaged(w->name);

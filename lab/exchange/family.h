@@ -70,6 +70,8 @@ const ll_st_tensor *ll_weights_find(const ll_weights *w, const char *name);
 
 /* ---- config_keys.c: keys of config.json ---- */
 
+/* A whole number from 0 to 2^30; -1: it is something else. */
+int64_t ll_hf_whole(const json_t *value);
 /* An integer, a number, a flag, a text. If the key is missing or null, the result is `fallback`; if that is LL_NEEDED
  * or NULL, it is an error. */
 enum { LL_NEEDED = -1000000 };
@@ -96,6 +98,8 @@ typedef struct {
 
 /* The rules of a family for a model, layer by layer: for (i = 0; ll_mapped_at(&m, ..., i); i++). */
 int ll_mapped_at(ll_mapped *m, const ll_model *model, const ll_family *family, const char *prefix, int i);
+/* Gives a tensor of LayerNorm the name that older folders have, gamma or beta. 0: it has no other name. */
+int ll_mapped_older(ll_mapped *m);
 /* Shape of the whole foreign tensor, of which ours may be a part; returns its rank. */
 enum { LL_MAPPED_AXES = 4 };
 int ll_mapped_shape(const ll_model *model, const ll_mapped *m, size_t shape[LL_MAPPED_AXES]);

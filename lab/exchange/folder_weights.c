@@ -1,4 +1,4 @@
-/* The weights of a folder: model.safetensors, or the files that model.safetensors.index.json names. */
+/* The weights of a folder: model.safetensors, or else the files that model.safetensors.index.json names. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -106,8 +106,8 @@ static ll_status no_weights(const char *folder) {
 
 ll_status ll_weights_open(ll_weights *w, const char *folder) {
     *w = (ll_weights){.folder = folder};
-    ll_status status = is_there(folder, shards)   ? open_shards(w)
-                       : is_there(folder, single) ? open_single(w)
+    ll_status status = is_there(folder, single)   ? open_single(w) /* as transformers: an index may be older */
+                       : is_there(folder, shards) ? open_shards(w)
                                                   : no_weights(folder);
     if (status) ll_weights_close(w);
     return status;

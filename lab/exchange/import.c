@@ -36,8 +36,8 @@ typedef struct {
     ll_weights weights;
     ll_reading reading;
     json_t *names, *used; /* of all tensors; of those that a rule has used */
-    ll_model *model;
-    unsigned char *filled; /* our tensors that have received their numbers */
+    ll_model *model;      /* a plan, until the folder's tensors are known to be its own */
+    unsigned char *filled; /* our tensors that get their numbers from a rule */
     ll_done_fn *progress;
     void *arg;
     int with_tokenizer;
@@ -104,10 +104,9 @@ static ll_status check_duplicate(const import *x, const ll_mapped *m, const floa
     return LL_OK;
 }
 
-static ll_status fill(import *x, const ll_mapped *m, const ll_st_tensor *t) {
-    ll_status status = check_shape(x, m, t);
-    float *theirs = status ? NULL : ll_alloc(t->count + 1, sizeof *theirs);
-    if (status) return status;
+static ll_status fill(const import *x, const ll_mapped *m, const ll_st_tensor *t) {
+    ll_status status = LL_OK;
+    float *theirs = ll_alloc(t->count + 1, sizeof *theirs);
     if (!theirs) return LL_ENOMEM;
     ll_st_floats(theirs, t);
     const size_t infinite = ll_find_infinite(theirs, t->count);
@@ -118,7 +117,6 @@ static ll_status fill(import *x, const ll_mapped *m, const ll_st_tensor *t) {
     } else {
         const copying c = {x->model, m, theirs};
         ll_parallel_for((size_t)x->model->param[m->tensor].rows, copy_row, (void *)&c);
-        x->filled[m->tensor] = 1;
     }
     ll_free(theirs);
     return status;
@@ -130,25 +128,57 @@ static ll_status keep(const import *x, const char *name, const ll_st_tensor *t) 
     return ll_model_keep_origin(x->model, full, t->data, t->bytes);
 }
 
-/* Applies one rule for one layer. */
-static ll_status apply(import *x, const ll_mapped *m) {
-    const ll_st_tensor *t = ll_weights_find(&x->weights, m->theirs);
-    const int duplicate = m->rule->flags & LL_DUPLICATE, kept = m->rule->flags & LL_KEPT;
-    if (!t && (kept || duplicate || m->tensor < 0)) return LL_OK;
-    if (!t && m->rule->flags & LL_DRAWN) {
-        x->filled[m->tensor] = 1;
-        return LL_OK;
-    }
-    if (!t) return ll_fail(LL_EFORMAT, "%s: tensor %s is missing", x->folder, m->theirs);
-    if (!kept && m->tensor < 0) return LL_OK; /* it is left over, unless another rule uses it */
-    if (duplicate && json_object_get(x->used, m->theirs)) return LL_OK;
-    if (json_object_set_new(x->used, m->theirs, json_true())) return LL_ENOMEM;
-    return kept ? keep(x, m->theirs, t) : fill(x, m, t);
+/* What is done with a tensor that a rule uses. */
+typedef ll_status act_fn(const import *x, const ll_mapped *m, const ll_st_tensor *t);
+
+static ll_status check_one(const import *x, const ll_mapped *m, const ll_st_tensor *t) {
+    return m->rule->flags & LL_KEPT ? LL_OK : check_shape(x, m, t);
 }
 
-static ll_status check_all(const import *x) {
+static ll_status read_one(const import *x, const ll_mapped *m, const ll_st_tensor *t) {
+    return m->rule->flags & LL_KEPT ? keep(x, m->theirs, t) : fill(x, m, t);
+}
+
+/* Applies one rule for one layer. */
+static ll_status apply(import *x, const ll_mapped *m, act_fn *act) {
+    const ll_st_tensor *t = ll_weights_find(&x->weights, m->theirs);
+    const int duplicate = m->rule->flags & LL_DUPLICATE, kept = m->rule->flags & LL_KEPT;
+    ll_mapped older = *m;
+    if (!t && ll_mapped_older(&older) && ll_weights_find(&x->weights, older.theirs)) return apply(x, &older, act);
+    if (!t && (kept || duplicate || m->tensor < 0)) return LL_OK;
+    if (!t && !(m->rule->flags & LL_DRAWN))
+        return ll_fail(LL_EFORMAT, "%s: tensor %s is missing", x->folder, m->theirs);
+    if (!kept && m->tensor < 0) return LL_OK; /* it is left over, unless another rule uses it */
+    if (duplicate && json_object_get(x->used, m->theirs)) return LL_OK;
+    if (!kept && !duplicate) x->filled[m->tensor] = 1;
+    if (!t) return LL_OK;
+    if (json_object_set_new(x->used, m->theirs, json_true())) return LL_ENOMEM;
+    return act(x, m, t);
+}
+
+/* Applies all rules, layer by layer. */
+static ll_status apply_all(import *x, act_fn *act, ll_done_fn *progress) {
+    ll_mapped m;
+    ll_status status = LL_OK;
+    int all = 0;
+    json_object_clear(x->used);
+    while (ll_mapped_at(&m, x->model, x->reading.family, x->reading.prefix, all)) all++;
+    for (int i = 0; i < all && !status; i++) {
+        ll_mapped_at(&m, x->model, x->reading.family, x->reading.prefix, i);
+        status = apply(x, &m, act);
+        if (!status) status = ll_progress_done(progress, x->arg, i + 1, all);
+    }
+    return status;
+}
+
+/* Is every tensor of the folder one of the model, and the other way round? */
+static ll_status check_all(import *x) {
     const char *name;
     json_t *value;
+    x->filled = ll_alloc((size_t)x->model->count, 1);
+    if (!x->filled) return LL_ENOMEM;
+    const ll_status status = apply_all(x, check_one, NULL);
+    if (status) return status;
     json_object_foreach(x->names, name, value) if (!json_object_get(x->used, name)) return ll_fail(
         LL_EFORMAT, "%s: tensor %s is left over: a %s of this config.json has no tensor of this name", x->folder, name,
         x->reading.family->name);
@@ -158,19 +188,18 @@ static ll_status check_all(const import *x) {
     return LL_OK;
 }
 
-static ll_status fill_all(import *x) {
-    ll_mapped m;
-    ll_status status = LL_OK;
-    int all = 0;
-    x->filled = ll_alloc((size_t)x->model->count, 1);
-    if (!x->filled) return LL_ENOMEM;
-    while (ll_mapped_at(&m, x->model, x->reading.family, x->reading.prefix, all)) all++;
-    for (int i = 0; i < all && !status; i++) {
-        ll_mapped_at(&m, x->model, x->reading.family, x->reading.prefix, i);
-        status = apply(x, &m);
-        if (!status) status = ll_progress_done(x->progress, x->arg, i + 1, all);
+/* A config.json may ask for any size. So all tensors are checked before there is memory for the model. */
+static ll_status create_model(import *x, const char *path) {
+    ll_status status = ll_model_plan(&x->model, x->reading.recipe);
+    if (!status) {
+        status = check_all(x);
+        if (status) return status;
+        ll_model_free(x->model);
+        x->model = NULL;
+        status = ll_model_create(&x->model, x->reading.recipe);
     }
-    return status ? status : check_all(x);
+    if (status == LL_EINVAL) return ll_fail_in(LL_EFORMAT, path);
+    return status ? status : apply_all(x, read_one, x->progress);
 }
 
 /* Stores the headers of the weights and the files beside them, for an export. */
@@ -199,7 +228,7 @@ static ll_status keep_files(const import *x) {
 static ll_status set_separator(import *x) {
     const char *types = ll_recipe_get(x->reading.recipe, "model.token-types");
     int token = -1;
-    if (!types || !strcmp(types, "0")) return LL_OK;
+    if (!types || !strcmp(types, "0") || !strcmp(types, "1")) return LL_OK;
     const ll_status status = ll_subwords_number(&token, x->folder, "[SEP]");
     if (!status && token >= 0) ll_hf_set(&x->reading, "model.type-separator", "%d", token);
     return status ? status : x->reading.status;
@@ -229,11 +258,7 @@ static ll_status read_folder(import *x) {
     if (!status)
         status = ll_reading_begin(&x->reading, &config, processor.data ? &processor : NULL, path, x->names);
     if (!status) status = set_separator(x);
-    if (!status) {
-        status = ll_model_create(&x->model, x->reading.recipe);
-        if (status == LL_EINVAL) status = ll_fail_in(LL_EFORMAT, path);
-    }
-    if (!status) status = fill_all(x);
+    if (!status) status = create_model(x, path);
     if (!status) status = keep_files(x);
     if (!status && x->with_tokenizer) status = ll_import_tokenizer(x->model, x->folder);
     ll_bytes_free(&config);

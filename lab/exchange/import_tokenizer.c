@@ -26,8 +26,10 @@ ll_status ll_import_tokenizer(ll_model *model, const char *folder) {
     ll_status status = ll_subwords_find(&json, folder);
     if (!status && json.size) status = ll_tokenizer_create_from(&tokenizer, &subwords, &json, folder);
     if (!status && json.size && ll_tokenizer_vocab(tokenizer) > model->c->model.vocab)
-        status = ll_fail(LL_EFORMAT, "%s: its tokenizer has %d tokens, and config.json says vocab_size = %d", folder,
-                         ll_tokenizer_vocab(tokenizer), model->c->model.vocab);
+        status = ll_fail(LL_EFORMAT,
+                         "%s: its tokenizer has %d tokens, and config.json says vocab_size = %d; import it "
+                         "with --without-tokenizer, or take the tokens from %d on out of its added tokens",
+                         folder, ll_tokenizer_vocab(tokenizer), model->c->model.vocab, model->c->model.vocab);
     if (!status && json.size) status = ll_recipe_set(model->recipe, "data.format=subwords");
     if (!status && json.size) status = ll_model_keep(model, &json);
     ll_tokenizer_free(tokenizer);

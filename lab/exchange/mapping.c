@@ -44,6 +44,18 @@ int ll_mapped_at(ll_mapped *out, const ll_model *m, const ll_family *family, con
     return 1;
 }
 
+int ll_mapped_older(ll_mapped *m) {
+    static const char *const names[][2] = {{".LayerNorm.weight", ".LayerNorm.gamma"},
+                                           {".LayerNorm.bias", ".LayerNorm.beta"}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const size_t n = strlen(m->theirs), e = strlen(names[i][0]);
+        if (n < e || strcmp(m->theirs + n - e, names[i][0])) continue;
+        snprintf(m->theirs + n - e, e + 1, "%s", names[i][1]);
+        return 1;
+    }
+    return 0;
+}
+
 /* The shape without what LL_BATCH_OF_ONE and LL_SQUARES say. */
 static int plain_shape(const ll_model *m, const ll_mapped *x, size_t shape[2]) {
     const ll_param *p = &m->param[x->tensor];

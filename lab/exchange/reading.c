@@ -16,13 +16,14 @@ static int has_prefix(json_t *names, const char *prefix) {
     return 0;
 }
 
-/* An object from a file; NULL without one. */
+/* An object from a file; NULL without one. Numbers that no family reads may be too large for an integer, so all are
+ * floating-point ones. */
 static ll_status parse(json_t **json, const ll_bytes *bytes, const char *path) {
     json_error_t error;
     int refused;
     if (ll_json_is_deep(bytes->data, bytes->size, CONFIG_DEPTH))
         return ll_fail(LL_EFORMAT, "%s: nested more than %d deep", path, CONFIG_DEPTH);
-    *json = ll_json_load(bytes->data, bytes->size, JSON_REJECT_DUPLICATES, &error, &refused);
+    *json = ll_json_load(bytes->data, bytes->size, JSON_REJECT_DUPLICATES | JSON_DECODE_INT_AS_REAL, &error, &refused);
     if (refused) return ll_fail(LL_ENOMEM, "no memory for %s", path);
     if (!*json) return ll_fail(LL_EFORMAT, "%s: not JSON at byte %d: %s", path, error.position, error.text);
     return json_is_object(*json) ? LL_OK : ll_fail(LL_EFORMAT, "%s: no JSON object", path);

@@ -28,13 +28,13 @@ static void pixel_list(ll_reading *r, const char *ours, const char *key, double 
 /* "size" or "crop_size": a number, or a height and a width, which must be equal. 0: missing. */
 static int64_t side_of(ll_reading *r, const char *key) {
     const json_t *size = json_object_get(r->json, key), *height = json_object_get(size, "height");
-    if (json_is_integer(size)) return json_integer_value(size);
     if (!size || r->status) return 0;
-    if (!json_is_integer(height) || !json_equal(height, json_object_get(size, "width")))
+    const int64_t side = ll_hf_whole(height ? height : size);
+    if (side < 0 || (height && !json_equal(height, json_object_get(size, "width"))))
         r->status =
             ll_fail(LL_EFORMAT, "%s: %s is not a height and a width that are equal, and no other form is supported",
                     r->path, key);
-    return json_integer_value(height);
+    return side;
 }
 
 /* Pictures become squares of `size`, of which a processor that crops takes the middle. */
@@ -91,17 +91,19 @@ static int is_usual(const char *name, size_t i) {
 enum { NUMBER = 24 }; /* bytes of " (2)", or of a number alone */
 
 /* The name of class i: one that is there already gets a number, and an empty one is the usual one. Commas part names in
- * data.classes, so that those within names become semicolons. */
+ * data.classes, so that those within names become semicolons. seen: the last number of each name. */
 static ll_status name_class(char *out, size_t capacity, const char *name, size_t i, json_t *seen) {
-    int copy = 1;
     if (*name)
         snprintf(out, capacity, "%s", name);
     else
         snprintf(out, capacity, "LABEL_%zu", i);
     for (char *c = out; (c = strchr(c, ','));) *c = ';';
+    json_t *last = json_object_get(seen, out);
+    if (!last) return json_object_set_new(seen, out, json_integer(1)) ? LL_ENOMEM : LL_OK;
     const size_t n = strlen(out);
-    while (json_object_get(seen, out)) snprintf(out + n, capacity - n, " (%d)", ++copy);
-    return json_object_set_new(seen, out, json_true()) ? LL_ENOMEM : LL_OK;
+    json_int_t copy = json_integer_value(last);
+    while (json_object_get(seen, out)) snprintf(out + n, capacity - n, " (%" JSON_INTEGER_FORMAT ")", ++copy);
+    return json_integer_set(last, copy) || json_object_set_new(seen, out, json_integer(1)) ? LL_ENOMEM : LL_OK;
 }
 
 /* Adds a name to a value in quotes, where two quotes stand for one. */
@@ -203,6 +205,7 @@ static void read_vit(ll_reading *r) {
     ll_hf_set(r, "model.bias", "all");
     ll_hf_set(r, "model.patch", "%lld", (long long)patch);
     ll_hf_set(r, "model.channels", "%lld", (long long)channels);
+    if (r->status) return; /* sizes beyond those of the recipe have products that int64_t cannot hold */
     ll_hf_set(r, "position.type", "learned");
     ll_hf_set(r, "position.cls-token", "on");
     ll_hf_set(r, "position.max-length", "%lld", (long long)(across * across + 1));

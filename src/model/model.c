@@ -12,13 +12,28 @@ ll_status ll_model_create(ll_model **out, const ll_recipe *recipe) {
     return ll_model_create_from(out, recipe, NULL, NULL);
 }
 
-ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll_model *from, char **summary) {
-    LL_FLOAT_MODE;
+static ll_status finish(ll_model **out, ll_model *m, ll_status status) {
+    if (status) {
+        ll_model_free(m);
+        return status;
+    }
+    *out = m;
+    return LL_OK;
+}
+
+ll_status ll_model_plan(ll_model **out, const ll_recipe *recipe) {
     ll_model *m = ll_alloc(1, sizeof *m);
     if (!m) return LL_ENOMEM;
     ll_status status = ll_recipe_copy(&m->recipe, recipe);
     if (!status) status = ll_model_read_recipe(m);
     if (!status) status = ll_params_plan(m);
+    return finish(out, m, status);
+}
+
+ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll_model *from, char **summary) {
+    LL_FLOAT_MODE;
+    ll_model *m = NULL;
+    ll_status status = ll_model_plan(&m, recipe);
     if (!status) status = ll_params_allocate(m);
     if (!status) {
         ll_params_init(m);
@@ -26,12 +41,7 @@ ll_status ll_model_create_from(ll_model **out, const ll_recipe *recipe, const ll
         if (from && !status) status = ll_origin_copy(m, from);
     }
     if (!status) status = ll_operators_create(m, NULL, from);
-    if (status) {
-        ll_model_free(m);
-        return status;
-    }
-    *out = m;
-    return LL_OK;
+    return finish(out, m, status);
 }
 
 /* Memory that nobody writes to is not taken. */
@@ -45,19 +55,11 @@ static ll_status sketch_params(ll_model *m) {
 }
 
 ll_status ll_model_sketch(ll_model **out, const ll_recipe *recipe) {
-    ll_model *m = ll_alloc(1, sizeof *m);
-    if (!m) return LL_ENOMEM;
-    ll_status status = ll_recipe_copy(&m->recipe, recipe);
-    if (!status) status = ll_model_read_recipe(m);
-    if (!status) status = ll_params_plan(m);
+    ll_model *m = NULL;
+    ll_status status = ll_model_plan(&m, recipe);
     if (!status) status = sketch_params(m);
     if (!status) status = ll_operators_create(m, NULL, NULL);
-    if (status) {
-        ll_model_free(m);
-        return status;
-    }
-    *out = m;
-    return LL_OK;
+    return finish(out, m, status);
 }
 
 ll_status ll_model_read_recipe(ll_model *m) {

@@ -136,6 +136,8 @@ struct ll_model {
     } at;
 };
 
+/* A model with the names and shapes of its tensors, and nothing else. */
+LL_MUST_USE ll_status ll_model_plan(ll_model **model, const ll_recipe *recipe);
 /* A model without parameters of its own: to be measured, not run. Its tensors all lie in one place. */
 LL_MUST_USE ll_status ll_model_sketch(ll_model **model, const ll_recipe *recipe);
 /* As ll_model_create, but starts with the weights of another model: tensors of the same name and shape; of tables with

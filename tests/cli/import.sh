@@ -53,6 +53,15 @@ t 0 "$longline" import newer -o newer.safetensors --without-tokenizer
 t 0 "$build/examples/log_probabilities" newer.safetensors $(cat models/bert-pairs.tokens)
 cp out got
 t 0 $python "$root/tests/python/compare.py" models/bert-pairs.logp got
+# It is never left out for a tokenizer that cannot be read.
+cp -r models/bert-pairs unread
+echo '{' >unread/tokenizer_config.json
+refused "unread/tokenizer_config.json: not JSON at byte 2: " \
+    "$longline" import unread -o unread.safetensors --without-tokenizer
+# Numbers that are not read may have any size.
+cp -r models/gpt2 unlimited
+sed -i '1s/{/{"max_length": 1000000000000000019884624838656,/' unlimited/config.json
+t 0 "$longline" import unlimited -o unlimited.safetensors
 
 # Tensors and settings that do not belong to the family are refused by name.
 damage() { # what has to be said, how it comes about
@@ -75,6 +84,9 @@ damage "tensor transformer.h.0.mlp.c_fc.weight has 2 axes and 1008 elements; con
 damage "tensor transformer.ln_f.bias is not finite at element 3" "tensors['transformer.ln_f.bias'][3] = float('nan')"
 damage "lm_head.weight differs from the one that it is tied to at element 5" \
     "x = tensors['transformer.wte.weight'].copy(); x[0, 5] += 1; tensors['lm_head.weight'] = x"
+# No memory is asked for before the shapes are known.
+damage "transformer.wte.weight has 2 axes and 464 elements; config.json asks for \(999999, 65536\)" \
+    "config.update(vocab_size=999999, n_embd=65536)"
 damage "config.json: n_layer is missing" "del config['n_layer']"
 damage "config.json: n_head is not a whole number" "config['n_head'] = 'two'"
 damage "config.json: model.layers = 0 is out of range" "config['n_layer'] = 0"
@@ -96,6 +108,7 @@ damage "rope_parameters of type dynamic .*the same model up to max_position_embe
 mistral="$llama; config['model_type'] = 'mistral'"
 damage "sliding_window of 4096 tokens .*: null it is the same model for sequences of up to 4096" \
     "$mistral; config['sliding_window'] = 4096"
+damage "sliding_window of 4096 tokens " "$mistral" # the window of a config.json without the key
 damage "use_sliding_window.: false it is the same model" \
     "$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64)"
 damage "the head of BertForSequenceClassification is not supported" \
@@ -122,6 +135,7 @@ image "cls_token has 2 axes and 24 elements; config.json asks for \(1, 1, 24\)" 
     "tensors['vit.embeddings.cls_token'] = tensors['vit.embeddings.cls_token'][0]"
 image "position_embeddings has 3 axes and 240 elements; config.json asks for \(1, 17, 24\)" "config['image_size'] = 16"
 image "model.patch = 5 does not divide images of 12 x 12" "config['patch_size'] = 5"
+image "model.channels = 1073741824 is out of range" "config.update(image_size=1 << 30, num_channels=1 << 30)"
 image "qkv_bias = false is not supported" "config['qkv_bias'] = False"
 image "the head of ViTForMaskedImageModeling is not supported; image classifiers are" \
     "config['architectures'] = ['ViTForMaskedImageModeling']"
@@ -170,6 +184,16 @@ t 0 "$longline" classify named.safetensors middle.png --top 5
 sed 1d out | cut -f 2,4,6,8,10 | tr '\t' '\n' | LC_ALL=C sort | tr '\n' '|' >got
 check "each class has its name: $(cat got)" \
     test "$(cat got)" = '"red" fox|LABEL_3|crane|crane (2)|crane (2); a bird|'
+# Half a million classes of one name take a moment, and each has another number.
+$python -c "
+import json
+config = json.load(open('deit/config.json'))
+config['id2label'] = {str(i): 'crane' for i in range(500000)}
+json.dump(config, open('deit/config.json', 'w'))"
+last="import deit, in half a minute"
+timeout 30 "$longline" import deit -o cranes.safetensors >out 2>err
+check "the classes do not fit the weights" test $? -eq 2
+err "classifier.weight has 2 axes and 120 elements; config.json asks for .500000, 24."
 
 # A folder of PNG files for each class trains a new model.
 $python -c "
@@ -259,9 +283,31 @@ echo '{' >bad/config.json && cp models/gpt2/model.safetensors bad
 refused "config.json: not JSON at byte" "$longline" import bad
 cp models/gpt2/config.json bad && head -c 1000 models/gpt2/model.safetensors >bad/model.safetensors
 refused "model.safetensors is truncated" "$longline" import bad
+# A model.safetensors that was saved beside older shards is the model, as for transformers.
+cp -r models/llama saved-again
+$python -c "
+import sys
+sys.path.insert(0, '$root/tests/python'), sys.path.insert(0, '$root/tests/python/reference')
+import families, write_models
+write_models.save('later', *families.llama(seed=30)[:2], 'F32', 1)"
+cp later/model.safetensors saved-again
+t 0 "$longline" import later -o later.safetensors
+t 0 "$longline" import saved-again -o saved-again.safetensors
+for name in later saved-again; do
+    # shellcheck disable=SC2046
+    t 0 "$build/examples/log_probabilities" $name.safetensors $(cat models/llama.tokens)
+    cp out $name.logp
+done
+check "older shards are not read" cmp later.logp saved-again.logp
 cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' shards/model.safetensors.index.json
 refused "is not a name in this folder" "$longline" import shards
 refused "FOLDER" "$longline" import
+# A weight that the folder's type cannot hold does not become infinite.
+cp gpt2-bare-f16.safetensors large.safetensors
+poke large.safetensors embedding.weight
+t 2 "$longline" export large.safetensors large
+err "tensor wte.weight has the weight 3e\+38, which its type, F16, cannot hold; .* import one with F32 weights"
+check "no folder is left" test ! -e large
 # A folder is written as a whole, or not.
 cp -r models/gpt2 before
 last="export, with files limited to 5 kB"

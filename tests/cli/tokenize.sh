@@ -130,8 +130,10 @@ bad "has only one of vocab.json and merges.txt"
 echo "q zz" >bad/merges.txt
 bad "merge 0 of its tokenizer has a side, or a result, that is no token"
 echo '{"a": 300}' >bad/vocab.json && : >bad/merges.txt
-bad "its tokenizer has 301 tokens, and config.json says vocab_size = 300"
+bad "its tokenizer has 301 tokens, and config.json says vocab_size = 300; import it with --without-tokenizer"
 echo '{' >bad/vocab.json
+bad "bad/vocab.json: not JSON at byte 2: "
+echo '[]' >bad/vocab.json
 bad "bad/vocab.json is no JSON object"
 echo '{"model": {"type": "Magic", "vocab": {"a": 0}}}' >bad/tokenizer.json
 bad "its tokenizer has the model \"Magic\", which is not supported"

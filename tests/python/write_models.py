@@ -8,6 +8,7 @@ log-probabilities of the reference, one row a token. Needs NumPy alone.
 
 import json
 import os
+import re
 import sys
 
 import numpy as np
@@ -41,14 +42,18 @@ def log_softmax(x):
     return x - np.log(np.exp(x).sum(-1, keepdims=True))
 
 
-def write(root, name, model, length=19, kind="F32", shards=1, tokens=None, types=None, files=None):
+def write(root, name, model, length=19, kind="F32", shards=1, tokens=None, types=None, files=None,
+          older=False):
+    """older: norms have gamma and beta, as in the published bert-base-uncased."""
     config, tensors, logits = model
     for key in tensors:  # the reference computes with what is left in the file
         tensors[key] = safetensors_file.rounded(tensors[key], kind)
     if tokens is None:
         tokens = np.random.default_rng(7).integers(0, config["vocab_size"], length)
     folder = os.path.join(root, name)
-    save(folder, config, tensors, kind, shards)
+    names = {"LayerNorm.weight": "LayerNorm.gamma", "LayerNorm.bias": "LayerNorm.beta"} if older else {}
+    saved = {re.sub(r"LayerNorm\.\w+$", lambda m: names.get(m[0], m[0]), key): x for key, x in tensors.items()}
+    save(folder, config, saved, kind, shards)
     for file, text in (files or {}).items():
         with open(os.path.join(folder, file), "w", encoding="utf-8") as f:
             f.write(text)
@@ -58,6 +63,7 @@ def write(root, name, model, length=19, kind="F32", shards=1, tokens=None, types
 
 
 MERGES = ["t h", "th e", "Ġ the", "i n", "Ã ©", "Ċ Ċ"]
+NO_LIMIT = '{"do_lower_case": true, "model_max_length": 1000000000000000019884624838656}'
 ESM2 = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>"
 
 
@@ -84,8 +90,9 @@ def all_models(root):
     write(root, "qwen2", families.llama(family="qwen2", seed=16))
     write(root, "bert", families.bert())
     write(root, "bert-pairs", families.bert(seed=17), tokens=[2, 9, 9, 3, 5, 3, 11], types=[0, 0, 0, 0, 1, 1, 1],
-          files={"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n"})
+          files={"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n", "tokenizer_config.json": NO_LIMIT})
     write(root, "bert-bare", families.bert(seed=18, bare=True))
+    write(root, "bert-older", families.bert(seed=23), older=True)
     write(root, "roberta", families.bert("roberta"))
     write(root, "roformer", families.bert("roformer"))
     esm = families.esm()

@@ -12,7 +12,7 @@
 LL_MUST_USE ll_status ll_subwords_find(ll_bytes *json, const char *path);
 /* sentencepiece_file.c: the tokenizer.json that means what a tokenizer.model does, without what goes around a text. */
 LL_MUST_USE ll_status ll_sentencepiece_compose(json_t **json, const ll_bytes *file, const char *folder);
-/* The number that this tokenizer gives to a token; -1 where it has none, or cannot be read. Fails for memory alone. */
+/* The number that this tokenizer gives to a token; -1 where it has none, or there is no tokenizer. */
 LL_MUST_USE ll_status ll_subwords_number(int *number, const char *path, const char *token);
 
 /* ---- tokenizer_folder.c: what such tokenizers are made of ---- */

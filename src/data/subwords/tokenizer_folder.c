@@ -21,6 +21,13 @@ ll_status ll_folder_file(ll_bytes *bytes, const char *folder, const char *name) 
     return status;
 }
 
+/* Configs are read for texts and flags alone. Among their numbers is transformers' model_max_length = 10^30, which is
+ * no integer here. */
+static size_t load_flags(const char *name) {
+    const int config = !strcmp(name, "tokenizer_config.json") || !strcmp(name, "special_tokens_map.json");
+    return config ? JSON_DECODE_INT_AS_REAL : 0;
+}
+
 ll_status ll_folder_json(json_t **json, const char *folder, const char *name) {
     ll_bytes bytes = {0};
     json_error_t error;
@@ -29,8 +36,10 @@ ll_status ll_folder_json(json_t **json, const char *folder, const char *name) {
     if (!status && bytes.data && ll_json_is_deep(bytes.data, bytes.size, DEPTH))
         status = ll_fail(LL_EFORMAT, "%s/%s: nested more than %d deep", folder, name, DEPTH);
     if (!status && bytes.data) {
-        *json = ll_json_load(bytes.data, bytes.size, 0, &error, &refused);
+        *json = ll_json_load(bytes.data, bytes.size, load_flags(name), &error, &refused);
         if (refused) status = ll_fail(LL_ENOMEM, "no memory for %s/%s", folder, name);
+        if (!status && !*json)
+            status = ll_fail(LL_EFORMAT, "%s/%s: not JSON at byte %d: %s", folder, name, error.position, error.text);
         if (!status && !json_is_object(*json)) status = ll_fail(LL_EFORMAT, "%s/%s is no JSON object", folder, name);
     }
     ll_bytes_free(&bytes);

@@ -210,6 +210,8 @@ def llama(layers=2, width=32, n_head=4, groups=2, vocab=37, seed=3, family="llam
               "rope_scaling": None, "attention_bias": False, "tie_word_embeddings": tied}
     if family == "llama":
         config["head_dim"] = head
+    if family == "mistral":
+        config["sliding_window"] = None
 
     def logits(tokens):
         x = t[p + "embed_tokens.weight"][tokens].astype(np.float64)
