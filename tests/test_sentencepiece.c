@@ -27,7 +27,7 @@ static void text(message *m, int field, const void *data, size_t n) {
     m->n += n;
 }
 
-enum { USUAL = 1, UNKNOWN, CONTROL, USER, BYTE = 6 };
+enum { USUAL = 1, UNKNOWN, CONTROL, USER, UNUSED, BYTE };
 
 static void piece(message *m, const char *word, float score, unsigned kind) {
     message p = {.n = 0};
@@ -169,6 +169,22 @@ static void pieces_have_kinds(void **state) {
     s = tokenizer_of(&m, NULL);
     expect(s, "x", "3 0");
     ll_subwords_free(s);
+}
+
+/* No text becomes an unused piece, whatever its score, and a character that has no other is unknown. */
+static void unused_pieces_are_left(void **state) {
+    (void)state;
+    for (unsigned kind = 1; kind < 3; kind++) {
+        message m = begun(kind, 0);
+        piece(&m, "a", -1, USUAL);
+        piece(&m, "b", -1, USUAL);
+        piece(&m, "ab", 0, UNUSED);
+        piece(&m, "c", -90, UNUSED);
+        ll_subwords *s = tokenizer_of(&m, NULL);
+        expect(s, "ab", "3 4 5");
+        if (kind == 1) expect(s, "ac", "3 4 0");
+        ll_subwords_free(s);
+    }
 }
 
 /* The pair whose piece has the highest score is merged first. */
@@ -371,12 +387,12 @@ static void bad_models_are_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(characters_are_mapped),  cmocka_unit_test(blanks_are_kept_or_not),
-        cmocka_unit_test(line_ends_are_kept),     cmocka_unit_test(blanks_of_the_user_are_found),
-        cmocka_unit_test(pieces_have_kinds),      cmocka_unit_test(pairs_are_merged),
-        cmocka_unit_test(tokens_go_around),       cmocka_unit_test(files_add_tokens),
-        cmocka_unit_test(files_of_merges),        cmocka_unit_test(classes_of_merges),
-        cmocka_unit_test(bad_models_are_refused),
+        cmocka_unit_test(characters_are_mapped), cmocka_unit_test(blanks_are_kept_or_not),
+        cmocka_unit_test(line_ends_are_kept),    cmocka_unit_test(blanks_of_the_user_are_found),
+        cmocka_unit_test(pieces_have_kinds),     cmocka_unit_test(unused_pieces_are_left),
+        cmocka_unit_test(pairs_are_merged),      cmocka_unit_test(tokens_go_around),
+        cmocka_unit_test(files_add_tokens),      cmocka_unit_test(files_of_merges),
+        cmocka_unit_test(classes_of_merges),     cmocka_unit_test(bad_models_are_refused),
     };
     return cmocka_run_group_tests_name("sentencepiece", tests, make_folder, remove_folder);
 }

@@ -250,6 +250,8 @@ static void bad_files_are_refused(void **state) {
     refuse("{\"model\":{\"type\":\"Unigram\",\"vocab\":{\"a\":0,\"b\":3000000}}}", "is no list of tokens and scores");
     refuse("{\"model\":{\"type\":\"Unigram\",\"unk_id\":7,\"vocab\":[[\"a\",0]]}}",
            "unk_id of its tokenizer is no token");
+    refuse("{\"model\":{\"type\":\"Unigram\",\"unused\":[1],\"vocab\":[[\"a\",0]]}}",
+           "number 0 of its tokenizer's unused ones is no token");
     refuse("{\"normalizer\":{\"type\":\"Rot13\"}}", "the normalizer \"Rot13\"");
     refuse("{\"normalizer\":{\"type\":\"Precompiled\",\"precompiled_charsmap\":\"AAAA\"}}", "precompiled_charsmap");
     refuse("{\"pre_tokenizer\":{\"type\":\"Split\",\"pattern\":{\"Regex\":\"(\"}}}",
