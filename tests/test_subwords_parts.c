@@ -195,7 +195,8 @@ static void expect_decoded(const char *decoder, const char *token, const char *t
 
 static void tokens_are_decoded(void **state) {
     (void)state;
-    expect_decoded("null", "a\u2581", "a\u2581");
+    expect_decoded("null", "a\u2581", " a\u2581"); /* without a decoder tokens stand apart */
+    expect_decoded("{\"type\":\"Fuse\"}", "a\u2581", "a\u2581");
     expect_decoded("{\"type\":\"Metaspace\"}", "\u2581a\u2581", " a ");
     expect_decoded("{\"type\":\"Metaspace\",\"replacement\":\" \"}", " a", " a");
     expect_decoded("{\"type\":\"Replace\",\"pattern\":{\"String\":\"_\"},\"content\":\"--\"}", "_a_", "--a--");

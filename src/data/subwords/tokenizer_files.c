@@ -176,15 +176,15 @@ static json_t *wordpiece(json_t *vocab, json_t *added, const json_t *config) {
                      "WordPiece", "vocab", vocab, "unk_token", "[UNK]");
 }
 
-/* ESM-2's: every token is found as it stands, so that letters need no blanks between them. */
+/* ESM-2's: every token is found as it stands, so that letters need no blanks between them, and get none. */
 static json_t *letters(json_t *vocab, json_t *added) {
     const char *text;
     json_t *id;
     json_object_foreach(vocab, text, id) if (ll_folder_add_token(added, text, id, NULL)) return NULL;
-    return json_pack("{s:o, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", ll_folder_token_list(added),
-                     "normalizer", "pre_tokenizer", "type", "WhitespaceSplit", "decoder", "post_processor",
-                     around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel", "vocab", vocab, "unk_token",
-                     "<unk>");
+    return json_pack("{s:o, s:n, s:{s:s}, s:{s:s}, s:o, s:{s:s, s:O, s:s}}", "added_tokens",
+                     ll_folder_token_list(added), "normalizer", "pre_tokenizer", "type", "WhitespaceSplit", "decoder",
+                     "type", "Fuse", "post_processor", around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel",
+                     "vocab", vocab, "unk_token", "<unk>");
 }
 
 static ll_status dump(ll_bytes *out, const json_t *json) {

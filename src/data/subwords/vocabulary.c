@@ -146,6 +146,14 @@ static ll_status put_before(ll_token_text *t, const char *front) {
     return LL_OK;
 }
 
+/* Without a decoder all tokens stand apart. */
+static ll_status decode_apart(ll_token_texts *t) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < t->count && !status; i++)
+        if (t->text[i].at) status = put_before(&t->text[i], " ");
+    return status;
+}
+
 /* Words stand apart, "##.." continues one. */
 static ll_status decode_wordpiece(ll_token_texts *t, const char *prefix, int cleanup) {
     ll_status status = LL_OK;
@@ -207,6 +215,7 @@ ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_
     const json_t *part = json_object_get(json, "decoder"), *one;
     ll_status status = LL_OK;
     if (v->bytes) return LL_OK; /* a token's bytes are what it stands for */
+    if (!part || json_is_null(part)) status = decode_apart(t);
     for (size_t i = 0; !status && (one = ll_part_at(part, "decoders", i)); i++) {
         const char *type = ll_part_type(one);
         if (!strcmp(type, "WordPiece")) {
