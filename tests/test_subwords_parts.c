@@ -127,7 +127,7 @@ static void expect_normal(const char *part, const char *text, const char *normal
     ll_normalizer *n = NULL;
     ll_grown out = {0};
     CHECK_OK(ll_normalizer_create(&n, json, "test"));
-    CHECK_OK(ll_normalize(n, &out, (const uint8_t *)text, strlen(text)));
+    CHECK_OK(ll_normalize(n, &out, (const uint8_t *)text, strlen(text), 1024));
     CHECK_OK(ll_grown_add(&out, "", 1));
     assert_string_equal((char *)out.at, normal);
     ll_grown_free(&out);
