@@ -240,6 +240,7 @@ static void bad_files_are_refused(void **state) {
     refuse("[]", "is no JSON object");
     refuse("{}", "has no vocabulary");
     refuse("{\"model\":{\"type\":\"Magic\",\"vocab\":{\"a\":0}}}", "the model \"Magic\", which is not supported");
+    refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"\\u0000\":0}}}", "NUL byte in object key not supported");
     refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":-1}}}", "numbers a token -1");
     refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":4000000000}}}", "numbers a token 4000000000");
     refuse("{\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":\"b\"}}}", "has no number");
