@@ -256,6 +256,7 @@ static void test_file(void **state) {
         CHECK_OK(ll_model_save_bytes(model, &bytes, &size));
         const size_t whole = size;
         ll_text_free(bytes);
+        CHECK_OK(ll_model_keep_origin(model, "config.json", "{}", 2));
         CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
         for (int i = 0; i < model->count; i++)
             if (!model->param[i].value) weights += (size_t)model->param[i].rows * (size_t)model->param[i].cols;
@@ -265,6 +266,7 @@ static void test_file(void **state) {
         CHECK_OK(ll_model_load_bytes(&copied, bytes, size, "memory"));
         CHECK_OK(ll_model_save_bytes(copied, &again, &second));
         assert_null(mapped->data);
+        assert_null(ll_model_origin(mapped, "config.json")); /* for exports alone, which it has not */
         assert_true(size == second && !memcmp(bytes, again, size));
         assert_true(fabs((double)(whole - size) - (double)weights * (32 - bits[kind]) / 8) < 4096); /* headers */
         CHECK_OK(ll_model_logp(model, a, tokens, NULL, 1, TOKENS));
