@@ -1,5 +1,7 @@
 /* Quantized weights. Their kernels give the bits of gemv on the same numbers, rounding is to the nearest, and a model
  * gives the same bits whichever kernel computes a token. */
+#include <float.h>
+
 #include "folder.h"
 #include "guard.h"
 #include "models.h"
@@ -214,6 +216,30 @@ static void test_smallest(void **state) {
     }
 }
 
+/* The largest floats are above all bfloat16: weights stay finite, and near. */
+static void test_largest(void **state) {
+    (void)state;
+    for (int kind = LL_BFLOAT16; kind <= LL_INT4; kind++) {
+        ll_model *model = tiny_model("train.seed=1"), *back = NULL;
+        int i = 0;
+        while (!strstr(model->param[i].name, "query.weight")) i++;
+        const ll_param *p = &model->param[i];
+        const size_t cols = (size_t)p->cols;
+        for (int r = 0; r < p->rows; r++) p->value[(size_t)r * cols] = r % 2 ? -FLT_MAX : FLT_MAX;
+        CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
+        float *after = calloc((size_t)p->rows * cols, sizeof *after);
+        ll_param_floats(model, i, 0, p->rows, after);
+        for (int r = 0; r < p->rows; r++) {
+            const float x = after[(size_t)r * cols] * (r % 2 ? -1 : 1);
+            assert_true(isfinite(x) && x > FLT_MAX * 0.8F);
+        }
+        CHECK_OK(ll_model_save(model, at("largest.safetensors")));
+        CHECK_OK(ll_model_load(&back, at("largest.safetensors")));
+        free(after);
+        ll_model_free(model), ll_model_free(back);
+    }
+}
+
 /* A file of a quantized model gives the same numbers, mapped or from memory, and has the expected size. Saving it again
  * gives the same file. */
 static void test_file(void **state) {
@@ -230,6 +256,7 @@ static void test_file(void **state) {
         CHECK_OK(ll_model_save_bytes(model, &bytes, &size));
         const size_t whole = size;
         ll_text_free(bytes);
+        CHECK_OK(ll_model_keep_origin(model, "config.json", "{}", 2));
         CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
         for (int i = 0; i < model->count; i++)
             if (!model->param[i].value) weights += (size_t)model->param[i].rows * (size_t)model->param[i].cols;
@@ -239,6 +266,7 @@ static void test_file(void **state) {
         CHECK_OK(ll_model_load_bytes(&copied, bytes, size, "memory"));
         CHECK_OK(ll_model_save_bytes(copied, &again, &second));
         assert_null(mapped->data);
+        assert_null(ll_model_origin(mapped, "config.json")); /* for exports alone, which it has not */
         assert_true(size == second && !memcmp(bytes, again, size));
         assert_true(fabs((double)(whole - size) - (double)weights * (32 - bits[kind]) / 8) < 4096); /* headers */
         CHECK_OK(ll_model_logp(model, a, tokens, NULL, 1, TOKENS));
@@ -322,9 +350,9 @@ static void test_same_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_products),  cmocka_unit_test(test_gemm),       cmocka_unit_test(test_rounding),
-        cmocka_unit_test(test_smallest),  cmocka_unit_test(test_file),       cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_products),   cmocka_unit_test(test_gemm),    cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_smallest),   cmocka_unit_test(test_largest), cmocka_unit_test(test_file),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_refused), cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

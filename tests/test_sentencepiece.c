@@ -27,7 +27,7 @@ static void text(message *m, int field, const void *data, size_t n) {
     m->n += n;
 }
 
-enum { USUAL = 1, UNKNOWN, CONTROL, USER, BYTE = 6 };
+enum { USUAL = 1, UNKNOWN, CONTROL, USER, UNUSED, BYTE };
 
 static void piece(message *m, const char *word, float score, unsigned kind) {
     message p = {.n = 0};
@@ -171,6 +171,22 @@ static void pieces_have_kinds(void **state) {
     ll_subwords_free(s);
 }
 
+/* No text becomes an unused piece, whatever its score, and a character that has no other is unknown. */
+static void unused_pieces_are_left(void **state) {
+    (void)state;
+    for (unsigned kind = 1; kind < 3; kind++) {
+        message m = begun(kind, 0);
+        piece(&m, "a", -1, USUAL);
+        piece(&m, "b", -1, USUAL);
+        piece(&m, "ab", 0, UNUSED);
+        piece(&m, "c", -90, UNUSED);
+        ll_subwords *s = tokenizer_of(&m, NULL);
+        expect(s, "ab", "3 4 5");
+        if (kind == 1) expect(s, "ac", "3 4 0");
+        ll_subwords_free(s);
+    }
+}
+
 /* The pair whose piece has the highest score is merged first. */
 static void pairs_are_merged(void **state) {
     (void)state;
@@ -184,6 +200,17 @@ static void pairs_are_merged(void **state) {
         ll_subwords *s = tokenizer_of(&m, NULL);
         expect(s, "abc", later ? "3 4 8" : "3 7 6");
         ll_subwords_free(s);
+    }
+}
+
+/* The tokens before and after a text; -1: none. */
+static void expect_around(const ll_subwords *s, int first, int last) {
+    for (int end = 0; end < 2; end++) {
+        size_t n;
+        const int32_t *around = ll_subwords_around(s, end, &n);
+        const int expected = end ? last : first;
+        assert_int_equal(n, expected >= 0);
+        if (n) assert_int_equal(around[0], expected);
     }
 }
 
@@ -205,13 +232,7 @@ static void tokens_go_around(void **state) {
         message m = begun(1, 0);
         piece(&m, "<bos>", 0, CONTROL);
         ll_subwords *s = tokenizer_of(&m, some[i].config);
-        for (int end = 0; end < 2; end++) {
-            size_t n;
-            const int32_t *around = ll_subwords_around(s, end, &n);
-            const int expected = end ? some[i].last : some[i].first;
-            assert_int_equal(n, expected >= 0);
-            if (n) assert_int_equal(around[0], expected);
-        }
+        expect_around(s, some[i].first, some[i].last);
         ll_subwords_free(s);
     }
 }
@@ -267,6 +288,41 @@ static void files_of_merges(void **state) {
     put("merges.txt", marked, sizeof marked - 1);
     CHECK_FAILS(ll_subwords_find(&json, folder), LL_EINVAL, "marks the ends of words (n</w>)");
     CHECK_FAILS(ll_subwords_find(&json, at("vocab.json")), LL_EINVAL, "name its folder");
+    remove(at("vocab.json"));
+    remove(at("merges.txt"));
+}
+
+/* The class in tokenizer_config.json says how vocab.json and merges.txt cut a text, and what goes around it. */
+static void classes_of_merges(void **state) {
+    (void)state;
+    static const char vocab[] = "{\"1\": 0, \"2\": 1, \"12\": 2, \"<s>\": 3, \"</s>\": 4, \"<b>\": 5, \"e\": 6, "
+                                "\"\u00c3\": 7, \"\u00a9\": 8, \"\u00cc\": 9, \"\u0123\": 10}";
+    static const struct {
+        const char *config, *ids;
+        int first, last;
+    } some[] = {{"{}", "2 6 9 10", 3, 4},
+                {"{\"add_bos_token\": false}", "2 6 9 10", -1, -1},
+                {"{\"tokenizer_class\": \"RobertaTokenizerFast\"}", "2 6 9 10", 3, 4},
+                {"{\"tokenizer_class\": \"GPT2Tokenizer\"}", "2 6 9 10", -1, -1},
+                {"{\"tokenizer_class\": \"GPT2Tokenizer\", \"add_bos_token\": true, \"bos_token\": \"<b>\"}",
+                 "2 6 9 10", 5, -1},
+                {"{\"tokenizer_class\": \"Qwen2Tokenizer\", \"bos_token\": null}", "0 1 7 8", -1, -1}};
+    static const char other[] = "{\"tokenizer_class\": \"BlenderbotTokenizer\"}";
+    ll_bytes json = {0};
+    put("vocab.json", vocab, sizeof vocab - 1);
+    put("merges.txt", "1 2\n", 4);
+    for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+        ll_subwords *s = NULL;
+        put("tokenizer_config.json", some[i].config, strlen(some[i].config));
+        CHECK_OK(ll_subwords_find(&json, folder));
+        CHECK_OK(ll_subwords_create(&s, &json, "test"));
+        expect(s, "12e\u0301", some[i].ids);
+        expect_around(s, some[i].first, some[i].last);
+        ll_subwords_free(s);
+        ll_bytes_free(&json);
+    }
+    put("tokenizer_config.json", other, sizeof other - 1);
+    CHECK_FAILS(ll_subwords_find(&json, folder), LL_EINVAL, "is a BlenderbotTokenizer, which is not read");
     remove(at("vocab.json"));
     remove(at("merges.txt"));
 }
@@ -333,9 +389,10 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(characters_are_mapped), cmocka_unit_test(blanks_are_kept_or_not),
         cmocka_unit_test(line_ends_are_kept),    cmocka_unit_test(blanks_of_the_user_are_found),
-        cmocka_unit_test(pieces_have_kinds),     cmocka_unit_test(pairs_are_merged),
-        cmocka_unit_test(tokens_go_around),      cmocka_unit_test(files_add_tokens),
-        cmocka_unit_test(files_of_merges),       cmocka_unit_test(bad_models_are_refused),
+        cmocka_unit_test(pieces_have_kinds),     cmocka_unit_test(unused_pieces_are_left),
+        cmocka_unit_test(pairs_are_merged),      cmocka_unit_test(tokens_go_around),
+        cmocka_unit_test(files_add_tokens),      cmocka_unit_test(files_of_merges),
+        cmocka_unit_test(classes_of_merges),     cmocka_unit_test(bad_models_are_refused),
     };
     return cmocka_run_group_tests_name("sentencepiece", tests, make_folder, remove_folder);
 }

@@ -323,6 +323,41 @@ static void a_long_word_is_watched(void **state) {
     free(text);
 }
 
+#define REPLACE "{\"type\":\"Replace\",\"pattern\":{\"String\":\"a\"},\"content\":\"%s\"}"
+
+static void refuse(const char *json, const char *why) {
+    ll_subwords *s = NULL;
+    const ll_bytes bytes = bytes_of(json);
+    CHECK_FAILS(ll_subwords_create(&s, &bytes, "there"), LL_EFORMAT, why);
+}
+
+/* A tokenizer may not ask for any amount of memory: four steps make 10^12 letters of one. */
+static void steps_have_a_limit(void **state) {
+    (void)state;
+    char json[8192], many[1001];
+    int32_t *tokens;
+    int64_t count;
+    size_t n = 0;
+    memset(many, 'a', sizeof many - 1);
+    many[sizeof many - 1] = 0;
+    n += (size_t)snprintf(json, sizeof json, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");
+    for (int i = 0; i < 4; i++) n += (size_t)snprintf(json + n, sizeof json - n, "%s" REPLACE, i ? "," : "", many);
+    n += (size_t)snprintf(json + n, sizeof json - n, "]},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}");
+    snprintf(json + n, sizeof json - n, "}");
+    ll_subwords *s = subwords_of(json);
+    CHECK_FAILS(ll_subwords_encode(s, (const uint8_t *)"a", 1, &tokens, &count), LL_EINVAL,
+                "step 3 of the tokenizer's normalizer: a text becomes more than 1048640 bytes");
+    ll_subwords_free(s);
+    snprintf(json + n, sizeof json - n, ",\"added_tokens\":[{\"id\":1,\"content\":\"a\",\"normalized\":true}]}");
+    refuse(json,
+           "there: added token 0 of its tokenizer: step 1 of the tokenizer's normalizer: a text becomes more than "
+           "272 bytes");
+    n = (size_t)snprintf(json, sizeof json, "{\"decoder\":{\"type\":\"Sequence\",\"decoders\":[");
+    for (int i = 0; i < 4; i++) n += (size_t)snprintf(json + n, sizeof json - n, "%s" REPLACE, i ? "," : "", many);
+    snprintf(json + n, sizeof json - n, "]},\"model\":{\"type\":\"BPE\",\"vocab\":{\"a\":0}}}");
+    refuse(json, "there: the decoder Replace of its tokenizer: a text becomes more than 65536 bytes");
+}
+
 int main(void) {
     if (ll_unicode_check()) return skip_tokenizers();
     const struct CMUnitTest tests[] = {
@@ -331,6 +366,7 @@ int main(void) {
         cmocka_unit_test(all_text_comes_back),    cmocka_unit_test(unigram_is_the_best_way),
         cmocka_unit_test(unigram_of_bytes),       cmocka_unit_test(unigram_with_bytes),
         cmocka_unit_test(a_long_word_is_watched), cmocka_unit_test(a_pair_that_changed_has_another_rank),
+        cmocka_unit_test(steps_have_a_limit),
     };
     return cmocka_run_group_tests_name("subwords", tests, NULL, NULL);
 }

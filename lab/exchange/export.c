@@ -239,7 +239,8 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
         return ll_fail(LL_EINVAL, "its weights are quantized; export the model that they were made of");
     if (!config)
         return ll_fail(LL_EINVAL, "the model was not imported, so no other program has its architecture; only what "
-                                  "'longline import' made, and what was trained from that, can be exported");
+                                  "'longline import' made, and what was trained from that before it was quantized, "
+                                  "can be exported");
     ll_status status = list_names(&x);
     if (!status) status = ll_reading_begin(&x.reading, config, processor, "config.json", x.names);
     if (!status) status = check_recipe(&x);

@@ -1,4 +1,5 @@
-/* Files of the folder that a model was imported from. An export writes them again. */
+/* Files of the folder that a model was imported from. An export writes them again, and quantized models, which cannot
+ * be exported, have no use for them in their files. */
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +41,7 @@ ll_status ll_origin_copy(ll_model *m, const ll_model *from) {
 
 ll_status ll_origin_write(const ll_model *m, ll_st_writer *writer) {
     ll_status status = LL_OK;
-    for (int i = 0; i < m->origins && !status; i++) {
+    for (int i = 0; i < m->origins && !status && !m->quantized; i++) {
         char name[512];
         const ll_origin *o = &m->origin[i];
         if (snprintf(name, sizeof name, "%s%s", prefix, o->name) >= (int)sizeof name)

@@ -98,11 +98,18 @@ typedef struct {
     uint16_t scale;
 } group;
 
+/* The nearest bfloat16 that is finite. */
+static uint16_t finite_bf16(float x) {
+    const uint16_t bits = ll_bf16_from_float(x);
+    return (uint16_t)(bits - ((bits & 0x7fff) == 0x7f80));
+}
+
 /* q to the nearest of `least` to `most` with this scale. Returns the sum of squared errors. A subnormal scale is too
- * coarse: such a group becomes 0. */
+ * coarse: such a group becomes 0. A scale that is rounded up may make a number infinite: the one below does not. */
 static double round_with(group *g, float scale, int least, int most) {
     double error = 0;
     g->scale = fabsf(scale) >= FLT_MIN ? ll_bf16_from_float(scale) : 0;
+    if (!isfinite(ll_bf16_to_float(g->scale) * (float)least)) g->scale--;
     const float unit = ll_bf16_to_float(g->scale);
     for (int i = 0; i < g->n; i++) {
         const float q = unit != 0 ? rintf(g->x[i] / unit) : 0;
@@ -161,7 +168,7 @@ static void quantize_tensor(void *arg, size_t i) {
     const size_t size = (size_t)p->rows * (size_t)p->cols;
     if (!is_matrix(j->m, (int)i)) return;
     if (j->w->precision == LL_BFLOAT16) {
-        for (size_t n = 0; n < size; n++) ((uint16_t *)j->w->matrix[i].bf16)[n] = ll_bf16_from_float(p->value[n]);
+        for (size_t n = 0; n < size; n++) ((uint16_t *)j->w->matrix[i].bf16)[n] = finite_bf16(p->value[n]);
         return;
     }
     for (int k = 0; k < p->rows; k += LL_GROUP)

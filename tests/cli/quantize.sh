@@ -41,4 +41,10 @@ damaged 's/"weights": *"int4"/"weights":"int5"/'
 refused 'weights are "int5"; this program reads f32, bf16, int8 and int4' "$longline" eval damaged.safetensors
 damaged 's/"weights": *"int4"/"weights":"int8"/'
 refused 'has not the type or the shape' "$longline" eval damaged.safetensors
+damaged 's/x/x/'
+header=$(od -An -tu8 -N8 int4.safetensors | tr -d ' ')
+scale=$(head -c "$header" int4.safetensors | grep -aoE '"blocks\.0\.feed\.in\.weight\.scale": *\{[^}]*' |
+    sed 's/.*"data_offsets": *\[\([0-9]*\).*/\1/')
+printf '\200\177' | dd of=damaged.safetensors bs=1 seek=$((8 + header + scale)) conv=notrunc 2>err
+refused 'tensor blocks.0.feed.in.weight.scale is not finite at element 0' "$longline" eval damaged.safetensors
 check "nothing else was written" test ! -e x

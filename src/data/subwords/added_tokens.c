@@ -27,8 +27,11 @@ static ll_status add(ll_added_tokens *a, const json_t *entry, int number, const 
                                ll_part_flag(entry, "lstrip", 0), ll_part_flag(entry, "rstrip", 0)};
     if (!strcmp(text, "[MASK]") || !strcmp(text, "<mask>")) a->mask = a->token[number].id;
     ll_grown found = {0};
-    ll_status status = which == NORMALISED ? ll_normalize(n, &found, (const uint8_t *)text, strlen(text))
-                                           : ll_grown_add(&found, text, strlen(text));
+    const size_t size = strlen(text);
+    ll_status status = which == NORMALISED ? ll_normalize(n, &found, (const uint8_t *)text, size, 16 * size + 256)
+                                           : ll_grown_add(&found, text, size);
+    if (status == LL_EINVAL)
+        status = ll_fail(LL_EFORMAT, "%s: added token %d of its tokenizer: %s", name, number, ll_error());
     if (!status && found.n) {
         a->begins[which][*found.at] = 1;
         status = ll_trie_add(&a->trie[which], found.at, found.n, number);

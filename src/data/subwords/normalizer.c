@@ -153,16 +153,21 @@ static ll_status apply(const step *s, ll_grown *out, const uint8_t *text, size_t
     }
 }
 
-ll_status ll_normalize(const ll_normalizer *n, ll_grown *out, const uint8_t *text, size_t size) {
-    ll_grown now = {0}, next = {0};
+ll_status ll_normalize(const ll_normalizer *n, ll_grown *out, const uint8_t *text, size_t size, size_t most) {
+    ll_grown now = {.most = most}, next = now;
     ll_status status = n->steps ? LL_OK : ll_grown_add(out, text, size);
+    out->most = out->n + most;
     for (int i = 0; i < n->steps && !status; i++) {
         const int last = i == n->steps - 1;
         status = apply(&n->step[i], last ? out : &next, i ? now.at : text, i ? now.n : size);
+        if (status == LL_EINVAL)
+            status = ll_fail(status, "step %d of the tokenizer's normalizer: %s", i + 1, ll_error());
         const ll_grown used = now;
         now = next;
-        next = (ll_grown){used.at, 0, used.capacity};
+        next = used;
+        next.n = 0;
     }
+    out->most = 0;
     ll_grown_free(&now);
     ll_grown_free(&next);
     return status;

@@ -51,8 +51,9 @@ typedef struct ll_normalizer ll_normalizer;
 /* part may be null: the normalizer then changes nothing. */
 LL_MUST_USE ll_status ll_normalizer_create(ll_normalizer **out, const json_t *part, const char *name);
 void ll_normalizer_free(ll_normalizer *n);
-/* Adds the normalised text to out. */
-LL_MUST_USE ll_status ll_normalize(const ll_normalizer *n, ll_grown *out, const uint8_t *text, size_t size);
+/* Adds the normalised text to out. LL_EINVAL where a step makes more than `most` bytes of it. */
+LL_MUST_USE ll_status ll_normalize(const ll_normalizer *n, ll_grown *out, const uint8_t *text, size_t size,
+                                   size_t most);
 /* Adds the text with `to` in place of each `from`, which is not empty. */
 LL_MUST_USE ll_status ll_add_replaced(ll_grown *out, const uint8_t *text, size_t n, const ll_grown *from,
                                       const ll_grown *to);

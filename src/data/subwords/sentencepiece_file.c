@@ -1,8 +1,8 @@
 /* A tokenizer.model of SentencePiece (Kudo and Richardson 2018) as the tokenizer.json that means the same. The file is
  * a protocol buffer, of which these fields count:
  *
- *   1   a piece: 1 its text, 2 its score (float), 3 its kind (1 usual, 2 unknown, 3 control, 4 defined by the user, 6
- *       a byte)
+ *   1   a piece: 1 its text, 2 its score (float), 3 its kind (1 usual, 2 unknown, 3 control, 4 defined by the user, 5
+ *       unused: no text is it, 6 a byte)
  *   2   how it was trained: 3 the model (1 unigram, 2 BPE), 24 treat_whitespace_as_suffix, 35 byte_fallback
  *   3   how text is normalised: 2 the map of characters, 3 add_dummy_prefix, 4 remove_extra_whitespaces, 5
  *       escape_whitespaces
@@ -277,17 +277,20 @@ static json_t *pre_tokenizer(const sentencepiece *s) {
 }
 
 static json_t *unigram(const sentencepiece *s) {
-    json_t *list = json_array();
-    int unknown = -1;
-    for (int i = 0; i < s->count; i++) {
+    json_t *list = json_array(), *unused = json_array();
+    int unknown = -1, failed = 0;
+    for (int i = 0; i < s->count && !failed; i++) {
         if (s->piece[i].kind == UNKNOWN) unknown = i;
-        if (json_array_append_new(list, json_pack("[O, f]", s->piece[i].text, s->piece[i].score))) {
-            json_decref(list);
-            return NULL;
-        }
+        if (s->piece[i].kind == UNUSED) failed |= json_array_append_new(unused, json_integer(i));
+        failed |= json_array_append_new(list, json_pack("[O, f]", s->piece[i].text, s->piece[i].score));
     }
-    return json_pack("{s:s, s:o, s:o, s:b}", "type", "Unigram", "vocab", list, "unk_id",
-                     unknown < 0 ? json_null() : json_integer(unknown), "byte_fallback", s->fallback);
+    if (failed) {
+        json_decref(list);
+        json_decref(unused);
+        return NULL;
+    }
+    return json_pack("{s:s, s:o, s:o, s:b, s:o}", "type", "Unigram", "vocab", list, "unk_id",
+                     unknown < 0 ? json_null() : json_integer(unknown), "byte_fallback", s->fallback, "unused", unused);
 }
 
 static int by_score(const void *a, const void *b) {

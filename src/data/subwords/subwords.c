@@ -134,7 +134,7 @@ static ll_status take_between(encoding *e, int normalised, const uint8_t *text, 
     if (!n) return LL_OK;
     if (normalised) return cut_words(e, text, n);
     e->normal.n = 0;
-    const ll_status status = ll_normalize(e->s->normalizer, &e->normal, text, n);
+    const ll_status status = ll_normalize(e->s->normalizer, &e->normal, text, n, 64 * n + (1 << 20));
     return status ? status : take_text(e, 1, e->normal.at, e->normal.n);
 }
 

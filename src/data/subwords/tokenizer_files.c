@@ -70,12 +70,100 @@ static json_t *around(const json_t *vocab, const char *first, const char *last) 
                      "sep", last, json_integer_value(after));
 }
 
-static json_t *byte_level(json_t *vocab, json_t *merges, json_t *added, const json_t *config) {
-    return json_pack("{s:o, s:n, s:{s:s, s:b}, s:{s:s}, s:o, s:{s:s, s:O, s:O}}", "added_tokens",
-                     ll_folder_token_list(added), "normalizer", "pre_tokenizer", "type", "ByteLevel",
-                     "add_prefix_space", ll_part_flag(config, "add_prefix_space", 0), "decoder", "type", "ByteLevel",
-                     "post_processor", around(vocab, "<s>", "</s>"), "model", "type", "BPE", "vocab", vocab, "merges",
-                     merges);
+/* The token at an end of a text: its number, or NULL, and its text, which is `usual` where the config names none. */
+static const json_t *end_of(const char **text, const json_t *vocab, const json_t *added, const json_t *config, int end,
+                            const char *usual) {
+    *text = ll_token_name(json_object_get(config, end ? "eos_token" : "bos_token"));
+    if (!**text) *text = usual;
+    const json_t *id = json_object_get(json_object_get(added, *text), "id");
+    return id ? id : json_object_get(vocab, *text);
+}
+
+/* What tokenizer_config.json asks to put around a text. */
+static ll_status around_asked(json_t **out, const json_t *vocab, const json_t *added, const json_t *config,
+                              const char *const usual[2], const char *folder) {
+    json_t *list = json_array(), *ids = json_object();
+    const char *const keys[] = {"add_bos_token", "add_eos_token"}, *class = ll_part_text(config, "tokenizer_class", "");
+    const int begins = strstr(class, "Llama") || strstr(class, "Gemma");
+    int failed = !list || !ids;
+    for (int end = 0; end < 2 && !failed; end++) {
+        const char *text;
+        json_t *id = (json_t *)end_of(&text, vocab, added, config, end, usual[end]);
+        if (!id && ll_part_flag(config, keys[end], 0)) {
+            json_decref(list);
+            json_decref(ids);
+            return ll_fail(LL_EINVAL, "%s/tokenizer_config.json has %s, and its tokenizer has no token \"%.60s\"",
+                           folder, keys[end], text);
+        }
+        if (id && ll_part_flag(config, keys[end], begins && !end)) {
+            failed |=
+                json_array_append_new(list, json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", text, "type_id", 0));
+            failed |=
+                json_object_set_new(ids, text, json_pack("{s:s, s:[O], s:[s]}", "id", text, "ids", id, "tokens", text));
+        }
+        if (!end)
+            failed |= json_array_append_new(list, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
+    }
+    *out = json_object_size(ids) ? json_pack("{s:s, s:O, s:[], s:O}", "type", "TemplateProcessing", "single", list,
+                                             "pair", "special_tokens", ids)
+                                 : json_null();
+    json_decref(list);
+    json_decref(ids);
+    return failed || !*out ? ll_folder_no_memory(folder) : LL_OK;
+}
+
+/* The classes of transformers whose vocab.json and merges.txt are read. Qwen2 has other words, and composes characters
+ * first; RoBERTa and its like put <s> and </s> around every text. */
+typedef struct {
+    const char *class;
+    int is_qwen2, encloses;
+} byte_class;
+
+/* That of the folder; NULL: another. Older folders name none. */
+static const byte_class *class_of(const json_t *config) {
+    static const byte_class known[] = {{"GPT2Tokenizer", 0, 0},       {"CodeGenTokenizer", 0, 0},
+                                       {"Qwen2Tokenizer", 1, 0},      {"RobertaTokenizer", 0, 1},
+                                       {"LongformerTokenizer", 0, 1}, {"BartTokenizer", 0, 1}};
+    const char *usual = json_object_get(config, "add_bos_token") ? "GPT2Tokenizer" : "RobertaTokenizer";
+    const char *class = ll_part_text(config, "tokenizer_class", usual);
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const size_t n = strlen(known[i].class);
+        if (!strncmp(class, known[i].class, n) && (!class[n] || !strcmp(class + n, "Fast"))) return &known[i];
+    }
+    return NULL;
+}
+
+static json_t *byte_words(const byte_class *kind, const json_t *config) {
+    static const char qwen2[] = "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}|"
+                                " ?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+";
+    json_t *bytes = json_pack("{s:s, s:b, s:b}", "type", "ByteLevel", "add_prefix_space",
+                              ll_part_flag(config, "add_prefix_space", 0), "use_regex", !kind->is_qwen2);
+    if (!kind->is_qwen2) return bytes;
+    return json_pack("{s:s, s:[{s:s, s:{s:s}, s:s, s:b}, o]}", "type", "Sequence", "pretokenizers", "type", "Split",
+                     "pattern", "Regex", qwen2, "behavior", "Isolated", "invert", 0, bytes);
+}
+
+static ll_status byte_level(json_t **out, json_t *vocab, json_t *merges, json_t *added, const json_t *config,
+                            const char *folder) {
+    static const char *const usual[] = {"<|endoftext|>", "<|endoftext|>"};
+    const byte_class *kind = class_of(config);
+    json_t *post = NULL;
+    if (!kind)
+        return ll_fail(LL_EINVAL,
+                       "%s: its tokenizer is a %.60s, which is not read from vocab.json with merges.txt; save it as "
+                       "tokenizer.json",
+                       folder, ll_part_text(config, "tokenizer_class", ""));
+    const ll_status status = kind->encloses ? LL_OK : around_asked(&post, vocab, added, config, usual, folder);
+    if (status) {
+        json_decref(post);
+        return status;
+    }
+    if (kind->encloses) post = around(vocab, "<s>", "</s>");
+    *out = json_pack("{s:o, s:o, s:o, s:{s:s}, s:o, s:{s:s, s:O, s:O}}", "added_tokens", ll_folder_token_list(added),
+                     "normalizer", kind->is_qwen2 ? json_pack("{s:s}", "type", "NFC") : json_null(), "pre_tokenizer",
+                     byte_words(kind, config), "decoder", "type", "ByteLevel", "post_processor", post, "model", "type",
+                     "BPE", "vocab", vocab, "merges", merges);
+    return *out ? LL_OK : ll_folder_no_memory(folder);
 }
 
 static json_t *wordpiece(json_t *vocab, json_t *added, const json_t *config) {
@@ -88,15 +176,15 @@ static json_t *wordpiece(json_t *vocab, json_t *added, const json_t *config) {
                      "WordPiece", "vocab", vocab, "unk_token", "[UNK]");
 }
 
-/* ESM-2's: every token is found as it stands, so that letters need no blanks between them. */
+/* ESM-2's: every token is found as it stands, so that letters need no blanks between them, and get none. */
 static json_t *letters(json_t *vocab, json_t *added) {
     const char *text;
     json_t *id;
     json_object_foreach(vocab, text, id) if (ll_folder_add_token(added, text, id, NULL)) return NULL;
-    return json_pack("{s:o, s:n, s:{s:s}, s:n, s:o, s:{s:s, s:O, s:s}}", "added_tokens", ll_folder_token_list(added),
-                     "normalizer", "pre_tokenizer", "type", "WhitespaceSplit", "decoder", "post_processor",
-                     around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel", "vocab", vocab, "unk_token",
-                     "<unk>");
+    return json_pack("{s:o, s:n, s:{s:s}, s:{s:s}, s:o, s:{s:s, s:O, s:s}}", "added_tokens",
+                     ll_folder_token_list(added), "normalizer", "pre_tokenizer", "type", "WhitespaceSplit", "decoder",
+                     "type", "Fuse", "post_processor", around(vocab, "<cls>", "<eos>"), "model", "type", "WordLevel",
+                     "vocab", vocab, "unk_token", "<unk>");
 }
 
 static ll_status dump(ll_bytes *out, const json_t *json) {
@@ -136,12 +224,11 @@ static ll_status compose(ll_bytes *out, const char *folder, const ll_bytes *line
     if (!status) status = check_merges(list, folder);
     if (!status) status = ll_folder_tokens(added, vocab, config, folder);
     if (!status) status = ll_folder_usual_tokens(added, vocab);
-    if (!status) {
-        json = merges->data                      ? byte_level(vocab, list, added, config)
-               : json_object_get(vocab, "[UNK]") ? wordpiece(vocab, added, config)
-                                                 : letters(vocab, added);
-        status = dump(out, json);
-    }
+    if (!status && merges->data)
+        status = byte_level(&json, vocab, list, added, config, folder);
+    else if (!status)
+        json = json_object_get(vocab, "[UNK]") ? wordpiece(vocab, added, config) : letters(vocab, added);
+    if (!status) status = dump(out, json);
     json_decref(json);
     json_decref(config);
     json_decref(vocab);
@@ -165,56 +252,15 @@ static int by_text(json_t *vocab, json_t *added, const json_t *json) {
     return !failed;
 }
 
-/* The token at an end of a text: its number, or NULL, and its text. */
-static const json_t *end_of(const char **text, const json_t *vocab, const json_t *added, const json_t *config,
-                            int end) {
-    *text = ll_token_name(json_object_get(config, end ? "eos_token" : "bos_token"));
-    if (!**text) *text = end ? "</s>" : "<s>";
-    const json_t *id = json_object_get(json_object_get(added, *text), "id");
-    return id ? id : json_object_get(vocab, *text);
-}
-
-/* What tokenizer_config.json asks to put around a text. */
-static ll_status around_pieces(json_t **out, const json_t *vocab, const json_t *added, const json_t *config,
-                               const char *folder) {
-    json_t *list = json_array(), *ids = json_object();
-    const char *const keys[] = {"add_bos_token", "add_eos_token"}, *class = ll_part_text(config, "tokenizer_class", "");
-    const int begins = strstr(class, "Llama") || strstr(class, "Gemma");
-    int failed = !list || !ids;
-    for (int end = 0; end < 2 && !failed; end++) {
-        const char *text;
-        json_t *id = (json_t *)end_of(&text, vocab, added, config, end);
-        if (!id && ll_part_flag(config, keys[end], 0)) {
-            json_decref(list);
-            json_decref(ids);
-            return ll_fail(LL_EINVAL, "%s/tokenizer_config.json has %s, and its tokenizer has no token \"%.60s\"",
-                           folder, keys[end], text);
-        }
-        if (id && ll_part_flag(config, keys[end], begins && !end)) {
-            failed |=
-                json_array_append_new(list, json_pack("{s:{s:s, s:i}}", "SpecialToken", "id", text, "type_id", 0));
-            failed |=
-                json_object_set_new(ids, text, json_pack("{s:s, s:[O], s:[s]}", "id", text, "ids", id, "tokens", text));
-        }
-        if (!end)
-            failed |= json_array_append_new(list, json_pack("{s:{s:s, s:i}}", "Sequence", "id", "A", "type_id", 0));
-    }
-    *out = json_object_size(ids) ? json_pack("{s:s, s:O, s:[], s:O}", "type", "TemplateProcessing", "single", list,
-                                             "pair", "special_tokens", ids)
-                                 : json_null();
-    json_decref(list);
-    json_decref(ids);
-    return failed || !*out ? ll_folder_no_memory(folder) : LL_OK;
-}
-
 static ll_status compose_pieces(ll_bytes *out, const char *folder, const ll_bytes *file) {
+    static const char *const usual[] = {"<s>", "</s>"};
     json_t *config = NULL, *json = NULL, *around = NULL, *vocab = json_object(), *added = json_object();
     ll_status status =
         vocab && added ? ll_folder_json(&config, folder, "tokenizer_config.json") : ll_folder_no_memory(folder);
     if (!status) status = ll_sentencepiece_compose(&json, file, folder);
     if (!status && !by_text(vocab, added, json)) status = ll_folder_no_memory(folder);
     if (!status) status = ll_folder_tokens(added, vocab, config, folder);
-    if (!status) status = around_pieces(&around, vocab, added, config, folder);
+    if (!status) status = around_asked(&around, vocab, added, config, usual, folder);
     if (!status && (json_object_set_new(json, "added_tokens", ll_folder_token_list(added)) ||
                     json_object_set(json, "post_processor", around)))
         status = ll_folder_no_memory(folder);

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 
 ll_status ll_grown_add(ll_grown *b, const void *data, size_t n) {
+    if (b->most && n > b->most - b->n) return ll_fail(LL_EINVAL, "a text becomes more than %zu bytes", b->most);
     if (n > b->capacity - b->n) {
         const size_t capacity = 2 * (b->n + n) + 64;
         uint8_t *more = ll_alloc(capacity, 1);

@@ -9,12 +9,13 @@
 #include "base/status.h"
 #include "base/text.h"
 
-/* Bytes that grow. */
+/* Bytes that grow, to `most` of them; 0: without a limit. */
 typedef struct {
     uint8_t *at;
-    size_t n, capacity;
+    size_t n, capacity, most;
 } ll_grown;
 
+/* LL_EINVAL past the limit. */
 LL_MUST_USE ll_status ll_grown_add(ll_grown *b, const void *data, size_t n);
 LL_MUST_USE ll_status ll_grown_add_char(ll_grown *b, int32_t c);
 void ll_grown_free(ll_grown *b);

@@ -1,5 +1,6 @@
 /* A unigram model (Kudo 2018): of all ways to cut a word into tokens, the one whose scores sum to the most. A character
- * without a token is unknown, 10 below the least score; unknown ones in a row are one token. */
+ * without a token is unknown, 10 below the least score; unknown ones in a row are one token. "unused" is a key of ours:
+ * the numbers of tokens that SentencePiece marks so. */
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -9,7 +10,8 @@
 #include "data/subwords/parts.h"
 
 struct ll_unigram_model {
-    double *score; /* of each token; -INFINITY: no text is it, as of "<0x41>", which stands for a byte */
+    double *score; /* of each token; -INFINITY: no text is it, as of "<0x41>", which stands for a byte, or of one that
+                      is unused */
     double unknown;
 };
 
@@ -22,10 +24,35 @@ typedef struct {
     size_t end;   /* and where it ends */
 } best;
 
+static ll_status leave_unused(ll_unigram_model *u, const json_t *list, size_t count, const char *name) {
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *id = json_array_get(list, i);
+        const json_int_t token = json_is_integer(id) ? json_integer_value(id) : -1;
+        if (token < 0 || (size_t)token >= count)
+            return ll_fail(LL_EFORMAT, "%s: number %zu of its tokenizer's unused ones is no token", name, i);
+        u->score[token] = -INFINITY;
+    }
+    return LL_OK;
+}
+
+static ll_status read_scores(ll_unigram_model *u, const json_t *list, const char *name) {
+    double least = DBL_MAX;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *number = json_array_get(json_array_get(list, i), 1);
+        const double score = json_number_value(number);
+        if (!json_is_number(number) || !isfinite(score))
+            return ll_fail(LL_EFORMAT, "%s: token %zu of its tokenizer has no score", name, i);
+        if (!isfinite(u->score[i])) continue;
+        u->score[i] = score;
+        if (score < least) least = score;
+    }
+    u->unknown = least - 10;
+    return LL_OK;
+}
+
 ll_status ll_unigram_create(ll_unigram_model **out, const json_t *model, const ll_vocab *v) {
     const json_t *list = json_object_get(model, "vocab");
     const size_t n = json_array_size(list);
-    double least = DBL_MAX;
     ll_unigram_model *u = ll_alloc(1, sizeof *u);
     if (!u) return LL_ENOMEM;
     if (list && !json_is_array(list)) {
@@ -33,16 +60,9 @@ ll_status ll_unigram_create(ll_unigram_model **out, const json_t *model, const l
         return ll_fail(LL_EFORMAT, "%s: the vocabulary of its tokenizer is no list of tokens and scores", v->name);
     }
     u->score = ll_alloc(n + 1, sizeof *u->score);
-    ll_status status = u->score ? LL_OK : LL_ENOMEM;
-    for (size_t i = 0; i < n && !status; i++) {
-        const json_t *score = json_array_get(json_array_get(list, i), 1);
-        u->score[i] = json_number_value(score);
-        if (!json_is_number(score) || !isfinite(u->score[i]))
-            status = ll_fail(LL_EFORMAT, "%s: token %zu of its tokenizer has no score", v->name, i);
-        if (u->score[i] < least) least = u->score[i];
-    }
+    ll_status status = u->score ? leave_unused(u, json_object_get(model, "unused"), n, v->name) : LL_ENOMEM;
+    if (!status) status = read_scores(u, list, v->name);
     for (int i = 0; i < 256 && !status && v->byte_token[0] >= 0; i++) u->score[v->byte_token[i]] = -INFINITY;
-    u->unknown = least - 10;
     if (status)
         ll_unigram_free(u);
     else

@@ -5,7 +5,7 @@
 #include "base/memory.h"
 #include "data/subwords/parts.h"
 
-enum { TOKENS_MOST = 1 << 22 };
+enum { TOKENS_MOST = 1 << 22, TEXT_MOST = 1 << 16, TEXTS_MOST = 1 << 28 }; /* texts: bytes that a decoder may make */
 
 /* ---- The vocabulary ---- */
 
@@ -146,6 +146,14 @@ static ll_status put_before(ll_token_text *t, const char *front) {
     return LL_OK;
 }
 
+/* Without a decoder all tokens stand apart. */
+static ll_status decode_apart(ll_token_texts *t) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < t->count && !status; i++)
+        if (t->text[i].at) status = put_before(&t->text[i], " ");
+    return status;
+}
+
 /* Words stand apart, "##.." continues one. */
 static ll_status decode_wordpiece(ll_token_texts *t, const char *prefix, int cleanup) {
     ll_status status = LL_OK;
@@ -165,14 +173,17 @@ static ll_status decode_wordpiece(ll_token_texts *t, const char *prefix, int cle
 static ll_status replace(ll_token_texts *t, const char *from, const char *to) {
     const ll_grown old = {(uint8_t *)from, strlen(from), 0}, new = {(uint8_t *)to, strlen(to), 0};
     ll_status status = LL_OK;
+    size_t all = 0;
     for (int i = 0; i < t->count && !status; i++) {
         ll_token_text *own = &t->text[i];
-        ll_grown b = {0};
+        ll_grown b = {.most = TEXT_MOST};
         if (own->added || !own->at || !memmem(own->at, own->n, from, old.n)) continue;
         status = ll_add_replaced(&b, own->at, own->n, &old, &new);
         ll_free(own->at);
         own->at = b.at;
         own->n = b.n;
+        all += b.n;
+        if (all > TEXTS_MOST) status = ll_fail(LL_EINVAL, "all texts become more than %d bytes", TEXTS_MOST);
     }
     return status;
 }
@@ -207,6 +218,7 @@ ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_
     const json_t *part = json_object_get(json, "decoder"), *one;
     ll_status status = LL_OK;
     if (v->bytes) return LL_OK; /* a token's bytes are what it stands for */
+    if (!part || json_is_null(part)) status = decode_apart(t);
     for (size_t i = 0; !status && (one = ll_part_at(part, "decoders", i)); i++) {
         const char *type = ll_part_type(one);
         if (!strcmp(type, "WordPiece")) {
@@ -219,6 +231,8 @@ ll_status ll_token_texts_decode(ll_token_texts *t, const json_t *json, const ll_
                    strcmp(type, "Strip")) { /* Strip takes away a blank that was put before the text, not a token's */
             status = ll_part_unknown(name, "decoder", one);
         }
+        if (status == LL_EINVAL)
+            status = ll_fail(LL_EFORMAT, "%s: the decoder %s of its tokenizer: %s", name, type, ll_error());
     }
     if (!status) decode_bytes(t, v);
     return status;
