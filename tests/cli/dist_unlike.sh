@@ -74,7 +74,7 @@ one_system
 for i in 0 1 2; do
     mkdir unlike/$i
     cp text.txt lines.txt prompts.txt state systems.ini base.ini labelled.tsv unlike/$i
-    cp text.txt unlike/$i/test.txt
+    cp text.txt unlike/$i/test.txt && cp text.txt unlike/$i/valid.txt
     cp first/best.safetensors unlike/$i/model
     cp first/best.safetensors unlike/$i/teacher
     cp classes-1/last.safetensors unlike/$i/classes
@@ -156,7 +156,7 @@ for library in $libraries; do
 
     # ---- table ----
     table='exec "$0" table systems.ini --set model.layers=1 --set model.width=16 --set model.heads=2 --set model.ff=32
-        --set train.length=32 --set train.report=off --set train.batch=4 --set data.train=text.txt --set data.valid=text.txt
+        --set train.length=32 --set train.report=off --set train.batch=4 --set data.train=text.txt --set data.valid=valid.txt
         --set data.test=test.txt --budget 10steps --seeds 1 -o'
     table=$(echo "$table" | tr '\n' ' ')
     with text.txt other/text.txt differs 'rank 1: a checksum of some rows of data.train' "$table unequal"
