@@ -25,10 +25,12 @@ int ll_shard_begin(const ll_shards *s, int shard) {
 }
 
 /* On a small shard threads would wait for each other after each operation. A large one is better divided, as memory is
- * needed once then. Ranks send the gradients of their last shard while it is computed. */
+ * needed once then. Ranks send the gradients of their last shard while it is computed. Noise of positions is kept in
+ * the model's operators and drawn again for each batch, so that shards which use it come one after the other. */
 static int together(const ll_shards *s, const ll_config *c, int ranks) {
+    const ll_model_config model = ll_config_model(c);
     return ranks == 1 && c->model.width <= NARROW && s->most * tokens_of(c) <= SMALL_TOKENS && !c->train.carry_state &&
-           !c->train.distil;
+           !c->train.distil && !ll_config_draws_noise(&model);
 }
 
 int ll_shards_at_once(const ll_shards *s, const ll_config *c, int ranks, int left) {
