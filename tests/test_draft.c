@@ -258,6 +258,27 @@ static void test_refused(void **state) {
     ll_model_free(classes);
 }
 
+/* A prompt that is refused behind the last learned position: nothing follows until the draft is reset. */
+static void test_broken(void **state) {
+    (void)state;
+    ll_model *large = tiny_model("position.type=learned position.max-length=8 attention.kernel=relu");
+    ll_model *small = tiny_model("attention.kernel=relu");
+    const int prompt[] = {1, 5, 3, 2, 1, 5, 3, 2};
+    int tokens[LL_DRAFT_MOST + 1], n;
+    ll_draft *d = NULL;
+    CHECK_OK(ll_draft_create(&d, large, small, 4, 11));
+    CHECK_OK(ll_draft_feed(d, prompt, 4));
+    assert_int_equal(ll_draft_feed(d, prompt, 8), LL_EINVAL);
+    CHECK_FAILS(ll_draft_next(d, &greedy, tokens, &n), LL_EINVAL, "an earlier call of this draft failed; reset it first");
+    CHECK_FAILS(ll_draft_feed(d, prompt, 1), LL_EINVAL, "reset it first");
+    ll_draft_reset(d);
+    CHECK_OK(ll_draft_feed(d, prompt, 4));
+    CHECK_OK(ll_draft_next(d, &greedy, tokens, &n));
+    ll_draft_free(d);
+    ll_model_free(large);
+    ll_model_free(small);
+}
+
 static ll_model *model_of_memory;
 static ll_status use_little_memory(void) {
     const int prompt[] = {1, 5, 3};
@@ -281,7 +302,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_greedy),  cmocka_unit_test(test_distribution),
         cmocka_unit_test(test_ends),    cmocka_unit_test(test_left_after_separators),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

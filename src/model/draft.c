@@ -22,6 +22,7 @@ struct ll_draft {
     side large, small;
     int most, V, vocab; /* drafted at a time; of both models; tokens that may be made */
     int alone;          /* the small model can read no more */
+    int broken;         /* a call failed after a stream had read something of it */
     int tail[TAIL];     /* the last tokens, */
     int tails;          /* so many; one of them at least after a feed */
     int64_t position;
@@ -98,7 +99,7 @@ void ll_draft_free(ll_draft *d) {
 void ll_draft_reset(ll_draft *d) {
     ll_stream_reset(d->large.stream);
     ll_stream_reset(d->small.stream);
-    d->large.behind = d->small.behind = d->tails = d->alone = 0;
+    d->large.behind = d->small.behind = d->tails = d->alone = d->broken = 0;
     d->position = 0;
 }
 
@@ -150,13 +151,26 @@ static ll_status feed_side(const ll_draft *d, side *s, const int *tokens, int n)
     return ll_batcher_feed(s->batcher, &item, 1);
 }
 
+static ll_status check_whole(const ll_draft *d) {
+    return d->broken ? ll_fail(LL_EINVAL, "an earlier call of this draft failed; reset it first") : LL_OK;
+}
+
+static ll_status feed_both(ll_draft *d, const int *tokens, int n) {
+    ll_status status = feed_side(d, &d->large, tokens, n);
+    if (status || d->alone) return status;
+    status = feed_side(d, &d->small, tokens, n);
+    if (status != LL_EINVAL) return status;
+    d->alone = 1; /* its learned positions end */
+    return LL_OK;
+}
+
 ll_status ll_draft_feed(ll_draft *d, const int *tokens, int n) {
     if (n < 1) return ll_fail(LL_EINVAL, "%d tokens fed; feed at least 1", n);
-    ll_status status = ll_check_tokens(d->large.stream->model, tokens, NULL, 1, n);
-    if (!status) status = feed_side(d, &d->large, tokens, n);
+    ll_status status = check_whole(d);
+    if (!status) status = ll_check_tokens(d->large.stream->model, tokens, NULL, 1, n);
     if (status) return status;
-    if (!d->alone) status = feed_side(d, &d->small, tokens, n);
-    if (status == LL_EINVAL) d->alone = 1, status = LL_OK; /* its learned positions end */
+    status = feed_both(d, tokens, n);
+    d->broken = status != LL_OK;
     if (status) return status;
     d->position += n - 1;
     d->tails = 0;
@@ -254,14 +268,22 @@ static ll_status block(ll_draft *d, const ll_sampling *how, int k, int *tokens, 
     return status;
 }
 
+/* A block ends behind the last position of a model where one token may not. */
+static ll_status next(ll_draft *d, const ll_sampling *how, int *tokens, int *n) {
+    const ll_status status = d->alone ? LL_EINVAL : block(d, how, d->most, tokens, n);
+    if (status != LL_EINVAL) return status;
+    d->alone = 1;
+    return block(d, how, 0, tokens, n);
+}
+
 ll_status ll_draft_next(ll_draft *d, const ll_sampling *how, int *tokens, int *n) {
     LL_FLOAT_MODE;
-    if (!d->tails) return ll_fail(LL_EINVAL, "nothing has been fed, so nothing follows from it yet");
     ll_sampling own;
-    ll_status status = ll_struct_take(&own, sizeof own, how, "ll_sampling");
+    ll_status status = check_whole(d);
+    if (!status && !d->tails) status = ll_fail(LL_EINVAL, "nothing has been fed, so nothing follows from it yet");
+    if (!status) status = ll_struct_take(&own, sizeof own, how, "ll_sampling");
     if (status) return status;
-    status = d->alone ? LL_EINVAL : block(d, &own, d->most, tokens, n);
-    if (status != LL_EINVAL) return status;
-    d->alone = 1; /* a block ends behind the last position of a model; one token may not */
-    return block(d, &own, 0, tokens, n);
+    status = next(d, &own, tokens, n);
+    d->broken = status && status != LL_EINVAL; /* that is found before a stream reads */
+    return status;
 }
