@@ -269,7 +269,7 @@ static void test_broken(void **state) {
     CHECK_OK(ll_draft_create(&d, large, small, 4, 11));
     CHECK_OK(ll_draft_feed(d, prompt, 4));
     assert_int_equal(ll_draft_feed(d, prompt, 8), LL_EINVAL);
-    CHECK_FAILS(ll_draft_next(d, &greedy, tokens, &n), LL_EINVAL, "an earlier call of this draft failed; reset it first");
+    CHECK_FAILS(ll_draft_next(d, &greedy, tokens, &n), LL_EINVAL, "an earlier call of this draft failed; reset it");
     CHECK_FAILS(ll_draft_feed(d, prompt, 1), LL_EINVAL, "reset it first");
     ll_draft_reset(d);
     CHECK_OK(ll_draft_feed(d, prompt, 4));

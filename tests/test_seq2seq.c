@@ -253,6 +253,17 @@ static void test_refusals(void **state) {
     CHECK_FAILS(ll_stream_source(stream, t, 4), LL_EINVAL, "no encoder");
     ll_stream_free(stream);
     ll_model_free(lm);
+    /* A source that is refused leaves the one before. */
+    float logits[V];
+    const int five[5] = {1, 2, 3, 4, 5};
+    lm = tiny_model("model.task=seq2seq attention.kernel=relu position.type=learned position.max-length=4");
+    CHECK_OK(ll_stream_create(&stream, lm));
+    CHECK_OK(ll_stream_source(stream, t, 2));
+    CHECK_FAILS(ll_stream_source(stream, five, 5), LL_EINVAL,
+                "a source of 5 tokens, and the model's learned positions end at 4");
+    CHECK_OK(ll_stream_feed(stream, t, 1, logits));
+    ll_stream_free(stream);
+    ll_model_free(lm);
     ll_model_free(model);
 }
 

@@ -36,7 +36,7 @@ typedef struct {
     int vocab;   /* V: different tokens, and logits of a stream */
     int layers;  /* blocks; of seq2seq those of the decoder */
     int width;   /* C: of the vectors of tokens */
-    int classes; /* 0: no classifier */
+    int classes; /* 0: no classifier of single sequences; match has its number in the recipe, model.classes */
     int checked; /* tensors of its file whose checksum was right; 0: it was made, or its file has no checksums */
     size_t block; /* floats of a block of gradients: ll_model_loss */
 } ll_model_sizes;
@@ -52,12 +52,12 @@ typedef struct {
 LL_API ll_tensor ll_model_tensor(const ll_model *model, int i);
 
 typedef enum { LL_FLOAT32, LL_BFLOAT16, LL_INT8, LL_INT4 } ll_precision;
-/* Quantizes the matrices of the blocks and of an output layer that is not the embedding. Generation waits for memory,
- * and streams then read 16 (LL_BFLOAT16), 8.5 (LL_INT8) or 4.5 bits (LL_INT4) of a weight. The integers have one scale,
- * in bfloat16, for 32 neighbouring rows of a column. ll_evaluate measures the loss in quality. ll_model_save then
- * writes a file of that size, which ll_model_load maps. A quantized model cannot be trained or quantized again, and
- * a model whose run goes on cannot be quantized (LL_EINVAL); the kind that it has changes nothing. Parameters must be
- * finite, as for ll_model_save. O(parameters). */
+/* Quantizes the matrices of the blocks, of patches, and of the head but for an output layer that is the embedding.
+ * Generation waits for memory, and streams then read 16 (LL_BFLOAT16), 8.5 (LL_INT8) or 4.5 bits (LL_INT4) of a
+ * weight. The integers have one scale, in bfloat16, for 32 neighbouring rows of a column. ll_evaluate measures the loss
+ * in quality. ll_model_save then writes a file of that size, which ll_model_load maps. A quantized model cannot be
+ * trained or quantized again, and a model whose run goes on cannot be quantized (LL_EINVAL); the kind that it has
+ * changes nothing. Parameters must be finite, as for ll_model_save. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_model_quantize(ll_model *model, ll_precision precision);
 
 typedef struct {
@@ -97,7 +97,8 @@ LL_API void ll_stream_free(ll_stream *stream);
 /* Back to before the first token; a source stays. */
 LL_API void ll_stream_reset(ll_stream *stream);
 /* seq2seq: reads a source of n >= 1 tokens in place of the last one, and resets the stream. O(n) time; what is kept
- * of it does not grow with n (softmax: its keys and values). */
+ * of it does not grow with n (softmax: its keys and values). After LL_EINVAL the stream stays as it was; after
+ * LL_ENOMEM and LL_ESTOPPED it has no source. */
 LL_API LL_MUST_USE ll_status ll_stream_source(ll_stream *stream, const int *tokens, int n);
 /* Feeds n >= 1 tokens (each in [0, V), else LL_EINVAL and the stream stays as it was) and writes the logits
  * (V) of the token after the last; NULL: not wanted now. Time and memory a token do not depend on how many came

@@ -6,7 +6,8 @@
 
 /* Kernels with features; and what has a random projection. */
 #define LINEAR "favor|relu|elu1|exp|sigmoid|abs|gelu|cos|tanh|identity|square"
-#define PROJECTED "attention.kernel=favor or attention.projection=orthogonal|iid|hadamard|givens"
+#define PROJECTED                                                                                                      \
+    "attention.kernel=favor or attention.projection=orthogonal|iid|hadamard|givens or attention.compat=lucidrains"
 
 // clang-format off
 static const ll_key keys[] = {

@@ -15,6 +15,13 @@ ll_status ll_check_imported(const ll_model_config *c) {
     if (marked && ll_task_causal(m->task))
         return ll_fail(LL_EINVAL, "model.token-types and model.mask-token need a task that reads whole sequences; set "
                                   "model.task=mlm or classify, or leave them out");
+    if (m->vocab > 0 && m->mask_token >= m->vocab)
+        return ll_fail(LL_EINVAL, "model.mask-token = %d is not a token of model.vocab = %d; set one below it, or -1",
+                       m->mask_token, m->vocab);
+    if (m->vocab > 0 && m->type_separator >= m->vocab)
+        return ll_fail(LL_EINVAL,
+                       "model.type-separator = %d is not a token of model.vocab = %d; set one below it, or -1",
+                       m->type_separator, m->vocab);
     if (m->type_separator >= 0 && !m->token_types)
         return ll_fail(LL_EINVAL, "model.type-separator = %d parts types, and there are none; set model.token-types",
                        m->type_separator);

@@ -53,7 +53,7 @@ static const ll_key keys[] = {
               "vector that a classifier reads: mean of all tokens, or of a CLS token before them (first)",
               "model.task=classify|match"),
     FLAG("model.embedding-norm", embedding_norm, "off", "norm after the embedding"),
-    FLAG_IF("model.final-norm", final_norm, "on", "norm after the last block", "model.norm=pre"),
+    FLAG_IF("model.final-norm", final_norm, "on", "norm after the last block", "model.norm=pre|parallel"),
     NUMBER("model.dropout", dropout, "0", 0, 0.99, "share of activations that training sets to 0"),
     NUMBER("model.init-std", init_std, "0", 0, 10,
            "standard deviation of initial weights; 0 = 0.02 at width 512, more at smaller widths: 0.45 / sqrt(width)"),

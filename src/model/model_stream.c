@@ -150,6 +150,12 @@ ll_status ll_stream_source(ll_stream *s, const int *tokens, int n) {
         return ll_fail(LL_EINVAL, "the model has no encoder (model.task = seq2seq), so that it reads no source");
     if (n < 1) return ll_fail(LL_EINVAL, "a source of %d tokens; give at least 1", n);
     ll_status status = ll_check_tokens(s->model, tokens, NULL, 1, n);
+    const int64_t limit = ll_position_limit(&s->model->c->position);
+    if (!status && n > limit)
+        status = ll_fail(LL_EINVAL,
+                         "a source of %d tokens, and the model's learned positions end at %d "
+                         "(position.max-length)",
+                         n, (int)limit);
     if (status) return status;
     ll_stream_reset(s);
     s->sourced = 0;

@@ -1,8 +1,8 @@
 /* Quantized weights. A generated token reads every weight once, so that memory bandwidth is the limit. The matrices of
- * the blocks and of an untied output layer become bfloat16, or integers of 8 or 4 bits with a scale for each LL_GROUP
- * rows of a column. All products read these: those of few rows as they are (`linear` of the kernels), those of more
- * rows through ll_gemm_quantized. Both compute on the same numbers and give the same bits. Vectors and embeddings stay
- * floats: vectors are small, and of the embedding a token reads one row. */
+ * the blocks, of patches and of the head, but for a tied output layer, become bfloat16, or integers of 8 or 4 bits with
+ * a scale for each LL_GROUP rows of a column. All products read these: those of few rows as they are (`linear` of the
+ * kernels), those of more rows through ll_gemm_quantized. Both compute on the same numbers and give the same bits.
+ * Vectors and embeddings of tokens stay floats: vectors are small, and of the embedding a token reads one row. */
 #include <float.h>
 #include <math.h>
 #include <stdio.h>

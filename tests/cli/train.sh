@@ -75,6 +75,10 @@ check "its recipe is as before" grep -q '^steps = 402$' halved/recipe.ini
 refused "cannot open nobody: .*set train.teacher" run --set train.distil=logits --set train.teacher=nobody --out w
 t 0 run --set train.steps=0 --set train.teacher=halved --out untaught
 err "^longline train: train.teacher has no effect: it needs train.distil=attention|logits|both"
+t 0 run --set train.steps=0 --set model.norm=parallel --set model.final-norm=off --out parallel
+not_err "has no effect"
+t 0 run --set train.steps=0 --set attention.kernel=relu --set attention.compat=lucidrains --set attention.num-features=24 --out lucid
+not_err "has no effect"
 t 0 run --set train.steps=0 --set ' train.teacher = halved' --out blanks
 err "^longline train: train.teacher has no effect: it needs train.distil=attention|logits|both"
 t 0 run --set train.steps=0 --out none
