@@ -147,29 +147,19 @@ static void test_shards_are_one_batch(void **state) {
     if (!(d < 1e-5 * size && d > 0)) fail_msg("distance %g of %g", d, size);
 }
 
-/* In one shard, in a shard for each thread or nearly, in several rounds of those, and in rounds that leave some shards.
- * The last one has too few for its threads. */
+/* In one shard, in one for each thread or nearly, in several rounds of those, in rounds that leave some, in too few. */
 static void test_threads_change_no_bit(void **state) {
     (void)state;
     static const struct {
         int shards, threads, at_once;
-        const char *position;
-    } cases[] = {{1, 2, 1},
-                 {8, 2, 2},
-                 {7, 3, 3},
-                 {8, 5, 5},
-                 {7, 4, 4},
-                 {5, 9, 5},
-                 {8, 8, 8},
-                 {4, 8, 1},
-                 {8, 2, 1, "sine-spe"},
-                 {8, 4, 1, "conv-spe"}}; /* noise of a batch is in the operators */
+        char more[30]; /* noise of a batch is in the operators */
+    } cases[] = {{1, 2, 1}, {8, 2, 2}, {7, 3, 3}, {8, 5, 5}, {7, 4, 4}, {5, 9, 5}, {8, 8, 8}, {4, 8, 1},
+                 {8, 2, 1, " position.type=sine-spe"}, {8, 4, 1, " position.type=conv-spe"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char keys[160], one[32], several[32];
         ll_shards plan;
-        snprintf(keys, sizeof keys, "train.steps=3 train.batch=8 train.accumulate=2 dist.shards=%d%s%s",
-                 cases[i].shards, cases[i].position ? " position.type=" : "",
-                 cases[i].position ? cases[i].position : "");
+        snprintf(keys, sizeof keys, "train.steps=3 train.batch=8 train.accumulate=2 dist.shards=%d%s", cases[i].shards,
+                 cases[i].more);
         snprintf(one, sizeof one, "one%zu", i);
         snprintf(several, sizeof several, "several%zu", i);
         ll_set_threads(1);
