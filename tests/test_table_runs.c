@@ -1,4 +1,4 @@
-/* Runs of a table: some whose evaluation diverges, and some that another process makes. */
+/* Runs of a table: some whose evaluation diverges, some that another process makes, some of another split. */
 #include "tables.h"
 
 /* Makes the loss of the trained model infinite before it is evaluated. */
@@ -65,10 +65,53 @@ static void results_of_other_processes_are_seen(void **state) {
     }
 }
 
+/* Counts reports of training. */
+static int count_training(const ll_comparison_progress *p, void *arg) {
+    *(int *)arg += !strcmp(p->stage, "train");
+    return 0;
+}
+
+/* Runs the small table after a change of its file. */
+static ll_comparison *run_changed(const char *change, const char *folder, int *trained) {
+    char text[300];
+    snprintf(text, sizeof text, "sed '%s' %s >%s", change, at("table.ini"), at("changed.ini"));
+    assert_int_equal(system(text), 0);
+    ll_comparison *c = load(at("changed.ini"));
+    snprintf(text, sizeof text, "data.test=%s", at("train.txt"));
+    CHECK_OK(ll_comparison_set(c, text));
+    const ll_comparison_how how = {
+        .steps = 12, .seeds = 1, .folder = folder, .progress = count_training, .arg = trained};
+    *trained = 0;
+    CHECK_OK(ll_comparison_run(c, &how));
+    return c;
+}
+
+/* Another split, or other batches: the models that there are, are evaluated again. */
+static void results_are_of_the_split_of_the_table(void **state) {
+    (void)state;
+    static const char *const changes[] = {"s/= valid/= test/", "s/^batches = 3/batches = 1/", "/^batches/d"};
+    static const char *const folders[] = {"test", "one", "all"};
+    int trained;
+    ll_comparison_free(run_changed("", at("split"), &trained));
+    assert_int_equal(remove(at("split/soft-1/last.safetensors")), 0);
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        ll_comparison *fresh = run_changed(changes[i], at(folders[i]), &trained);
+        ll_comparison *c = run_changed(changes[i], at("split"), &trained);
+        assert_int_equal(trained, 0);
+        for (int k = 0; k < 3; k++) {
+            const ll_system a = system_at(fresh, k), b = system_at(c, k);
+            assert_true(b.runs == 1 && a.mean == b.mean && a.count == b.count && a.tokens == b.tokens);
+        }
+        ll_comparison_free(fresh);
+        ll_comparison_free(c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_that_cannot_be_evaluated_are_results),
         cmocka_unit_test(results_of_other_processes_are_seen),
+        cmocka_unit_test(results_are_of_the_split_of_the_table),
     };
     return cmocka_run_group_tests(tests, make_table, remove_data);
 }

@@ -41,12 +41,20 @@ static int wanted(const session *s, const ll_contender *x, int seed) {
     return s->how->only == 0;
 }
 
+/* Is its loss that of another split, or of other batches? Earlier versions did not write which ones they were. */
+static int is_of_other_split(const session *s, const ll_result *r) {
+    const ll_comparison_about *a = &s->c->about;
+    return r->state == LL_RESULT_DONE && (strcmp(r->split, a->split) || r->batches != a->batches);
+}
+
 static ll_status check_result(const session *s, const ll_contender *x, ll_result *r, const char *run, int seed) {
     char settings[24];
     ll_status status = ll_result_settings(settings, x->recipe, x->said);
     if (status || r->state == LL_RESULT_NONE) return status;
-    const int same = !strcmp(r->settings, settings);
-    if (!same && x->baseline) return *r = (ll_result){.loss = NAN, .accuracy = NAN}, LL_OK; /* soon measured again */
+    const int same = !strcmp(r->settings, settings), other_split = is_of_other_split(s, r);
+    if (x->baseline && (!same || other_split))
+        return *r = (ll_result){.loss = NAN, .accuracy = NAN}, LL_OK; /* soon measured again */
+    if (other_split) r->state = LL_RESULT_TRAINED;
     if (!same) status = ll_contender_compare(x, r, run, seed);
     if (status) return status;
     memcpy(r->settings, settings, sizeof settings);
@@ -203,6 +211,12 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
     return status;
 }
 
+static void set_loss(const session *s, ll_result *r, double loss, double accuracy, double count) {
+    snprintf(r->split, sizeof r->split, "%s", s->c->about.split);
+    r->batches = s->c->about.batches;
+    r->loss = loss, r->accuracy = accuracy, r->count = count;
+}
+
 /* Evaluates the model with the lowest held-out loss on the table's split. */
 static ll_status evaluate(session *s, const char *run, ll_result *r) {
     ll_model *model = NULL;
@@ -213,7 +227,7 @@ static ll_status evaluate(session *s, const char *run, ll_result *r) {
     if (!status) status = ll_run_load(&model, run);
     if (!status && !model) status = ll_fail(LL_EIO, "%s has lost its model; remove that folder to repeat the run", run);
     if (!status) status = ll_evaluate(model, s->c->about.split, s->c->about.batches, &e);
-    if (!status) r->loss = e.loss, r->accuracy = e.accuracy, r->count = (double)e.count;
+    if (!status) set_loss(s, r, e.loss, e.accuracy, (double)e.count);
     ll_model_free(model);
     return status;
 }
@@ -227,10 +241,8 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
     if (!status && report(s, "begin", NULL)) status = stopped();
     if (!status && r->state == LL_RESULT_NONE) status = plan(s, x, r);
     if (!status) status = ll_contender_recipe(&recipe, x, r, seed);
-    if (!status) {
-        done = *r;
-        status = train(s, recipe, run, r, &done);
-    }
+    if (!status) done = *r;
+    if (!status && r->state < LL_RESULT_TRAINED) status = train(s, recipe, run, r, &done);
     if (!status) status = evaluate(s, run, &done);
     done.state = status == LL_EDIVERGED ? LL_RESULT_DIVERGED : LL_RESULT_DONE; /* in training, or on the split */
     if (status == LL_EDIVERGED) status = LL_OK;
@@ -251,7 +263,7 @@ static ll_status measure_baseline(session *s, ll_contender *x) {
     snprintf(r.budget, sizeof r.budget, "%s", s->budget);
     if (!status) status = ll_unigram(x->recipe, s->c->about.split, s->c->about.batches, &b);
     if (!status) {
-        r.loss = b.loss, r.accuracy = b.accuracy, r.count = (double)b.count;
+        set_loss(s, &r, b.loss, b.accuracy, (double)b.count);
         status = write_result(&r, run);
     }
     if (!status) x->result[0] = r;
