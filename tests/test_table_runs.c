@@ -65,6 +65,71 @@ static void results_of_other_processes_are_seen(void **state) {
     }
 }
 
+typedef struct {
+    const char *run;        /* the folder of the second system's run */
+    const char *change;     /* sed: what the other process has made of the second system's run */
+    int trained, elsewhere; /* steps made here; runs left to the other process */
+} shared;
+
+/* Another process begins or ends the run of the second system while the first one's begins here. */
+static int share(const ll_comparison_progress *p, void *arg) {
+    shared *s = arg;
+    char command[400];
+    const int second = !strcmp(p->system->name, "permute");
+    s->trained += second && p->run && !p->run->event;
+    s->elsewhere += !strcmp(p->stage, "elsewhere");
+    if (second || strcmp(p->stage, "begin") || !s->change) return 0;
+    CHECK_OK(ll_folder_create(s->run));
+    snprintf(command, sizeof command, "sed '%s' %s >%s/result.ini", s->change, at("first/permute-1/result.ini"),
+             s->run);
+    assert_int_equal(system(command), 0);
+    return 0;
+}
+
+static void processes_divide_the_runs(void **state) {
+    (void)state;
+    static const char *const changes[] = {NULL, "", "s/= done/= begun/; s/^steps = .*/steps = 17/"};
+    static const char *const folders[] = {"first", "second", "third"};
+    static const int steps[] = {10, 0, 17}; /* 10: the smallest number of steps */
+    for (int i = 0; i < 3; i++) {
+        char run[300];
+        shared s = {.run = run, .change = changes[i]};
+        snprintf(run, sizeof run, "%s/permute-1", at(folders[i]));
+        ll_comparison *c = load(at("table.ini"));
+        const ll_comparison_how how = {
+            .seconds = 1e-6, .seeds = 1, .folder = at(folders[i]), .progress = share, .arg = &s};
+        CHECK_OK(ll_comparison_run(c, &how));
+        assert_int_equal(s.trained, steps[i]);
+        for (int k = 0; k < 3; k++) assert_int_equal(system_at(c, k).runs, 1);
+        ll_comparison_free(c);
+    }
+}
+
+/* A run that another process makes is passed over, whatever is in its folder so far. */
+static void locked_runs_are_left_to_others(void **state) {
+    (void)state;
+    static const char *const models[] = {NULL, "busy/soft-1/best.safetensors", "busy/soft-1/last.safetensors"};
+    char busy[300];
+    ll_comparison *c = load(at("table.ini"));
+    shared s = {0};
+    const ll_comparison_how how = {.steps = 5, .seeds = 1, .folder = busy, .progress = share, .arg = &s};
+    snprintf(busy, sizeof busy, "%s", at("busy"));
+    CHECK_OK(ll_folder_create(at("busy/soft-1")));
+    for (int i = 0; i < 3; i++) {
+        int lock, why;
+        if (models[i]) write_text(at(models[i]), "a model");
+        CHECK_OK(ll_folder_lock(&lock, &why, at("busy/soft-1")));
+        CHECK_OK(ll_comparison_run(c, &how));
+        close(lock);
+        assert_int_equal(s.elsewhere, i + 1);
+        assert_true(system_at(c, 0).runs == 0 && system_at(c, 1).runs == 1);
+    }
+    for (int i = 1; i < 3; i++) assert_int_equal(remove(at(models[i])), 0);
+    CHECK_OK(ll_comparison_run(c, &how));
+    assert_true(s.elsewhere == 3 && system_at(c, 0).runs == 1);
+    ll_comparison_free(c);
+}
+
 /* Counts reports of training. */
 static int count_training(const ll_comparison_progress *p, void *arg) {
     *(int *)arg += !strcmp(p->stage, "train");
@@ -111,6 +176,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_that_cannot_be_evaluated_are_results),
         cmocka_unit_test(results_of_other_processes_are_seen),
+        cmocka_unit_test(processes_divide_the_runs),
+        cmocka_unit_test(locked_runs_are_left_to_others),
         cmocka_unit_test(results_are_of_the_split_of_the_table),
     };
     return cmocka_run_group_tests(tests, make_table, remove_data);

@@ -174,6 +174,7 @@ static int show(const ll_comparison_progress *p, void *arg) {
     ll_watch_end(&f->watch);
     ll_reading_line_begin(); /* each run reads its data */
     if (!strcmp(p->stage, "pace")) ll_print("%s: timing a step", f->name);
+    if (!strcmp(p->stage, "elsewhere")) ll_print("%s: another process makes this run", f->name);
     return ll_stop_wanted();
 }
 

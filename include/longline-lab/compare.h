@@ -76,7 +76,8 @@ typedef struct {
     const ll_system *system;
     const ll_recipe *recipe; /* of its runs */
     int seed, number, of;    /* this run is the number-th (from 1) of those that remain */
-    const char *stage;       /* "begin"; "pace": a step is timed; "train"; "evaluate" */
+    const char *stage; /* "begin"; "pace": a step is timed; "train"; "evaluate"; "elsewhere": another process makes
+                        * the run, which is left to it */
     const ll_progress *run;  /* "train": as in ll_progress_fn, else NULL */
     double after;            /* expected seconds of the later runs; NaN while unknown */
 } ll_comparison_progress;

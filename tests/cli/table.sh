@@ -95,7 +95,9 @@ check "killed or not, the same results" cmp a b
 rm -f err
 "$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
 pid=$!
-wait_until test -s err
+wait_until test -f stopped/exact-1/result.ini
+"$longline" table systems.ini --budget 100000000steps --seeds 1 --only exact --out stopped >other.out 2>other.err
+check "a run that another process makes is left to it" grep -q "exact, seed 1: another process makes this run" other.err
 kill -TERM $pid
 ended $pid
 check "exit 0 when asked to stop" test $? -eq 0
