@@ -1,6 +1,8 @@
 /* Runs of a table: some whose evaluation diverges, some that another process makes, some of another split. */
 #include "tables.h"
 
+#include <math.h>
+
 /* Makes the loss of the trained model infinite before it is evaluated. */
 static int spoil(const ll_comparison_progress *p, void *arg) {
     ll_model *m = NULL;
@@ -172,12 +174,47 @@ static void results_are_of_the_split_of_the_table(void **state) {
     }
 }
 
+/* A system of which some runs diverged has a mean, but is neither the best one nor in the published order. */
+static void means_of_survivors_win_nothing(void **state) {
+    (void)state;
+    static const char *const changes[] = {"s/^loss = .*/loss = 0.2/", "s/^loss = .*/loss = 800/",
+                                          "s/= done/= diverged/"};
+    char command[400], folder[300];
+    snprintf(command, sizeof command, "sed 's/= bits/= perplexity/' %s >%s", at("table.ini"), at("changed.ini"));
+    assert_int_equal(system(command), 0);
+    snprintf(folder, sizeof folder, "%s", at("lucky"));
+    const ll_comparison_how how = {.steps = 5, .seeds = 2, .folder = folder};
+    ll_comparison *c = load(at("changed.ini"));
+    CHECK_OK(ll_comparison_run(c, &how));
+    ll_comparison_free(c);
+    snprintf(command, sizeof command, "sed -i 's/^loss = .*/loss = 0.1/' %s/permute-1/result.ini", folder);
+    assert_int_equal(system(command), 0);
+    for (int i = 0; i < 3; i++) {
+        int pairs, agree;
+        snprintf(command, sizeof command, "sed -i '%s' %s/permute-2/result.ini", changes[i], folder);
+        assert_int_equal(system(command), 0);
+        c = load(at("changed.ini"));
+        CHECK_OK(ll_comparison_run(c, &how));
+        CHECK_OK(ll_comparison_write(c, folder));
+        const ll_system s = system_at(c, 1);
+        assert_true(s.runs == 2 && s.diverged == (i > 0) && isfinite(s.mean) && isfinite(s.deviation) == !i);
+        ll_comparison_order(c, &pairs, &agree);
+        assert_int_equal(pairs, !i);
+        char *page = page_at(at("lucky/table.html"));
+        assert_int_equal(strstr(page, "<tr class=\"marked\"><th scope=\"row\">permute") != NULL, !i);
+        assert_int_equal(strstr(page, "Means are of the runs that did not diverge.") != NULL, i > 0);
+        ll_free(page);
+        ll_comparison_free(c);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(models_that_cannot_be_evaluated_are_results),
         cmocka_unit_test(results_of_other_processes_are_seen),
         cmocka_unit_test(processes_divide_the_runs),
         cmocka_unit_test(locked_runs_are_left_to_others),
+        cmocka_unit_test(means_of_survivors_win_nothing),
         cmocka_unit_test(results_are_of_the_split_of_the_table),
     };
     return cmocka_run_group_tests(tests, make_table, remove_data);

@@ -91,11 +91,14 @@ static void write_table(ll_html *h, const ll_comparison *c) {
                                        "steps",  "tokens",  "minutes",   "parameters"};
     const ll_html_table table = {.label = a->title, .cols = COLUMNS, .head = head, .numbers = 1};
     char text[200];
-    int best = -1, pairs, agree;
+    int best = -1, pairs, agree, diverged = 0;
     double top = 0;
     ll_system s;
-    for (int i = 0; ll_comparison_system(c, i, &s); i++)
-        if (isfinite(s.mean) && (best < 0 || (a->rises ? s.mean > top : s.mean < top))) best = i, top = s.mean;
+    for (int i = 0; ll_comparison_system(c, i, &s); i++) {
+        diverged += s.diverged;
+        if (isfinite(s.mean) && !s.diverged && (best < 0 || (a->rises ? s.mean > top : s.mean < top)))
+            best = i, top = s.mean;
+    }
     ll_html_table_begin(h, &table);
     for (int i = 0; ll_comparison_system(c, i, &s); i++) write_row(h, c, &s, i == best);
     ll_html_table_end(h);
@@ -103,6 +106,10 @@ static void write_table(ll_html *h, const ll_comparison *c) {
              "On the %s split, mean and standard deviation over seeds; %s is better, and the best mean is marked.",
              a->split, a->rises ? "per cent right, more" : "less");
     ll_html_note(h, text);
+    if (diverged)
+        ll_html_note(
+            h, "Means are of the runs that did not diverge. A system with a diverged run is not marked, and is in "
+               "no pair of the published order.");
     ll_comparison_order(c, &pairs, &agree);
     snprintf(text, sizeof text, "%d of %d pairs of systems come in the published order.", agree, pairs);
     if (pairs) ll_html_paragraph(h, text);
