@@ -326,6 +326,28 @@ static void tables_are_written(void **state) {
     ll_comparison_free(c);
 }
 
+/* Curves of systems whose losses have different units. */
+static void units_of_curves_are_named(void **state) {
+    (void)state;
+    seen s = {0};
+    write_text(at("units.ini"), "[table]\nmetric = bits\nrecipe = sub/base.ini\nsplit = valid\nbatches = 1\n"
+                                "[bytes]\n[words]\ndata.format = words\n[more]\ndata.format = words\n"
+                                "model.vocab = 260\n");
+    ll_comparison *c = load(at("units.ini"));
+    ll_comparison_how how = how_of(at("units"), 10, 1, &s);
+    how.names = (const char *const[]){"bytes", "words", "more"};
+    for (how.only = 1; how.only <= 3; how.only++) {
+        CHECK_OK(ll_comparison_run(c, &how));
+        CHECK_OK(ll_comparison_write(c, at("units")));
+        char *page = page_at(at("units/table.html"));
+        has(page, how.only > 1 ? "bits per byte or word" : "bits per byte");
+        assert_int_equal(strstr(page, "Losses in different units do not compare") != NULL, how.only > 1);
+        assert_int_equal(strstr(page, "another model.vocab do not compare") != NULL, how.only > 2);
+        ll_free(page);
+    }
+    ll_comparison_free(c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_read),
@@ -337,6 +359,7 @@ int main(void) {
         cmocka_unit_test(runs_of_other_releases_are_kept),
         cmocka_unit_test(time_becomes_steps),
         cmocka_unit_test(diverged_runs_are_results),
+        cmocka_unit_test(units_of_curves_are_named),
     };
     return cmocka_run_group_tests(tests, make_table, remove_data);
 }

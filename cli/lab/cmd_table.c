@@ -122,12 +122,13 @@ static void print_differences(const ll_comparison_about *a) {
 
 static void print_table(const ll_comparison *c) {
     const ll_comparison_about *a = ll_comparison_report(c);
-    int width = 6, pairs, agree;
+    int width = 6, diverged = 0, pairs, agree;
     double count = 0;
     ll_system s;
     for (int i = 0; ll_comparison_system(c, i, &s); i++) {
         if (columns(s.label) > width) width = columns(s.label);
         if (s.count > count) count = s.count;
+        diverged += s.diverged;
     }
     printf("%s\n%s%s\n", a->title, a->paper, *a->paper ? "\n" : "");
     printf("%-*s  %18s  %9s  %4s  %8s  %8s  %7s  %10s\n", width, "system", a->metric, "published", "runs", "steps",
@@ -135,6 +136,10 @@ static void print_table(const ll_comparison *c) {
     for (int i = 0; ll_comparison_system(c, i, &s); i++) print_row(a, &s, width);
     printf("\n%s on the %s split (%.0f predictions), mean and standard deviation over seeds; %s is better.\n",
            !strcmp(a->metric, "accuracy") ? "Per cent right" : a->metric, a->split, count, a->rises ? "more" : "less");
+    if (diverged)
+        printf(
+            "Means are of the runs that did not diverge. A system with a diverged run is in no pair of the published "
+            "order.\n");
     ll_comparison_order(c, &pairs, &agree);
     if (pairs) printf("%d of %d pairs of systems come in the published order.\n", agree, pairs);
     print_differences(a);
@@ -174,6 +179,7 @@ static int show(const ll_comparison_progress *p, void *arg) {
     ll_watch_end(&f->watch);
     ll_reading_line_begin(); /* each run reads its data */
     if (!strcmp(p->stage, "pace")) ll_print("%s: timing a step", f->name);
+    if (!strcmp(p->stage, "elsewhere")) ll_print("%s: another process makes this run", f->name);
     return ll_stop_wanted();
 }
 

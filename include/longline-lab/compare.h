@@ -61,22 +61,23 @@ LL_API const ll_comparison_about *ll_comparison_report(const ll_comparison *comp
 typedef struct {
     const char *name, *label;
     double published;              /* NaN: the paper has no figure */
-    int runs, diverged;            /* finished runs; those of them that diverged */
-    double mean, deviation;        /* of the metric over runs; NaN without one, or two, runs */
+    int runs, diverged;            /* finished runs; those of them that diverged, or whose metric is not finite */
+    double mean, deviation;        /* of the metric over the other runs; NaN without one, or two, of them */
     double steps, tokens, seconds; /* means over runs */
     double parameters, count;      /* parameters of the model; number of predictions */
 } ll_system;
 /* System number i with its finished runs; 0 after the last. */
 LL_API int ll_comparison_system(const ll_comparison *comparison, int i, ll_system *system);
-/* Of the pairs of systems that have both a mean and a published figure: their number, and the number of those in the
- * published order. */
+/* Of the pairs of systems that have both a mean and a published figure, and no diverged run: their number, and the
+ * number of those in the published order. */
 LL_API void ll_comparison_order(const ll_comparison *comparison, int *pairs, int *agree);
 
 typedef struct {
     const ll_system *system;
     const ll_recipe *recipe; /* of its runs */
     int seed, number, of;    /* this run is the number-th (from 1) of those that remain */
-    const char *stage;       /* "begin"; "pace": a step is timed; "train"; "evaluate" */
+    const char *stage; /* "begin"; "pace": a step is timed; "train"; "evaluate"; "elsewhere": another process makes
+                        * the run, which is left to it */
     const ll_progress *run;  /* "train": as in ll_progress_fn, else NULL */
     double after;            /* expected seconds of the later runs; NaN while unknown */
 } ll_comparison_progress;

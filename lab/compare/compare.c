@@ -1,5 +1,6 @@
 /* All runs of a comparison, seed by seed, so that there is a table early, which becomes more certain with every
  * seed. */
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -41,12 +42,20 @@ static int wanted(const session *s, const ll_contender *x, int seed) {
     return s->how->only == 0;
 }
 
+/* Is its loss that of another split, or of other batches? Earlier versions did not write which ones they were. */
+static int is_of_other_split(const session *s, const ll_result *r) {
+    const ll_comparison_about *a = &s->c->about;
+    return r->state == LL_RESULT_DONE && (strcmp(r->split, a->split) || r->batches != a->batches);
+}
+
 static ll_status check_result(const session *s, const ll_contender *x, ll_result *r, const char *run, int seed) {
     char settings[24];
     ll_status status = ll_result_settings(settings, x->recipe, x->said);
     if (status || r->state == LL_RESULT_NONE) return status;
-    const int same = !strcmp(r->settings, settings);
-    if (!same && x->baseline) return *r = (ll_result){.loss = NAN, .accuracy = NAN}, LL_OK; /* soon measured again */
+    const int same = !strcmp(r->settings, settings), other_split = is_of_other_split(s, r);
+    if (x->baseline && (!same || other_split))
+        return *r = (ll_result){.loss = NAN, .accuracy = NAN}, LL_OK; /* soon measured again */
+    if (other_split) r->state = LL_RESULT_TRAINED;
     if (!same) status = ll_contender_compare(x, r, run, seed);
     if (status) return status;
     memcpy(r->settings, settings, sizeof settings);
@@ -59,18 +68,29 @@ static ll_status check_result(const session *s, const ll_contender *x, ll_result
 }
 
 /* again: what another process may have finished since; results that are there stay. */
-static ll_status read_results(session *s, int again) {
+static ll_status read_system(const session *s, ll_contender *x, int again) {
     ll_status status = LL_OK;
-    for (int i = 0; i < s->c->systems; i++)
-        for (int k = 0; k < LL_SEEDS_MOST && !status; k++) {
-            ll_contender *x = &s->c->system[i];
-            if (again && x->result[k].state >= LL_RESULT_DONE) continue;
-            char *run = ll_contender_folder(x, s->how->folder, k + 1);
-            status = run ? ll_result_read(&x->result[k], run) : LL_ENOMEM;
-            if (!status && k < s->c->seeds) status = check_result(s, x, &x->result[k], run, k + 1);
-            ll_free(run);
-        }
+    for (int k = 0; k < LL_SEEDS_MOST && !status; k++) {
+        if (again && x->result[k].state >= LL_RESULT_DONE) continue;
+        char *run = ll_contender_folder(x, s->how->folder, k + 1);
+        status = run ? ll_result_read(&x->result[k], run) : LL_ENOMEM;
+        if (!status && k < s->c->seeds) status = check_result(s, x, &x->result[k], run, k + 1);
+        ll_free(run);
+    }
     return status;
+}
+
+static ll_status read_results(const session *s, int again) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < s->c->systems && !status; i++) status = read_system(s, &s->c->system[i], again);
+    return status;
+}
+
+/* Before a run: all ranks take what rank 0 reads. */
+static ll_status read_again(const session *s, ll_contender *x) {
+    const ll_group all = ll_group_all();
+    const ll_status status = ll_group_agree(&all, read_system(s, x, 1));
+    return status ? status : ll_group_broadcast(&all, x->result, sizeof x->result, 0);
 }
 
 static int left(const session *s) {
@@ -179,7 +199,17 @@ static ll_status write_result(const ll_result *r, const char *run) {
     return ll_dist_ranks().rank ? LL_OK : ll_result_write(r, run);
 }
 
-/* *planned is written when the run can begin, because its data exist. */
+/* Did a run fail to begin because another process makes it? */
+static int is_made_elsewhere(const char *run) {
+    const ll_group all = ll_group_all();
+    int lock = -1, why = 0;
+    if (!ll_dist_ranks().rank && !access(run, F_OK) && ll_folder_lock(&lock, &why, run) && why != EWOULDBLOCK) why = 0;
+    if (lock >= 0) close(lock);
+    return !ll_group_broadcast(&all, &why, sizeof why, 0) && why == EWOULDBLOCK;
+}
+
+/* *planned is written when the run can begin, because its data exist. r stays as it is if another process makes the
+ * run. */
 static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_result *planned, ll_result *r) {
     ll_trainer *trainer = NULL;
     char *last = ll_path_join(run, "last.safetensors");
@@ -187,6 +217,7 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
     const int begun = !access(last, F_OK);
     ll_free(last);
     ll_status status = ll_trainer_create(&trainer, recipe, run, begun ? run : NULL);
+    if (status && is_made_elsewhere(run)) return report(s, "elsewhere", NULL) ? stopped() : LL_OK;
     if (status) return status;
     if (planned->state == LL_RESULT_NONE) {
         planned->state = LL_RESULT_BEGUN;
@@ -196,11 +227,19 @@ static ll_status train(session *s, const ll_recipe *recipe, const char *run, ll_
     if (!status) status = ll_trainer_run(trainer, on_step, s);
     /* A run whose last steps have a loss far above chance diverged, whatever its best model was before. */
     if (!status) status = ll_trainer_check_loss(trainer, LL_ROW_EVERY);
+    r->state = LL_RESULT_TRAINED;
     r->tokens = (double)trainer->state.tokens;
     r->seconds = trainer->progress.seconds;
     r->parameters = (double)ll_model_size(trainer->model).parameters;
     ll_trainer_free(trainer);
     return status;
+}
+
+static void set_loss(const session *s, ll_result *r, double loss, double accuracy, double count) {
+    snprintf(r->split, sizeof r->split, "%s", s->c->about.split);
+    r->batches = s->c->about.batches;
+    r->state = LL_RESULT_DONE;
+    r->loss = loss, r->accuracy = accuracy, r->count = count;
 }
 
 /* Evaluates the model with the lowest held-out loss on the table's split. */
@@ -213,7 +252,7 @@ static ll_status evaluate(session *s, const char *run, ll_result *r) {
     if (!status) status = ll_run_load(&model, run);
     if (!status && !model) status = ll_fail(LL_EIO, "%s has lost its model; remove that folder to repeat the run", run);
     if (!status) status = ll_evaluate(model, s->c->about.split, s->c->about.batches, &e);
-    if (!status) r->loss = e.loss, r->accuracy = e.accuracy, r->count = (double)e.count;
+    if (!status) set_loss(s, r, e.loss, e.accuracy, (double)e.count);
     ll_model_free(model);
     return status;
 }
@@ -227,15 +266,13 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
     if (!status && report(s, "begin", NULL)) status = stopped();
     if (!status && r->state == LL_RESULT_NONE) status = plan(s, x, r);
     if (!status) status = ll_contender_recipe(&recipe, x, r, seed);
-    if (!status) {
-        done = *r;
-        status = train(s, recipe, run, r, &done);
-    }
-    if (!status) status = evaluate(s, run, &done);
-    done.state = status == LL_EDIVERGED ? LL_RESULT_DIVERGED : LL_RESULT_DONE; /* in training, or on the split */
-    if (status == LL_EDIVERGED) status = LL_OK;
-    if (!status) status = write_result(&done, run);
-    if (!status) *r = done, s->spent += done.seconds, s->made++;
+    if (!status) done = *r;
+    if (!status && r->state < LL_RESULT_TRAINED) status = train(s, recipe, run, r, &done);
+    if (!status && done.state == LL_RESULT_TRAINED) status = evaluate(s, run, &done);
+    if (status == LL_EDIVERGED) done.state = LL_RESULT_DIVERGED, status = LL_OK; /* in training, or on the split */
+    const int made = !status && done.state >= LL_RESULT_DONE;
+    if (made) status = write_result(&done, run);
+    if (made && !status) *r = done, s->spent += done.seconds, s->made++;
     ll_recipe_free(recipe);
     ll_free(run);
     return status;
@@ -243,7 +280,7 @@ static ll_status make_run(session *s, ll_contender *x, int seed) {
 
 /* The unigram baseline reads the train split once, under any budget. */
 static ll_status measure_baseline(session *s, ll_contender *x) {
-    ll_result r = {.state = LL_RESULT_DONE, .steps = 1};
+    ll_result r = {.steps = 1};
     ll_baseline b;
     if (report(s, "evaluate", NULL)) return stopped();
     char *run = ll_contender_folder(x, s->how->folder, 1);
@@ -251,7 +288,7 @@ static ll_status measure_baseline(session *s, ll_contender *x) {
     snprintf(r.budget, sizeof r.budget, "%s", s->budget);
     if (!status) status = ll_unigram(x->recipe, s->c->about.split, s->c->about.batches, &b);
     if (!status) {
-        r.loss = b.loss, r.accuracy = b.accuracy, r.count = (double)b.count;
+        set_loss(s, &r, b.loss, b.accuracy, (double)b.count);
         status = write_result(&r, run);
     }
     if (!status) x->result[0] = r;
@@ -293,11 +330,13 @@ static ll_status make_all(session *s) {
         for (int i = 0; i < s->c->systems && !status; i++) {
             ll_contender *x = &s->c->system[i];
             if (!wanted(s, x, seed)) continue;
+            s->now.number++;
+            status = read_again(s, x);
+            if (status || !wanted(s, x, seed)) continue;
             ll_comparison_system(s->c, i, &s->system);
             s->now.system = &s->system;
             s->now.recipe = x->recipe;
             s->now.seed = seed;
-            s->now.number++;
             status = x->baseline ? measure_baseline(s, x) : make_run(s, x, seed);
         }
     return status;

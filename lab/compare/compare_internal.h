@@ -16,11 +16,14 @@
 enum { LL_SYSTEMS_MOST = 32, LL_DIFFERENCES_MOST = 16, LL_SEEDS_MOST = 64 };
 enum { LL_METRIC_PERPLEXITY, LL_METRIC_ACCURACY, LL_METRIC_BITS, LL_METRIC_LOSS };
 
-typedef enum { LL_RESULT_NONE, LL_RESULT_BEGUN, LL_RESULT_DONE, LL_RESULT_DIVERGED } ll_result_state;
+/* Trained: its model is there, but not its loss on the table's split. */
+typedef enum { LL_RESULT_NONE, LL_RESULT_BEGUN, LL_RESULT_TRAINED, LL_RESULT_DONE, LL_RESULT_DIVERGED } ll_result_state;
 
 typedef struct {
     ll_result_state state;
     char budget[32], settings[24]; /* the budget as given; a digest of the recipe: others do not compare */
+    char split[8];                 /* the loss is of this split, ... */
+    int64_t batches;               /* ... and of so many of its batches; 0: all */
     int64_t steps;                 /* planned steps */
     double tokens, seconds, parameters, loss, accuracy, count;
 } ll_result;

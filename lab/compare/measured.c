@@ -27,8 +27,11 @@ typedef struct {
 
 typedef struct {
     const char *path;
-    char title[200], paper[200], results[1000];
-    char differs[LL_DIFFERENCES_MOST][400];
+    char *title, *paper; /* NULL: not given */
+    char results[1000];
+    struct {
+        char *what, *how;
+    } differs[LL_DIFFERENCES_MOST];
     char unknown[NAME]; /* the first key of [table] that is not one of a table of results */
     int unknown_line;
     int columns, rows, differences;
@@ -44,13 +47,29 @@ static int find_column(const table *t, const char *heading) {
     return i;
 }
 
+static ll_status keep(char *to, size_t size, const char *key, const char *value) {
+    const size_t n = strlen(value);
+    if (n >= size) return ll_fail(LL_EINVAL, "%.60s has %zu bytes; it can have %zu: shorten it", key, n, size - 1);
+    memcpy(to, value, n + 1);
+    return LL_OK;
+}
+
+static ll_status keep_copy(char **to, const char *value) {
+    ll_free(*to);
+    *to = ll_strdup(value);
+    return *to ? LL_OK : LL_ENOMEM;
+}
+
 static ll_status add_column(table *t, const char *heading, const char *value) {
     if (t->columns == COLUMNS_MOST) return ll_fail(LL_EINVAL, "a table has at most %d columns", (int)COLUMNS_MOST);
     column *c = &t->column[t->columns];
-    if (sscanf(value, "%63s %63s", c->prefix, c->measure) != 2)
+    char words[NAME];
+    ll_status status = keep(words, NAME, "the prefix with its measure", value);
+    if (!status) status = keep(c->heading, NAME, "the heading of a column", heading);
+    if (status) return status;
+    if (sscanf(words, "%63s %63s", c->prefix, c->measure) != 2)
         return ll_fail(LL_EINVAL, "column.%.60s is \"%.60s\"; it needs the prefix of runs, and a measure", heading,
                        value);
-    snprintf(c->heading, NAME, "%s", heading);
     t->columns++;
     return LL_OK;
 }
@@ -58,14 +77,15 @@ static ll_status add_column(table *t, const char *heading, const char *value) {
 static ll_status add_difference(table *t, const char *what, const char *value) {
     if (t->differences == LL_DIFFERENCES_MOST)
         return ll_fail(LL_EINVAL, "a table has at most %d differences", (int)LL_DIFFERENCES_MOST);
-    snprintf(t->differs[t->differences++], sizeof *t->differs, "%-10s %s", what, value);
-    return LL_OK;
+    const int i = t->differences++;
+    const ll_status status = keep_copy(&t->differs[i].what, what);
+    return status ? status : keep_copy(&t->differs[i].how, value);
 }
 
 static ll_status table_key(table *t, const char *key, const char *value, int line) {
-    if (!strcmp(key, "title")) return snprintf(t->title, sizeof t->title, "%s", value), LL_OK;
-    if (!strcmp(key, "paper")) return snprintf(t->paper, sizeof t->paper, "%s", value), LL_OK;
-    if (!strcmp(key, "results")) return snprintf(t->results, sizeof t->results, "%s", value), LL_OK;
+    if (!strcmp(key, "title")) return keep_copy(&t->title, value);
+    if (!strcmp(key, "paper")) return keep_copy(&t->paper, value);
+    if (!strcmp(key, "results")) return keep(t->results, sizeof t->results, key, value);
     if (!strncmp(key, "differs.", 8)) return add_difference(t, key + 8, value);
     if (!strncmp(key, "column.", 7)) return add_column(t, key + 7, value);
     if (!*t->unknown) snprintf(t->unknown, NAME, "%s", key), t->unknown_line = line;
@@ -75,21 +95,17 @@ static ll_status table_key(table *t, const char *key, const char *value, int lin
 static ll_status add_row(table *t, const char *name) {
     if (t->rows == LL_SYSTEMS_MOST) return ll_fail(LL_EINVAL, "a table has at most %d systems", (int)LL_SYSTEMS_MOST);
     row *r = &t->row[t->rows++];
-    snprintf(r->name, NAME, "%s", name);
-    snprintf(r->label, NAME, "%s", name);
     for (int i = 0; i < COLUMNS_MOST; i++) {
         r->published[i] = NAN;
         for (int k = 0; k < SEED_MOST; k++) r->value[i][k] = NAN;
     }
-    return LL_OK;
+    const ll_status status = keep(r->name, NAME, "the name of a system", name);
+    return status ? status : keep(r->label, NAME, "label", name);
 }
 
 static ll_status row_key(table *t, const char *key, const char *value) {
     row *r = &t->row[t->rows - 1];
-    if (!strcmp(key, "label")) {
-        snprintf(r->label, NAME, "%s", value);
-        return LL_OK;
-    }
+    if (!strcmp(key, "label")) return keep(r->label, NAME, key, value);
     const int i = strncmp(key, "published.", 10) ? t->columns : find_column(t, key + 10);
     if (i == t->columns)
         return ll_fail(LL_EINVAL, "there is no key \"%.60s\" here; known are label, and published.HEADING of a column",
@@ -168,6 +184,17 @@ __attribute__((format(printf, 2, 3))) static void print(writing *to, const char 
     to->size += n > 0 ? (size_t)n : 0;
 }
 
+/* Text in a column: bytes that continue a character of UTF-8 take no width. */
+static void print_left(writing *to, const char *text, int width) {
+    const int rest = width - ll_text_columns(text);
+    print(to, "%s%*s", text, rest > 0 ? rest : 0, "");
+}
+
+static void print_right(writing *to, const char *text, int width) {
+    const int rest = width - ll_text_columns(text);
+    print(to, "%*s%s", rest > 0 ? rest : 0, "", text);
+}
+
 /* "36.60 +- 0.28 (2)" for a mean over two seeds. */
 static void print_mean(writing *to, double mean, double deviation, int seeds) {
     char text[64] = "-", more[40] = "";
@@ -181,7 +208,7 @@ static void print_cell(writing *to, double value) { print_mean(to, value, NAN, 1
 /* The average is NaN unless every column has a figure. */
 static void print_row(writing *to, const table *t, const row *r, int width) {
     double average = 0, published = 0, mean, deviation;
-    print(to, "%-*s", width, r->label);
+    print_left(to, r->label, width);
     for (int i = 0; i < t->columns; i++) {
         const int seeds = ll_mean_of(r->value[i], SEED_MOST, &mean, &deviation);
         print_mean(to, mean, deviation, seeds);
@@ -198,9 +225,9 @@ static void print_row(writing *to, const table *t, const row *r, int width) {
 static void print_table(writing *to, const table *t) {
     int width = 11;
     for (int i = 0; i < t->rows; i++)
-        if ((int)strlen(t->row[i].label) > width) width = (int)strlen(t->row[i].label);
-    print(to, "%s\n%s\n%-*s", t->title, t->paper, width, "system");
-    for (int i = 0; i < t->columns; i++) print(to, "  %18s", t->column[i].heading);
+        if (ll_text_columns(t->row[i].label) > width) width = ll_text_columns(t->row[i].label);
+    print(to, "%s\n%s\n%-*s", t->title ? t->title : "", t->paper ? t->paper : "", width, "system");
+    for (int i = 0; i < t->columns; i++) print_right(to, t->column[i].heading, 20);
     print(to, "  %18s\n", "average");
     for (int i = 0; i < t->rows; i++) print_row(to, t, &t->row[i], width);
     print(to,
@@ -208,7 +235,11 @@ static void print_table(writing *to, const table *t) {
           "not published. Results are those of %s.\n",
           t->results);
     if (t->differences) print(to, "\nWhat differs from the paper:\n");
-    for (int i = 0; i < t->differences; i++) print(to, "  %s\n", t->differs[i]);
+    for (int i = 0; i < t->differences; i++) {
+        print(to, "  ");
+        print_left(to, t->differs[i].what, 10);
+        print(to, " %s\n", t->differs[i].how);
+    }
 }
 
 /* The first pass counts, the second one writes. */
@@ -221,6 +252,16 @@ static ll_status write_table(char **text, const table *t) {
     print_table(&to, t);
     *text = to.text;
     return LL_OK;
+}
+
+static void free_table(table *t) {
+    ll_free(t->title);
+    ll_free(t->paper);
+    for (int i = 0; i < LL_DIFFERENCES_MOST; i++) {
+        ll_free(t->differs[i].what);
+        ll_free(t->differs[i].how);
+    }
+    ll_free(t);
 }
 
 ll_status ll_measured_table(char **text, const char *path) {
@@ -238,6 +279,6 @@ ll_status ll_measured_table(char **text, const char *path) {
         if (!status) status = read_results(t);
         if (!status) status = write_table(text, t);
     }
-    ll_free(t);
+    free_table(t);
     return status;
 }

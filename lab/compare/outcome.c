@@ -38,7 +38,7 @@ int ll_comparison_system(const ll_comparison *c, int i, ll_system *s) {
         if (!x->baseline) s->steps += (double)r->steps;
         s->tokens += r->tokens, s->seconds += r->seconds;
         s->parameters = r->parameters, s->count = r->count > s->count ? r->count : s->count;
-        s->diverged += r->state == LL_RESULT_DIVERGED;
+        s->diverged += !isfinite(value[k]); /* also a loss that is finite, but not its perplexity */
     }
     if (s->runs) s->steps /= s->runs, s->tokens /= s->runs, s->seconds /= s->runs;
     ll_mean_of(value, c->seeds, &s->mean, &s->deviation);
@@ -53,7 +53,7 @@ void ll_comparison_order(const ll_comparison *c, int *pairs, int *agree) {
             ll_comparison_system(c, i, &a);
             ll_comparison_system(c, k, &b);
             const double paper = a.published - b.published, here = a.mean - b.mean;
-            if (!isfinite(paper) || !isfinite(here) || paper == 0) continue;
+            if (!isfinite(paper) || !isfinite(here) || paper == 0 || a.diverged || b.diverged) continue;
             ++*pairs;
             *agree += (paper > 0) == (here > 0) && here != 0;
         }

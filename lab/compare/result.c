@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "compare/compare_internal.h"
 
-static const char *const STATE[] = {"none", "begun", "done", "diverged"};
+static const char *const STATE[] = {"none", "begun", "trained", "done", "diverged"};
 
 /* Numbers by their names. */
 static double *number(ll_result *r, const char *key) {
@@ -30,8 +30,9 @@ static ll_status read_key(void *arg, const char *section, const char *key, const
     if (to) return ll_parse_number(to, value) ? LL_OK : ll_fail(LL_EFORMAT, "%s is no number: \"%.60s\"", key, value);
     if (!strcmp(key, "budget")) snprintf(r->budget, sizeof r->budget, "%s", value);
     if (!strcmp(key, "settings")) snprintf(r->settings, sizeof r->settings, "%s", value);
-    if (!strcmp(key, "steps") && !ll_parse_integer(&r->steps, value))
-        return ll_fail(LL_EFORMAT, "steps is no number: \"%.60s\"", value);
+    if (!strcmp(key, "split")) snprintf(r->split, sizeof r->split, "%s", value);
+    int64_t *whole = !strcmp(key, "steps") ? &r->steps : !strcmp(key, "batches") ? &r->batches : NULL;
+    if (whole && !ll_parse_integer(whole, value)) return ll_fail(LL_EFORMAT, "%s is no number: \"%.60s\"", key, value);
     if (strcmp(key, "state")) return LL_OK;
     for (int i = LL_RESULT_BEGUN; i <= LL_RESULT_DIVERGED; i++)
         if (!strcmp(value, STATE[i])) r->state = (ll_result_state)i;
@@ -61,8 +62,9 @@ ll_status ll_result_write(const ll_result *r, const char *run) {
     if (r->state == LL_RESULT_DONE) {
         ll_print_number(digits[0], r->loss);
         ll_print_number(digits[1], r->accuracy);
-        n += ll_format_text(text + n, sizeof text - (size_t)n, "loss = %s\naccuracy = %s\ncount = %.0f\n", digits[0],
-                            digits[1], r->count);
+        n += ll_format_text(text + n, sizeof text - (size_t)n,
+                            "split = %s\nbatches = %lld\nloss = %s\naccuracy = %s\ncount = %.0f\n", r->split,
+                            (long long)r->batches, digits[0], digits[1], r->count);
     }
     char *path = ll_path_join(run, "result.ini");
     ll_status status = path ? ll_folder_create(run) : LL_ENOMEM;

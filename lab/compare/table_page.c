@@ -91,11 +91,14 @@ static void write_table(ll_html *h, const ll_comparison *c) {
                                        "steps",  "tokens",  "minutes",   "parameters"};
     const ll_html_table table = {.label = a->title, .cols = COLUMNS, .head = head, .numbers = 1};
     char text[200];
-    int best = -1, pairs, agree;
+    int best = -1, pairs, agree, diverged = 0;
     double top = 0;
     ll_system s;
-    for (int i = 0; ll_comparison_system(c, i, &s); i++)
-        if (isfinite(s.mean) && (best < 0 || (a->rises ? s.mean > top : s.mean < top))) best = i, top = s.mean;
+    for (int i = 0; ll_comparison_system(c, i, &s); i++) {
+        diverged += s.diverged;
+        if (isfinite(s.mean) && !s.diverged && (best < 0 || (a->rises ? s.mean > top : s.mean < top)))
+            best = i, top = s.mean;
+    }
     ll_html_table_begin(h, &table);
     for (int i = 0; ll_comparison_system(c, i, &s); i++) write_row(h, c, &s, i == best);
     ll_html_table_end(h);
@@ -103,6 +106,10 @@ static void write_table(ll_html *h, const ll_comparison *c) {
              "On the %s split, mean and standard deviation over seeds; %s is better, and the best mean is marked.",
              a->split, a->rises ? "per cent right, more" : "less");
     ll_html_note(h, text);
+    if (diverged)
+        ll_html_note(
+            h, "Means are of the runs that did not diverge. A system with a diverged run is not marked, and is in "
+               "no pair of the published order.");
     ll_comparison_order(c, &pairs, &agree);
     snprintf(text, sizeof text, "%d of %d pairs of systems come in the published order.", agree, pairs);
     if (pairs) ll_html_paragraph(h, text);
@@ -129,18 +136,23 @@ static void write_curves(ll_html *h, const ll_comparison *c, const ll_run *runs)
     } kinds[2] = {{{"loss", "Held-out loss of the first seed of each system."}, "step", LL_RUN_STEP},
                   {{"loss-by-time", "The same against time."}, "seconds", LL_RUN_SECONDS}};
     ll_curve curves[LL_SYSTEMS_MOST];
-    char y[64];
+    ll_run shown[LL_SYSTEMS_MOST]; /* the runs of the curves */
+    char y[100], unit[LL_UNIT_TEXT];
+    int n = 0;
     for (int kind = 0; kind < 2; kind++) {
-        int n = 0;
+        n = 0;
         for (int i = 0; i < c->systems; i++) {
             const ll_columns *t = &runs[i].metrics;
             if (!runs[i].folder || diverged(&c->system[i]) || ll_columns_last(t, LL_RUN_VALID) < 0) continue;
-            snprintf(y, sizeof y, "bits per %s", runs[i].unit);
+            shown[n] = runs[i];
             curves[n++] = (ll_curve){c->system[i].label, t->n, t->column[kinds[kind].column], t->column[LL_RUN_VALID]};
         }
+        ll_common_unit(unit, shown, curves, n);
+        snprintf(y, sizeof y, "bits per %s", unit);
         const ll_figure f = {.title = c->about.title, .x_label = kinds[kind].x, .y_label = y, .n = n, .curves = curves};
         if (n) ll_html_plot(h, &kinds[kind].about, &f, NULL);
     }
+    ll_compare_note(h, shown, n);
     for (int i = 0; i < c->systems; i++)
         if (diverged(&c->system[i])) {
             char text[256];

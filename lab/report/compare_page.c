@@ -18,29 +18,28 @@ static void name_all(const ll_run *runs, int n, const char **names) {
     }
 }
 
-/* The unit of the runs that have a curve: "byte"; or their units: "byte or example". */
-static void common_unit(char out[64], const ll_run *runs, const ll_curve *curves, int n) {
+void ll_common_unit(char out[LL_UNIT_TEXT], const ll_run *runs, const ll_curve *curves, int n) {
     size_t length = 0;
     *out = 0;
     for (int i = 0; i < n; i++) {
         int known = !curves[i].n;
         for (int j = 0; j < i; j++) known |= curves[j].n && !strcmp(runs[i].unit, runs[j].unit);
-        if (!known && length < 64)
-            length += (size_t)snprintf(out + length, 64 - length, "%s%s", length ? " or " : "", runs[i].unit);
+        if (!known && length < LL_UNIT_TEXT)
+            length += (size_t)snprintf(out + length, LL_UNIT_TEXT - length, "%s%s", length ? " or " : "", runs[i].unit);
     }
 }
 
 static void figure(ll_html *h, const ll_run *runs, int n, const char **names, int x, const ll_html_about *about,
                    const char *x_label) {
     ll_curve curves[MOST] = {0};
-    char y[100], unit[64];
+    char y[100], unit[LL_UNIT_TEXT];
     int held_out = 1;
     for (int i = 0; i < n; i++) held_out &= ll_columns_last(&runs[i].metrics, LL_RUN_VALID) >= 0;
     for (int i = 0; i < n; i++) {
         const ll_columns *t = &runs[i].metrics;
         curves[i] = (ll_curve){names[i], t->n, t->column[x], t->column[held_out ? LL_RUN_VALID : LL_RUN_BITS]};
     }
-    common_unit(unit, runs, curves, n);
+    ll_common_unit(unit, runs, curves, n);
     snprintf(y, sizeof y, "bits per %s, %s data", unit, held_out ? "held-out" : "training");
     const ll_figure f = {.title = about->caption, .x_label = x_label, .y_label = y, .n = n, .curves = curves};
     ll_html_plot(h, about, &f, NULL);
@@ -54,7 +53,7 @@ static void positions(ll_html *h, const ll_run *runs, int n, const char **names)
                                                             "reports of the runs have it."};
     ll_columns table[MOST] = {0};
     ll_curve curves[MOST] = {0};
-    char y[100], unit[64];
+    char y[100], unit[LL_UNIT_TEXT];
     int found = 0;
     for (int i = 0; i < n; i++) {
         char path[4200];
@@ -63,7 +62,7 @@ static void positions(ll_html *h, const ll_run *runs, int n, const char **names)
         curves[i] = (ll_curve){names[i], table[i].n, table[i].column[0], table[i].column[1]};
         found += table[i].n > 0;
     }
-    common_unit(unit, runs, curves, n);
+    ll_common_unit(unit, runs, curves, n);
     snprintf(y, sizeof y, "bits per %s, held-out data", unit);
     const ll_figure f = {
         .title = "Loss against position", .x_label = "position in the text", .y_label = y, .n = n, .curves = curves};
@@ -93,6 +92,19 @@ static int least(const ll_run *runs, const ll_run_facts *facts, int n) {
     return best;
 }
 
+void ll_compare_note(ll_html *h, const ll_run *runs, int n) {
+    int units = 0, others = 0;
+    for (int i = 0; i < n; i++)
+        for (int j = 0; j < i; j++) {
+            units |= strcmp(runs[i].unit, runs[j].unit) != 0;
+            others |= other_vocab(&runs[i], &runs[j]);
+        }
+    if (units) ll_html_note(h, "Losses in different units do not compare.");
+    if (others)
+        ll_html_note(
+            h, "Losses of runs with another model.vocab do not compare: their words, pieces or tokens are others.");
+}
+
 static void results(ll_html *h, const ll_run *runs, const ll_run_facts *facts, int n, const char **names) {
     const char *head[MOST + 1] = {""}, *cells[MOST + 1];
     char text[MOST][LL_RESULT_TEXT];
@@ -107,11 +119,7 @@ static void results(ll_html *h, const ll_run *runs, const ll_run_facts *facts, i
                        runs[best].unit);
         ll_html_paragraph(h, line);
     }
-    int others = 0;
-    for (int i = 1; i < n; i++) others |= other_vocab(&runs[i], runs);
-    if (others)
-        ll_html_note(
-            h, "Losses of runs with another model.vocab do not compare: their words, pieces or tokens are others.");
+    ll_compare_note(h, runs, n);
     ll_html_table_begin(h, &table);
     for (int row = 0; ll_run_result(runs, facts, row, text[0]); row++) {
         int any = 0;

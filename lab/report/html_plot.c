@@ -5,6 +5,7 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "report/html.h"
 
 /* The size of the drawing in its own units; ticks are chosen for a box of this many pixels. */
@@ -159,10 +160,9 @@ static void mark(const plot *p) {
 
 static void drawing(const plot *p) {
     char title[LL_AXIS_TITLE];
-    size_t longest = 1;
+    int longest = 1;
     for (int i = 0; i < p->y.n; i++) {
-        size_t n = 0;
-        for (const char *c = p->y.tick[i].text; *c; c++) n += (*c & 0xc0) != 0x80;
+        const int n = ll_text_columns(p->y.tick[i].text);
         if (n > longest) longest = n;
     }
     ll_axis_title(title, p->f->y_label, p->f->log_y);

@@ -35,6 +35,11 @@ void ll_run_page_loss(ll_html *h, const ll_run *run);
 void ll_run_page_costs(ll_html *h, const ll_run *run);
 void ll_run_page_recipe(ll_html *h, const ll_run *run);
 
+enum { LL_UNIT_TEXT = 64 };
+/* The unit of the runs that have a curve: "byte"; or their units: "byte or example". */
+void ll_common_unit(char out[LL_UNIT_TEXT], const ll_run *runs, const ll_curve *curves, int n);
+/* Notes why losses of runs do not compare: other units, or other vocabularies. */
+void ll_compare_note(ll_html *h, const ll_run *runs, int n);
 /* The page of some runs side by side; facts (n). */
 void ll_compare_page(ll_html *h, const ll_run *runs, const ll_run_facts *facts, int n);
 

@@ -132,6 +132,12 @@ int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes) {
     return c;
 }
 
+int ll_text_columns(const char *text) {
+    int n = 0;
+    for (; *text; text++) n += (*text & 0xc0) != 0x80;
+    return n;
+}
+
 int ll_utf8_length(const unsigned char *s, size_t n) {
     size_t size = 0;
     const int32_t c = n ? ll_char_at(s, n, &size) : -1;

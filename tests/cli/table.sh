@@ -91,11 +91,16 @@ t 0 "$longline" table systems.ini --budget 3000steps --seeds 1 --out killed
 table_numbers once/table.csv >a
 table_numbers killed/table.csv >b
 check "killed or not, the same results" cmp a b
+sed -i 's/= done/= diverged/' once/exact-1/result.ini
+t 0 "$longline" table systems.ini --budget 3000steps --seeds 1 --out once
+out "^Means are of the runs that did not diverge[.]"
 # The table is stopped. It prints the results that exist.
 rm -f err
 "$longline" table systems.ini --budget 100000000steps --seeds 1 --out stopped >out 2>err &
 pid=$!
-wait_until test -s err
+wait_until test -f stopped/exact-1/result.ini
+"$longline" table systems.ini --budget 100000000steps --seeds 1 --only exact --out stopped >other.out 2>other.err
+check "a run that another process makes is left to it" grep -q "exact, seed 1: another process makes this run" other.err
 kill -TERM $pid
 ended $pid
 check "exit 0 when asked to stop" test $? -eq 0
@@ -145,6 +150,18 @@ for option in "--only a" "--budget 3m" "--seeds 2"; do
 done
 refused "measured.ini:[0-9]+: .table. makes this a table of systems, which longline table runs" \
     "$longline" train measured.ini --out w
+sed 's/^label = System A/label = Système à é/; s/size = small/größe = small/' measured.ini >other.ini
+t 0 "$longline" table other.ini
+out '^Système à é +55[.]00 [+]- 7[.]07 [(]2[)] +25[.]00 +40[.]00$'
+grep -E '^(system|Système|b) ' out | LC_ALL=C tr -d '\200-\277' | awk '{print length}' | sort -u >widths
+check "columns are those of characters" test "$(wc -l <widths)" = 1
+long=$(printf '%0200d' 0)
+sed "s/^title = .*/title = $long$long/; s/= small/= $long$long/" measured.ini >other.ini
+t 0 "$longline" table other.ini
+out "^$long$long\$"
+out "^  size +$long$long\$"
+sed "s/^label = .*/label = $long/" measured.ini >other.ini
+refused "other.ini:[0-9]*: label has 200 bytes; it can have 63" "$longline" table other.ini
 sed "s|= measures.csv|= $PWD/measures.csv|" measured.ini >other.ini
 t 0 "$longline" table "$PWD/other.ini"
 out '^System A +55[.]00 [+]- 7[.]07 [(]2[)] +25[.]00 +40[.]00$'
