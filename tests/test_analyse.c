@@ -205,6 +205,8 @@ static void test_positions(void **state) {
     assert_true(number(t, row_of(t, "decay", 0), "monotonicity") > 0.999);
     assert_true(number(t, row_of(t, "none", 0), "monotonicity") == 0);
     ll_table_free(t);
+    t = NULL; /* before memory is allocated for them */
+    CHECK_FAILS(ll_analyse(&t, "positions", &(ll_analysis){.length = 4000000}), LL_EINVAL, "1 to 4096");
 }
 
 /* Powers of a permutation: the share of features that are in their place again, up to the noise of the contents. */
