@@ -227,7 +227,7 @@ run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
         echo "$(date -u +%H:%M) $id was stopped" # and goes on
     elif [ $code -gt 128 ] && echo $code >>"$id/killed" && [ "$(wc -l <"$id/killed")" -lt 9 ]; then
         echo "$(date -u +%H:%M) $id was killed" # and goes on, but not for ever
-    elif grep -qi diverge "$id/err"; then
+    elif tail -n 1 "$id/err" | grep -q 'became not a number\|became infinite\|would be chance'; then
         record "$id" "$recipe" "$system" "$seed" diverged "$set"
     else
         echo "$(date -u +%H:%M) $id has failed (code $code), see $runs/$id/err" >&2
