@@ -135,9 +135,10 @@ watch_time() { # PID FILE
 
 # Trains, or goes on; its standard output is the run's `out`.
 train() { # ID RECIPE SETTINGS
-    if is_alive "$1/pid" longline; then # of a runner that was killed
+    its="longline.* train .*--[a-z]* $1 --threads" # after a restart the number may be that of another process
+    if is_alive "$1/pid" "$its"; then              # of a runner that was killed
         kill -TERM "$(cat "$1/pid")"
-        while is_alive "$1/pid" longline; do sleep 1; done
+        while is_alive "$1/pid" "$its"; do sleep 1; done
     fi
     mkdir -p "$1"
     own=$program
