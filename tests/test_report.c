@@ -185,6 +185,31 @@ static void vocabularies_do_not_compare(void **state) {
     }
 }
 
+/* Where data.valid is set, it alone decides which data are held out. */
+static void other_held_out_data_do_not_compare(void **state) {
+    (void)state;
+    static const struct {
+        const char *recipe, *differs; /* than the first */
+    } other[] = {{"[data]\nvalid = a\ntrain = y\nvalid-fraction = 0.2\ntest = z\n", NULL},
+                 {"[data]\nvalid = b\ntrain = x\n", "data.valid"},
+                 {"[data]\ntrain = x\n", "data.valid"},
+                 {"[data]\nvalid = a\ntrain = x\nformat = fasta\n", "data.format"}};
+    write_run(at("first"), "[data]\nvalid = a\ntrain = x\n", 20, 20);
+    for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
+        write_run(at("second"), other[i].recipe, 20, 20);
+        const char *const runs[2] = {at("first"), at("second")};
+        CHECK_OK(ll_runs_report(runs, 2, at("held-out.html")));
+        char *page = page_at(at("held-out.html")), note[100];
+        check_page(page);
+        snprintf(note, sizeof note, "Losses on different held-out data do not compare: %s differs.",
+                 other[i].differs ? other[i].differs : "");
+        assert_int_equal(strstr(page, "Lowest held-out loss") != NULL, !other[i].differs);
+        assert_int_equal(strstr(page, note) != NULL, other[i].differs != NULL);
+        if (!other[i].differs) lacks(page, "Losses on different held-out data");
+        ll_free(page);
+    }
+}
+
 /* A last row of three steps counts for three of the last ten. */
 static void the_training_loss_is_of_ten_steps(void **state) {
     (void)state;
@@ -360,6 +385,7 @@ int main(void) {
         cmocka_unit_test(many_runs_look_different),
         cmocka_unit_test(a_single_curve_is_named),
         cmocka_unit_test(vocabularies_do_not_compare),
+        cmocka_unit_test(other_held_out_data_do_not_compare),
         cmocka_unit_test(the_training_loss_is_of_ten_steps),
         cmocka_unit_test(a_loss_against_a_teacher_is_not_in_bits),
         cmocka_unit_test(a_diverged_run_has_numbers),

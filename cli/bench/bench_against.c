@@ -127,6 +127,14 @@ int ll_bench_interval(int n) {
     return k - 1;
 }
 
+/* A case that too few turns of both programs have for an interval. */
+static void report_missing(const against *a, const against_case *c, int width) {
+    if (c->least[OLD] > 0 && c->least[NEW] > 0)
+        printf("%-*s turns of both programs: %d; an interval needs %d\n", width, c->name, c->turns, LEAST_TURNS);
+    else
+        printf("%-*s only in %s\n", width, c->name, c->least[OLD] > 0 ? a->program[OLD] : "this program");
+}
+
 /* The table, and the exit code. */
 static int conclude(against *a) {
     int width = 4, slower = 0, compared = 0;
@@ -137,7 +145,7 @@ static int conclude(against *a) {
     for (int i = 0; i < a->cases; i++) {
         against_case *c = &a->list[i];
         if (c->turns < LEAST_TURNS) {
-            printf("%-*s only in %s\n", width, c->name, c->least[OLD] > 0 ? a->program[OLD] : "this program");
+            report_missing(a, c, width);
             continue;
         }
         const double median = ll_bench_median(c->ratio, c->turns); /* sorts */
@@ -153,7 +161,7 @@ static int conclude(against *a) {
         sum += log(median);
         compared++;
     }
-    if (!compared) return ll_fail_message("--against: no case is in both programs");
+    if (!compared) return ll_fail_message("--against: no case is in %d turns of both programs", LEAST_TURNS);
     printf("\nbench.against.cases=%d\nbench.against.slower=%d\nbench.against.mean=%+.1f%%\n", compared, slower,
            100 * (exp(sum / compared) - 1));
     if (!slower) return 0;

@@ -220,6 +220,9 @@ static int show_matrices(matrices *x) {
     const int code = read_text(x);
     if (code >= 0) return code;
     x->n = x->T / ll_patch_numbers(recipe) + ll_model_cls_tokens(x->model);
+    if (how->folder && x->n > LL_HEAT_MAP_LONGEST)
+        return ll_usage("pictures of matrices are of up to %d tokens, not %d: give a shorter --length, or no --out",
+                        LL_HEAT_MAP_LONGEST, x->n);
     const size_t size = (size_t)x->heads * (size_t)x->n * (size_t)x->n;
     x->A = calloc((size_t)layers * size, sizeof *x->A);
     x->streamed = calloc(size, sizeof *x->streamed);

@@ -182,6 +182,9 @@ static int check(int n, const char **words) {
         if (length > LONGEST && strcmp(words[i], "stream-error"))
             return ll_usage("%s takes up to %d tokens (--length); only stream-error takes longer streams", words[i],
                             LONGEST);
+        if (length > LL_POSITION_KERNEL_LONGEST && !strcmp(words[i], "positions"))
+            return ll_usage("positions takes up to %d tokens (--length); for more, name other experiments",
+                            LL_POSITION_KERNEL_LONGEST);
         if ((kernels || positions) && strcmp(words[i], "stream-error"))
             return ll_usage("--kernels and --positions are for stream-error: longline analyse stream-error");
         if (model_file && !of_model)

@@ -50,6 +50,7 @@ LL_API const ll_experiment *ll_experiment_at(int i);
 /* Runs an experiment by its name. The table is the caller's; free it with ll_table_free. */
 LL_API LL_MUST_USE ll_status ll_analyse(ll_table **table, const char *name, const ll_analysis *how);
 
+enum { LL_POSITION_KERNEL_LONGEST = 4096 }; /* T of ll_position_kernel, and of the experiment positions */
 /* P (H, T, T): the weight that a position alone gives to token j for token i, for each head of a layer of a model: the
  * mean over `contents` random vectors x of <x at i, x at j>, divided by its mean for i = j. LL_EINVAL for positions
  * that have no such weight: t5, shaw, relative-s2, and vectors that are added to patches of images. */

@@ -58,6 +58,7 @@ typedef struct {
     int numbers;                /* 1: cells that are large enough have their numbers, three digits each */
 } ll_heat_map;
 
+enum { LL_HEAT_MAP_LONGEST = 16384 }; /* rows and columns of a panel */
 /* Draws a heat map into a .svg or .png file (by its ending). */
 LL_API LL_MUST_USE ll_status ll_heat_map_write(const ll_heat_map *map, const char *path);
 

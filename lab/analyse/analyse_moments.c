@@ -14,7 +14,7 @@
 #include "analyse/analyse_internal.h"
 #include "attention/feature/projection.h"
 
-enum { D = 16, M = 16, ANGLES = 9, KINDS = 5 };
+enum { D = 16, M = 16, ANGLES = 9, KINDS = 5, LEAST_DRAWS = 30 }; /* of an interval by the normal distribution */
 enum { TRIGONOMETRIC, POSITIVE, HYPERBOLIC, ORTHOGONAL, ORTHOGONAL_HYPERBOLIC };
 static const double LENGTH = 0.5; /* length of x and y: longer vectors have errors whose mean needs too many draws */
 
@@ -90,7 +90,8 @@ static ll_status report(ll_table *t, const pair *pairs) {
         for (int i = 0; i < ANGLES && !status; i++) {
             const pair *p = &pairs[i];
             const ll_mean *m = &p->error[kind];
-            const double half = 1.96 * ll_mean_deviation(m) / sqrt(m->n), said = formula(p, kind);
+            const double half = m->n < LEAST_DRAWS ? NAN : 1.96 * ll_mean_deviation(m) / sqrt(m->n),
+                         said = formula(p, kind);
             const int none = said < 1e-12; /* x = -y, or x = y: no error but rounding */
             status = ll_table_add(t, labels[kind],
                                   (double[]){p->cosine, exp(p->product), said, none ? 0 : m->mean, none ? 0 : half,
@@ -100,8 +101,9 @@ static ll_status report(ll_table *t, const pair *pairs) {
             inside += fabs(m->mean - said) <= half;
             below += kind == ORTHOGONAL && said <= bound(p) * (1 + 1e-12) && m->mean - half <= bound(p);
         }
-    if (pairs->error[POSITIVE].n < 2)
-        ll_table_verdict(t, "claim: Lemma 2 and Theorem 2. They are not tested: an interval needs 2 draws");
+    if (pairs->error[POSITIVE].n < LEAST_DRAWS)
+        ll_table_verdict(t, "claim: Lemma 2 and Theorem 2. They are not tested: an interval needs %d draws",
+                         LEAST_DRAWS);
     else
         ll_table_verdict(t,
                          "claim: Lemma 2 and Theorem 2. %d of %d measured errors have their formula within their 95 %% "

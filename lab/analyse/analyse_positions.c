@@ -100,6 +100,11 @@ static ll_status check_position(const ll_model *m) {
     return LL_OK;
 }
 
+static ll_status check_tokens(int T) {
+    if (T >= 1 && T <= LL_POSITION_KERNEL_LONGEST) return LL_OK;
+    return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to %d", T, LL_POSITION_KERNEL_LONGEST);
+}
+
 ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, uint64_t seed, float *P) {
     const ll_model_config *c = m->c;
     const size_t heads = (size_t)c->model.heads, n = (size_t)T;
@@ -107,7 +112,9 @@ ll_status ll_position_kernel(const ll_model *m, int layer, int T, int contents, 
     if (status) return status;
     if (layer < 0 || layer >= c->model.layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, c->model.layers - 1);
-    if (T < 1 || T > 4096 || contents < 1) return ll_fail(LL_EINVAL, "weights of %d tokens: must be 1 to 4096", T);
+    if (contents < 1) return ll_fail(LL_EINVAL, "weights of %d contents: at least 1 is needed", contents);
+    status = check_tokens(T);
+    if (status) return status;
     if (T > ll_position_limit(&c->position))
         return ll_fail(LL_EINVAL, "learned positions end at %d tokens (position.max-length)",
                        (int)ll_position_limit(&c->position));
@@ -220,8 +227,10 @@ ll_status ll_analyse_positions(ll_table **table, const ll_analysis *how) {
     static const ll_plot plots[] = {{"positions", "Weight that a position gives to a distance", "tokens back",
                                      "weight, 1 for a token itself; band: spread along the diagonal", 0, 1, 2, 0, 0}};
     const int T = how->length ? how->length : how->quick ? 32 : 128;
-    ll_status status = ll_table_create(table, "Weights by distance, and how they vary along a diagonal", "position",
-                                       columns, 1, plots);
+    ll_status status = check_tokens(T);
+    if (!status)
+        status = ll_table_create(table, "Weights by distance, and how they vary along a diagonal", "position", columns,
+                                 1, plots);
     if (status) return status;
     if (!how->model) {
         ll_table_verdict(*table, "claim: relative positions are translation invariant (invariance 0: no spread along "

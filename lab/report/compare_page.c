@@ -70,15 +70,51 @@ static void positions(ll_html *h, const ll_run *runs, int n, const char **names)
     for (int i = 0; i < n; i++) ll_columns_free(&table[i]);
 }
 
-static const char *vocab(const ll_run *run) { return run->recipe ? ll_recipe_get(run->recipe, "model.vocab") : "?"; }
+static const char *key_of(const ll_run *run, const char *key) {
+    return run->recipe ? ll_recipe_get(run->recipe, key) : "?";
+}
 
 /* Is it a loss a word, piece or token of vocabularies that differ? In a smaller one these are shorter, or fewer of them
  * are known, so that they cost fewer bits. */
 static int other_vocab(const ll_run *a, const ll_run *b) {
     static const char *const units[] = {"word", "piece", "token"};
     for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (!strcmp(a->unit, units[i]) && !strcmp(b->unit, units[i])) return strcmp(vocab(a), vocab(b)) != 0;
+        if (!strcmp(a->unit, units[i]) && !strcmp(b->unit, units[i]))
+            return strcmp(key_of(a, "model.vocab"), key_of(b, "model.vocab")) != 0;
     return 0;
+}
+
+static int is_among(const char *word, int n, const char *const *words) {
+    while (n--)
+        if (!strcmp(words[n], word)) return 1;
+    return 0;
+}
+
+/* The first key by which the held-out data of two runs differ, or NULL. Data of train are held out only where
+ * data.valid is empty; other_vocab compares vocabularies. */
+static const char *other_data(const ll_run *a, const ll_run *b) {
+    static const char *const elsewhere[] = {"data.test", "data.test-labels", "data.transpose", "data.vocab-size",
+                                            "data.min-count"},
+                             *const train[] = {"data.train", "data.train-labels", "data.limit", "data.valid-fraction"};
+    const int apart = *key_of(a, "data.valid") != 0; /* if that of b is empty, data.valid differs */
+    const ll_recipe_key *key;
+    for (int k = 0; (key = ll_recipe_key_at(k)); k++) {
+        if (strncmp(key->name, "data.", 5) || is_among(key->name, 5, elsewhere)) continue;
+        if (apart && is_among(key->name, 4, train)) continue;
+        if (strcmp(key_of(a, key->name), key_of(b, key->name))) return key->name;
+    }
+    return NULL;
+}
+
+/* The same of all runs that have a held-out loss. */
+static const char *data_that_differ(const ll_run *runs, const ll_run_facts *facts, int n) {
+    int first = 0;
+    while (first < n && !isfinite(facts[first].best_bits)) first++;
+    for (int i = first + 1; i < n; i++) {
+        const char *key = isfinite(facts[i].best_bits) ? other_data(&runs[i], &runs[first]) : NULL;
+        if (key) return key;
+    }
+    return NULL;
 }
 
 /* The run with the least held-out loss; -1 if none has one, or if they count it in several units. */
@@ -111,13 +147,19 @@ static void results(ll_html *h, const ll_run *runs, const ll_run_facts *facts, i
     for (int i = 0; i < n; i++) head[i + 1] = names[i];
     const ll_html_table table = {.label = "Results of the runs", .cols = n + 1, .head = head};
     ll_html_section(h, "results", "Results");
-    const int best = n > 1 ? least(runs, facts, n) : -1;
+    const char *differs = data_that_differ(runs, facts, n);
+    const int best = n > 1 && !differs ? least(runs, facts, n) : -1;
     if (best >= 0) {
         char line[400], bits[LL_BITS_TEXT];
         ll_bits_text(bits, facts[best].best_bits, 4);
         ll_format_text(line, sizeof line, "Lowest held-out loss: %s, %s bits per %s.", names[best], bits,
                        runs[best].unit);
         ll_html_paragraph(h, line);
+    }
+    if (differs) {
+        char line[200];
+        snprintf(line, sizeof line, "Losses on different held-out data do not compare: %s differs.", differs);
+        ll_html_note(h, line);
     }
     ll_compare_note(h, runs, n);
     ll_html_table_begin(h, &table);

@@ -334,10 +334,10 @@ ll_status ll_heat_map_write(const ll_heat_map *m, const char *path) {
     if (m->n < 1 || m->n > PANELS_MOST)
         return ll_fail(LL_EINVAL, "%s: a heat map has 1 to %d panels, not %d", path, (int)PANELS_MOST, m->n);
     for (int i = 0; i < m->n; i++)
-        if (!m->panels[i].value || m->panels[i].rows < 1 || m->panels[i].cols < 1 || m->panels[i].rows > 16384 ||
-            m->panels[i].cols > 16384)
-            return ll_fail(LL_EINVAL, "%s: panel %d is %d x %d; both must be 1 to 16384", path, i, m->panels[i].rows,
-                           m->panels[i].cols);
+        if (!m->panels[i].value || m->panels[i].rows < 1 || m->panels[i].cols < 1 ||
+            m->panels[i].rows > LL_HEAT_MAP_LONGEST || m->panels[i].cols > LL_HEAT_MAP_LONGEST)
+            return ll_fail(LL_EINVAL, "%s: panel %d is %d x %d; both must be 1 to %d", path, i, m->panels[i].rows,
+                           m->panels[i].cols, LL_HEAT_MAP_LONGEST);
     const int width = m->width ? m->width : WIDTH;
     const int height = m->height ? m->height : (int)ceil(lay_out(m).height * width / WIDTH);
     return ll_picture_write(path, m->title, width, height, paint, m);

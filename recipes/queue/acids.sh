@@ -6,8 +6,8 @@
 # LL_RUNS is the folder that run.sh works in; its runs protein-* are reported.
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
+program=$(realpath "${LL_PROGRAM:-$tree/build/longline}")
 cd "${LL_RUNS:?"LL_RUNS is to name the folder that run.sh works in"}"
-program=${LL_PROGRAM:-$tree/build/longline}
 
 echo run,measure,correlation,low,high
 for run in protein-*; do

@@ -9,8 +9,8 @@
 # prompt; LL_TOKENS, else 768: events that follow.
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
+program=$(realpath "${LL_PROGRAM:-$tree/build/longline}")
 cd "${LL_RUNS:?"LL_RUNS is to name the folder that run.sh works in"}"
-program=${LL_PROGRAM:-$tree/build/longline}
 prompt=${LL_PROMPT:-256}
 tokens=${LL_TOKENS:-768}
 work=$(mktemp -d)
@@ -29,25 +29,49 @@ pairs() { # lines "time_pitch onset_duration" -> "pieces,mean,error,mean,error"
         }'
 }
 
-compare() { # A B
-    "$program" data compare "$1" "$2" 2>/dev/null | awk -F= '$1 ~ /time_pitch|onset_duration/ { printf "%s ", $2 } END { print "" }'
+# Runs a command, its output into $work/out. The status is 1 if it fails for this reason; for another one the script ends.
+attempt() { # REASON COMMAND..
+    reason=$1
+    shift
+    if "$@" >"$work/out" 2>"$work/err"; then return 0; fi
+    if grep -q "$reason" "$work/err"; then return 1; fi
+    cat "$work/err" >&2
+    exit 1
+}
+
+compare() { # A B -> a line of $work/pairs; none where one of them has no notes to compare
+    attempt 'there are no notes' "$program" data compare "$1" "$2" || return 0
+    awk -F= '$1 ~ /time_pitch|onset_duration/ { printf "%s ", $2 } END { print "" }' "$work/out" >>"$work/pairs"
 }
 
 continue_all() { # RUN
     for piece in made/pop909/test/*.mid; do
-        "$program" generate "$1/best.safetensors" --prompt-file "$piece" --prompt-tokens "$prompt" --tokens "$tokens" \
-            --out "$work/continued.mid" --threads 1 >/dev/null 2>&1 || continue # a piece that is shorter than the prompt
+        attempt 'no event was generated' "$program" generate "$1/best.safetensors" --prompt-file "$piece" \
+            --prompt-tokens "$prompt" --tokens "$tokens" --out "$work/continued.mid" --threads 1 ||
+            continue # a piece that ends within the prompt
         compare "$work/continued.mid" "$piece"
-    done | awk 'NF == 2'
+    done
+}
+
+row() { # NAME
+    if ! measured=$(pairs <"$work/pairs"); then
+        echo "continuations.sh: $1: no piece was compared" >&2
+        exit 1
+    fi
+    echo "$1,$measured"
+    : >"$work/pairs"
 }
 
 echo run,pieces,time_pitch,error,onset_duration,error
+: >"$work/pairs"
 for run in music-*; do
     [ -f "$run/best.safetensors" ] || continue
-    echo "$run,$(continue_all "$run" | pairs)"
+    continue_all "$run"
+    row "$run"
 done
 last=
 for piece in made/pop909/test/*.mid; do
     [ -z "$last" ] || compare "$piece" "$last"
     last=$piece
-done | awk 'NF == 2' | { echo "another piece,$(pairs)"; }
+done
+row "another piece"

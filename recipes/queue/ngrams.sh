@@ -6,18 +6,20 @@
 # LL_RUNS is the folder that run.sh made, with data/ and made/ in it.
 set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
+program=$(realpath "${LL_PROGRAM:-$tree/build/longline}")
 cd "${LL_RUNS:?"LL_RUNS is to name the folder that run.sh works in"}"
-program=${LL_PROGRAM:-$tree/build/longline}
+out=$(mktemp)
+trap 'rm "$out"' EXIT
 
 rows() { # NAME RECIPE ORDER..
     name=$1
     recipe=$2
     shift 2
     for order in "$@"; do
-        "$program" data ngrams "$tree/recipes/full/$recipe" --order "$order" --threads 1 |
-            awk -F= -v name="$name" '{ v[$1] = $2 }
-                END { print name "," v["ngrams.order"] "," v["ngrams.count"] "," v["ngrams.loss"] "," v["ngrams.perplexity"] "," \
-                          v["ngrams.bits_per_token"] }'
+        "$program" data ngrams "$tree/recipes/full/$recipe" --order "$order" --threads 1 >"$out"
+        awk -F= -v name="$name" '{ v[$1] = $2 }
+            END { print name "," v["ngrams.order"] "," v["ngrams.count"] "," v["ngrams.loss"] "," v["ngrams.perplexity"] "," \
+                      v["ngrams.bits_per_token"] }' "$out"
     done
 }
 

@@ -8,7 +8,7 @@ set -eu
 tree=$(cd "$(dirname "$0")/../.." && pwd)
 build=$tree/build
 rows=$tree/docs/results/music-positions.csv
-program=${LL_PROGRAM:-$build/longline}
+program=$(realpath "${LL_PROGRAM:-$build/longline}")
 cd "${LL_RUNS:?"LL_RUNS is to name the folder that run.sh works in"}"
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
@@ -22,7 +22,7 @@ while read -r system label; do
     "$program" score "$model" made/pop909/test/*.mid --per-token --threads 1 -o "$work/tokens.csv" </dev/null
     awk -F, -v label="$(echo "$label" | tr -d ,)" -v step=128 -v most=4096 '
         $2 > 0 && $2 < most { i = int($2 / step); sum[i] -= $4; n[i]++ }
-        END { for (i = 0; i < most / step; i++) printf "%s,%d,%.4f,%d\n", label, (i + 0.5) * step, sum[i] / n[i], n[i] }' \
+        END { for (i = 0; i < most / step; i++) if (n[i]) printf "%s,%d,%.4f,%d\n", label, (i + 0.5) * step, sum[i] / n[i], n[i] }' \
         "$work/tokens.csv" >>"$work/rows"
 done <"$work/systems"
 mv "$work/rows" "$rows"

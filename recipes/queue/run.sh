@@ -135,9 +135,10 @@ watch_time() { # PID FILE
 
 # Trains, or goes on; its standard output is the run's `out`.
 train() { # ID RECIPE SETTINGS
-    if is_alive "$1/pid" longline; then # of a runner that was killed
+    its="longline.* train .*--[a-z]* $1 --threads" # after a restart the number may be that of another process
+    if is_alive "$1/pid" "$its"; then              # of a runner that was killed
         kill -TERM "$(cat "$1/pid")"
-        while is_alive "$1/pid" longline; do sleep 1; done
+        while is_alive "$1/pid" "$its"; do sleep 1; done
     fi
     mkdir -p "$1"
     own=$program
@@ -227,7 +228,7 @@ run() { # ID PRIORITY HOURS RECIPE SYSTEM SEED KEY=VALUE..
         echo "$(date -u +%H:%M) $id was stopped" # and goes on
     elif [ $code -gt 128 ] && echo $code >>"$id/killed" && [ "$(wc -l <"$id/killed")" -lt 9 ]; then
         echo "$(date -u +%H:%M) $id was killed" # and goes on, but not for ever
-    elif grep -qi diverge "$id/err"; then
+    elif tail -n 1 "$id/err" | grep -q 'became not a number\|became infinite\|would be chance'; then
         record "$id" "$recipe" "$system" "$seed" diverged "$set"
     else
         echo "$(date -u +%H:%M) $id has failed (code $code), see $runs/$id/err" >&2

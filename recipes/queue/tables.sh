@@ -14,6 +14,9 @@ draw() { # NAME
         return how == "percent" ? 100 * x : how == "bits" ? x / log(2) : how == "perplexity" ? exp(x) : x
     }
     function number(x, how) { return sprintf(how == "bits" || how == "as-is" ? "%.3f" : "%.2f", x) }
+    function one(id, measure, key, how) {
+        return (id, measure, key) in value ? number(as(value[id, measure, key], how), how) : ""
+    }
     function rest(from,    text, i) {
         for (i = from; i <= NF; i++) text = text (i > from ? " " : "") $i
         return text
@@ -89,7 +92,7 @@ draw() { # NAME
                 if (index(ids[i], pattern) == 1 && !(except && index(ids[i], except) == 1) && !(ids[i] in seen)) {
                     seen[ids[i]] = 1
                     line = "| `" ids[i] "` | " steps[ids[i]] " | " cpu[ids[i]] " |"
-                    for (k = 1; k <= c; k++) line = line " " number(as(value[ids[i], measure, keys[k]], hows[k]), hows[k]) " |"
+                    for (k = 1; k <= c; k++) line = line " " one(ids[i], measure, keys[k], hows[k]) " |"
                     print line
                 }
             exit

@@ -48,6 +48,8 @@ refused "did you mean decay" "$longline" analyse drift --positions deca
 refused "none of these" "$longline" analyse drift --kernels linformer
 refused "are for stream-error" "$longline" analyse periods --kernels relu
 refused "only stream-error takes longer streams" "$longline" analyse periods --length 70000
+refused "positions takes up to 4096 tokens" "$longline" analyse layers positions --quick --length 4097 --out late
+check "it is refused before any experiment" test ! -e late
 
 # Experiments on a model.
 small_text
@@ -107,6 +109,10 @@ refused "are for tables" "$longline" analyse matrices "$@" --json -
 refused "other experiments" "$longline" analyse matrices "$@" --kernels relu
 refused "other experiments" "$longline" analyse matrices "$@" --repeats 3
 refused "up to 65536" "$longline" analyse matrices "$@" --length 70000
+awk 'BEGIN { while (n++ < 4200) print "abc" }' >long.txt
+refused "pictures of matrices are of up to 16384 tokens, not 16385" "$longline" analyse matrices \
+    --model run/last.safetensors --text long.txt --length 16385 --out long
+check "it is refused before its CSV" test ! -e long/attention-0.csv
 refused "needs --out" "$longline" analyse matrices "$@" --png
 refused "no-model" "$longline" analyse matrices --model no-model --text text.txt
 refused "no-text" "$longline" analyse matrices --model run/last.safetensors --text no-text

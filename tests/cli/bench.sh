@@ -112,6 +112,20 @@ t 0 "$longline" bench $one --against ./earlier-1000
 out "^case +before: least ms +now: least ms +median ratio +95 % interval"
 out '^attention/relu/causal/fwd/17 .*  faster$'
 out '^bench\.against\.slower=0$'
+# An earlier program that leaves one of two cases out after its first turn.
+cat >earlier-once <<END
+#!/bin/sh
+"$longline" "\$@" || exit
+for word; do case \$before in --json) json=\$word ;; esac; before=\$word; done
+[ ! -f turned ] || sed 's:fwd/33:fwd/34:' "\$json" >"\$json.new"
+[ ! -f turned ] || mv "\$json.new" "\$json"
+: >turned
+END
+chmod +x earlier-once
+"$longline" bench --threads 1 --ops --lengths 17,33 --case attention/relu/causal/fwd/ --repeats 6 --against ./earlier-once \
+    >out 2>err # its exit status is of the other case
+out '^attention/relu/causal/fwd/33 +turns of both programs: 1; an interval needs 6$'
+out '^attention/relu/causal/fwd/34 +only in ./earlier-once$'
 refused '--seconds: with --against, --repeats is the number of turns' "$longline" bench $one --against ./earlier-1000 --seconds 9
 refused 'needs the path of a program' "$longline" bench --against nothing
 # Late tokens have the same position in both programs.
