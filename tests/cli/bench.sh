@@ -122,8 +122,8 @@ for word; do case \$before in --json) json=\$word ;; esac; before=\$word; done
 : >turned
 END
 chmod +x earlier-once
-"$longline" bench --threads 1 --ops --lengths 17,33 --case attention/relu/causal/fwd/ --repeats 6 --against ./earlier-once \
-    >out 2>err # its exit status is of the other case
+"$longline" bench --threads 1 --ops --lengths 17,33 --case attention/relu/causal/fwd/ --repeats 6 \
+    --against ./earlier-once >out 2>err # its exit status is of the other case
 out '^attention/relu/causal/fwd/33 +turns of both programs: 1; an interval needs 6$'
 out '^attention/relu/causal/fwd/34 +only in ./earlier-once$'
 refused '--seconds: with --against, --repeats is the number of turns' "$longline" bench $one --against ./earlier-1000 --seconds 9
