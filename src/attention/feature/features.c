@@ -43,7 +43,7 @@ static const float *project(const ll_feature_tile *t, float *out, size_t *ld) {
 }
 
 /* Does a stage permute the features? Then the gradient of the map can be taken before or after they move. */
-static int is_permuted(const ll_feature_map *map) { return map->stage && map->stage->fuses; }
+static int is_permuted(const ll_feature_map *map) { return map->stage && map->stage->axes; }
 
 /* Does backward read the features alone? Otherwise it projects again. */
 static int reads_features(const ll_feature_tile *t) {

@@ -171,7 +171,6 @@ static ll_status check_image(const ll_attention_config *c) {
 }
 
 const ll_postmap_kind ll_postmap_permute = {.axes = 1,
-                                            .fuses = 1,
                                             .check = check,
                                             .constants = constants,
                                             .create = create,
@@ -179,7 +178,6 @@ const ll_postmap_kind ll_postmap_permute = {.axes = 1,
                                             .forward = forward,
                                             .back = back};
 const ll_postmap_kind ll_postmap_permute2d = {.axes = 2,
-                                              .fuses = 1,
                                               .check = check_image,
                                               .constants = constants_image,
                                               .create = create,

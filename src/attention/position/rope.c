@@ -5,7 +5,6 @@
 #include "attention/position/postmap.h"
 #include "attention/position/premap.h"
 #include "attention/position/rotation.h"
-#include "base/integer.h"
 #include "base/memory.h"
 
 /* A table of n angles: the given ones, or those of RoPE over so many channels. What lies behind these has the angle 0.
