@@ -78,22 +78,6 @@ ll_status ll_split_examples(int64_t *first, int64_t *count, const ll_reader_opti
 
 /* ---- Files ---- */
 
-/* Appends `more` (count of them) to a list and takes ownership. */
-static ll_status append(char ***paths, int *count, char **more, int n) {
-    char **all = ll_alloc((size_t)*count + (size_t)n, sizeof *all);
-    if (!all) {
-        ll_names_free(more, n);
-        return LL_ENOMEM;
-    }
-    for (int i = 0; i < *count; i++) all[i] = (*paths)[i];
-    for (int i = 0; i < n; i++) all[*count + i] = more[i];
-    ll_free(*paths);
-    ll_free(more);
-    *paths = all;
-    *count += n;
-    return LL_OK;
-}
-
 /* The parts of a path with ":" between them; a file of that very name is one part. Calls `use` with each. */
 static ll_status each_path(const char *path, ll_status (*use)(void *arg, const char *path), void *arg) {
     const int single = !strchr(path, ':') || !access(path, F_OK);
@@ -124,13 +108,30 @@ typedef struct {
     int count;
 } file_list;
 
-static ll_status one(char ***paths, int *count, const char *path) {
+/* Appends n names and takes ownership. */
+static ll_status append(file_list *list, char **more, int n) {
+    char **all = ll_alloc((size_t)list->count + (size_t)n, sizeof *all);
+    if (!all) {
+        ll_names_free(more, n);
+        return LL_ENOMEM;
+    }
+    for (int i = 0; i < list->count; i++) all[i] = list->name[i];
+    for (int i = 0; i < n; i++) all[list->count + i] = more[i];
+    ll_free(list->name);
+    ll_free(more);
+    list->name = all;
+    list->count += n;
+    return LL_OK;
+}
+
+static ll_status add_path(void *arg, const char *path) {
+    file_list *list = arg;
     char **more = NULL;
     int n = 0;
     if (ll_is_folder(path)) {
         const ll_status status = ll_folder_list(&more, &n, path);
         if (status) return status;
-        if (n) return append(paths, count, more, n);
+        if (n) return append(list, more, n);
         ll_names_free(more, n);
         return ll_fail(LL_EINVAL,
                        "%s: no files in this folder (hidden ones and those of runs do not count); put data in it",
@@ -143,12 +144,7 @@ static ll_status one(char ***paths, int *count, const char *path) {
         return LL_ENOMEM;
     }
     more[0] = copy;
-    return append(paths, count, more, 1);
-}
-
-static ll_status add_path(void *arg, const char *path) {
-    file_list *list = arg;
-    return one(&list->name, &list->count, path);
+    return append(list, more, 1);
 }
 
 ll_status ll_files_list(char ***paths, int *count, const char *path) {
