@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "exchange/family.h"
 
 /* '*' becomes the prefix, '#' the layer. */
@@ -48,9 +49,9 @@ int ll_mapped_older(ll_mapped *m) {
     static const char *const names[][2] = {{".LayerNorm.weight", ".LayerNorm.gamma"},
                                            {".LayerNorm.bias", ".LayerNorm.beta"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        const size_t n = strlen(m->theirs), e = strlen(names[i][0]);
-        if (n < e || strcmp(m->theirs + n - e, names[i][0])) continue;
-        snprintf(m->theirs + n - e, e + 1, "%s", names[i][1]);
+        const size_t e = strlen(names[i][0]);
+        if (!ll_text_ends(m->theirs, names[i][0])) continue;
+        snprintf(m->theirs + strlen(m->theirs) - e, e + 1, "%s", names[i][1]);
         return 1;
     }
     return 0;

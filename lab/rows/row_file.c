@@ -78,11 +78,6 @@ static ll_status put_head(ll_row_file *r, int again) {
 
 /* ---- Create ---- */
 
-static int ends_with(const char *path, const char *end) {
-    const size_t n = strlen(path), m = strlen(end);
-    return n > m && !strcmp(path + n - m, end);
-}
-
 /* A file beside the target that disappears when it is closed. */
 static ll_status open_spool(FILE **spool, const char *path, int number) {
     const size_t size = strlen(path) + 48;
@@ -111,7 +106,7 @@ static ll_status open_files(ll_row_file *r, const char *path) {
 ll_status ll_row_file_create(ll_row_file **rows, const char *path, int C, int per_token) {
     static const char *const ending[] = {[CSV] = ".csv", [NPY] = ".npy", [SAFETENSORS] = ".safetensors"};
     int kind = 0;
-    while (kind <= SAFETENSORS && !ends_with(path, ending[kind])) kind++;
+    while (kind <= SAFETENSORS && !ll_text_ends(path, ending[kind])) kind++;
     if (!strcmp(path, "-")) kind = CSV;
     if (kind > SAFETENSORS)
         return ll_fail(LL_EINVAL, "%s: a file of embeddings must end with .safetensors, .npy or .csv", path);

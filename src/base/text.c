@@ -132,6 +132,11 @@ int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes) {
     return c;
 }
 
+int ll_text_ends(const char *text, const char *end) {
+    const size_t n = strlen(text), m = strlen(end);
+    return n > m && !strcmp(text + n - m, end);
+}
+
 int ll_text_columns(const char *text) {
     int n = 0;
     for (; *text; text++) n += (*text & 0xc0) != 0x80;

@@ -30,6 +30,8 @@ int32_t ll_char_at(const uint8_t *text, size_t n, size_t *bytes);
 /* The size of the UTF-8 character at the beginning of n bytes; 0 if there is none or if it is a control character
  * (C0, DEL or C1). */
 int ll_utf8_length(const unsigned char *s, size_t n);
+/* Does a text end so, and is it longer? */
+int ll_text_ends(const char *text, const char *end);
 /* Columns of a text on a terminal: bytes that continue a character of UTF-8 take none. */
 int ll_text_columns(const char *text);
 /* Is it UTF-8 without control characters? Such text may stand in JSON, in a line of INI, and on a terminal. */
