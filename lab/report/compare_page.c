@@ -84,23 +84,24 @@ static int other_vocab(const ll_run *a, const ll_run *b) {
     return 0;
 }
 
-static int is_among(const char *word, int n, const char *const *words) {
-    while (n--)
-        if (!strcmp(words[n], word)) return 1;
+static int is_among(const char *word, const char *const *words) {
+    for (; *words; words++)
+        if (!strcmp(*words, word)) return 1;
     return 0;
 }
 
 /* The first key by which the held-out data of two runs differ, or NULL. Data of train are held out only where
  * data.valid is empty; other_vocab compares vocabularies. */
 static const char *other_data(const ll_run *a, const ll_run *b) {
-    static const char *const elsewhere[] = {"data.test", "data.test-labels", "data.transpose", "data.vocab-size",
-                                            "data.min-count"},
-                             *const train[] = {"data.train", "data.train-labels", "data.limit", "data.valid-fraction"};
+    static const char *const elsewhere[] = {"data.test",       "data.test-labels", "data.transpose",
+                                            "data.vocab-size", "data.min-count",   NULL},
+                             *const train[] = {"data.train", "data.train-labels", "data.limit", "data.valid-fraction",
+                                               NULL};
     const int apart = *key_of(a, "data.valid") != 0; /* if that of b is empty, data.valid differs */
     const ll_recipe_key *key;
     for (int k = 0; (key = ll_recipe_key_at(k)); k++) {
-        if (strncmp(key->name, "data.", 5) || is_among(key->name, 5, elsewhere)) continue;
-        if (apart && is_among(key->name, 4, train)) continue;
+        if (strncmp(key->name, "data.", 5) || is_among(key->name, elsewhere)) continue;
+        if (apart && is_among(key->name, train)) continue;
         if (strcmp(key_of(a, key->name), key_of(b, key->name))) return key->name;
     }
     return NULL;
