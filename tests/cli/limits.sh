@@ -59,6 +59,14 @@ out "^ok    some: 2 passed, 3 not tried, "
 out "^    not tried: test_a$"
 check "all are counted" test "$(sort results | tr '\n' ' ')" = "0 0 1 none.sh 0 1 0 empty.sh 1 0 1 partly.sh 2 0 3 some "
 
+# No line is lost where several programs end at the same time and the output is a file.
+printf '#!/bin/sh\nsleep 0.2\necho "[  PASSED  ] 1 test(s)."\n' >together
+chmod +x together
+many=
+while [ ${#many} -lt 2000 ]; do many="$many $here/together"; done
+LL_TEST_JOBS=20 t 0 run tests/run.sh "$here/shown" programs $many
+check "each program is shown" test "$(grep -c '^ok    together: 1 passed' out)" = "$(wc -l <shown)"
+
 # A program that was not run, or not to its end, has failed: the disk is full, or a worker is killed.
 mkdir bin
 printf '#!/bin/sh\nexit 1\n' >bin/mkdir
