@@ -36,6 +36,37 @@ static void rms_norms(const ll_kernels *k, size_t n, size_t shift, uint64_t seed
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) guard_end(all[i], "rms_norm", k->name);
 }
 
+/* Without eps, rows of zeros (padding) are zeros, and so are their gradients; what is not a number stays so. */
+static void norms_of_zeros(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
+    if (n == 0) return;
+    uint64_t from = seed;
+    guarded x = guard(n, shift), gain = guard_random(n, 1, &from), bias = guard_random(n, 2, &from);
+    guarded dy = guard_random(n, 3, &from), y = guard(n, shift), dx = guard(n, 1);
+    guarded dgain = guard(n, 2), dbias = guard(n, 0);
+    float mean, rstd;
+    memset(x.p, 0, n * sizeof(float));
+    memset(dx.p, 0, n * sizeof(float));
+    memset(dgain.p, 0, n * sizeof(float));
+    memset(dbias.p, 0, n * sizeof(float));
+    k->norm(1, (int)n, 0, x.p, gain.p, bias.p, y.p, &mean, &rstd);
+    for (size_t j = 0; j < n; j++) near(k->name, "norm of zeros", n, j, seed, y.p[j], bias.p[j], 0);
+    k->norm_back(1, (int)n, x.p, gain.p, &mean, &rstd, dy.p, dx.p, dgain.p, dbias.p);
+    k->rms_norm(1, (int)n, 0, x.p, gain.p, y.p, &rstd);
+    k->rms_norm_back(1, (int)n, x.p, gain.p, &rstd, dy.p, dx.p, dgain.p);
+    for (size_t j = 0; j < n; j++) {
+        near(k->name, "rms_norm of zeros", n, j, seed, y.p[j], 0, 0);
+        near(k->name, "gradient of a norm of zeros", n, j, seed, dx.p[j], 0, 0);
+        near(k->name, "gradient of a gain of zeros", n, j, seed, dgain.p[j], 0, 0);
+    }
+    x.p[n - 1] = NAN;
+    k->norm(1, (int)n, 0, x.p, gain.p, bias.p, y.p, &mean, &rstd);
+    near(k->name, "norm of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);
+    k->rms_norm(1, (int)n, 0, x.p, gain.p, y.p, &rstd);
+    near(k->name, "rms_norm of NaN", n, n - 1, seed, y.p[n - 1], NAN, 0);
+    guarded all[] = {x, gain, bias, dy, y, dx, dgain, dbias};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) guard_end(all[i], "norm of zeros", k->name);
+}
+
 static void swishes(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     uint64_t from = seed;
     guarded x = guard_random(n, shift, &from), d = guard_random(n, 3 - shift, &from), y = guard(n, shift);
@@ -102,6 +133,11 @@ static void test_rms_norm(void **state) {
     everywhere(rms_norms);
 }
 
+static void test_norm_of_zeros(void **state) {
+    (void)state;
+    everywhere(norms_of_zeros);
+}
+
 static void test_swish(void **state) {
     (void)state;
     everywhere(swishes);
@@ -113,7 +149,7 @@ static void test_dropout(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rms_norm), cmocka_unit_test(test_swish),
-                                       cmocka_unit_test(test_dropout)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rms_norm), cmocka_unit_test(test_norm_of_zeros),
+                                       cmocka_unit_test(test_swish), cmocka_unit_test(test_dropout)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,8 @@
 /* Kernels of layers: LayerNorm, RMSNorm, SiLU and its kin, softmax cross-entropy, AdamW. */
 
+/* 1 / sqrt(square), and 0 for a row of zeros (or of equal values) without eps. */
+static float inverse_deviation(float square) { return square == 0 ? 0 : 1.0f / sqrtf(square); }
+
 static void norm(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
                  float *mean, float *rstd) {
     const size_t N = (size_t)n;
@@ -12,7 +15,7 @@ static void norm(int rows, int n, float eps, const float *x, const float *gain, 
             if (N - i < VW) store_upto(y + i, N - i, d), d = load_upto(y + i, N - i); /* zeroes the other lanes */
             square = v_fma(d, d, square);
         }
-        const float rs = 1.0f / sqrtf(v_sum(square) / (float)n + eps);
+        const float rs = inverse_deviation(v_sum(square) / (float)n + eps);
         const vf vrs = v_set(rs);
         for (size_t i = 0; i < N; i += VW) {
             const vf h = v_mul(v_sub(load_upto(x + i, N - i), vmu), vrs);
@@ -58,7 +61,7 @@ static void rms_norm(int rows, int n, float eps, const float *x, const float *ga
             const vf u = load_upto(x + i, N - i); /* the other lanes are 0 */
             square = v_fma(u, u, square);
         }
-        const float rs = 1.0f / sqrtf(v_sum(square) / (float)n + eps);
+        const float rs = inverse_deviation(v_sum(square) / (float)n + eps);
         const vf vrs = v_set(rs);
         for (size_t i = 0; i < N; i += VW)
             store_upto(y + i, N - i, v_mul(v_mul(load_upto(x + i, N - i), vrs), load_upto(gain + i, N - i)));

@@ -303,14 +303,14 @@ typedef struct {
     /* ---- Layers ---- */
 
     /* LayerNorm of `rows` rows of n, without gaps: y = (x - mean) rstd gain + bias, with rstd = 1 / sqrt(variance +
-     * eps). gain and bias are (n). mean and rstd (rows) are outputs that norm_back needs. */
+     * eps), or 0 where both are 0. gain and bias are (n). mean and rstd (rows) are outputs that norm_back needs. */
     void (*norm)(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
                  float *mean, float *rstd);
     /* The gradients of norm from dy (rows, n). They are added to dx (rows, n), dgain (n) and dbias (n). */
     void (*norm_back)(int rows, int n, const float *x, const float *gain, const float *mean, const float *rstd,
                       const float *dy, float *dx, float *dgain, float *dbias);
-    /* RMSNorm (Zhang and Sennrich 2019): y = x rrms gain, where rrms = 1 / sqrt(mean of x^2 + eps). rrms (rows) is an
-     * output that rms_norm_back needs. */
+    /* RMSNorm (Zhang and Sennrich 2019): y = x rrms gain, where rrms = 1 / sqrt(mean of x^2 + eps), or 0 where both are
+     * 0. rrms (rows) is an output that rms_norm_back needs. */
     void (*rms_norm)(int rows, int n, float eps, const float *x, const float *gain, float *y, float *rrms);
     /* Its gradients, added to dx (rows, n) and dgain (n). */
     void (*rms_norm_back)(int rows, int n, const float *x, const float *gain, const float *rrms, const float *dy,

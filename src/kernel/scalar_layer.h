@@ -3,6 +3,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* 1 / sqrt(square), and 0 for a row of zeros (or of equal values) without eps. */
+static double inverse_deviation(double square) { return square == 0 ? 0 : 1 / sqrt(square); }
+
 static void norm(int rows, int n, float eps, const float *x, const float *gain, const float *bias, float *y,
                  float *mean, float *rstd) {
     for (int i = 0; i < rows; i++, x += n, y += n) {
@@ -10,7 +13,7 @@ static void norm(int rows, int n, float eps, const float *x, const float *gain, 
         for (int j = 0; j < n; j++) total += x[j];
         double mu = total / n;
         for (int j = 0; j < n; j++) square += (x[j] - mu) * (x[j] - mu);
-        double r = 1 / sqrt(square / n + eps);
+        double r = inverse_deviation(square / n + eps);
         for (int j = 0; j < n; j++) y[j] = (float)((x[j] - mu) * r * gain[j] + bias[j]);
         mean[i] = (float)mu;
         rstd[i] = (float)r;
@@ -40,7 +43,7 @@ static void rms_norm(int rows, int n, float eps, const float *x, const float *ga
     for (int i = 0; i < rows; i++, x += n, y += n) {
         double square = 0;
         for (int j = 0; j < n; j++) square += (double)x[j] * x[j];
-        const double r = 1 / sqrt(square / n + eps);
+        const double r = inverse_deviation(square / n + eps);
         for (int j = 0; j < n; j++) y[j] = (float)(x[j] * r * gain[j]);
         rrms[i] = (float)r;
     }
