@@ -92,6 +92,12 @@ static int unknown(const ll_command *command, const char *word, size_t length) {
     return ll_usage("unknown option '%s'", name);
 }
 
+static int unexpected(const ll_command *command, const char *word) {
+    if (strchr(word, '=') && find(command, "--set", strlen("--set")))
+        return ll_usage("unexpected argument '%s'; did you mean '--set %s'?", word, word);
+    return ll_usage("unexpected argument '%s'", word);
+}
+
 /* ---- Values ---- */
 
 static int bad_value(const ll_arg *a, const char *text) {
@@ -175,7 +181,7 @@ int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n
     for (int i = 0; i < *n; i++)
         if (!*argv[i]) return ll_usage("an argument is empty; needs %s", command->words);
     if (*n < command->least) return ll_usage("needs %s", command->words);
-    if (*n > command->most) return ll_usage("unexpected argument '%s'", argv[command->most]);
+    if (*n > command->most) return unexpected(command, argv[command->most]);
     return set_machine();
 }
 

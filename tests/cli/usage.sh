@@ -51,6 +51,7 @@ refused "needs CASE" "$longline" attend
 refused "needs -o FILE" "$longline" attend case.safetensors
 refused "needs a RECIPE, or --resume" "$longline" train
 refused "unexpected argument 'b'" "$longline" train a b
+refused "unexpected argument 'train.steps=3'; did you mean '--set train.steps=3'" "$longline" train a --set train.batch=2 train.steps=3
 refused "--tokens needs a value" "$longline" generate x --tokens
 refused "--tokens ten: needs a whole number" "$longline" generate x --tokens ten
 refused "--tokens 1.5: needs a whole number" "$longline" generate x --tokens=1.5
