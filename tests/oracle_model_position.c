@@ -31,6 +31,8 @@ void oracle_model_position_describe(const oracle_model *o, ll_attention_config *
     if (a->position == LL_POSITION_RELATIVE_S2) w->keyless = c->model.heads / 2;
     w->clip = c->position.distances;
     w->base = c->position.base, w->rotary = c->position.rotary;
+    w->scaling = (ll_rope_scaling){c->position.scaling, c->position.scaling_length, c->position.scaling_low,
+                                   c->position.scaling_high};
     if (c->position.image || a->position == LL_POSITION_RELATIVE_S1 || a->position == LL_POSITION_RELATIVE_S2)
         a->before = !ll_task_per_token(c->model.task) && c->model.pool == LL_POOL_FIRST;
 }

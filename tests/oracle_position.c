@@ -25,11 +25,21 @@ static double sigmoid(double x) {
     return 1 / (1 + exp(-x));
 }
 
+/* The rule of LLaMA 3.1, as published in wavelengths. */
+static double smaller(const ll_rope_scaling *s, double angle) {
+    const double wavelength = 2 * 3.14159265358979323846 / angle;
+    if (s->factor <= 1) return angle;
+    if (s->length == 0 || wavelength > s->length / s->low) return angle / s->factor;
+    if (wavelength < s->length / s->high) return angle;
+    const double smooth = (s->length / wavelength - s->low) / (s->high - s->low);
+    return (1 - smooth) * angle / s->factor + smooth * angle;
+}
+
 static void rope(const ll_attention_config *c, int i, const double *x, double *out) {
     for (int t = 0; t < c->D / 2; t++) {
         const double base = c->encoding.base > 0 ? c->encoding.base : 10000;
         const int n = c->encoding.rotary ? c->encoding.rotary : c->D;
-        const double own = 2 * t < n ? pow(base, -2.0 * t / n) : 0;
+        const double own = 2 * t < n ? smaller(&c->encoding.scaling, pow(base, -2.0 * t / n)) : 0;
         const double angle = i * (c->encoding.theta ? (double)c->encoding.theta[t] : own);
         out[2 * t] = x[2 * t] * cos(angle) - x[2 * t + 1] * sin(angle);
         out[2 * t + 1] = x[2 * t + 1] * cos(angle) + x[2 * t] * sin(angle);

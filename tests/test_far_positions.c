@@ -340,6 +340,23 @@ static void test_given_noise_ends(void **state) {
     drop(p);
 }
 
+/* Angles of distant positions are as accurate as those of near ones, and do not depend on where a block begins. */
+static void test_angles_far_out(void **state) {
+    (void)state;
+    static const double w[] = {1, 0.3535533905932738, 1e-4}, phase = 0.25;
+    const int64_t t0 = 1000000007;
+    float all[2 * 140], one[2];
+    for (int i = 0; i < 3; i++) {
+        ll_rotations(1, w + i, NULL, &phase, t0, 140, all, 2);
+        for (int t = 0; t < 140; t++) {
+            const long double angle = 0.25L + (long double)w[i] * (long double)(t0 + t);
+            ll_rotations(1, w + i, NULL, &phase, t0 + t, 1, one, 2);
+            assert_memory_equal(one, all + 2 * t, sizeof one);
+            assert_true(fabs((double)(cosl(angle) - one[0])) < 2e-7 && fabs((double)(sinl(angle) - one[1])) < 2e-7);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_of_noise),       cmocka_unit_test(test_given_noise_ends),
@@ -347,6 +364,7 @@ int main(void) {
         cmocka_unit_test(test_cuts_change_no_bit),   cmocka_unit_test(test_rotated_features),
         cmocka_unit_test(test_lengths_0_and_1),      cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_keys_of_short_calls),  cmocka_unit_test(test_decay_over_a_gap),
+        cmocka_unit_test(test_angles_far_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -79,7 +79,8 @@ static const char *const variants[] = {
     "model.norm-eps=1e-3",
     "attention.kernel=softmax position.type=rope position.base=500 model.bias=none model.norm-kind=rms "
     "model.activation=swiglu model.heads=4 model.kv-heads=2 model.tied-embedding=off model.norm-eps=1e-2",
-    "attention.kernel=softmax position.type=rope position.rotary=4 model.bias=all model.norm=parallel model.width=14",
+    "attention.kernel=softmax position.type=rope position.rotary=4 position.scaling=4 "
+    "position.scaling-length=50 model.bias=all model.norm=parallel model.width=14",
     "model.task=mlm attention.kernel=softmax position.type=learned position.max-length=9 model.bias=all "
     "model.norm=post model.embedding-norm=on model.token-types=2 model.type-separator=3 model.head-transform=on "
     "model.head-bias=on model.norm-eps=1e-12 model.dropout=0.1",

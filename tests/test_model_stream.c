@@ -27,7 +27,8 @@ static const char *const variants[] = {
     "attention.kernel=softmax position.type=relative-s2 position.image=on position.width=7 position.height=9",
     "attention.kernel=softmax position.type=learned position.max-length=703 position.offset=3 model.bias=all "
     "model.activation=gelu-tanh model.head-bias=on",
-    "attention.kernel=softmax position.type=rope position.base=500 position.rotary=4 model.norm=parallel "
+    "attention.kernel=softmax position.type=rope position.base=500 position.rotary=4 position.scaling=3 "
+    "model.norm=parallel "
     "model.norm-kind=rms model.activation=swiglu model.bias=qkv model.kv-heads=1",
     "attention.kernel=relu model.width=300 model.heads=3 model.ff=600 model.vocab=1500 model.init-std=0.05",
 };

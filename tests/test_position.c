@@ -1,6 +1,5 @@
 /* Positions that act on queries and keys, with every kernel: forward against the definition, gradients of all
  * parameters against central differences, streams in random blocks, random noise. */
-#include "attention/position/rotation.h"
 #include "base/memory.h"
 #include "drawn.h"
 #include "oracle_position.h"
@@ -37,6 +36,8 @@ static ll_attention_config configure(ll_position position, int kernel, int causa
     ll_attention_config c = {.position = position, .causal = causal, .H = 2, .D = 6, .E = 5};
     ll_position_config *w = &c.encoding;
     if (position == LL_POSITION_ROPE && draw_int(seed, 0, 1)) c.D = 7, w->rotary = 2 * draw_int(seed, 1, 3);
+    if (position == LL_POSITION_ROPE && draw_int(seed, 0, 1)) /* of 3 pairs one turns often, and one seldom */
+        w->base = 500, w->scaling = (ll_rope_scaling){8, draw_int(seed, 0, 1) ? 60 : 0, 0.5, 4};
     const int HD = c.H * c.D, image = !causal && draw_int(seed, 0, 1);
     set_kernel(&c, kernel);
     if (draw_int(seed, 0, 1) && c.kernel != LL_KERNEL_SOFTMAX) c.den = LL_DEN_EPS_L, c.den_eps = 0.01f;
@@ -300,23 +301,6 @@ static void test_drawn_noise_means_its_kernel(void **state) {
     assert_true(fabs(logit[0] - logit[1]) > 1e-6);
 }
 
-/* Angles of distant positions are as accurate as those of near ones, and do not depend on where a block begins. */
-static void test_angles_far_out(void **state) {
-    (void)state;
-    static const double w[] = {1, 0.3535533905932738, 1e-4}, phase = 0.25;
-    const int64_t t0 = 1000000007;
-    float all[2 * 140], one[2];
-    for (int i = 0; i < 3; i++) {
-        ll_rotations(1, w + i, NULL, &phase, t0, 140, all, 2);
-        for (int t = 0; t < 140; t++) {
-            const long double angle = 0.25L + (long double)w[i] * (long double)(t0 + t);
-            ll_rotations(1, w + i, NULL, &phase, t0 + t, 1, one, 2);
-            assert_memory_equal(one, all + 2 * t, sizeof one);
-            assert_true(fabs((double)(cosl(angle) - one[0])) < 2e-7 && fabs((double)(sinl(angle) - one[1])) < 2e-7);
-        }
-    }
-}
-
 static void refuse(ll_attention_config c, const char *word) {
     ll_attention *op = NULL;
     CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, word);
@@ -330,6 +314,12 @@ static void test_what_cannot_be(void **state) {
     c.D = 5, c.position = LL_POSITION_ROPE;
     refuse(c, "odd");
     c.D = 8;
+    c.encoding.scaling.factor = 0.5;
+    refuse(c, "divided by 0.5; it must be at least 1");
+    c.encoding.scaling = (ll_rope_scaling){8, 100, 4, 4};
+    refuse(c, "needs 0 <= low < high");
+    c.encoding.scaling = (ll_rope_scaling){8, -1, 1, 4};
+    refuse(c, "a length of at least 0");
     c.position = LL_POSITION_ROPE_LINEAR;
     refuse(c, "softmax");
     c.kernel = LL_KERNEL_RELU;
@@ -392,7 +382,6 @@ int main(void) {
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_decay_of_the_largest_key),
         cmocka_unit_test(test_drawn_noise_means_its_kernel),
-        cmocka_unit_test(test_angles_far_out),
         cmocka_unit_test(test_what_cannot_be),
         cmocka_unit_test(test_ends),
     };

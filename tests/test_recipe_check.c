@@ -113,6 +113,8 @@ static void test_checks(void **state) {
         {{"model.task=classify", "model.head-bias=on"}, "model.head-bias = on"},
         {{"model.task=seq2seq", "model.norm=parallel"}, "need one stack"},
         {{"model.task=seq2seq", "model.bias=all"}, "need one stack"},
+        {{"position.type=rope", "position.scaling=8", "position.scaling-length=8192", "position.scaling-low=4"},
+         "position.scaling-low = 4 must be below position.scaling-high = 4"},
         {{"position.type=rope", "position.rotary=3"}, "position.rotary = 3 must be an even number"},
         {{"position.type=learned", "position.offset=4096"}, "position.offset = 4096 leaves nothing"},
         {{"position.type=learned", "train.length=5000"},

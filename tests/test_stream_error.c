@@ -116,17 +116,18 @@ static void test_features(void **state) {
     }
 }
 
-/* rope with another base, on a part of the channels, with given angles, and with the first two together. */
+/* rope with another base, on a part of the channels, with given angles, with the first two together, and scaled. */
 static void test_angles(void **state) {
     (void)state;
     static const float theta[] = {0.5f, 0.3f, 0.2f, 0.1f};
-    for (int form = 0; form < 4; form++) {
+    for (int form = 0; form < 6; form++) {
         ll_attention_config c = ll_attention_default();
         ll_stream_error stream_error;
         c.kernel = LL_KERNEL_ELU1, c.position = LL_POSITION_ROPE, c.D = 8, c.E = 5;
         if (form == 0 || form == 3) c.encoding.base = 500;
         if (form == 1 || form == 3) c.encoding.rotary = 4;
         if (form == 2) c.encoding.theta = theta;
+        if (form >= 4) c.encoding.scaling = (ll_rope_scaling){4, form == 4 ? 0 : 100, 1, 4};
         CHECK_OK(ll_attention_stream_error(&stream_error, &c, 1000, 5));
         for (int i = 0; i < stream_error.count; i++)
             assert_true(stream_error.deviation[i] < 2e-6 && stream_error.tiles[i] < 2e-5);

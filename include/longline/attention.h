@@ -69,6 +69,15 @@ typedef enum {
     LL_DEN_NONE      /* 1: not divided at all */
 } ll_den;
 
+/* Smaller angles for longer sequences, as LLaMA 3.1 has them ("llama3", Grattafiori et al. 2024). A pair with the angle
+ * w turns length w / 2 pi times within `length` tokens. Pairs that turn `low` times or less have w / factor, those that
+ * turn `high` times or more keep w, and between these it is interpolated. With length = 0 all have w / factor
+ * ("linear", Chen et al. 2023). */
+typedef struct {
+    double factor; /* at least 1; 0 is 1 */
+    double length, low, high;
+} ll_rope_scaling;
+
 /* What positions that act on q and k need. `theta` and noise are kept as copies; the other arrays are parameters
  * that may train: they stay the caller's, must outlive the operator, and are read at every call and every feed of a
  * stream. Only a stream of sine-spe reads its own just once after it was made, cloned or reset, or has read a
@@ -76,6 +85,7 @@ typedef enum {
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
     double base;        /* rope, in place of 10000; 0: 10000 */
+    ll_rope_scaling scaling; /* rope without `theta` */
     int rotary;         /* rope: number of channels of a head that are rotated, even; 0: all, as with `theta` */
     const float *basis; /* orthogonal: (H, features, features) B with P = B^T R B; theta (H, features/2) rotates R's
                          * pairs of neighbours. Copies are kept of both, as of theta */

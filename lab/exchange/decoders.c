@@ -137,29 +137,35 @@ static const ll_tensor_rule llama_rules[] = {
     {0},
 };
 
-/* A window is attention of another kind. Qwen2 has a flag beside its size, which the others do not read. A Mistral
- * whose config.json has no such key has the window of Mistral 7B v0.1; null means none. */
-static void refuse_window(ll_reading *r) {
-    const int flagged = !strcmp(r->family->type, "qwen2"), named = json_object_get(r->json, "sliding_window") != NULL;
-    const int windowed = flagged || (!strcmp(r->family->type, "mistral") && !named);
-    const long long window = ll_hf_integer(r, "sliding_window", windowed ? 4096 : 0);
-    if (r->status || !(flagged ? ll_hf_flag(r, "use_sliding_window", 0) : window)) return;
-    r->status = ll_fail(LL_EINVAL,
-                        "%s: a sliding_window of %lld tokens is not supported; with \"%s it is the same model for "
-                        "sequences of up to %lld tokens",
-                        r->path, window, flagged ? "use_sliding_window\": false" : "sliding_window\": null", window);
+/* Mistral's window, and Qwen2's, which the layers from max_window_layers on have. A Mistral whose config.json has no
+ * such key has the window of Mistral 7B v0.1; null means none. */
+static void set_window(ll_reading *r, int64_t layers) {
+    const int mistral = !strcmp(r->family->type, "mistral"), qwen = !strcmp(r->family->type, "qwen2");
+    if (!mistral && !(qwen && ll_hf_flag(r, "use_sliding_window", 0))) return;
+    const int null = json_is_null(json_object_get(r->json, "sliding_window"));
+    const int64_t window = ll_hf_integer(r, "sliding_window", null ? 0 : 4096);
+    const int64_t whole = qwen ? ll_hf_integer(r, "max_window_layers", 28) : 0;
+    if (r->status || !window || whole >= layers) return;
+    if (whole)
+        r->status = ll_fail(LL_EINVAL,
+                            "%s: a sliding_window from layer %lld on is not supported; one of all layers is. With "
+                            "\"use_sliding_window\": false it is the same model for sequences of up to %lld tokens",
+                            r->path, (long long)whole, (long long)window);
+    ll_hf_set(r, "attention.kernel", "local");
+    ll_hf_set(r, "attention.window", "%lld", (long long)window);
 }
 
 static void read_llama(ll_reading *r) {
     const int64_t width = ll_hf_integer(r, "hidden_size", LL_NEEDED);
     const int64_t heads = ll_hf_integer(r, "num_attention_heads", LL_NEEDED);
+    const int64_t layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED);
     const int64_t kv = ll_hf_integer(r, "num_key_value_heads", heads), head = ll_hf_integer(r, "head_dim", 0);
     ll_hf_only(r, "hidden_act", "silu");
     ll_hf_only(r, "attention_bias", "false");
     ll_hf_only(r, "mlp_bias", "false");
-    refuse_window(r);
+    set_window(r, layers);
     ll_family_sizes(r, (ll_family_size){
-                           .layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED),
+                           .layers = layers,
                            .heads = heads,
                            .width = width,
                            .ff = ll_hf_integer(r, "intermediate_size", LL_NEEDED),

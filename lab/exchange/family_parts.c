@@ -47,25 +47,40 @@ double ll_family_rotary(const ll_reading *r, double share) {
     return json_is_number(own) ? json_number_value(own) : share;
 }
 
-/* A model has the angles of its base. Rules for longer sequences (linear, llama3, yarn, ..) change them, for short
- * ones, too; dynamic does not. */
-static void refuse_scaling(ll_reading *r, const char *key, const char *fallback) {
-    const json_t *given = json_object_get(r->json, key);
+/* A number of rope_scaling or rope_parameters. */
+static double scaling_number(ll_reading *r, const char *object, const char *key) {
+    const json_t *value = json_object_get(json_object_get(r->json, object), key);
+    if (!json_is_number(value) && !r->status)
+        r->status = ll_fail(LL_EFORMAT, "%s: %s.%s is %s", r->path, object, key, value ? "not a number" : "missing");
+    return json_number_value(value);
+}
+
+/* Rules for longer sequences change the angles of short ones, too, save dynamic. */
+static void set_scaling(ll_reading *r, const char *object, const char *fallback) {
+    const json_t *given = json_object_get(r->json, object);
     const char *kind = json_string_value(json_object_get(given, "rope_type"));
     if (!kind) kind = json_string_value(json_object_get(given, "type"));
     if (!kind) kind = fallback;
     if (r->status || !given || json_is_null(given) || !strcmp(kind, "default")) return;
-    r->status =
-        ll_fail(LL_EINVAL, "%s: %s of type %.40s is not supported; a model here has the angles of rope_theta alone%s",
-                r->path, key, kind,
-                strcmp(kind, "dynamic") ? ", with which this one gives other results"
-                                        : "; with default it is the same model up to max_position_embeddings");
+    const int llama3 = !strcmp(kind, "llama3");
+    if (llama3 || !strcmp(kind, "linear"))
+        ll_hf_set(r, "position.scaling", "%.17g", scaling_number(r, object, "factor"));
+    else
+        r->status = ll_fail(LL_EINVAL, "%s: %s of type %.40s is not supported; default, linear and llama3 are%s",
+                            r->path, object, kind,
+                            strcmp(kind, "dynamic") ? ", which give other results"
+                                                    : "; with default it is the same model up to "
+                                                      "max_position_embeddings");
+    if (!llama3) return;
+    ll_hf_set(r, "position.scaling-length", "%.17g", scaling_number(r, object, "original_max_position_embeddings"));
+    ll_hf_set(r, "position.scaling-low", "%.17g", scaling_number(r, object, "low_freq_factor"));
+    ll_hf_set(r, "position.scaling-high", "%.17g", scaling_number(r, object, "high_freq_factor"));
 }
 
 void ll_family_rope(ll_reading *r, double base) {
     const json_t *theta = json_object_get(json_object_get(r->json, "rope_parameters"), "rope_theta");
-    refuse_scaling(r, "rope_scaling", "(none)");
-    refuse_scaling(r, "rope_parameters", "default"); /* newer files */
+    set_scaling(r, "rope_scaling", "(none)");
+    set_scaling(r, "rope_parameters", "default"); /* newer files */
     if (json_is_number(theta)) base = json_number_value(theta);
     ll_hf_set(r, "position.type", "rope");
     ll_hf_set(r, "position.base", "%.17g", base);

@@ -98,7 +98,7 @@ static void move(const ll_reference *t, int h, int64_t position, double **sum, d
         *sum = *divisor = t->moved;
     } else if (c->position == LL_POSITION_ROPE_LINEAR) {
         memcpy(t->moved, t->phi, m * sizeof *t->moved);
-        ll_reference_rotate(t->m, c->encoding.theta, 10000, position, t->moved);
+        ll_reference_rotate(t->m, c->encoding.theta, 10000, NULL, position, t->moved);
         *sum = t->moved;
     } else if (c->position == LL_POSITION_ORTHOGONAL) {
         for (size_t a = 0; a < m; a++) {
@@ -106,7 +106,7 @@ static void move(const ll_reference *t, int h, int64_t position, double **sum, d
             for (size_t b = 0; b < m; b++)
                 t->moved[a] += (double)c->encoding.basis[((size_t)h * m + a) * m + b] * t->phi[b];
         }
-        ll_reference_rotate(t->m, c->encoding.theta + (size_t)h * (m / 2), 0, position, t->moved);
+        ll_reference_rotate(t->m, c->encoding.theta + (size_t)h * (m / 2), 0, NULL, position, t->moved);
         *sum = *divisor = t->moved;
     }
 }

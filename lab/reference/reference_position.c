@@ -51,9 +51,21 @@ void ll_reference_position_free(ll_reference_position *p) {
     memset(p, 0, sizeof *p);
 }
 
-void ll_reference_rotate(int n, const float *theta, double base, int64_t position, double *x) {
+/* In wavelengths, as the rule is published. */
+static double scaled(const ll_rope_scaling *s, double angle) {
+    const double wavelength = TWO_PI / angle;
+    if (!s || s->factor <= 1) return angle;
+    if (s->length == 0 || wavelength > s->length / s->low) return angle / s->factor;
+    if (wavelength < s->length / s->high) return angle;
+    const double smooth = (s->length / wavelength - s->low) / (s->high - s->low);
+    return (1 - smooth) * angle / s->factor + smooth * angle;
+}
+
+void ll_reference_rotate(int n, const float *theta, double base, const ll_rope_scaling *scaling, int64_t position,
+                         double *x) {
     for (int t = 0; t < n / 2; t++) {
-        const double angle = (theta ? (double)theta[t] : pow(base, -2.0 * t / n)) * (double)position;
+        const double own = theta ? (double)theta[t] : scaled(scaling, pow(base, -2.0 * t / n));
+        const double angle = own * (double)position;
         const double cosine = cos(angle), sine = sin(angle), a = x[2 * t], b = x[2 * t + 1];
         x[2 * t] = a * cosine - b * sine;
         x[2 * t + 1] = b * cosine + a * sine;
@@ -116,7 +128,7 @@ static void spe(ll_reference_position *p, int side, int h, int64_t position, con
 
 static void rope(const ll_position_config *w, int D, int64_t position, double *x) {
     const int n = w->rotary && !w->theta ? w->rotary : D;
-    ll_reference_rotate(n, w->theta, w->base > 0 ? w->base : 10000, position, x);
+    ll_reference_rotate(n, w->theta, w->base > 0 ? w->base : 10000, &w->scaling, position, x);
 }
 
 /* What queries and keys become longer by. */

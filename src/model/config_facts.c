@@ -74,6 +74,7 @@ static ll_approximate_config approximate(const ll_attention_options *o) {
 static ll_position_config encoding(const ll_model_config *c) {
     const ll_position_options *o = &c->position;
     return (ll_position_config){.base = o->base,
+                                .scaling = {o->scaling, o->scaling_length, o->scaling_low, o->scaling_high},
                                 .rotary = o->rotary,
                                 .realizations = o->realizations,
                                 .sines = o->sines,

@@ -230,6 +230,9 @@ static ll_status check_rope(const ll_model_config *c) {
         return ll_fail(LL_EINVAL,
                        "position.rotary = %d must be an even number up to the %d channels of a head's queries; 0 = all",
                        c->position.rotary, ll_config_query_size(c));
+    if (c->position.scaling_length > 0 && !(c->position.scaling_low < c->position.scaling_high))
+        return ll_fail(LL_EINVAL, "position.scaling-low = %g must be below position.scaling-high = %g",
+                       c->position.scaling_low, c->position.scaling_high);
     return LL_OK;
 }
 

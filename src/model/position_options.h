@@ -17,7 +17,7 @@ typedef struct {
     int width, height;                                           /* of an image */
     int image, realizations, sines, taps, gated, shared, scales; /* spe, relative-s1 */
     int distances, distance_values;                              /* clip of relative-s2 and shaw; shaw */
-    double base;            /* rope */
+    double base, scaling, scaling_length, scaling_low, scaling_high; /* rope */
     double decay_first, decay_last; /* logits of r for the first head and one past the last */
 } ll_position_options;
 

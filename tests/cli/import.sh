@@ -53,6 +53,26 @@ t 0 "$longline" import newer -o newer.safetensors --without-tokenizer
 t 0 "$build/examples/log_probabilities" newer.safetensors $(cat models/bert-pairs.tokens)
 cp out got
 t 0 $python "$root/tests/python/compare.py" models/bert-pairs.logp got
+# Windows of Mistral, that of a config.json without the key among them, and of Qwen2.
+window() { # the window, 0 for none; how config.json comes about
+    rm -rf windowed
+    cp -r "models/${3:-mistral}" windowed
+    $python -c "
+import json
+config = json.load(open('windowed/config.json'))
+$2
+json.dump(config, open('windowed/config.json', 'w'))"
+    t 0 "$longline" import windowed -o windowed.safetensors
+    t 0 "$longline" inspect windowed.safetensors
+    if [ "$1" = 0 ]; then out "^kernel = softmax"; else out "^kernel = local" && out "^window = $1"; fi
+}
+window 4096 "del config['sliding_window']"
+window 0 "config['sliding_window'] = None"
+window 4 "config['sliding_window'] = 4"
+window 0 "config['sliding_window'] = 4" qwen2
+window 4 "config.update(sliding_window=4, use_sliding_window=True, max_window_layers=0)" qwen2
+window 0 "config.update(sliding_window=4, use_sliding_window=True, max_window_layers=2)" qwen2
+
 # It is never left out for a tokenizer that cannot be read.
 cp -r models/bert-pairs unread
 echo '{' >unread/tokenizer_config.json
@@ -101,16 +121,19 @@ cd ..
 damage "model_type = \"t5\" is not a family that can be imported: gpt2, gpt_neox, llama" "config['model_type'] = 't5'"
 damage "config.json: model_type is missing" "del config['model_type']"
 llama="config, tensors, _ = families.llama()"
-damage "rope_scaling of type \(none\) is not supported; a model here has" "$llama; config['rope_scaling'] = {'factor': 8}"
-damage "rope_scaling of type llama3 .* gives other results" "$llama; config['rope_scaling'] = {'rope_type': 'llama3'}"
+damage "rope_scaling of type \(none\) is not supported; default, linear and llama3 are" \
+    "$llama; config['rope_scaling'] = {'factor': 8}"
+damage "rope_scaling of type yarn .* give other results" "$llama; config['rope_scaling'] = {'rope_type': 'yarn'}"
+damage "rope_scaling.factor is missing" "$llama; config['rope_scaling'] = {'rope_type': 'llama3'}"
+damage "rope_scaling.low_freq_factor is not a number" "$llama; config['rope_scaling'] = {'rope_type': 'llama3', \
+    'factor': 8, 'original_max_position_embeddings': 16, 'low_freq_factor': '1'}"
+damage "position.scaling = 0.5 is out of range" "$llama; config['rope_scaling'] = {'type': 'linear', 'factor': 0.5}"
+damage "position.scaling-low = 4 must be below" "$llama; config['rope_parameters'] = {'rope_type': 'llama3', 'factor': 8, \
+    'original_max_position_embeddings': 16, 'low_freq_factor': 4, 'high_freq_factor': 4}"
 damage "rope_parameters of type dynamic .*the same model up to max_position_embeddings" \
     "$llama; config['rope_parameters'] = {'rope_type': 'dynamic'}"
-mistral="$llama; config['model_type'] = 'mistral'"
-damage "sliding_window of 4096 tokens .*: null it is the same model for sequences of up to 4096" \
-    "$mistral; config['sliding_window'] = 4096"
-damage "sliding_window of 4096 tokens " "$mistral" # the window of a config.json without the key
-damage "use_sliding_window.: false it is the same model" \
-    "$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64)"
+damage "sliding_window from layer 1 on .*use_sliding_window.: false it is the same model .* up to 64 tokens" \
+    "$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64, max_window_layers=1)"
 damage "the head of BertForSequenceClassification is not supported" \
     "config, tensors, _ = families.bert(); config['architectures'] = ['BertForSequenceClassification']"
 

@@ -86,8 +86,14 @@ def all_models(root):
     write(root, "neox-sequential", families.neox(parallel=False, share=1.0, seed=13), kind="BF16")
     write(root, "llama", families.llama(), shards=3)
     write(root, "llama-tied-bf16", families.llama(tied=True, groups=1, seed=14), kind="BF16")
+    llama3 = {"rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+              "original_max_position_embeddings": 15}
+    write(root, "llama-3", families.llama(seed=26, rule=llama3))
+    write(root, "llama-linear", families.llama(seed=27, rule={"type": "linear", "rope_type": "linear", "factor": 2.5}))
     write(root, "mistral", families.llama(family="mistral", groups=4, seed=15))
+    write(root, "mistral-window", families.llama(family="mistral", seed=24, window=5))
     write(root, "qwen2", families.llama(family="qwen2", seed=16))
+    write(root, "qwen2-window", families.llama(family="qwen2", seed=25, window=8))
     write(root, "bert", families.bert())
     write(root, "bert-pairs", families.bert(seed=17), tokens=[2, 9, 9, 3, 5, 3, 11], types=[0, 0, 0, 0, 1, 1, 1],
           files={"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n", "tokenizer_config.json": NO_LIMIT})

@@ -7,13 +7,25 @@
 #include "attention/position/rotation.h"
 #include "base/memory.h"
 
+static const double PI = 3.14159265358979323846;
+
+static double scaled(const ll_rope_scaling *s, double angle) {
+    if (!(s->factor > 1)) return angle;
+    const double turns = s->length * angle / (2 * PI);
+    const double kept = s->length > 0 ? fmin(fmax((turns - s->low) / (s->high - s->low), 0), 1) : 0;
+    return angle * (kept + (1 - kept) / s->factor);
+}
+
 /* A table of n angles: the given ones, or those of RoPE over so many channels. What lies behind these has the angle 0.
  */
-static ll_status create_table(void **own, size_t n, const float *given, double base, int channels) {
+static ll_status create_table(void **own, size_t n, const float *given, double base, int channels,
+                              const ll_rope_scaling *scaling) {
     ll_rotation_table *table = *own = ll_alloc(1, sizeof *table);
     double *angle = ll_alloc(n, sizeof *angle);
-    for (size_t t = 0; t < n && angle; t++)
-        angle[t] = given ? (double)given[t] : 2 * t < (size_t)channels ? pow(base, -2 * (double)t / channels) : 0;
+    for (size_t t = 0; t < n && angle; t++) {
+        const double plain = 2 * t < (size_t)channels ? pow(base, -2 * (double)t / channels) : 0;
+        angle[t] = given ? (double)given[t] : scaled(scaling, plain);
+    }
     const ll_status status = table && angle ? ll_rotation_table_create(table, 1, n, angle) : LL_ENOMEM;
     ll_free(angle);
     return status;
@@ -40,7 +52,8 @@ static ll_status check_features(const ll_attention_config *c) {
 }
 
 static ll_status create_angles(ll_feature_map *map) {
-    return create_table(&map->own, (size_t)map->features / 2, map->c.encoding.theta, 10000, map->features);
+    return create_table(&map->own, (size_t)map->features / 2, map->c.encoding.theta, 10000, map->features,
+                        &(ll_rope_scaling){0});
 }
 
 static void rotate(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
@@ -70,6 +83,18 @@ const ll_postmap_kind ll_postmap_rope = {.in_place = 1,
 
 /* ---- Before the feature map: rope ---- */
 
+static ll_status check_scaling(const ll_rope_scaling *s) {
+    if (s->factor == 0 || s->factor == 1) return LL_OK;
+    if (!(s->factor > 1 && isfinite(s->factor)))
+        return ll_fail(LL_EINVAL, "attention: rope's angles are divided by %g; it must be at least 1", s->factor);
+    if (!(s->length >= 0 && isfinite(s->length)) || (s->length > 0 && !(s->low >= 0 && s->high > s->low)))
+        return ll_fail(LL_EINVAL,
+                       "attention: rope's angles are divided where they turn %g to %g times within %g tokens; this "
+                       "needs 0 <= low < high and a length of at least 0",
+                       s->low, s->high, s->length);
+    return LL_OK;
+}
+
 static ll_status check(const ll_attention_config *c) {
     if (c->encoding.rotary < 0 || c->encoding.rotary > c->D || c->encoding.rotary % 2)
         return ll_fail(LL_EINVAL, "attention: rope rotates an even number of channels up to %d, not %d", c->D,
@@ -81,7 +106,7 @@ static ll_status check(const ll_attention_config *c) {
                        "attention: rope rotates pairs, and a query size of %d is odd; set rotary to a smaller, "
                        "even number",
                        c->D);
-    return LL_OK;
+    return check_scaling(&c->encoding.scaling);
 }
 
 static int width(const ll_attention_config *c) {
@@ -90,7 +115,7 @@ static int width(const ll_attention_config *c) {
 static ll_status create(ll_premap *b) {
     const ll_position_config *w = &b->c.encoding;
     return create_table(&b->own, (size_t)b->c.D / 2, w->theta, w->base > 0 ? w->base : 10000,
-                        w->rotary ? w->rotary : b->c.D);
+                        w->rotary ? w->rotary : b->c.D, &w->scaling);
 }
 static size_t scratch(const ll_premap *b) {
     return LL_PREMAP_TILE * (size_t)b->c.D;

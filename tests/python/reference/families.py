@@ -66,27 +66,43 @@ def silu(x):
     return x / (1 + np.exp(-x))
 
 
-def attention(q, k, v, causal):
-    """q (T, H, D), k and v (T, G, D) with H a multiple of G: head h reads group h // (H / G)."""
+def attention(q, k, v, causal, window=0):
+    """q (T, H, D), k and v (T, G, D) with H a multiple of G: head h reads group h // (H / G). Of `window` tokens, the last."""
     T, H, D = q.shape
     out = np.zeros((T, H, v.shape[2]))
     for h in range(H):
         g = h // (H // k.shape[1])
         scores = q[:, h] @ k[:, g].T / math.sqrt(D)
         if causal:
-            scores = np.where(np.tril(np.ones((T, T))) > 0, scores, -np.inf)
+            near = np.triu(np.ones((T, T)), 1 - (window or T))
+            scores = np.where(np.tril(near) > 0, scores, -np.inf)
         weights = np.exp(scores - scores.max(-1, keepdims=True))
         out[:, h] = weights / weights.sum(-1, keepdims=True) @ v[:, g]
     return out.reshape(T, -1)
 
 
-def angles(T, n, base):
-    return np.arange(T)[:, None] * base ** (-np.arange(0, n, 2) / n)[None]
+def scaled(angle, rule):
+    """Angles for longer sequences, by rope_scaling: "linear" (Chen et al. 2023), or "llama3" of LLaMA 3.1."""
+    if not rule:
+        return angle
+    if rule["rope_type"] == "linear":
+        return angle / rule["factor"]
+    length, low, high = (rule[key] for key in
+                         ("original_max_position_embeddings", "low_freq_factor", "high_freq_factor"))
+    wavelength = 2 * math.pi / angle
+    smooth = (length / wavelength - low) / (high - low)
+    between = (1 - smooth) * angle / rule["factor"] + smooth * angle
+    return np.where(wavelength < length / high, angle,
+                    np.where(wavelength > length / low, angle / rule["factor"], between))
 
 
-def rotate_half(x, n, base):
+def angles(T, n, base, rule=None):
+    return np.arange(T)[:, None] * scaled(base ** (-np.arange(0, n, 2) / n), rule)[None]
+
+
+def rotate_half(x, n, base, rule=None):
     """Rotates the first n channels, channel i with i + n/2 (GPT-NeoX, LLaMA, ESM-2)."""
-    a = angles(len(x), n, base)[:, None]
+    a = angles(len(x), n, base, rule)[:, None]
     first, second, rest = x[..., : n // 2], x[..., n // 2 : n], x[..., n:]
     turned = [first * np.cos(a) - second * np.sin(a), second * np.cos(a) + first * np.sin(a), rest]
     return np.concatenate(turned, -1)
@@ -185,7 +201,7 @@ def neox(layers=2, width=24, n_head=3, vocab=31, seed=2, parallel=True, share=0.
     return config, t, logits
 
 
-def llama(layers=2, width=32, n_head=4, groups=2, vocab=37, seed=3, family="llama", head=8, tied=False):
+def llama(layers=2, width=32, n_head=4, groups=2, vocab=37, seed=3, family="llama", head=8, tied=False, window=None, rule=None):
     d, C, eps, p, base, ff = Draws(seed), width, 1e-6, "model.", 5e5, 44
     qwen = family == "qwen2"
     d.weight(p + "embed_tokens.weight", vocab, C, spread=0.5)
@@ -207,21 +223,23 @@ def llama(layers=2, width=32, n_head=4, groups=2, vocab=37, seed=3, family="llam
     config = {"model_type": family, "num_hidden_layers": layers, "num_attention_heads": n_head,
               "num_key_value_heads": groups, "hidden_size": C, "intermediate_size": ff, "vocab_size": vocab,
               "max_position_embeddings": 64, "rms_norm_eps": eps, "hidden_act": "silu", "rope_theta": base,
-              "rope_scaling": None, "attention_bias": False, "tie_word_embeddings": tied}
+              "rope_scaling": rule, "attention_bias": False, "tie_word_embeddings": tied}
     if family == "llama":
         config["head_dim"] = head
     if family == "mistral":
-        config["sliding_window"] = None
+        config["sliding_window"] = window
+    if qwen and window:
+        config.update(use_sliding_window=True, sliding_window=window, max_window_layers=0)
 
     def logits(tokens):
         x = t[p + "embed_tokens.weight"][tokens].astype(np.float64)
         for i in range(layers):
             h = f"{p}layers.{i}."
             a = rms_norm(t, h + "input_layernorm", x, eps)
-            q = rotate_half(heads(linear(t, h + "self_attn.q_proj", a), n_head), head, base)
-            k = rotate_half(heads(linear(t, h + "self_attn.k_proj", a), groups), head, base)
+            q = rotate_half(heads(linear(t, h + "self_attn.q_proj", a), n_head), head, base, rule)
+            k = rotate_half(heads(linear(t, h + "self_attn.k_proj", a), groups), head, base, rule)
             v = heads(linear(t, h + "self_attn.v_proj", a), groups)
-            x = x + linear(t, h + "self_attn.o_proj", attention(q, k, v, True))
+            x = x + linear(t, h + "self_attn.o_proj", attention(q, k, v, True, window))
             b = rms_norm(t, h + "post_attention_layernorm", x, eps)
             x = x + linear(t, h + "mlp.down_proj",
                            silu(linear(t, h + "mlp.gate_proj", b)) * linear(t, h + "mlp.up_proj", b))
