@@ -27,6 +27,8 @@ READ_BY: Dict[str, Tuple[Any, Tuple[str, ...]]] = {
     "taps": (16, ("conv-spe",)),
     "scales": (8, ("relative-s1",)),
     "clip": (6, ("shaw", "relative-s2")),
+    "base": (10000.0, ("rope",)),
+    "rotary": (0, ("rope",)),
     "permutation": ("long", ("permute", "permute2d")),
 }
 

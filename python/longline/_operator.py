@@ -36,6 +36,8 @@ class Operator(NotCopied):
     decay         (H) in (0, 1] or "fixed": r above, causal linear kernels
     parameters    trainable arrays of the position by name (`longline.position_parameters`); they are kept, and read at
                   every call, so that changing them in place changes the operator
+    base, rotary  "rope" rotates pair t of n channels by base^(-2t/n) a token; n is rotary, or D where that is 0.
+                  parameters={"theta": ..} (D/2) has other angles
     image         (width, height) where tokens are pixels: "permute2d" and positions in two dimensions
     Other options: feature_eps, normalise, seed, layer, window, landmarks, iterations, buckets, chunk, rounds, length,
     rank, linformer_k, linformer_v, realizations, sines, taps, scales, clip, gated, before, check_finite.
@@ -57,7 +59,8 @@ class Operator(NotCopied):
                  window: int = 128, landmarks: int = 64, iterations: int = 6, buckets: int = 64, chunk: int = 64,
                  rounds: int = 4, length: int = 4096, rank: int = 256, linformer_k: Optional[Array] = None,
                  linformer_v: Optional[Array] = None, realizations: int = 64, sines: int = 5, taps: int = 16,
-                 scales: int = 8, clip: int = 6, gated: bool = True, check_finite: bool = True) -> None:
+                 scales: int = 8, clip: int = 6, gated: bool = True, base: float = 10000.0, rotary: int = 0,
+                 check_finite: bool = True) -> None:
         self.kernel = lookup("kernel", kernel, KERNELS).name
         self.position = lookup("position", position, POSITIONS).name
         if self.position in ("sinusoidal", "learned"):
@@ -69,6 +72,7 @@ class Operator(NotCopied):
         self.causal, self.check_finite = check_flag("causal", causal), check_flag("check_finite", check_finite)
         check_seed("seed", seed), check_count("layer", layer, 0)
         check_flag("normalise", normalise), check_count("before", before, 0)
+        check_positive("base", base), check_count("rotary", rotary, 0, self.key_size)
         for name, size in (("realizations", realizations), ("scales", scales), ("sines", sines), ("taps", taps),
                            ("clip", clip), ("rank", rank)):
             check_count(name, size, 1, _draws.SIZE_MOST)
@@ -79,7 +83,7 @@ class Operator(NotCopied):
             feature_eps=feature_eps, normalise=normalise, features=features, projection=projection, image=image,
             before=before, scale=scale, window=window, landmarks=landmarks, iterations=iterations, buckets=buckets,
             chunk=chunk, rounds=rounds, length=length, rank=rank, realizations=realizations, gated=gated, sines=sines,
-            taps=taps, scales=scales, clip=clip, permutation=permutation))
+            taps=taps, scales=scales, clip=clip, permutation=permutation, base=base, rotary=rotary))
         features = check_count("features", 256 if features is None else features, 1, _draws.SIZE_MOST)
         two = image is not None and self.position in ("conv-spe", "relative-s1", "relative-s2")
         width = _draws.widths(self.position, self.key_size, realizations, scales, 2 if two else 1)
@@ -100,7 +104,7 @@ class Operator(NotCopied):
             c.input_scale = softmax_scale**0.5 if self.kernel == "favor" else softmax_scale
         if image is not None:
             c.width, c.height = image
-        c.before = before
+        c.before, c.encoding.base, c.encoding.rotary = before, base, rotary
         try:
             self._draw(projection, permutation, decay, features, width, seed, layer)
             self._place(parameters, dict(scales=scales, axes=2 if two else 1, sines=sines, taps=taps, clip=clip,
@@ -168,6 +172,8 @@ class Operator(NotCopied):
             if name not in shapes:
                 raise ArgumentError(f"parameters: position {self.position!r} has no {name!r}; it has "
                                     f"{', '.join(sorted(shapes)) or 'none'}")
+        if "theta" in given and (w.base != 10000 or w.rotary):
+            raise ArgumentError("base: parameters['theta'] has all angles; leave base and rotary out")
         self.parameters: Dict[str, Array] = {}
         for name in {**start, **given}:
             a = given.get(name, start.get(name))

@@ -45,6 +45,23 @@ def test_softmax(qkv, causal):
     assert np.abs(attention(*qkv, causal=causal) - softmax(*qkv, causal)).max() < 2e-6
 
 
+@pytest.mark.parametrize("base, rotary", [(10000.0, 0), (500, 4)])
+def test_rope(qkv, base, rotary):
+    """Pairs of neighbours are rotated: Su et al. 2021, equation 15."""
+    q, k, v = qkv.astype(float)
+    n = rotary or q.shape[-1]
+    angle = np.arange(q.shape[2])[:, None] * float(base) ** (-np.arange(0, n, 2) / n)
+
+    def rotated(x):
+        y = x.copy()
+        y[..., 0:n:2] = x[..., 0:n:2] * np.cos(angle) - x[..., 1:n:2] * np.sin(angle)
+        y[..., 1:n:2] = x[..., 1:n:2] * np.cos(angle) + x[..., 0:n:2] * np.sin(angle)
+        return y
+
+    want = softmax(rotated(q), rotated(k), v, True)
+    assert np.abs(attention(*qkv, position="rope", causal=True, base=base, rotary=rotary) - want).max() < 2e-6
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("kernel", FEATURES)
 def test_linear(qkv, kernel, causal):
