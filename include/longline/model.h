@@ -12,9 +12,10 @@ typedef struct ll_model ll_model;
 
 /* A new model with parameters drawn from `train.seed`. */
 LL_API LL_MUST_USE ll_status ll_model_create(ll_model **model, const ll_recipe *recipe);
-/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. The file stays mapped until
- * the model is freed: it may be replaced (renamed over, as ll_model_save does) or removed meanwhile, but not be cut
- * short or written over in place. What changes the model does not change the file. Reads all parameters once. */
+/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. A plain file stays mapped
+ * until the model is freed: it may be replaced (renamed over, as ll_model_save does) or removed meanwhile, but not be
+ * cut short or written over in place. What changes the model does not change the file. Reads all parameters once. Such
+ * a model cannot be trained (ll_adam_create), be its file plain or packed (.gz, .xz, .zst). */
 LL_API LL_MUST_USE ll_status ll_model_load(ll_model **model, const char *path);
 /* Written to a temporary file in the same folder, flushed, then renamed. LL_EDIVERGED for a parameter that is infinite
  * or not a number, whose file could not be loaded. */
