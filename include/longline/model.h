@@ -68,10 +68,11 @@ typedef struct {
 /* What one token costs at position T. */
 LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
 
-/* Log-probabilities of the next token at every position (language models): logp (B, T, V). Row t depends on tokens 0..t
- * alone, unless attention.compat names a program whose stabiliser depends on later tokens (ll_model_can_stream). Rows
- * past `lengths` become 0. Classifiers: logp (B, classes). Match: logp (B / 2, classes), of sequences 2i and 2i + 1.
- * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
+/* Log-probabilities. Language models: logp (B, T, V), where row t is of the token after token t. It depends on tokens
+ * 0..t alone, unless attention.compat names a program whose stabiliser depends on later tokens (ll_model_can_stream).
+ * Masked language models: logp (B, T, V), where row t is of the token that stands at t, given all tokens of its
+ * sequence. Rows past `lengths` become 0. Classifiers: logp (B, classes). Match: logp (B / 2, classes), of sequences 2i
+ * and 2i + 1. tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
  * in [0, V), and is for seq2seq models, which streams serve (ll_stream_source); LL_EDIVERGED the place of a number that
  * is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
@@ -92,7 +93,8 @@ typedef struct ll_stream ll_stream;
  * released stabiliser that takes later tokens into account. */
 LL_API LL_MUST_USE ll_status ll_model_can_stream(const ll_model *model);
 /* Keeps the model, which must outlive the stream and pass ll_model_can_stream. The stream of a seq2seq model needs a
- * source first. */
+ * source first. After a change of the model's parameters (ll_adam_step) reset the stream: its state was made with the
+ * old ones, and with sine-spe it keeps old frequencies, gains and gates until then. */
 LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
 LL_API void ll_stream_free(ll_stream *stream);
 /* Back to before the first token; a source stays. */
