@@ -3,7 +3,9 @@
 #include "attention/operator.h"
 #include "attention/position/premap.h"
 #include "base/memory.h"
+#include "folder.h"
 #include "models.h"
+#include "packers.h"
 #include "train/train_internal.h"
 
 enum { B = 3, T = 4 };
@@ -170,6 +172,31 @@ static void models_as_bytes(void **state) {
     ll_model_free(model);
 }
 
+/* Packed files are not mapped, and the same holds for them. */
+static void loaded_files_are_not_trained(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(""), *loaded = NULL;
+    ll_adam *adam = NULL;
+    char *bytes = NULL;
+    size_t size = 0;
+    CHECK_OK(ll_model_save_bytes(model, &bytes, &size));
+    uint8_t *packed = ll_alloc(2 * size, 1);
+    put_file(at("model.safetensors"), bytes, size);
+    put_file(at("model.safetensors.gz"), packed, pack_gzip(packed, 2 * size, (uint8_t *)bytes, size));
+    for (int i = 0; i < 2; i++) {
+        CHECK_OK(ll_model_load(&loaded, at(i ? "model.safetensors.gz" : "model.safetensors")));
+        CHECK_FAILS(ll_adam_create(&adam, loaded), LL_EINVAL, "cannot be trained; load it with ll_model_load_bytes");
+        ll_model_free(loaded);
+    }
+    CHECK_OK(ll_model_load_bytes(&loaded, bytes, size, "bytes"));
+    CHECK_OK(ll_adam_create(&adam, loaded));
+    ll_adam_free(adam);
+    ll_model_free(loaded);
+    ll_free(packed);
+    ll_text_free(bytes);
+    ll_model_free(model);
+}
+
 static void refused(void **state) {
     (void)state;
     ll_model *model = tiny_model("");
@@ -202,7 +229,8 @@ int main(void) {
         cmocka_unit_test(updates_lower_the_loss),
         cmocka_unit_test(late_updates_keep_features),
         cmocka_unit_test(models_as_bytes),
+        cmocka_unit_test(loaded_files_are_not_trained),
         cmocka_unit_test(refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -141,8 +141,8 @@ static ll_status of_model(ll_bench *b, const ll_bench_model *m) {
     ll_status status = LL_OK;
     for (const ll_bench_system *s = ll_bench_system_list; s->name && !status; s++) {
         char name[96];
-        const int favor = !strcmp(s->name, "favor"), rare = !strcmp(s->name, "elu1") || !strcmp(s->name, "identity") ||
-                                                            !strcmp(s->name, "relu+permute");
+        const int favor = !strcmp(s->name, "favor"),
+                  rare = !strcmp(s->name, "elu1") || !strcmp(s->name, "value") || !strcmp(s->name, "relu+permute");
         wanted w = {.model = m, .system = s};
         snprintf(name, sizeof name, "prompt/%s/%s/%d", m->name, s->name, BLOCK);
         w.prompt = ll_bench_wanted(b, name, large && favor);

@@ -58,7 +58,7 @@ static ll_status add(const ll_bench *b, ll_bench_case *cases, int *n, const ll_b
 static int usual(const ll_bench_model *m, const ll_bench_system *s) {
     const int plain =
         !strcmp(s->name, "favor") || !strcmp(s->name, "relu+permute+decay") || !strcmp(s->name, "softmax");
-    return (plain || (m->T && !strcmp(s->name, "identity"))) && strncmp(m->name, "text", 4) != 0;
+    return (plain || (m->T && !strcmp(s->name, "value"))) && strncmp(m->name, "text", 4) != 0;
 }
 
 static ll_status list_cases(const ll_bench *b, ll_bench_case *cases, int *n) {

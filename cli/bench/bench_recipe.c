@@ -33,7 +33,7 @@ const ll_bench_system ll_bench_system_list[] = {
     {"relu+permute", {"attention.kernel=relu", "position.type=permute"}},
     {"relu+permute+decay", {"attention.kernel=relu", "position.type=permute", "position.decay=fixed"}},
     {"softmax", {"attention.kernel=softmax", "position.type=none"}},
-    {"identity", {"attention.kernel=value", "position.type=none"}}, /* the cost of everything but attention */
+    {"value", {"attention.kernel=value", "position.type=none"}}, /* the cost of everything but attention */
     {0},
 };
 

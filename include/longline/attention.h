@@ -51,9 +51,9 @@ typedef enum {
 } ll_position;
 
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
- * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice changes nothing. Calls
- * then see no later token, in float, in what queries read of features down to e^-60 of the largest of the keys so far:
- * a larger key behind a query may make smaller ones 0. So it is with exp, too.
+ * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice does not change y. There
+ * is one limit of float: within a call, a feature of a key that is smaller than e^-60 times the largest so far may
+ * become 0 when a larger key follows. The same holds for LL_KERNEL_EXP.
  * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token. Trigonometric
  * features exp(n - c) take the maximum of n; their queries may take SEQUENCE too.
  * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */
@@ -80,8 +80,8 @@ typedef struct {
 
 /* What positions that act on q and k need. `theta` and noise are kept as copies; the other arrays are parameters
  * that may train: they stay the caller's, must outlive the operator, and are read at every call and every feed of a
- * stream. Only a stream of sine-spe reads its own just once after it was made, cloned or reset, or has read a
- * prompt: at the next feed. */
+ * stream. Exception: a stream of sine-spe reads them at its first feed after it was created, cloned, reset or
+ * prefilled, and not again. */
 typedef struct {
     const float *theta; /* rope: (D/2), rope-linear: (features/2) angles a token; NULL: 10000^(-2t/n) */
     double base;        /* rope, in place of 10000; 0: 10000 */
@@ -258,10 +258,11 @@ LL_API size_t ll_attention_scratch(const ll_attention *op, const ll_attention_ca
 /* Floats of the state of one sequence: constant, whatever the length. LL_EINVAL with the reason for operators whose
  * state grows (softmax) or whose stabiliser sees the whole sequence. */
 LL_API LL_MUST_USE ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats);
-/* Linear kernels: O(B H T M (D + E)) time and O(M (D + E)) memory a thread; softmax O(B H T S (D + E))
+/* Linear kernels with m features: O(B H T m (D + E)) time and O(m (D + E)) memory a thread; softmax O(B H T S (D + E))
  * time; value O(B H T E), local O(B H T window (D + E)), linformer O(B H (T + S) rank (D + E)), nystrom the same
- * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). LL_EINVAL for sizes that the
- * operator does not take, or scratch that is too small; LL_ENOMEM without scratch; otherwise cannot fail. */
+ * with landmarks for rank, reformer O(B H T rounds (D buckets + chunk (D + E))). Positions add what
+ * ll_position_at(i)->cost says of a head, such as T m^2 (orthogonal) or T clip (D + E) (shaw). LL_EINVAL for sizes that
+ * the operator does not take, or scratch that is too small; LL_ENOMEM without scratch; otherwise cannot fail. */
 LL_API LL_MUST_USE ll_status ll_attention_forward(const ll_attention *op, const ll_attention_call *call);
 /* Gradients of the sum of g times y; time and errors are those of forward. Reads again what forward read, and the y and
  * saved that it wrote. These must be unchanged: otherwise the gradients are wrong, without an error. */
@@ -282,7 +283,7 @@ LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **cop
 /* Bytes of all memory of the stream: its state (softmax: with room for more keys and values), and scratch for the
  * threads it has run on. Scratch may be larger than the state. */
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
-/* Feeds n tokens: q, k, v, gate, y as above with T = n; gate.data NULL where no gate is needed. O(n M (D + E)) for
+/* Feeds n tokens: q, k, v, gate, y as above with T = n; gate.data NULL where no gate is needed. O(n m (D + E)) for
  * each of B and H. How tokens are cut into calls changes no bit of y. LL_EINVAL for a gate that is missing or that the
  * operator does not take; LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,

@@ -12,9 +12,10 @@ typedef struct ll_model ll_model;
 
 /* A new model with parameters drawn from `train.seed`. */
 LL_API LL_MUST_USE ll_status ll_model_create(ll_model **model, const ll_recipe *recipe);
-/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. The file stays mapped until
- * the model is freed: it may be replaced (renamed over, as ll_model_save does) or removed meanwhile, but not be cut
- * short or written over in place. What changes the model does not change the file. Reads all parameters once. */
+/* A model from a .safetensors file that longline wrote: last.safetensors, best.safetensors. A plain file stays mapped
+ * until the model is freed: it may be replaced (renamed over, as ll_model_save does) or removed meanwhile, but not be
+ * cut short or written over in place. What changes the model does not change the file. Reads all parameters once. Such
+ * a model cannot be trained (ll_adam_create), be its file plain or packed (.gz, .xz, .zst). */
 LL_API LL_MUST_USE ll_status ll_model_load(ll_model **model, const char *path);
 /* Written to a temporary file in the same folder, flushed, then renamed. LL_EDIVERGED for a parameter that is infinite
  * or not a number, whose file could not be loaded. */
@@ -67,10 +68,11 @@ typedef struct {
 /* What one token costs at position T. */
 LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
 
-/* Log-probabilities of the next token at every position (language models): logp (B, T, V). Row t depends on tokens 0..t
- * alone, unless attention.compat names a program whose stabiliser depends on later tokens (ll_model_can_stream). Rows
- * past `lengths` become 0. Classifiers: logp (B, classes). Match: logp (B / 2, classes), of sequences 2i and 2i + 1.
- * tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
+/* Log-probabilities. Language models: logp (B, T, V), where row t is of the token after token t. It depends on tokens
+ * 0..t alone, unless attention.compat names a program whose stabiliser depends on later tokens (ll_model_can_stream).
+ * Masked language models: logp (B, T, V), where row t is of the token that stands at t, given all tokens of its
+ * sequence. Rows past `lengths` become 0. Classifiers: logp (B, classes). Match: logp (B / 2, classes), of sequences 2i
+ * and 2i + 1. tokens (B, T); lengths (B) or NULL. O(B T) time for linear attention. LL_EINVAL names a token that is not
  * in [0, V), and is for seq2seq models, which streams serve (ll_stream_source); LL_EDIVERGED the place of a number that
  * is not finite. */
 LL_API LL_MUST_USE ll_status ll_model_logp(ll_model *model, float *logp, const int *tokens, const int *lengths, int B,
@@ -91,7 +93,8 @@ typedef struct ll_stream ll_stream;
  * released stabiliser that takes later tokens into account. */
 LL_API LL_MUST_USE ll_status ll_model_can_stream(const ll_model *model);
 /* Keeps the model, which must outlive the stream and pass ll_model_can_stream. The stream of a seq2seq model needs a
- * source first. */
+ * source first. After a change of the model's parameters (ll_adam_step) reset the stream: its state was made with the
+ * old ones, and with sine-spe it keeps old frequencies, gains and gates until then. */
 LL_API LL_MUST_USE ll_status ll_stream_create(ll_stream **stream, ll_model *model);
 LL_API void ll_stream_free(ll_stream *stream);
 /* Back to before the first token; a source stays. */

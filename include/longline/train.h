@@ -122,8 +122,8 @@ LL_API LL_MUST_USE ll_status ll_model_loss(ll_model *model, const ll_memory_batc
 
 /* Adam or AdamW with the settings of the model's recipe (train.optimizer, train.learning-rate, train.warmup, ..). */
 typedef struct ll_adam ll_adam;
-/* Borrows the model, which must outlive it. LL_EINVAL for a model that ll_model_load mapped, whose parameters are no
- * block. Two more floats a parameter. */
+/* Borrows the model, which must outlive it. LL_EINVAL for a model of ll_model_load (ll_model_load_bytes makes one
+ * that can be trained), and for a quantized one. Two more floats a parameter. */
 LL_API LL_MUST_USE ll_status ll_adam_create(ll_adam **adam, ll_model *model);
 LL_API void ll_adam_free(ll_adam *adam);
 /* The next update: clips the gradients (train.clip), follows the schedule of learning rates, which ends with update

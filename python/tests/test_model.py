@@ -107,7 +107,7 @@ def test_files_and_bytes(small, tmp_path):
         assert np.array_equal(model.score(TOKENS), expected)
         assert dict(model.recipe) == dict(small.recipe)
     assert path.read_bytes() == small.to_bytes()
-    with pytest.raises(ValueError, match="load it into memory"):
+    with pytest.raises(ValueError, match="load it with ll_model_load_bytes, in Python without mmap"):
         Trainer(Model.load(path, mmap=True))
     with pytest.raises(longline.FormatError, match="cut"):
         Model.from_bytes(small.to_bytes()[:1000], "cut")

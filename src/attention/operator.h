@@ -107,7 +107,8 @@ int ll_attention_tile(const ll_attention *op);
 void ll_attention_set_projection(ll_attention *op, const float *projection);
 /* Columns of the projection: D after the position before the feature map. */
 int ll_attention_width(const ll_attention_config *c);
-/* From now on positions that draw noise draw it from this seed. */
+/* From now on positions that draw noise draw it from this seed. Streams of the operator must then be reset: their
+ * states have keys of the old noise, and those of conv-spe keep some of it for the next tokens. */
 void ll_attention_set_noise(ll_attention *op, uint64_t seed);
 /* The cost of a token that sees so many keys, with the stage before the feature map. */
 ll_cost ll_operator_cost(const ll_attention *op, double keys);

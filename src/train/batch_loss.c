@@ -101,8 +101,8 @@ struct ll_adam {
 
 ll_status ll_adam_create(ll_adam **adam, ll_model *model) {
     if (!model->data)
-        return ll_fail(LL_EINVAL, "the model lies in its file and cannot be trained; load it into memory: "
-                                  "ll_model_load_bytes, in Python without mmap");
+        return ll_fail(LL_EINVAL, "a model of ll_model_load cannot be trained; load it with ll_model_load_bytes, in "
+                                  "Python without mmap");
     ll_status status = ll_model_trainable(model);
     if (status) return status;
     ll_adam *a = ll_alloc(1, sizeof *a);

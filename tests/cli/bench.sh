@@ -24,8 +24,8 @@ tiny="--set model.width=8 --set model.layers=1 --set model.heads=2 --set model.f
 t 0 "$longline" bench --threads 1 --models --repeats 1 --case train/text-small $tiny
 out '^train/text-small/relu\+permute '
 check "long models wait until they are named" sh -c '! grep -q "text-small-1048576" out'
-t 0 "$longline" bench --threads 1 --models --repeats 1 --case 'train/lm-131072/identity*' $tiny
-out '^train/lm-131072/identity '
+t 0 "$longline" bench --threads 1 --models --repeats 1 --case 'train/lm-131072/value*' $tiny
+out '^train/lm-131072/value '
 t 0 "$longline" bench --threads 1 --ops --lengths 64 --repeats 1 --case 'attention/*-spe/bidir/fwd/64'
 out '^attention/favor\+conv-spe/bidir/fwd/64 '
 t 0 "$longline" bench --threads 1 --ops --lengths 64 --repeats 1 --case 'attention/*-one-head/causal/fwdbwd/64'
@@ -44,8 +44,8 @@ t 0 "$longline" bench --threads 1 --generate --position 500 --case small $small
 out '^generate/small/favor/500 '
 out '^bench\.late_state\.small\.favor=1\.000$'
 out '^bench\.late_state\.small\.softmax=5\.000$' # keys and values of 500 tokens and of 100, without scratch
-out '^bench\.late_token\.small\.identity='
-check "a stream without a state has no ratio of states" sh -c '! grep -q "late_state.small.identity" out'
+out '^bench\.late_token\.small\.value='
+check "a stream without a state has no ratio of states" sh -c '! grep -q "late_state.small.value" out'
 for vocab in 20 64; do
     t 0 "$longline" bench --threads 1 --generate --position 500 --case small/favor $small --set model.vocab=$vocab
     out '^generate/small/favor/500 '

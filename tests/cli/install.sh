@@ -156,6 +156,12 @@ if [ -f "$root/examples/stream_tokens.c" ]; then
     t 0 sh -c "$compile"
     t 0 ./a.out
     check "it writes 1000 bytes" test "$(wc -c <out)" -eq 1000
+    # shellcheck disable=SC2086
+    t 0 "$to/bin/longline" train "$to/share/longline/recipes/text-bytes.ini" --data text.txt $small \
+        --set data.format=words --set model.vocab=0 --out words
+    cp words/best.safetensors runs/demo-1
+    t 1 ./a.out
+    err "the model's tokens are not bytes"
     rm -r runs
     t 1 ./a.out
     err 'runs/demo-1/best.safetensors'
