@@ -102,7 +102,10 @@ static int feed_prompt(ll_text_output *s) {
         status = ll_text_output_feed(s, (const uint8_t *)"\n", 1);
         if (!status) status = ll_text_output_flush(s);
     }
-    return status ? ll_failed(status, NULL) : code;
+    if (status) return ll_failed(status, NULL);
+    if (code == LL_CUT || !s->cut) return code;
+    ll_print("stopped while reading the prompt");
+    return LL_CUT;
 }
 
 /* Writes text to stdout until there is enough or a signal arrives; *n counts its tokens. -1, or the exit code. */
@@ -154,7 +157,8 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     const int cut = code == LL_CUT;
     if (code >= 0) return code;
     const double start = ll_now();
-    if (!only_read) code = midi_path ? ll_midi_output(s, midi_path, how, tokens, echo, &n) : write_text(s, how, &n);
+    if (!only_read && !cut)
+        code = midi_path ? ll_midi_output(s, midi_path, how, tokens, echo, &n) : write_text(s, how, &n);
     if (code >= 0) return code;
     char state[24], memory[24];
     if (s->draft) report_drafts(s->draft);

@@ -109,17 +109,20 @@ static ll_status keep(ll_text_output *s, const int *tokens, size_t n) {
     return LL_OK;
 }
 
+/* Feeds blocks of tokens; a signal cuts what is longer than a block of a file. */
 static ll_status feed_tokens(ll_text_output *s, const int *tokens, size_t n) {
     enum { TOGETHER = 1024 };
     if (s->most && (int64_t)n > s->most - s->fed) n = (size_t)(s->most - s->fed);
-    s->fed += (int64_t)n;
-    if (n) s->last = tokens[n - 1];
-    ll_status status = keep(s, tokens, n);
+    ll_status status = LL_OK;
     ll_progress_line progress = ll_progress_of(LL_PROGRESS_COUNT, "tokens read");
-    for (size_t i = 0, m; i < n && !status; i += m) {
+    for (size_t i = 0, m; i < n && !status && !s->cut; i += m) {
         m = n - i < TOGETHER ? n - i : TOGETHER;
         status = feed(s, tokens + i, m);
+        if (!status) status = keep(s, tokens + i, m);
+        s->fed += (int64_t)m;
+        s->last = tokens[i + m - 1];
         if (s->reports && n > LL_BLOCK) ll_progress_report((int64_t)(i + m), (int64_t)n, &progress);
+        s->cut = n > LL_BLOCK && i + m < n && ll_stop_wanted();
     }
     ll_progress_end(&progress);
     return status;

@@ -23,6 +23,7 @@ typedef struct {
     int64_t most, fed; /* most tokens to feed (0: all of them), and the number fed */
     int last;          /* the last token that was fed, */
     int in_word;       /* and whether the prompt ends in a word */
+    int cut;           /* a signal came before all of its tokens were fed */
     int reports;       /* reports progress if a text is longer than a block of a file */
     int separator;     /* the token with which learned positions begin again, or -1 */
     int saves;         /* the state is saved, so that the text ends with the last token that the stream can read */
