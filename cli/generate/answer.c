@@ -8,6 +8,7 @@
 #include "generate/generate_output.h"
 
 enum { SOURCE_MOST = 1 << 26 };
+#define NOT_SAVED "the state was not saved"
 
 /* A whole file as text, without the newline at its end. -1, or the exit code. */
 static int read_file(const char *path, char **text, size_t *size) {
@@ -127,8 +128,10 @@ int ll_answer(ll_model *model, const ll_question *q) {
     ll_stream *stream = NULL;
     int code = check_usage(q, model);
     if (q->save_state) signal(SIGPIPE, SIG_IGN);
-    if (code < 0 && q->save_state) ll_stop_on_signals(0, "saving", "the state was not saved");
+    if (code < 0 && q->save_state) ll_stop_on_signals(0, "stopping", NOT_SAVED);
     if (code < 0) code = begin(&stream, model, q);
+    if (code >= 0 && q->save_state && ll_stop_wanted()) ll_print(NOT_SAVED);
+    if (code < 0 && q->save_state) ll_stop_on_signals(0, "saving", NOT_SAVED);
     if (code < 0 && !q->only_read) {
         const int64_t before = ll_stream_position(stream);
         code = write_target(stream, q, stdout);
