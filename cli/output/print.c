@@ -20,16 +20,10 @@ void ll_print_as(const char *command) {
     name = command;
 }
 
-/* Prints one line. Names of files and keys may contain any bytes; what could steer a terminal or break the line becomes
- * '?'. */
 void ll_print_text(char *line, size_t size, const char *text, const char *more) {
     const int n = snprintf(line, size, "longline%s%s: %s%s", name ? " " : "", name ? name : "", text, more);
     const size_t end = n < 0 ? 0 : (size_t)n < size - 2 ? (size_t)n : size - 2;
-    for (size_t i = 0, bytes; i < end; i += bytes) {
-        int control;
-        bytes = ll_first_character(line + i, end - i, &control);
-        if (control) memset(line + i, '?', bytes);
-    }
+    ll_replace_controls(line, end, '?');
     memcpy(line + end, "\n", 2);
 }
 

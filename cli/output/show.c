@@ -31,6 +31,14 @@ size_t ll_first_character(const char *text, size_t n, int *control) {
     return size ? size : 1;
 }
 
+void ll_replace_controls(char *text, size_t n, char with) {
+    for (size_t i = 0, bytes; i < n; i += bytes) {
+        int control;
+        bytes = ll_first_character(text + i, n - i, &control);
+        if (control) memset(text + i, with, bytes);
+    }
+}
+
 void ll_put_field(const char *text) {
     const int quotes = csv && strpbrk(text, ",\"");
     if (quotes) putchar('"');

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "longline-dist.h"
+#include "output/show.h"
 
 /* Is it a terminal that can move back in its line, and does its user want that? */
 ll_line ll_line_start(void) {
@@ -26,6 +27,7 @@ void ll_field_add(ll_fields *f, int rank, const char *format, ...) {
     va_start(list, format);
     vsnprintf(text, sizeof f->field->text, format, list);
     va_end(list);
+    ll_replace_controls(text, strlen(text), '?');
     f->field[f->n++].rank = rank;
 }
 
