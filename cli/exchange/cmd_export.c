@@ -18,6 +18,7 @@ static const ll_arg args[] = {
 static int check_folder(const char **words) {
     char weights[PATH_MAX];
     struct stat about;
+    if (ll_line_check("FOLDER", words[1]) >= 0) return 2;
     if (!stat(words[1], &about) && !S_ISDIR(about.st_mode)) return ll_usage("%s is a file; name a folder", words[1]);
     const int size = snprintf(weights, sizeof weights, "%s/model.safetensors", words[1]);
     if (size >= (int)sizeof weights || access(weights, F_OK)) return -1;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cli.h"
+#include "output/show.h"
 
 static ll_arg_list set;
 static const char *data, *from, *out, *resume;
@@ -54,6 +55,7 @@ static int get_recipe(ll_recipe **recipe, const char *path) {
     if (data && strlen(data) > 4096) return ll_usage("--data: the path is too long");
     if (from && strlen(from) > 4096) return ll_usage("--from: the path is too long");
     if (resume && from) return ll_usage("--from begins a new run, and --resume continues one");
+    if (resume && ll_line_check("--resume", resume) >= 0) return 2;
     int code = data ? ll_twice_check("--data", &set, "data.train") : -1;
     if (code < 0 && from) code = ll_twice_check("--from", &set, "train.from");
     if (code >= 0) return code;
@@ -69,13 +71,14 @@ static int get_recipe(ll_recipe **recipe, const char *path) {
     return status ? ll_failed(status, path ? path : resume) : ll_data_check(*recipe, data);
 }
 
-/* "recipes/text-bytes.ini" -> "runs/text-bytes-1" */
+/* "recipes/text-bytes.ini" -> "runs/text-bytes-1". The folder is in lines of results. */
 static void name_run(char *folder, size_t size, const char *path) {
     char name[128];
     const char *slash = strrchr(path, '/');
     snprintf(name, sizeof name, "%s", slash ? slash + 1 : path);
     char *dot = strrchr(name, '.');
     if (dot && dot != name) *dot = 0;
+    ll_replace_controls(name, strlen(name), '-');
     ll_new_run(folder, size, name);
 }
 

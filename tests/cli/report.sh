@@ -31,6 +31,12 @@ two_lines=$(printf 'two\nlines')
 refused "RUN two.lines: its name has a line end" "$longline" report "$two_lines"
 refused "out two.lines.html: its name has a line end" "$longline" report one -o "$two_lines.html"
 refused "out two.lines: its name has a line end" run --out "$two_lines"
+refused "resume two.lines: its name has a line end" "$longline" train --resume "$two_lines"
+refused "FOLDER two.lines: its name has a line end" "$longline" export one "$two_lines"
+cp "$root/recipes/text-bytes.ini" "$two_lines.ini"
+# shellcheck disable=SC2086
+t 0 "$longline" train "$two_lines.ini" --data text.txt $small --set train.steps=1 --set train.warmup=0
+out "^train.folder=runs/two-lines-1$"
 check "its figures have their own folder" test -s other/page-figures/loss.svg
 t 0 run --out two --set position.type=sine-spe --set position.decay=none --set position.realizations=8 \
     --set train.checkpoint-every=10
