@@ -90,9 +90,10 @@ const char *ll_assignment(char text[LL_ASSIGNMENT], const char *key, const char 
 /* As ll_failed, for a call that opens the data of a recipe. */
 int ll_failed_data(ll_status status, const ll_recipe *recipe);
 /* Creates the first of "runs/NAME-1", "runs/NAME-2", ... that does not exist. So two runs that begin at the same time
- * get different folders. If no folder can be created, the caller reports it when it writes there. */
+ * get different folders. If no folder can be created, the caller reports it when it writes there. A signal that ends
+ * the program before ll_stop_on_signals removes it. */
 void ll_new_run(char *out, size_t size, const char *name);
-/* Removes the folder of a run that could not begin, if it is empty. */
+/* Removes the folder of a run that could not begin, if it is empty. Handlers of signals may call it. */
 void ll_drop_run(const char *folder);
 /* Can the run in this folder be resumed? */
 int ll_has_checkpoint(const char *folder);
@@ -191,6 +192,7 @@ void ll_reading_line_end(void);
  * stops at once". The second one prints `second`: what is left of the work. */
 void ll_stop_on_signals(int restart, const char *first, const char *second);
 void ll_stop_leaves(const char *second); /* for later signals */
+void ll_stop_after(void (*last)(void));  /* until ll_stop_on_signals a signal calls this, and ends the program */
 void ll_stop_no_more(void);              /* Ctrl-C, SIGTERM and SIGHUP end the program at once again */
 /* A signal that announces the end of a job's time: it asks to stop, however often it comes. The first prints `text`. */
 void ll_stop_on_notice(int signal, const char *text);

@@ -30,16 +30,22 @@ const char *ll_assignment(char text[LL_ASSIGNMENT], const char *key, const char 
 
 static int made_runs; /* the folder of all of them */
 
+void ll_drop_run(const char *folder) {
+    rmdir(folder);
+    if (made_runs) rmdir("runs");
+}
+
+static char begun[4200];
+
+static void drop_begun(void) { ll_drop_run(begun); }
+
 void ll_new_run(char *out, size_t size, const char *name) {
     int i = 1;
     made_runs |= !mkdir("runs", 0777);
     do snprintf(out, size, "runs/%s-%d", name, i);
     while (i++ < 1000000 && mkdir(out, 0777) && errno == EEXIST);
-}
-
-void ll_drop_run(const char *folder) {
-    rmdir(folder);
-    if (made_runs) rmdir("runs");
+    snprintf(begun, sizeof begun, "%s", out);
+    ll_stop_after(drop_begun);
 }
 
 int ll_has_checkpoint(const char *folder) {

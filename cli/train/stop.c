@@ -60,10 +60,8 @@ const char *ll_stop_left(void) {
 static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
 enum { NUMBERS = sizeof numbers / sizeof *numbers };
 
-void ll_stop_on_signals(int restart, const char *first, const char *second) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = restart ? SA_RESTART : 0};
-    prepare(&at_first, first, "; again stops at once");
-    ll_stop_leaves(second);
+static void install(void (*handler)(int), int flags) {
+    struct sigaction action = {.sa_handler = handler, .sa_flags = flags};
     sigemptyset(&action.sa_mask);
     for (int i = 0; i < NUMBERS; i++) {
         struct sigaction before;
@@ -71,6 +69,25 @@ void ll_stop_on_signals(int restart, const char *first, const char *second) {
         if (!sigaction(numbers[i], NULL, &before) && before.sa_handler == SIG_IGN) continue;
         sigaction(numbers[i], &action, NULL);
     }
+}
+
+void ll_stop_on_signals(int restart, const char *first, const char *second) {
+    prepare(&at_first, first, "; again stops at once");
+    ll_stop_leaves(second);
+    install(on_signal, restart ? SA_RESTART : 0);
+}
+
+static void (*before_end)(void);
+
+static void on_early_signal(int number) {
+    before_end();
+    signal(number, SIG_DFL);
+    raise(number);
+}
+
+void ll_stop_after(void (*last)(void)) {
+    before_end = last;
+    install(on_early_signal, SA_RESTART);
 }
 
 void ll_stop_no_more(void) {

@@ -154,6 +154,15 @@ kill -USR1 $pid
 ended $pid
 check "and begins, saves, and exits with 0" test $? -eq 0
 err "stopped after step 1 and saved"
+last="a signal before the first step"
+mkdir away
+(cd away && exec "$longline" train "$recipe" --data ../long.txt --set data.format=words --set model.vocab=0 $small) >out 2>err </dev/null &
+pid=$!
+wait_until test -d away/runs/text-bytes-1
+kill -TERM $pid
+ended $pid
+check "ends the program" test $? -eq 143
+check "and leaves no folder" test ! -e away/runs
 rm long.txt
 
 # ---- In chunks: the same training to rounding, in less memory ----
