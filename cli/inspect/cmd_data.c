@@ -174,11 +174,15 @@ static int get(const char *set) {
     if (!is_known(set)) return unknown(set);
     if (from && strncmp(from, "http://", 7) && strncmp(from, "https://", 8))
         return ll_usage("--from %s: needs an address that begins with http:// or https://", from);
-    int code = ll_folder_check("--out", folder_of(set));
+    const char *folder = folder_of(set);
+    int code = ll_folder_check("--out", folder);
     if (code >= 0) return code;
+    const int made = access(folder, F_OK), made_data = !out && access("data", F_OK);
     code = 0;
     for (int i = 0; !code && ll_data_known(i); i++)
         if (!strcmp(ll_data_known(i)->set, set)) code = get_file(ll_data_known(i));
+    if (code && made) rmdir(folder); /* where nothing came */
+    if (code && made_data) rmdir("data");
     return code;
 }
 

@@ -89,6 +89,12 @@ err "not have the published checksum"
 t 1 "$longline" data get lra --out got --from http://127.0.0.1:1
 err "check the network|without libcurl"
 check "nothing has the file's name" test ! -e got/lra_release.gz
+check "no empty folder is left" test ! -e got
+t 1 "$longline" data get mnist --from http://127.0.0.1:1
+check "nor is one without --out" test ! -e data
+mkdir got
+t 1 "$longline" data get lra --out got --from http://127.0.0.1:1
+check "one that was there stays" rmdir got
 if command -v python3 >/dev/null && ! grep -q "without libcurl" err; then
     serve_files wrong
     t 1 "$longline" data get lra --out got --from "$address"
