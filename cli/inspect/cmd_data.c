@@ -221,7 +221,7 @@ static int ngrams(const char *path) {
     if (split && strcmp(split, "valid") && strcmp(split, "test"))
         return ll_usage("--split %s: needs valid or test; what is counted is the train split", split);
     ll_status status = ll_recipe_load(&recipe, path);
-    for (int i = 0; i < assignments.n && !status; i++) status = ll_recipe_set(recipe, assignments.at[i]);
+    if (!status) status = ll_set_all(recipe, &assignments);
     if (status) {
         ll_recipe_free(recipe);
         return ll_failed(status, path);
