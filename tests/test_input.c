@@ -122,6 +122,10 @@ static void test_json_keys(void **state) {
     CHECK_FAILS(listing(out, sizeof out, &no_label, 1, &path), LL_EFORMAT, "no \"c\"");
     const ll_input_options lines = {.label_key = "b", .format = LL_INPUT_LINES};
     CHECK_FAILS(listing(out, sizeof out, &lines, 1, &path), LL_EFORMAT, "not JSONL");
+    const ll_input_options text = {.text_key = "a", .format = LL_INPUT_LINES},
+                           id = {.id_key = "b", .format = LL_INPUT_LINES};
+    CHECK_FAILS(listing(out, sizeof out, &text, 1, &path), LL_EFORMAT, "only JSONL has texts under a key");
+    CHECK_FAILS(listing(out, sizeof out, &id, 1, &path), LL_EFORMAT, "only JSONL has names under a key");
     const ll_input_options file = {.labels = "labels"};
     CHECK_FAILS(listing(out, sizeof out, &file, 1, &path), LL_EFORMAT, "no idx file of images");
 }
@@ -299,9 +303,10 @@ static void test_progress(void **state) {
 static void test_memory_can_end(void **state) {
     (void)state;
     static const char *const data[] = {"a\n", ">x\nAC\n", "{\"text\": \"a\"}\n"};
+    const ll_input_options plain = {0};
     for (int i = 0; i < 3; i++) {
         const char *path = put("m", data[i], strlen(data[i]));
-        const ll_input_options how = {.text_key = "text", .id_key = "id"};
+        const ll_input_options keys = {.text_key = "text", .id_key = "id"}, how = *data[i] == '{' ? keys : plain;
         char out[400];
         ll_status status = LL_ENOMEM;
         for (long n = 1; status; n++) {

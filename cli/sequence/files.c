@@ -22,6 +22,15 @@ int ll_choose_format(ll_input_format *kind, const char *format, int whole, int m
     return ll_usage("--format %s: needs lines, jsonl, fasta, idx, png or midi", format);
 }
 
+int ll_keys_check(const ll_input_options *how) {
+    const char *const keys[] = {how->label_key, how->text_key, how->id_key};
+    static const char *const options[] = {"--label-key", "--text-key", "--id-key"};
+    if (how->format == LL_INPUT_AUTO || how->format == LL_INPUT_JSONL) return -1;
+    for (int i = 0; i < 3; i++)
+        if (keys[i]) return ll_usage("%s is for JSONL", options[i]);
+    return -1;
+}
+
 /* Is it a table by its name, perhaps a packed one? */
 static int is_table(const char *path) {
     static const char *const endings[] = {".csv", ".csv.gz", ".csv.xz", ".csv.zst",

@@ -320,8 +320,7 @@ static int open_all(run *r, int files, const char **paths) {
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
     if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
-    if (how.label_key && how.format != LL_INPUT_AUTO && how.format != LL_INPUT_JSONL)
-        return ll_usage("--label-key is for JSONL");
+    if (ll_keys_check(&how) >= 0) return 2;
     for (int i = 0; i < files || (!files && !i); i++)
         if (ll_dist_ranks().size > 1 && (!files || !strcmp(paths[i], "-")))
             return ll_usage("only one rank can read standard input; name files");

@@ -51,6 +51,8 @@ int ll_sequences_with(int n, const char **words, int (*use)(ll_model *model, int
 /* What --format (NULL: not given) and --whole say. A file of music is one piece, unless the format is lines. -1, or the
  * exit code. */
 int ll_choose_format(ll_input_format *kind, const char *format, int whole, int music);
+/* Refuses keys for a format that has none. -1, or the exit code. */
+int ll_keys_check(const ll_input_options *how);
 /* Says that a table (.csv, .tsv) is no format of sequences. */
 void ll_tables_are_lines(int files, const char **paths);
 /* Names the files after number *file that come before the one called `name`, or NULL: before the end, as they have no

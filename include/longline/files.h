@@ -26,9 +26,9 @@ typedef enum {
 typedef struct {
     size_t struct_size; /* sizeof(ll_input_options), or 0: the fields of version 0.2 */
     ll_input_format format;
-    const char *text_key, *id_key; /* of JSONL; NULL: "text" or else "sequence"; "id" */
-    const char *label_key;         /* of JSONL: of a string or integer that every object then has, and no file is
-                                    * of another kind; NULL: no labels */
+    const char *text_key, *id_key; /* of JSONL; NULL: "text" or else "sequence"; "id". With these keys and the next no
+                                    * file is of another kind */
+    const char *label_key;         /* of JSONL: of a string or integer that every object then has; NULL: no labels */
     const char *labels;            /* an idx file of labels, for one idx file of images; NULL: none */
     size_t piece;                  /* longer sequences come in pieces of so many bytes; 0: 65536 */
     int grid;                      /* of music: positions of a quarter note, as data.grid of the model; 0: 4 */

@@ -102,6 +102,16 @@ static void close_file(ll_input *in) {
     in->source = in->label_source = NULL;
 }
 
+/* Of a file without keys. */
+static ll_status refuse_keys(const ll_input *in) {
+    const char *const keys[] = {in->label_key, in->text_key, in->id_key}, *const what[] = {"classes", "texts", "names"};
+    for (int i = 0; i < 3; i++)
+        if (keys[i])
+            return ll_fail(LL_EFORMAT, "%s is not JSONL, and only JSONL has %s under a key (\"%.100s\")",
+                           ll_unpack_name(in->source), what[i], keys[i]);
+    return LL_OK;
+}
+
 static ll_status open_next(ll_input *in) {
     const char *path = in->path[in->file++];
     const ll_status status = ll_unpack_open(&in->source, strcmp(path, "-") ? path : NULL);
@@ -114,9 +124,10 @@ static ll_status open_next(ll_input *in) {
     if (in->width && ll_input_peek(in) < 0 && !in->status)
         return ll_fail(LL_EFORMAT, "%s is empty, and no image", ll_unpack_name(in->source));
     if (in->kind->lines && begins(in, mark, MARK)) in->at = MARK;
-    if (in->label_key && in->kind != &ll_input_json && ll_input_peek(in) >= 0)
-        return ll_fail(LL_EFORMAT, "%s is not JSONL, and only JSONL has classes under a key (\"%.100s\")",
-                       ll_unpack_name(in->source), in->label_key);
+    if (in->kind != &ll_input_json && ll_input_peek(in) >= 0) {
+        const ll_status keys = refuse_keys(in);
+        if (keys) return keys;
+    }
     if (in->labels && in->kind != &ll_input_idx && ll_input_peek(in) >= 0)
         return ll_fail(LL_EFORMAT, "%s is no idx file of images, and only these have a file of labels (%.100s)",
                        ll_unpack_name(in->source), in->labels);

@@ -94,6 +94,13 @@ else skip "is it JSON: no python3 here"; fi
 head -n 1 jsonl >first
 t 0 "$longline" score $model first --text-key other --id-key text
 out "^abc	2	-"
+echo line >keyless
+for key in text-key id-key; do
+    refused "$key is for JSONL" "$longline" score $model first --$key other --format lines
+    refused "$key is for JSONL" "$longline" score $model first --$key other --whole
+done
+refused "keyless is not JSONL, and only JSONL has texts under a key .\"other\"" "$longline" score $model keyless --text-key other
+refused "keyless is not JSONL, and only JSONL has names under a key .\"other\"" "$longline" score $model keyless --id-key other
 printf '>p1 of something\nabc\nd-*\n>p2\nMK\n' >fasta
 t 0 "$longline" score $model fasta
 out "^p1	3	-"
