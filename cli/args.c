@@ -194,7 +194,9 @@ static void help_option(const ll_arg *a) {
     else
         snprintf(left, sizeof left, "--%s %s", a->name, a->value ? a->value : "");
     printf("  %-24s %s", left, a->help);
-    if (a->type == LL_ARG_INTEGER) printf(" (default %lld)", (long long)*(int64_t *)a->to);
+    const int64_t whole = a->type == LL_ARG_INTEGER ? *(int64_t *)a->to : 0; /* one out of range: not given */
+    if (a->type == LL_ARG_INTEGER && (double)whole >= a->min && (double)whole <= a->max)
+        printf(" (default %lld)", (long long)whole);
     if (a->type == LL_ARG_NUMBER) printf(" (default %g)", *(double *)a->to);
     if (a->type == LL_ARG_TEXT && *(const char **)a->to) printf(" (default %s)", *(const char **)a->to);
     printf("\n");

@@ -30,6 +30,8 @@ out "file of the model \(default model.safetensors\)$"
 out "tokenizer.model"
 t 0 "$longline" tokenize --help
 out "tokenizer.model"
+t 0 "$longline" eval --help
+check "no default is one that is refused" sh -c "! grep -e '--class .*default' out"
 refused "did you mean 'generate'" "$longline" help genrate
 refused "unexpected argument 'b'" "$longline" help a b
 refused "unknown option '--lenght'; did you mean '--length'" "$longline" inspect x --lenght 3
