@@ -95,7 +95,7 @@ static ll_status assign_text(void *part, const ll_key *k, const char *value) {
     if (!ll_is_plain_text(value))
         return ll_fail(LL_EINVAL,
                        "%s = \"%.200s\" must be UTF-8 without control characters, because it is written into recipes; "
-                       "rename the file, or make a link to it with a plain name",
+                       "where it names a file, rename that, or make a link to it with a plain name",
                        k->about.name, value);
     char *copy = ll_strdup(value);
     if (!copy) return LL_ENOMEM;

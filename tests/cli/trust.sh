@@ -155,6 +155,7 @@ for value in inf 1e400 -inf; do
 done
 refused "must be a number" run --out w --set train.learning-rate=nan
 refused "without control characters.*rename" run --out w --data "a$(printf '\001')b"
+refused "without control characters.*; where it names a file, rename that" run --out w --set data.classes="a$(printf '\001')b"
 for kind in bf16 int8; do
     t 0 "$longline" generate $m --weights $kind --tokens 3 --save-state $kind.state
     refused "the state of a model with weights $kind, and this one has f32; if it is of this model, load it with --weights $kind" \
