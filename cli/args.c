@@ -122,8 +122,23 @@ static int take_number(const ll_arg *a, const char *text) {
     return -1;
 }
 
+static const ll_arg *given[64];
+
+int ll_args_given(const char *name) {
+    for (int i = 0; given[i]; i++)
+        if (!strcmp(given[i]->name, name)) return 1;
+    return 0;
+}
+
+static void note_given(const ll_arg *a) {
+    int i = 0;
+    while (given[i] && given[i] != a) i++;
+    if (i + 1 < (int)(sizeof given / sizeof *given)) given[i] = a; /* more than a command has */
+}
+
 static int take(const ll_arg *a, const char *text, int argc) {
     ll_arg_list *list = a->to;
+    note_given(a);
     switch (a->type) {
     case LL_ARG_INTEGER:
     case LL_ARG_NUMBER: return take_number(a, text);

@@ -52,6 +52,9 @@ const char *ll_args_key(const char *assignment, char text[LL_KEY]);
 /* Does one of the words of a list name this key? */
 int ll_args_name_key(const ll_arg_list *list, const char *key);
 
+/* Was this option given, also with the value that it has by itself? name: without dashes. */
+int ll_args_given(const char *name);
+
 /* The page that --help prints. */
 void ll_args_help(const ll_command *command);
 

@@ -8,10 +8,8 @@
 #include "cli.h"
 #include "generate/generate_output.h"
 
-enum { DRAFT_TOKENS = 4 };
-
 static const char *prompt, *prompt_file, *prompts, *load_state, *save_state, *midi_path, *weights, *draft;
-static int64_t tokens = 512, draft_tokens = DRAFT_TOKENS, prompt_tokens, top_k, seed = 1;
+static int64_t tokens = 512, draft_tokens = 4, prompt_tokens, top_k, seed = 1;
 static double temperature = 1, top_p = 1;
 static int echo, only_read;
 
@@ -188,7 +186,7 @@ static int check_usage(const char *model) {
     /* A piece of --out may not end before its first new event, which drafts do not know. */
     if (draft && (prompts || load_state || save_state || midi_path))
         return ll_usage("--draft goes with one prompt, and not with --prompts, --load-state, --save-state or --out");
-    if (!draft && draft_tokens != DRAFT_TOKENS) return ll_usage("--draft-tokens needs --draft MODEL");
+    if (!draft && ll_args_given("draft-tokens")) return ll_usage("--draft-tokens needs --draft MODEL");
     int code = save_state ? ll_target_apart("--save-state", save_state, prompt_file ? 2 : 1, read) : -1;
     if (code < 0 && midi_path && save_state) code = ll_targets_differ("--out", midi_path, "--save-state", save_state);
     return code;

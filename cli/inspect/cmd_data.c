@@ -8,8 +8,7 @@
 
 static ll_arg_list assignments;
 static const char *out, *from, *split;
-enum { COUNT = 10000, SEED = 1, ORDER = 5 };
-static int64_t count = COUNT, seed = SEED, size, order = ORDER;
+static int64_t count = 10000, seed = 1, size, order = 5;
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "PATH", &out, 0, 0, "folder or file of the data set; default data/NAME"},
@@ -244,22 +243,21 @@ static const char *const actions[ACTIONS] = {"list", "make", "verify", "get", "g
 
 /* Options of other actions. -1, or the exit code. */
 static int check_takers(const char *action) {
-    const struct {
+    static const struct {
         const char *option, *takers;
-        int given;
     } options[] = {
-        {"--out", "make, verify and get", out != NULL},
-        {"--count", "make", count != COUNT},
-        {"--size", "make", size != 0},
-        {"--seed", "make", seed != SEED},
-        {"--from", "get", from != NULL},
-        {"--order", "ngrams", order != ORDER},
-        {"--split", "ngrams", split != NULL},
-        {"--set", "ngrams", assignments.n != 0},
+        {"out", "make, verify and get"},
+        {"count", "make"},
+        {"size", "make"},
+        {"seed", "make"},
+        {"from", "get"},
+        {"order", "ngrams"},
+        {"split", "ngrams"},
+        {"set", "ngrams"},
     };
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].given && !strstr(options[i].takers, action))
-            return ll_usage("%s is for %s; %s does not take it", options[i].option, options[i].takers, action);
+        if (ll_args_given(options[i].option) && !strstr(options[i].takers, action))
+            return ll_usage("--%s is for %s; %s does not take it", options[i].option, options[i].takers, action);
     return -1;
 }
 

@@ -57,6 +57,7 @@ static int inspect(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
     char *text = NULL;
+    if (verify && ll_args_given("length")) return ll_usage("--length is for costs, which --verify does not print");
     if (verify) return verify_file(words[0]);
     const int code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;

@@ -7,10 +7,8 @@
 
 #include "cli.h"
 
-static const char BUDGET[] = "2m";
-enum { SEEDS = 3 };
-static const char *budget = BUDGET, *out;
-static int64_t seeds = SEEDS;
+static const char *budget = "2m", *out;
+static int64_t seeds = 3;
 static int list;
 static ll_arg_list only, set;
 
@@ -219,7 +217,7 @@ static int print_measured(const char *path) {
     const ll_status status = ll_measured_table(&text, path);
     if (status) return ll_failed(status, path);
     if (!text) return -1;
-    const int runs = only.n || set.n || out || budget != BUDGET || seeds != SEEDS;
+    const int runs = only.n || set.n || out || ll_args_given("budget") || ll_args_given("seeds");
     if (!runs) fputs(text, stdout);
     ll_text_free(text);
     return runs ? ll_usage("%s has results that were measured before, and runs nothing; leave out --budget, --seeds, "

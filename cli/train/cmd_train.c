@@ -257,6 +257,7 @@ static int train(int n, const char **words) {
     ll_recipe *recipe = NULL, *own = NULL;
     ll_trainer *trainer = NULL;
     char folder[300] = "";
+    if (memory && out) return ll_usage("--memory does not train; leave out --out");
     int code = get_recipe(&recipe, n ? words[0] : NULL);
     if (code < 0 && ranks && !memory) code = ll_usage("--ranks goes with --memory; start ranks with mpirun -n N");
     if (code < 0 && !recipe) {

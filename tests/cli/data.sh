@@ -57,6 +57,7 @@ refused "did you mean 'verify'" "$longline" data verfy mnist
 refused "--order is for ngrams; make does not take it" "$longline" data make listops --out w --order 3
 refused "--out is for make, verify and get; ngrams does not take it" "$longline" data ngrams none.ini -o w
 refused "--count is for make; get does not take it" "$longline" data get mnist --count 3
+refused "--count is for make; list does not take it" "$longline" data list --count 10000
 refused "--from is for get; verify does not take it" "$longline" data verify mnist --from http://127.0.0.1:1
 refused "--split is for ngrams; list does not take it" "$longline" data list --split test
 refused "--out is the folder of a data set, and 'abc' is none" "$longline" data verify abc --out w

@@ -41,6 +41,7 @@ for draft in learned/best.safetensors $little; do
 done
 refused "no such file|No such file" "$longline" generate $large --draft nowhere.safetensors
 refused "vocabulary of 300" "$longline" generate $large --draft wide/best.safetensors
+refused "draft-tokens needs --draft" "$longline" generate $large --draft-tokens 4
 refused "draft-tokens" "$longline" generate $large --draft $little --draft-tokens 33
 refused "draft-tokens" "$longline" generate $large --draft $little --draft-tokens 0
 refused "not with --prompts" "$longline" generate $large --draft $little --prompts text.txt

@@ -144,7 +144,7 @@ out '^system +First +Second +average$'
 out '^System A +55[.]00 [+]- 7[.]07 [(]2[)] +25[.]00 +40[.]00$'
 out '^  published +50[.]00 +61[.]50 +55[.]75$'
 out '^b +- +12[.]50 +-$'
-for option in "--only a" "--budget 3m" "--seeds 2"; do
+for option in "--only a" "--budget 3m" "--seeds 2" "--seeds 3"; do
     # shellcheck disable=SC2086
     refused "runs nothing; leave out --budget, --seeds, --only" "$longline" table measured.ini $option
 done

@@ -248,6 +248,8 @@ done
 refused "data.train" "$longline" train "$recipe" --out w
 refused "no run folder nowhere" "$longline" train --resume nowhere
 refused "nowhere" "$longline" train --memory --resume nowhere
+refused "memory does not train; leave out --out" run --memory --out w
+refused "length is for costs, which --verify does not print" "$longline" inspect straight --verify --length 4
 refused "give --data or --set data.train" run --set ' data.train = text.txt'
 refused "give --from or --set train.from" run --from straight --set train.from=nobody
 refused "give --data or --set data.test" "$longline" eval straight --data text.txt --set data.test=lines.txt
