@@ -218,6 +218,9 @@ int ll_next_line(const char *text, size_t n, size_t *at, const char **line, size
  * there, `taken` of which lie between bytes `before` and `read`. */
 int64_t ll_bytes_wanted(int64_t before, int64_t read, int64_t total, int64_t taken, int64_t most);
 
+/* A path as a word of a shell, for commands in messages: in ', and a ' of it as '\''. Returns text. */
+enum { LL_QUOTED = 4 * PATH_MAX + 3 };
+const char *ll_quoted(char text[LL_QUOTED], const char *path);
 /* "1:02:03", "4:05"; "1.2 GB". `text` has at least 24 bytes and is returned. */
 char *ll_duration(char *text, double seconds);
 char *ll_size(char *text, double bytes);

@@ -84,8 +84,9 @@ static void print_end(const ll_model *model, const ll_stream *stream, int64_t be
 static int save(const ll_stream *stream, const char *path) {
     const ll_status status = ll_stream_save(stream, path);
     if (status) return ll_failed(status, NULL);
-    ll_print("state after byte %lld of the target saved; go on with: --load-state '%s'",
-           (long long)(ll_stream_position(stream) ? ll_stream_position(stream) - 1 : 0), path);
+    char quoted[LL_QUOTED];
+    ll_print("state after byte %lld of the target saved; go on with: --load-state %s",
+             (long long)(ll_stream_position(stream) ? ll_stream_position(stream) - 1 : 0), ll_quoted(quoted, path));
     return 0;
 }
 

@@ -128,10 +128,11 @@ static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
 }
 
 static int save(const ll_text_output *s) {
+    char path[LL_QUOTED];
     const ll_status status = ll_stream_save(s->stream, save_state);
     if (status) return ll_failed(status, NULL);
-    ll_print("state after %s %lld saved; go on with: --load-state '%s'", s->bytes ? "byte" : "token",
-           (long long)ll_stream_position(s->stream), save_state);
+    ll_print("state after %s %lld saved; go on with: --load-state %s", s->bytes ? "byte" : "token",
+             (long long)ll_stream_position(s->stream), ll_quoted(path, save_state));
     return 0;
 }
 

@@ -147,6 +147,17 @@ char *ll_duration(char *text, double seconds) {
     return text;
 }
 
+const char *ll_quoted(char text[LL_QUOTED], const char *path) {
+    size_t n = 0;
+    text[n++] = '\'';
+    for (; *path && n + 5 < LL_QUOTED; path++) {
+        if (*path == '\'') memcpy(text + n, "'\\'", 3), n += 3;
+        text[n++] = *path;
+    }
+    memcpy(text + n, "'", 2);
+    return text;
+}
+
 const char *ll_article(const char *word) { return *word && strchr("aeiou", *word) ? "an" : "a"; }
 
 char *ll_size(char *text, double bytes) {

@@ -115,8 +115,9 @@ static int show(ll_trainer *trainer, const ll_recipe *recipe) {
     }
     ll_model_free(model);
     if (code >= 0) return code;
+    char quoted[LL_QUOTED];
     ll_print("the model, its report and the picture are in %s; go on with: longline generate %s --prompt 'Attention'",
-           ll_trainer_folder(trainer), path);
+             ll_trainer_folder(trainer), ll_quoted(quoted, path));
     printf("demo.bits_per_byte=%.4f\ndemo.bigram_bits_per_byte=%.4f\n", e.bits_per_token, bigram);
     printf("demo.train_tokens_per_second=%.0f\ndemo.generate_tokens_per_second=%.0f\n", trained, rate);
     printf("demo.model=%s\ndemo.picture=%s\n", path, picture);
@@ -130,7 +131,9 @@ static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);
     if (status == LL_ESTOPPED) {
-        ll_print("stopped and saved; go on with: longline train --resume '%s'", ll_trainer_folder(trainer));
+        char folder[LL_QUOTED];
+        ll_print("stopped and saved; go on with: longline train --resume %s",
+                 ll_quoted(folder, ll_trainer_folder(trainer)));
         return 0;
     }
     ll_stop_no_more(); /* the run is on the disk */

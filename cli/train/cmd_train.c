@@ -132,8 +132,9 @@ static int sees_ahead(const ll_model *model) {
 
 /* A run that had finished before. */
 static void print_finished(const ll_trainer *trainer, const ll_progress *p) {
-    ll_print("finished already: step %lld of %lld; go on with: longline train --resume '%s' --set train.steps=N",
-             (long long)p->step, (long long)p->steps, ll_trainer_folder(trainer));
+    char folder[LL_QUOTED];
+    ll_print("finished already: step %lld of %lld; go on with: longline train --resume %s --set train.steps=N",
+             (long long)p->step, (long long)p->steps, ll_quoted(folder, ll_trainer_folder(trainer)));
 }
 
 /* Has a new model more classes than data.classes has names? The readers fill that in where the data name them. */
@@ -190,11 +191,12 @@ static const char *remedy(const char *error) {
 /* A run that could not write. Its checkpoint is complete, and the run can be resumed when there is space. */
 static int not_written(const ll_trainer *trainer, const ll_watch *watch) {
     const char *folder = ll_trainer_folder(trainer), *what = remedy(ll_error());
-    char step[40] = "";
+    char step[40] = "", name[LL_QUOTED];
     if (!ll_has_checkpoint(folder))
         return ll_fail_message("%s; %sbegin again: there is no checkpoint yet", ll_error(), what);
     if (watch->saved >= 0) snprintf(step, sizeof step, " from step %lld", (long long)watch->saved);
-    return ll_fail_message("%s; %sgo on%s with: longline train --resume '%s'", ll_error(), what, step, folder);
+    return ll_fail_message("%s; %sgo on%s with: longline train --resume %s", ll_error(), what, step,
+                           ll_quoted(name, folder));
 }
 
 static int run_it(ll_trainer *trainer) {
@@ -211,8 +213,9 @@ static int run_it(ll_trainer *trainer) {
     const ll_status status = ll_trainer_run(trainer, ll_watch_step, &watch);
     ll_watch_end(&watch);
     if (status == LL_ESTOPPED) {
-        ll_print("stopped after step %lld and saved; go on with: longline train --resume '%s'",
-               (long long)watch.last.step, ll_trainer_folder(trainer));
+        char folder[LL_QUOTED];
+        ll_print("stopped after step %lld and saved; go on with: longline train --resume %s",
+                 (long long)watch.last.step, ll_quoted(folder, ll_trainer_folder(trainer)));
         return 0;
     }
     if (status == LL_EIO) return not_written(trainer, &watch);

@@ -79,10 +79,12 @@ int ll_load_model(ll_model **model, const char *path) {
     char file[PATH_MAX];
     struct stat about;
     path = ll_model_file(path, file);
-    if (!stat(path, &about) && S_ISDIR(about.st_mode))
+    if (!stat(path, &about) && S_ISDIR(about.st_mode)) {
+        char quoted[LL_QUOTED];
         return ll_usage("the folder %s has no model: neither best.safetensors nor last.safetensors; a run has one from "
                         "its first checkpoint on, and `longline import %s` makes one of a Hugging Face model",
-                        path, path);
+                        path, ll_quoted(quoted, path));
+    }
     const ll_status status = ll_model_load(model, path);
     ll_line_break();
     if (status) return ll_failed(status, path);

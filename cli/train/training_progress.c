@@ -8,16 +8,15 @@
 
 /* What is left of the run after a second signal. */
 static void leaves(const ll_watch *w) {
-    char text[4500], step[40] = "";
+    char text[4500], step[40] = "", folder[LL_QUOTED];
     if (w->saved >= 0) snprintf(step, sizeof step, " from step %lld", (long long)w->saved);
     if (!w->folder)
         snprintf(text, sizeof text, "finished runs are kept; the same command continues");
     else if (!ll_has_checkpoint(w->folder))
         snprintf(text, sizeof text, "%s has no checkpoint yet, so nothing is kept", w->folder);
     else
-        snprintf(text, sizeof text,
-                 "the steps since the checkpoint are lost; go on%s with: longline train --resume '%s'", step,
-                 w->folder);
+        snprintf(text, sizeof text, "the steps since the checkpoint are lost; go on%s with: longline train --resume %s",
+                 step, ll_quoted(folder, w->folder));
     ll_stop_leaves(text);
 }
 

@@ -294,7 +294,7 @@ t 0 "$longline" export headless.safetensors headless-again --to hf
 check "a model without a head is exported byte for byte" diff -r headless headless-again
 
 rm -rf bad && mkdir bad
-refused "models/gpt2 has no model: .*longline import models/gpt2. makes one" "$longline" score models/gpt2 config.json
+refused "models/gpt2 has no model: .*longline import .models/gpt2.. makes one" "$longline" score models/gpt2 config.json
 refused "not a longline model .*longline import FOLDER" "$longline" score models/gpt2/model.safetensors config.json
 refused "bad has no config.json" "$longline" import bad
 refused "there is no folder|is not a folder" "$longline" import nothing

@@ -86,6 +86,12 @@ silent
 err "stopped while reading pipe"
 err "state after byte [06] saved"
 
+# The command of a message can be pasted.
+t 0 sampled linear --prompt 'line 7' --only-read --save-state "it's.state"
+sed -n 's/.* go on with: //p' err >command
+t 0 sh -c "'$longline' generate linear/best.safetensors $(cat command) --tokens 1"
+err "^longline generate: 1 bytes"
+
 # ---- Wrong ----
 refused "missing.state" sampled linear --load-state missing.state
 refused "another model" sampled exact --load-state linear.state
