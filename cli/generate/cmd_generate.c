@@ -23,7 +23,7 @@ static const ll_arg args[] = {
      "uses only the first N tokens of the prompt; 0 = all"},
     {LL_ARG_FLAG, 0, "echo", NULL, &echo, 0, 0, "print the prompt, too"},
     {LL_ARG_TEXT, 'o', "out", "FILE.mid", &midi_path, 0, 0,
-     "music: writes a MIDI file (with --echo it includes the prompt) instead of events"},
+     "music: writes a MIDI file, .mid or .midi, instead of events; --echo includes the prompt"},
     {LL_ARG_INTEGER, 0, "tokens", "N", &tokens, 0, 9e15,
      "number of tokens (for text, bytes) to generate; 0 = until stopped"},
     {LL_ARG_NUMBER, 0, "temperature", "T", &temperature, 0, 100,
@@ -33,7 +33,7 @@ static const ll_arg args[] = {
      "samples from the likeliest tokens that make up P; 1 = from all, 0 = the likeliest"},
     {LL_ARG_INTEGER, 0, "seed", "S", &seed, 0, 9e15, "seed of the random choices"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &weights, 0, 0,
-     "number format: bf16, int8 or int4 read fewer bytes a token; default: that of the file"},
+     "f32, bf16, int8 or int4: fewer bits are fewer bytes to read a token; default: as in the file"},
     {LL_ARG_TEXT, 0, "draft", "MODEL", &draft, 0, 0,
      "a smaller model of the same vocabulary drafts tokens; this one checks blocks of them"},
     {LL_ARG_INTEGER, 0, "draft-tokens", "N", &draft_tokens, 1, LL_DRAFT_MOST, "tokens that are drafted at a time"},
@@ -258,7 +258,8 @@ const ll_command ll_command_generate = {
         "has not read all of its source saves none.\n"
         "With --draft a smaller model proposes tokens and this one reads them as a block. That takes less time where\n"
         "the smaller one is often right. The text has the same distribution, and with --temperature 0 is the same.\n"
-        "With --prompts each answer is one line: line ends, tabs and backslashes are written as \\n, \\t, \\\\.\n"
+        "With --prompts each answer is one line: line ends, tabs and backslashes are written as \\n, \\t, \\\\, and\n"
+        "other control characters by their number, as \\x1b.\n"
         "mpirun -n N divides the prompts among N ranks and writes the same lines.\n\n"
         "  longline generate runs/text-bytes-1/best.safetensors --prompt 'It was' --temperature 0.8\n"
         "  cat book.txt | longline generate MODEL --prompt-file - --tokens 100000 > more.txt\n"

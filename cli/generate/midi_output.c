@@ -14,7 +14,7 @@ int ll_text_output_is_music(const ll_text_output *s) {
 int ll_midi_output_check(const char *path, int n, const char *const *words) {
     const char *dot = strrchr(path, '.');
     if (dot && (!strcmp(dot, ".mid") || !strcmp(dot, ".midi"))) return ll_target_apart("--out", path, n, words);
-    return ll_usage("--out %s: the file is written as MIDI; its name must end in .mid", path);
+    return ll_usage("--out %s: the file is written as MIDI; its name must end in .mid or .midi", path);
 }
 
 /* Generates so many events (0: to the end of the piece, or until a signal). The piece does not end before its first new

@@ -15,7 +15,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "chat-template", "FILE", &ll_serve.chat_template, 0, 0,
      "how a chat becomes a prompt; else MODEL.safetensors.chat.json, where it is"},
     {LL_ARG_TEXT, 0, "weights", "KIND", &ll_serve.weights, 0, 0,
-     "number format: bf16, int8 or int4; default: that of the file"},
+     "number format: f32, bf16, int8 or int4; default: that of the file"},
     {LL_ARG_INTEGER, 0, "batch", "N", &ll_serve.batch, 1, 512, "texts that are generated together"},
     {LL_ARG_INTEGER, 0, "block", "N", &ll_serve.block, 1, 512, "tokens of prompts that are read in each step"},
     {LL_ARG_INTEGER, 0, "queue", "N", &ll_serve.queue, 1, 100000, "requests that may wait; more are refused (429)"},

@@ -124,7 +124,7 @@ if command -v midicsv >/dev/null; then
         sed -n 's/^1, 0, Tempo, //p')\$" csv
 else skip "files as midicsv reads them: it is not here"; fi
 refused "--out and --save-state cannot both be w.mid" "$longline" generate $model --out w.mid --save-state ./w.mid
-refused "must end in .mid" "$longline" generate $model --out song.wav
+refused "must end in .mid or .midi " "$longline" generate $model --out song.wav
 refused "--only-read" "$longline" generate $model --prompt Piece --only-read --save-state s --out song.mid
 refused "number 2, \"Bass\"" "$longline" generate $model --prompt 'Bar Bass'
 t 0 "$longline" generate $model --prompt-file songs/music-000002.mid --only-read --save-state state

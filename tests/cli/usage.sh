@@ -32,6 +32,12 @@ t 0 "$longline" tokenize --help
 out "tokenizer.model"
 t 0 "$longline" eval --help
 check "no default is one that is refused" sh -c "! grep -e '--class .*default' out"
+for c in generate eval serve; do
+    t 0 "$longline" $c --help
+    out "--weights KIND .*f32, bf16, int8 or int4"
+done
+t 0 "$longline" generate --help
+out 'control characters by their number, as .x1b'
 refused "did you mean 'generate'" "$longline" help genrate
 refused "unexpected argument 'b'" "$longline" help a b
 refused "unknown option '--lenght'; did you mean '--length'" "$longline" inspect x --lenght 3
