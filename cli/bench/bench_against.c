@@ -10,6 +10,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,6 +78,15 @@ static void last_line(const against *a, char *out, size_t size) {
     if (file) fclose(file);
 }
 
+/* A signal to this program alone ends the child, too. */
+static int wait_for(pid_t child) {
+    int state = 0, asked = 0;
+    do {
+        if (ll_stop_wanted() && !asked) asked = !kill(child, SIGTERM);
+    } while (waitpid(child, &state, 0) < 0 && errno == EINTR);
+    return state;
+}
+
 /* Runs one program over all cases. -1, or the exit code. */
 static int run_program(against *a, int side) {
     const char *argv[WORDS + 1] = {a->program[side]};
@@ -84,7 +94,6 @@ static int run_program(against *a, int side) {
     argv[a->n + 1] = NULL;
     posix_spawn_file_actions_t files;
     pid_t child = 0;
-    int state = 0;
     unlink(a->json);
     posix_spawn_file_actions_init(&files);
     posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
@@ -93,7 +102,7 @@ static int run_program(against *a, int side) {
     const int error = posix_spawn(&child, a->program[side], &files, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&files);
     if (error) return ll_usage("--against %s: it cannot be started (%s)", a->program[side], strerror(error));
-    while (waitpid(child, &state, 0) < 0 && errno == EINTR) {}
+    const int state = wait_for(child);
     if (ll_stop_wanted()) return 1;
     if (state == 0 && read_times(a, side) > 0) return -1;
     char said[256];
@@ -215,7 +224,7 @@ int ll_bench_compare(const ll_bench_against *o) {
     snprintf(a.json, sizeof a.json, "%s/rows.json", a.folder);
     snprintf(a.errors, sizeof a.errors, "%s/errors", a.folder);
     a.list = calloc(LL_BENCH_ROWS, sizeof *a.list);
-    ll_stop_on_signals(1, "stopping", "nothing was compared");
+    ll_stop_on_signals(0, "stopping", "nothing was compared");
     int code = a.list ? compose(&a, o, threads, position) : ll_fail_message("no memory for %d cases", LL_BENCH_ROWS);
     if (code < 0) code = measure(&a, o->turns ? o->turns : TURNS);
     unlink(a.json);

@@ -128,6 +128,19 @@ out '^attention/relu/causal/fwd/33 +turns of both programs: 1; an interval needs
 out '^attention/relu/causal/fwd/34 +only in ./earlier-once$'
 refused '--seconds: with --against, --repeats is the number of turns' "$longline" bench $one --against ./earlier-1000 --seconds 9
 refused 'needs the path of a program' "$longline" bench --against nothing
+# A signal to bench alone ends the program that it runs, too.
+printf '#!/bin/sh\necho $$ >slow.pid\nexec sleep 100\n' >earlier-slow
+chmod +x earlier-slow
+mkdir temporary
+last="bench --against, SIGTERM"
+TMPDIR=temporary "$longline" bench $one --against ./earlier-slow >out 2>err </dev/null &
+pid=$!
+wait_until test -s slow.pid
+kill -TERM $pid
+ended $pid
+check "it ends with exit code 1" test $? -eq 1
+check "and the other program with it" sh -c '! kill -0 "$(cat slow.pid)" 2>/dev/null'
+check "its folder is gone" test -z "$(ls temporary)"
 # Late tokens have the same position in both programs.
 late="--threads 1 --generate --case generate/small/favor --repeats 6 $small"
 for position in 4096 500; do
