@@ -213,6 +213,8 @@ typedef struct {
      * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
      * queries see the tokens before through it; in both directions they see keys of other calls (state_in) besides
      * those of their own. state_out may be state_in where no backward follows, but not with states_of_rows.
+     * state_in is what a call of an operator with the same config left. Counts and exponents that no call leaves are
+     * LL_EINVAL; its other numbers are not checked.
      * The sums in it are float, and each call rounds them: use calls of some hundred tokens or more, or a stream. */
     const float *state_in;
     float *state_out;

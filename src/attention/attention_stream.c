@@ -2,7 +2,6 @@
  * changes no bit of an output. */
 #include "attention/attention_stream.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "attention/position/premap.h"
@@ -233,17 +232,6 @@ ll_status ll_attention_stream_check(const ll_attention_stream *s) {
     ll_state_tensor t[LL_STATE_TENSORS];
     if (recurrence_of(s)->check) return recurrence_of(s)->check(s);
     return ll_state_check(t, ll_attention_stream_state(s, s->position, t));
-}
-
-ll_status ll_state_check(const ll_state_tensor *t, int count) {
-    for (; count; t++, count--) {
-        const float *x = t->data;
-        const double *wide = t->data;
-        for (size_t i = 0, n = ll_state_bytes(t) / (t->dtype == LL_F64 ? sizeof *wide : sizeof *x); i < n; i++)
-            if (!isfinite(t->dtype == LL_F64 ? wide[i] : (double)x[i]))
-                return ll_fail(LL_EFORMAT, "tensor %s is not finite at element %zu", t->name, i);
-    }
-    return LL_OK;
 }
 
 ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s) {

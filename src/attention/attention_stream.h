@@ -12,8 +12,6 @@
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
 /* Moves a reset stream to a position. The caller then fills in the state of that position. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
-/* LL_EFORMAT where a number of the tensors is not finite. */
-LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 /* LL_EFORMAT if the state that was filled in is not one that a stream can have. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
 /* Reserves memory for n more tokens, so that feeding them cannot fail. */

@@ -185,6 +185,7 @@ const ll_operator ll_operator_reformer = {
     .saved = ll_reformer_saved,
     .scratch = scratch,
     .state = ll_bucket_tensors,
+    .check_counts = ll_bucket_check,
     .forward = forward,
     .backward = backward,
     .cost = cost,

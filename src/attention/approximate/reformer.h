@@ -18,6 +18,7 @@ typedef struct {
 } ll_bucket_state;
 size_t ll_bucket_floats(const ll_attention *op);
 LL_MUST_USE ll_status ll_bucket_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+LL_MUST_USE ll_status ll_bucket_check(const ll_attention *op, const float *state);
 ll_bucket_state ll_bucket_state_at(const ll_attention *op, const ll_attention_call *c, int sequence, int head,
                                    int round);
 /* 1 / |q|, by which a query becomes a key; 0 for a vector of zeros. */
