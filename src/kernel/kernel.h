@@ -13,6 +13,7 @@
 #ifndef LL_KERNEL_H
 #define LL_KERNEL_H
 
+#include <float.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,8 @@
 
 /* LL_STATE_TOKENS: the most tokens of one call of state_tokens. LL_GEMM_DEPTH: terms of a slice of ll_gemm. */
 enum { LL_STATE_TOKENS = 16, LL_GEMM_DEPTH = 256 };
+/* Results of `exp` below this may be 0. */
+#define LL_EXP_LEAST (2 * FLT_MIN)
 
 /* One cycle of a permutation of features, in cycle order: `length` neighbouring features from `start` on. At position
  * p, feature start + a is taken from feature start + (a + p) mod length. */
@@ -217,7 +220,7 @@ typedef struct {
     /* dp = p (dp - delta): from the gradient at softmax's weights p to that at its logits, where delta = p dp. */
     void (*softmax_back)(size_t n, float delta, const float *p, float *dp);
     float (*max)(size_t n, const float *x);                      /* the largest; -inf for n = 0 */
-    /* y = e^x, in place, within 2 ulp. Results below FLT_MIN may be 0. */
+    /* y = e^x, in place, within 2 ulp. Results below LL_EXP_LEAST may be 0. */
     void (*exp)(size_t n, const float *x, float *y);
 
     /* ---- Feature maps ---- */
