@@ -340,13 +340,39 @@ static void test_given_noise_ends(void **state) {
     drop(p);
 }
 
+/* Softmax keeps all tokens, and has no memory for 2^30 more. The stream goes on as if nobody had asked. */
+static void test_a_seek_that_fails_moves_nothing(void **state) {
+    (void)state;
+    placed *p = place(LL_KERNEL_SOFTMAX, LL_POSITION_NONE, 0);
+    ll_attention_stream *s;
+    float y[H * T * E];
+    CHECK_OK(ll_attention_forward(p->op, &p->call));
+    memcpy(y, p->y, sizeof y);
+    memset(p->y, 0, sizeof p->y);
+    CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
+    CHECK_OK(ll_attention_stream_feed(s, 30, p->call.q, p->call.k, p->call.v, (ll_view){0}, p->call.y));
+    CHECK_FAILS(ll_attention_stream_seek(s, (INT64_C(1) << 30) + 1), LL_EINVAL, "stops at 2^30");
+    assert_true(s->position == 30);
+    CHECK_OK(ll_attention_stream_feed(s, T - 30, ll_view_from(p->call.q, 30), ll_view_from(p->call.k, 30),
+                                      ll_view_from(p->call.v, 30), (ll_view){0}, ll_view_from(p->call.y, 30)));
+    check_same(p, y, "a stream", 0);
+    ll_attention_stream_free(s);
+    drop(p);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts_of_noise),       cmocka_unit_test(test_given_noise_ends),
-        cmocka_unit_test(test_only_distances_count), cmocka_unit_test(test_sinusoids),
-        cmocka_unit_test(test_cuts_change_no_bit),   cmocka_unit_test(test_rotated_features),
-        cmocka_unit_test(test_lengths_0_and_1),      cmocka_unit_test(test_many_keys),
-        cmocka_unit_test(test_keys_of_short_calls),  cmocka_unit_test(test_decay_over_a_gap),
+        cmocka_unit_test(test_a_seek_that_fails_moves_nothing),
+        cmocka_unit_test(test_parts_of_noise),
+        cmocka_unit_test(test_given_noise_ends),
+        cmocka_unit_test(test_only_distances_count),
+        cmocka_unit_test(test_sinusoids),
+        cmocka_unit_test(test_cuts_change_no_bit),
+        cmocka_unit_test(test_rotated_features),
+        cmocka_unit_test(test_lengths_0_and_1),
+        cmocka_unit_test(test_many_keys),
+        cmocka_unit_test(test_keys_of_short_calls),
+        cmocka_unit_test(test_decay_over_a_gap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
