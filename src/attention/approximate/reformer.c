@@ -102,7 +102,7 @@ static void leave(const ll_reformer_tile *j) {
             x->k->scaled(D, j->inverse[t], ll_reformer_at(j, &x->c->q, t), s->keys_out + slot * D);
             memcpy(s->values_out + slot * E, ll_reformer_at(j, &x->c->v, t), E * sizeof(float));
         }
-        s->count_out[a] = (float)(number < 2 * slots ? number : slots + number % slots);
+        s->count_out[a] = ll_bucket_count(number, slots);
     }
 }
 
