@@ -102,12 +102,34 @@ static void test_padding(void **state) {
     }
 }
 
-/* Later tokens, even those that are not finite, change no bit of a causal output, for every kernel. */
+/* Softmax, a window, or buckets, by turns. */
+static ll_attention_config exact_config(int n, uint64_t *seed) {
+    ll_attention_config c = config(1, 2, 12, 12);
+    ll_approximate_config *a = &c.approximate;
+    if (n % 3 == 1) c.kernel = LL_KERNEL_LOCAL, a->window = draw_int(seed, 1, 60);
+    if (n % 3 == 2) c.kernel = LL_KERNEL_REFORMER, a->buckets = 4, a->chunk = draw_int(seed, 4, 20), a->rounds = 2;
+    return c;
+}
+
+/* Changes tokens from `cut` on; or their values, which then are not finite. */
+static void change_later(drawn *d, int cut, int unfinite) {
+    const ll_attention_config *c = &d->config;
+    const ll_view *const change[] = {&d->call.q, &d->call.k, &d->call.v};
+    for (int v = unfinite ? 2 : 0; v < 3; v++)
+        for (int h = 0; h < c->H; h++)
+            for (int t = cut; t < d->call.T; t++)
+                for (int e = 0; e < (v == 2 ? c->E : c->D); e++) {
+                    float *x = ll_element(change[v], 0, (size_t)h, (size_t)t) + e;
+                    *x = !unfinite ? *x * -9 : (t + e) % 3 ? INFINITY : (t + e) % 2 ? -INFINITY : NAN;
+                }
+}
+
+/* Later tokens, even values that are not finite, change no bit of a causal output, for every kernel. */
 static void test_later_tokens(void **state) {
     (void)state;
     uint64_t seed = 24;
-    for (int n = 0; n < 60; n++) {
-        ll_attention_config c = n % 3 ? draw_config(&seed) : config(1, 2, 12, 12);
+    for (int n = 0; n < 90; n++) {
+        ll_attention_config c = n % 2 ? draw_config(&seed) : exact_config(n / 2, &seed);
         const int later = c.key_max == LL_MAX_SEQUENCE || c.key_max == LL_MAX_BATCH;
         if (!c.causal || (c.kernel == LL_KERNEL_FAVOR && later)) {
             draw_config_free(&c);
@@ -115,22 +137,21 @@ static void test_later_tokens(void **state) {
         }
         const int T = draw_int(&seed, 2, 300), cut = draw_int(&seed, 1, T - 1), tile = draw_int(&seed, 0, 1) * 16;
         drawn *d = drawn_create(c, 1, T, T, 0.8, 0, &seed);
+        d->call.bf16 = n / 6 % 2;
         drawn_run(d, tile, 0);
         const size_t size = (size_t)(c.H * T * c.E);
         float *before = malloc(size * sizeof *before);
         memcpy(before, drawn_packed(d, &d->call.y, T, c.E), size * sizeof *before);
-        ll_view *const change[] = {&d->call.q, &d->call.k, &d->call.v};
-        for (int v = 0; v < 3; v++)
+        for (int unfinite = 0; unfinite < 2; unfinite++) {
+            change_later(d, cut, unfinite);
+            drawn_run(d, tile, 0);
+            const float *after = drawn_packed(d, &d->call.y, T, c.E);
             for (int h = 0; h < c.H; h++)
-                for (int t = cut; t < T; t++)
-                    for (int e = 0; e < (v == 2 ? c.E : c.D); e++)
-                        change[v]->data[(size_t)h * change[v]->head + (size_t)t * change[v]->token + (size_t)e] *= -9;
-        drawn_run(d, tile, 0);
-        const float *after = drawn_packed(d, &d->call.y, T, c.E);
-        for (int h = 0; h < c.H; h++)
-            if (memcmp(before + (size_t)(h * T * c.E), after + (size_t)(h * T * c.E),
-                       (size_t)(cut * c.E) * sizeof(float)))
-                fail_msg("case %d: tokens from %d of %d on change what came before: %s", n, cut, T, drawn_name(d));
+                if (memcmp(before + (size_t)(h * T * c.E), after + (size_t)(h * T * c.E),
+                           (size_t)(cut * c.E) * sizeof(float)))
+                    fail_msg("case %d: tokens from %d of %d on%s change what came before: %s", n, cut, T,
+                             unfinite ? ", not finite," : "", drawn_name(d));
+        }
         free(before);
         drawn_free(d);
     }

@@ -340,21 +340,24 @@ static void test_given_noise_ends(void **state) {
     drop(p);
 }
 
-/* Angles of distant positions are as accurate as those of near ones, and do not depend on where a block begins. */
-static void test_angles_far_out(void **state) {
+/* Softmax keeps all tokens, and has no memory for 2^30 more. The stream goes on as if nobody had asked. */
+static void test_a_seek_that_fails_moves_nothing(void **state) {
     (void)state;
-    static const double w[] = {1, 0.3535533905932738, 1e-4}, phase = 0.25;
-    const int64_t t0 = 1000000007;
-    float all[2 * 140], one[2];
-    for (int i = 0; i < 3; i++) {
-        ll_rotations(1, w + i, NULL, &phase, t0, 140, all, 2);
-        for (int t = 0; t < 140; t++) {
-            const long double angle = 0.25L + (long double)w[i] * (long double)(t0 + t);
-            ll_rotations(1, w + i, NULL, &phase, t0 + t, 1, one, 2);
-            assert_memory_equal(one, all + 2 * t, sizeof one);
-            assert_true(fabs((double)(cosl(angle) - one[0])) < 2e-7 && fabs((double)(sinl(angle) - one[1])) < 2e-7);
-        }
-    }
+    placed *p = place(LL_KERNEL_SOFTMAX, LL_POSITION_NONE, 0);
+    ll_attention_stream *s;
+    float y[H * T * E];
+    CHECK_OK(ll_attention_forward(p->op, &p->call));
+    memcpy(y, p->y, sizeof y);
+    memset(p->y, 0, sizeof p->y);
+    CHECK_OK(ll_attention_stream_create(&s, p->op, 1));
+    CHECK_OK(ll_attention_stream_feed(s, 30, p->call.q, p->call.k, p->call.v, (ll_view){0}, p->call.y));
+    CHECK_FAILS(ll_attention_stream_seek(s, (INT64_C(1) << 30) + 1), LL_EINVAL, "stops at 2^30");
+    assert_true(s->position == 30);
+    CHECK_OK(ll_attention_stream_feed(s, T - 30, ll_view_from(p->call.q, 30), ll_view_from(p->call.k, 30),
+                                      ll_view_from(p->call.v, 30), (ll_view){0}, ll_view_from(p->call.y, 30)));
+    check_same(p, y, "a stream", 0);
+    ll_attention_stream_free(s);
+    drop(p);
 }
 
 int main(void) {
@@ -364,7 +367,7 @@ int main(void) {
         cmocka_unit_test(test_cuts_change_no_bit),   cmocka_unit_test(test_rotated_features),
         cmocka_unit_test(test_lengths_0_and_1),      cmocka_unit_test(test_many_keys),
         cmocka_unit_test(test_keys_of_short_calls),  cmocka_unit_test(test_decay_over_a_gap),
-        cmocka_unit_test(test_angles_far_out),
+        cmocka_unit_test(test_a_seek_that_fails_moves_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

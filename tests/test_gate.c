@@ -360,11 +360,41 @@ static void test_what_cannot_be(void **state) {
     ll_attention_free(op);
 }
 
+/* The gate shuts (log r = -2000) at a key so long that its features are near 2^-1300. The decay is 0, and the change of
+ * the stream's unit is infinite as a double; their product must be 0. */
+static void test_a_long_key_at_a_shut_gate(void **state) {
+    (void)state;
+    ll_attention *op;
+    ll_attention_stream *s;
+    float projection[4 * D], from_stream[H * T * E];
+    uint64_t seed = 9;
+    definition *d = definition_create(LL_KERNEL_FAVOR, 0, 9);
+    ll_attention_config c = config_of(LL_KERNEL_FAVOR, NULL);
+    for (int i = 0; i < 4 * D; i++) projection[i] = (float)(0.5 * draw_normal(&seed));
+    c.M = 4, c.projection = projection;
+    CHECK_OK(ll_attention_create(&op, &c));
+    for (int h = 0; h < H; h++) {
+        d->x[4][h * T + 9] = -2000;
+        for (int a = 0; a < D; a++) d->x[1][(h * T + 9) * D + a] = 22;
+    }
+    tensors t = tensors_create(d);
+    const ll_attention_call call = call_of(&t, 0, T, NULL);
+    CHECK_OK(ll_attention_forward(op, &call));
+    CHECK_OK(ll_attention_stream_create(&s, op, 1));
+    CHECK_OK(ll_attention_stream_feed(s, T, call.q, call.k, call.v, call.gate, view(from_stream, E, 0)));
+    for (int i = 0; i < H * T * E; i++) close_to("y", i, (double)from_stream[i], (double)t.y[i], 1e-4);
+    ll_attention_stream_free(s);
+    ll_attention_free(op);
+    tensors_free(&t);
+    free(d);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_definition),  cmocka_unit_test(test_constant_gates),
         cmocka_unit_test(test_decay_beside_a_gate), cmocka_unit_test(test_small_keys_after_a_shut_gate),
         cmocka_unit_test(test_gates_of_favor),      cmocka_unit_test(test_what_cannot_be),
+        cmocka_unit_test(test_a_long_key_at_a_shut_gate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* Row kernels of many rows at once, in every tier: a row has the bits that it has alone, and what lies between rows
- * stays as it is. test_kernels.c compares single rows with double precision. */
+ * stays as it is. test_kernels.c compares single rows with double precision. And the choice of a tier. */
 #include <float.h>
 
 #include "everywhere.h"
@@ -160,9 +160,27 @@ static void test_gathered(void **state) {
     everywhere(gathered);
 }
 
+/* A name selects a tier or is refused. NULL selects the default again. */
+static void test_choice(void **state) {
+    (void)state;
+    const char *best = ll_cpu();
+    CHECK_OK(ll_set_cpu("scalar"));
+    assert_string_equal(ll_cpu(), "scalar");
+    assert_ptr_equal(ll_kernel_table(), ll_kernel_tier("scalar"));
+    CHECK_FAILS(ll_set_cpu("avx1024"), LL_EINVAL, "avx1024");
+    assert_string_equal(ll_cpu(), "scalar");
+    CHECK_OK(ll_set_cpu(NULL));
+    assert_string_equal(ll_cpu(), best);
+    assert_null(ll_kernel_tier("none"));
+    const ll_kernels *k; /* the tests of this program and others reach the table that is used */
+    int tested = 0;
+    for (int t = 0; (k = tier_at(t)); t++) tested += !strcmp(k->name, best);
+    assert_int_equal(tested, 1);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_values),
-                                       cmocka_unit_test(test_factors), cmocka_unit_test(test_quotients),
-                                       cmocka_unit_test(test_gathered)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows),     cmocka_unit_test(test_values),
+                                       cmocka_unit_test(test_factors),  cmocka_unit_test(test_quotients),
+                                       cmocka_unit_test(test_gathered), cmocka_unit_test(test_choice)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,18 +73,20 @@ static void test_updates(void **state) {
     everywhere(updates);
 }
 
-/* 2 ulp; below 2 FLT_MIN a result may be denormal or 0 */
+/* 2 ulp; below LL_EXP_LEAST a result may be denormal or 0 */
 static double two_ulp(double exact) {
-    return fabs(exact) < 2 * (double)FLT_MIN ? 2 * (double)FLT_MIN : 2 * ulp(exact);
+    return fabs(exact) < (double)LL_EXP_LEAST ? (double)LL_EXP_LEAST : 2 * ulp(exact);
 }
 
 static double gelu_exact(double x) {
     return x < -40 ? 0 : x * 0.5 * erfc(-x / sqrt(2));
 }
 
+static double gelu_error(double exact) { return fmax(2 * ulp(exact), (double)FLT_MIN); }
+
 /* Every 1021st float, and the special ones. */
 static void everywhere_on_the_line(const ll_kernels *k, const char *name, void (*fn)(size_t, const float *, float *),
-                                   double (*definition)(double)) {
+                                   double (*definition)(double), double (*error)(double)) {
     enum { BLOCK = 4096 };
     static float x[BLOCK], y[BLOCK];
     static const float special[] = {0.0f,      -0.0f,    INFINITY,   -INFINITY, NAN,     88.72283f,
@@ -101,7 +103,7 @@ static void everywhere_on_the_line(const ll_kernels *k, const char *name, void (
         for (size_t i = 0; i < BLOCK; i++) {
             const double exact = definition(x[i]), rounded = exact > FLT_MAX + ulp(FLT_MAX) / 2 ? INFINITY : exact;
             if (isinf(y[i]) && exact > FLT_MAX * (1 - 2 * EPS)) continue;
-            near(k->name, name, BLOCK, i, (uint64_t)(bits / 1021), y[i], rounded, two_ulp(rounded));
+            near(k->name, name, BLOCK, i, (uint64_t)(bits / 1021), y[i], rounded, error(rounded));
         }
     }
 }
@@ -110,8 +112,8 @@ static void test_ranges(void **state) {
     (void)state;
     const ll_kernels *k;
     for (int t = 0; (k = tier_at(t)); t++) {
-        everywhere_on_the_line(k, "exp", k->exp, exp);
-        everywhere_on_the_line(k, "gelu", k->gelu, gelu_exact);
+        everywhere_on_the_line(k, "exp", k->exp, exp, two_ulp);
+        everywhere_on_the_line(k, "gelu", k->gelu, gelu_exact, gelu_error);
     }
 }
 
@@ -161,21 +163,24 @@ static void test_exponentials(void **state) {
     everywhere(exponentials);
 }
 
-/* y 2^e = exp(x - shift), with the largest y in (1/2, 1]. A larger neighbour changes e, but no bit of the fraction. */
+/* y 2^e = exp(x - shift), with the largest y in (1/2, 1], also where e has few digits left. A larger neighbour changes
+ * e, but no bit of the fraction. */
 static void powers(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     uint64_t from = seed;
     guarded x = guard_random(n + 1, shift, &from), y = guard(n, 3 - shift), z = guard(n + 1, shift);
-    const float center = ldexpf(signed_one(&from), below(&from, 10)), c = ldexpf(signed_one(&from), below(&from, 9));
+    const float far = seed % 4 ? 0 : LL_EXP2_MOST - 1000, limit = far > 0 ? 1.3f : 1 + 2 * (float)EPS;
+    const float center = ldexpf(signed_one(&from), below(&from, 10)) + (seed % 8 ? far : -far);
+    const float c = ldexpf(signed_one(&from), below(&from, 9));
     for (size_t i = 0; i < n; i++) x.p[i] = center + 20 * x.p[i];
     const int e = k->exp2_rows(n, c, x.p, y.p);
     float top = 0;
     for (size_t i = 0; i < n; i++) {
         const double exact = exp((double)(x.p[i] - c) - e * 0.69314718055994530942);
-        near(k->name, "exp2_rows", n, i, seed, y.p[i], exact, two_ulp(exact));
+        near(k->name, "exp2_rows", n, i, seed, y.p[i], exact, two_ulp(exact) + (far > 0 ? 5e-6 * exact : 0));
         if (y.p[i] > top) top = y.p[i];
     }
     if (n == 0) assert_int_equal(e, 0);
-    if (n && !(top > 0.5f * (1 - 2 * (float)EPS) && top <= 1 + 2 * (float)EPS))
+    if (n && !(top > 0.5f / limit && top <= limit))
         fail_msg("%s exp2_rows: size %zu, seed %llx: the largest result is %g", k->name, n, (unsigned long long)seed,
                  top);
     x.p[n] = n ? x.p[0] + 50 : 0;
@@ -227,7 +232,7 @@ static void maps(const ll_kernels *k, size_t n, size_t shift, uint64_t seed) {
     k->gelu(n, x.p, y.p);
     for (size_t i = 0; i < n; i++) {
         const double exact = gelu_exact(x.p[i]);
-        near(k->name, "gelu", n, i, seed, y.p[i], exact, two_ulp(exact));
+        near(k->name, "gelu", n, i, seed, y.p[i], exact, gelu_error(exact));
     }
     guarded du = guard(n, shift), again = guard(n, shift);
     k->gelu_back(n, x.p, d.p, du.p, again.p);
@@ -371,30 +376,11 @@ static void test_steps(void **state) {
     everywhere(steps);
 }
 
-/* A name selects a tier or is refused. NULL selects the default again. */
-static void test_choice(void **state) {
-    (void)state;
-    const char *best = ll_cpu();
-    CHECK_OK(ll_set_cpu("scalar"));
-    assert_string_equal(ll_cpu(), "scalar");
-    assert_ptr_equal(ll_kernel_table(), ll_kernel_tier("scalar"));
-    CHECK_FAILS(ll_set_cpu("avx1024"), LL_EINVAL, "avx1024");
-    assert_string_equal(ll_cpu(), "scalar");
-    CHECK_OK(ll_set_cpu(NULL));
-    assert_string_equal(ll_cpu(), best);
-    assert_null(ll_kernel_tier("none"));
-    const ll_kernels *k; /* the tests of this program and others reach the table that is used */
-    int tested = 0;
-    for (int t = 0; (k = tier_at(t)); t++) tested += !strcmp(k->name, best);
-    assert_int_equal(tested, 1);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_reductions),   cmocka_unit_test(test_updates), cmocka_unit_test(test_ranges),
         cmocka_unit_test(test_exponentials), cmocka_unit_test(test_powers),  cmocka_unit_test(test_maps),
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_losses),  cmocka_unit_test(test_steps),
-        cmocka_unit_test(test_choice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -176,8 +176,38 @@ static void test_long_rows(void **state) {
     ll_attention_free(op);
 }
 
+/* Counts of a state that no call leaves are refused before they say where to read. */
+static void test_counts_are_checked(void **state) {
+    (void)state;
+    static const int kernels[] = {LL_KERNEL_LOCAL, LL_KERNEL_REFORMER};
+    static const float counts[] = {1e6f, -3, 0.5f, NAN, 2e9f};
+    make_numbers();
+    for (int i = 0; i < 2; i++) {
+        ll_attention_config c;
+        ll_attention *op;
+        size_t floats;
+        assert_true(describe(&c, kernels[i], LL_POSITION_NONE, 1, 0));
+        CHECK_OK(ll_attention_create(&op, &c));
+        CHECK_OK(ll_attention_state_floats(op, &floats));
+        tensors t = tensors_create(20, 9);
+        float *in = calloc(floats, sizeof *in);
+        ll_attention_call call = call_of(op, &t, 0, 20, 20);
+        call.state_in = in, call.saved = saved_for(op, &call);
+        CHECK_OK(ll_attention_forward(op, &call));
+        for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+            in[0] = counts[n];
+            CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "state_in of sequence 0: tensor tokens holds");
+            CHECK_FAILS(ll_attention_backward(op, &call), LL_EINVAL, "state_in of sequence 0: tensor tokens holds");
+        }
+        free(in), free(call.saved);
+        tensors_free(&t);
+        ll_attention_free(op);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_counts_are_checked),
         cmocka_unit_test(test_packed_rows_hand_on),
         cmocka_unit_test(test_empty_rows),
         cmocka_unit_test(test_long_rows),

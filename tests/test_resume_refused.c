@@ -145,6 +145,59 @@ static void test_damaged_numbers(void **state) {
     ll_bytes_free(&whole);
 }
 
+/* A checkpoint with a state that no window leaves: number `at`, counted from the end if it is negative, becomes x. */
+static void spoil_state(int at_number, float x) {
+    ll_trainer *t = NULL;
+    CHECK_OK(ll_trainer_create(&t, NULL, NULL, at("carried")));
+    const ll_carry *c = t->engine->carry;
+    c->in[at_number < 0 ? (int)c->count + at_number : at_number] = x;
+    CHECK_OK(ll_checkpoint_save(in("carried", "last.safetensors"), t->engine, &t->state));
+    ll_trainer_free(t);
+}
+
+static void test_damaged_states(void **state) {
+    (void)state;
+    static const char local[] = "attention.kernel=local attention.window=8",
+                      reformer[] = "attention.kernel=reformer attention.buckets=4 attention.chunk=4 attention.rounds=1",
+                      s2[] = "attention.kernel=relu position.type=relative-s2 position.clip=3",
+                      relu[] = "attention.kernel=relu", favor[] = "attention.kernel=favor";
+    static const struct {
+        const char *kernel;
+        int number;
+        float x;
+        const char *named;
+    } cases[] = {
+        {local, 0, 1e6f, "tensor tokens holds 1e+06, must be a whole number from 0 to 7"},
+        {local, 0, -1, "tensor tokens holds -1,"},
+        {local, 0, 0.5f, "tensor tokens holds 0.5,"},
+        {local, 0, NAN, "tensor tokens holds "},
+        {local, 5, INFINITY, "tensor keys is not finite at element 4"},
+        {local, -1, NAN, "tensor values is not finite"},
+        {reformer, 2, -3, "tensor tokens holds -3, must be a whole number from 0 to 15"},
+        {reformer, 2, 16, "tensor tokens holds 16,"},
+        {reformer, -1, -INFINITY, "tensor values is not finite"},
+        {s2, -1, NAN, "tensor keyless.kept is not finite"},
+        {relu, 0, NAN, "tensor state is not finite at element 0"},
+        {relu, -1, -2, "tensor state holds -2, must be a whole number"}, /* the number of keys */
+        {favor, 0, -INFINITY, "tensor state is not finite at element 0"},
+        {favor, -5, 0.5f, "has the exponent 0.5"},
+        {favor, -5, 1e30f, "has the exponent 1e+30"},
+        {favor, -2, 1e30f, "at most 1e+30"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char more[200];
+        ll_trainer *t = NULL;
+        snprintf(more, sizeof more, "train.carry-state=on attention.redraw=0 position.type=none %s", cases[i].kernel);
+        run(more, at("carried"), NULL, 6, LL_ESTOPPED);
+        spoil_state(cases[i].number, cases[i].x);
+        CHECK_FAILS(ll_trainer_create(&t, NULL, NULL, at("carried")), LL_EFORMAT, cases[i].named);
+        assert_non_null(strstr(ll_error(), "carried/last.safetensors: train.carry: "));
+        char command[200];
+        snprintf(command, sizeof command, "rm -r '%s'", at("carried"));
+        assert_int_equal(system(command), 0);
+    }
+}
+
 /* Pairs with the same targets and other sources, of the same or another length. */
 static void test_other_sources_are_refused(void **state) {
     (void)state;
@@ -174,6 +227,7 @@ int main(void) {
         cmocka_unit_test(test_a_folder_with_a_run_is_refused),
         cmocka_unit_test(test_damaged_checkpoints),
         cmocka_unit_test(test_damaged_numbers),
+        cmocka_unit_test(test_damaged_states),
         cmocka_unit_test(test_other_sources_are_refused),
     };
     return cmocka_run_group_tests(tests, make_straight, remove_data);

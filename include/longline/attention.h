@@ -223,6 +223,8 @@ typedef struct {
      * NULL: nothing came before; not wanted. The offsets then count the tokens of earlier calls. A causal operator's
      * queries see the tokens before through it; in both directions they see keys of other calls (state_in) besides
      * those of their own. state_out may be state_in where no backward follows, but not with states_of_rows.
+     * state_in is what a call of an operator with the same config left. Counts and exponents that no call leaves are
+     * LL_EINVAL; its other numbers are not checked.
      * The sums in it are float, and each call rounds them: use calls of some hundred tokens or more, or a stream. */
     const float *state_in;
     float *state_out;
@@ -284,16 +286,18 @@ LL_API LL_MUST_USE ll_status ll_attention_stream_clone(ll_attention_stream **cop
  * threads it has run on. Scratch may be larger than the state. */
 LL_API size_t ll_attention_stream_bytes(const ll_attention_stream *s);
 /* Feeds n tokens: q, k, v, gate, y as above with T = n; gate.data NULL where no gate is needed. O(n m (D + E)) for
- * each of B and H. How tokens are cut into calls changes no bit of y. LL_EINVAL for a gate that is missing or that the
- * operator does not take; LL_ENOMEM (softmax grows) leaves the stream as it was. */
+ * each of B and H. How tokens are cut into calls changes no bit of y. Where the divisor of a linear kernel is below
+ * 1e-36, ll_attention_forward gives 0; a stream divides in double and gives the quotient. LL_EINVAL for a gate that is
+ * missing or that the operator does not take; LL_ENOMEM (softmax grows) leaves the stream as it was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_view k, ll_view v,
                                                       ll_view gate, ll_view y);
 /* Reads a prompt of call->T tokens of each sequence with the tiles of ll_attention_forward, as fast as that and on all
  * threads, and writes y: q, k, v, y, gate, scratch and threads of the call count. S and the offsets are those of the
  * stream; what else a call may have is LL_EINVAL. The stream then stands behind the prompt. Sums of tiles are float,
  * and a stream's are double: y and what follows differ from those of ll_attention_stream_feed by rounding, and the cuts
- * of prompts count. Softmax, and what else has no state of constant size, reads as ll_attention_stream_feed does. Takes
- * memory of a state; LL_ENOMEM leaves the stream as it was. */
+ * of prompts count. Divisors below 1e-36 give 0, as in ll_attention_forward. Softmax, and what else has no state of
+ * constant size, reads as ll_attention_stream_feed does. Takes memory of a state; LL_ENOMEM leaves the stream as it
+ * was. */
 LL_API LL_MUST_USE ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *call);
 
 LL_C_END

@@ -294,6 +294,15 @@ def test_an_offset_that_the_state_contradicts():
     causal.forward(q, k, v, state=causal.forward(q, k, v, return_state=True)[1])  # without positions it means nothing
 
 
+def test_counts_that_no_call_leaves():
+    operator = longline.Operator("local", heads=2, key_size=4, causal=True, window=4)
+    _, state = operator.forward(q, k, v, return_state=True)
+    for count in (1e6, -1.0, 0.5):
+        state[0, 0] = count
+        with pytest.raises(longline.ArgumentError, match="tensor tokens holds .*, must be a whole number from 0 to 3"):
+            operator.forward(q, k, v, state=state, offset=5)
+
+
 def test_segments_and_results_of_other_libraries():
     torch = pytest.importorskip("torch")
     want = attend(segments=np.array([[2, 3], [1, 4]]))

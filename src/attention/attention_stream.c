@@ -2,7 +2,6 @@
  * changes no bit of an output. */
 #include "attention/attention_stream.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "attention/position/premap.h"
@@ -118,7 +117,7 @@ static ll_status ready(ll_attention_stream *s) {
     return LL_OK;
 }
 
-ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n) {
+ll_status ll_attention_stream_reserve(ll_attention_stream *s, int64_t n) {
     ll_status status = recurrence_of(s)->reserve ? recurrence_of(s)->reserve(s, n) : LL_OK;
     if (!status && s->op->premap) status = ll_premap_reaches(s->op->premap, s->position + n);
     return status ? status : ready(s);
@@ -220,30 +219,19 @@ int ll_attention_stream_state(const ll_attention_stream *s, int64_t position,
 
 /* The stage can compute what it keeps again at any position. */
 ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position) {
+    const int64_t more = position - s->position;
+    const ll_status status = more > 0 ? ll_attention_stream_reserve(s, more) : LL_OK;
+    if (status) return status;
     ll_attention_stream_reset(s);
-    ll_status status = s->op->premap ? ll_premap_reaches(s->op->premap, position) : LL_OK;
-    if (!status && recurrence_of(s)->seek) status = recurrence_of(s)->seek(s, position);
-    if (!status && !recurrence_of(s)->seek && recurrence_of(s)->reserve)
-        status = recurrence_of(s)->reserve(s, position);
-    if (!status) s->position = position;
-    return status;
+    if (recurrence_of(s)->seek) recurrence_of(s)->seek(s, position);
+    s->position = position;
+    return LL_OK;
 }
 
 ll_status ll_attention_stream_check(const ll_attention_stream *s) {
     ll_state_tensor t[LL_STATE_TENSORS];
     if (recurrence_of(s)->check) return recurrence_of(s)->check(s);
     return ll_state_check(t, ll_attention_stream_state(s, s->position, t));
-}
-
-ll_status ll_state_check(const ll_state_tensor *t, int count) {
-    for (; count; t++, count--) {
-        const float *x = t->data;
-        const double *wide = t->data;
-        for (size_t i = 0, n = ll_state_bytes(t) / (t->dtype == LL_F64 ? sizeof *wide : sizeof *x); i < n; i++)
-            if (!isfinite(t->dtype == LL_F64 ? wide[i] : (double)x[i]))
-                return ll_fail(LL_EFORMAT, "tensor %s is not finite at element %zu", t->name, i);
-    }
-    return LL_OK;
 }
 
 ll_status ll_attention_stream_clone(ll_attention_stream **copy, const ll_attention_stream *s) {

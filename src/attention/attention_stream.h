@@ -10,14 +10,13 @@
 /* Lists the tensors of the state at a position, and returns how many. Their data are those of the stream. Another
  * stream of the same operator with the same position and data goes on as this one. */
 int ll_attention_stream_state(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
-/* Moves a reset stream to a position. The caller then fills in the state of that position. */
+/* Resets the stream and moves it to a position. The caller then fills in the state of that position. Where it fails,
+ * the stream is as it was. */
 LL_MUST_USE ll_status ll_attention_stream_seek(ll_attention_stream *s, int64_t position);
-/* LL_EFORMAT where a number of the tensors is not finite. */
-LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 /* LL_EFORMAT if the state that was filled in is not one that a stream can have. */
 LL_MUST_USE ll_status ll_attention_stream_check(const ll_attention_stream *s);
 /* Reserves memory for n more tokens, so that feeding them cannot fail. */
-LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int n);
+LL_MUST_USE ll_status ll_attention_stream_reserve(ll_attention_stream *s, int64_t n);
 /* A stream without scratch of its own, so that many streams of one operator can use the same. Before each feed it is
  * given scratch of so many floats a worker. Besides that and its state it has little, and nothing for each worker. */
 LL_MUST_USE ll_status ll_attention_stream_create_lean(ll_attention_stream **s, const ll_attention *op, int B);
@@ -67,8 +66,8 @@ typedef struct ll_recurrence {
     void (*free)(ll_attention_stream *s);                       /* s->own may be NULL */
     size_t (*scratch)(const ll_attention_stream *s);            /* floats of a worker */
     ll_status (*reserve)(ll_attention_stream *s, int64_t n);    /* for n more tokens; if it fails, s is unchanged */
-    ll_status (*seek)(ll_attention_stream *s, int64_t position);
     void (*reset)(ll_attention_stream *s);
+    void (*seek)(ll_attention_stream *s, int64_t position); /* of a reset stream that has reserved memory for it */
     /* n tokens. After reserve it fails only for a gate that the operator refuses, and then s is unchanged. */
     ll_status (*step)(ll_feed *f);
     /* The state that a call left of one sequence becomes that of sequence b, whose position is set; and back. NULL: the

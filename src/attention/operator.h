@@ -35,6 +35,9 @@ typedef struct {
 } ll_state_tensor;
 enum { LL_STATE_TENSORS = 5 };
 size_t ll_state_bytes(const ll_state_tensor *tensor);
+/* LL_EFORMAT where a number of the tensors is not finite; where x is not a whole number from 0 to `most`. */
+LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
+LL_MUST_USE ll_status ll_state_whole(const char *tensor, double x, double most);
 
 /* The cost of a token in all heads of one operator: the multiply-adds of its definition, forward, and the bytes that a
  * stream keeps of its sequence. */
@@ -76,6 +79,8 @@ typedef struct ll_operator {
      * it would grow with the sequence. state_clear: writes the state before the first token; NULL: zeros. */
     ll_status (*state)(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
     void (*state_clear)(const ll_attention *op, float *state);
+    /* LL_EFORMAT where a count or an exponent of a state is one that no call leaves. NULL: it has none. */
+    ll_status (*check_counts)(const ll_attention *op, const float *state);
     /* LL_EINVAL with the reason if it needs later tokens. NULL: it can stream if it is causal. */
     ll_status (*can_stream)(const ll_attention *op);
     /* Of a token that sees so many keys, itself included. Without the stage before the feature map. */
@@ -141,6 +146,9 @@ ll_attention_call ll_with_state_rows(const ll_attention *op, const ll_attention_
 LL_MUST_USE ll_status ll_attention_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
 /* Writes the state before the first token, which is what state_in = NULL means. */
 void ll_attention_state_clear(const ll_attention *op, float *state);
+/* LL_EFORMAT if a state from a file is not one that a call can leave: counts and exponents as the operator says, and
+ * all numbers finite but those that are not in the empty state. */
+LL_MUST_USE ll_status ll_attention_state_check(const ll_attention *op, float *state);
 
 /* LL_EINVAL with the reason if the operator needs later tokens, because it or its stabiliser is not causal. */
 LL_MUST_USE ll_status ll_attention_can_stream(const ll_attention *op);

@@ -52,40 +52,6 @@ static ll_status check_gate(const ll_attention *op, const ll_attention_call *c) 
 
 /* ---- State ---- */
 
-size_t ll_state_bytes(const ll_state_tensor *t) {
-    size_t bytes = t->dtype == LL_F64 ? sizeof(double) : sizeof(float);
-    for (int i = 0; i < t->rank; i++) bytes *= t->shape[i];
-    return bytes;
-}
-
-ll_status ll_attention_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
-    if (!op->kind->state)
-        return ll_fail(LL_EINVAL,
-                       "attention state: %s keeps all tokens, or mixes them, so that it has no state of constant size; "
-                       "use a linear kernel, local or value",
-                       op->kind->name);
-    return op->kind->state(op, tensor, count);
-}
-
-ll_status ll_attention_state_floats(const ll_attention *op, size_t *floats) {
-    ll_state_tensor tensor[LL_STATE_TENSORS];
-    int count;
-    const ll_status status = ll_attention_state(op, tensor, &count);
-    if (status) return status;
-    *floats = 0;
-    for (int i = 0; i < count; i++) *floats += ll_state_bytes(&tensor[i]) / sizeof(float);
-    return LL_OK;
-}
-
-void ll_attention_state_clear(const ll_attention *op, float *state) {
-    size_t floats = 0;
-    if (op->kind->state_clear) {
-        op->kind->state_clear(op, state);
-    } else if (ll_attention_state_floats(op, &floats) == LL_OK) {
-        memset(state, 0, floats * sizeof *state);
-    }
-}
-
 int ll_call_has_state(const ll_attention_call *c) {
     return c->state_in || c->state_out || c->dstate_in || c->dstate_out;
 }
@@ -99,6 +65,17 @@ ll_attention_call ll_with_state_rows(const ll_attention *op, const ll_attention_
 
 /* Positions are counted in 64 bits, and multiplied: this leaves room. */
 static int is_position(int64_t offset) { return offset >= 0 && offset <= LL_POSITION_MOST; }
+
+/* A call trusts the counts of a state: they say where in it to read. Its other numbers may be any. */
+static ll_status check_counts(const ll_attention *op, const ll_attention_call *c, size_t floats) {
+    for (int i = 0; op->kind->check_counts && i < ll_sequence_count(c); i++) {
+        const float *state = ll_carried_at(c, floats, i, 0).in;
+        if (state && op->kind->check_counts(op, state))
+            return ll_fail(LL_EINVAL, "attention: state_in of sequence %d: %s; give what a call of this operator left",
+                           i, ll_error());
+    }
+    return LL_OK;
+}
 
 static ll_status check_state(const ll_attention *op, const ll_attention_call *c) {
     size_t floats;
@@ -123,7 +100,7 @@ static ll_status check_state(const ll_attention *op, const ll_attention_call *c)
     const ll_status status = ll_attention_state_floats(op, &floats);
     if (!status && c->state_row && c->state_row < floats)
         return ll_fail(LL_EINVAL, "attention: states %zu floats apart, and one has %zu", c->state_row, floats);
-    return status;
+    return status ? status : check_counts(op, c, floats);
 }
 
 /* Rows of a packed batch in which no sequence lies pass their states on, and the gradients of these. */

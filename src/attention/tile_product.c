@@ -1,6 +1,8 @@
 /* Products with the rows of a tile. */
 #include "attention/tile_product.h"
 
+#include <math.h>
+
 #include "base/integer.h"
 
 void ll_pair_rows(const ll_kernels *k, int rows, int n, const float *x, size_t ldx, float *pairs) {
@@ -17,6 +19,18 @@ void ll_tile_product(const ll_kernels *k, int n, int N, int K, const float *x, s
     }
     for (int i = 0; i < n; i++) k->to_bf16((size_t)K, x + (size_t)i * ldx, buffer + (size_t)i * (size_t)terms);
     k->gemm_bf16(n, N, terms, buffer, (size_t)terms, 1, w.pairs, w.ld, out, ldo, add, next);
+}
+
+void ll_take_out_unfinite(int rows, int n, float *x, size_t ld) {
+    for (int i = 0; i < rows; i++, x += ld)
+        for (int e = 0; e < n; e++)
+            if (!isfinite(x[e])) x[e] = 0;
+}
+
+void ll_add_unfinite(int rows, int n, const float *weight, size_t ldw, const float *v, float *out, size_t ldo) {
+    for (int e = 0; e < n; e++)
+        for (int i = 0; i < rows && !isfinite(v[e]); i++)
+            if (weight[(size_t)i * ldw] != 0) out[(size_t)i * ldo + (size_t)e] += weight[(size_t)i * ldw] * v[e];
 }
 
 void ll_tile_sum(const ll_kernels *k, int n, int M, int N, const float *x, size_t ldx, const float *y, size_t ldy,

@@ -117,7 +117,8 @@ static inline vf exp_scaled(vf t, vf e) {
     return v_scale2(v_fma(v_mul(p, r), r, v_add(r, v_set(1.0f))), v_sub(k, e));
 }
 
-/* e^x. Below -104 the result is 0, and above 89 it is infinity; the first takes no x above 88. */
+/* e^x. Below -104 the result is 0, and above 89 it is infinity; the first takes no x above 88. The second computes half
+ * of it, so it may be 0 below 2^-125 (LL_EXP_LEAST). */
 static inline vf exp_below_88(vf x) { return exp_scaled(v_max(v_set(-104.0f), x), v_set(0)); }
 static inline vf exp_vector(vf x) {
     const vf bounded = v_max(v_set(-104.0f), v_min(v_set(89.0f), x));

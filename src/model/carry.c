@@ -62,6 +62,13 @@ void ll_carry_clear(ll_carry *c, int b) {
         ll_attention_state_clear(c->model->attention[op], state_at(c, c->in, op, b));
 }
 
+ll_status ll_carry_check(const ll_carry *c) {
+    ll_status status = LL_OK;
+    for (int i = 0; i < c->model->operators * c->B && !status; i++)
+        status = ll_attention_state_check(c->model->attention[i / c->B], state_at(c, c->in, i / c->B, i % c->B));
+    return status;
+}
+
 static int separates(const ll_carry *c, int token) {
     const int separator = c->model->c->model.separator;
     return separator >= 0 && token == separator;

@@ -237,6 +237,8 @@ LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, i
 LL_MUST_USE ll_status ll_carry_measure(size_t *bytes, const ll_model *model, int B, int T, int batches);
 void ll_carry_free(ll_carry *carry);
 void ll_carry_clear(ll_carry *carry, int row);
+/* LL_EFORMAT if a state that was filled in is not one that a window can leave. */
+LL_MUST_USE ll_status ll_carry_check(const ll_carry *carry);
 void ll_carry_begin(ll_carry *carry, const ll_batch *batch, const int64_t *before);
 void ll_carry_advance(ll_carry *carry, const ll_batch *batch);
 /* A step begins; and it is thrown away, after any number of its batches: the states are again those of its beginning.

@@ -183,6 +183,10 @@ static ll_status read_carry(ll_carry *carry, const ll_safetensors *file) {
     ll_status status = find(&tensor, file, CARRY, LL_F32, carry->count);
     if (status) return status;
     ll_st_floats(carry->in, tensor);
+    status = ll_carry_check(carry);
+    if (status == LL_EFORMAT)
+        return ll_fail(status, "%s: %s: %s; the file is damaged", ll_safetensors_path(file), CARRY, ll_error());
+    if (status) return status;
     if (carry->model->c->model.separator < 0) return LL_OK;
     status = find(&tensor, file, CARRY_OFFSET, LL_I64, (size_t)carry->B);
     if (status) return status;

@@ -17,6 +17,7 @@
 #include "attention/attention_stream.h"
 #include "attention/constant.h"
 #include "attention/table.h"
+#include "attention/tile_product.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/random.h"
@@ -33,6 +34,22 @@ static float largest(const ll_reformer_tile *j, const ll_reformer_run *r, int i,
     const int keys = r->back + r->rows, self = r->back + i;
     const float before = j->x->k->max((size_t)self, row);
     return j->x->op->c.causal ? before : fmaxf(before, j->x->k->max((size_t)(keys - self - 1), row + self + 1));
+}
+
+/* The sums of a run, from its weights. Where values are not finite, only rows that see them take them. */
+static void sum_run(const ll_reformer_tile *j, const ll_reformer_run *r) {
+    const ll_reformer *x = j->x;
+    const int E = x->op->c.E, keys = r->back + r->rows;
+    x->k->gemm(r->rows, E, keys, j->P, x->lds, 1, j->v, x->lde, j->sum, x->lde, 0);
+    if (isfinite(x->k->sum((size_t)E, j->sum))) return; /* every row takes the same values */
+    ll_take_out_unfinite(keys, E, j->v, x->lde);
+    x->k->gemm(r->rows, E, keys, j->P, x->lds, 1, j->v, x->lde, j->sum, x->lde, 0);
+    for (int i = 0; i < keys; i++) {
+        size_t slot;
+        const int t = ll_reformer_key_at(j, r, i, &slot);
+        const float *v = t < 0 ? j->state.values + slot * (size_t)E : ll_reformer_at(j, &x->c->v, t);
+        ll_add_unfinite(r->rows, E, j->P + i, x->lds, v, j->sum, x->lde);
+    }
 }
 
 static void forward_run(const ll_reformer_tile *j, const ll_reformer_run *r) {
@@ -56,7 +73,7 @@ static void forward_run(const ll_reformer_tile *j, const ll_reformer_run *r) {
         ll_reformer_exponentials(j, r, i, top, row);
         j->l[t] += x->k->sum((size_t)keys, row);
     }
-    x->k->gemm(r->rows, E, keys, j->P, x->lds, 1, j->v, x->lde, j->sum, x->lde, 0);
+    sum_run(j, r);
     for (int i = 0; i < r->rows; i++)
         x->k->add((size_t)E, j->sum + (size_t)i * x->lde, ll_reformer_at(j, &x->c->y, j->order[r->from + i]));
 }
@@ -85,7 +102,7 @@ static void leave(const ll_reformer_tile *j) {
             x->k->scaled(D, j->inverse[t], ll_reformer_at(j, &x->c->q, t), s->keys_out + slot * D);
             memcpy(s->values_out + slot * E, ll_reformer_at(j, &x->c->v, t), E * sizeof(float));
         }
-        s->count_out[a] = (float)(number < 2 * slots ? number : slots + number % slots);
+        s->count_out[a] = ll_bucket_count(number, slots);
     }
 }
 
@@ -185,6 +202,7 @@ const ll_operator ll_operator_reformer = {
     .saved = ll_reformer_saved,
     .scratch = scratch,
     .state = ll_bucket_tensors,
+    .check_counts = ll_bucket_check,
     .forward = forward,
     .backward = backward,
     .cost = cost,

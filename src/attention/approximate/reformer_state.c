@@ -28,6 +28,14 @@ ll_status ll_bucket_tensors(const ll_attention *op, ll_state_tensor tensor[LL_ST
     return LL_OK;
 }
 
+ll_status ll_bucket_check(const ll_attention *op, const float *state) {
+    const layout l = layout_of(op);
+    ll_status status = LL_OK;
+    for (size_t i = 0; i < l.all * l.buckets && !status; i++)
+        status = ll_state_whole("tokens", (double)state[i], 4.0 * op->c.approximate.chunk - 1);
+    return status;
+}
+
 size_t ll_bucket_floats(const ll_attention *op) {
     const layout l = layout_of(op);
     return l.all * (l.buckets + l.keys + l.values);

@@ -168,10 +168,7 @@ static void leave(const ll_attention_stream *s, int b, float *state) {
     const size_t n = (size_t)s->op->c.H * buckets(s), first = (size_t)b * n;
     const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
     float *keys = state + n, *values = keys + n * slots(s) * D;
-    for (size_t i = 0; i < n; i++) {
-        const size_t count = (size_t)own->count[first + i];
-        state[i] = (float)(count < 2 * slots(s) ? count : slots(s) + count % slots(s));
-    }
+    for (size_t i = 0; i < n; i++) state[i] = ll_bucket_count((size_t)own->count[first + i], slots(s));
     memcpy(keys, own->keys + first * slots(s) * D, n * slots(s) * D * sizeof *keys);
     memcpy(values, own->values + first * slots(s) * E, n * slots(s) * E * sizeof *values);
 }

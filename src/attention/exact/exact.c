@@ -32,6 +32,16 @@ static void finish(const ll_exact_tile *j, int i0, int rows, const float *m, con
     }
 }
 
+/* Adds the values of the tile that were taken out of it. */
+static void add_apart(const ll_exact_tile *j, int rows, int j0, int skip, int width) {
+    const size_t E = (size_t)j->x->op->c.E;
+    for (int i = skip; i < width && j->apart; i++) {
+        const int own = j0 + i - j->past.n;
+        const float *v = own < 0 ? j->past.values + (size_t)(j0 + i) * E : ll_at(&j->at.v, (size_t)own);
+        ll_add_unfinite(rows, (int)E, j->P + i, j->x->lds, v, j->sum, j->x->ldsum);
+    }
+}
+
 /* One tile: its weights, and the sums with it. None of its rows sees a column before `skip`. In this pass lse and delta
  * are the maximum and the sum of each row. */
 static void forward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int skip, int width, ll_prefetch *next) {
@@ -47,7 +57,41 @@ static void forward_tile(const ll_exact_tile *j, int i0, int rows, int j0, int s
                         P + (size_t)i * x->lds, j->lse + i, j->delta + i, sums, j->sum + (size_t)i * x->ldsum);
     ll_tile_product(x->k, rows, E, width - skip, P, x->lds, ll_exact_values(j, skip), j->pairs, j->sum, x->ldsum, 1,
                     next);
+    add_apart(j, rows, j0, skip, width);
     ll_distances_weights(&near, j->P, j->sum + x->lde, x->ldsum);
+}
+
+/* The sums of a block of queries. */
+static void sum_block(const ll_exact_tile *j, int i0, int rows) {
+    const ll_exact *x = j->x;
+    const int E = x->op->c.E;
+    memset(j->sum, 0, (size_t)rows * x->ldsum * sizeof *j->sum);
+    for (int i = 0; i < rows; i++) j->lse[i] = -INFINITY, j->delta[i] = 0;
+    for (int j0 = ll_exact_first(j, i0), width; (width = ll_exact_seen(j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
+        ll_exact_transpose_keys(j, j0, width);
+        ll_exact_pack_keys(j, &j->at.v, j->past.values, j0, width, E, j->v, x->lde);
+        if (j->apart) ll_take_out_unfinite(width, E, j->v, x->lde);
+        if (j->v_pairs) ll_pair_rows(x->k, width, (int)x->lde, j->v, x->lde, j->v_pairs);
+        ll_prefetch next = {0};
+        ll_exact_prefetch_keys(j, &next, j0 + x->keys, ll_exact_seen(j, i0 + rows - 1, j0 + x->keys));
+        const int step = ll_exact_step(j, i0, rows, j0);
+        for (int i = 0; i < rows; i += step) {
+            const ll_exact_tile part = ll_exact_rows(j, i);
+            const int some = ll_min_int(step, rows - i), seen = ll_exact_seen(j, i0 + i + some - 1, j0);
+            const int skip = ll_exact_skip(j, i0 + i, j0);
+            if (seen > skip) forward_tile(&part, i0 + i, some, j0, skip, seen, &next);
+        }
+    }
+}
+
+/* May a value that is not finite have reached a row that does not see it? Rows that are computed together have the same
+ * values, so one of them shows it. */
+static int may_have_leaked(const ll_exact_tile *j, int rows) {
+    const ll_exact *x = j->x;
+    const int partial = x->op->c.causal || x->window;
+    for (int i = 0; i < rows && partial; i += x->step)
+        if (!isfinite(x->k->sum((size_t)x->op->c.E, j->sum + (size_t)i * x->ldsum))) return 1;
+    return 0;
 }
 
 static void forward_block(void *arg, size_t index, int worker) {
@@ -57,27 +101,15 @@ static void forward_block(void *arg, size_t index, int worker) {
     ll_exact_tile j = ll_exact_head(x, index / blocks, worker);
     const int i0 = (int)(blocks - 1 - index % blocks) * x->queries; /* causal: the longest first */
     const int rows = ll_min_int(x->queries, j.n - i0);
-    float *m = j.lse, *l = j.delta;
     ll_zero_rows(&j.at.y, ll_max_int(i0, j.n), ll_min_int(i0 + x->queries, j.query_capacity), o->E);
     if (rows <= 0) return;
     ll_exact_pack(&j, &j.at.q, i0, rows, x->op->D, o->input_scale, j.q, x->ldd);
-    memset(j.sum, 0, (size_t)rows * x->ldsum * sizeof *j.sum);
-    for (int i = 0; i < rows; i++) m[i] = -INFINITY, l[i] = 0;
-    for (int j0 = ll_exact_first(&j, i0), width; (width = ll_exact_seen(&j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
-        ll_exact_transpose_keys(&j, j0, width);
-        ll_exact_pack_keys(&j, &j.at.v, j.past.values, j0, width, o->E, j.v, x->lde);
-        if (j.v_pairs) ll_pair_rows(x->k, width, (int)x->lde, j.v, x->lde, j.v_pairs);
-        ll_prefetch next = {0};
-        ll_exact_prefetch_keys(&j, &next, j0 + x->keys, ll_exact_seen(&j, i0 + rows - 1, j0 + x->keys));
-        const int step = ll_exact_step(&j, i0, rows, j0);
-        for (int i = 0; i < rows; i += step) {
-            const ll_exact_tile part = ll_exact_rows(&j, i);
-            const int some = ll_min_int(step, rows - i), seen = ll_exact_seen(&j, i0 + i + some - 1, j0);
-            const int skip = ll_exact_skip(&j, i0 + i, j0);
-            if (seen > skip) forward_tile(&part, i0 + i, some, j0, skip, seen, &next);
-        }
+    sum_block(&j, i0, rows);
+    if (may_have_leaked(&j, rows)) {
+        j.apart = 1;
+        sum_block(&j, i0, rows);
     }
-    finish(&j, i0, rows, m, l);
+    finish(&j, i0, rows, j.lse, j.delta);
 }
 
 ll_status ll_exact_forward(const ll_attention *op, const ll_attention_call *c) {

@@ -19,6 +19,7 @@ typedef struct {
 } ll_window;
 size_t ll_window_floats(const ll_attention *op);
 LL_MUST_USE ll_status ll_window_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+LL_MUST_USE ll_status ll_window_check(const ll_attention *op, const float *state);
 ll_window ll_window_at(const ll_attention *op, const ll_attention_call *c, int sequence, int head);
 /* Writes the states after all sequences of the call. */
 void ll_window_leave(const ll_attention *op, const ll_attention_call *c);

@@ -38,6 +38,7 @@ typedef struct {
     int query_capacity, key_capacity;
     ll_window past; /* keys of earlier calls, which come before the call's own */
     int width;      /* keys of a tile at most */
+    int apart;      /* values that are not finite are added apart */
     int want_kv;    /* of this block of keys */
     ll_view dk, dv; /* their gradients, from the block's first */
     float *q, *g, *sum, *lse, *delta; /* (queries, D), (queries, E) twice, (queries) twice */

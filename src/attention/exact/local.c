@@ -151,6 +151,7 @@ const ll_operator ll_operator_local = {
     .forward = ll_exact_forward,
     .backward = ll_exact_backward,
     .state = ll_window_state,
+    .check_counts = ll_window_check,
     .cost = cost,
     .recurrence = &recurrence,
 };

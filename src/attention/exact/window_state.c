@@ -20,6 +20,10 @@ ll_status ll_window_state(const ll_attention *op, ll_state_tensor tensor[LL_STAT
     return LL_OK;
 }
 
+ll_status ll_window_check(const ll_attention *op, const float *state) {
+    return ll_state_whole("tokens", (double)state[0], (double)rows_of(op));
+}
+
 size_t ll_window_floats(const ll_attention *op) {
     return 1 + (size_t)op->c.H * rows_of(op) * (size_t)(op->D + op->c.E);
 }

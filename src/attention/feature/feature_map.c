@@ -82,6 +82,15 @@ static void choose_scaling(ll_feature_map *map) {
     map->phi[LL_KEY] = map->scale_cancels || prefix ? LL_PHI_RUNNING : LL_PHI_FIXED;
 }
 
+void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y) {
+    const int image = map->stage && map->stage->axes == 2;
+    for (int i = 0; i < C; i++) {
+        const int64_t p = image ? ll_image_pixel(&map->c, t0 + i) : t0 + i;
+        x[i] = image ? p % map->c.width : p;
+        if (image) y[i] = p / map->c.width;
+    }
+}
+
 void ll_feature_map_project(ll_feature_map *map, const float *projection) {
     const int D = map->c.D, m = map->features, copies = map->own_weight ? map->c.H : 1;
     const ll_kernels *k = ll_kernel_table();

@@ -72,7 +72,7 @@ void ll_feature_map_free(ll_feature_map *map);
 /* Replaces the projection (M, D), which is copied. */
 void ll_feature_map_project(ll_feature_map *map, const float *projection);
 
-/* position/permute.c. Positions of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
+/* Positions of tokens t0..t0+C-1: token numbers in x, or columns in x and rows in y. */
 void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y);
 
 #endif

@@ -30,14 +30,9 @@ void ll_orthonormalise(double *G, int n, int D) {
     }
 }
 
-/* Numbers of one stream, in order. */
-typedef struct {
-    uint64_t seed, stream, next;
-} numbers;
+static double random_sign(ll_numbers *r) { return ll_below(2, r->seed, r->stream, r->next++) ? 1 : -1; }
 
-static double random_sign(numbers *r) { return ll_below(2, r->seed, r->stream, r->next++) ? 1 : -1; }
-
-static int random_below(numbers *r, int n) { return (int)ll_below((uint32_t)n, r->seed, r->stream, r->next++); }
+static int random_below(ll_numbers *r, int n) { return (int)ll_below((uint32_t)n, r->seed, r->stream, r->next++); }
 
 /* g = H g / sqrt(D), H the Hadamard matrix: D log2(D) sums and differences (Sylvester's construction). */
 static void hadamard_transform(double *g, int D) {
@@ -53,7 +48,7 @@ static void hadamard_transform(double *g, int D) {
 
 /* Rows of H S_3 H S_2 H S_1 / D^(3/2). With one factor all numbers have the same size. Three factors are so near to
  * uniform that the bias of the estimate is smaller than its noise. */
-static void draw_hadamard(double *G, int n, int D, numbers *r) {
+static void draw_hadamard(double *G, int n, int D, ll_numbers *r) {
     for (size_t i = 0; i < (size_t)n * (size_t)D; i++) G[i] = i % ((size_t)D + 1) == 0; /* rows of the identity */
     for (int factor = 0; factor < 3; factor++) {
         for (int i = 0; i < n; i++) hadamard_transform(G + (size_t)i * (size_t)D, D);
@@ -67,7 +62,7 @@ static void draw_hadamard(double *G, int n, int D, numbers *r) {
 /* Rows of C S G_1 G_2 ..: D ceil(ln D) rotations by uniform angles, in rounds of D / 2 planes that share no axis. After
  * so few rotations some directions are near an axis, and the estimate along them would be wrong by a multiple. Random
  * signs S and the cosine transform C, which has other axes, spread these directions. order: scratch (D). */
-static void draw_givens(double *G, int n, int D, numbers *r, int *order) {
+static void draw_givens(double *G, int n, int D, ll_numbers *r, int *order) {
     const int rotations = D * (int)ceil(log(D)), round = D / 2;
     for (int e = 0; e < D; e++) {
         const double sign = random_sign(r);
@@ -95,7 +90,7 @@ static void draw_givens(double *G, int n, int D, numbers *r, int *order) {
 }
 
 /* n <= D directions in G. Kinds that need normal vectors take them from `w`. */
-static void draw_block(double *G, const float *w, int n, int D, ll_draw_kind kind, numbers *r, int *order) {
+static void draw_block(double *G, const float *w, int n, int D, ll_draw_kind kind, ll_numbers *r, int *order) {
     if (kind == LL_DRAW_HADAMARD) {
         draw_hadamard(G, n, D, r);
     } else if (kind == LL_DRAW_GIVENS) {
@@ -137,7 +132,7 @@ ll_status ll_draw_projection_in(float *scratch, float *W, int M, int D, ll_draw_
                                 uint64_t seed, int layer, int64_t redraw) {
     const uint64_t stream = ll_stream_id(LL_RANDOM_PROJECTION, (uint32_t)layer, (uint32_t)redraw);
     const size_t width = (size_t)D, size = (size_t)M * width;
-    numbers r = {seed, stream, 2 * (uint64_t)size};
+    ll_numbers r = {seed, stream, 2 * (uint64_t)size};
     if (kind == LL_DRAW_HADAMARD && (D & (D - 1)))
         return ll_fail(LL_EINVAL, "projection: hadamard needs vectors of a power of two numbers, not %d", D);
     ll_arena a = {.base = scratch};

@@ -32,6 +32,10 @@ LL_MUST_USE ll_status ll_draw_projection_in(float *scratch, float *W, int M, int
 LL_MUST_USE ll_status ll_draw_basis(float *basis, int n, uint64_t seed, int layer, int head);
 LL_MUST_USE ll_status ll_draw_angles(float *theta, int n, uint64_t seed, int layer, int head);
 
+/* Random numbers of one stream, in order. */
+typedef struct {
+    uint64_t seed, stream, next;
+} ll_numbers;
 /* n <= D rows of normal vectors (n, D) become orthonormal, uniform among all that are. */
 void ll_orthonormalise(double *G, int n, int D);
 

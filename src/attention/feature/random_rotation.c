@@ -11,13 +11,8 @@
 #include "base/memory.h"
 #include "base/random.h"
 
-/* Numbers of one stream, in order. */
-typedef struct {
-    uint64_t seed, stream, next;
-} numbers;
-
 /* The square of a normal vector of n numbers. */
-static double chi_square(numbers *r, int n) {
+static double chi_square(ll_numbers *r, int n) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
         float x;
@@ -28,13 +23,13 @@ static double chi_square(numbers *r, int n) {
 }
 
 /* A number in (-1, 1) with the density (1 - x)^(s-1) (1 + x)^(t-1). 2 s and 2 t are whole numbers. */
-static double beta(numbers *r, int twice_s, int twice_t) {
+static double beta(ll_numbers *r, int twice_s, int twice_t) {
     const double down = chi_square(r, twice_s), up = chi_square(r, twice_t);
     return (up - down) / (up + down);
 }
 
 /* Diagonal b (N) and side diagonal a (N - 1) of the matrix whose eigenvalues are twice the cosines of N angles. */
-static void jacobi(numbers *r, int N, int odd, double *a, double *b) {
+static void jacobi(ll_numbers *r, int N, int odd, double *a, double *b) {
     double before = 0, last = -1; /* alpha_(2k-2), alpha_(2k-1) */
     for (int k = 0; k < N; k++) {
         /* 2 s and 2 t of alpha_2k are 2N - 2k - 1 for a, b = -1/2, and s one more (of 2 s: two) for a = 1/2 */
@@ -72,8 +67,8 @@ static double eigenvalue(int N, const double *a, const double *b, int which) {
     return (low + high) / 2;
 }
 
-static numbers of_head(int n, uint64_t seed, int layer, int head) {
-    return (numbers){seed, ll_stream_id(LL_RANDOM_ROTATION, (uint32_t)layer, (uint32_t)head), (size_t)n * (size_t)n};
+static ll_numbers of_head(int n, uint64_t seed, int layer, int head) {
+    return (ll_numbers){seed, ll_stream_id(LL_RANDOM_ROTATION, (uint32_t)layer, (uint32_t)head), (size_t)n * (size_t)n};
 }
 
 ll_status ll_draw_basis(float *basis, int n, uint64_t seed, int layer, int head) {
@@ -90,7 +85,7 @@ ll_status ll_draw_basis(float *basis, int n, uint64_t seed, int layer, int head)
 
 ll_status ll_draw_angles(float *theta, int n, uint64_t seed, int layer, int head) {
     const int N = n / 2;
-    numbers r = of_head(n, seed, layer, head); /* those after the numbers of the basis */
+    ll_numbers r = of_head(n, seed, layer, head); /* those after the numbers of the basis */
     double *a = ll_alloc(2 * (size_t)n, sizeof *a), *b = a + n;
     if (!a) return LL_ENOMEM;
     jacobi(&r, N, n % 2, a, b);

@@ -19,6 +19,26 @@ void ll_carried_clear(const ll_attention *op, float *state) {
     }
 }
 
+/* Is x a whole number that is an int? */
+static int is_int(float x) { return fabsf(x) < 0x1p31f && x == floorf(x); }
+
+static ll_status check_head(const ll_attention *op, const float *state) {
+    const size_t E = (size_t)op->c.E, sums = (size_t)ll_linear_map(op)->features * (E + 1);
+    const float *last = state + sums + (op->c.causal ? E : 0), *keys = state + ll_state_floats(op);
+    if (!is_int(last[LL_SAVED_EXPONENT]) || (op->c.causal && last[LL_SAVED_BOUND] >= 0x1p31f))
+        return ll_fail(LL_EFORMAT, "tensor state has the exponent %g, at most %g, which no call comes to",
+                       (double)last[LL_SAVED_EXPONENT], op->c.causal ? (double)last[LL_SAVED_BOUND] : 0);
+    if (ll_carried_floats(op) - ll_state_floats(op) > 1 && !is_int(keys[1]))
+        return ll_fail(LL_EFORMAT, "tensor state holds %g keys besides %g", (double)keys[1], (double)keys[0]);
+    return ll_state_whole("state", (double)keys[0], (double)LL_POSITION_MOST);
+}
+
+ll_status ll_carried_check(const ll_attention *op, const float *state) {
+    ll_status status = LL_OK;
+    for (int h = 0; h < op->c.H && !status; h++) status = check_head(op, state + (size_t)h * ll_carried_floats(op));
+    return status;
+}
+
 void ll_carried_gradient_passes(const ll_head *j) {
     const size_t size = ll_carried_floats(j->op) * sizeof *j->dstate_in;
     if (j->dstate_in && j->dstate_out) memcpy(j->dstate_in, j->dstate_out, size);

@@ -25,8 +25,8 @@ ll_status ll_linear_can_stream(const ll_attention *op);
     .linear = 1, .gates = 1, .packs = 1, .reads = 2, .create = ll_linear_create, .free = ll_linear_free,               \
     .project = ll_linear_project, .saved = ll_linear_saved, .cost = ll_linear_cost, .forward = ll_linear_forward,      \
     .backward = ll_linear_backward, .scratch = ll_linear_scratch, .state = ll_linear_state,                            \
-    .state_clear = ll_linear_state_clear, .can_stream = ll_linear_can_stream, .recurrence = &ll_recurrence_linear,     \
-    .cross = &ll_cross_linear
+    .state_clear = ll_linear_state_clear, .check_counts = ll_carried_check, .can_stream = ll_linear_can_stream,        \
+    .recurrence = &ll_recurrence_linear, .cross = &ll_cross_linear
 
 /* One head of one sequence, with n queries and s keys. Scans work in tiles of `tile` tokens. Causal ones save a state
  * every `chunk` tokens. bf16: products of the call round (tile_product.h). */
@@ -70,6 +70,8 @@ int64_t ll_carried_keys(const ll_attention *op, const float *state);
 void ll_carried_set_keys(const ll_attention *op, float *state, int64_t keys);
 /* The empty state. */
 void ll_carried_clear(const ll_attention *op, float *state);
+/* check_counts of the operator: of all heads. */
+LL_MUST_USE ll_status ll_carried_check(const ll_attention *op, const float *state);
 /* The gradient at the state that the call took. passes: of a call without tokens, where it is the gradient at the state
  * that the call left. give: in both directions, from U (E + 1, ld), the gradient at the state of all keys. */
 void ll_carried_gradient_passes(const ll_head *j);

@@ -87,20 +87,19 @@ static ll_status check(const ll_attention_stream *s) {
     return LL_OK;
 }
 
-/* 2^n; 0 if that is far too small for a float. */
-static double power(double n) {
-    return n < -1000 ? 0 : ldexp(1, (int)n);
-}
+/* x 2^n; 0 if that is far too small for a float. */
+static double scale_by(double x, double n) { return n < -1000 ? 0 : ldexp(x, (int)n); }
 
-/* Raises C for a key of exponent e, if needed, and returns the factor by which to scale the state. A state that decays
- * may have become far smaller than 2^C. Then C is lowered, so that small new keys are not lost. */
+/* Raises C for a key of exponent e, if needed, and returns by how much its unit 2^C falls: log2 of a factor of the
+ * state. A state that decays may have become far smaller than 2^C. Then C is lowered, so that small new keys are not
+ * lost. */
 static double raise(lane *j, double decay, int e) {
     double *level = j->scalar + LEVEL, *exponent = j->scalar + EXPONENT;
     *level = fmax(*level + log2(decay), e);
     const double old = *exponent, wanted = ceil(*level);
-    if (wanted <= old && wanted > old - SLACK) return 1;
+    if (wanted <= old && wanted > old - SLACK) return 0;
     *exponent = wanted;
-    return (int)old == LL_NO_EXPONENT ? 1 : power(old - wanted);
+    return (int)old == LL_NO_EXPONENT ? 0 : old - wanted;
 }
 
 /* Computes the factors of the state at every token, and scales keys to its units. */
@@ -111,10 +110,10 @@ static int scale_keys(lane *j, int C) {
         j->factor[t] = j->decay[t];
         if (j->map->phi[LL_KEY] != LL_PHI_RUNNING) continue;
         const double moved = raise(j, j->decay[t], j->exponent[t]), C2 = j->scalar[EXPONENT];
-        scaled |= moved != 1;
-        j->factor[t] *= moved;
+        scaled |= moved != 0;
+        j->factor[t] = scale_by(j->decay[t], moved); /* at once: a state that has decayed to 0 stays 0 */
         if (j->exponent[t] != (int)C2)
-            j->k->scale((size_t)(j->map->divisor + j->map->features), (float)power(j->exponent[t] - C2),
+            j->k->scale((size_t)(j->map->divisor + j->map->features), (float)scale_by(1, j->exponent[t] - C2),
                         j->phi_k + (size_t)t * (size_t)j->map->ld);
         j->unit[t] = C2;
     }

@@ -67,9 +67,7 @@ const float *ll_conv_noise(const ll_premap_tile *t, int i, size_t c, size_t *lin
     if (!ll_spe_kept_noise(b)) return rows_at(t) + (c * window_rows(b) + (size_t)i) * R;
     const float *own = ll_spe_kept_noise(b) + ((size_t)t->head * D + c) * ll_conv_kept_rows(b) * R;
     if (!ll_conv_is_image(&b->c)) return own + (size_t)(t->t0 + i) * R;
-    const int64_t W = b->c.width, pixels = W * b->c.height;
-    int64_t p = t->t0 + i - b->c.before; /* tokens around the image stand at its first and last pixel */
-    p = p < 0 ? 0 : p >= pixels ? pixels - 1 : p;
+    const int64_t W = b->c.width, p = ll_image_pixel(&b->c, t->t0 + i);
     *line = (size_t)b->c.encoding.noise_cols * R;
     return own + (size_t)(p / W) * *line + (size_t)(p % W) * R;
 }

@@ -26,13 +26,7 @@ static ll_status check(const ll_attention_config *c) {
         return ll_fail(LL_EINVAL, "attention: orthogonal rotates 2 to %d features by a whole matrix, not %d", MOST, m);
     if (!c->encoding.theta || !c->encoding.basis)
         return ll_fail(LL_EINVAL, "attention: orthogonal needs its angles and their basis");
-    if (c->den == LL_DEN_EPS_PHI)
-        return ll_fail(LL_EINVAL, "attention: orthogonal has no divisor with the query's features; use another one");
-    if (c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX && c->feature_eps > 0 &&
-        !ll_scale_cancels(c))
-        return ll_fail(LL_EINVAL, "attention: orthogonal would rotate the eps of features under a running maximum; use "
-                                  "eps 0");
-    return LL_OK;
+    return ll_rotation_check(c, "orthogonal");
 }
 
 /* Bases and angles of all heads. */

@@ -97,20 +97,6 @@ static void free_cycles(void *own) {
     ll_free(p);
 }
 
-void ll_positions(const ll_feature_map *map, int64_t t0, int C, int64_t *x, int64_t *y) {
-    if (!map->stage || map->stage->axes < 2) {
-        for (int i = 0; i < C; i++) x[i] = t0 + i;
-        return;
-    }
-    const int64_t W = map->c.width, pixels = W * map->c.height;
-    for (int i = 0; i < C; i++) {
-        int64_t p = t0 + i - map->c.before; /* tokens around the image stand at its first and last pixel */
-        p = p < 0 ? 0 : p >= pixels ? pixels - 1 : p;
-        x[i] = p % W;
-        y[i] = p / W;
-    }
-}
-
 static void apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
                   int back, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
     const cycles *p = map->own;

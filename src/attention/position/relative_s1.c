@@ -29,8 +29,9 @@ static ll_status check(const ll_attention_config *c) {
     return LL_OK;
 }
 
-/* Periods from 1 to 64. */
-static void init_periods(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw, float *x) {
+/* Angular frequencies 64^(-t/n), the highest first. */
+static void init_frequencies(const ll_attention_config *c, const ll_parameter *p, const ll_parameter_draw *draw,
+                             float *x) {
     const size_t n = ll_parameter_size(p);
     (void)c, (void)draw;
     for (size_t t = 0; t < n; t++) x[t] = (float)pow(64, -(double)t / (double)n);
@@ -39,7 +40,7 @@ static void init_periods(const ll_attention_config *c, const ll_parameter *p, co
 static int parameters(const ll_attention_config *c, ll_parameter *list) {
     const int scales = c->encoding.scales, pairs = scales * c->encoding.axes;
     list[0] = (ll_parameter){LL_POSITION_PARAMETER(inv_freq), .rank = 1, .lead = 1, .shape = {scales}, .shared = 1,
-                             .init = init_periods};
+                             .init = init_frequencies};
     list[1] = (ll_parameter){LL_POSITION_PARAMETER(alpha), .rank = 2, .lead = 1, .shape = {c->H, pairs}};
     list[2] = (ll_parameter){LL_POSITION_PARAMETER(beta), .rank = 2, .lead = 1, .shape = {c->H, pairs}};
     return 3;

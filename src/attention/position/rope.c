@@ -38,17 +38,10 @@ static void free_table(void *own) {
 
 /* ---- After the feature map: rope-linear ---- */
 
-/* Features of a running maximum are e^(u - c) + eps e^-c: a rotation would change the second part, too. */
 static ll_status check_features(const ll_attention_config *c) {
     const int features = ll_feature_count(c);
     if (features % 2) return ll_fail(LL_EINVAL, "attention: rope rotates pairs, %d features are odd", features);
-    if (c->den == LL_DEN_EPS_PHI)
-        return ll_fail(LL_EINVAL, "attention: rope-linear has no divisor with the query's features; use another one");
-    if (!ll_scale_cancels(c) && c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX &&
-        c->feature_eps > 0)
-        return ll_fail(LL_EINVAL, "attention: rope-linear would rotate the eps of features under a running maximum; "
-                                  "use eps 0");
-    return LL_OK;
+    return ll_rotation_check(c, "rope-linear");
 }
 
 static ll_status create_angles(ll_feature_map *map) {

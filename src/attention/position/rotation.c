@@ -4,9 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/feature/feature_map.h"
 #include "base/integer.h"
 #include "base/memory.h"
-#include "kernel/kernel.h"
 
 void ll_cos_sin(double w, int64_t t, double phase, double *c, double *s) {
     const double product = w * (double)t, angle = phase + product, added = angle - product;
@@ -134,4 +134,15 @@ void ll_rotation_table_apply(const ll_rotation_table *t, int head, int back, int
                             out + (size_t)i * ldo + 2 * p, ldo);
         }
     }
+}
+
+/* Features of a running maximum are e^(u - c) + eps e^-c: a rotation would change the second part, too. */
+ll_status ll_rotation_check(const ll_attention_config *c, const char *name) {
+    const int running = c->kernel == LL_KERNEL_FAVOR && c->causal && c->key_max == LL_MAX_PREFIX;
+    if (c->den == LL_DEN_EPS_PHI)
+        return ll_fail(LL_EINVAL, "attention: %s has no divisor with the query's features; use another one", name);
+    if (running && c->feature_eps > 0 && !ll_scale_cancels(c))
+        return ll_fail(LL_EINVAL, "attention: %s would rotate the eps of features under a running maximum; use eps 0",
+                       name);
+    return LL_OK;
 }

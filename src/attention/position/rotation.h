@@ -30,4 +30,7 @@ void ll_rotation_table_at(const ll_rotation_table *table, int64_t position, int 
 void ll_rotation_table_apply(const ll_rotation_table *table, int head, int back, int C, const int64_t *position,
                              const float *in, size_t ldi, float *out, size_t ldo);
 
+/* LL_EINVAL where the position of this name cannot rotate the features of a config. */
+LL_MUST_USE ll_status ll_rotation_check(const ll_attention_config *c, const char *name);
+
 #endif

@@ -88,6 +88,7 @@ typedef struct {
 /* Values that may be near a later token. */
 int64_t ll_s2_keep(const ll_attention *op);
 LL_MUST_USE ll_status ll_s2_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
+LL_MUST_USE ll_status ll_s2_check(const ll_attention *op, const float *state);
 /* Where the numbers of a head begin in that state. sum and count are doubles. */
 typedef struct {
     size_t sum, count, values, kept;

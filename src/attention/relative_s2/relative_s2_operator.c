@@ -95,6 +95,14 @@ static void state_clear(const ll_attention *op, float *all) {
     if (ll_s2_has_keys(op)) ll_attention_state_clear(ll_s2_parts(op)->keyed, all);
 }
 
+static ll_status check_counts(const ll_attention *op, const float *all) {
+    const ll_attention *keyed = ll_s2_parts(op)->keyed;
+    size_t floats = 0;
+    ll_status status = ll_s2_has_keys(op) ? ll_attention_state_floats(keyed, &floats) : LL_OK;
+    if (!status && floats && keyed->kind->check_counts) status = keyed->kind->check_counts(keyed, all);
+    return status ? status : ll_s2_check(op, all + floats);
+}
+
 /* The cost of heads with keys. Heads without keys cost the features of a query, its products with the vectors, the
  * values closer than clip, and the sum of the others. */
 static ll_cost cost(const ll_attention *op, double keys) {
@@ -131,6 +139,7 @@ const ll_operator ll_operator_relative_s2 = {
     .backward = ll_s2_backward,
     .state = state,
     .state_clear = state_clear,
+    .check_counts = check_counts,
     .cost = cost,
     .can_stream = can_stream,
     .recurrence = &ll_recurrence_relative_s2,

@@ -29,6 +29,18 @@ ll_s2_layout ll_s2_layout_of(const ll_attention *op, int head) {
     return (ll_s2_layout){2 * h * E, 2 * H * E + 4 * h, values + h * keep * E, values + H * keep * E + h * keep};
 }
 
+ll_status ll_s2_check(const ll_attention *op, const float *state) {
+    ll_status status = LL_OK;
+    for (int h = 0; h < op->c.encoding.keyless && !status; h++) {
+        double count[2];
+        memcpy(count, state + ll_s2_layout_of(op, h).count, sizeof count);
+        status = ll_state_whole("keyless.count", count[1], (double)ll_s2_keep(op));
+        if (!status && count[0] < 0)
+            status = ll_fail(LL_EFORMAT, "tensor keyless.count holds %g, must not be negative", count[0]);
+    }
+    return status;
+}
+
 ll_s2_state ll_s2_state_at(const ll_attention *op, const ll_attention_call *c, size_t floats, size_t first,
                            int sequence, int head) {
     const ll_carried at = ll_carried_at(c, floats, sequence, first);

@@ -203,14 +203,13 @@ static void reset(ll_attention_stream *s) {
 
 static ll_status reserve(ll_attention_stream *s, int64_t n) {
     const streams *own = s->own;
-    return own->keyed ? ll_attention_stream_reserve(own->keyed, (int)n) : LL_OK;
+    return own->keyed ? ll_attention_stream_reserve(own->keyed, n) : LL_OK;
 }
 
-static ll_status seek(ll_attention_stream *s, int64_t position) {
+static void seek(ll_attention_stream *s, int64_t position) {
     const streams *own = s->own;
-    const ll_status status = own->keyed ? ll_attention_stream_seek(own->keyed, position) : LL_OK;
-    if (!status) ll_s2_stream_seek(own->keyless, position);
-    return status;
+    if (own->keyed) own->keyed->position = position;
+    ll_s2_stream_seek(own->keyless, position);
 }
 
 static ll_status feed_both(ll_feed *f) {

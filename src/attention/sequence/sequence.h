@@ -11,6 +11,12 @@ enum { LL_QUERY, LL_KEY }; /* the sides of a call */
 /* The last position at which a sequence, or a part of one, may begin. */
 #define LL_POSITION_MOST (INT64_C(1) << 52)
 
+/* The pixel of a token, in the order of rows. Tokens around the image stand at its first and last pixel. */
+static inline int64_t ll_image_pixel(const ll_attention_config *c, int64_t token) {
+    const int64_t p = token - c->before, last = (int64_t)c->width * c->height - 1;
+    return p < 0 ? 0 : p > last ? last : p;
+}
+
 /* A sequence: its row of the tensors, its first query and key there, and how many are in use. Outputs and gradients of
  * the rest of its capacity are set to zeros. */
 typedef struct {
