@@ -151,10 +151,11 @@ const char *ll_quoted(char text[LL_QUOTED], const char *path) {
     size_t n = 0;
     text[n++] = '\'';
     for (; *path && n + 5 < LL_QUOTED; path++) {
-        if (*path == '\'') memcpy(text + n, "'\\'", 3), n += 3;
+        if (*path == '\'') text[n++] = '\'', text[n++] = '\\', text[n++] = '\'';
         text[n++] = *path;
     }
-    memcpy(text + n, "'", 2);
+    text[n++] = '\'';
+    text[n] = 0;
     return text;
 }
 

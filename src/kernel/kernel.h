@@ -230,7 +230,8 @@ typedef struct {
     /* y = e^(x - shift) / 2^e, in place. e is the smallest integer for which no y exceeds 1; it is returned. If all x
      * are -inf, then e = 0 and y = 0. Scaling by 2^-e is exact, so that the digits of y do not depend on e. Of large
      * |x - shift| the float that is rounded to e has few digits: up to LL_EXP2_MOST the error of y is at most 5e-6 y,
-     * and y at most 1.3. Beyond, both grow without bound. */
+     * and y at most 1.3. Beyond, both grow without bound. Where multiply-adds round twice (wasm) it is at most
+     * 2^-24 |x - shift| y, as much as the rounding of x. */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);
     /* Returns the e of exp2_rows and writes nothing. */
     int (*exp2_exponent)(size_t n, float shift, const float *x);
