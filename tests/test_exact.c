@@ -112,15 +112,15 @@ static ll_attention_config exact_config(int n, uint64_t *seed) {
 }
 
 /* Changes tokens from `cut` on; or their values, which then are not finite. */
-static void change_later(drawn *d, int cut, int unfinite) {
+static void change_later(drawn *d, int cut, int nonfinite) {
     const ll_attention_config *c = &d->config;
     const ll_view *const change[] = {&d->call.q, &d->call.k, &d->call.v};
-    for (int v = unfinite ? 2 : 0; v < 3; v++)
+    for (int v = nonfinite ? 2 : 0; v < 3; v++)
         for (int h = 0; h < c->H; h++)
             for (int t = cut; t < d->call.T; t++)
                 for (int e = 0; e < (v == 2 ? c->E : c->D); e++) {
                     float *x = ll_element(change[v], 0, (size_t)h, (size_t)t) + e;
-                    *x = !unfinite ? *x * -9 : (t + e) % 3 ? INFINITY : (t + e) % 2 ? -INFINITY : NAN;
+                    *x = !nonfinite ? *x * -9 : (t + e) % 3 ? INFINITY : (t + e) % 2 ? -INFINITY : NAN;
                 }
 }
 
@@ -142,15 +142,15 @@ static void test_later_tokens(void **state) {
         const size_t size = (size_t)(c.H * T * c.E);
         float *before = malloc(size * sizeof *before);
         memcpy(before, drawn_packed(d, &d->call.y, T, c.E), size * sizeof *before);
-        for (int unfinite = 0; unfinite < 2; unfinite++) {
-            change_later(d, cut, unfinite);
+        for (int nonfinite = 0; nonfinite < 2; nonfinite++) {
+            change_later(d, cut, nonfinite);
             drawn_run(d, tile, 0);
             const float *after = drawn_packed(d, &d->call.y, T, c.E);
             for (int h = 0; h < c.H; h++)
                 if (memcmp(before + (size_t)(h * T * c.E), after + (size_t)(h * T * c.E),
                            (size_t)(cut * c.E) * sizeof(float)))
                     fail_msg("case %d: tokens from %d of %d on%s change what came before: %s", n, cut, T,
-                             unfinite ? ", not finite," : "", drawn_name(d));
+                             nonfinite ? ", not finite," : "", drawn_name(d));
         }
         free(before);
         drawn_free(d);

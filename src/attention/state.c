@@ -4,8 +4,10 @@
 
 #include "attention/operator.h"
 
+static size_t size_of(const ll_state_tensor *t) { return t->dtype == LL_F64 ? sizeof(double) : sizeof(float); }
+
 size_t ll_state_bytes(const ll_state_tensor *t) {
-    size_t bytes = t->dtype == LL_F64 ? sizeof(double) : sizeof(float);
+    size_t bytes = size_of(t);
     for (int i = 0; i < t->rank; i++) bytes *= t->shape[i];
     return bytes;
 }
@@ -44,8 +46,6 @@ ll_status ll_state_whole(const char *name, double x, double most) {
     if (x >= 0 && x <= most && x == floor(x)) return LL_OK;
     return ll_fail(LL_EFORMAT, "tensor %s holds %g, must be a whole number from 0 to %.0f", name, x, most);
 }
-
-static size_t size_of(const ll_state_tensor *t) { return t->dtype == LL_F64 ? sizeof(double) : sizeof(float); }
 
 /* Doubles in the state of a call may lie at the address of any float. */
 static double number(const ll_state_tensor *t, size_t i) {

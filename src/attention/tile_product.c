@@ -21,13 +21,13 @@ void ll_tile_product(const ll_kernels *k, int n, int N, int K, const float *x, s
     k->gemm_bf16(n, N, terms, buffer, (size_t)terms, 1, w.pairs, w.ld, out, ldo, add, next);
 }
 
-void ll_take_out_unfinite(int rows, int n, float *x, size_t ld) {
+void ll_zero_nonfinite(int rows, int n, float *x, size_t ld) {
     for (int i = 0; i < rows; i++, x += ld)
         for (int e = 0; e < n; e++)
             if (!isfinite(x[e])) x[e] = 0;
 }
 
-void ll_add_unfinite(int rows, int n, const float *weight, size_t ldw, const float *v, float *out, size_t ldo) {
+void ll_add_nonfinite(int rows, int n, const float *weight, size_t ldw, const float *v, float *out, size_t ldo) {
     for (int e = 0; e < n; e++)
         for (int i = 0; i < rows && !isfinite(v[e]); i++)
             if (weight[(size_t)i * ldw] != 0) out[(size_t)i * ldo + (size_t)e] += weight[(size_t)i * ldw] * v[e];

@@ -42,13 +42,13 @@ static void sum_run(const ll_reformer_tile *j, const ll_reformer_run *r) {
     const int E = x->op->c.E, keys = r->back + r->rows;
     x->k->gemm(r->rows, E, keys, j->P, x->lds, 1, j->v, x->lde, j->sum, x->lde, 0);
     if (isfinite(x->k->sum((size_t)E, j->sum))) return; /* every row takes the same values */
-    ll_take_out_unfinite(keys, E, j->v, x->lde);
+    ll_zero_nonfinite(keys, E, j->v, x->lde);
     x->k->gemm(r->rows, E, keys, j->P, x->lds, 1, j->v, x->lde, j->sum, x->lde, 0);
     for (int i = 0; i < keys; i++) {
         size_t slot;
         const int t = ll_reformer_key_at(j, r, i, &slot);
         const float *v = t < 0 ? j->state.values + slot * (size_t)E : ll_reformer_at(j, &x->c->v, t);
-        ll_add_unfinite(r->rows, E, j->P + i, x->lds, v, j->sum, x->lde);
+        ll_add_nonfinite(r->rows, E, j->P + i, x->lds, v, j->sum, x->lde);
     }
 }
 

@@ -38,7 +38,7 @@ static void add_apart(const ll_exact_tile *j, int rows, int j0, int skip, int wi
     for (int i = skip; i < width && j->apart; i++) {
         const int own = j0 + i - j->past.n;
         const float *v = own < 0 ? j->past.values + (size_t)(j0 + i) * E : ll_at(&j->at.v, (size_t)own);
-        ll_add_unfinite(rows, (int)E, j->P + i, j->x->lds, v, j->sum, j->x->ldsum);
+        ll_add_nonfinite(rows, (int)E, j->P + i, j->x->lds, v, j->sum, j->x->ldsum);
     }
 }
 
@@ -70,7 +70,7 @@ static void sum_block(const ll_exact_tile *j, int i0, int rows) {
     for (int j0 = ll_exact_first(j, i0), width; (width = ll_exact_seen(j, i0 + rows - 1, j0)) > 0; j0 += x->keys) {
         ll_exact_transpose_keys(j, j0, width);
         ll_exact_pack_keys(j, &j->at.v, j->past.values, j0, width, E, j->v, x->lde);
-        if (j->apart) ll_take_out_unfinite(width, E, j->v, x->lde);
+        if (j->apart) ll_zero_nonfinite(width, E, j->v, x->lde);
         if (j->v_pairs) ll_pair_rows(x->k, width, (int)x->lde, j->v, x->lde, j->v_pairs);
         ll_prefetch next = {0};
         ll_exact_prefetch_keys(j, &next, j0 + x->keys, ll_exact_seen(j, i0 + rows - 1, j0 + x->keys));
