@@ -122,7 +122,7 @@ static int take_number(const ll_arg *a, const char *text) {
     return -1;
 }
 
-static const ll_arg *given[64];
+static const ll_arg *given[64]; /* each once; more than a command has */
 
 int ll_args_given(const char *name) {
     for (int i = 0; given[i]; i++)
@@ -133,7 +133,7 @@ int ll_args_given(const char *name) {
 static void note_given(const ll_arg *a) {
     int i = 0;
     while (given[i] && given[i] != a) i++;
-    if (i + 1 < (int)(sizeof given / sizeof *given)) given[i] = a; /* more than a command has */
+    if (i + 1 < (int)(sizeof given / sizeof *given)) given[i] = a;
 }
 
 static int take(const ll_arg *a, const char *text, int argc) {

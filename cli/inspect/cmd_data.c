@@ -176,12 +176,12 @@ static int get(const char *set) {
     const char *folder = folder_of(set);
     int code = ll_folder_check("--out", folder);
     if (code >= 0) return code;
-    const int made = access(folder, F_OK), made_data = !out && access("data", F_OK);
+    const int is_new = access(folder, F_OK), is_data_new = !out && access("data", F_OK);
     code = 0;
     for (int i = 0; !code && ll_data_known(i); i++)
         if (!strcmp(ll_data_known(i)->set, set)) code = get_file(ll_data_known(i));
-    if (code && made) rmdir(folder); /* where nothing came */
-    if (code && made_data) rmdir("data");
+    if (code && is_new) rmdir(folder); /* it stays where something came */
+    if (code && is_data_new) rmdir("data");
     return code;
 }
 

@@ -18,7 +18,8 @@ LL_MUST_USE ll_status ll_reference_position_create(ll_reference_position *p, con
 void ll_reference_position_free(ll_reference_position *p);
 /* out (width) = x (D) of head h at a position. Positions of a head come in their order, from 0 on. */
 void ll_reference_encode(ll_reference_position *p, int side, int h, int64_t position, const float *x, double *out);
-/* Rotates the pairs of x (n) by `position` times their angles (n/2; NULL: base^(-2t/n), scaled; NULL: as they are). */
+/* Rotates the pairs of x (n) by `position` times their angles: theta (n/2), or where that is NULL base^(-2t/n), which
+ * `scaling` (NULL: none) makes smaller. */
 void ll_reference_rotate(int n, const float *theta, double base, const ll_rope_scaling *scaling, int64_t position,
                          double *x);
 

@@ -54,7 +54,7 @@ t 0 "$build/examples/log_probabilities" newer.safetensors $(cat models/bert-pair
 cp out got
 t 0 $python "$root/tests/python/compare.py" models/bert-pairs.logp got
 # Windows of Mistral, that of a config.json without the key among them, and of Qwen2.
-window() { # the window, 0 for none; how config.json comes about
+window() { # the window, 0 for none; how config.json comes about; of another model than mistral
     rm -rf windowed
     cp -r "models/${3:-mistral}" windowed
     $python -c "

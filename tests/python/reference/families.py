@@ -67,7 +67,9 @@ def silu(x):
 
 
 def attention(q, k, v, causal, window=0):
-    """q (T, H, D), k and v (T, G, D) with H a multiple of G: head h reads group h // (H / G). Of `window` tokens, the last."""
+    """q (T, H, D), k and v (T, G, D) with H a multiple of G: head h reads group h // (H / G).
+
+    With a window a token sees so many tokens, itself included."""
     T, H, D = q.shape
     out = np.zeros((T, H, v.shape[2]))
     for h in range(H):
