@@ -8,6 +8,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "exchange/family.h"
 #include "longline-lab.h"
 
@@ -20,10 +21,7 @@ typedef struct {
     json_t *names; /* of all tensors: {"wte.weight": {"dtype": .., ..}} */
 } export;
 
-static int is_weights(const char *name) {
-    const size_t n = strlen(name), e = strlen(".safetensors");
-    return n > e && !strcmp(name + n - e, ".safetensors");
-}
+static int is_weights(const char *name) { return ll_text_ends(name, ".safetensors"); }
 
 static int is_kept(const char *name) { return !strncmp(name, "kept/", 5); }
 

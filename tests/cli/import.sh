@@ -324,6 +324,11 @@ done
 check "older shards are not read" cmp later.logp saved-again.logp
 cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' shards/model.safetensors.index.json
 refused "is not a name in this folder" "$longline" import shards
+# An export knows files of weights by their names.
+rm -r shards && cp -r models/llama shards
+sed -i 's/model-00001-of-[0-9]*.safetensors/part1.st/g' shards/model.safetensors.index.json
+mv shards/model-00001-of-*.safetensors shards/part1.st
+refused "index.json: the file of tensor .*, part1.st, is not called NAME.safetensors" "$longline" import shards
 refused "FOLDER" "$longline" import
 # A weight that the folder's type cannot hold does not become infinite.
 cp gpt2-bare-f16.safetensors large.safetensors
