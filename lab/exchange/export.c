@@ -2,6 +2,7 @@
  * numbers are the model's. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,11 +15,19 @@
 
 enum { WEIGHTS_MOST = 1 << 30 }; /* elements of one tensor: sizes cannot overflow */
 
+/* A rule for one layer, by one of the names that its foreign tensor may have. */
+typedef struct {
+    ll_mapped m;
+    int order; /* the rule's place among all */
+} named_rule;
+
 typedef struct {
     const ll_model *model;
     const char *folder;
     ll_reading reading;
-    json_t *names; /* of all tensors: {"wte.weight": {"dtype": .., ..}} */
+    json_t *names;    /* of all tensors: {"wte.weight": {"dtype": .., ..}} */
+    named_rule *rule; /* for tensors that our model has, sorted by name */
+    int rules;
 } export;
 
 static int is_weights(const char *name) { return ll_text_ends(name, ".safetensors"); }
@@ -75,16 +84,42 @@ static ll_status check_recipe(const export *x) {
     return LL_OK;
 }
 
-static int has_name(const ll_mapped *m, const char *name) {
-    ll_mapped older = *m;
-    return !strcmp(m->theirs, name) || (ll_mapped_older(&older) && !strcmp(older.theirs, name));
+static void add_rule(export *x, const ll_mapped *m, int order) { x->rule[x->rules++] = (named_rule){*m, order}; }
+
+/* Rules of one name stay in their order: duplicates come last. */
+static int by_name(const void *a, const void *b) {
+    const named_rule *p = a, *q = b;
+    const int names = strcmp(p->m.theirs, q->m.theirs);
+    return names ? names : p->order - q->order;
 }
 
-/* The rule of a tensor: the first one for a tensor that our model has; duplicates come last. */
-static int find_rule(const export *x, const char *name, ll_mapped *found, int part) {
-    for (int i = 0; ll_mapped_at(found, x->model, x->reading.family, x->reading.prefix, i); i++)
-        if (has_name(found, name) && found->tensor >= 0 && !part--) return 1;
-    return 0;
+static ll_status list_rules(export *x) {
+    ll_mapped m;
+    int all = 0;
+    while (ll_mapped_at(&m, x->model, x->reading.family, x->reading.prefix, all)) all++;
+    x->rule = ll_alloc((size_t)all * 2, sizeof *x->rule);
+    if (!x->rule) return LL_ENOMEM;
+    for (int i = 0; i < all; i++) {
+        ll_mapped_at(&m, x->model, x->reading.family, x->reading.prefix, i);
+        if (m.tensor < 0) continue;
+        add_rule(x, &m, i);
+        if (ll_mapped_older(&m)) add_rule(x, &m, i);
+    }
+    qsort(x->rule, (size_t)x->rules, sizeof *x->rule, by_name);
+    return LL_OK;
+}
+
+/* The number of the first rule whose name is not before this one. */
+static int first_rule(const export *x, const char *name) {
+    int low = 0, high = x->rules;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (strcmp(x->rule[middle].m.theirs, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
 }
 
 typedef struct {
@@ -142,13 +177,14 @@ static ll_status read_wanted(wanted *w, const char *name, const json_t *about) {
 }
 
 static ll_status write_parts(const export *x, const wanted *w, uint8_t *out) {
-    ll_mapped m;
     size_t written = 0;
-    for (int part = 0; find_rule(x, w->name, &m, part) && written < w->count; part++) {
-        const ll_param *p = &x->model->param[m.tensor];
+    for (int r = first_rule(x, w->name); r < x->rules && written < w->count; r++) {
+        const ll_mapped *m = &x->rule[r].m;
+        const ll_param *p = &x->model->param[m->tensor];
+        if (strcmp(m->theirs, w->name)) break;
         for (int row = 0; row < p->rows; row++)
             for (int col = 0; col < p->cols; col++, written++) {
-                const size_t i = ll_mapped_index(x->model, &m, row, col);
+                const size_t i = ll_mapped_index(x->model, m, row, col);
                 if (i >= w->count) return damaged(w->name);
                 const float weight = p->value[(size_t)row * (size_t)p->cols + (size_t)col];
                 if (!put(out, w->dtype, i, weight)) return too_large(w, weight);
@@ -242,7 +278,9 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
     ll_status status = list_names(&x);
     if (!status) status = ll_reading_begin(&x.reading, config, processor, "config.json", x.names);
     if (!status) status = check_recipe(&x);
+    if (!status) status = list_rules(&x);
     if (!status) status = write_files(&x);
+    ll_free(x.rule);
     ll_reading_free(&x.reading);
     json_decref(x.names);
     return status;
