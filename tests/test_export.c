@@ -61,6 +61,17 @@ static void a_lost_tensor_is_noticed(void **state) {
     ll_model_free(model);
 }
 
+/* A tensor that the folder does not have, as the classifier of a bare ViT, is left out only as it was drawn. */
+static void a_trained_tensor_is_not_left_out(void **state) {
+    (void)state;
+    ll_model *model = imported();
+    CHECK_OK(ll_model_export(model, at("drawn")));
+    *model->param[model->count - 1].value += 1;
+    CHECK_FAILS(ll_model_export(model, at("trained")), LL_EINVAL, model->param[model->count - 1].name);
+    assert_int_not_equal(access(at("trained"), F_OK), 0);
+    ll_model_free(model);
+}
+
 /* Reads the configuration of a GPT-NeoX with heads of 8 channels. */
 static ll_status neox(ll_reading *r, const char *more) {
     char text[400];
@@ -92,7 +103,8 @@ static void rotated_channels(void **state) {
 
 int main(void) {
     json_set_alloc_funcs(allocate, free);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(memory_may_be_refused),
-                                       cmocka_unit_test(a_lost_tensor_is_noticed), cmocka_unit_test(rotated_channels)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_may_be_refused), cmocka_unit_test(a_lost_tensor_is_noticed),
+        cmocka_unit_test(a_trained_tensor_is_not_left_out), cmocka_unit_test(rotated_channels)};
     return cmocka_run_group_tests_name("export", tests, make_folder, remove_folder);
 }

@@ -122,6 +122,39 @@ static int first_rule(const export *x, const char *name) {
     return low;
 }
 
+/* Import draws a classifier that the folder does not have, and draws the same here. */
+static ll_status check_drawn(const export *x, const unsigned char *stored) {
+    ll_model *first = NULL;
+    const ll_status status = ll_model_create(&first, x->reading.recipe);
+    if (status) return status;
+    int i = 0;
+    for (; i < x->model->count; i++) {
+        const ll_param *p = &x->model->param[i];
+        const size_t bytes = (size_t)p->rows * (size_t)p->cols * sizeof *p->value;
+        if (!stored[i] && memcmp(p->value, first->param[i].value, bytes)) break;
+    }
+    ll_model_free(first);
+    if (i == x->model->count) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "%s was trained, and the folder that was imported has no tensor for it; to export it, import a "
+                   "folder that has one, and train that",
+                   x->model->param[i].name);
+}
+
+/* Is every tensor of the model in the folder? One that is not is lost, and may be so if it was not trained. */
+static ll_status check_tensors(const export *x) {
+    const int n = x->model->count;
+    int found = 0;
+    unsigned char *stored = ll_alloc((size_t)n, 1);
+    if (!stored) return LL_ENOMEM;
+    for (int i = 0; i < x->rules; i++)
+        if (json_object_get(x->names, x->rule[i].m.theirs)) stored[x->rule[i].m.tensor] = 1;
+    for (int i = 0; i < n; i++) found += stored[i];
+    const ll_status status = found < n ? check_drawn(x, stored) : LL_OK;
+    ll_free(stored);
+    return status;
+}
+
 typedef struct {
     const char *name;
     enum ll_dtype dtype;
@@ -279,6 +312,7 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
     if (!status) status = ll_reading_begin(&x.reading, config, processor, "config.json", x.names);
     if (!status) status = check_recipe(&x);
     if (!status) status = list_rules(&x);
+    if (!status) status = check_tensors(&x);
     if (!status) status = write_files(&x);
     ll_free(x.rule);
     ll_reading_free(&x.reading);
