@@ -60,28 +60,46 @@ static ll_status list_names(export *x) {
     return LL_OK;
 }
 
-/* Keys that may differ: they concern training alone, or were found in the vocabulary. */
-static int may_differ(const char *key) {
+/* Keys that may differ: they concern training alone, were found in the vocabulary, or have no effect. Of [data], keys
+ * say what the answers are called and what is done to pictures. A folder without names leaves them open. */
+static int may_differ(const export *x, const char *key) {
     static const char *const free_keys[] = {"model.dropout", "model.init-std", "model.type-separator"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
         if (!strcmp(key, free_keys[i])) return 1;
+    if (!strcmp(key, "data.classes")) return !*ll_recipe_get(x->reading.recipe, key);
+    if (!strncmp(key, "data.resize-", 12)) return !strcmp(ll_recipe_get(x->model->recipe, "data.resize"), "0");
     return strncmp(key, "model.", 6) && strncmp(key, "attention.", 10) && strncmp(key, "position.", 9);
 }
 
 static ll_status check_recipe(const export *x) {
     const ll_recipe_key *key;
     for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
-        char then[200];
-        if (may_differ(key->name)) continue;
-        snprintf(then, sizeof then, "%s", ll_recipe_get(x->reading.recipe, key->name));
+        if (may_differ(x, key->name)) continue;
+        const char *then = ll_recipe_get(x->reading.recipe, key->name);
         const char *now = ll_recipe_get(x->model->recipe, key->name);
         if (strcmp(then, now))
             return ll_fail(LL_EINVAL,
-                           "the model is no longer a %s: %s is %s, and its config.json says %s; only what is still the "
-                           "same kind of model can be exported",
-                           x->reading.family->name, key->name, now, then);
+                           "the model is no longer that %s: %s is %.200s, and the imported folder says %.200s; only "
+                           "what is still the same kind of model can be exported",
+                           x->reading.family->name, key->name, *now ? now : "empty", then);
     }
     return LL_OK;
+}
+
+/* A model whose vocabulary is empty was imported without the folder's tokenizer. Data of a training then had other
+ * tokens. */
+static ll_status check_tokens(const export *x) {
+    static const char *const files[] = {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model"};
+    const ll_recipe *recipe = x->model->recipe;
+    const char *format = ll_recipe_get(recipe, "data.format"), *tokenizer = NULL;
+    for (size_t i = 0; i < sizeof files / sizeof *files && !tokenizer; i++)
+        if (ll_model_origin(x->model, files[i])) tokenizer = files[i];
+    if (!tokenizer || x->model->vocabulary.size) return LL_OK;
+    if (!*ll_recipe_get(recipe, "data.train") && !strcmp(format, "bytes")) return LL_OK; /* as import leaves them */
+    return ll_fail(LL_EINVAL,
+                   "the model was imported without its folder's tokenizer and trained with data.format = %s, whose "
+                   "tokens are not those of %s; to export it, import the folder without that file, and train that",
+                   format, tokenizer);
 }
 
 static void add_rule(export *x, const ll_mapped *m, int order) { x->rule[x->rules++] = (named_rule){*m, order}; }
@@ -311,6 +329,7 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
     ll_status status = list_names(&x);
     if (!status) status = ll_reading_begin(&x.reading, config, processor, "config.json", x.names);
     if (!status) status = check_recipe(&x);
+    if (!status) status = check_tokens(&x);
     if (!status) status = list_rules(&x);
     if (!status) status = check_tensors(&x);
     if (!status) status = write_files(&x);
