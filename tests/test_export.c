@@ -78,6 +78,23 @@ static void a_trained_tensor_is_not_left_out(void **state) {
     ll_model_free(model);
 }
 
+/* A folder has one file of weights, which comes first, or an index: the other one is never left beside an export. */
+static void older_weights_are_noticed(void **state) {
+    (void)state;
+    ll_model *single = imported(), *shards = imported_from(config);
+    CHECK_OK(ll_model_keep_origin(shards, "model.safetensors.index.json", "{}", 2));
+    CHECK_OK(ll_model_keep_origin(shards, "model-1.safetensors", header, sizeof header - 1));
+    for (int again = 0; again < 2; again++) {
+        CHECK_OK(ll_model_export(single, at("single")));
+        CHECK_OK(ll_model_export(shards, at("shards")));
+    }
+    CHECK_FAILS(ll_model_export(shards, at("single")), LL_EINVAL, "single/model.safetensors has weights of another");
+    assert_int_not_equal(access(at("single/model-1.safetensors"), F_OK), 0);
+    CHECK_FAILS(ll_model_export(single, at("shards")), LL_EINVAL, "index.json has weights of another model");
+    ll_model_free(single);
+    ll_model_free(shards);
+}
+
 /* Expects that a model is not exported any more after a key of its recipe has changed. */
 static void expect_refused(ll_model *model, const char *assignment, const char *say) {
     CHECK_OK(ll_model_set(model, assignment));
@@ -151,6 +168,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(memory_may_be_refused),
                                        cmocka_unit_test(a_lost_tensor_is_noticed),
                                        cmocka_unit_test(a_trained_tensor_is_not_left_out),
+                                       cmocka_unit_test(older_weights_are_noticed),
                                        cmocka_unit_test(other_tokens_are_noticed),
                                        cmocka_unit_test(another_classifier_is_noticed),
                                        cmocka_unit_test(rotated_channels)};

@@ -296,6 +296,22 @@ static ll_status write_file(const export *x, const ll_origin *o, ll_writer **to)
     return is_weights(o->name) ? write_weights(x, o, *to) : ll_writer_put(*to, o->bytes.data, o->bytes.size);
 }
 
+/* Older weights that an export does not replace would be read in the place of its own, or with them. */
+static ll_status check_folder(const export *x) {
+    static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json"};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        char *path = ll_path_join(x->folder, weights[i]);
+        if (!path) return LL_ENOMEM;
+        const int other = !ll_model_origin(x->model, weights[i]) && !access(path, F_OK);
+        const ll_status status =
+            other ? ll_fail(LL_EINVAL, "%s has weights of another model; name another folder, or remove it", path)
+                  : LL_OK;
+        ll_free(path);
+        if (status) return status;
+    }
+    return LL_OK;
+}
+
 /* No file gets its name before all are written: weights of now and a configuration of before are no model. */
 static ll_status write_files(const export *x) {
     const int n = x->model->origins, existed = ll_is_folder(x->folder);
@@ -332,6 +348,7 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
     if (!status) status = check_tokens(&x);
     if (!status) status = list_rules(&x);
     if (!status) status = check_tensors(&x);
+    if (!status) status = check_folder(&x);
     if (!status) status = write_files(&x);
     ll_free(x.rule);
     ll_reading_free(&x.reading);
