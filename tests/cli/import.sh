@@ -330,6 +330,16 @@ sed -i 's/model-00001-of-[0-9]*.safetensors/part1.st/g' shards/model.safetensors
 mv shards/model-00001-of-*.safetensors shards/part1.st
 refused "index.json: the file of tensor .*, part1.st, is not called NAME.safetensors" "$longline" import shards
 refused "FOLDER" "$longline" import
+# What the help of export shows is run as it stands, in a short training.
+mkdir shown && cp -r models/gpt2-text shown/gpt2
+awk 'BEGIN {for (i = 0; i < 999; i++) print i * i " in the hat"}' >shown/my.txt
+"$longline" export --help >out
+{
+    printf 'set -e\nlongline() { "%s" "$@"; }\n' "$longline"
+    sed -n '/^  longline train/s/$/ --set train.steps=2 --set train.warmup=0 --set train.report=off/; /^  longline/p' out
+} >shown/commands
+t 0 sh -c 'cd shown && sh commands'
+check "it is all of a folder" test "$(ls shown/gpt2)" = "$(ls shown/gpt2-tuned)"
 # A weight that the folder's type cannot hold does not become infinite.
 cp gpt2-bare-f16.safetensors large.safetensors
 poke large.safetensors embedding.weight
