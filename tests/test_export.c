@@ -12,18 +12,24 @@ static long allocations, refused_at; /* allocations of jansson; the one that is 
 
 static void *allocate(size_t size) { return ++allocations == refused_at ? NULL : malloc(size); }
 
-/* A model with one tensor of the folder from which it was imported. */
-static ll_model *imported(void) {
-    const ll_bytes bytes = {(uint8_t *)config, sizeof config - 1};
+/* A model that was imported from a folder with this config.json, without its weights. */
+static ll_model *imported_from(const char *json) {
+    const ll_bytes bytes = {(uint8_t *)json, strlen(json)};
     json_t *names = json_object();
     ll_reading r;
     ll_model *model = NULL;
     CHECK_OK(ll_reading_begin(&r, &bytes, NULL, "config.json", names));
     CHECK_OK(ll_model_create(&model, r.recipe));
-    CHECK_OK(ll_model_keep_origin(model, "config.json", config, sizeof config - 1));
-    CHECK_OK(ll_model_keep_origin(model, "model.safetensors", header, sizeof header - 1));
+    CHECK_OK(ll_model_keep_origin(model, "config.json", json, strlen(json)));
     ll_reading_free(&r);
     json_decref(names);
+    return model;
+}
+
+/* With one tensor of that folder. */
+static ll_model *imported(void) {
+    ll_model *model = imported_from(config);
+    CHECK_OK(ll_model_keep_origin(model, "model.safetensors", header, sizeof header - 1));
     return model;
 }
 
@@ -61,6 +67,73 @@ static void a_lost_tensor_is_noticed(void **state) {
     ll_model_free(model);
 }
 
+/* A tensor that the folder does not have, as the classifier of a bare ViT, is left out only as it was drawn. */
+static void a_trained_tensor_is_not_left_out(void **state) {
+    (void)state;
+    ll_model *model = imported();
+    CHECK_OK(ll_model_export(model, at("drawn")));
+    *model->param[model->count - 1].value += 1;
+    CHECK_FAILS(ll_model_export(model, at("trained")), LL_EINVAL, model->param[model->count - 1].name);
+    assert_int_not_equal(access(at("trained"), F_OK), 0);
+    ll_model_free(model);
+}
+
+/* A folder has one file of weights, which comes first, or an index: the other one is never left beside an export. */
+static void older_weights_are_noticed(void **state) {
+    (void)state;
+    ll_model *single = imported(), *shards = imported_from(config);
+    CHECK_OK(ll_model_keep_origin(shards, "model.safetensors.index.json", "{}", 2));
+    CHECK_OK(ll_model_keep_origin(shards, "model-1.safetensors", header, sizeof header - 1));
+    for (int again = 0; again < 2; again++) {
+        CHECK_OK(ll_model_export(single, at("single")));
+        CHECK_OK(ll_model_export(shards, at("shards")));
+    }
+    CHECK_FAILS(ll_model_export(shards, at("single")), LL_EINVAL, "single/model.safetensors has weights of another");
+    assert_int_not_equal(access(at("single/model-1.safetensors"), F_OK), 0);
+    CHECK_FAILS(ll_model_export(single, at("shards")), LL_EINVAL, "index.json has weights of another model");
+    ll_model_free(single);
+    ll_model_free(shards);
+}
+
+/* Expects that a model is not exported any more after a key of its recipe has changed. */
+static void expect_refused(ll_model *model, const char *assignment, const char *say) {
+    CHECK_OK(ll_model_set(model, assignment));
+    CHECK_FAILS(ll_model_export(model, at("changed")), LL_EINVAL, say);
+}
+
+/* The folder's tokenizer is not that of a model that was imported without it, and then learned bytes. */
+static void other_tokens_are_noticed(void **state) {
+    (void)state;
+    ll_model *model = imported();
+    CHECK_OK(ll_model_set(model, "data.train=text.txt"));
+    CHECK_OK(ll_model_export(model, at("without")));
+    CHECK_OK(ll_model_keep_origin(model, "vocab.json", "{}", 2));
+    expect_refused(model, "data.train=text.txt", "data.format = bytes, whose tokens are not those of vocab.json");
+    CHECK_OK(ll_model_set(model, "data.train="));
+    CHECK_OK(ll_model_export(model, at("numbers")));
+    expect_refused(model, "data.format=demo", "data.format = demo");
+    ll_model_free(model);
+}
+
+/* A classifier of pictures with other names, or of pictures that are resized in another way, is not that of the
+ * folder. */
+static void another_classifier_is_noticed(void **state) {
+    (void)state;
+    static const char vit[] = "{\"model_type\":\"vit\",\"hidden_size\":4,\"num_hidden_layers\":1,"
+                              "\"num_attention_heads\":1,\"intermediate_size\":4,\"image_size\":4,\"patch_size\":2,"
+                              "\"id2label\":{\"0\":\"cat\",\"1\":\"dog\"}}";
+    ll_model *model = imported_from(vit);
+    CHECK_OK(ll_model_set(model, "data.format=png"));
+    CHECK_OK(ll_model_export(model, at("vit")));
+    expect_refused(model, "data.classes=dog,cat", "data.classes is dog,cat, and the imported folder says cat,dog");
+    expect_refused(model, "data.classes=", "data.classes is empty");
+    CHECK_OK(ll_model_set(model, "data.classes=cat,dog"));
+    expect_refused(model, "data.resize-filter=bicubic", "data.resize-filter is bicubic");
+    CHECK_OK(ll_model_set(model, "data.resize=0")); /* then the filter has no effect */
+    CHECK_OK(ll_model_export(model, at("vit")));
+    ll_model_free(model);
+}
+
 /* Reads the configuration of a GPT-NeoX with heads of 8 channels. */
 static ll_status neox(ll_reading *r, const char *more) {
     char text[400];
@@ -93,6 +166,11 @@ static void rotated_channels(void **state) {
 int main(void) {
     json_set_alloc_funcs(allocate, free);
     const struct CMUnitTest tests[] = {cmocka_unit_test(memory_may_be_refused),
-                                       cmocka_unit_test(a_lost_tensor_is_noticed), cmocka_unit_test(rotated_channels)};
+                                       cmocka_unit_test(a_lost_tensor_is_noticed),
+                                       cmocka_unit_test(a_trained_tensor_is_not_left_out),
+                                       cmocka_unit_test(older_weights_are_noticed),
+                                       cmocka_unit_test(other_tokens_are_noticed),
+                                       cmocka_unit_test(another_classifier_is_noticed),
+                                       cmocka_unit_test(rotated_channels)};
     return cmocka_run_group_tests_name("export", tests, make_folder, remove_folder);
 }

@@ -46,11 +46,13 @@ const ll_command ll_command_export = {
     .summary = "write an imported model back as a Hugging Face folder",
     .text =
         "Writes the folder that MODEL was imported from, with the weights that it has now. Files and number types\n"
-        "are the original ones; if nothing was trained, all bytes are. MODEL may have been trained further (longline\n"
-        "train --from), as long as its recipe is still what its config.json says.\n\n"
+        "are the original ones; if nothing was trained, all bytes are, save those of F64, which import rounds to F32.\n"
+        "MODEL may have been trained further (longline train --from), as long as its recipe is still what its\n"
+        "config.json says. The recipe is what inspect prints before the tensors:\n\n"
         "  longline import gpt2 -o gpt2.safetensors\n"
-        "  longline train recipes/text-bytes.ini --from gpt2.safetensors --data my.txt\n"
-        "  longline export runs/text-bytes-1/best.safetensors gpt2-tuned --to hf",
+        "  longline inspect gpt2.safetensors | sed '/^tensor /,$d' >gpt2.ini\n"
+        "  longline train gpt2.ini --from gpt2.safetensors --data my.txt\n"
+        "  longline export runs/gpt2-1/best.safetensors gpt2-tuned --to hf",
     .args = args,
     .run = export,
 };

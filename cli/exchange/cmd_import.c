@@ -43,7 +43,7 @@ const ll_command ll_command_import = {
     .most = 1,
     .summary = "read a pretrained model from a Hugging Face folder",
     .text = "Reads config.json and the weights of FOLDER (model.safetensors, or the files of\n"
-            "model.safetensors.index.json; F32, F16, BF16) and writes a model for all commands. Families: GPT-2,\n"
+            "model.safetensors.index.json; F32, F16, BF16, F64) and writes a model for all commands. Families: GPT-2,\n"
             "GPT-NeoX and Pythia, LLaMA (also Mistral and Qwen2), BERT, RoBERTa, RoFormer, ESM-2, ViT. Every tensor\n"
             "of FOLDER must be used; an error names one that is left over. The tokenizer (tokenizer.json; or\n"
             "vocab.txt; or vocab.json and merges.txt; or tokenizer.model) comes along, so that the model reads and\n"

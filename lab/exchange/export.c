@@ -2,28 +2,35 @@
  * numbers are the model's. */
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "exchange/family.h"
 #include "longline-lab.h"
 
 enum { WEIGHTS_MOST = 1 << 30 }; /* elements of one tensor: sizes cannot overflow */
 
+/* A rule for one layer, by one of the names that its foreign tensor may have. */
+typedef struct {
+    ll_mapped m;
+    int order; /* the rule's place among all */
+} named_rule;
+
 typedef struct {
     const ll_model *model;
     const char *folder;
     ll_reading reading;
-    json_t *names; /* of all tensors: {"wte.weight": {"dtype": .., ..}} */
+    json_t *names;    /* of all tensors: {"wte.weight": {"dtype": .., ..}} */
+    named_rule *rule; /* for tensors that our model has, sorted by name */
+    int rules;
 } export;
 
-static int is_weights(const char *name) {
-    const size_t n = strlen(name), e = strlen(".safetensors");
-    return n > e && !strcmp(name + n - e, ".safetensors");
-}
+static int is_weights(const char *name) { return ll_text_ends(name, ".safetensors"); }
 
 static int is_kept(const char *name) { return !strncmp(name, "kept/", 5); }
 
@@ -53,40 +60,117 @@ static ll_status list_names(export *x) {
     return LL_OK;
 }
 
-/* Keys that may differ: they concern training alone, or were found in the vocabulary. */
-static int may_differ(const char *key) {
+/* Keys that may differ: they concern training alone, were found in the vocabulary, or have no effect. Of [data], keys
+ * say what the answers are called and what is done to pictures. A folder without names leaves them open. */
+static int may_differ(const export *x, const char *key) {
     static const char *const free_keys[] = {"model.dropout", "model.init-std", "model.type-separator"};
     for (size_t i = 0; i < sizeof free_keys / sizeof *free_keys; i++)
         if (!strcmp(key, free_keys[i])) return 1;
+    if (!strcmp(key, "data.classes")) return !*ll_recipe_get(x->reading.recipe, key);
+    if (!strncmp(key, "data.resize-", 12)) return !strcmp(ll_recipe_get(x->model->recipe, "data.resize"), "0");
     return strncmp(key, "model.", 6) && strncmp(key, "attention.", 10) && strncmp(key, "position.", 9);
 }
 
 static ll_status check_recipe(const export *x) {
     const ll_recipe_key *key;
     for (int i = 0; (key = ll_recipe_key_at(i)); i++) {
-        char then[200];
-        if (may_differ(key->name)) continue;
-        snprintf(then, sizeof then, "%s", ll_recipe_get(x->reading.recipe, key->name));
+        if (may_differ(x, key->name)) continue;
+        const char *then = ll_recipe_get(x->reading.recipe, key->name);
         const char *now = ll_recipe_get(x->model->recipe, key->name);
         if (strcmp(then, now))
             return ll_fail(LL_EINVAL,
-                           "the model is no longer a %s: %s is %s, and its config.json says %s; only what is still the "
-                           "same kind of model can be exported",
-                           x->reading.family->name, key->name, now, then);
+                           "the model is no longer that %s: %s is %.200s, and the imported folder says %.200s; only "
+                           "what is still the same kind of model can be exported",
+                           x->reading.family->name, key->name, *now ? now : "empty", then);
     }
     return LL_OK;
 }
 
-static int has_name(const ll_mapped *m, const char *name) {
-    ll_mapped older = *m;
-    return !strcmp(m->theirs, name) || (ll_mapped_older(&older) && !strcmp(older.theirs, name));
+/* A model whose vocabulary is empty was imported without the folder's tokenizer. Data of a training then had other
+ * tokens. */
+static ll_status check_tokens(const export *x) {
+    static const char *const files[] = {"tokenizer.json", "vocab.json", "vocab.txt", "tokenizer.model"};
+    const ll_recipe *recipe = x->model->recipe;
+    const char *format = ll_recipe_get(recipe, "data.format"), *tokenizer = NULL;
+    for (size_t i = 0; i < sizeof files / sizeof *files && !tokenizer; i++)
+        if (ll_model_origin(x->model, files[i])) tokenizer = files[i];
+    if (!tokenizer || x->model->vocabulary.size) return LL_OK;
+    if (!*ll_recipe_get(recipe, "data.train") && !strcmp(format, "bytes")) return LL_OK; /* as import leaves them */
+    return ll_fail(LL_EINVAL,
+                   "the model was imported without its folder's tokenizer and trained with data.format = %s, whose "
+                   "tokens are not those of %s; to export it, import the folder without that file, and train that",
+                   format, tokenizer);
 }
 
-/* The rule of a tensor: the first one for a tensor that our model has; duplicates come last. */
-static int find_rule(const export *x, const char *name, ll_mapped *found, int part) {
-    for (int i = 0; ll_mapped_at(found, x->model, x->reading.family, x->reading.prefix, i); i++)
-        if (has_name(found, name) && found->tensor >= 0 && !part--) return 1;
-    return 0;
+static void add_rule(export *x, const ll_mapped *m, int order) { x->rule[x->rules++] = (named_rule){*m, order}; }
+
+/* Rules of one name stay in their order: duplicates come last. */
+static int by_name(const void *a, const void *b) {
+    const named_rule *p = a, *q = b;
+    const int names = strcmp(p->m.theirs, q->m.theirs);
+    return names ? names : p->order - q->order;
+}
+
+static ll_status list_rules(export *x) {
+    ll_mapped m;
+    int all = 0;
+    while (ll_mapped_at(&m, x->model, x->reading.family, x->reading.prefix, all)) all++;
+    x->rule = ll_alloc((size_t)all * 2, sizeof *x->rule);
+    if (!x->rule) return LL_ENOMEM;
+    for (int i = 0; i < all; i++) {
+        ll_mapped_at(&m, x->model, x->reading.family, x->reading.prefix, i);
+        if (m.tensor < 0) continue;
+        add_rule(x, &m, i);
+        if (ll_mapped_older(&m)) add_rule(x, &m, i);
+    }
+    qsort(x->rule, (size_t)x->rules, sizeof *x->rule, by_name);
+    return LL_OK;
+}
+
+/* The number of the first rule whose name is not before this one. */
+static int first_rule(const export *x, const char *name) {
+    int low = 0, high = x->rules;
+    while (low < high) {
+        const int middle = low + (high - low) / 2;
+        if (strcmp(x->rule[middle].m.theirs, name) < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Import draws a classifier that the folder does not have, and draws the same here. */
+static ll_status check_drawn(const export *x, const unsigned char *stored) {
+    ll_model *first = NULL;
+    const ll_status status = ll_model_create(&first, x->reading.recipe);
+    if (status) return status;
+    int i = 0;
+    for (; i < x->model->count; i++) {
+        const ll_param *p = &x->model->param[i];
+        const size_t bytes = (size_t)p->rows * (size_t)p->cols * sizeof *p->value;
+        if (!stored[i] && memcmp(p->value, first->param[i].value, bytes)) break;
+    }
+    ll_model_free(first);
+    if (i == x->model->count) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "%s was trained, and the folder that was imported has no tensor for it; to export it, import a "
+                   "folder that has one, and train that",
+                   x->model->param[i].name);
+}
+
+/* Is every tensor of the model in the folder? One that is not is lost, and may be so if it was not trained. */
+static ll_status check_tensors(const export *x) {
+    const int n = x->model->count;
+    int found = 0;
+    unsigned char *stored = ll_alloc((size_t)n, 1);
+    if (!stored) return LL_ENOMEM;
+    for (int i = 0; i < x->rules; i++)
+        if (json_object_get(x->names, x->rule[i].m.theirs)) stored[x->rule[i].m.tensor] = 1;
+    for (int i = 0; i < n; i++) found += stored[i];
+    const ll_status status = found < n ? check_drawn(x, stored) : LL_OK;
+    ll_free(stored);
+    return status;
 }
 
 typedef struct {
@@ -144,13 +228,14 @@ static ll_status read_wanted(wanted *w, const char *name, const json_t *about) {
 }
 
 static ll_status write_parts(const export *x, const wanted *w, uint8_t *out) {
-    ll_mapped m;
     size_t written = 0;
-    for (int part = 0; find_rule(x, w->name, &m, part) && written < w->count; part++) {
-        const ll_param *p = &x->model->param[m.tensor];
+    for (int r = first_rule(x, w->name); r < x->rules && written < w->count; r++) {
+        const ll_mapped *m = &x->rule[r].m;
+        const ll_param *p = &x->model->param[m->tensor];
+        if (strcmp(m->theirs, w->name)) break;
         for (int row = 0; row < p->rows; row++)
             for (int col = 0; col < p->cols; col++, written++) {
-                const size_t i = ll_mapped_index(x->model, &m, row, col);
+                const size_t i = ll_mapped_index(x->model, m, row, col);
                 if (i >= w->count) return damaged(w->name);
                 const float weight = p->value[(size_t)row * (size_t)p->cols + (size_t)col];
                 if (!put(out, w->dtype, i, weight)) return too_large(w, weight);
@@ -211,6 +296,22 @@ static ll_status write_file(const export *x, const ll_origin *o, ll_writer **to)
     return is_weights(o->name) ? write_weights(x, o, *to) : ll_writer_put(*to, o->bytes.data, o->bytes.size);
 }
 
+/* Older weights that an export does not replace would be read in the place of its own, or with them. */
+static ll_status check_folder(const export *x) {
+    static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json"};
+    for (size_t i = 0; i < sizeof weights / sizeof *weights; i++) {
+        char *path = ll_path_join(x->folder, weights[i]);
+        if (!path) return LL_ENOMEM;
+        const int other = !ll_model_origin(x->model, weights[i]) && !access(path, F_OK);
+        const ll_status status =
+            other ? ll_fail(LL_EINVAL, "%s has weights of another model; name another folder, or remove it", path)
+                  : LL_OK;
+        ll_free(path);
+        if (status) return status;
+    }
+    return LL_OK;
+}
+
 /* No file gets its name before all are written: weights of now and a configuration of before are no model. */
 static ll_status write_files(const export *x) {
     const int n = x->model->origins, existed = ll_is_folder(x->folder);
@@ -244,7 +345,12 @@ ll_status ll_model_export(const ll_model *model, const char *folder) {
     ll_status status = list_names(&x);
     if (!status) status = ll_reading_begin(&x.reading, config, processor, "config.json", x.names);
     if (!status) status = check_recipe(&x);
+    if (!status) status = check_tokens(&x);
+    if (!status) status = list_rules(&x);
+    if (!status) status = check_tensors(&x);
+    if (!status) status = check_folder(&x);
     if (!status) status = write_files(&x);
+    ll_free(x.rule);
     ll_reading_free(&x.reading);
     json_decref(x.names);
     return status;

@@ -47,6 +47,11 @@ static ll_status open_named(ll_weights *w, json_t *map, const char *path) {
             status = ll_fail(LL_EFORMAT, "%s: the file of tensor %s is not a name in this folder", path, key);
             break;
         }
+        if (!ll_text_ends(name, ".safetensors")) { /* an export knows its files of weights by this */
+            status =
+                ll_fail(LL_EFORMAT, "%s: the file of tensor %s, %s, is not called NAME.safetensors", path, key, name);
+            break;
+        }
         names[count++] = name;
     }
     qsort(names, count, sizeof *names, by_name);

@@ -324,7 +324,22 @@ done
 check "older shards are not read" cmp later.logp saved-again.logp
 cp -r models/llama shards && sed -i 's/"model-00001-of/"..\/model-00001-of/' shards/model.safetensors.index.json
 refused "is not a name in this folder" "$longline" import shards
+# An export knows files of weights by their names.
+rm -r shards && cp -r models/llama shards
+sed -i 's/model-00001-of-[0-9]*.safetensors/part1.st/g' shards/model.safetensors.index.json
+mv shards/model-00001-of-*.safetensors shards/part1.st
+refused "index.json: the file of tensor .*, part1.st, is not called NAME.safetensors" "$longline" import shards
 refused "FOLDER" "$longline" import
+# What the help of export shows is run as it stands, in a short training.
+mkdir shown && cp -r models/gpt2-text shown/gpt2
+awk 'BEGIN {for (i = 0; i < 999; i++) print i * i " in the hat"}' >shown/my.txt
+"$longline" export --help >out
+{
+    printf 'set -e\nlongline() { "%s" "$@"; }\n' "$longline"
+    sed -n '/^  longline train/s/$/ --set train.steps=2 --set train.warmup=0 --set train.report=off/; /^  longline/p' out
+} >shown/commands
+t 0 sh -c 'cd shown && sh commands'
+check "it is all of a folder" test "$(ls shown/gpt2)" = "$(ls shown/gpt2-tuned)"
 # A weight that the folder's type cannot hold does not become infinite.
 cp gpt2-bare-f16.safetensors large.safetensors
 poke large.safetensors embedding.weight
@@ -341,6 +356,15 @@ for folder in before new; do
 done
 check "what was there stays" diff -r before models/gpt2
 check "no new folder is left" test ! -e new
+# A model of 400 layers takes a moment. Where each tensor is looked for among all, it would exceed the time limit.
+$python -c "
+import sys
+sys.path.insert(0, '$root/tests/python'), sys.path.insert(0, '$root/tests/python/reference')
+import families, write_models
+write_models.save('deep', *families.llama(layers=400, width=16, n_head=2, groups=2, head=8)[:2], 'F32', 1)"
+t 0 "$longline" import deep -o deep.safetensors
+t 0 timeout 30 "$longline" export deep.safetensors deep-again
+check "it comes back byte for byte" diff -r deep deep-again
 : >file
 refused "file is a file; name a folder" "$longline" export gpt2.safetensors file
 refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
