@@ -70,6 +70,9 @@ def test_answers(s):
     check("echo gives a prompt of tokens as text", said["choices"] == same["choices"], (said, same))
     _, _, zero = s.post("/v1/completions", {**body, "prompt": "a\0b", "echo": True, "max_tokens": 0})
     check("a prompt with the byte 0", zero["choices"][0]["text"] == "a\0b" and zero["usage"]["prompt_tokens"] == 3, zero)
+    empty, line = (s.post("/v1/completions", {**body, "prompt": p, "echo": True})[2] for p in ("", "\n"))
+    check("an empty prompt is a newline, which echo has, too", empty["choices"] == line["choices"] and
+          empty["choices"][0]["text"][:1] == "\n" and empty["usage"] == line["usage"], (empty, line))
     _, _, both = s.post("/v1/completions", {**body, "prompt": ["x", SECRET]})
     check("two prompts", both["choices"][1] == {**choice, "index": 1}, both)
     _, _, chat = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "17"}], "max_tokens": 9, "seed": 1})
