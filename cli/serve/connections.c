@@ -65,11 +65,12 @@ static int events_of(int fd) {
 static void watch(void) {
     const double now = ll_now();
     for (ll_connection *c = first; c; c = c->next) {
-        const int events = events_of(c->fd), was_late = c->late;
-        /* Where something is unread, it is the server that is slow. It may also have read something just now. */
-        c->late = c->since > 0 && now - c->since > (double)ll_serve.idle && !(events & POLLIN);
+        const int events = events_of(c->fd), was_late = c->late, gone = events & (POLLRDHUP | POLLHUP | POLLERR);
+        /* Where something is unread, it is the server that is slow. It may also have read something just now. The end
+         * itself counts as unread, and libmicrohttpd does not read it where it came with the last bytes. */
+        c->late = c->since > 0 && now - c->since > (double)ll_serve.idle && (gone || !(events & POLLIN));
         if (c->late && was_late) shutdown(c->fd, SHUT_RDWR);
-        if (c->job && events & (POLLRDHUP | POLLHUP | POLLERR)) set_gone(c->job);
+        if (c->job && gone) set_gone(c->job);
     }
 }
 

@@ -101,9 +101,9 @@ static int take_input(ll_serve_job *job, int i, ll_tokenizer *tokenizer, const c
     if (p->tokens ? take_tokens(in, job->model, p->tokens, field, why)
                   : take_text(in, tokenizer, p->text, p->size, field, why) || add_special(in, job, tokenizer, why))
         return -1;
+    if (!in->n && job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT) && take_empty(in, job->model, tokenizer, why))
+        return -1;
     if (job->request.echo) write_tokens(in, job->model, tokenizer);
-    if (!in->n && job->request.ask & (LL_ASK_COMPLETION | LL_ASK_CHAT))
-        return take_empty(in, job->model, tokenizer, why);
     return check_length(job, in->n, field, why);
 }
 

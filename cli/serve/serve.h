@@ -318,13 +318,16 @@ typedef struct ll_session {
 /* Finds the sessions of earlier runs in --state-dir. -1, or the exit code. */
 int ll_sessions_open(void);
 int ll_sessions_close(void); /* saves and frees all; the number that could not be saved */
-ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why);
+/* A session that has read nothing, or what another one has read. */
+ll_session *ll_session_new(ll_served *m, const ll_session *from, int key, ll_refusal *why);
 ll_session *ll_session_find(const char *id, int key, ll_refusal *why); /* also loads it into memory */
 ll_session *ll_session_peek(const char *id, int key, ll_refusal *why); /* does not load it */
 int ll_session_save(ll_session *s, ll_refusal *why);
 int ll_session_restore(ll_session *s, ll_refusal *why);
 void ll_session_delete(ll_session *s);
-void ll_session_used(ll_session *s); /* after its stream has read tokens */
+/* Evicts sessions until they keep to --session-memory, before one grows that is busy. 0, or -1 and `why`. */
+int ll_session_room(ll_refusal *why);
+void ll_session_used(ll_session *s); /* after its stream has read tokens; it may be evicted */
 ll_session *ll_session_next(const ll_session *s); /* next older one; of NULL, the newest */
 int ll_session_owned(const ll_session *s, int key);
 

@@ -115,6 +115,7 @@ static void unload(ll_session *s) {
     ll_stream_free(s->stream);
     s->stream = NULL;
     in_memory -= s->bytes;
+    count_all();
 }
 
 /* Removes a session from memory. It is written to its file first if it has changed. */
@@ -129,16 +130,18 @@ static int swap_out(ll_session *s, ll_refusal *why) {
     return 0;
 }
 
+static int exceeds(size_t bytes) { return in_memory + bytes > (size_t)ll_serve.memory; }
+
 /* Evicts sessions that were used longest ago until `bytes` more fit into memory. */
 static int evict(size_t bytes, ll_refusal *why) {
-    for (ll_session *s = oldest; s && in_memory + bytes > (size_t)ll_serve.memory; s = s->newer) {
-        if (!s->stream || s->busy) continue;
-        if (!ll_serve.state_dir)
-            return ll_refuse(why, 429, "", "the server's memory for sessions is used up; delete one");
-        if (swap_out(s, why)) return -1;
-    }
+    if (exceeds(bytes) && !ll_serve.state_dir)
+        return ll_refuse(why, 429, "", "the server's memory for sessions is used up; delete one");
+    for (ll_session *s = oldest; s && exceeds(bytes); s = s->newer)
+        if (s->stream && !s->busy && swap_out(s, why)) return -1;
     return 0;
 }
+
+int ll_session_room(ll_refusal *why) { return evict(0, why); }
 
 static void set_stream(ll_session *s, ll_stream *stream) {
     s->stream = stream;
@@ -158,7 +161,7 @@ static int load_file(const ll_session *s, const char *kind, ll_stream **stream, 
 
 static int read_file(ll_session *s, const char *kind, ll_refusal *why) {
     ll_stream *stream = NULL;
-    if (evict(file_size(s, kind), why) || load_file(s, kind, &stream, why)) return -1;
+    if (evict(s->bytes, why) || load_file(s, kind, &stream, why)) return -1;
     set_stream(s, stream);
     return 0;
 }
@@ -195,7 +198,7 @@ static int count_owned(int key) {
     return n;
 }
 
-ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why) {
+ll_session *ll_session_new(ll_served *m, const ll_session *from, int key, ll_refusal *why) {
     static const char digits[] = "0123456789abcdef";
     unsigned char word[12];
     char id[LL_SESSION_ID] = "sess_";
@@ -214,7 +217,8 @@ ll_session *ll_session_new(ll_served *m, int key, ll_refusal *why) {
         id[5 + LL_NAME_DIGEST + 2 * i] = digits[word[i] >> 4];
         id[6 + LL_NAME_DIGEST + 2 * i] = digits[word[i] & 15];
     }
-    const ll_status status = ll_batcher_stream(&stream, m->batcher);
+    const ll_status status =
+        from ? ll_stream_clone(&stream, from->stream) : ll_batcher_stream(&stream, m->batcher);
     if (status) {
         ll_refuse_status(why, status, "");
         return NULL;
@@ -245,6 +249,8 @@ void ll_session_used(ll_session *s) {
     in_memory -= s->bytes;
     s->dirty = 1;
     set_stream(s, s->stream);
+    ll_refusal why = {0};
+    if (ll_serve.state_dir && evict(0, &why)) ll_log_event("error", "%s", why.message);
 }
 
 static int needs_folder(ll_refusal *why) {

@@ -26,11 +26,12 @@ static void make_choice(ll_serve_job *job, ll_session *s) {
     s->busy = 1;
 }
 
-/* Gives the job its choice. Nothing of a prompt is read that the session cannot read to its end. */
+/* Gives the job its choice. Nothing of a prompt is read that the session cannot read to its end, and nothing at all
+ * while sessions take more memory than they may. */
 static int start(ll_serve_job *job, ll_session *s) {
     ll_refusal why = {0};
     make_choice(job, s);
-    if (!ll_choice_check(job->choice, &why)) return 0;
+    if (!ll_choice_check(job->choice, &why) && !ll_session_room(&why)) return 0;
     s->busy = 0;
     if (job->request.ask == LL_ASK_CREATE) ll_session_delete(s); /* nobody knows its name */
     return answer(job, NULL, &why);
@@ -48,29 +49,16 @@ static int generate(ll_serve_job *job, ll_session *s) {
 
 static int create(ll_serve_job *job) {
     ll_refusal why = {0};
-    ll_session *s = ll_session_new(job->model, job->key, &why);
+    ll_session *s = ll_session_new(job->model, NULL, job->key, &why);
     if (!s) return answer(job, s, &why);
     memcpy(job->session, s->id, sizeof s->id);
     if (!job->inputs || !job->input->n) return answer(job, s, &why);
     return start(job, s);
 }
 
-static int fork_session(ll_serve_job *job, ll_session *s) {
+static int fork_session(ll_serve_job *job, const ll_session *s) {
     ll_refusal why = {0};
-    ll_stream *copy = NULL;
-    s->busy = 1; /* so that it is not evicted for the new one */
-    ll_session *new = ll_session_new(s->model, job->key, &why);
-    s->busy = 0;
-    if (!new) return answer(job, s, &why);
-    if (ll_stream_clone(&copy, s->stream)) {
-        ll_refuse(&why, 503, "", "%s", ll_error());
-        ll_session_delete(new);
-        return answer(job, s, &why);
-    }
-    ll_stream_free(new->stream);
-    new->stream = copy;
-    ll_session_used(new);
-    return answer(job, new, &why);
+    return answer(job, ll_session_new(s->model, s, job->key, &why), &why);
 }
 
 static int list(ll_serve_job *job) {

@@ -20,7 +20,7 @@ __version__: str = _text(_lib.ll_version())
 def set_threads(n: int = 0) -> None:
     """Threads that later calls use, at most 256; 0: one for each core that the process may use. They change no bit of a
     result."""
-    _lib.ll_set_threads(_check_count("n", n, 0))
+    _lib.ll_set_threads(_check_count("n", n, 0, 256))
 
 
 def threads() -> int:

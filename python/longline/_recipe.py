@@ -101,8 +101,12 @@ class Recipe(Mapping[str, str]):
             check(lib.ll_recipe_set(self._r, assignment(key, value)))
 
     def __getitem__(self, key: str) -> str:
+        try:
+            name = encoded("key", key)
+        except (TypeError, ArgumentError):
+            raise KeyError(_no_key(key, self)) from None
         with self._lock:  # the text is valid until the next call
-            value = lib.ll_recipe_get(self._r, encoded("key", key))
+            value = lib.ll_recipe_get(self._r, name)
             if value != ffi.NULL:
                 return text(value)
         raise KeyError(_no_key(key, self))

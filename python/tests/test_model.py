@@ -129,8 +129,10 @@ def test_recipe():
     assert recipe.changed() == {"attention.kernel": "favor", "model.tied-embedding": "off"}
     with pytest.raises(ValueError, match="attention.kernel"):
         recipe["attention.kernal"] = "favor"
-    with pytest.raises(KeyError):
-        recipe["no.key"]
+    for key in ("no.key", 3, None, "model.width\0", "\ud800"):
+        assert key not in recipe and recipe.get(key, "none") == "none"
+        with pytest.raises(KeyError, match="there is no key"):
+            recipe[key]
     model = Model({"model.width": 16, "model.heads": 2, "model.ff": 16})
     with pytest.raises(longline.ArgumentError, match=r"train.batch: model.recipe is a copy.*model.set\('train.batch', 7\)"):
         model.recipe["train.batch"] = 7

@@ -99,6 +99,7 @@ WRONG = {
     "no projection": (lambda: longline.projection(4, 0), longline.ArgumentError, "size: is 0"),
     "position": (lambda: longline.position_parameters("x", 2, 4, 4), longline.ArgumentError, "position: is 'x'"),
     "threads": (lambda: longline.set_threads(-1), longline.ArgumentError, "n: is -1"),
+    "many threads": (lambda: longline.set_threads(257), longline.ArgumentError, "n: is 257; .* from 0 to 256"),
     # Recipes and models
     "recipe": (lambda: longline.Model("x"), TypeError, "settings: is a str"),
     "key": (lambda: longline.Recipe()["model.widt"], KeyError, "nearest is model.width"),

@@ -16,6 +16,9 @@ t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out learn
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out broken $small --set model.tied-embedding=off \
     --set model.final-norm=off --set model.init-std=1 --set train.steps=2
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out exact $small --set attention.kernel=softmax \
+    --set position.type=none --set position.decay=none --set train.steps=2
 poke broken/best.safetensors embedding.weight
 refused "needs a MODEL" "$longline" serve
 refused "no such folder" "$longline" serve --models nowhere
@@ -86,7 +89,7 @@ if command -v python3 >/dev/null; then
     t 0 "$longline" train images.ini --out patches-run --set train.steps=2 --set model.patch=2 --set model.pool=first
     python3 -B "$root/tests/cli/serve_client.py" "$longline" $model work learned/best.safetensors \
         broken/best.safetensors films/best.safetensors words/best.safetensors images-run/best.safetensors \
-        patches-run/best.safetensors
+        patches-run/best.safetensors exact/best.safetensors
     check "all clients ended" test $? = 0
 else
     skip "clients: no python3 here"

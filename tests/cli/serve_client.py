@@ -1,6 +1,6 @@
-"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES PATCHES.
+"""Clients of `longline serve`, good and bad: serve_client.py PROGRAM MODEL FOLDER LEARNED BROKEN FILMS WORDS IMAGES PATCHES EXACT.
 LEARNED has learned positions, logits of BROKEN are not finite after the byte 0, FILMS classifies films, WORDS writes words,
-IMAGES classifies images of 16 pixels, PATCHES the same in 4 patches. Prints a line for each check.
+IMAGES classifies images of 16 pixels, PATCHES the same in 4 patches, EXACT has exact attention. Prints a line for each check.
 serve_process.py has the server, serve_sessions.py the tests of sessions, serve_names.py those of names, serve_wire.py
 those of what clients read, serve_slow.py those of clients that read slowly, serve_queue.py those of requests that wait,
 serve_images.py those of models of images."""
@@ -18,7 +18,8 @@ from serve_images import test_images, test_patches
 from serve_names import test_names
 from serve_process import JSON, Server, check, events, folder, model, program, read_all, request
 from serve_queue import test_queues
-from serve_sessions import test_broken, test_broken_off, test_files, test_keys, test_kill, test_learned, test_quota, test_sessions
+from serve_sessions import (test_broken, test_broken_off, test_files, test_growth, test_keys, test_kill, test_learned, test_quota,
+                            test_sessions)
 from serve_slow import test_slow
 from serve_wire import test_wire
 
@@ -69,6 +70,9 @@ def test_answers(s):
     check("echo gives a prompt of tokens as text", said["choices"] == same["choices"], (said, same))
     _, _, zero = s.post("/v1/completions", {**body, "prompt": "a\0b", "echo": True, "max_tokens": 0})
     check("a prompt with the byte 0", zero["choices"][0]["text"] == "a\0b" and zero["usage"]["prompt_tokens"] == 3, zero)
+    empty, line = (s.post("/v1/completions", {**body, "prompt": p, "echo": True})[2] for p in ("", "\n"))
+    check("an empty prompt is a newline, which echo has, too", empty["choices"] == line["choices"] and
+          empty["choices"][0]["text"][:1] == "\n" and empty["usage"] == line["usage"], (empty, line))
     _, _, both = s.post("/v1/completions", {**body, "prompt": ["x", SECRET]})
     check("two prompts", both["choices"][1] == {**choice, "index": 1}, both)
     _, _, chat = s.post("/v1/chat/completions", {"messages": [{"role": "user", "content": "17"}], "max_tokens": 9, "seed": 1})
@@ -328,6 +332,7 @@ def main():
     test_words(sys.argv[7])
     test_images(sys.argv[8])
     test_patches(sys.argv[9])
+    test_growth(sys.argv[10])
 
 
 signal.alarm(240)  # ends the test if something hangs

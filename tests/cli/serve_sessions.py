@@ -202,6 +202,48 @@ def test_keys():
     s.end()
 
 
+def in_memory(s):
+    return [x["in_memory"] for x in s.ask("GET", "/v1/sessions")[2]["data"]]
+
+
+def test_growth(path):
+    """A model with exact attention, whose sessions grow as they read: they keep to the memory that they may take, too."""
+    empty, text = {"prompt": "a"}, {"prompt": "a" * 600}
+    s = Server(served=path)
+    small, large = (s.post("/v1/sessions", body)[2]["bytes"] for body in (empty, text))
+    s.end()
+    states = os.path.join(folder, "growth")
+    s = Server("--state-dir", states, "--session-memory", str(large + 3 * small), served=path)
+    names = [make(s, "a") for _ in range(4)]
+    check("small sessions are in memory", large > 2 * small and in_memory(s) == [True] * 4, (small, large))
+    for name in names:
+        s.post(name + "/append", text)
+    check("of those that have grown one is", in_memory(s) == [True, False, False, False], s.ask("GET", "/v1/sessions")[2])
+    check("a copy of it takes its place", s.post(names[3] + "/fork", "")[0] == 200 and
+          in_memory(s) == [True, False, False, False, False], s.ask("GET", "/v1/sessions")[2])
+    check("they go on alike", len({generate(s, name, 9) for name in names}) == 1)
+    check("it ends", s.end() == 0)
+    s = Server("--state-dir", states, "--session-memory", "65536", served=path)
+    s.post(names[0] + "/append", empty)
+    check("one that is larger than all of it goes back to its file", "session_memory_bytes 0\n" in s.ask("GET", "/metrics")[2])
+    check("it ends", s.end() == 0)
+    s = Server("--state-dir", os.path.join(folder, "full"), "--session-disk", "0", "--session-memory", str(2 * small), served=path)
+    a, b = make(s, "line 3"), make(s, "line 4")
+    check("where the disk is full, too, one grows", s.post(a + "/append", text)[0] == 200 and "quota" in s.said("quota"), s.said())
+    answers = [s.post(b + "/append", empty), s.post(b + "/generate", {})]
+    check("then others get 507", [x[0] for x in answers] == [507] * 2, answers)
+    check("the end cannot save them", s.end() == 1)
+    s = Server("--session-memory", str(large + small), served=path)
+    a, b = make(s, "a"), make(s, "a")
+    s.post(a + "/append", text)
+    check("a session that grows may exceed it while it runs", s.post(b + "/append", text)[0] == 200)
+    answers = [s.post(a + "/append", empty), s.post(b + "/generate", {}), s.post(a + "/fork", ""), s.post("/v1/sessions", empty)]
+    check("429 afterwards", [x[0] for x in answers] == [429] * 4, answers)
+    s.ask("DELETE", b)
+    check("until one is deleted", s.post(a + "/append", empty)[0] == 200 and s.post(a + "/fork", "")[0] == 429)
+    check("it ends", s.end() == 0)
+
+
 def test_broken(path):
     """A model whose logits after the byte 0 are not finite. A session that breaks by it does not disturb others."""
     s = Server("--state-dir", os.path.join(folder, "three"), "--session-memory", "65536", served=path)

@@ -156,8 +156,25 @@ def test_stall():
     check("it ends", s.end() == 0)
 
 
+def test_half():
+    """Who goes away within a request holds no connection for longer than --idle, also where its end came with its bytes."""
+    s = Server("--idle", "1")
+    s.process.send_signal(signal.SIGSTOP)
+    for half in (b"POST /v1/comp", request({"prompt": "a"})[:-9]):
+        for _ in range(20):
+            s.raw(half).close()
+    s.process.send_signal(signal.SIGCONT)
+    for _ in range(300):
+        if left := "longline_connections 1\n" in s.ask("GET", "/metrics")[2]:
+            break
+        time.sleep(0.1)
+    check("who goes away within a request leaves no connection", left, s.ask("GET", "/metrics")[2])
+    check("it ends", s.end() == 0)
+
+
 def test_slow():
     test_stall()
+    test_half()
     test_long_text()
     test_long_json()
     test_waiting()
