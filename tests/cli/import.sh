@@ -72,6 +72,11 @@ window 4 "config['sliding_window'] = 4"
 window 0 "config['sliding_window'] = 4" qwen2
 window 4 "config.update(sliding_window=4, use_sliding_window=True, max_window_layers=0)" qwen2
 window 0 "config.update(sliding_window=4, use_sliding_window=True, max_window_layers=2)" qwen2
+listed="config.update(use_sliding_window=True, sliding_window=4"
+window 4 "$listed, max_window_layers=28, layer_types=['sliding_attention'] * 2)" qwen2
+window 0 "$listed, max_window_layers=0, layer_types=['full_attention'] * 2)" qwen2
+window 4 "$listed, max_window_layers=0, layer_types=None)" qwen2
+window 4 "config.update(sliding_window=4, layer_types=['full_attention'] * 2)" # which Mistral does not read
 
 # It is never left out for a tokenizer that cannot be read.
 cp -r models/bert-pairs unread
@@ -132,8 +137,13 @@ damage "position.scaling-low = 4 must be below" "$llama; config['rope_parameters
     'original_max_position_embeddings': 16, 'low_freq_factor': 4, 'high_freq_factor': 4}"
 damage "rope_parameters of type dynamic .*the same model up to max_position_embeddings" \
     "$llama; config['rope_parameters'] = {'rope_type': 'dynamic'}"
-damage "sliding_window from layer 1 on .*use_sliding_window.: false it is the same model .* up to 64 tokens" \
+damage "sliding_window of 1 of 2 layers .*use_sliding_window.: false it is the same model .* up to 64 tokens" \
     "$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64, max_window_layers=1)"
+listed="$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64, max_window_layers=0"
+damage "sliding_window of 1 of 2 layers is not" "$listed, layer_types=['sliding_attention', 'full_attention'])"
+for types in "['sliding_attention']" "['sliding_attention', 'full']" "'sliding_attention'"; do
+    damage "layer_types is not a sliding_attention or full_attention for each layer" "$listed, layer_types=$types)"
+done
 damage "the head of BertForSequenceClassification is not supported" \
     "config, tensors, _ = families.bert(); config['architectures'] = ['BertForSequenceClassification']"
 
