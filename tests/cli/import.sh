@@ -53,6 +53,14 @@ t 0 "$longline" import newer -o newer.safetensors --without-tokenizer
 t 0 "$build/examples/log_probabilities" newer.safetensors $(cat models/bert-pairs.tokens)
 cp out got
 t 0 $python "$root/tests/python/compare.py" models/bert-pairs.logp got
+# ESM-2 has gelu, whatever hidden_act is.
+cp -r models/esm relu
+sed -i 's/"hidden_act": "gelu"/"hidden_act": "relu"/' relu/config.json
+t 0 "$longline" import relu -o relu.safetensors
+# shellcheck disable=SC2046
+t 0 "$build/examples/log_probabilities" relu.safetensors $(cat models/esm.tokens)
+cp out got
+t 0 $python "$root/tests/python/compare.py" models/esm.logp got
 # Windows of Mistral, that of a config.json without the key among them, and of Qwen2.
 window() { # the window, 0 for none; how config.json comes about; of another model than mistral
     rm -rf windowed
@@ -144,6 +152,8 @@ damage "sliding_window of 1 of 2 layers is not" "$listed, layer_types=['sliding_
 for types in "['sliding_attention']" "['sliding_attention', 'full']" "'sliding_attention'"; do
     damage "layer_types is not a sliding_attention or full_attention for each layer" "$listed, layer_types=$types)"
 done
+damage "hidden_act = relu is not supported; only gelu is" \
+    "config, tensors, _ = families.bert('roberta'); config['hidden_act'] = 'relu'"
 damage "the head of BertForSequenceClassification is not supported" \
     "config, tensors, _ = families.bert(); config['architectures'] = ['BertForSequenceClassification']"
 
