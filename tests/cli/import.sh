@@ -85,6 +85,25 @@ window 4 "$listed, max_window_layers=28, layer_types=['sliding_attention'] * 2)"
 window 0 "$listed, max_window_layers=0, layer_types=['full_attention'] * 2)" qwen2
 window 4 "$listed, max_window_layers=0, layer_types=None)" qwen2
 window 4 "config.update(sliding_window=4, layer_types=['full_attention'] * 2)" # which Mistral does not read
+# Of rope_scaling and rope_parameters the first counts alone, and may have the base.
+rope() { # how config.json comes about that means the same
+    rm -rf turned
+    cp -r models/llama-linear turned
+    $python -c "
+import json
+config = json.load(open('turned/config.json'))
+$1
+json.dump(config, open('turned/config.json', 'w'))"
+    t 0 "$longline" import turned -o turned.safetensors
+    # shellcheck disable=SC2046
+    t 0 "$build/examples/log_probabilities" turned.safetensors $(cat models/llama-linear.tokens)
+    cp out got
+    t 0 $python "$root/tests/python/compare.py" models/llama-linear.logp got
+}
+rope "config['rope_parameters'] = {'rope_type': 'default', 'rope_theta': 10000.0}"
+rope "config['rope_scaling']['rope_theta'] = config['rope_theta']; config['rope_theta'] = 10000.0"
+rope "config['rope_parameters'] = config['rope_scaling'] | {'rope_theta': config.pop('rope_theta')}; \
+config['rope_scaling'] = {}"
 
 # It is never left out for a tokenizer that cannot be read.
 cp -r models/bert-pairs unread
@@ -147,6 +166,10 @@ damage "rope_parameters of type dynamic .*the same model up to max_position_embe
     "$llama; config['rope_parameters'] = {'rope_type': 'dynamic'}"
 damage "sliding_window of 1 of 2 layers .*use_sliding_window.: false it is the same model .* up to 64 tokens" \
     "$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64, max_window_layers=1)"
+damage "rope_parameters.rope_theta is not a number" "$llama; config['rope_parameters'] = {'rope_theta': '10000'}"
+for value in "'linear'" "{'full_attention': {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 10000.0}}"; do
+    damage "rope_parameters of type \(none\) is not supported" "$llama; config['rope_parameters'] = $value"
+done
 listed="$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64, max_window_layers=0"
 damage "sliding_window of 1 of 2 layers is not" "$listed, layer_types=['sliding_attention', 'full_attention'])"
 for types in "['sliding_attention']" "['sliding_attention', 'full']" "'sliding_attention'"; do
