@@ -40,6 +40,11 @@ out "^models/vit.png	dog; hound	0.44"
 out "^models/vit-gray.png	" # of 14 x 14 gray pixels
 t 0 "$longline" inspect vit-deit.safetensors
 out "0.485,0.456,0.406"
+cp -r models/vit one-mean
+sed -i 's/"image_mean": [^]]*]/"image_mean": 0.3/' one-mean/preprocessor_config.json
+t 0 "$longline" import one-mean -o one-mean.safetensors
+t 0 "$longline" inspect one-mean.safetensors
+out "^pixel-mean = 0.3$"
 
 # Newer folders have no vocab.txt. Then token types change after the [SEP] of tokenizer.json.
 cp -r models/bert-pairs newer
@@ -216,6 +221,13 @@ image "preprocessor_config.json: size is not a height and a width that are equal
 image "preprocessor_config.json: it crops, and says no size" "processor.update(do_center_crop=True, crop_size=12, size=0)"
 image "preprocessor_config.json: resample = 1 is not supported; only 2 or 3 is" "processor['resample'] = 1"
 image "model.pixel-std = .0.5,0,0.5. divides pixels" "processor['image_std'] = [0.5, 0, 0.5]"
+for list in "[0.5, '0.5', 0.5]" "[0.5, 0.5, 0.5, 0.5]" "[]"; do
+    image "image_mean is not a list of a number for each channel" "processor['image_mean'] = $list"
+done
+image "image_std is not a number" "processor['image_std'] = '0.5'"
+for labels in "{'0': 'cat', '1': 1, '2': 'owl', '3': 'fox', '4': 'bee'}" "{'0': 'cat', '2': 'owl'}"; do
+    image "config.json: id2label has no text for class 1 of " "config['id2label'] = $labels"
+done
 image "model.classes = 1 |classifier needs at least 2" "config['id2label'] = {'0': 'all'}"
 
 # DeiT's processor resizes to a larger square with another filter, and takes its middle.
