@@ -174,11 +174,19 @@ static void set_window(ll_reading *r, int64_t layers) {
     ll_hf_set(r, "attention.window", "%lld", (long long)window);
 }
 
+/* The number of heads of keys and values where config.json has none: null means that of all heads. Without the key it
+ * is that of the first Mistral and Qwen2, or of all heads. */
+static int64_t usual_kv_heads(const ll_reading *r, int64_t heads) {
+    if (json_object_get(r->json, "num_key_value_heads")) return heads;
+    return !strcmp(r->family->type, "mistral") ? 8 : !strcmp(r->family->type, "qwen2") ? 32 : heads;
+}
+
 static void read_llama(ll_reading *r) {
     const int64_t width = ll_hf_integer(r, "hidden_size", LL_NEEDED);
     const int64_t heads = ll_hf_integer(r, "num_attention_heads", LL_NEEDED);
     const int64_t layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED);
-    const int64_t kv = ll_hf_integer(r, "num_key_value_heads", heads), head = ll_hf_integer(r, "head_dim", 0);
+    const int64_t kv = ll_hf_integer(r, "num_key_value_heads", usual_kv_heads(r, heads));
+    const int64_t head = ll_hf_integer(r, "head_dim", 0);
     ll_hf_only(r, "hidden_act", "silu");
     ll_hf_only(r, "attention_bias", "false");
     ll_hf_only(r, "mlp_bias", "false");

@@ -62,6 +62,12 @@ def write(root, name, model, length=19, kind="F32", shards=1, tokens=None, types
     np.savetxt(folder + ".tokens", np.asarray(tokens)[None], fmt="%d")
 
 
+def changed(model, **keys):
+    """The same model with other keys in its config.json, of which those that are ... are left out."""
+    config, tensors, logits = model
+    return {k: x for k, x in (config | keys).items() if x is not ...}, tensors, logits
+
+
 MERGES = ["t h", "th e", "Ġ the", "i n", "Ã ©", "Ċ Ċ"]
 NO_LIMIT = '{"do_lower_case": true, "model_max_length": 1000000000000000019884624838656}'
 ESM2 = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>"
@@ -94,6 +100,12 @@ def all_models(root):
     write(root, "mistral-window", families.llama(family="mistral", seed=24, window=5))
     write(root, "qwen2", families.llama(family="qwen2", seed=16))
     write(root, "qwen2-window", families.llama(family="qwen2", seed=25, window=8))
+    eight = families.llama(family="mistral", n_head=16, groups=8, head=2, seed=28)
+    write(root, "mistral-8-heads", changed(eight, num_key_value_heads=...))
+    all_heads = families.llama(family="mistral", n_head=16, groups=16, head=2, seed=29)
+    write(root, "mistral-all-heads", changed(all_heads, num_key_value_heads=None))
+    many = families.llama(family="qwen2", width=128, n_head=64, groups=32, head=2, seed=31)
+    write(root, "qwen2-32-heads", changed(many, num_key_value_heads=...))
     write(root, "bert", families.bert())
     write(root, "bert-pairs", families.bert(seed=17), tokens=[2, 9, 9, 3, 5, 3, 11], types=[0, 0, 0, 0, 1, 1, 1],
           files={"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n", "tokenizer_config.json": NO_LIMIT})
