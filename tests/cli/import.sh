@@ -58,14 +58,6 @@ t 0 "$longline" import newer -o newer.safetensors --without-tokenizer
 t 0 "$build/examples/log_probabilities" newer.safetensors $(cat models/bert-pairs.tokens)
 cp out got
 t 0 $python "$root/tests/python/compare.py" models/bert-pairs.logp got
-# ESM-2 has gelu, whatever hidden_act is.
-cp -r models/esm relu
-sed -i 's/"hidden_act": "gelu"/"hidden_act": "relu"/' relu/config.json
-t 0 "$longline" import relu -o relu.safetensors
-# shellcheck disable=SC2046
-t 0 "$build/examples/log_probabilities" relu.safetensors $(cat models/esm.tokens)
-cp out got
-t 0 $python "$root/tests/python/compare.py" models/esm.logp got
 # Windows of Mistral, that of a config.json without the key among them, and of Qwen2.
 window() { # the window, 0 for none; how config.json comes about; of another model than mistral
     rm -rf windowed
@@ -90,26 +82,6 @@ window 4 "$listed, max_window_layers=28, layer_types=['sliding_attention'] * 2)"
 window 0 "$listed, max_window_layers=0, layer_types=['full_attention'] * 2)" qwen2
 window 4 "$listed, max_window_layers=0, layer_types=None)" qwen2
 window 4 "config.update(sliding_window=4, layer_types=['full_attention'] * 2)" # which Mistral does not read
-# Of rope_scaling and rope_parameters the first counts alone, and may have the base.
-rope() { # how config.json comes about that means the same
-    rm -rf turned
-    cp -r models/llama-linear turned
-    $python -c "
-import json
-config = json.load(open('turned/config.json'))
-$1
-json.dump(config, open('turned/config.json', 'w'))"
-    t 0 "$longline" import turned -o turned.safetensors
-    # shellcheck disable=SC2046
-    t 0 "$build/examples/log_probabilities" turned.safetensors $(cat models/llama-linear.tokens)
-    cp out got
-    t 0 $python "$root/tests/python/compare.py" models/llama-linear.logp got
-}
-rope "config['rope_parameters'] = {'rope_type': 'default', 'rope_theta': 10000.0}"
-rope "config['rope_scaling']['rope_theta'] = config['rope_theta']; config['rope_theta'] = 10000.0"
-rope "config['rope_parameters'] = config['rope_scaling'] | {'rope_theta': config.pop('rope_theta')}; \
-config['rope_scaling'] = {}"
-
 # It is never left out for a tokenizer that cannot be read.
 cp -r models/bert-pairs unread
 echo '{' >unread/tokenizer_config.json

@@ -96,6 +96,12 @@ def all_models(root):
               "original_max_position_embeddings": 15}
     write(root, "llama-3", families.llama(seed=26, rule=llama3))
     write(root, "llama-linear", families.llama(seed=27, rule={"type": "linear", "rope_type": "linear", "factor": 2.5}))
+    linear = families.llama(seed=27, rule={"rope_type": "linear", "factor": 2.5})  # base 500,000
+    rule, plain = linear[0]["rope_scaling"], {"rope_type": "default", "rope_theta": 10000.0}
+    own = rule | {"rope_theta": 500000.0}
+    write(root, "llama-both", changed(linear, rope_parameters=plain))  # of which the first counts
+    write(root, "llama-own-base", changed(linear, rope_scaling=own, rope_theta=10000.0))
+    write(root, "llama-newer", changed(linear, rope_scaling={}, rope_parameters=own, rope_theta=...))
     write(root, "mistral", families.llama(family="mistral", groups=4, seed=15))
     write(root, "mistral-window", families.llama(family="mistral", seed=24, window=5))
     write(root, "qwen2", families.llama(family="qwen2", seed=16))
@@ -116,6 +122,7 @@ def all_models(root):
     esm = families.esm()
     write(root, "esm", esm, tokens=[0, 5, 32, 7, 9, 32, 4, 4, 20, 2], files={"vocab.txt": ESM2.replace(" ", "\n") + "\n"})
     write(root, "esm-unmasked", families.esm(seed=19))
+    write(root, "esm-relu", changed(families.esm(seed=35), hidden_act="relu"))  # a key that it does not read
     write(root, "esm-8m", families.esm(layers=6, width=320, n_head=20, seed=21))  # the size of esm2_t6_8M
 
 
