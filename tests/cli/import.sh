@@ -127,6 +127,15 @@ refused "own/model.safetensors: it would overwrite a file of own" "$longline" im
 cd own || exit 1
 refused "model.safetensors: it would overwrite a file of ." "$longline" import .
 cd ..
+# Beside shards it would be read in their place.
+cp -r models/gpt2-untied pieces
+cd pieces || exit 1
+refused "give --out another name: model.safetensors would be read instead of the weights of \." "$longline" import .
+t 0 "$longline" import . -o mine.safetensors
+cd ..
+refused "give --out another name" "$longline" import pieces -o pieces/model.safetensors
+cp pieces/mine.safetensors pieces/model.safetensors
+refused "pieces/model.safetensors is a model of longline" "$longline" import pieces -o again.safetensors
 damage "model_type = \"t5\" is not a family that can be imported: gpt2, gpt_neox, llama" "config['model_type'] = 't5'"
 damage "config.json: model_type is missing" "del config['model_type']"
 llama="config, tensors, _ = families.llama()"
