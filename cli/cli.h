@@ -65,6 +65,8 @@ int ll_text_target_check(const char *option, const char *path);
 int ll_ends_with(const char *path, const char *ending);
 /* Refuses a path with a line end, which would break the line of a result. -1, or the exit code. */
 int ll_line_check(const char *option, const char *path);
+/* Are two paths one file, which need not be there? */
+int ll_target_is(const char *path, const char *second);
 /* Refuses two options whose paths are one file. -1, or the exit code. */
 int ll_targets_differ(const char *option, const char *path, const char *other, const char *second);
 /* ll_target_check of a path that is not a file that is read, either: the model of words[0], also where that is a folder

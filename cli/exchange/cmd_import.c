@@ -1,4 +1,5 @@
 /* longline import: converts a pretrained model of another program. */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,9 +15,20 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
+/* A model.safetensors in the folder would come before its shards from then on. */
+static int check_out(int n, const char **words) {
+    char weights[PATH_MAX];
+    const int code = ll_target_apart("--out", out, n, words);
+    if (code >= 0) return code;
+    if (snprintf(weights, sizeof weights, "%s/model.safetensors", words[0]) >= (int)sizeof weights) return -1;
+    return ll_target_is(out, weights)
+               ? ll_usage("give --out another name: %s would be read instead of the weights of %s", out, words[0])
+               : -1;
+}
+
 static int import(int n, const char **words) {
     ll_model *model = NULL;
-    const int code = ll_target_apart("--out", out, n, words);
+    const int code = check_out(n, words);
     if (code >= 0) return code;
     ll_progress_line line = ll_progress_of(LL_PROGRESS_COUNT, words[0]);
     ll_status status = ll_model_import(&model, words[0], !without_tokenizer, ll_progress_report, &line);

@@ -52,11 +52,15 @@ static int is_same(const char *one, const char *other) {
     return !stat(one, &a) && !stat(other, &b) && a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-int ll_targets_differ(const char *option, const char *path, const char *other, const char *second) {
+int ll_target_is(const char *path, const char *second) {
     char folder[PATH_MAX], name[PATH_MAX], folder2[PATH_MAX], name2[PATH_MAX];
     find_target(path, folder, name);
     find_target(second, folder2, name2);
-    if (strcmp(name, name2) || !is_same(folder, folder2)) return -1;
+    return !strcmp(name, name2) && is_same(folder, folder2);
+}
+
+int ll_targets_differ(const char *option, const char *path, const char *other, const char *second) {
+    if (!ll_target_is(path, second)) return -1;
     return ll_usage("%s and %s cannot both be %s", option, other, path);
 }
 

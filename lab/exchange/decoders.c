@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/integer.h"
 #include "exchange/families.h"
 
 /* ---- GPT-2 (Radford et al. 2019) ---- */
@@ -137,29 +138,55 @@ static const ll_tensor_rule llama_rules[] = {
     {0},
 };
 
-/* Mistral's window, and Qwen2's, which the layers from max_window_layers on have. A Mistral whose config.json has no
- * such key has the window of Mistral 7B v0.1; null means none. */
+/* The number of layers with Qwen2's window: those that layer_types lists, or else those from max_window_layers on. */
+static int64_t count_windows(ll_reading *r, int64_t layers) {
+    const json_t *types = json_object_get(r->json, "layer_types");
+    int64_t windows = 0, known = 0;
+    if (!types || json_is_null(types))
+        return layers - ll_min_int64(ll_hf_integer(r, "max_window_layers", 28), layers);
+    for (size_t i = 0; i < json_array_size(types); i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        const int window = type && !strcmp(type, "sliding_attention");
+        windows += window;
+        known += window || (type && !strcmp(type, "full_attention"));
+    }
+    if (!r->status && (known != layers || json_array_size(types) != (size_t)layers))
+        r->status = ll_fail(LL_EFORMAT, "%s: layer_types is not a sliding_attention or full_attention for each layer",
+                            r->path);
+    return windows;
+}
+
+/* Mistral's window, and Qwen2's, which some of its layers may have. A Mistral whose config.json has no such key has the
+ * window of Mistral 7B v0.1; null means none. */
 static void set_window(ll_reading *r, int64_t layers) {
     const int mistral = !strcmp(r->family->type, "mistral"), qwen = !strcmp(r->family->type, "qwen2");
     if (!mistral && !(qwen && ll_hf_flag(r, "use_sliding_window", 0))) return;
     const int null = json_is_null(json_object_get(r->json, "sliding_window"));
     const int64_t window = ll_hf_integer(r, "sliding_window", null ? 0 : 4096);
-    const int64_t whole = qwen ? ll_hf_integer(r, "max_window_layers", 28) : 0;
-    if (r->status || !window || whole >= layers) return;
-    if (whole)
+    const int64_t windows = qwen && window ? count_windows(r, layers) : layers;
+    if (r->status || !window || !windows) return;
+    if (windows < layers)
         r->status = ll_fail(LL_EINVAL,
-                            "%s: a sliding_window from layer %lld on is not supported; one of all layers is. With "
+                            "%s: a sliding_window of %lld of %lld layers is not supported; one of all layers is. With "
                             "\"use_sliding_window\": false it is the same model for sequences of up to %lld tokens",
-                            r->path, (long long)whole, (long long)window);
+                            r->path, (long long)windows, (long long)layers, (long long)window);
     ll_hf_set(r, "attention.kernel", "local");
     ll_hf_set(r, "attention.window", "%lld", (long long)window);
+}
+
+/* The number of heads of keys and values where config.json has none: null means that of all heads. Without the key it
+ * is that of the first Mistral and Qwen2, or of all heads. */
+static int64_t usual_kv_heads(const ll_reading *r, int64_t heads) {
+    if (json_object_get(r->json, "num_key_value_heads")) return heads;
+    return !strcmp(r->family->type, "mistral") ? 8 : !strcmp(r->family->type, "qwen2") ? 32 : heads;
 }
 
 static void read_llama(ll_reading *r) {
     const int64_t width = ll_hf_integer(r, "hidden_size", LL_NEEDED);
     const int64_t heads = ll_hf_integer(r, "num_attention_heads", LL_NEEDED);
     const int64_t layers = ll_hf_integer(r, "num_hidden_layers", LL_NEEDED);
-    const int64_t kv = ll_hf_integer(r, "num_key_value_heads", heads), head = ll_hf_integer(r, "head_dim", 0);
+    const int64_t kv = ll_hf_integer(r, "num_key_value_heads", usual_kv_heads(r, heads));
+    const int64_t head = ll_hf_integer(r, "head_dim", 0);
     ll_hf_only(r, "hidden_act", "silu");
     ll_hf_only(r, "attention_bias", "false");
     ll_hf_only(r, "mlp_bias", "false");

@@ -42,7 +42,7 @@
 
 /* ---- What the families share ---- */
 
-static void read_encoder(ll_reading *r, const char *head_bias) {
+static void read_encoder(ll_reading *r, const char *head_bias, const char *activation) {
     static const char *const heads[] = {"Model", "ForMaskedLM", "ForPreTraining", NULL};
     ll_family_head(r, heads, "masked language models");
     ll_hf_only(r, "is_decoder", "false");
@@ -54,7 +54,7 @@ static void read_encoder(ll_reading *r, const char *head_bias) {
                            .ff = ll_hf_integer(r, "intermediate_size", LL_NEEDED),
                            .length = ll_hf_integer(r, "max_position_embeddings", 512),
                            .eps = ll_hf_number(r, "layer_norm_eps", 1e-12),
-                           .activation = ll_hf_text(r, "hidden_act", "gelu"),
+                           .activation = activation,
                        });
     const char *head = ll_hf_has(r, head_bias) ? "on" : "off";
     ll_hf_set(r, "model.task", "mlm");
@@ -65,7 +65,7 @@ static void read_encoder(ll_reading *r, const char *head_bias) {
 }
 
 static void read_post_norm(ll_reading *r, const char *head_bias) {
-    read_encoder(r, head_bias);
+    read_encoder(r, head_bias, ll_hf_text(r, "hidden_act", "gelu"));
     ll_hf_set(r, "model.norm", "post");
     ll_hf_set(r, "model.embedding-norm", "on");
     ll_hf_set(r, "model.token-types", "%lld", (long long)ll_hf_integer(r, "type_vocab_size", 2));
@@ -122,6 +122,7 @@ static const ll_tensor_rule roberta_rules[] = {
 
 static void read_roberta(ll_reading *r) {
     read_post_norm(r, "lm_head.bias");
+    if (ll_hf_has(r, "lm_head.bias")) ll_hf_only(r, "hidden_act", "gelu"); /* that of the head in any case */
     read_positions(r, ll_hf_integer(r, "pad_token_id", 1) + 1);
 }
 
@@ -171,7 +172,7 @@ static const ll_tensor_rule esm_rules[] = {
 };
 
 static void read_esm(ll_reading *r) {
-    read_encoder(r, "lm_head.bias");
+    read_encoder(r, "lm_head.bias", "gelu"); /* hidden_act is not read */
     ll_hf_only(r, "is_folding_model", "false");
     if (!r->status && strcmp(ll_hf_text(r, "position_embedding_type", "absolute"), "rotary"))
         r->status = ll_fail(LL_EINVAL, "%s: position_embedding_type is not rotary: this is not ESM-2", r->path);

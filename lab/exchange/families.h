@@ -20,9 +20,9 @@ void ll_family_sizes(ll_reading *r, ll_family_size size);
 /* Fails unless the architecture ends with one of these words (NULL ends them). Heads for other tasks have tensors that
  * would be left over, and an error that names the head is clearer. what: "image classifiers" are supported. */
 void ll_family_head(ll_reading *r, const char *const *fine, const char *what);
-/* position.type = rope with this base, and what rope_scaling or rope_parameters say. */
+/* position.type = rope with this base, unless rope_scaling or rope_parameters have another, and what else they say. */
 void ll_family_rope(ll_reading *r, double base);
-/* The share of a head's channels that is rotated, where rope_parameters have one; else the given one. */
-double ll_family_rotary(const ll_reading *r, double share);
+/* The share of a head's channels that is rotated, where they have one; else the given one. */
+double ll_family_rotary(ll_reading *r, double share);
 
 #endif

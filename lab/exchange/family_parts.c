@@ -42,46 +42,62 @@ void ll_family_head(ll_reading *r, const char *const *fine, const char *what) {
                         r->path, name, what);
 }
 
-double ll_family_rotary(const ll_reading *r, double share) {
-    const json_t *own = json_object_get(json_object_get(r->json, "rope_parameters"), "partial_rotary_factor");
-    return json_is_number(own) ? json_number_value(own) : share;
+/* The key that says how angles are made: rope_scaling, or rope_parameters of newer files. As in transformers the first
+ * counts alone, unless it is missing, null or empty. NULL: neither is there. */
+static const char *rope_key(const ll_reading *r) {
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const json_t *given = json_object_get(r->json, keys[i]);
+        const int empty = json_is_object(given) && !json_object_size(given);
+        if (given && !json_is_null(given) && !empty) return keys[i];
+    }
+    return NULL;
 }
 
-/* A number of rope_scaling or rope_parameters. */
-static double scaling_number(ll_reading *r, const char *object, const char *key) {
-    const json_t *value = json_object_get(json_object_get(r->json, object), key);
+/* A value of that object; NULL if it is missing or null. */
+static const json_t *rope_value(const ll_reading *r, const char *key) {
+    const char *object = rope_key(r);
+    const json_t *value = object ? json_object_get(json_object_get(r->json, object), key) : NULL;
+    return json_is_null(value) ? NULL : value;
+}
+
+static double rope_number(ll_reading *r, const char *key) {
+    const json_t *value = rope_value(r, key);
     if (!json_is_number(value) && !r->status)
-        r->status = ll_fail(LL_EFORMAT, "%s: %s.%s is %s", r->path, object, key, value ? "not a number" : "missing");
+        r->status =
+            ll_fail(LL_EFORMAT, "%s: %s.%s is %s", r->path, rope_key(r), key, value ? "not a number" : "missing");
     return json_number_value(value);
 }
 
+double ll_family_rotary(ll_reading *r, double share) {
+    return rope_value(r, "partial_rotary_factor") ? rope_number(r, "partial_rotary_factor") : share;
+}
+
 /* Rules for longer sequences change the angles of short ones, too, save dynamic. */
-static void set_scaling(ll_reading *r, const char *object, const char *fallback) {
-    const json_t *given = json_object_get(r->json, object);
-    const char *kind = json_string_value(json_object_get(given, "rope_type"));
-    if (!kind) kind = json_string_value(json_object_get(given, "type"));
-    if (!kind) kind = fallback;
-    if (r->status || !given || json_is_null(given) || !strcmp(kind, "default")) return;
+static void set_scaling(ll_reading *r) {
+    const json_t *type = rope_value(r, rope_value(r, "rope_type") ? "rope_type" : "type");
+    const int plain = !rope_key(r) || rope_value(r, "rope_theta") || rope_value(r, "partial_rotary_factor");
+    const char *kind = type ? json_string_value(type) : plain ? "default" : NULL;
+    if (!kind) kind = "(none)";
+    if (r->status || !strcmp(kind, "default")) return;
     const int llama3 = !strcmp(kind, "llama3");
     if (llama3 || !strcmp(kind, "linear"))
-        ll_hf_set(r, "position.scaling", "%.17g", scaling_number(r, object, "factor"));
+        ll_hf_set(r, "position.scaling", "%.17g", rope_number(r, "factor"));
     else
         r->status = ll_fail(LL_EINVAL, "%s: %s of type %.40s is not supported; default, linear and llama3 are%s",
-                            r->path, object, kind,
+                            r->path, rope_key(r), kind,
                             strcmp(kind, "dynamic") ? ", which give other results"
                                                     : "; with default it is the same model up to "
                                                       "max_position_embeddings");
     if (!llama3) return;
-    ll_hf_set(r, "position.scaling-length", "%.17g", scaling_number(r, object, "original_max_position_embeddings"));
-    ll_hf_set(r, "position.scaling-low", "%.17g", scaling_number(r, object, "low_freq_factor"));
-    ll_hf_set(r, "position.scaling-high", "%.17g", scaling_number(r, object, "high_freq_factor"));
+    ll_hf_set(r, "position.scaling-length", "%.17g", rope_number(r, "original_max_position_embeddings"));
+    ll_hf_set(r, "position.scaling-low", "%.17g", rope_number(r, "low_freq_factor"));
+    ll_hf_set(r, "position.scaling-high", "%.17g", rope_number(r, "high_freq_factor"));
 }
 
 void ll_family_rope(ll_reading *r, double base) {
-    const json_t *theta = json_object_get(json_object_get(r->json, "rope_parameters"), "rope_theta");
-    set_scaling(r, "rope_scaling", "(none)");
-    set_scaling(r, "rope_parameters", "default"); /* newer files */
-    if (json_is_number(theta)) base = json_number_value(theta);
+    if (rope_value(r, "rope_theta")) base = rope_number(r, "rope_theta");
+    set_scaling(r);
     ll_hf_set(r, "position.type", "rope");
     ll_hf_set(r, "position.base", "%.17g", base);
 }

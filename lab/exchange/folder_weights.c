@@ -22,6 +22,11 @@ static int is_there(const char *folder, const char *name) {
 static ll_status open_file(ll_weights *w, const char *name) {
     char *path = ll_path_join(w->folder, name), *copy = ll_strdup(name);
     ll_status status = path && copy ? ll_safetensors_open(&w->file[w->files], path) : LL_ENOMEM;
+    const char *format = status ? NULL : ll_safetensors_meta(w->file[w->files], "format");
+    if (format && !strcmp(format, "longline-model")) {
+        status = ll_fail(LL_EINVAL, "%s is a model of longline, not the weights of this folder; take it out", path);
+        ll_safetensors_free(w->file[w->files]);
+    }
     ll_free(path);
     if (status) {
         ll_free(copy);

@@ -8,20 +8,27 @@
 
 /* ---- What a processor does to pictures (preprocessor_config.json) ---- */
 
-/* "0.5,0.5,0.5" of an array of numbers; fallback if it is missing. */
+/* "0.5,0.5,0.5" of an array of numbers; a number is that of all channels; fallback if it is missing. */
 static void pixel_list(ll_reading *r, const char *ours, const char *key, double fallback, double scale) {
+    enum { MOST = 3 };
     const json_t *list = json_object_get(r->json, key);
+    const size_t count = json_array_size(list);
     char text[160];
     size_t n = 0;
-    if (!json_array_size(list)) {
-        ll_hf_set(r, ours, "%.9g", fallback * scale);
+    int wrong = !count || count > MOST;
+    if (!json_is_array(list)) {
+        ll_hf_set(r, ours, "%.9g", ll_hf_number(r, key, fallback) * scale);
         return;
     }
-    for (size_t i = 0; i < json_array_size(list) && i < 3; i++) {
+    for (size_t i = 0; i < count && i < MOST; i++) {
+        const json_t *number = json_array_get(list, i);
+        wrong |= !json_is_number(number);
         if (i) text[n++] = ',';
-        ll_format_text(text + n, sizeof text - n, "%.9g", json_number_value(json_array_get(list, i)) * scale);
+        ll_format_text(text + n, sizeof text - n, "%.9g", json_number_value(number) * scale);
         n += strlen(text + n);
     }
+    if (wrong && !r->status)
+        r->status = ll_fail(LL_EFORMAT, "%s: %s is not a list of a number for each channel", r->path, key);
     ll_hf_set(r, ours, "%s", text);
 }
 
@@ -132,7 +139,10 @@ static ll_status set_names(ll_reading *r, const json_t *labels) {
         char number[NUMBER];
         snprintf(number, sizeof number, "%zu", i);
         const char *theirs = json_string_value(json_object_get(labels, number));
-        if (!theirs) break;
+        if (!theirs) {
+            status = ll_fail(LL_EFORMAT, "%s: id2label has no text for class %zu of %zu", r->path, i, count);
+            break;
+        }
         named += !is_usual(theirs, i);
         status = name_class(one, longest + NUMBER, theirs, i, seen);
         if (i) *at++ = ',';

@@ -40,6 +40,11 @@ out "^models/vit.png	dog; hound	0.44"
 out "^models/vit-gray.png	" # of 14 x 14 gray pixels
 t 0 "$longline" inspect vit-deit.safetensors
 out "0.485,0.456,0.406"
+cp -r models/vit one-mean
+sed -i 's/"image_mean": [^]]*]/"image_mean": 0.3/' one-mean/preprocessor_config.json
+t 0 "$longline" import one-mean -o one-mean.safetensors
+t 0 "$longline" inspect one-mean.safetensors
+out "^pixel-mean = 0.3$"
 
 # Newer folders have no vocab.txt. Then token types change after the [SEP] of tokenizer.json.
 cp -r models/bert-pairs newer
@@ -72,7 +77,11 @@ window 4 "config['sliding_window'] = 4"
 window 0 "config['sliding_window'] = 4" qwen2
 window 4 "config.update(sliding_window=4, use_sliding_window=True, max_window_layers=0)" qwen2
 window 0 "config.update(sliding_window=4, use_sliding_window=True, max_window_layers=2)" qwen2
-
+listed="config.update(use_sliding_window=True, sliding_window=4"
+window 4 "$listed, max_window_layers=28, layer_types=['sliding_attention'] * 2)" qwen2
+window 0 "$listed, max_window_layers=0, layer_types=['full_attention'] * 2)" qwen2
+window 4 "$listed, max_window_layers=0, layer_types=None)" qwen2
+window 4 "config.update(sliding_window=4, layer_types=['full_attention'] * 2)" # which Mistral does not read
 # It is never left out for a tokenizer that cannot be read.
 cp -r models/bert-pairs unread
 echo '{' >unread/tokenizer_config.json
@@ -118,6 +127,15 @@ refused "own/model.safetensors: it would overwrite a file of own" "$longline" im
 cd own || exit 1
 refused "model.safetensors: it would overwrite a file of ." "$longline" import .
 cd ..
+# Beside shards it would be read in their place.
+cp -r models/gpt2-untied pieces
+cd pieces || exit 1
+refused "give --out another name: model.safetensors would be read instead of the weights of \." "$longline" import .
+t 0 "$longline" import . -o mine.safetensors
+cd ..
+refused "give --out another name" "$longline" import pieces -o pieces/model.safetensors
+cp pieces/mine.safetensors pieces/model.safetensors
+refused "pieces/model.safetensors is a model of longline" "$longline" import pieces -o again.safetensors
 damage "model_type = \"t5\" is not a family that can be imported: gpt2, gpt_neox, llama" "config['model_type'] = 't5'"
 damage "config.json: model_type is missing" "del config['model_type']"
 llama="config, tensors, _ = families.llama()"
@@ -132,8 +150,19 @@ damage "position.scaling-low = 4 must be below" "$llama; config['rope_parameters
     'original_max_position_embeddings': 16, 'low_freq_factor': 4, 'high_freq_factor': 4}"
 damage "rope_parameters of type dynamic .*the same model up to max_position_embeddings" \
     "$llama; config['rope_parameters'] = {'rope_type': 'dynamic'}"
-damage "sliding_window from layer 1 on .*use_sliding_window.: false it is the same model .* up to 64 tokens" \
+damage "sliding_window of 1 of 2 layers .*use_sliding_window.: false it is the same model .* up to 64 tokens" \
     "$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64, max_window_layers=1)"
+damage "rope_parameters.rope_theta is not a number" "$llama; config['rope_parameters'] = {'rope_theta': '10000'}"
+for value in "'linear'" "{'full_attention': {'rope_type': 'linear', 'factor': 4.0, 'rope_theta': 10000.0}}"; do
+    damage "rope_parameters of type \(none\) is not supported" "$llama; config['rope_parameters'] = $value"
+done
+listed="$llama; config.update(model_type='qwen2', use_sliding_window=True, sliding_window=64, max_window_layers=0"
+damage "sliding_window of 1 of 2 layers is not" "$listed, layer_types=['sliding_attention', 'full_attention'])"
+for types in "['sliding_attention']" "['sliding_attention', 'full']" "'sliding_attention'"; do
+    damage "layer_types is not a sliding_attention or full_attention for each layer" "$listed, layer_types=$types)"
+done
+damage "hidden_act = relu is not supported; only gelu is" \
+    "config, tensors, _ = families.bert('roberta'); config['hidden_act'] = 'relu'"
 damage "the head of BertForSequenceClassification is not supported" \
     "config, tensors, _ = families.bert(); config['architectures'] = ['BertForSequenceClassification']"
 
@@ -173,6 +202,13 @@ image "preprocessor_config.json: size is not a height and a width that are equal
 image "preprocessor_config.json: it crops, and says no size" "processor.update(do_center_crop=True, crop_size=12, size=0)"
 image "preprocessor_config.json: resample = 1 is not supported; only 2 or 3 is" "processor['resample'] = 1"
 image "model.pixel-std = .0.5,0,0.5. divides pixels" "processor['image_std'] = [0.5, 0, 0.5]"
+for list in "[0.5, '0.5', 0.5]" "[0.5, 0.5, 0.5, 0.5]" "[]"; do
+    image "image_mean is not a list of a number for each channel" "processor['image_mean'] = $list"
+done
+image "image_std is not a number" "processor['image_std'] = '0.5'"
+for labels in "{'0': 'cat', '1': 1, '2': 'owl', '3': 'fox', '4': 'bee'}" "{'0': 'cat', '2': 'owl'}"; do
+    image "config.json: id2label has no text for class 1 of " "config['id2label'] = $labels"
+done
 image "model.classes = 1 |classifier needs at least 2" "config['id2label'] = {'0': 'all'}"
 
 # DeiT's processor resizes to a larger square with another filter, and takes its middle.

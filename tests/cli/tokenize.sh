@@ -138,6 +138,11 @@ echo '{' >bad/vocab.json
 bad "bad/vocab.json: not JSON at byte 2: "
 echo '[]' >bad/vocab.json
 bad "bad/vocab.json is no JSON object"
+: >bad/tokenizer.json
+bad "its tokenizer is no JSON object"
+refused "bad: its tokenizer is no JSON object" "$longline" tokenize bad
+refused "its tokenizer is no JSON object" "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt --out other \
+    --set data.format=subwords --set data.tokenizer=bad
 echo '{"model": {"type": "Magic", "vocab": {"a": 0}}}' >bad/tokenizer.json
 bad "its tokenizer has the model \"Magic\", which is not supported"
 t 0 "$longline" import bad -o bad.safetensors --without-tokenizer

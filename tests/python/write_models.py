@@ -62,6 +62,12 @@ def write(root, name, model, length=19, kind="F32", shards=1, tokens=None, types
     np.savetxt(folder + ".tokens", np.asarray(tokens)[None], fmt="%d")
 
 
+def changed(model, **keys):
+    """The same model with other keys in its config.json, of which those that are ... are left out."""
+    config, tensors, logits = model
+    return {k: x for k, x in (config | keys).items() if x is not ...}, tensors, logits
+
+
 MERGES = ["t h", "th e", "Ġ the", "i n", "Ã ©", "Ċ Ċ"]
 NO_LIMIT = '{"do_lower_case": true, "model_max_length": 1000000000000000019884624838656}'
 ESM2 = "<cls> <pad> <eos> <unk> L A G V S E R T I D P K Q N F Y M H W C X B U Z O . - <null_1> <mask>"
@@ -90,10 +96,22 @@ def all_models(root):
               "original_max_position_embeddings": 15}
     write(root, "llama-3", families.llama(seed=26, rule=llama3))
     write(root, "llama-linear", families.llama(seed=27, rule={"type": "linear", "rope_type": "linear", "factor": 2.5}))
+    linear = families.llama(seed=27, rule={"rope_type": "linear", "factor": 2.5})  # base 500,000
+    rule, plain = linear[0]["rope_scaling"], {"rope_type": "default", "rope_theta": 10000.0}
+    own = rule | {"rope_theta": 500000.0}
+    write(root, "llama-both", changed(linear, rope_parameters=plain))  # of which the first counts
+    write(root, "llama-own-base", changed(linear, rope_scaling=own, rope_theta=10000.0))
+    write(root, "llama-newer", changed(linear, rope_scaling={}, rope_parameters=own, rope_theta=...))
     write(root, "mistral", families.llama(family="mistral", groups=4, seed=15))
     write(root, "mistral-window", families.llama(family="mistral", seed=24, window=5))
     write(root, "qwen2", families.llama(family="qwen2", seed=16))
     write(root, "qwen2-window", families.llama(family="qwen2", seed=25, window=8))
+    eight = families.llama(family="mistral", n_head=16, groups=8, head=2, seed=28)
+    write(root, "mistral-8-heads", changed(eight, num_key_value_heads=...))
+    all_heads = families.llama(family="mistral", n_head=16, groups=16, head=2, seed=29)
+    write(root, "mistral-all-heads", changed(all_heads, num_key_value_heads=None))
+    many = families.llama(family="qwen2", width=128, n_head=64, groups=32, head=2, seed=31)
+    write(root, "qwen2-32-heads", changed(many, num_key_value_heads=...))
     write(root, "bert", families.bert())
     write(root, "bert-pairs", families.bert(seed=17), tokens=[2, 9, 9, 3, 5, 3, 11], types=[0, 0, 0, 0, 1, 1, 1],
           files={"vocab.txt": "[PAD]\n[UNK]\n[CLS]\n[SEP]\nword\n", "tokenizer_config.json": NO_LIMIT})
@@ -104,6 +122,7 @@ def all_models(root):
     esm = families.esm()
     write(root, "esm", esm, tokens=[0, 5, 32, 7, 9, 32, 4, 4, 20, 2], files={"vocab.txt": ESM2.replace(" ", "\n") + "\n"})
     write(root, "esm-unmasked", families.esm(seed=19))
+    write(root, "esm-relu", changed(families.esm(seed=35), hidden_act="relu"))  # a key that it does not read
     write(root, "esm-8m", families.esm(layers=6, width=320, n_head=20, seed=21))  # the size of esm2_t6_8M
 
 

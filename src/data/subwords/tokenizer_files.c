@@ -328,7 +328,7 @@ ll_status ll_subwords_number(int *number, const char *path, const char *token) {
     ll_bytes bytes = {0};
     json_t *json = NULL;
     ll_status status = ll_subwords_find(&bytes, path);
-    if (!status && bytes.size) status = ll_part_load(&json, &bytes, path);
+    if (!status && bytes.data) status = ll_part_load(&json, &bytes, path);
     const json_t *found = json_object_get(json_object_get(json_object_get(json, "model"), "vocab"), token);
     const json_int_t n = json_is_integer(found) ? json_integer_value(found) : -1;
     *number = n >= 0 && n <= INT_MAX ? (int)n : -1;

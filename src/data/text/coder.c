@@ -26,7 +26,7 @@ static ll_status find_tokenizer(ll_bytes *vocabulary, const char *path) {
                        "data.format=subwords needs a tokenizer: data.tokenizer, or train.from with a model that "
                        "has one");
     const ll_status status = ll_subwords_find(vocabulary, path);
-    if (!status && !vocabulary->size)
+    if (!status && !vocabulary->data)
         return ll_fail(LL_EINVAL,
                        "data.tokenizer = %s has no tokenizer.json, no vocab.txt, no tokenizer.model, and no "
                        "vocab.json with merges.txt",
