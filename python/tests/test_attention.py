@@ -204,6 +204,17 @@ def test_packed_rows_and_lengths(qkv):
         assert np.abs(padded[1, :, :25] - packed[1, :, :25]).max() < 1e-6
 
 
+def test_lengths_and_masks_may_change_before_backward(qkv):
+    operator = Operator("elu1", heads=3, key_size=8)
+    given = {"lengths": np.array([40, 25], np.int32), "query_lengths": np.array([30, 35], np.int32),
+             "key_mask": (np.arange(80).reshape(2, 40) % 3 > 0).astype(np.float32)}
+    saved = operator.forward(*qkv, save=True, **given)[1]
+    before = operator.backward(saved, qkv[2])
+    for array in given.values():
+        array[...] = 1
+        assert all(np.array_equal(a, b) for a, b in zip(before[:3], operator.backward(saved, qkv[2])))
+
+
 def test_gate(qkv):
     gate = -np.abs(np.random.default_rng(1).standard_normal((2, 3, 40), dtype=np.float32))
     y, saved = Operator("elu1", heads=3, key_size=8, causal=True).forward(*qkv, gate=gate, save=True)
