@@ -102,10 +102,14 @@ static void test_masked_keys_change_nothing(void **state) {
             replace(d, &d->call.k, S, c.D, d->call.key_mask, 0, &seed);
             replace(d, &d->call.v, S, c.E, d->call.key_mask, 0, &seed);
             results after = run(d, tile);
-            check_rows(d, "y", before.y, 0, T, after.y, T, T, c.E);
-            check_rows(d, "dq", before.dq, 0, T, after.dq, T, T, c.D);
-            check_rows(d, "dk", before.dk, 0, S, after.dk, S, S, c.D);
-            check_rows(d, "dv", before.dv, 0, S, after.dv, S, S, c.E);
+            for (int b = 0; b < 2; b++) {
+                const size_t rows = (size_t)(b * c.H) * (size_t)T, keys = (size_t)(b * c.H) * (size_t)S;
+                const size_t D = (size_t)c.D, E = (size_t)c.E;
+                check_rows(d, "y", before.y, b, T, after.y + rows * E, T, T, c.E);
+                check_rows(d, "dq", before.dq, b, T, after.dq + rows * D, T, T, c.D);
+                check_rows(d, "dk", before.dk, b, S, after.dk + keys * D, S, S, c.D);
+                check_rows(d, "dv", before.dv, b, S, after.dv + keys * E, S, S, c.E);
+            }
             results_free(&before);
             results_free(&after);
         }
@@ -326,7 +330,8 @@ static void test_images_without_a_side(void **state) {
         for (int i = 0; i < 5; i++) {
             c.width = sizes[i][0], c.height = sizes[i][1], c.before = sizes[i][2];
             if (i >= 2) {
-                CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL, i < 4 ? "image size" : "");
+                CHECK_FAILS(ll_attention_create(&op, &c), LL_EINVAL,
+                            i < 4 || p < 2 ? "image size" : "-1 tokens without position");
                 continue;
             }
             CHECK_OK(ll_attention_create(&op, &c));
@@ -381,18 +386,12 @@ static void test_what_cannot_be(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_padding_changes_nothing),
-        cmocka_unit_test(test_masked_keys_change_nothing),
-        cmocka_unit_test(test_later_tokens_change_nothing),
-        cmocka_unit_test(test_long_vectors),
-        cmocka_unit_test(test_long_decay),
-        cmocka_unit_test(test_late_tokens),
-        cmocka_unit_test(test_faded_key),
-        cmocka_unit_test(test_absurd_vectors),
-        cmocka_unit_test(test_nothing_to_see),
-        cmocka_unit_test(test_no_sequences),
-        cmocka_unit_test(test_memory_refused),
-        cmocka_unit_test(test_images_without_a_side),
+        cmocka_unit_test(test_padding_changes_nothing),     cmocka_unit_test(test_masked_keys_change_nothing),
+        cmocka_unit_test(test_later_tokens_change_nothing), cmocka_unit_test(test_long_vectors),
+        cmocka_unit_test(test_long_decay),                  cmocka_unit_test(test_late_tokens),
+        cmocka_unit_test(test_faded_key),                   cmocka_unit_test(test_absurd_vectors),
+        cmocka_unit_test(test_nothing_to_see),              cmocka_unit_test(test_no_sequences),
+        cmocka_unit_test(test_memory_refused),              cmocka_unit_test(test_images_without_a_side),
         cmocka_unit_test(test_what_cannot_be),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -207,6 +207,7 @@ static void test_ends(void **state) {
     assert_non_null(strstr(ll_error(), "learned positions end"));
     assert_int_equal(ll_draft_count(d).position, 13); /* as for a stream: 12 tokens are read, and one follows */
     assert_int_equal(ll_draft_count(d).left, -1);
+    CHECK_FAILS(ll_draft_next(d, &greedy, tokens, &n), LL_EINVAL, "learned positions end");
     ll_draft_free(d);
     ll_model_free(large);
     ll_model_free(small);

@@ -1,5 +1,5 @@
 /* Softmax attention in tiles, in every tier of this machine, against the definition in double (oracle.c): sequences of
- * several tiles, padded lengths, cross attention. Some results must have the same bits. */
+ * several tiles, padded lengths, cross attention, values that are not finite. Some results must have the same bits. */
 #include "drawn.h"
 #include "guard.h"
 
@@ -157,6 +157,88 @@ static void test_later_tokens(void **state) {
     }
 }
 
+/* Makes the value of each head infinite in column 5 of one token. */
+static void make_infinite(drawn *d, int at) {
+    for (int h = 0; h < d->config.H; h++) ll_element(&d->call.v, 0, (size_t)h, (size_t)at)[5] = INFINITY;
+}
+
+/* A value that is not finite shows in the rows that see it, in its column. All else keeps its bits. */
+static void test_nonfinite_is_seen(void **state) {
+    (void)state;
+    uint64_t seed = 26;
+    for (int n = 0; n < 24; n++) {
+        ll_attention_config c = exact_config(n % 2, &seed);
+        c.causal = n / 2 % 2;
+        const int T = draw_int(&seed, 100, 300), at = draw_int(&seed, 0, T - 1);
+        const int window = n % 2 ? c.approximate.window : T;
+        drawn *d = drawn_create(c, 1, T, T, 0.8, 0, &seed);
+        d->call.bf16 = n / 4 % 2;
+        drawn_run(d, 0, 0);
+        const int size = c.H * T * c.E;
+        float *before = malloc((size_t)size * sizeof *before);
+        memcpy(before, drawn_packed(d, &d->call.y, T, c.E), (size_t)size * sizeof *before);
+        make_infinite(d, at);
+        drawn_run(d, 0, 0);
+        const float *after = drawn_packed(d, &d->call.y, T, c.E);
+        for (int i = 0; i < size; i++) {
+            const int t = i / c.E % T, sees = i % c.E == 5 && (!c.causal || t >= at) && abs(t - at) < window;
+            if (sees ? isfinite(after[i]) : after[i] != before[i])
+                fail_msg("case %d: row %d, infinity at %d of %d: %g, was %g: %s", n, t, at, T, (double)after[i],
+                         (double)before[i], drawn_name(d));
+        }
+        free(before);
+        drawn_free(d);
+    }
+}
+
+/* The call in two parts, of which the second takes the state of the first. */
+static void run_parts(const drawn *d, int cut) {
+    const ll_attention_call *c = &d->call;
+    ll_attention *op;
+    size_t floats;
+    CHECK_OK(ll_attention_create(&op, &d->config));
+    CHECK_OK(ll_attention_state_floats(op, &floats));
+    float *passed = calloc(floats, sizeof *passed);
+    ll_attention_call first = *c, second = *c;
+    first.T = first.S = cut, first.state_out = passed;
+    second.T = second.S = c->T - cut, second.state_in = passed;
+    second.query_offset = second.key_offset = cut;
+    second.q = ll_view_from(c->q, cut), second.k = ll_view_from(c->k, cut);
+    second.v = ll_view_from(c->v, cut), second.y = ll_view_from(c->y, cut);
+    CHECK_OK(ll_attention_forward(op, &first));
+    CHECK_OK(ll_attention_forward(op, &second));
+    ll_attention_free(op);
+    free(passed);
+}
+
+/* So does one that comes with the state of an earlier call, or with the call that takes a state. */
+static void test_nonfinite_is_carried(void **state) {
+    (void)state;
+    uint64_t seed = 27;
+    for (int n = 0; n < 80; n++) {
+        ll_attention_config c = exact_config(1 + n % 2, &seed);
+        const int T = 200, cut = draw_int(&seed, 50, 150), at = cut + draw_int(&seed, -50, 49), size = c.H * T * c.E;
+        drawn *d = drawn_create(c, 1, T, T, 0.8, 0, &seed);
+        make_infinite(d, at);
+        drawn_run(d, 0, 0);
+        float *whole = malloc((size_t)size * sizeof *whole);
+        int seen = 0;
+        memcpy(whole, drawn_packed(d, &d->call.y, T, c.E), (size_t)size * sizeof *whole);
+        run_parts(d, cut);
+        const float *parts = drawn_packed(d, &d->call.y, T, c.E);
+        for (int i = 0; i < size; i++) {
+            const float x = whole[i], y = parts[i];
+            seen += !isfinite(x);
+            if (isfinite(x) ? !(fabsf(x - y) < 1e-4f) : isfinite(y))
+                fail_msg("case %d: row %d, infinity at %d, cut at %d: %g, in parts %g: %s", n, i / c.E % T, at, cut,
+                         (double)x, (double)y, drawn_name(d));
+        }
+        if (!seen) fail_msg("case %d: no row sees the infinity at %d: %s", n, at, drawn_name(d));
+        free(whole);
+        drawn_free(d);
+    }
+}
+
 /* With logits of thousands the weights become 0 and 1, and gradients stay finite. */
 static void test_large_logits(void **state) {
     (void)state;
@@ -179,8 +261,13 @@ static void test_large_logits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_sizes),        cmocka_unit_test(test_threads),      cmocka_unit_test(test_padding),
-        cmocka_unit_test(test_later_tokens), cmocka_unit_test(test_large_logits),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_padding),
+        cmocka_unit_test(test_later_tokens),
+        cmocka_unit_test(test_nonfinite_is_seen),
+        cmocka_unit_test(test_nonfinite_is_carried),
+        cmocka_unit_test(test_large_logits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

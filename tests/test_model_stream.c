@@ -219,6 +219,11 @@ static void test_left(void **state) {
     assert_int_equal(ll_stream_left(stream), 0);
     CHECK_OK(ll_stream_feed(stream, (const int[]){3, 1}, 2, NULL));
     assert_int_equal(ll_stream_left(stream), 5);
+    /* A separator has the first position itself. */
+    const int again[] = {1, 3, 1, 1, 1, 1, 1, 1, 1};
+    CHECK_FAILS(ll_stream_feed(stream, again, 9, NULL), LL_EINVAL, "learned positions end at 7");
+    CHECK_OK(ll_stream_feed(stream, again, 8, NULL));
+    assert_int_equal(ll_stream_left(stream), 0);
     ll_stream_free(stream);
     CHECK_OK(ll_stream_create(&stream, endless));
     CHECK_OK(ll_stream_feed(stream, (const int[]){1, 2}, 2, NULL));

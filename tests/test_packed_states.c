@@ -189,15 +189,18 @@ static void test_counts_are_checked(void **state) {
         assert_true(describe(&c, kernels[i], LL_POSITION_NONE, 1, 0));
         CHECK_OK(ll_attention_create(&op, &c));
         CHECK_OK(ll_attention_state_floats(op, &floats));
-        tensors t = tensors_create(20, 9);
-        float *in = calloc(floats, sizeof *in);
-        ll_attention_call call = call_of(op, &t, 0, 20, 20);
+        tensors t = tensors_create(40, 9);
+        float *in = calloc(2 * floats, sizeof *in);
+        ll_attention_call call = rows_of(op, &t, 2, 20);
         call.state_in = in, call.saved = saved_for(op, &call);
         CHECK_OK(ll_attention_forward(op, &call));
-        for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
-            in[0] = counts[n];
-            CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "state_in of sequence 0: tensor tokens holds");
-            CHECK_FAILS(ll_attention_backward(op, &call), LL_EINVAL, "state_in of sequence 0: tensor tokens holds");
+        for (size_t n = 0; n < 2 * sizeof counts / sizeof *counts; n++) {
+            char words[60];
+            snprintf(words, sizeof words, "state_in of sequence %zu: tensor tokens holds", n % 2);
+            in[n % 2 * floats] = counts[n / 2];
+            CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, words);
+            CHECK_FAILS(ll_attention_backward(op, &call), LL_EINVAL, words);
+            in[n % 2 * floats] = 0;
         }
         free(in), free(call.saved);
         tensors_free(&t);
@@ -205,9 +208,37 @@ static void test_counts_are_checked(void **state) {
     }
 }
 
+/* So is the second number of keys, which the state has for a divisor that counts them. */
+static void test_second_count_is_checked(void **state) {
+    (void)state;
+    static const float counts[] = {0.5f, NAN, -INFINITY, 2e10f};
+    ll_attention_config c;
+    ll_attention *op;
+    size_t floats;
+    make_numbers();
+    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1, 0));
+    c.den = LL_DEN_EPS_L, c.den_eps = 0.3f;
+    CHECK_OK(ll_attention_create(&op, &c));
+    CHECK_OK(ll_attention_state_floats(op, &floats));
+    tensors t = tensors_create(20, 9);
+    float *in = calloc(floats, sizeof *in);
+    ll_attention_state_clear(op, in);
+    ll_attention_call call = call_of(op, &t, 0, 20, 20);
+    call.state_in = in;
+    CHECK_OK(ll_attention_forward(op, &call));
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+        in[floats - 1] = counts[n];
+        CHECK_FAILS(ll_attention_forward(op, &call), LL_EINVAL, "keys besides 0; give what a call");
+    }
+    free(in);
+    tensors_free(&t);
+    ll_attention_free(op);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_counts_are_checked),
+        cmocka_unit_test(test_second_count_is_checked),
         cmocka_unit_test(test_packed_rows_hand_on),
         cmocka_unit_test(test_empty_rows),
         cmocka_unit_test(test_long_rows),

@@ -216,7 +216,8 @@ static void test_smallest(void **state) {
     }
 }
 
-/* The largest floats are above all bfloat16: weights stay finite, and near. */
+/* The largest floats are above all bfloat16: weights stay finite, and near. Eighths of the largest have a level of int4
+ * each. */
 static void test_largest(void **state) {
     (void)state;
     for (int kind = LL_BFLOAT16; kind <= LL_INT4; kind++) {
@@ -225,13 +226,17 @@ static void test_largest(void **state) {
         while (!strstr(model->param[i].name, "query.weight")) i++;
         const ll_param *p = &model->param[i];
         const size_t cols = (size_t)p->cols;
-        for (int r = 0; r < p->rows; r++) p->value[(size_t)r * cols] = r % 2 ? -FLT_MAX : FLT_MAX;
+        for (int r = 0; r < p->rows; r++) {
+            p->value[(size_t)r * cols] = r % 2 ? -FLT_MAX : FLT_MAX;
+            p->value[(size_t)r * cols + 1] = FLT_MAX / 8 * (float)(r % 9);
+        }
         CHECK_OK(ll_model_quantize(model, (ll_precision)kind));
         float *after = calloc((size_t)p->rows * cols, sizeof *after);
         ll_param_floats(model, i, 0, p->rows, after);
         for (int r = 0; r < p->rows; r++) {
             const float x = after[(size_t)r * cols] * (r % 2 ? -1 : 1);
             assert_true(isfinite(x) && x > FLT_MAX * 0.8F);
+            assert_true(fabsf(after[(size_t)r * cols + 1] - FLT_MAX / 8 * (float)(r % 9)) < FLT_MAX / 100);
         }
         CHECK_OK(ll_model_save(model, at("largest.safetensors")));
         CHECK_OK(ll_model_load(&back, at("largest.safetensors")));

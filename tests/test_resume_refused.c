@@ -159,8 +159,10 @@ static void test_damaged_states(void **state) {
     (void)state;
     static const char local[] = "attention.kernel=local attention.window=8",
                       reformer[] = "attention.kernel=reformer attention.buckets=4 attention.chunk=4 attention.rounds=1",
-                      s2[] = "attention.kernel=relu position.type=relative-s2 position.clip=3",
-                      relu[] = "attention.kernel=relu", favor[] = "attention.kernel=favor";
+                      rounds[] = "attention.kernel=reformer attention.buckets=4 attention.chunk=4 attention.rounds=2",
+                      s2[] = "attention.kernel=relu position.type=relative-s2 position.clip=3 model.heads=4",
+                      relu[] = "attention.kernel=relu", favor[] = "attention.kernel=favor",
+                      two[] = "attention.kernel=relu model.layers=2";
     static const struct {
         const char *kernel;
         int number;
@@ -176,9 +178,16 @@ static void test_damaged_states(void **state) {
         {reformer, 2, -3, "tensor tokens holds -3, must be a whole number from 0 to 15"},
         {reformer, 2, 16, "tensor tokens holds 16,"},
         {reformer, -1, -INFINITY, "tensor values is not finite"},
+        {rounds, 15, 16, "tensor tokens holds 16,"}, /* in the last bucket of the last round */
         {s2, -1, NAN, "tensor keyless.kept is not finite"},
+        /* The upper halves of doubles: what the two heads without keys count. */
+        {s2, -37, -2, "tensor keyless.count holds -2, must not be negative"},
+        {s2, -33, -2, "tensor keyless.count holds -2, must not be negative"},
+        {s2, -35, 4, "tensor keyless.count holds 512, must be a whole number from 0 to 3"},
+        {s2, -31, 4, "tensor keyless.count holds 512, must be a whole number from 0 to 3"},
         {relu, 0, NAN, "tensor state is not finite at element 0"},
         {relu, -1, -2, "tensor state holds -2, must be a whole number"}, /* the number of keys */
+        {two, -1, -2, "tensor state holds -2, must be a whole number"},
         {favor, 0, -INFINITY, "tensor state is not finite at element 0"},
         {favor, -5, 0.5f, "has the exponent 0.5"},
         {favor, -5, 1e30f, "has the exponent 1e+30"},

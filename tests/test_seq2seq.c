@@ -262,6 +262,7 @@ static void test_refusals(void **state) {
     CHECK_FAILS(ll_stream_source(stream, five, 5), LL_EINVAL,
                 "a source of 5 tokens, and the model's learned positions end at 4");
     CHECK_OK(ll_stream_feed(stream, t, 1, logits));
+    CHECK_OK(ll_stream_source(stream, t, 4));
     ll_stream_free(stream);
     ll_model_free(lm);
     ll_model_free(model);

@@ -338,6 +338,10 @@ static void steps_have_a_limit(void **state) {
     int32_t *tokens;
     int64_t count;
     size_t n = 0;
+    ll_grown two = {.most = 2};
+    CHECK_OK(ll_grown_add(&two, "ab", 2));
+    CHECK_FAILS(ll_grown_add(&two, "c", 1), LL_EINVAL, "more than 2 bytes");
+    ll_grown_free(&two);
     memset(many, 'a', sizeof many - 1);
     many[sizeof many - 1] = 0;
     n += (size_t)snprintf(json, sizeof json, "{\"normalizer\":{\"type\":\"Sequence\",\"normalizers\":[");

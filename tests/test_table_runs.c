@@ -206,6 +206,19 @@ static void means_of_survivors_win_nothing(void **state) {
         ll_free(page);
         ll_comparison_free(c);
     }
+    /* Nor does the other one of the pair win, if the first one's diverged. */
+    int pairs, agree;
+    snprintf(command, sizeof command, "sed -i 's/= diverged/= done/; s/^loss = .*/loss = 0.2/' %s/permute-2/result.ini",
+             folder);
+    assert_int_equal(system(command), 0);
+    snprintf(command, sizeof command, "sed -i 's/= done/= diverged/' %s/soft-2/result.ini", folder);
+    assert_int_equal(system(command), 0);
+    c = load(at("changed.ini"));
+    CHECK_OK(ll_comparison_run(c, &how));
+    assert_true(system_at(c, 0).diverged == 1 && system_at(c, 1).diverged == 0);
+    ll_comparison_order(c, &pairs, &agree);
+    assert_int_equal(pairs, 0);
+    ll_comparison_free(c);
 }
 
 int main(void) {

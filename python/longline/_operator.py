@@ -308,8 +308,6 @@ class Operator(NotCopied):
         call = call_of(saved.q, saved.k, saved.v, saved.y, e)
         call.saved, call.g = pointer(saved.floats), view(dy)
         d = [empty_like_layout(x, x.shape[3]) for x in (saved.q, saved.k, saved.v)]
-        for a in d[:2] if self.kernel in ("value", "reformer") else ():
-            a[...] = 0  # not read, so not written
         call.dq, call.dk, call.dv = (view(a) for a in d)
         dgate = dstate_in = ddecay = None
         if saved.gate is not None:

@@ -140,9 +140,13 @@ def test_permute_with_decay(qkv):
 @pytest.mark.parametrize("kernel, position, options", [
     ("softmax", "rope", {}), ("favor", "permute", {"decay": "fixed", "features": 16}), ("relu", "rope-linear", {}),
     ("elu1", "relative-s1", {}), ("favor", "sine-spe", {"realizations": 16, "features": 16}), ("softmax", "t5", {}),
-    ("softmax", "shaw", {}), ("elu1", "relative-s2", {}), ("local", "none", {"window": 7})])
-def test_backward_is_the_slope(qkv, kernel, position, options):
-    """The derivative of sum(g y) along a random direction of inputs and parameters, against central differences."""
+    ("softmax", "shaw", {}), ("elu1", "relative-s2", {}), ("local", "none", {"window": 7}),
+    ("value", "none", {}), ("reformer", "none", {"buckets": 2, "chunk": 5, "rounds": 1, "seed": 1})])
+def test_backward_is_the_slope(qkv, kernel, position, options, monkeypatch):
+    """The derivative of sum(g y) along a random direction of inputs and parameters, against central differences.
+
+    No token of reformer changes its bucket. Gradients of what is not read are written, too."""
+    monkeypatch.setattr("longline._operator.empty_like_layout", lambda x, n: np.full((*x.shape[:3], n), np.nan, "f4"))
     causal = position != "relative-s1"
     operator = Operator(kernel, position, heads=3, key_size=8, causal=causal, **options)
     q, k, v = (x[:, :, :20].copy() for x in qkv)
@@ -198,6 +202,17 @@ def test_packed_rows_and_lengths(qkv):
         assert (packed[1, :, 25:] == 0).all()
         padded = operator.forward(*qkv, lengths=[40, 25])
         assert np.abs(padded[1, :, :25] - packed[1, :, :25]).max() < 1e-6
+
+
+def test_lengths_and_masks_may_change_before_backward(qkv):
+    operator = Operator("elu1", heads=3, key_size=8)
+    given = {"lengths": np.array([40, 25], np.int32), "query_lengths": np.array([30, 35], np.int32),
+             "key_mask": (np.arange(80).reshape(2, 40) % 3 > 0).astype(np.float32)}
+    saved = operator.forward(*qkv, save=True, **given)[1]
+    before = operator.backward(saved, qkv[2])
+    for array in given.values():
+        array[...] = 1
+        assert all(np.array_equal(a, b) for a, b in zip(before[:3], operator.backward(saved, qkv[2])))
 
 
 def test_gate(qkv):

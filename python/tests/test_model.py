@@ -26,6 +26,16 @@ def test_tokens_end_where_learned_positions_do():
     assert len(model.stream().generate_text("abc", 900)) > 0
 
 
+def test_a_separator_drawn_behind_the_last_position_goes_on():
+    """Its own position is the first, and 3 tokens have the others. The text ends with one that has none."""
+    model = Model({"model.vocab": 3, "model.separator": 1, "model.width": 16, "model.heads": 2, "model.layers": 1,
+                   "model.ff": 16, "attention.kernel": "elu1", "position.type": "learned", "position.decay": "none",
+                   "position.max-length": 4, "train.length": 4})
+    runs = ["".join(map(str, model.stream().generate([1], seed=seed))).split("1") for seed in range(5)]
+    assert all(len(run[-1]) == 4 and max(map(len, run[:-1]), default=0) <= 3 for run in runs)
+    assert any(len(text) == 3 for run in runs for text in run[:-1])
+
+
 def test_score_is_logp(small):
     logp = small.logp(TOKENS)
     assert logp.shape == (3, 12, 256) and np.allclose(np.exp(logp).sum(-1), 1, atol=1e-5)
@@ -76,8 +86,6 @@ def test_generate_keeps_its_state(small, tmp_path):
     small.load_state(tmp_path / "state")
     assert list(small.generate(None, 7, seed=3)) == rest
     assert len(small.state.generate_text("x", 4)) > 0
-    assert len(set(list(small.generate("a", 6, temperature=0))[-1:])) == 1
-    assert list(small.stream().generate("a", 6, top_p=0)) == list(small.stream().generate("a", 6, temperature=0))
     size = small.stream().bytes
     stream = small.stream()
     stream.feed(np.zeros(2000, int))
@@ -86,6 +94,18 @@ def test_generate_keeps_its_state(small, tmp_path):
         small.stream().generate()
     with pytest.raises(ValueError, match="another model"):
         Model({**small.recipe, "train.seed": 9}).load_state(tmp_path / "state")
+
+
+def test_how_tokens_are_drawn(small):
+    greedy = list(small.stream().generate("a", 6, temperature=0))
+    stream, last = small.stream(), "a"
+    for token in greedy:
+        assert token == stream.feed(last).argmax()
+        last = [token]
+    for how in ({"top_p": 0}, {"top_k": 1}):
+        assert list(small.stream().generate("a", 6, **how)) == greedy
+    one, two = (list(small.stream().generate("a", 20, seed=seed)) for seed in (1, 2))
+    assert one != two and one == list(small.stream().generate("a", 20, seed=1))
 
 
 def test_parameters_are_views(small):

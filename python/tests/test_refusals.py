@@ -55,6 +55,8 @@ WRONG = {
     "angles of none": (lambda: attend(parameters={"theta": array(1)}), longline.ArgumentError, "has no 'theta'"),
     "angles and base": (lambda: attend("softmax", "rope", base=500, parameters={"theta": np.ones(4, np.float32)}),
                         longline.ArgumentError, "leave base and rotary out"),
+    "angles and rotary": (lambda: attend("softmax", "rope", rotary=4, parameters={"theta": np.ones(4, np.float32)}),
+                          longline.ArgumentError, "leave base and rotary out"),
     "base of none": (lambda: attend("softmax", base=500), longline.ArgumentError, "base: nothing reads it"),
     "base": (lambda: attend("softmax", "rope", base=0), longline.ArgumentError, "base: is 0"),
     "rotary": (lambda: attend("softmax", "rope", rotary=3), longline.ArgumentError, "rotates an even number"),

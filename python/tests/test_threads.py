@@ -84,6 +84,10 @@ def test_the_first_step_makes_one_stream():
     operator = longline.Operator("elu1", heads=1, key_size=4, causal=True)
     x = np.ones((1, 1, 1, 4), "f4")
     wait_for(operator, [lambda: operator.step(x, x, x)] * 4)
+    stream = operator.stream()
+    for _ in range(4):
+        stream.feed(x, x, x)
+    assert np.array_equal(operator.step(x, x, 2 * x), stream.feed(x, x, 2 * x))
 
 
 def test_forked_children_find_no_lock(small):
@@ -158,7 +162,7 @@ def test_ctrl_c_within_a_text(small):
         for part in np.split(tokens[read:read + 1000], [1, 300]):
             logits = stream.feed(part)
         assert np.array_equal(logits, expected)
-    for text in (np.append(tokens[:1000], 256), [-1, *tokens[:1000]]):  # nothing of what is refused is read
+    for text in (np.append(tokens[:1000], 256), [*tokens[:1000], -1]):  # nothing of what is refused is read
         for call in stream.feed, stream.score:
             with pytest.raises(longline.ArgumentError, match="is not in 0..255"):
                 call(text)
