@@ -82,6 +82,28 @@ static void other_held_out_data_do_not_compare(void **state) {
     }
 }
 
+/* Data of train are held out where data.valid is empty. A run without a held-out loss decides nothing. */
+static void held_out_data_come_from_train(void **state) {
+    (void)state;
+    write_run(at("x"), "[data]\ntrain = x\n", 20, 20);
+    write_run(at("y"), "[data]\ntrain = y\n", 20, 20);
+    write_run(at("x2"), "[data]\ntrain = x\n", 20, 20);
+    write_run(at("none"), "[data]\ntrain = z\n", 20, 21);
+    static const struct {
+        const char *name[3];
+        int differ;
+    } set[] = {{{"x", "y", "x2"}, 1}, {{"x", "x2", "y"}, 1}, {{"none", "x", "x2"}, 0}, {{"x", "none", "x2"}, 0}};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+        const char *const runs[3] = {at(set[i].name[0]), at(set[i].name[1]), at(set[i].name[2])};
+        CHECK_OK(ll_runs_report(runs, 3, at("train.html")));
+        char *page = page_at(at("train.html"));
+        const char *note = strstr(page, "Losses on different held-out data do not compare: data.train differs.");
+        assert_int_equal(note != NULL, set[i].differ);
+        assert_int_equal(strstr(page, "Lowest held-out loss") != NULL, !set[i].differ);
+        ll_free(page);
+    }
+}
+
 /* A recipe that cannot be read is an error. Without one the model's is taken; without both the curves are shown, and
  * nothing is said of what compares. */
 static void a_run_without_a_recipe_is_not_compared(void **state) {
@@ -121,6 +143,7 @@ int main(void) {
         cmocka_unit_test(a_single_curve_is_named),
         cmocka_unit_test(vocabularies_do_not_compare),
         cmocka_unit_test(other_held_out_data_do_not_compare),
+        cmocka_unit_test(held_out_data_come_from_train),
         cmocka_unit_test(a_run_without_a_recipe_is_not_compared),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
