@@ -2,13 +2,15 @@
  *
  *     cc draw.c $(pkg-config --cflags --libs longline-lab) && ./a.out results.csv out.svg "Title" step bits
  *
- * The next two arguments name the columns of x and y. A last argument "log" makes the scale of x logarithmic. */
+ * The next two arguments name the columns of x and y. Rows where one of them is no number are left out. A last argument
+ * "log" makes the scale of x logarithmic. */
 #include <longline-lab.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { CURVES = 32, POINTS = 512, LINE = 4096 };
+enum { CURVES = 32, POINTS = 1 << 16, LINE = 4096 };
 
 typedef struct {
     char name[CURVES][64];
@@ -33,15 +35,26 @@ static const char *field(const char *line, int i) {
     return line ? line : "";
 }
 
-static void add(rows *r, const char *line, int x, int y) {
+/* NAN: it is no number. */
+static double number(const char *text) {
+    char *end;
+    const double read = strtod(text, &end);
+    return end == text ? NAN : read;
+}
+
+/* 0: there are too many. */
+static int add(rows *r, const char *line, int x, int y) {
     char name[64] = "";
     snprintf(name, sizeof name, "%.*s", (int)strcspn(line, ","), line);
     int i = 0;
     while (i < r->curves && strcmp(r->name[i], name) != 0) i++;
-    if (i == CURVES || r->points[i] == POINTS) return;
+    if (i == CURVES || r->points[i] == POINTS) return 0;
+    const double at = number(field(line, x)), value = number(field(line, y));
+    if (!isfinite(at) || !isfinite(value)) return 1;
     if (i == r->curves) strcpy(r->name[r->curves++], name);
-    r->x[i][r->points[i]] = atof(field(line, x));
-    r->y[i][r->points[i]++] = atof(field(line, y));
+    r->x[i][r->points[i]] = at;
+    r->y[i][r->points[i]++] = value;
+    return 1;
 }
 
 int main(int argc, char **argv) {
@@ -57,8 +70,13 @@ int main(int argc, char **argv) {
         return 1;
     }
     const int x = column(line, argv[4]), y = column(line, argv[5]);
-    while (x >= 0 && y >= 0 && fgets(line, sizeof line, file)) add(&r, line, x, y);
+    int fits = 1;
+    while (x >= 0 && y >= 0 && fits && fgets(line, sizeof line, file)) fits = add(&r, line, x, y);
     fclose(file);
+    if (!fits) {
+        fprintf(stderr, "%s: more than %d names, or more than %d rows of one\n", argv[1], CURVES, POINTS);
+        return 2;
+    }
     if (x < 0 || y < 0) {
         fprintf(stderr, "%s: no column %s\n", argv[1], argv[x < 0 ? 4 : 5]);
         return 2;

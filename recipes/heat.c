@@ -40,7 +40,11 @@ int main(int argc, char **argv) {
         const size_t first = strcspn(line, ","), second = line[first] ? strcspn(line + first + 1, ",") : 0;
         const int i = number_of(&row, line, first);
         const int k = second ? number_of(&column, line + first + 1, second) : -1;
-        if (i < 0 || k < 0) continue;
+        if (i < 0 || (second && k < 0)) {
+            fprintf(stderr, "%s: more than %d rows or columns\n", argv[1], MOST);
+            return 2;
+        }
+        if (k < 0) continue;
         const char *number = line + first + second + 2;
         char *end;
         const float read = strtof(number, &end);

@@ -1,4 +1,4 @@
-/* Checks of HTML pages. */
+/* Checks of HTML pages, and folders of runs that pages are made of. */
 #ifndef LL_PAGES_H
 #define LL_PAGES_H
 
@@ -7,6 +7,7 @@
 #include <dirent.h>
 
 #include "base/memory.h"
+#include "base/text.h"
 
 static inline int files_in(const char *folder, const char *part) {
     int n = 0;
@@ -79,5 +80,34 @@ static inline void check_page(const char *page) {
     }
     for (const char *s = page; (s = strstr(s, "src=\"")); s++) assert_memory_equal(s + 5, "data:image/png;base64,", 22);
 }
+
+/* ---- Folders of runs ---- */
+
+#define HEADER                                                                                                         \
+    "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"                  \
+    "tokens_per_second,memory_mib\n"
+
+static inline size_t rows_of_metrics(char *csv, size_t capacity, int rows, int every) {
+    size_t n = (size_t)snprintf(csv, capacity, "%s", HEADER);
+    for (int i = 1; i <= rows; i++)
+        n += (size_t)ll_format_text(csv + n, capacity - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
+                                    8.0 / i + 2, i % every ? ",," : "1.5,2.25,0.5", 1000 + i % 7, 20 + i);
+    return n;
+}
+
+static inline void write_run(const char *folder, const char *recipe, int rows, int every) {
+    const size_t capacity = 100 * (size_t)rows + 1000;
+    char *csv = malloc(capacity), path[512];
+    CHECK_OK(ll_folder_create(folder));
+    snprintf(path, sizeof path, "%s/metrics.csv", folder);
+    CHECK_OK(ll_file_write(path, csv, rows_of_metrics(csv, capacity, rows, every)));
+    snprintf(path, sizeof path, "%s/recipe.ini", folder);
+    CHECK_OK(ll_file_write(path, recipe, strlen(recipe)));
+    free(csv);
+}
+
+/* The beginning of a run in the key. */
+#define KEY(look)                                                                                                      \
+    "<li><svg viewBox=\"0 0 36 6\" aria-hidden=\"true\"><path class=\"line " look "\" d=\"M2 3H34\"/></svg>"
 
 #endif

@@ -187,6 +187,37 @@ static void any_numbers_and_sizes(void **state) {
             }
 }
 
+/* The first column where a picture is not white. */
+static int first_ink(const char *path) {
+    cairo_surface_t *s = cairo_image_surface_create_from_png(path);
+    const int height = cairo_image_surface_get_height(s), stride = cairo_image_surface_get_stride(s);
+    const unsigned char *data = cairo_image_surface_get_data(s);
+    int x = 0, white = 1;
+    for (; white; x += white)
+        for (int y = 0; y < height && white; y++) {
+            uint32_t pixel;
+            memcpy(&pixel, data + (size_t)y * (size_t)stride + 4 * (size_t)x, sizeof pixel);
+            white = (pixel & 0xffffff) == 0xffffff;
+        }
+    cairo_surface_destroy(s);
+    return x;
+}
+
+static void long_words_stay_on_the_page(void **state) {
+    (void)state;
+    char words[2000];
+    memset(words, 'w', sizeof words - 1);
+    words[sizeof words - 1] = 0;
+    const ll_curve curve = {words, 4, UP, UP};
+    ll_figure f = figure_of(&curve, 1);
+    f.x_label = words;
+    CHECK_OK(ll_figure_write(&f, at("long.png")));
+    assert_true(first_ink(at("long.png")) >= 23);
+    f.x_label = "x", f.mark = words, f.mark_at = 1.5;
+    CHECK_OK(ll_figure_write(&f, at("mark.png")));
+    assert_true(first_ink(at("mark.png")) >= 23);
+}
+
 static void wrong_figures_are_refused(void **state) {
     (void)state;
     const int before = files_in(folder);
@@ -357,6 +388,7 @@ int main(void) {
         cmocka_unit_test(wrong_figures_are_refused),    cmocka_unit_test(a_failure_keeps_the_old_picture),
         cmocka_unit_test(colours_are_those_of_pages),   cmocka_unit_test(a_run_is_drawn),
         cmocka_unit_test(training_alone_is_enough),     cmocka_unit_test(hostile_tables_are_refused),
+        cmocka_unit_test(long_words_stay_on_the_page),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

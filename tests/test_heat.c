@@ -54,6 +54,11 @@ static void test_colours(void **state) {
     most = find_colour(at("ab.png"), 0x08306b);
     assert_true(negative.count > 5000 && most.count > 5000);
     assert_true(negative.x > most.x && negative.width == 960);
+    ll_panel many[100]; /* cells keep a size that can be seen */
+    for (int i = 0; i < 100; i++) many[i] = panels[1];
+    const ll_heat_map crowd = {.n = 100, .panels = many, .across = 100};
+    CHECK_OK(ll_heat_map_write(&crowd, at("crowd.png")));
+    assert_true(find_colour(at("crowd.png"), 0x7f2704).count > 100 * 60); /* a quarter of 20 x 20 each, less edges */
     a[0] = a[1] = a[3] = a[4] = a[5] = a[6] = a[7] = 3, a[8] = 3.5f; /* from 3 to 4: half way is half */
     m.shades = LL_SHADES_RANGE, m.n = 1;
     CHECK_OK(ll_heat_map_write(&m, at("stretched.png")));

@@ -1,35 +1,7 @@
 /* Pages of reports are whole, small, and absent where they fail. Text from outside cannot act in them. */
 #include "pages.h"
 
-#include "base/text.h"
 #include "report/run_page.h"
-
-#define HEADER                                                                                                         \
-    "step,seconds,tokens,loss,bits,valid_loss,valid_bits,valid_accuracy,learning_rate,gradient_norm,"                  \
-    "tokens_per_second,memory_mib\n"
-
-static size_t rows_of_metrics(char *csv, size_t capacity, int rows, int every) {
-    size_t n = (size_t)snprintf(csv, capacity, "%s", HEADER);
-    for (int i = 1; i <= rows; i++)
-        n += (size_t)ll_format_text(csv + n, capacity - n, "%d,%d.5,%d,2,%.4f,%s,0.001,1.5,%d,%d\n", i * 10, i, i * 640,
-                                    8.0 / i + 2, i % every ? ",," : "1.5,2.25,0.5", 1000 + i % 7, 20 + i);
-    return n;
-}
-
-static void write_run(const char *folder, const char *recipe, int rows, int every) {
-    const size_t capacity = 100 * (size_t)rows + 1000;
-    char *csv = malloc(capacity), path[512];
-    CHECK_OK(ll_folder_create(folder));
-    snprintf(path, sizeof path, "%s/metrics.csv", folder);
-    CHECK_OK(ll_file_write(path, csv, rows_of_metrics(csv, capacity, rows, every)));
-    snprintf(path, sizeof path, "%s/recipe.ini", folder);
-    CHECK_OK(ll_file_write(path, recipe, strlen(recipe)));
-    free(csv);
-}
-
-/* The beginning of a run in the key. */
-#define KEY(look)                                                                                                      \
-    "<li><svg viewBox=\"0 0 36 6\" aria-hidden=\"true\"><path class=\"line " look "\" d=\"M2 3H34\"/></svg>"
 
 /* ---- Without a model ---- */
 
@@ -128,86 +100,6 @@ static void long_runs_have_short_pages(void **state) {
     assert_true(svg.size < 300000);
     ll_bytes_free(&page);
     ll_bytes_free(&svg);
-}
-
-/* Runs that use the palette again have dashes, in the key as in the drawing. */
-static void many_runs_look_different(void **state) {
-    (void)state;
-    enum { RUNS = 15 };
-    const char *runs[RUNS];
-    write_run(at("same"), "", 20, 10);
-    runs[0] = at("same");
-    for (int i = 1; i < RUNS; i++) runs[i] = runs[0];
-    CHECK_OK(ll_runs_report(runs, RUNS, at("many.html")));
-    char *page = page_at(at("many.html"));
-    check_page(page);
-    has(page, KEY("c6"));
-    has(page, KEY("c0 dash1"));
-    has(page, KEY("c0 dash2"));
-    has(page, "<path class=\"line c0 dash2\" d=\"M0 ");
-    ll_free(page);
-}
-
-/* Only one of two runs has the loss by position. */
-static void a_single_curve_is_named(void **state) {
-    (void)state;
-    write_run(at("images"), "[model]\ntask = classify\nclasses = 10\nvocab = 256\n[data]\nformat = idx\n", 20, 20);
-    write_run(at("text"), "", 20, 20);
-    CHECK_OK(ll_folder_create(at("text/figures")));
-    const char rows[] = "position in the text,loss\n1,8\n64,4\n";
-    CHECK_OK(ll_file_write(at("text/figures/loss-by-position.csv"), rows, sizeof rows - 1));
-    const char *const runs[2] = {at("images"), at("text")};
-    CHECK_OK(ll_runs_report(runs, 2, at("unlike.html")));
-    char *page = page_at(at("unlike.html"));
-    check_page(page);
-    const char *figure = strstr(page, "id=\"loss-by-position\"");
-    assert_non_null(figure);
-    has(figure, KEY("c1") "text <b>4</b></li>");
-    has(figure, "<p class=\"axis\" aria-hidden=\"true\">bits per byte, held-out data</p>");
-    has(page, "bits per example or byte");
-    assert_null(strstr(page, "Lowest held-out loss")); /* of losses in two units none is the lowest */
-    ll_free(page);
-}
-
-/* Pieces of a vocabulary of 1,000 are shorter than those of 8,000, and a loss a piece is lower for that alone. */
-static void vocabularies_do_not_compare(void **state) {
-    (void)state;
-    write_run(at("few"), "[model]\nvocab = 1000\n[data]\nformat = pieces\n", 20, 20);
-    write_run(at("many"), "[model]\nvocab = 8000\n[data]\nformat = pieces\n", 20, 20);
-    for (int same = 0; same < 2; same++) {
-        const char *const runs[2] = {at("few"), same ? at("few") : at("many")};
-        CHECK_OK(ll_runs_report(runs, 2, at("pieces.html")));
-        char *page = page_at(at("pieces.html"));
-        check_page(page);
-        assert_int_equal(strstr(page, "Lowest held-out loss") != NULL, same);
-        assert_int_equal(strstr(page, "Losses of runs with another model.vocab do not compare") != NULL, !same);
-        ll_free(page);
-    }
-}
-
-/* Where data.valid is set, it alone decides which data are held out. */
-static void other_held_out_data_do_not_compare(void **state) {
-    (void)state;
-    static const struct {
-        const char *recipe, *differs; /* than the first */
-    } other[] = {{"[data]\nvalid = a\ntrain = y\nvalid-fraction = 0.2\ntest = z\n", NULL},
-                 {"[data]\nvalid = b\ntrain = x\n", "data.valid"},
-                 {"[data]\ntrain = x\n", "data.valid"},
-                 {"[data]\nvalid = a\ntrain = x\nformat = fasta\n", "data.format"}};
-    write_run(at("first"), "[data]\nvalid = a\ntrain = x\n", 20, 20);
-    for (size_t i = 0; i < sizeof other / sizeof *other; i++) {
-        write_run(at("second"), other[i].recipe, 20, 20);
-        const char *const runs[2] = {at("first"), at("second")};
-        CHECK_OK(ll_runs_report(runs, 2, at("held-out.html")));
-        char *page = page_at(at("held-out.html")), note[100];
-        check_page(page);
-        snprintf(note, sizeof note, "Losses on different held-out data do not compare: %s differs.",
-                 other[i].differs ? other[i].differs : "");
-        assert_int_equal(strstr(page, "Lowest held-out loss") != NULL, !other[i].differs);
-        assert_int_equal(strstr(page, note) != NULL, other[i].differs != NULL);
-        if (!other[i].differs) lacks(page, "Losses on different held-out data");
-        ll_free(page);
-    }
 }
 
 /* A last row of three steps counts for three of the last ten. */
@@ -382,10 +274,6 @@ int main(void) {
         cmocka_unit_test(any_bytes_are_text),
         cmocka_unit_test(long_runs_have_short_pages),
         cmocka_unit_test(runs_side_by_side),
-        cmocka_unit_test(many_runs_look_different),
-        cmocka_unit_test(a_single_curve_is_named),
-        cmocka_unit_test(vocabularies_do_not_compare),
-        cmocka_unit_test(other_held_out_data_do_not_compare),
         cmocka_unit_test(the_training_loss_is_of_ten_steps),
         cmocka_unit_test(a_loss_against_a_teacher_is_not_in_bits),
         cmocka_unit_test(a_diverged_run_has_numbers),

@@ -92,16 +92,32 @@ static ll_status feed_to(const reader *r, int64_t position, double seconds, cons
     return LL_OK;
 }
 
+static int64_t late_of(const ll_bench *b, const ll_bench_model *m, const ll_bench_system *s) {
+    if (b->position) return b->position;
+    return !strcmp(m->name, "lm") ? LATE_LARGE : !strcmp(s->name, "softmax") ? LATE_SOFTMAX : LATE;
+}
+
+/* Is one of the positions wanted? Both are measured then. */
+static int are_tokens_wanted(const ll_bench *b, const ll_bench_model *m, const ll_bench_system *s, int usual) {
+    const int64_t at[] = {EARLY, late_of(b, m, s)};
+    int any = 0;
+    for (int i = 0; i < 2; i++) {
+        char name[96];
+        snprintf(name, sizeof name, "generate/%s/%s/%lld", m->name, s->name, (long long)at[i]);
+        any |= ll_bench_wanted(b, name, usual);
+    }
+    return any;
+}
+
 /* Tokens one by one, early and late. */
 static ll_status time_stream(ll_bench *b, const wanted *w, const ll_model *model, const reader *r) {
     const ll_bench_model *m = w->model;
     const ll_bench_system *s = w->system;
     ll_bench_row row = {0};
-    const int softmax = !strcmp(s->name, "softmax"), large = !strcmp(m->name, "lm");
     char what[96];
     snprintf(what, sizeof what, "generation, %s/%s", m->name, s->name);
     ll_status status = feed_to(r, EARLY, INFINITY, what);
-    const int64_t late = b->position ? b->position : large ? LATE_LARGE : softmax ? LATE_SOFTMAX : LATE;
+    const int64_t late = late_of(b, m, s);
     for (int part = 0; part < 2 && !status; part++) {
         if (part) status = feed_to(r, late, b->position ? INFINITY : b->seconds / 2, what);
         const int64_t position = ll_stream_position(r->stream);
@@ -146,8 +162,7 @@ static ll_status of_model(ll_bench *b, const ll_bench_model *m) {
         wanted w = {.model = m, .system = s};
         snprintf(name, sizeof name, "prompt/%s/%s/%d", m->name, s->name, BLOCK);
         w.prompt = ll_bench_wanted(b, name, large && favor);
-        snprintf(name, sizeof name, "generate/%s/%s/", m->name, s->name);
-        w.tokens = ll_bench_wanted(b, name, favor || (!large && !rare));
+        w.tokens = are_tokens_wanted(b, m, s, favor || (!large && !rare));
         if (w.prompt || w.tokens) status = generate(b, &w);
     }
     return status;

@@ -30,7 +30,7 @@ static const ll_arg args[] = {
      "only cases whose name contains or matches (*) one of these; long models only by full name"},
     {LL_ARG_INTEGER, 0, "position", "N", &position, 0, 1e12,
      "position of the late tokens; 0 = 1000000 if time allows, 4096 with --against"},
-    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "changes the recipe of --models and --generate"},
+    {LL_ARG_LIST, 0, "set", "KEY=VALUE", &set, 0, 0, "changes the recipe of --models, --generate and --dist"},
     {LL_ARG_TEXT, 0, "against", "FILE", &against, 0, 0,
      "an earlier longline: measures in turns; exit 1 if this one is over 3 % slower"},
     {LL_ARG_TEXT, 0, "json", "FILE", &json, 0, 0, "writes the results as JSON"},
@@ -103,14 +103,14 @@ enum { LATE_AGAINST = 4096 };
 /* Runs this program in turns with that of --against. */
 static int compare(void) {
     ll_bench_against o = {.file = against, .lengths = lengths, .pattern = pattern, .set = &set, .turns = (int)repeats};
+    const int none = !yardsticks && !ops && !models && !generation, all = none && pattern;
     int n = 0;
     if (yardsticks) o.sections[n++] = "--yardsticks";
-    if (ops || (!models && !generation && !yardsticks)) {
-        o.sections[n++] = "--ops";
-        if (!lengths) o.lengths = USUAL;
-    }
+    if (ops || (none && !all)) o.sections[n++] = "--ops";
     if (models) o.sections[n++] = "--models";
-    if (generation) o.sections[n++] = "--generate", o.position = position ? position : LATE_AGAINST;
+    if (generation) o.sections[n++] = "--generate";
+    if ((ops || none) && !lengths) o.lengths = USUAL;
+    if (generation || all) o.position = position ? position : LATE_AGAINST;
     if (seconds > 0) return ll_usage("--seconds: with --against, --repeats is the number of turns");
     if (json || figure) return ll_usage("--against prints ratios; --json and --figure are of one program's times");
     return ll_bench_compare(&o);
@@ -129,7 +129,7 @@ static int check_keys(void) {
 
 /* Options of sections that do not run. -1, or the exit code. */
 static int check_takers(void) {
-    const int none = !yardsticks && !ops && !models && !generation && !dist, all = none && !against;
+    const int none = !yardsticks && !ops && !models && !generation && !dist, all = none && (!against || pattern);
     if (lengths && !ops && !none && !(figure && !models && !generation))
         return ll_usage("--lengths are for --ops, which these options leave out");
     if (position && !generation && !all) return ll_usage("--position is for --generate; add it");
@@ -208,7 +208,8 @@ const ll_command ll_command_bench = {
             "models (--models) and generation (--generate); without one of these, all four, in about two minutes on\n"
             "a machine of two cores. Cases take turns, times are medians, GFLOP is the work that the\n"
             "mathematics needs (docs/performance.md), MiB the memory beyond what goes in and out. --against prints\n"
-            "the least time of each program, and the median of the ratios of its turns, with an interval.\n\n"
+            "the least time of each program, and the median of the ratios of its turns, with an interval; without\n"
+            "a section or --case it measures --ops.\n\n"
             "  longline bench\n"
             "  longline bench --ops --repeats 9 --lengths 4096,65536 --json speed.json\n"
             "  longline bench --ops --figure time.svg\n"

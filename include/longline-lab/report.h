@@ -49,7 +49,7 @@ typedef enum { LL_SHADES_PANEL, LL_SHADES_ROW, LL_SHADES_ALL, LL_SHADES_RANGE } 
 typedef struct {
     const char *title, *x_label, *y_label;
     int width, height; /* pixels; 0 = 960 wide, and as high as the panels need */
-    int across;        /* panels side by side; 0 = chosen to fit */
+    int across;        /* panels side by side, at most 28; 0 = chosen to fit */
     ll_shades shades;
     int n;
     const ll_panel *panels;

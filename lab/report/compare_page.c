@@ -90,8 +90,8 @@ static int is_among(const char *word, const char *const *words) {
     return 0;
 }
 
-/* The first key by which the held-out data of two runs differ, or NULL. Data of train are held out only where
- * data.valid is empty; other_vocab compares vocabularies. */
+/* The first key by which what is asked of the held-out data of two runs differs, or NULL. Data of train are held out only
+ * where data.valid is empty; other_vocab compares vocabularies. */
 static const char *other_data(const ll_run *a, const ll_run *b) {
     static const char *const elsewhere[] = {"data.test",       "data.test-labels", "data.transpose",
                                             "data.vocab-size", "data.min-count",   NULL},
@@ -99,6 +99,8 @@ static const char *other_data(const ll_run *a, const ll_run *b) {
                                                NULL};
     const int apart = *key_of(a, "data.valid") != 0; /* if that of b is empty, data.valid differs */
     const ll_recipe_key *key;
+    if (!a->recipe || !b->recipe) return NULL; /* ll_compare_note says so */
+    if (strcmp(key_of(a, "model.task"), key_of(b, "model.task"))) return "model.task";
     for (int k = 0; (key = ll_recipe_key_at(k)); k++) {
         if (strncmp(key->name, "data.", 5) || is_among(key->name, elsewhere)) continue;
         if (apart && is_among(key->name, train)) continue;
@@ -118,11 +120,12 @@ static const char *data_that_differ(const ll_run *runs, const ll_run_facts *fact
     return NULL;
 }
 
-/* The run with the least held-out loss; -1 if none has one, or if they count it in several units. */
+/* The run with the least held-out loss; -1 if none has one, if they count it in several units, or if a unit is not known. */
 static int least(const ll_run *runs, const ll_run_facts *facts, int n) {
     int best = -1;
     for (int i = 0; i < n; i++) {
         if (!isfinite(facts[i].best_bits)) continue;
+        if (!runs[i].recipe) return -1;
         if (best >= 0 && (strcmp(runs[i].unit, runs[best].unit) || other_vocab(&runs[i], &runs[best]))) return -1;
         if (best < 0 || facts[i].best_bits < facts[best].best_bits) best = i;
     }
@@ -130,12 +133,15 @@ static int least(const ll_run *runs, const ll_run_facts *facts, int n) {
 }
 
 void ll_compare_note(ll_html *h, const ll_run *runs, int n) {
-    int units = 0, others = 0;
-    for (int i = 0; i < n; i++)
+    int units = 0, others = 0, unknown = 0;
+    for (int i = 0; i < n; i++) {
+        unknown |= !runs[i].recipe;
         for (int j = 0; j < i; j++) {
-            units |= strcmp(runs[i].unit, runs[j].unit) != 0;
+            units |= runs[i].recipe && runs[j].recipe && strcmp(runs[i].unit, runs[j].unit);
             others |= other_vocab(&runs[i], &runs[j]);
         }
+    }
+    if (unknown) ll_html_note(h, "A run has no recipe, so that it is not known whether its losses compare.");
     if (units) ll_html_note(h, "Losses in different units do not compare.");
     if (others)
         ll_html_note(

@@ -11,6 +11,7 @@
 #include "report/report_internal.h"
 
 enum { WIDTH = 960, SIDE = 24, GAP = 14, LABEL = 20, BAR = 160, STEPS = 5, PANELS_MOST = 1024 };
+enum { MOST_ACROSS = 28 }; /* panels side by side that have 20 pixels each */
 /* Least pixels of a panel's image: programs that show SVG may blur smaller ones. */
 enum { FINE = 512 };
 static const int BLUE[STEPS] = {0xffffff, 0xb3cde9, 0x6aa5d6, 0x2171b5, 0x08306b};
@@ -113,6 +114,7 @@ static double tall_of(const ll_heat_map *m, const ll_panel *p, double cell) {
 static grid lay_out(const ll_heat_map *m) {
     grid g = {.across = m->across > 0 ? m->across : (int)ceil(sqrt(m->n * 1.6))};
     if (g.across > m->n) g.across = m->n;
+    if (g.across > MOST_ACROSS) g.across = MOST_ACROSS;
     if (m->n == 1 && !m->across) g.across = 1;
     g.down = ll_ceil_div(m->n, g.across);
     const double space = WIDTH - 2 * SIDE - (g.across - 1) * GAP;

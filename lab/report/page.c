@@ -121,9 +121,10 @@ static int find_mark(const page *p, mark_line *m) {
     const ll_figure *f = p->figure;
     if (!f->mark || !ll_axis_takes(f->log_x, f->mark_at) || f->mark_at < p->x.lo || f->mark_at > p->x.hi) return 0;
     font(p->cr, TEXT_SIZE, 0);
-    m->width = ll_label_fit(p->cr, m->text, sizeof m->text, f->mark, 0.4 * p->width);
     m->x = ll_axis_position(&p->x, f->mark_at);
-    m->from = m->x + 6 + m->width > p->right ? m->x - 6 - m->width : m->x + 6;
+    const double left = m->x - 6 - p->left, right = p->right - 6 - m->x, most = fmin(0.4 * p->width, fmax(left, right));
+    m->width = ll_label_fit(p->cr, m->text, sizeof m->text, f->mark, most);
+    m->from = m->width > right ? m->x - 6 - m->width : m->x + 6;
     return 1;
 }
 
@@ -252,8 +253,9 @@ static void draw_words(const page *p) {
         write_text(p->cr, 24, y, 0, text);
     }
     if (p->x_title[0]) {
-        ll_label_fit(p->cr, text, sizeof text, p->x_title, most);
-        write_text(p->cr, (p->left + p->right) / 2, p->height - 16, 0.5, text);
+        const double middle = (p->left + p->right) / 2, side = fmin(middle - 24, p->width - 24 - middle);
+        ll_label_fit(p->cr, text, sizeof text, p->x_title, 2 * side);
+        write_text(p->cr, middle, p->height - 16, 0.5, text);
     }
 }
 

@@ -158,7 +158,7 @@ typedef struct {
     const char *folder; /* borrowed */
     char name[256];
     const char *unit;   /* unit of the losses: bits per "byte", "token", "example" */
-    ll_recipe *recipe;  /* NULL: cannot be read */
+    ll_recipe *recipe;  /* NULL: the folder has none */
     ll_columns metrics; /* columns LL_RUN_... */
 } ll_run;
 

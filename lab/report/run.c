@@ -4,9 +4,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/safetensors.h"
 #include "base/text.h"
 #include "report/report_internal.h"
 
@@ -58,22 +60,44 @@ static int main_loss(const ll_run *run) {
     return -1;
 }
 
+static ll_status recipe_of_model(ll_recipe **recipe, const char *path) {
+    ll_safetensors *file = NULL;
+    ll_status status = ll_safetensors_open(&file, path);
+    const char *text = status ? NULL : ll_safetensors_meta(file, "recipe");
+    if (text) status = ll_recipe_parse(recipe, text, path);
+    ll_safetensors_free(file);
+    return status;
+}
+
+/* recipe.ini of the run; where there is none, the recipe in a model of it. Without both there is none: the curves can
+ * be drawn even so. */
+static ll_status open_recipe(ll_recipe **recipe, const char *folder) {
+    static const char *const files[] = {"recipe.ini", "best.safetensors", "last.safetensors"};
+    ll_status status = LL_OK;
+    for (int i = 0; i < 3 && !*recipe && !status; i++) {
+        char *path = ll_path_join(folder, files[i]);
+        if (!path) return LL_ENOMEM;
+        if (!access(path, F_OK)) status = i ? recipe_of_model(recipe, path) : ll_recipe_load(recipe, path);
+        ll_free(path);
+    }
+    return status;
+}
+
 ll_status ll_run_open(ll_run *run, const char *folder) {
     *run = (ll_run){.folder = folder};
     char real[PATH_MAX];
     const char *last = strrchr(folder, '/');
     const int dots = (last ? last[1] : folder[0]) == '.' || (last && !last[1]); /* "." and "../" are not names */
     base_name(run->name, sizeof run->name, dots && realpath(folder, real) ? real : folder);
-    char *metrics = ll_path_join(folder, "metrics.csv"), *recipe = ll_path_join(folder, "recipe.ini");
-    ll_status status = metrics && recipe ? ll_run_folder_check(folder, "metrics.csv") : LL_ENOMEM;
+    char *metrics = ll_path_join(folder, "metrics.csv");
+    ll_status status = metrics ? ll_run_folder_check(folder, "metrics.csv") : LL_ENOMEM;
     if (!status) status = ll_columns_read(&run->metrics, metrics, NAME, LL_RUN_COLUMNS, LL_RUN_ACCURACY);
-    if (!status && ll_recipe_load(&run->recipe, recipe)) run->recipe = NULL; /* the curves can be drawn even so */
+    if (!status) status = open_recipe(&run->recipe, folder);
     if (!status) run->unit = run->recipe ? ll_recipe_unit(run->recipe) : "token"; /* unit of the losses: bits per ... */
     if (!status) split_losses(run);
     if (!status && main_loss(run) < 0)
         status = ll_fail(LL_EFORMAT, "%s has no loss yet; draw it when the run has made some steps", metrics);
     ll_free(metrics);
-    ll_free(recipe);
     if (status) ll_run_close(run);
     return status;
 }

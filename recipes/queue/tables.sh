@@ -55,7 +55,7 @@ draw() { # NAME
     FILENAME ~ /measures.csv$/ { split($0, f, ","); value[f[1], f[2], f[3]] = f[4]; ids[FNR] = f[1]; rows = FNR; next }
     FILENAME ~ /runs.csv$/ { split($0, f, ","); steps[f[1]] = f[6]; cpu[f[1]] = f[10]; next }
     /^#/ || !NF { next }
-    $1 == "table" { on = $2 == wanted; next }
+    $1 == "table" { on = $2 == wanted; known = known || on; next }
     !on { next }
     $1 == "ini" { read_ini(tables "/" $2) }
     $1 == "list" { list = 1; pattern = $2; measure = $3; for (i = 4; i < NF; i += 2) { keys[++c] = $i; hows[c] = $(i + 1) } }
@@ -82,6 +82,10 @@ draw() { # NAME
     $1 == "row" { r++; names[r] = $2; label[r] = rest(3) }
     $1 == "published" { published[$2, $3] = $4; has[$2] = 1 }
     END {
+        if (!known) {
+            print "tables.sh: tables.txt has no table " wanted >"/dev/stderr"
+            exit 2
+        }
         if (!list && !c && !matrix) exit
         if (list) {
             sub(/[*]$/, "", pattern)
@@ -140,7 +144,10 @@ while IFS= read -r line; do
     '<!-- table '*)
         name=${line#<!-- table }
         printf '%s\n\n' "$line"
-        draw "${name% -->}"
+        draw "${name% -->}" || {
+            rm -f "$page.part"
+            exit 2
+        }
         printf '\n'
         inside=1
         ;;

@@ -150,6 +150,10 @@ for position in 4096 500; do
     out "^generate/small/favor/$position  *[0-9.]+  *[0-9.]+ "
     out '^bench\.against\.cases=2$'
 done
+# A case is found in whichever section it is.
+t 0 "$longline" bench --threads 1 --case generate/small/favor/500 --position 500 --repeats 6 $small --against ./earlier-1000
+out '^generate/small/favor/500 .*  faster$'
+out '^bench\.against\.cases=2$'
 refused 'at least 6' "$longline" bench --against ./earlier-1000 --repeats 3
 refused "one program's times" "$longline" bench --against ./earlier-1000 --json x.json
 refused "no case is called 'nothing'" "$longline" bench --ops --against ./earlier-1000 --case nothing
