@@ -287,12 +287,14 @@ ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STAT
     return LL_OK;
 }
 
-/* A key is added to a state of features x (E + 1), and a query reads it, however long the sequence is. */
+/* A key is added to a state of features x (E + 1), and a query reads it, however long the sequence is. The bytes are
+ * those of a stream, or of a source that a stream reads. */
 ll_cost ll_linear_cost(const ll_attention *op, double keys) {
     const double state = (double)ll_linear_map(op)->features * (op->c.E + 1), H = op->c.H;
+    const size_t bytes =
+        op->c.causal ? ll_recurrent_doubles(op) * sizeof(double) : ll_state_floats(op) * sizeof(float);
     (void)keys;
-    return (ll_cost){H * (2 * state + 2 * ll_feature_map_cost(ll_linear_map(op))),
-                     H * state * (double)(op->c.causal ? sizeof(double) : sizeof(float))};
+    return (ll_cost){H * (2 * state + 2 * ll_feature_map_cost(ll_linear_map(op))), H * (double)bytes};
 }
 
 void ll_linear_state_clear(const ll_attention *op, float *state) {
