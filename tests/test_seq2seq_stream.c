@@ -99,6 +99,14 @@ static void test_bytes(void **state) {
     }
 }
 
+static void test_no_stream(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(SEQ2SEQ "attention.kernel=favor attention.compat=google");
+    CHECK_FAILS(ll_model_can_stream(model), LL_EINVAL, "later ones too");
+    assert_int_equal(ll_model_cost(model, 9).stream_bytes, 0);
+    ll_model_free(model);
+}
+
 /* Feeds the tokens from `from` on, one by one or all together. The logits after the last. */
 static void finish(ll_stream *s, const batch *x, int from, int together, float *logits) {
     for (int t = from; t < T; t += together ? T - from : 1)
@@ -262,7 +270,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_stream),    cmocka_unit_test(test_constant_memory), cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_copies),    cmocka_unit_test(test_no_source),       cmocka_unit_test(test_wrong_files),
-        cmocka_unit_test(test_size),      cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_size),      cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_no_stream),
     };
     return cmocka_run_group_tests(tests, make_paths, remove_paths);
 }
