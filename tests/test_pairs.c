@@ -167,17 +167,17 @@ static void definition(pair *p) {
 
 /* Neither content nor amount of the padding changes a bit. */
 static void padding(pair *p) {
-    int other[B * LONG], more = ll_position_at(p->position)->length == LL_LENGTH_ANY ? 3 : 0;
-    if (strstr(p->keys, "image=on")) more = 0;
+    enum { PADDED = LONG + 3 }; /* beyond tables of positions, linformer and images */
+    int other[B * PADDED];
     float *before = logp_of(p, p->tokens, p->lengths, T);
     for (int b = 0; b < B; b++)
-        for (int t = 0; t < T + more; t++)
-            other[b * (T + more) + t] = t < p->lengths[b] ? p->tokens[b * T + t] : (b + t) % V;
-    float *after = logp_of(p, other, p->lengths, T + more);
+        for (int t = 0; t < PADDED; t++)
+            other[b * PADDED + t] = t < p->lengths[b] ? p->tokens[b * T + t] : (b + t) % V;
+    float *after = logp_of(p, other, p->lengths, PADDED);
     const size_t row = (size_t)(p->causal ? V : CLASSES) * sizeof *before;
     for (int b = 0; b < B; b++) {
         const int n = p->causal ? p->lengths[b] : 1;
-        const int at = p->causal ? b * T * V : b * CLASSES, to = p->causal ? b * (T + more) * V : b * CLASSES;
+        const int at = p->causal ? b * T * V : b * CLASSES, to = p->causal ? b * PADDED * V : b * CLASSES;
         if (memcmp(before + at, after + to, (size_t)n * row)) fail_msg("padding counts: %s", p->keys);
     }
     free(before), free(after);

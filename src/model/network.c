@@ -7,6 +7,7 @@
 #include "attention/operator.h"
 #include "base/finite.h"
 #include "base/float_mode.h"
+#include "base/integer.h"
 #include "model/head_layers.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
@@ -207,6 +208,26 @@ ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengt
     return LL_OK;
 }
 
+/* Of n tokens: a separator begins a document. */
+static int longest_document(const ll_model *m, const int *tokens, int n) {
+    int most = 0;
+    for (int t = 1, first = 0; t <= n; t++) {
+        if (t < n && tokens[t] != m->c->model.separator) continue;
+        most = ll_max_int(most, t - first);
+        first = t;
+    }
+    return most;
+}
+
+ll_status ll_check_sequences(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
+    ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
+    for (int b = 0; b < B && !status; b++) {
+        const int n = longest_document(m, tokens + (size_t)b * (size_t)T, lengths ? lengths[b] : T);
+        status = ll_check_reach(m, ll_model_rows(m, n));
+    }
+    return status;
+}
+
 ll_status ll_check_output(const float *x, int B, int T, int width) {
     const size_t row = (size_t)width, tokens = (size_t)T, n = (size_t)B * tokens * row, i = ll_find_infinite(x, n);
     char where[48] = "in";
@@ -225,8 +246,8 @@ static ll_status check_logp(const ll_model *m, const float *logp, int B, int T) 
 
 static ll_status logp_of(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
                          const int *tokens, const int *lengths, int B, int T) {
-    ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
-    if (!status && source) status = ll_check_tokens(m, source, source_lengths, B, S);
+    ll_status status = ll_check_sequences(m, tokens, lengths, B, T);
+    if (!status && source) status = ll_check_sequences(m, source, source_lengths, B, S);
     if (status) return status;
     if (m->c->model.task == LL_TASK_MATCH && B % 2)
         return ll_fail(LL_EINVAL, "%d sequences; model.task = match takes two and two", B);

@@ -363,7 +363,7 @@ void ll_score_rows(const ll_batch_run *run, const int *tokens, float *logp);
 
 /* ---- workspace.c ---- */
 
-/* For one stack; for a decoder with its encoder, for sources of S tokens. */
+/* For one stack; for a decoder with its encoder, for sources of S tokens. The caller checks their reach. */
 LL_MUST_USE ll_status ll_workspace_make(ll_workspace **ws, const ll_model *model, const ll_stack *stack, int B, int T,
                                         int S, int mode);
 
