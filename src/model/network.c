@@ -190,6 +190,12 @@ static void logp_match(const ll_batch_run *run, float *logp) {
     }
 }
 
+/* Causal images have no last row. */
+static int64_t most_pixels(const ll_model_config *c) {
+    const int image = ll_position_is_image(&c->position) && !c->model.patch && !ll_task_causal(c->model.task);
+    return image ? (int64_t)c->position.width * c->position.height : INT64_MAX;
+}
+
 ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
     for (int b = 0; b < B; b++) {
@@ -198,6 +204,10 @@ ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengt
         if (m->c->model.patch && n != T)
             return ll_fail(LL_EINVAL, "length %d of image %d: a model of patches reads whole images of %d numbers", n,
                            b, T);
+        if (n > most_pixels(m->c))
+            return ll_fail(LL_EINVAL, "%d tokens in sequence %d, and the model reads images of %d x %d pixels "
+                                      "(position.width and position.height)",
+                           n, b, m->c->position.width, m->c->position.height);
         for (int t = 0; t < n; t++) {
             const int token = tokens[(size_t)b * (size_t)T + (size_t)t];
             if (token < 0 || token >= m->c->model.vocab)
