@@ -177,6 +177,7 @@ static void test_later_tokens(void **state) {
             const int lm = model->c->model.task == LL_TASK_LM;
             CHECK_FAILS(ll_model_can_stream(model), LL_EINVAL, lm ? "later ones too" : "classifier");
             CHECK_FAILS(ll_stream_create(&stream, model), LL_EINVAL, lm ? "attention.compat = " : "classifier");
+            assert_int_equal(ll_model_cost(model, T).stream_bytes, 0);
         } else {
             CHECK_OK(ll_model_can_stream(model));
             CHECK_OK(ll_stream_create(&stream, model));

@@ -118,11 +118,11 @@ static void test_refusals(void **state) {
     (void)state;
     ll_model *model = tiny_model("attention.kernel=relu position.type=learned position.max-length=4");
     float A[2 * 25];
-    const int tokens[5] = {1, 2, 3, 4, 11};
+    const int tokens[6] = {1, 2, 3, 4, 5, 11};
     CHECK_FAILS(ll_model_attention(model, tokens, 2, 2, 0, A), LL_EINVAL, "layer 2 is not in 0..1");
     CHECK_FAILS(ll_model_attention(model, tokens, 0, 0, 0, A), LL_EINVAL, "at least 1");
     CHECK_FAILS(ll_model_attention(model, tokens, 5, 0, 0, A), LL_EINVAL, "max-length");
-    CHECK_FAILS(ll_model_attention(model, tokens + 2, 3, 0, 0, A), LL_EINVAL, "token 11 at position 2");
+    CHECK_FAILS(ll_model_attention(model, tokens + 3, 3, 0, 0, A), LL_EINVAL, "token 11 at position 2");
     for (long n = 1;; n++) {
         ll_memory_fail_at(n);
         const ll_status status = ll_model_attention(model, tokens, 4, 1, 1, A);

@@ -103,7 +103,7 @@ static void test_cost(void **state) {
     assert_true(ll_model_cost(linear, 9).multiply_adds == 2 * (16 * (2 * 32 + 2 * 16) + feed + 2 * 2 * 16 * 9) + head);
     assert_true(ll_model_cost(favor, 9).multiply_adds == 2 * (4 * 256 + feed + 2 * (2 * 12 * 9 + 2 * 12 * 8)) + head);
     assert_true(ll_model_cost(softmax, 9).multiply_adds == 2 * (4 * 256 + feed + 2 * 9 * 16) + head);
-    assert_int_equal(ll_model_cost(linear, 5).stream_bytes, 2 * 2 * 16 * 9 * 8);
+    assert_int_equal(ll_model_cost(linear, 5).stream_bytes, 2 * 2 * (17 * 8 + 16 + 4) * 8);
     assert_int_equal(ll_model_cost(softmax, 5).stream_bytes, 2 * 5 * 32 * 4);
     /* keys and values of one head for two heads of queries; a gated feed-forward layer */
     ll_model *grouped = tiny_model("attention.kernel=softmax model.kv-heads=1 model.activation=swiglu");

@@ -167,20 +167,29 @@ static void definition(pair *p) {
 
 /* Neither content nor amount of the padding changes a bit. */
 static void padding(pair *p) {
-    int other[B * LONG], more = ll_position_at(p->position)->length == LL_LENGTH_ANY ? 3 : 0;
-    if (strstr(p->keys, "image=on")) more = 0;
+    enum { PADDED = LONG + 3 }; /* beyond tables of positions, linformer and images */
+    int other[B * PADDED];
     float *before = logp_of(p, p->tokens, p->lengths, T);
     for (int b = 0; b < B; b++)
-        for (int t = 0; t < T + more; t++)
-            other[b * (T + more) + t] = t < p->lengths[b] ? p->tokens[b * T + t] : (b + t) % V;
-    float *after = logp_of(p, other, p->lengths, T + more);
+        for (int t = 0; t < PADDED; t++)
+            other[b * PADDED + t] = t < p->lengths[b] ? p->tokens[b * T + t] : (b + t) % V;
+    float *after = logp_of(p, other, p->lengths, PADDED);
     const size_t row = (size_t)(p->causal ? V : CLASSES) * sizeof *before;
     for (int b = 0; b < B; b++) {
         const int n = p->causal ? p->lengths[b] : 1;
-        const int at = p->causal ? b * T * V : b * CLASSES, to = p->causal ? b * (T + more) * V : b * CLASSES;
+        const int at = p->causal ? b * T * V : b * CLASSES, to = p->causal ? b * PADDED * V : b * CLASSES;
         if (memcmp(before + at, after + to, (size_t)n * row)) fail_msg("padding counts: %s", p->keys);
     }
     free(before), free(after);
+}
+
+/* More tokens than pixels are refused, except by a language model. */
+static void beyond(pair *p) {
+    const int image = ll_position_at(p->position)->length == LL_LENGTH_IMAGE || strstr(p->keys, "image=on");
+    float logp[B * (T + 1) * V];
+    const ll_status status = ll_model_logp(p->model, logp, p->tokens, NULL, B, T + 1);
+    if (status != (image && !p->causal ? LL_EINVAL : LL_OK)) fail_msg("%d tokens: %s", T + 1, p->keys);
+    if (status) assert_non_null(strstr(ll_error(), "position.width and position.height"));
 }
 
 /* Later tokens change no bit of a row. A change of the last row shows that changes are seen. */
@@ -297,6 +306,10 @@ static void test_padding(void **state) {
     (void)state;
     on_every_pair(padding);
 }
+static void test_beyond(void **state) {
+    (void)state;
+    on_every_pair(beyond);
+}
 static void test_causality(void **state) {
     (void)state;
     on_every_pair(causality);
@@ -344,8 +357,8 @@ int main(void) {
     ll_set_threads(1); /* models this small are slower with threads */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients), cmocka_unit_test(test_definition), cmocka_unit_test(test_padding),
-        cmocka_unit_test(test_causality), cmocka_unit_test(test_streams),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_packing),   cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_beyond),    cmocka_unit_test(test_causality),  cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_packing),    cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

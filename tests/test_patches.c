@@ -157,6 +157,7 @@ static void refusals(void **state) {
     refuse("model.channels=2", "use 1 (gray) or 3");
     refuse("model.patch=0", "model.channels = 3 is for images that are cut into patches");
     refuse("train.length=70", "has 72 numbers; set train.length=72");
+    refuse("position.width=8192 position.height=8192", "at most 134217728; set a smaller position.width");
     refuse("position.width=0", "set position.width and position.height");
     refuse("model.vocab=11", "set model.vocab=256");
     refuse("model.pixel-mean=0.5,0.5", "one for each of the 3 channels");

@@ -156,6 +156,11 @@ static void test_checks_of_images(void **state) {
     CHECK_OK(ll_config_check(&r->c));
     CHECK_OK(ll_recipe_set(r, "attention.num-features=101"));
     CHECK_FAILS(ll_config_check(&r->c), LL_EINVAL, "101 is odd");
+    char most[40];
+    snprintf(most, sizeof most, "train.length=%d", LL_LENGTH_MOST);
+    CHECK_OK(ll_recipe_set(r, most));
+    snprintf(most, sizeof most, "train.length=%d", LL_LENGTH_MOST + 1);
+    CHECK_FAILS(ll_recipe_set(r, most), LL_EINVAL, "");
     ll_recipe_free(r);
 }
 

@@ -69,6 +69,44 @@ static void test_constant_memory(void **state) {
     free(source);
 }
 
+/* The cost of a model is that of a stream whose source is as long as its target: the bytes of its tensors in a file.
+ * Softmax writes keys in blocks of 256. */
+static void test_bytes(void **state) {
+    (void)state;
+    enum { LONG = 256 };
+    int tokens[LONG];
+    random_ints(tokens, LONG, V, 0, 5);
+    for (int v = 0; v < VARIANTS; v++) {
+        ll_model *model = tiny_model(variants[v]);
+        ll_stream *stream = NULL;
+        ll_safetensors *file = NULL;
+        size_t bytes = 0;
+        CHECK_OK(ll_stream_create(&stream, model));
+        if (ll_stream_source(stream, tokens, LONG) == LL_OK) { /* learned positions end before */
+            CHECK_OK(ll_stream_feed(stream, tokens, LONG, NULL));
+            CHECK_OK(ll_stream_save(stream, path));
+            CHECK_OK(ll_safetensors_open(&file, path));
+            for (int i = 0; i < ll_safetensors_count(file); i++) {
+                const ll_st_tensor *t = ll_safetensors_at(file, i);
+                if (strstr(t->name, "blocks.")) bytes += t->count * (t->dtype == LL_F64 ? 8 : 4);
+            }
+            const size_t cost = ll_model_cost(model, LONG).stream_bytes;
+            if (bytes != cost) fail_msg("%s: %zu bytes, and tensors of %zu", variants[v], cost, bytes);
+        }
+        ll_safetensors_free(file);
+        ll_stream_free(stream);
+        ll_model_free(model);
+    }
+}
+
+static void test_no_stream(void **state) {
+    (void)state;
+    ll_model *model = tiny_model(SEQ2SEQ "attention.kernel=favor attention.compat=google");
+    CHECK_FAILS(ll_model_can_stream(model), LL_EINVAL, "later ones too");
+    assert_int_equal(ll_model_cost(model, 9).stream_bytes, 0);
+    ll_model_free(model);
+}
+
 /* Feeds the tokens from `from` on, one by one or all together. The logits after the last. */
 static void finish(ll_stream *s, const batch *x, int from, int together, float *logits) {
     for (int t = from; t < T; t += together ? T - from : 1)
@@ -230,9 +268,9 @@ static void test_no_memory(void **state) {
 int main(void) {
     ll_set_threads(1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_stream),    cmocka_unit_test(test_constant_memory), cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_no_source), cmocka_unit_test(test_wrong_files),     cmocka_unit_test(test_size),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_stream),    cmocka_unit_test(test_constant_memory), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_copies),    cmocka_unit_test(test_no_source),       cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_size),      cmocka_unit_test(test_no_memory),       cmocka_unit_test(test_no_stream),
     };
     return cmocka_run_group_tests(tests, make_paths, remove_paths);
 }

@@ -13,7 +13,7 @@ static const ll_arg args[] = {
     {LL_ARG_TEXT, 'o', "out", "FILE", &out, 0, 0, ".safetensors, .npy or .csv; default or -: CSV on standard output"},
     {LL_ARG_TEXT, 0, "pool", "KIND", &pool, 0, 0, "mean, first, last or all tokens (patches of images)"},
     {LL_ARG_INTEGER, 0, "layer", "K", &layer, -1, 1000,
-     "output of block K; 0 = the embedding, -1 = the input of the output layer"},
+     "output of block K; 0 = the embedding, -1 = the last, after its norm"},
     {LL_ARG_FLAG, 0, "json", NULL, &json, 0, 0, "prints one JSON object a line on standard output"},
     {.type = LL_ARG_END},
 };

@@ -304,8 +304,7 @@ static ll_status make_stream(run *r) {
     ll_model *m = r->job->model;
     const size_t bytes = ll_model_cost(m, 1).stream_bytes;
     if (!r->job->scored || !bytes || bytes != ll_model_cost(m, 1 << 20).stream_bytes) return LL_OK;
-    const ll_status status = ll_stream_create(&r->stream, m);
-    return status == LL_EINVAL ? LL_OK : status; /* a model that needs later tokens gathers them */
+    return ll_stream_create(&r->stream, m);
 }
 
 static int open_all(run *r, int files, const char **paths) {

@@ -26,8 +26,8 @@ LL_API LL_MUST_USE ll_status ll_model_score(ll_model *model, float *logp, const 
  * vectors of an image that is cut into patches (model.patch) are those of its n patches, row by row. */
 typedef enum { LL_EMBED_MEAN, LL_EMBED_FIRST, LL_EMBED_LAST, LL_EMBED_ALL } ll_embed_kind;
 /* Embeddings: out (B, C), or for LL_EMBED_ALL (B, T, C), of patches (B, n, C); of a sequence without tokens 0. layer: 0
- * is what enters the first block, k what leaves block k; the last (also written -1) is what the output layer reads,
- * after the final norm where there is one. */
+ * is what enters the first block, k what leaves block k; the last (also written -1) is what leaves the last block,
+ * after the final norm where there is one, and before the layer of model.head-transform. */
 LL_API LL_MUST_USE ll_status ll_model_encode(ll_model *model, int layer, ll_embed_kind kind, float *out,
                                              const int *tokens, const int *lengths, int B, int T);
 

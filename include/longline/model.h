@@ -65,7 +65,7 @@ typedef struct {
     double multiply_adds; /* forward alone; seq2seq: of one token of the source and one of the target */
     size_t stream_bytes;  /* bytes of the state after T tokens, without scratch; 0: nothing, or there is no stream */
 } ll_model_costs;
-/* What one token costs at position T. */
+/* What one token costs at position T; of seq2seq, at position T of a target whose source has T tokens. */
 LL_API ll_model_costs ll_model_cost(const ll_model *model, int T);
 
 /* Log-probabilities. Language models: logp (B, T, V), where row t is of the token after token t. It depends on tokens
@@ -123,7 +123,8 @@ LL_API LL_MUST_USE ll_status ll_stream_load(ll_stream **stream, ll_model *model,
 /* Tokens fed so far. */
 LL_API int64_t ll_stream_position(const ll_stream *stream);
 /* Bytes of all memory of the stream: its state (softmax: with room for more keys and values), and the scratch of its
- * calls, for the threads it has run on. The state alone is ll_model_cost(model, position).stream_bytes. */
+ * calls, for the threads it has run on. The state alone is ll_model_cost(model, position).stream_bytes; of
+ * seq2seq with softmax, where the source has as many tokens. */
 LL_API size_t ll_stream_bytes(const ll_stream *stream);
 
 typedef struct {

@@ -20,8 +20,8 @@ static ll_status watch(seen *s, const ll_model *m, const int *tokens, int T, int
         return ll_fail(LL_EINVAL, "attention matrices need a model with one stack; model.task = seq2seq has two");
     if (layer < 0 || layer >= m->c->model.layers)
         return ll_fail(LL_EINVAL, "layer %d is not in 0..%d", layer, m->c->model.layers - 1);
-    ll_status status = ll_workspace_make(&s->ws, m, ll_top_stack(m), 1, T, 0, LL_EVALUATE);
-    if (!status) status = ll_check_tokens(m, tokens, NULL, 1, T);
+    ll_status status = ll_check_sequences(m, tokens, NULL, 1, T);
+    if (!status) status = ll_workspace_make(&s->ws, m, ll_top_stack(m), 1, T, 0, LL_EVALUATE);
     if (status) return status;
     const ll_batch in = {.B = 1, .T = T, .tokens = (int *)tokens};
     const ll_batch_run run = ll_network_begin(m, s->ws, &in);

@@ -230,7 +230,7 @@ class Model:
     def encode(self, tokens: Any, lengths: Any = None, *, layer: int = -1, pool: str = "mean") -> Array:
         """Embeddings (B, C): pool "mean", "first" or "last"; pool "all": (B, T, C), of images (B, patches, C).
 
-        layer 0 is what enters the first block, k what leaves block k, -1 what the output layer reads.
+        layer 0 is what enters the first block, k what leaves block k, -1 what leaves the last, after its norm.
         """
         kinds = {"mean": lib.LL_EMBED_MEAN, "first": lib.LL_EMBED_FIRST, "last": lib.LL_EMBED_LAST,
                  "all": lib.LL_EMBED_ALL}

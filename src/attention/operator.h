@@ -40,7 +40,7 @@ LL_MUST_USE ll_status ll_state_check(const ll_state_tensor *tensor, int count);
 LL_MUST_USE ll_status ll_state_whole(const char *tensor, double x, double most);
 
 /* The cost of a token in all heads of one operator: the multiply-adds of its definition, forward, and the bytes that a
- * stream keeps of its sequence. */
+ * stream keeps of its sequence, 0 where there is no stream. */
 typedef struct {
     double multiply_adds, bytes;
 } ll_cost;

@@ -54,6 +54,21 @@ ll_status ll_config_pixels(const ll_model_config *c, double mean[LL_CHANNELS], d
     return status;
 }
 
+static ll_status check_numbers(const ll_model_config *c) {
+    const long long numbers = ll_config_image_numbers(c);
+    const int width = c->position.width, height = c->position.height;
+    if (numbers > LL_LENGTH_MOST)
+        return ll_fail(LL_EINVAL,
+                       "an image of %d x %d with model.channels = %d has %lld numbers, and a sequence has at most %d; "
+                       "set a smaller position.width and position.height, and resize the images with data.resize",
+                       width, height, c->model.channels, numbers, LL_LENGTH_MOST);
+    if (c->length == numbers) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "train.length = %d, and an image of %d x %d with model.channels = %d has %lld numbers; set "
+                   "train.length=%lld",
+                   c->length, width, height, c->model.channels, numbers, numbers);
+}
+
 static ll_status check_patch(const ll_model_config *c) {
     const int side = c->model.patch, width = c->position.width, height = c->position.height;
     double mean[LL_CHANNELS], deviation[LL_CHANNELS];
@@ -73,13 +88,8 @@ static ll_status check_patch(const ll_model_config *c) {
                        "model.patch = %d does not divide images of %d x %d (position.width and -height); change it, or "
                        "resize the images with data.resize",
                        side, width, height);
-    if (c->length != ll_config_image_numbers(c))
-        return ll_fail(LL_EINVAL,
-                       "train.length = %d, and an image of %d x %d with model.channels = %d has %lld numbers; set "
-                       "train.length=%lld",
-                       c->length, width, height, c->model.channels, (long long)ll_config_image_numbers(c),
-                       (long long)ll_config_image_numbers(c));
-    return ll_config_pixels(c, mean, deviation);
+    const ll_status status = check_numbers(c);
+    return status ? status : ll_config_pixels(c, mean, deviation);
 }
 
 ll_status ll_check_image(const ll_model_config *c) {

@@ -77,7 +77,7 @@ ll_status ll_model_score(ll_model *m, float *logp, const int *tokens, const int 
     if (m->c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL, "only language models (task = lm) give probabilities of sequences");
     ll_workspace *ws = NULL;
-    ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
+    ll_status status = ll_check_sequences(m, tokens, lengths, B, T);
     if (!status) status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, 0, LL_EVALUATE);
     if (status) return status;
     const ll_batch in = {.B = B, .T = T, .tokens = (int *)tokens, .lengths = (int *)lengths};
@@ -159,7 +159,7 @@ ll_status ll_model_encode(ll_model *m, int layer, ll_embed_kind kind, float *out
                        layers);
     ll_workspace *ws = NULL;
     double *sum = NULL;
-    ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
+    ll_status status = ll_check_sequences(m, tokens, lengths, B, T);
     if (!status) status = ll_workspace_make(&ws, m, ll_top_stack(m), B, T, 0, LL_EVALUATE);
     if (!status && kind == LL_EMBED_MEAN && !(sum = ll_alloc((size_t)B * (size_t)m->c->model.width, sizeof *sum)))
         status = LL_ENOMEM;

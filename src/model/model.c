@@ -141,7 +141,10 @@ static size_t stream_bytes(const ll_model *m, int T) {
     if (!ll_task_causal(m->c->model.task)) return 0;
     for (int op = 0; op < m->operators; op++) {
         const ll_operator_location at = ll_operator_at(m, op);
-        if (at.cross || at.stack == ll_top_stack(m)) bytes += ll_operator_cost(m->attention[op], T).bytes;
+        const double own = ll_operator_cost(m->attention[op], T).bytes;
+        if (!at.cross && at.stack != ll_top_stack(m)) continue;
+        if (!at.cross && !own) return 0; /* a layer keeps nothing, or there is no stream */
+        bytes += own;
     }
     return (size_t)bytes;
 }

@@ -62,7 +62,7 @@ int ll_config_rows(const ll_model_config *c);
 
 /* config_image.c. Tokens in a row and a column of an image: pixels or patches. Numbers of the data in an image. What
  * patches subtract from pixels of 0 to 1, and divide them by. */
-enum { LL_CHANNELS = 3 };
+enum { LL_CHANNELS = 3, LL_LENGTH_MOST = 1 << 27 /* of train.length */ };
 int ll_config_grid_width(const ll_model_config *c);
 int ll_config_grid_height(const ll_model_config *c);
 /* Tokens of the longest sequence of training, without a CLS token. */

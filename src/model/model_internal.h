@@ -196,6 +196,10 @@ LL_MUST_USE ll_status ll_model_restore(ll_model *model, const ll_safetensors *fi
 /* Activations and scratch for batches of up to (B, T); seq2seq: with sources of up to (B, T). */
 typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
+/* LL_EINVAL if so many rows of a sequence, a CLS token included, are more than learned positions or linformer have. */
+LL_MUST_USE ll_status ll_check_reach(const ll_model *model, int64_t rows);
+/* ll_check_tokens (network.h), and the reach of the longest sequence, or with model.separator document. */
+LL_MUST_USE ll_status ll_check_sequences(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* The next batch is number `part` of `parts`, for ll_model_watch; parts 0: nothing is told of it. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
 /* In the following backward passes, calls `ready` each time that gradients from .. to - 1 of the block are complete,

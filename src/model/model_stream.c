@@ -27,7 +27,7 @@ ll_status ll_model_can_stream(const ll_model *model) {
                    ll_recipe_get(model->recipe, "attention.compat"));
 }
 
-/* Bytes without the attention of its layers. */
+/* Makes a stream without the attention of its layers. */
 static ll_status begin(ll_stream **out, ll_model *model, ll_batcher *batcher) {
     const ll_model_config *c = model->c;
     ll_status status = ll_model_can_stream(model);

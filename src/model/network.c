@@ -7,6 +7,7 @@
 #include "attention/operator.h"
 #include "base/finite.h"
 #include "base/float_mode.h"
+#include "base/integer.h"
 #include "model/head_layers.h"
 #include "model/network.h"
 #include "model/shared_sequence.h"
@@ -189,6 +190,12 @@ static void logp_match(const ll_batch_run *run, float *logp) {
     }
 }
 
+/* Causal images have no last row. */
+static int64_t most_pixels(const ll_model_config *c) {
+    const int image = ll_position_is_image(&c->position) && !c->model.patch && !ll_task_causal(c->model.task);
+    return image ? (int64_t)c->position.width * c->position.height : INT64_MAX;
+}
+
 ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
     if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
     for (int b = 0; b < B; b++) {
@@ -197,6 +204,10 @@ ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengt
         if (m->c->model.patch && n != T)
             return ll_fail(LL_EINVAL, "length %d of image %d: a model of patches reads whole images of %d numbers", n,
                            b, T);
+        if (n > most_pixels(m->c))
+            return ll_fail(LL_EINVAL, "%d tokens in sequence %d, and the model reads images of %d x %d pixels "
+                                      "(position.width and position.height)",
+                           n, b, m->c->position.width, m->c->position.height);
         for (int t = 0; t < n; t++) {
             const int token = tokens[(size_t)b * (size_t)T + (size_t)t];
             if (token < 0 || token >= m->c->model.vocab)
@@ -205,6 +216,26 @@ ll_status ll_check_tokens(const ll_model *m, const int *tokens, const int *lengt
         }
     }
     return LL_OK;
+}
+
+/* Of n tokens: a separator begins a document. */
+static int longest_document(const ll_model *m, const int *tokens, int n) {
+    int most = 0;
+    for (int t = 1, first = 0; t <= n; t++) {
+        if (t < n && tokens[t] != m->c->model.separator) continue;
+        most = ll_max_int(most, t - first);
+        first = t;
+    }
+    return most;
+}
+
+ll_status ll_check_sequences(const ll_model *m, const int *tokens, const int *lengths, int B, int T) {
+    ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
+    for (int b = 0; b < B && !status; b++) {
+        const int n = longest_document(m, tokens + (size_t)b * (size_t)T, lengths ? lengths[b] : T);
+        status = ll_check_reach(m, ll_model_rows(m, n));
+    }
+    return status;
 }
 
 ll_status ll_check_output(const float *x, int B, int T, int width) {
@@ -225,8 +256,8 @@ static ll_status check_logp(const ll_model *m, const float *logp, int B, int T) 
 
 static ll_status logp_of(ll_model *m, float *logp, const int *source, const int *source_lengths, int S,
                          const int *tokens, const int *lengths, int B, int T) {
-    ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
-    if (!status && source) status = ll_check_tokens(m, source, source_lengths, B, S);
+    ll_status status = ll_check_sequences(m, tokens, lengths, B, T);
+    if (!status && source) status = ll_check_sequences(m, source, source_lengths, B, S);
     if (status) return status;
     if (m->c->model.task == LL_TASK_MATCH && B % 2)
         return ll_fail(LL_EINVAL, "%d sequences; model.task = match takes two and two", B);

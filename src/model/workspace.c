@@ -170,21 +170,26 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     return p.used;
 }
 
-/* Refuses sizes that no memory holds, before any size can overflow. Streams check for themselves that learned positions
- * are enough. */
-static ll_status check(const ll_model *m, int B, int T, int mode) {
+ll_status ll_check_reach(const ll_model *m, int64_t rows) {
     const ll_model_config *c = m->c;
-    if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
-    if (c->model.patch && T != ll_config_image_numbers(c))
-        return ll_fail(LL_EINVAL, "%d numbers, and the model reads images of %d x %d pixels with %d channels", T,
-                       c->position.width, c->position.height, c->model.channels);
-    const int64_t rows = (int64_t)T / ll_embedding_of(c)->numbers(c) + m->cls_tokens, tokens = rows - m->cls_tokens;
-    if (mode != LL_STREAM && tokens > ll_position_limit(&c->position))
+    const int64_t tokens = rows - m->cls_tokens;
+    if (tokens > ll_position_limit(&c->position))
         return ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
                        (long long)tokens, (int)ll_position_limit(&c->position));
     if (ll_kernel_row(c->attention.kernel)->about.length == LL_LENGTH_TABLE && rows > c->attention.linformer_length)
         return ll_fail(LL_EINVAL, "%lld tokens, but the model's linformer ends at %d (attention.max-length)",
                        (long long)rows, c->attention.linformer_length);
+    return LL_OK;
+}
+
+/* Refuses sizes that no memory holds, before any size can overflow. */
+static ll_status check(const ll_model *m, int B, int T) {
+    const ll_model_config *c = m->c;
+    if (B < 1 || T < 1) return ll_fail(LL_EINVAL, "a batch of %d x %d tokens; both must be at least 1", B, T);
+    if (c->model.patch && T != ll_config_image_numbers(c))
+        return ll_fail(LL_EINVAL, "%d numbers, and the model reads images of %d x %d pixels with %d channels", T,
+                       c->position.width, c->position.height, c->model.channels);
+    const int64_t rows = (int64_t)T / ll_embedding_of(c)->numbers(c) + m->cls_tokens;
     const double row = 3.0 * c->model.width + 2.0 * m->queries + 2.0 * m->values + c->model.ff;
     if (T == INT_MAX || (double)B * (double)rows * row * (m->operators + 1.0) > 1e15)
         return ll_fail(LL_ENOMEM, "a batch of %d x %d tokens is larger than any memory", B, T);
@@ -208,7 +213,7 @@ static ll_status take_lists(ll_workspace *ws) {
 
 /* Everything but the memory that it plans. */
 static ll_status plan(ll_workspace **out, const ll_model *m, const ll_stack *stack, int B, int T, int S, int mode) {
-    ll_status status = check(m, B, T, mode);
+    ll_status status = check(m, B, T);
     if (status) return status;
     ll_workspace *ws = ll_alloc(1, sizeof *ws);
     if (!ws) return LL_ENOMEM;
@@ -259,7 +264,8 @@ ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, i
     ll_workspace *ws = NULL;
     const int chunked = ll_chunks_wanted(m, T), length = chunked ? m->c->chunk : T;
     const int S = m->stacks > 1 ? T : 0, mode = training ? LL_TRAIN : LL_EVALUATE;
-    ll_status status = plan(&ws, m, ll_top_stack(m), chunked ? 1 : B, length, S, mode);
+    ll_status status = ll_check_reach(m, ll_model_rows(m, T));
+    if (!status) status = plan(&ws, m, ll_top_stack(m), chunked ? 1 : B, length, S, mode);
     if (!status) *bytes = ll_workspace_bytes(ws);
     if (!status && chunked) status = ll_chunks_measure(bytes, m, T, training);
     if (!status && parts > 1) status = ll_shared_measure(ws, bytes);
@@ -269,7 +275,8 @@ ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, i
 
 ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *m, int B, int T) {
     ll_workspace *ws = NULL;
-    const ll_status status = plan(&ws, m, ll_top_stack(m), B, T, m->stacks > 1 ? T : 0, LL_EVALUATE);
+    ll_status status = ll_check_reach(m, ll_model_rows(m, T));
+    if (!status) status = plan(&ws, m, ll_top_stack(m), B, T, m->stacks > 1 ? T : 0, LL_EVALUATE);
     if (!status) *bytes = ll_workspace_bytes(ws);
     ll_workspace_free(ws);
     return status;
@@ -277,9 +284,11 @@ ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *m, int B, 
 
 ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training) {
     const int S = model->stacks > 1 ? T : 0, mode = training ? LL_TRAIN : LL_EVALUATE;
+    ll_status status = ll_check_reach(model, ll_model_rows(model, T));
+    if (status) return status;
     if (!ll_chunks_wanted(model, T)) return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, mode);
     ll_chunks *chunks = NULL;
-    ll_status status = ll_chunks_create(&chunks, model, T, training);
+    status = ll_chunks_create(&chunks, model, T, training);
     if (!status) status = ll_workspace_make(ws, model, ll_top_stack(model), 1, model->c->chunk, 0, mode);
     if (status) {
         ll_chunks_free(chunks);

@@ -277,8 +277,11 @@ void ll_linear_project(ll_attention *op, const float *projection) {
     ll_feature_map_project(op->own, projection);
 }
 
+/* For a maximum over the whole sequence. */
+static int waits(const ll_attention *op) { return fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY); }
+
 ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
-    if (fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY))
+    if (waits(op))
         return ll_fail(LL_EINVAL,
                        "attention state: this stabiliser takes its maximum over a whole sequence, which is "
                        "not in one call; use none, or feature_eps = 0 and LL_DEN_SUM, or, if causal, prefix");
@@ -287,12 +290,17 @@ ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STAT
     return LL_OK;
 }
 
-/* A key is added to a state of features x (E + 1), and a query reads it, however long the sequence is. */
+static size_t state_bytes(const ll_attention *op) {
+    if (!op->c.causal) return ll_state_floats(op) * sizeof(float);
+    return waits(op) ? 0 : ll_recurrent_doubles(op) * sizeof(double);
+}
+
+/* A key is added to a state of features x (E + 1), and a query reads it, however long the sequence is. The bytes are
+ * those of a stream, or of a source that a stream reads. */
 ll_cost ll_linear_cost(const ll_attention *op, double keys) {
     const double state = (double)ll_linear_map(op)->features * (op->c.E + 1), H = op->c.H;
     (void)keys;
-    return (ll_cost){H * (2 * state + 2 * ll_feature_map_cost(ll_linear_map(op))),
-                     H * state * (double)(op->c.causal ? sizeof(double) : sizeof(float))};
+    return (ll_cost){H * (2 * state + 2 * ll_feature_map_cost(ll_linear_map(op))), H * (double)state_bytes(op)};
 }
 
 void ll_linear_state_clear(const ll_attention *op, float *state) {

@@ -63,6 +63,8 @@ static inline const ll_feature_map *ll_linear_map(const ll_attention *op) {
 
 /* Floats of one saved state: S (features x E), z (features), V (E), and the numbers LL_SAVED_.. of causal.h. */
 size_t ll_state_floats(const ll_attention *op);
+/* Doubles of the state of one head of a stream. */
+size_t ll_recurrent_doubles(const ll_attention *op);
 /* Floats of the state of one head that a call takes or leaves: a saved state, and how many keys it has had. */
 size_t ll_carried_floats(const ll_attention *op);
 /* That number: exact below 2^48 if the divisor takes it (LL_DEN_EPS_L), else below 2^24. */

@@ -50,7 +50,7 @@ static size_t padded(int E) {
     return ((size_t)E + 7) / 8 * 8;
 }
 
-static size_t state_size(const ll_attention *op) {
+size_t ll_recurrent_doubles(const ll_attention *op) {
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
     return (m + 1) * E + m + SCALARS;
 }
@@ -214,7 +214,7 @@ static ll_status feed(ll_feed *f) {
 static ll_status create(ll_attention_stream *s) {
     recurrent *own = s->own = ll_alloc(1, sizeof *own);
     if (!own) return LL_ENOMEM;
-    own->size = state_size(s->op);
+    own->size = ll_recurrent_doubles(s->op);
     own->row = ll_alloc(ll_stream_heads(s) * own->size, sizeof *own->row);
     return own->row ? LL_OK : LL_ENOMEM;
 }

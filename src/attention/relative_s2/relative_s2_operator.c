@@ -104,7 +104,7 @@ static ll_status check_counts(const ll_attention *op, const float *all) {
 }
 
 /* The cost of heads with keys. Heads without keys cost the features of a query, its products with the vectors, the
- * values closer than clip, and the sum of the others. */
+ * values closer than clip, and the sum of the others. Where those with keys have no stream, there is none. */
 static ll_cost cost(const ll_attention *op, double keys) {
     const ll_attention_config *c = &op->c;
     const ll_feature_map *map = ll_s2_parts(op)->map;
@@ -113,7 +113,8 @@ static ll_cost cost(const ll_attention *op, double keys) {
     const double each = ll_feature_map_cost(map) + F * (c->encoding.clip + 1) + E * (near + 1);
     ll_cost cost = ll_s2_has_keys(op) ? ll_operator_cost(ll_s2_parts(op)->keyed, keys) : (ll_cost){0};
     cost.multiply_adds += keyless * each;
-    cost.bytes += keyless * E * ((double)sizeof(double) + (double)ll_s2_keep(op) * sizeof(float));
+    if (!ll_s2_has_keys(op) || cost.bytes > 0)
+        cost.bytes += keyless * E * ((double)sizeof(double) + (double)ll_s2_keep(op) * sizeof(float));
     return cost;
 }
 
