@@ -131,7 +131,7 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     }
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
-    if (begins || step == 1) s->rewind_loss = ll_recent_loss(s, 1);
+    if (begins || step == s->rewind_step + 1) s->rewind_loss = ll_recent_loss(s, 1);
     t->unsaved = 1;
     measure(t, ll_now() - start, g.tokens);
     return LL_OK;

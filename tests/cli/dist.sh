@@ -119,7 +119,7 @@ for i in 0 1 2; do
     cp text.txt apart/$i
     cp -r one apart/$i
 done
-wild="$sharded --set train.steps=24 --set train.accumulate=1 --set train.warmup=0 --set train.learning-rate=2
+wild="$sharded --set train.steps=24 --set train.accumulate=1 --set train.warmup=0 --set train.learning-rate=4
  --set train.clip=0 --set train.on-divergence=rewind"
 t 0 "$longline" train "$text" --data text.txt $wild -o wild
 err 'back to step .*3 of at most 3 times'
