@@ -159,7 +159,7 @@ for signal in STOP KILL; do
     check "$signal: the others end with a failure: $code" [ $code -ne 0 ]
     check "within some seconds" [ $(($(date +%s) - began)) -lt 20 ]
     if [ $signal = STOP ]; then
-        err 'rank 1.* is lost: no sign of life for 6 s'
+        err "rank 1.* is lost: no sign of life for 6 s.*; go on from step [0-9]+ with: longline train --resume 'sig-STOP'"
         check "one message" messages 1
     fi
     # A kill may come between the first checkpoint and its row in metrics.csv.
