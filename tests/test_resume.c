@@ -41,6 +41,30 @@ static void test_stop_in_an_evaluation(void **state) {
     }
 }
 
+static int stop_within(const ll_progress *p, void *arg) {
+    const int64_t *step = arg;
+    return p->event && !strcmp(p->event, "computing") && p->step == *step;
+}
+
+/* Step 4 draws new features. What is saved where it is stopped has those of step 3. */
+static void test_stop_within_a_step(void **state) {
+    (void)state;
+    static const char keys[] = "train.eval-every=0";
+    int64_t step = 3;
+    run(keys, at("after"), NULL, step, LL_ESTOPPED);
+    run(keys, at("unstopped"), NULL, 0, LL_OK);
+    ll_recipe *recipe = recipe_of(keys);
+    ll_trainer *trainer = NULL;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("within"), NULL));
+    trainer->report_interval = 0;
+    CHECK_FAILS(ll_trainer_run(trainer, stop_within, &step), LL_ESTOPPED, "step 3");
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    same_file(in("after", "last.safetensors"), in("within", "last.safetensors"));
+    run(keys, at("within"), at("within"), 0, LL_OK);
+    same_file(in("unstopped", "last.safetensors"), in("within", "last.safetensors"));
+}
+
 static int stop_at_news(const ll_progress *p, void *arg) {
     (void)arg;
     return p->event && !strcmp(p->event, "eval");
@@ -297,6 +321,7 @@ int main(void) {
         cmocka_unit_test(test_stop_and_resume_give_the_same_bits),
         cmocka_unit_test(test_stop_in_an_evaluation),
         cmocka_unit_test(test_time_left),
+        cmocka_unit_test(test_stop_within_a_step),
         cmocka_unit_test(test_stop_again_at_the_same_step),
         cmocka_unit_test(test_a_killed_run_loses_only_what_came_after_its_checkpoint),
         cmocka_unit_test(test_a_run_can_move_to_another_folder),

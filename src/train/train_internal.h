@@ -88,7 +88,7 @@ typedef struct {
     float *grad;    /* of the step, in the pieces for which ll_exchange_owns is true */
     double *sums;
     int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any rank */
-    float *draws; /* scratch for new projections; NULL: none are drawn */
+    float *draws; /* a block for new projections, then for those of before; NULL: none are drawn */
     ll_teacher *teacher;            /* train.distil, or NULL */
     char taught_by[LL_DIGEST_TEXT]; /* which model that is */
 } ll_engine;
@@ -102,8 +102,8 @@ typedef struct {
     double norm;  /* of that gradient, before clipping */
 } ll_gradient;
 
-/* Draws new random features before update number `step` if they are due. scratch: ll_model_redraw_floats. */
-LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch);
+/* Draws new random features before update number `step` if they are due. block: ll_model_redraw_floats. */
+LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *block);
 /* Batches of ws are this rank's part of sequences, if ranks share them. The other takes that part
  * of a batch. */
 LL_MUST_USE ll_status ll_shards_share(ll_shards *s, ll_workspace *ws);
