@@ -167,10 +167,11 @@ void ll_engine_rest(ll_engine *e) {
 }
 
 /* When the learning rate has fallen below this share of its highest, new random features would not be learned any
- * more. It is as low in a warm-up, but there the model has yet to learn. */
+ * more, nor after the last step. It is as low in a warm-up, but there the model has yet to learn. */
 static const double LEARNABLE = 0.1;
 
 static int too_late(const ll_config *c, int64_t step) {
+    if (step > c->train.steps) return 1;
     const int falls = c->train.schedule == LL_LR_LINEAR || c->train.schedule == LL_LR_COSINE;
     return falls && step > c->train.warmup && ll_schedule_rate(c, step) < LEARNABLE * c->train.learning_rate;
 }
