@@ -245,6 +245,8 @@ static const char *lost_path(const ll_recipe *recipe) {
 /* A run that cannot begin or resume: because of its checkpoint, or of the data that its recipe names. */
 static int not_begun(ll_status status, const ll_recipe *recipe) {
     char last[4200];
+    const char *what = status == LL_EIO ? remedy(ll_error()) : "";
+    if (*what) return ll_fail_message("%s; %sgive the same command again", ll_error(), what);
     if (!resume) return ll_failed_data(status, recipe);
     snprintf(last, sizeof last, "%s/last.safetensors", resume);
     if (access(last, R_OK)) return ll_failed(status, last);

@@ -260,6 +260,8 @@ LL_MUST_USE ll_status ll_rank_file_open(ll_safetensors **file, const char *path)
 LL_MUST_USE ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid, const ll_config *c);
 /* No model is the best one: that of the next evaluation will be. */
 void ll_best_forget(ll_run_state *state);
+/* LL_EFORMAT, which says that the file of the best model, of this step, is missing. */
+ll_status ll_best_missing(const ll_trainer *trainer, int64_t step);
 /* The best model so far, on all ranks. LL_EFORMAT: rank 0 has no file, or the file is damaged or of another model. */
 LL_MUST_USE ll_status ll_best_load(ll_model **best, const ll_trainer *trainer);
 
@@ -337,6 +339,7 @@ struct ll_trainer {
     int64_t saved;                                       /* step of the checkpoint on disk, -1: none */
     int unsaved;                                         /* has the state changed since then? */
     int warned;                                          /* has a loss far above chance been reported? */
+    int64_t lost_best; /* step of a best model whose file was missing when the run was resumed; 0: reported, or none */
     ll_report_fn *report; /* writes the run's report, or NULL */
     void *report_arg;
     ll_progress progress;
