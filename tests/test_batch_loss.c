@@ -130,22 +130,29 @@ static void updates_lower_the_loss(void **state) {
     ll_model_free(model);
 }
 
-/* Features change in a warm-up, too, and no more after the rate has fallen below a tenth. */
-static void late_updates_keep_features(void **state) {
-    (void)state;
-    ll_model *model = tiny_model("train.warmup=40 train.steps=100 attention.kernel=favor attention.redraw=2");
+/* How often features are drawn anew in so many updates. */
+static void counts_redraws(const char *keys, int updates, int third, int64_t redraws) {
+    ll_model *model = tiny_model(keys);
     float *gradients = ll_alloc(ll_model_size(model).block, sizeof *gradients);
     ll_adam *adam = NULL;
     CHECK_OK(ll_adam_create(&adam, model));
-    for (int i = 1; i <= 100; i++) {
+    for (int i = 1; i <= updates; i++) {
         gradients[0] = 1;
         CHECK_OK(ll_adam_step(adam, gradients, NULL));
-        if (i == 3) assert_int_equal(model->redraws, 1); /* at 3/40 of the highest rate */
+        if (i == 3) assert_int_equal(model->redraws, third);
     }
-    assert_int_equal(model->redraws, 43); /* before 3, 5, .. 87; at 89 the rate is 0.08 of the highest */
+    assert_int_equal(model->redraws, redraws);
     ll_adam_free(adam);
     ll_free(gradients);
     ll_model_free(model);
+}
+
+/* Features change in a warm-up, too, as at 3/40 of the highest rate; no more after the rate has fallen below a tenth,
+ * as at update 89, nor after the last update, whose model has learned with the features that it has. */
+static void late_updates_keep_features(void **state) {
+    (void)state;
+    counts_redraws("train.warmup=40 train.steps=100 attention.kernel=favor attention.redraw=2", 100, 1, 43);
+    counts_redraws("train.schedule=constant train.steps=6 attention.kernel=favor attention.redraw=3", 6, 1, 1);
 }
 
 static void models_as_bytes(void **state) {

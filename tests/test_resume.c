@@ -41,6 +41,30 @@ static void test_stop_in_an_evaluation(void **state) {
     }
 }
 
+static int stop_within(const ll_progress *p, void *arg) {
+    const int64_t *step = arg;
+    return p->event && !strcmp(p->event, "computing") && p->step == *step;
+}
+
+/* Step 4 draws new features. What is saved where it is stopped has those of step 3. */
+static void test_stop_within_a_step(void **state) {
+    (void)state;
+    static const char keys[] = "train.eval-every=0";
+    int64_t step = 3;
+    run(keys, at("after"), NULL, step, LL_ESTOPPED);
+    run(keys, at("unstopped"), NULL, 0, LL_OK);
+    ll_recipe *recipe = recipe_of(keys);
+    ll_trainer *trainer = NULL;
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("within"), NULL));
+    trainer->report_interval = 0;
+    CHECK_FAILS(ll_trainer_run(trainer, stop_within, &step), LL_ESTOPPED, "step 3");
+    ll_trainer_free(trainer);
+    ll_recipe_free(recipe);
+    same_file(in("after", "last.safetensors"), in("within", "last.safetensors"));
+    run(keys, at("within"), at("within"), 0, LL_OK);
+    same_file(in("unstopped", "last.safetensors"), in("within", "last.safetensors"));
+}
+
 static int stop_at_news(const ll_progress *p, void *arg) {
     (void)arg;
     return p->event && !strcmp(p->event, "eval");
@@ -253,19 +277,43 @@ static void test_a_model_that_diverged_is_not_saved(void **state) {
     ll_trainer_free(trainer);
 }
 
+/* Files can have so many bytes from now on; 0: any number again. */
+static void limit_files(rlim_t bytes) {
+    static struct rlimit before;
+    if (bytes) assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    struct rlimit now = before;
+    if (bytes) now.rlim_cur = bytes;
+    signal(SIGXFSZ, bytes ? SIG_IGN : SIG_DFL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &now), 0);
+}
+
+/* A folder to which a run moves is that of a run only when all models are there, whichever is too large. */
+static void test_a_full_disk_where_a_run_moves(void **state) {
+    (void)state;
+    run(NULL, at("moves"), NULL, 8, LL_ESTOPPED);
+    copy_folder(at("moves"), at("larger"));
+    assert_int_equal(truncate(in("larger", "best.safetensors"), 1 << 20), 0);
+    const char *const from[2] = {"moves", "larger"};
+    const rlim_t limits[2] = {50000, 1 << 19}; /* the first: between the sizes of best and last.safetensors */
+    for (int i = 0; i < 2; i++) {
+        limit_files(limits[i]);
+        const ll_status status = refused(NULL, at("moved"), at(from[i]));
+        limit_files(0);
+        assert_int_equal(status, LL_EIO);
+        assert_int_not_equal(access(in("moved", "last.safetensors"), F_OK), 0);
+        assert_int_not_equal(access(in("moved", "best.safetensors"), F_OK), 0);
+    }
+    run(NULL, at("moved"), at("moves"), 0, LL_OK);
+    same_run("straight", "moved");
+}
+
 static void test_a_full_disk_leaves_the_checkpoint_whole(void **state) {
     (void)state;
-    struct rlimit old, small;
     run(NULL, at("full"), NULL, 6, LL_ESTOPPED);
     copy_folder(at("full"), at("whole"));
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &old), 0);
-    small = old;
-    small.rlim_cur = 6000; /* enough for the metrics, not for a checkpoint */
-    void (*handler)(int) = signal(SIGXFSZ, SIG_IGN);
-    assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+    limit_files(6000); /* enough for the metrics, not for a checkpoint */
     const observer o = run("train.eval-every=0", at("full"), at("full"), 0, LL_EIO);
-    setrlimit(RLIMIT_FSIZE, &old);
-    signal(SIGXFSZ, handler);
+    limit_files(0);
     assert_int_equal(o.last.step, 10);
     same_file(in("full", "last.safetensors"), in("whole", "last.safetensors"));
     char **files = NULL;
@@ -297,6 +345,7 @@ int main(void) {
         cmocka_unit_test(test_stop_and_resume_give_the_same_bits),
         cmocka_unit_test(test_stop_in_an_evaluation),
         cmocka_unit_test(test_time_left),
+        cmocka_unit_test(test_stop_within_a_step),
         cmocka_unit_test(test_stop_again_at_the_same_step),
         cmocka_unit_test(test_a_killed_run_loses_only_what_came_after_its_checkpoint),
         cmocka_unit_test(test_a_run_can_move_to_another_folder),
@@ -307,6 +356,7 @@ int main(void) {
         cmocka_unit_test(test_divergence_is_seen_before_the_update),
         cmocka_unit_test(test_divergence_before_the_first_checkpoint),
         cmocka_unit_test(test_a_model_that_diverged_is_not_saved),
+        cmocka_unit_test(test_a_full_disk_where_a_run_moves),
         cmocka_unit_test(test_a_full_disk_leaves_the_checkpoint_whole),
         cmocka_unit_test(test_memory_refused),
     };

@@ -5,6 +5,7 @@
 /* Calls of the callback. A kill could come at each of them; at one the folder is copied. */
 typedef struct {
     int calls, rewinds, copy_at;
+    char why[300]; /* what the last rewind says */
 } wild;
 
 static int watch_wild(const ll_progress *p, void *arg) {
@@ -12,16 +13,21 @@ static int watch_wild(const ll_progress *p, void *arg) {
     if (p->event && !strcmp(p->event, "rewind")) {
         w->rewinds++;
         assert_non_null(strstr(ll_error(), "of at most 3 times"));
+        const size_t n = strcspn(ll_error(), ",");
+        assert_true(n < sizeof w->why);
+        assert_int_not_equal(strncmp(w->why, ll_error(), n), 0); /* no loss is judged twice */
+        snprintf(w->why, sizeof w->why, "%.*s", (int)n, ll_error());
     }
     if (++w->calls == w->copy_at) copy_folder(at("wild"), at("wild-killed"));
     return 0;
 }
 
+static const char WILD[] = "train.clip=0 train.warmup=0 train.schedule=constant train.checkpoint-every=4";
+
 static wild run_wild(const char *more, const char *out, const char *resume, int copy_at, ll_status expected) {
     wild w = {.copy_at = copy_at};
     char keys[300];
-    snprintf(keys, sizeof keys, "train.clip=0 train.warmup=0 train.schedule=constant train.checkpoint-every=4 %s",
-             more);
+    snprintf(keys, sizeof keys, "%s %s", WILD, more);
     ll_recipe *recipe = recipe_of(keys);
     ll_trainer *trainer = NULL;
     CHECK_OK(ll_trainer_create(&trainer, recipe, out, resume));
@@ -32,30 +38,44 @@ static wild run_wild(const char *more, const char *out, const char *resume, int 
     return w;
 }
 
-/* With a rate of 3 the loss explodes, with an eighth of it not. A killed run ends with the same bits. */
-static void test_a_run_that_diverges_goes_back(void **state) {
-    (void)state;
-    static const char keys[] = "train.on-divergence=rewind train.learning-rate=3";
+static void remove_wild(const char *folders) {
+    char command[128];
+    snprintf(command, sizeof command, "cd '%s' && rm -rf %s", root, folders);
+    assert_int_equal(system(command), 0);
+}
+
+/* A killed run ends with the same bits. */
+static void goes_back(const char *keys, int rewinds) {
+    remove_wild("wild wild-whole");
     const wild whole = run_wild(keys, at("wild"), NULL, 0, LL_OK);
-    assert_int_equal(whole.rewinds, 3);
+    assert_int_equal(whole.rewinds, rewinds);
     copy_folder(at("wild"), at("wild-whole"));
     for (int at_call = 3; at_call < whole.calls; at_call += 4) {
-        char command[128];
-        snprintf(command, sizeof command, "rm -rf '%s/wild' '%s/wild-killed'", root, root);
-        assert_int_equal(system(command), 0);
+        remove_wild("wild wild-killed");
         const wild again = run_wild(keys, at("wild"), NULL, at_call, LL_OK);
         assert_int_equal(again.calls, whole.calls);
         const wild rest = run_wild(keys, at("wild-killed"), at("wild-killed"), 0, LL_OK);
         assert_true(rest.rewinds <= 3);
         same_run("wild-whole", "wild-killed");
     }
+}
+
+/* With a rate of 6 the loss explodes, with an eighth of it not. */
+static void test_a_run_that_diverges_goes_back(void **state) {
+    (void)state;
+    goes_back("train.on-divergence=rewind train.learning-rate=6", 3);
     ll_bytes rows = slurp(in("wild-whole", "metrics.csv"));
-    assert_non_null(strstr((char *)rows.data, ",0.375,")); /* the rate of every row after the third time */
+    assert_non_null(strstr((char *)rows.data, ",0.75,")); /* the rate of every row after the third time */
     ll_bytes_free(&rows);
 }
 
-static const char EXPLODES[] = "train.on-divergence=rewind train.learning-rate=3 train.clip=0 train.warmup=0 "
-                               "train.schedule=constant train.checkpoint-every=4";
+/* A checkpoint after every step, so also when the loss is far above chance already. The run goes back to one before. */
+static const char SPOILED[] = "train.on-divergence=rewind train.learning-rate=1 train.checkpoint-every=1 train.steps=9";
+
+static void test_a_spoiled_checkpoint_is_none_to_go_back_to(void **state) {
+    (void)state;
+    goes_back(SPOILED, 2);
+}
 
 /* Somebody empties metrics.csv while the run goes on: there are no rows to cut then. */
 static int empty_metrics(const ll_progress *p, void *arg) {
@@ -67,7 +87,9 @@ static int empty_metrics(const ll_progress *p, void *arg) {
 static void test_metrics_that_somebody_empties(void **state) {
     (void)state;
     int rewinds = 0;
-    ll_recipe *recipe = recipe_of(EXPLODES);
+    char keys[300];
+    snprintf(keys, sizeof keys, "%s train.on-divergence=rewind train.learning-rate=6", WILD);
+    ll_recipe *recipe = recipe_of(keys);
     ll_trainer *trainer = NULL;
     CHECK_OK(ll_trainer_create(&trainer, recipe, at("emptied"), NULL));
     CHECK_OK(ll_trainer_run(trainer, empty_metrics, &rewinds));
@@ -79,24 +101,32 @@ static void test_metrics_that_somebody_empties(void **state) {
 static int stop_at(const ll_progress *p, void *arg) { return !p->event && p->step == *(const int64_t *)arg; }
 
 /* A run that is stopped, not killed, saves where it is. It still goes back to the checkpoint before that. */
-static void test_a_run_that_was_stopped_goes_back_as_far(void **state) {
-    (void)state;
-    run_wild("train.on-divergence=rewind train.learning-rate=3", at("unstopped"), NULL, 0, LL_OK);
-    for (int64_t stop = 1; stop <= 9; stop++) {
+static void goes_back_as_far(const char *keys, int64_t until) {
+    char whole[300];
+    snprintf(whole, sizeof whole, "%s %s", WILD, keys);
+    remove_wild("unstopped stopped* moved*");
+    run_wild(keys, at("unstopped"), NULL, 0, LL_OK);
+    for (int64_t stop = 1; stop <= until; stop++) {
         char name[32], moved[32];
-        ll_recipe *recipe = recipe_of(EXPLODES);
+        ll_recipe *recipe = recipe_of(whole);
         ll_trainer *trainer = NULL;
         snprintf(name, sizeof name, "stopped%d", (int)stop), snprintf(moved, sizeof moved, "moved%d", (int)stop);
         CHECK_OK(ll_trainer_create(&trainer, recipe, at(name), NULL));
         assert_int_equal(ll_trainer_run(trainer, stop_at, &stop), LL_ESTOPPED);
         ll_trainer_free(trainer);
         ll_recipe_free(recipe);
-        run_wild("train.on-divergence=rewind train.learning-rate=3", at(moved), at(name), 0, LL_OK);
-        run_wild("train.on-divergence=rewind train.learning-rate=3", at(name), at(name), 0, LL_OK);
+        run_wild(keys, at(moved), at(name), 0, LL_OK);
+        run_wild(keys, at(name), at(name), 0, LL_OK);
         same_run("unstopped", name);
         same_run("unstopped", moved);
         assert_int_not_equal(access(in(name, "back.safetensors"), F_OK), 0);
     }
+}
+
+static void test_a_run_that_was_stopped_goes_back_as_far(void **state) {
+    (void)state;
+    goes_back_as_far("train.on-divergence=rewind train.learning-rate=6", 9);
+    goes_back_as_far(SPOILED, 5);
 }
 
 static void test_a_run_goes_back_three_times_at_most(void **state) {
@@ -122,7 +152,7 @@ static void test_a_finite_loss_is_an_error_too(void **state) {
 /* Who gives another rate means that one. The run may go back again. */
 static void test_another_rate_counts_as_it_is(void **state) {
     (void)state;
-    run_wild("train.on-divergence=rewind train.learning-rate=3", at("slower"), NULL, 0, LL_OK);
+    run_wild("train.on-divergence=rewind train.learning-rate=6", at("slower"), NULL, 0, LL_OK);
     run_wild("train.on-divergence=rewind train.learning-rate=0.25 train.steps=30", at("slower"), at("slower"), 0,
              LL_OK);
     ll_bytes rows = slurp(in("slower", "metrics.csv"));
@@ -232,6 +262,7 @@ static void test_a_run_that_begins_far_above_chance(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_run_that_diverges_goes_back),
+        cmocka_unit_test(test_a_spoiled_checkpoint_is_none_to_go_back_to),
         cmocka_unit_test(test_metrics_that_somebody_empties),
         cmocka_unit_test(test_a_run_that_was_stopped_goes_back_as_far),
         cmocka_unit_test(test_a_run_goes_back_three_times_at_most),

@@ -188,11 +188,12 @@ static const char *remedy(const char *error) {
                                           : "";
 }
 
-/* A run that could not write. Its checkpoint is complete, and the run can be resumed when there is space. */
-static int not_written(const ll_trainer *trainer, const ll_watch *watch) {
+/* A run that could not write, or lost a rank. Its checkpoint is complete, and the run can be resumed, when there is
+ * space. Where rank 0 is lost, another one says so, which may not see the folder. */
+static int broken_off(const ll_trainer *trainer, const ll_watch *watch) {
     const char *folder = ll_trainer_folder(trainer), *what = remedy(ll_error());
     char step[40] = "", name[LL_QUOTED];
-    if (!ll_has_checkpoint(folder))
+    if (ll_dist_ranks().rank ? watch->saved < 0 : !ll_has_checkpoint(folder))
         return ll_fail_message("%s; %sbegin again: there is no checkpoint yet", ll_error(), what);
     if (watch->saved >= 0) snprintf(step, sizeof step, " from step %lld", (long long)watch->saved);
     return ll_fail_message("%s; %sgo on%s with: longline train --resume %s", ll_error(), what, step,
@@ -218,7 +219,7 @@ static int run_it(ll_trainer *trainer) {
                  (long long)watch.last.step, ll_quoted(folder, ll_trainer_folder(trainer)));
         return 0;
     }
-    if (status == LL_EIO) return not_written(trainer, &watch);
+    if (status == LL_EIO || status == LL_EDIST) return broken_off(trainer, &watch);
     if (status) return ll_failed(status, NULL);
     ll_stop_no_more(); /* the run is on the disk, so nothing is lost where what follows is ended */
     if (!watch.steps && watch.last.step > 0) print_finished(trainer, &watch.last);
@@ -244,6 +245,8 @@ static const char *lost_path(const ll_recipe *recipe) {
 /* A run that cannot begin or resume: because of its checkpoint, or of the data that its recipe names. */
 static int not_begun(ll_status status, const ll_recipe *recipe) {
     char last[4200];
+    const char *what = status == LL_EIO ? remedy(ll_error()) : "";
+    if (*what) return ll_fail_message("%s; %sgive the same command again", ll_error(), what);
     if (!resume) return ll_failed_data(status, recipe);
     snprintf(last, sizeof last, "%s/last.safetensors", resume);
     if (access(last, R_OK)) return ll_failed(status, last);
@@ -274,7 +277,7 @@ static int train(int n, const char **words) {
         if (!out && !resume) {
             /* One rank creates the folder, and all that is in it. */
             if (ll_dist_ranks().rank)
-                snprintf(folder, sizeof folder, "runs");
+                snprintf(folder, sizeof folder, "runs/NAME-N"); /* a number that rank 0 finds */
             else
                 name_run(folder, sizeof folder, words[0]);
             out = folder;

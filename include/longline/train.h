@@ -127,9 +127,9 @@ typedef struct ll_adam ll_adam;
 LL_API LL_MUST_USE ll_status ll_adam_create(ll_adam **adam, ll_model *model);
 LL_API void ll_adam_free(ll_adam *adam);
 /* The next update: clips the gradients (train.clip), follows the schedule of learning rates, which ends with update
- * train.steps, often at 0, and draws new random features where attention.redraw says so. gradients (block) are
- * overwritten. *norm: their Euclidean norm before clipping; NULL: not wanted. LL_EDIVERGED: it is not finite, and the
- * model is unchanged. O(parameters). */
+ * train.steps, often at 0, and draws new random features for the next one where attention.redraw says so, but none
+ * after update train.steps. gradients (block) are overwritten. *norm: their Euclidean norm before clipping; NULL: not
+ * wanted. LL_EDIVERGED: it is not finite, and the model is unchanged. O(parameters). */
 LL_API LL_MUST_USE ll_status ll_adam_step(ll_adam *adam, float *gradients, double *norm);
 
 LL_C_END

@@ -181,7 +181,7 @@ static void report_loss(int rank, const char *host, int deaf, double timeout) {
     notice n = {.kind = LOSS, .rank = rank, .code = deaf};
     snprintf(n.text, sizeof n.text,
              "rank %d%s%s is lost: no sign of life for %d s (dist.timeout); it was killed or stopped, or its machine "
-             "cannot be reached; the same command goes on from the last checkpoint",
+             "cannot be reached",
              rank, *host ? " on " : "", host, (int)timeout);
     fail(rank, deaf, n.text);
     send_to_all(&n);

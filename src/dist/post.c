@@ -66,9 +66,7 @@ static int move_messages(void) {
         const int change = progress(m);
         if (change < 0) {
             char text[200];
-            snprintf(text, sizeof text,
-                     "MPI cannot %s rank %d: its machine cannot be reached, or it has ended; the same command goes on "
-                     "from the last checkpoint",
+            snprintf(text, sizeof text, "MPI cannot %s rank %d: its machine cannot be reached, or it has ended",
                      m->sends ? "send to" : "receive from", m->peer);
             ll_heartbeat_fail(-1, text);
             return 0;

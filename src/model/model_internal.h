@@ -159,9 +159,11 @@ LL_MUST_USE ll_status ll_model_read_recipe(ll_model *m);
 
 /* Draws the projections of all layers for `redraws`; a draw is a function of (seed, layer, redraws). */
 LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
-/* The same with scratch of so many floats: it cannot fail for memory. */
+/* The same with a block of so many floats: it cannot fail for memory. The block then has the projections of before. */
 size_t ll_model_redraw_floats(const ll_model *model);
-LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *scratch);
+LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *block);
+/* Takes these back, which are of `redraws`. */
+void ll_model_undo_redraw(ll_model *model, int64_t redraws, float *block);
 
 /* Makes the noise of stochastic positions that of evaluation, after passes with gradients have drawn their own. Streams
  * in several threads then only read it. */

@@ -248,6 +248,9 @@ static size_t largest(const ll_model *m) {
     return most;
 }
 
+/* Floats from one operator's projection to the next in a block of all. */
+static size_t place(const ll_model *m) { return ll_round_up(largest(m), LL_LINE); }
+
 size_t ll_model_redraw_floats(const ll_model *m) {
     size_t scratch = 0;
     for (int op = 0; op < m->operators && largest(m); op++) {
@@ -255,23 +258,42 @@ size_t ll_model_redraw_floats(const ll_model *m) {
         const size_t floats = ll_draw_scratch(a.M, ll_attention_width(&a));
         if (floats > scratch) scratch = floats;
     }
-    return ll_round_up(largest(m), LL_LINE) + scratch;
+    return (size_t)m->operators * place(m) + scratch;
 }
 
-ll_status ll_model_redraw_in(ll_model *m, int64_t redraws, float *scratch) {
-    ll_arena a = {.base = scratch};
-    float *const W = ll_arena_take(&a, largest(m));
-    for (int op = 0; op < m->operators && largest(m); op++) {
-        /* If one draw fails for memory, the first one fails, so a model is never between two draws. */
+/* The projections of the operators for those of a block. */
+static void exchange(ll_model *m, float *block) {
+    const size_t next = place(m);
+    for (int op = 0; op < m->operators && next; op++, block += next) {
+        const ll_attention_config *c = &m->attention[op]->c;
+        float *const own = (float *)c->projection;
+        const size_t floats = (size_t)c->M * (size_t)m->attention[op]->D;
+        for (size_t i = 0; i < floats; i++) {
+            const float x = own[i];
+            own[i] = block[i];
+            block[i] = x;
+        }
+        ll_attention_set_projection(m->attention[op], own);
+    }
+}
+
+ll_status ll_model_redraw_in(ll_model *m, int64_t redraws, float *block) {
+    const size_t next = place(m);
+    float *W = block, *const scratch = block + (size_t)m->operators * next;
+    for (int op = 0; op < m->operators && next; op++, W += next) {
         const ll_attention *const attention = m->attention[op];
         const ll_constant_draw how = draw_of(m, op);
-        const ll_status status = ll_draw_projection_in(scratch + a.used, W, attention->c.M, attention->D, how.kind,
-                                                       how.norms, how.seed, op, redraws);
+        const ll_status status = ll_draw_projection_in(scratch, W, attention->c.M, attention->D, how.kind, how.norms,
+                                                       how.seed, op, redraws);
         if (status) return status;
-        ll_attention_set_projection(m->attention[op], W);
     }
-    m->redraws = redraws;
+    ll_model_undo_redraw(m, redraws, block);
     return LL_OK;
+}
+
+void ll_model_undo_redraw(ll_model *m, int64_t redraws, float *block) {
+    exchange(m, block);
+    m->redraws = redraws;
 }
 
 ll_status ll_model_redraw(ll_model *m, int64_t redraws) {

@@ -95,7 +95,7 @@ ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradie
 struct ll_adam {
     ll_model *model;
     ll_optimizer *optimizer;
-    float *draws; /* scratch for new random features */
+    float *draws; /* a block for new random features */
     int64_t step; /* number of updates so far */
 };
 

@@ -20,8 +20,18 @@ void ll_best_forget(ll_run_state *state) {
     state->best_step = 0;
 }
 
+/* The text of ll_error(), which is why the best model cannot be used, and what follows. */
+static ll_status uncounted(ll_status status, int64_t step) {
+    return ll_fail(status, "%s; the best model so far, of step %lld, does not count any more", ll_error(),
+                   (long long)step);
+}
+
+static ll_status missing(const ll_trainer *t) { return ll_fail(LL_EFORMAT, "%s is not there", t->best); }
+
+ll_status ll_best_missing(const ll_trainer *t, int64_t step) { return uncounted(missing(t), step); }
+
 static ll_status find(const ll_trainer *t) {
-    return t->ranks.rank || !access(t->best, F_OK) ? LL_OK : ll_fail(LL_EFORMAT, "%s is not there", t->best);
+    return t->ranks.rank || !access(t->best, F_OK) ? LL_OK : missing(t);
 }
 
 static ll_status load(ll_model **best, const ll_trainer *t) {
@@ -40,6 +50,5 @@ ll_status ll_best_load(ll_model **best, const ll_trainer *t) {
     if (!status) return LL_OK;
     ll_model_free(*best);
     *best = NULL;
-    return ll_fail(status, "%s; the best model so far, of step %lld, does not count any more", ll_error(),
-                   (long long)t->state.best_step);
+    return uncounted(status, t->state.best_step);
 }

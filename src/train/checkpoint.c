@@ -136,7 +136,6 @@ static ll_status read_sum(char sum[LL_CHECKSUM_TEXT], const ll_safetensors *file
 void ll_rewind_point_set(ll_run_state *state) {
     state->rewind_aside = 0;
     state->rewind_step = state->step;
-    state->rewind_loss = ll_recent_loss(state, LL_ROW_EVERY);
 }
 
 static ll_status read_back(ll_run_state *state, const ll_safetensors *file) {

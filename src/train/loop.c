@@ -131,7 +131,7 @@ static ll_status advance(ll_trainer *t, watcher *w) {
     }
     s->loss[step % LL_ROW_EVERY] = g.loss;
     s->count[step % LL_ROW_EVERY] = (double)g.count;
-    if (begins || step == 1) s->rewind_loss = ll_recent_loss(s, 1);
+    if (begins || step == s->rewind_step + 1) s->rewind_loss = ll_recent_loss(s, 1);
     t->unsaved = 1;
     measure(t, ll_now() - start, g.tokens);
     return LL_OK;
@@ -306,6 +306,11 @@ static void report_lock(ll_trainer *t, watcher *w) {
     t->unlocked = 0;
 }
 
+static void report_lost_best(ll_trainer *t, watcher *w) {
+    if (t->lost_best && ll_best_missing(t, t->lost_best)) report(t, w, "no best");
+    t->lost_best = 0;
+}
+
 /* What may be wrong with the data. */
 static void report_data(ll_trainer *t, watcher *w) {
     if (ll_fit_heading(t->train)) report(t, w, "no header");
@@ -343,6 +348,7 @@ static ll_status save_first(ll_trainer *t, watcher *w) {
 
 static ll_status run(ll_trainer *t, watcher *w) {
     report_lock(t, w);
+    report_lost_best(t, w);
     report_data(t, w);
     ll_status status = save_first(t, w);
     if (status) return status;

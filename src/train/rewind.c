@@ -1,7 +1,9 @@
 /* train.on-divergence = rewind: a run that diverges goes back to its last checkpoint and on with half the learning
  * rate, at most LL_REWINDS times. How often it did is part of the checkpoint that the loop then writes. A run that is
  * killed before that begins at the old checkpoint, diverges at the same step, and goes back to the same bits. So does
- * one that is stopped: what it saves where it stops does not replace the checkpoint before (back.safetensors). */
+ * one that is stopped: what it saves where it stops does not replace the checkpoint before (back.safetensors). Nor does
+ * a checkpoint whose own loss is far above chance. The step after a checkpoint has the loss of the checkpoint, at any
+ * rate, so only the losses of later steps are judged. */
 #include <stdio.h>
 #include <string.h>
 
@@ -12,17 +14,24 @@ int ll_rewind_may(const ll_trainer *t) {
            t->state.rewinds < LL_REWINDS;
 }
 
-ll_status ll_trainer_check_loss(const ll_trainer *t, int64_t n) {
+static int is_above_chance(const ll_trainer *t, double loss) {
     const ll_config *c = &t->model->recipe->c;
+    return ll_teaching_stage(c, t->state.step) != LL_DISTIL_ATTENTION && ll_fit_is_above_chance(c, loss);
+}
+
+ll_status ll_trainer_check_loss(const ll_trainer *t, int64_t n) {
     const double loss = ll_recent_loss(&t->state, n);
-    if (ll_teaching_stage(c, t->state.step) == LL_DISTIL_ATTENTION || !ll_fit_is_above_chance(c, loss)) return LL_OK;
-    return ll_fit_above_chance(c, loss);
+    return is_above_chance(t, loss) ? ll_fit_above_chance(&t->model->recipe->c, loss) : LL_OK;
+}
+
+int ll_rewind_is_worse(const ll_trainer *t, double loss) {
+    return ll_rewind_may(t) && !ll_fit_is_above_chance(&t->model->recipe->c, t->state.rewind_loss) &&
+           is_above_chance(t, loss);
 }
 
 ll_status ll_rewind_check(const ll_trainer *t) {
-    if (!ll_rewind_may(t) || t->state.step <= t->state.rewind_step) return LL_OK;
-    if (ll_fit_is_above_chance(&t->model->recipe->c, t->state.rewind_loss)) return LL_OK;
-    return ll_trainer_check_loss(t, t->state.step - t->state.rewind_step);
+    const int64_t n = t->state.step - t->state.rewind_step - 1;
+    return n > 0 && ll_rewind_is_worse(t, ll_recent_loss(&t->state, n)) ? ll_trainer_check_loss(t, n) : LL_OK;
 }
 
 ll_status ll_rewind_end(const ll_trainer *t) {

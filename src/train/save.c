@@ -18,12 +18,22 @@ ll_status ll_run_diverged(const ll_trainer *t, const char *what, double value, i
                    (long long)step, t->last, (long long)t->saved, advice);
 }
 
-/* The loss of the first shard of the next batch must be finite. */
-static ll_status try_model(ll_trainer *t) {
+/* The loss of the first shard of the next batch must be finite. It is that of rank 0; others have 0. */
+static ll_status try_model(ll_trainer *t, double *loss) {
     ll_tally tally = {0};
     ll_status status = ll_engine_try(t->engine, t->train, t->state.step, &tally);
     if (status) return status;
+    *loss = tally.count ? tally.loss / (double)tally.count : 0;
     return isfinite(tally.loss) ? LL_OK : ll_run_diverged(t, "the loss", tally.loss, t->state.step + 1);
+}
+
+/* Does the checkpoint to go back to stay the one before? Rank 0, which has the files and the loss, says it to all. */
+static ll_status keeps_back(const ll_trainer *t, int wanted, int *keeps) {
+    const ll_group all = ll_group_all();
+    const ll_run_state *s = &t->state;
+    *keeps = wanted && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND && s->rewind_step >= 0 &&
+             s->rewind_step < s->step && !access(s->rewind_aside ? t->back : t->last, F_OK);
+    return ll_group_broadcast(&all, keeps, sizeof *keeps, 0);
 }
 
 /* The checkpoint that the run would go back to gets a second name before another one replaces it. */
@@ -35,14 +45,11 @@ static ll_status keep_back(const ll_trainer *t) {
 ll_status ll_run_save(ll_trainer *t, int aside) {
     const ll_group all = ll_group_all();
     ll_run_state state = t->state;
-    int there = !access(t->state.rewind_aside ? t->back : t->last, F_OK); /* rank 0 looks for all */
-    ll_status status = ll_group_broadcast(&all, &there, sizeof there, 0);
-    if (status) return status;
-    state.rewind_aside = aside && t->model->recipe->c.train.on_divergence == LL_DIVERGENCE_REWIND &&
-                         state.rewind_step >= 0 && state.rewind_step < state.step && there;
+    double loss = 0;
     const double norm = ll_optimizer_norm(t->engine->optimizer, t->model->data);
     if (!isfinite(norm)) return ll_run_diverged(t, "the norm of the parameters", norm, t->state.step);
-    status = ll_group_agree(&all, try_model(t));
+    ll_status status = ll_group_agree(&all, try_model(t, &loss));
+    if (!status) status = keeps_back(t, aside || ll_rewind_is_worse(t, loss), &state.rewind_aside);
     if (!status) status = ll_engine_collect(t->engine);
     if (status) return status;
     if (!t->ranks.rank) {

@@ -167,10 +167,11 @@ void ll_engine_rest(ll_engine *e) {
 }
 
 /* When the learning rate has fallen below this share of its highest, new random features would not be learned any
- * more. It is as low in a warm-up, but there the model has yet to learn. */
+ * more, nor after the last step. It is as low in a warm-up, but there the model has yet to learn. */
 static const double LEARNABLE = 0.1;
 
 static int too_late(const ll_config *c, int64_t step) {
+    if (step > c->train.steps) return 1;
     const int falls = c->train.schedule == LL_LR_LINEAR || c->train.schedule == LL_LR_COSINE;
     return falls && step > c->train.warmup && ll_schedule_rate(c, step) < LEARNABLE * c->train.learning_rate;
 }
@@ -181,9 +182,9 @@ static int redraw_due(const ll_model *model, int64_t step) {
     return redraws(model) && done > 0 && done % every == 0 && !too_late(&model->recipe->c, step);
 }
 
-ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch) {
+ll_status ll_step_redraw(ll_model *model, int64_t step, float *block) {
     if (!redraw_due(model, step)) return LL_OK;
-    return ll_model_redraw_in(model, (step - 1) / model->c->attention.redraw, scratch);
+    return ll_model_redraw_in(model, (step - 1) / model->c->attention.redraw, block);
 }
 
 /* A state belongs to the features of its draw, and is cleared with it. */
@@ -336,12 +337,15 @@ static ll_status gradient(ll_engine *e, const ll_reader *reader, int64_t step, l
 }
 
 /* A step without a result, or whose result is not finite, is made again or never: its windows have then passed nothing
- * on. */
+ * on, and the model has the features of the step before. */
 ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step, ll_gradient *result) {
     LL_FLOAT_MODE;
+    const int64_t redraws = e->model->redraws;
     if (e->carry) ll_carry_begin_step(e->carry);
     const ll_status status = gradient(e, reader, step, result);
-    if (e->carry && (status || !isfinite(result->loss) || !isfinite(result->norm))) ll_carry_undo_step(e->carry);
+    if (!status && isfinite(result->loss) && isfinite(result->norm)) return LL_OK;
+    if (e->carry) ll_carry_undo_step(e->carry);
+    if (e->model->redraws != redraws) ll_model_undo_redraw(e->model, redraws, e->draws);
     return status;
 }
 

@@ -88,7 +88,7 @@ typedef struct {
     float *grad;    /* of the step, in the pieces for which ll_exchange_owns is true */
     double *sums;
     int stop; /* in: does this rank want to stop; after ll_engine_gradient: does any rank */
-    float *draws; /* scratch for new projections; NULL: none are drawn */
+    float *draws; /* a block for new projections, then for those of before; NULL: none are drawn */
     ll_teacher *teacher;            /* train.distil, or NULL */
     char taught_by[LL_DIGEST_TEXT]; /* which model that is */
 } ll_engine;
@@ -102,8 +102,8 @@ typedef struct {
     double norm;  /* of that gradient, before clipping */
 } ll_gradient;
 
-/* Draws new random features before update number `step` if they are due. scratch: ll_model_redraw_floats. */
-LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *scratch);
+/* Draws new random features before update number `step` if they are due. block: ll_model_redraw_floats. */
+LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *block);
 /* Batches of ws are this rank's part of sequences, if ranks share them. The other takes that part
  * of a batch. */
 LL_MUST_USE ll_status ll_shards_share(ll_shards *s, ll_workspace *ws);
@@ -189,8 +189,8 @@ typedef struct {
     char best_sum[LL_CHECKSUM_TEXT];                /* ll_best_evaluation of best_loss; "": not known */
     int64_t rewinds;                                /* how often the run went back because it diverged */
     int64_t rewind_step;                            /* of the checkpoint it would go back to; -1: there is none */
-    double rewind_loss;                             /* mean loss of the steps before it; of step 1 if it is of step 0 */
-    int rewind_aside; /* that one is back.safetensors, since the run stopped between two checkpoints */
+    double rewind_loss;                             /* its own: that of the step after it, once that is made */
+    int rewind_aside; /* that one is back.safetensors, since the one there is now is none to go back to */
     double valid_loss, valid_accuracy, best_loss;   /* NaN before the first evaluation */
     double loss[LL_ROW_EVERY], count[LL_ROW_EVERY]; /* of step s at [s mod LL_ROW_EVERY] */
     double norm;                                    /* gradient norm of the last step */
@@ -250,7 +250,7 @@ void ll_metrics_close(ll_metrics *metrics);
 ll_status ll_run_diverged(const ll_trainer *trainer, const char *what, double value, int64_t step);
 /* Writes last.safetensors. The model must be finite, and its loss on the next batch too, else LL_EDIVERGED. Rank 0
  * writes for all. aside: the run stops between two checkpoints. If it diverges later, it goes back to the one before,
- * as it would without the stop. */
+ * as it would without the stop. So it does where the loss of the model is far above chance. */
 LL_MUST_USE ll_status ll_run_save(ll_trainer *trainer, int aside);
 
 /* Opens a file that rank 0 has, on all ranks. */
@@ -260,6 +260,8 @@ LL_MUST_USE ll_status ll_rank_file_open(ll_safetensors **file, const char *path)
 LL_MUST_USE ll_status ll_best_evaluation(char sum[LL_CHECKSUM_TEXT], const ll_reader *valid, const ll_config *c);
 /* No model is the best one: that of the next evaluation will be. */
 void ll_best_forget(ll_run_state *state);
+/* LL_EFORMAT, which says that the file of the best model, of this step, is missing. */
+ll_status ll_best_missing(const ll_trainer *trainer, int64_t step);
 /* The best model so far, on all ranks. LL_EFORMAT: rank 0 has no file, or the file is damaged or of another model. */
 LL_MUST_USE ll_status ll_best_load(ll_model **best, const ll_trainer *trainer);
 
@@ -269,7 +271,9 @@ int ll_rewind_may(const ll_trainer *trainer);
 /* LL_EDIVERGED where the mean loss of the last n steps, at most LL_ROW_EVERY, is far above chance. A loss that compares
  * attention with that of a teacher never is. */
 LL_MUST_USE ll_status ll_trainer_check_loss(const ll_trainer *trainer, int64_t n);
-/* LL_EDIVERGED where it may, and its loss is far above chance, unless that of the checkpoint was, too. */
+/* May it, and is a loss far above chance where that of the checkpoint was not? */
+int ll_rewind_is_worse(const ll_trainer *trainer, double loss);
+/* LL_EDIVERGED where that is so of the mean loss since the checkpoint, without the loss of the checkpoint itself. */
 LL_MUST_USE ll_status ll_rewind_check(const ll_trainer *trainer);
 LL_MUST_USE ll_status ll_rewind_load(ll_trainer *trainer);
 /* Of a run that ends: LL_EDIVERGED where it went back as often as it may, and its loss is still far above chance. */
@@ -335,6 +339,7 @@ struct ll_trainer {
     int64_t saved;                                       /* step of the checkpoint on disk, -1: none */
     int unsaved;                                         /* has the state changed since then? */
     int warned;                                          /* has a loss far above chance been reported? */
+    int64_t lost_best; /* step of a best model whose file was missing when the run was resumed; 0: reported, or none */
     ll_report_fn *report; /* writes the run's report, or NULL */
     void *report_arg;
     ll_progress progress;

@@ -250,12 +250,14 @@ static ll_status copy_from(const char *to, const char *folder, const char *name)
     return status;
 }
 
-/* A resumed run that moves to another folder copies its checkpoint there, then its best model. So it can be resumed
- * there, too, if it is killed before the next checkpoint. */
+/* A resumed run that moves to another folder copies its models there, the checkpoint at the end. So it can be resumed
+ * there, too, if it is killed before the next checkpoint, and only where all are there. */
 static ll_status copy_models(const ll_trainer *t, const char *resume) {
     ll_status status = t->state.rewind_aside ? copy_from(t->back, resume, "back.safetensors") : LL_OK;
+    if (!status) status = copy_from(t->best, resume, "best.safetensors");
     if (!status) status = copy_from(t->last, resume, "last.safetensors");
-    return status ? status : copy_from(t->best, resume, "best.safetensors");
+    if (status) unlink(t->best), unlink(t->back);
+    return status;
 }
 
 static ll_status name_files(ll_trainer *t, const char *out) {
@@ -306,7 +308,9 @@ static ll_status find_files(ll_trainer *t) {
     int there[2] = {!access(t->back, F_OK), !access(t->best, F_OK)};
     const ll_status status = ll_group_broadcast(&all, there, sizeof there, 0);
     if (t->state.rewind_aside && !there[0]) ll_rewind_point_set(&t->state);
-    if (!there[1]) ll_best_forget(&t->state);
+    if (there[1]) return status;
+    t->lost_best = t->state.best_step;
+    ll_best_forget(&t->state);
     return status;
 }
 

@@ -119,7 +119,7 @@ for i in 0 1 2; do
     cp text.txt apart/$i
     cp -r one apart/$i
 done
-wild="$sharded --set train.steps=24 --set train.accumulate=1 --set train.warmup=0 --set train.learning-rate=2
+wild="$sharded --set train.steps=24 --set train.accumulate=1 --set train.warmup=0 --set train.learning-rate=4
  --set train.clip=0 --set train.on-divergence=rewind"
 t 0 "$longline" train "$text" --data text.txt $wild -o wild
 err 'back to step .*3 of at most 3 times'
@@ -159,7 +159,7 @@ for signal in STOP KILL; do
     check "$signal: the others end with a failure: $code" [ $code -ne 0 ]
     check "within some seconds" [ $(($(date +%s) - began)) -lt 20 ]
     if [ $signal = STOP ]; then
-        err 'rank 1.* is lost: no sign of life for 6 s'
+        err "rank 1.* is lost: no sign of life for 6 s.*; go on from step [0-9]+ with: longline train --resume 'sig-STOP'"
         check "one message" messages 1
     fi
     # A kill may come between the first checkpoint and its row in metrics.csv.

@@ -144,7 +144,9 @@ last="train --resume tight, with files limited"
 (ulimit -f 20 && "$longline" train --resume tight --set train.steps=60 >out 2>err </dev/null)
 check "a checkpoint that does not fit is a failure" test $? -eq 1
 err "raise the limit of a file's size .ulimit -f.*, then go on from step 30 with: longline train --resume 'tight'$"
-t 0 "$longline" train --resume tight --set train.steps=60
+(ulimit -f 20 && "$longline" train --resume tight --out tighter >out 2>err </dev/null)
+err "tighter/.*raise the limit of a file's size .ulimit -f.*, then give the same command again$"
+t 0 "$longline" train --resume tight --out tighter --set train.steps=60
 
 # ---- Wrong values ----
 refused "attention.kernel = \"rellu\" is not known; did you mean relu\?" run --out w --set attention.kernel=rellu
