@@ -124,7 +124,8 @@ static void a_run_without_a_recipe_is_not_compared(void **state) {
     ll_free(page);
     ll_recipe *recipe = NULL;
     ll_model *model = NULL;
-    CHECK_OK(ll_recipe_parse(&recipe, "[data]\nvalid = a\n[model]\nlayers = 1\nwidth = 16\nheads = 2\nff = 16\n", "text"));
+    const char small[] = "[data]\nvalid = a\n[model]\nlayers = 1\nwidth = 16\nheads = 2\nff = 16\n";
+    CHECK_OK(ll_recipe_parse(&recipe, small, "small"));
     CHECK_OK(ll_model_create(&model, recipe));
     CHECK_OK(ll_model_save(model, at("unknown/best.safetensors")));
     ll_recipe_free(recipe);

@@ -90,8 +90,8 @@ static int is_among(const char *word, const char *const *words) {
     return 0;
 }
 
-/* The first key by which what is asked of the held-out data of two runs differs, or NULL. Data of train are held out only
- * where data.valid is empty; other_vocab compares vocabularies. */
+/* The first key by which what is asked of the held-out data of two runs differs, or NULL. Data of train are held out
+ * only where data.valid is empty; other_vocab compares vocabularies. */
 static const char *other_data(const ll_run *a, const ll_run *b) {
     static const char *const elsewhere[] = {"data.test",       "data.test-labels", "data.transpose",
                                             "data.vocab-size", "data.min-count",   NULL},
@@ -120,7 +120,8 @@ static const char *data_that_differ(const ll_run *runs, const ll_run_facts *fact
     return NULL;
 }
 
-/* The run with the least held-out loss; -1 if none has one, if they count it in several units, or if a unit is not known. */
+/* The run with the least held-out loss; -1 if none has one, if they count it in several units, or if a unit is not
+ * known. */
 static int least(const ll_run *runs, const ll_run_facts *facts, int n) {
     int best = -1;
     for (int i = 0; i < n; i++) {
