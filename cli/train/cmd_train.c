@@ -277,7 +277,7 @@ static int train(int n, const char **words) {
         if (!out && !resume) {
             /* One rank creates the folder, and all that is in it. */
             if (ll_dist_ranks().rank)
-                snprintf(folder, sizeof folder, "runs/NAME-N"); /* a number that rank 0 finds */
+                snprintf(folder, sizeof folder, "runs"); /* the trainer tells all which one */
             else
                 name_run(folder, sizeof folder, words[0]);
             out = folder;

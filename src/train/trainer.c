@@ -1,6 +1,7 @@
 /* A run: created from a recipe, perhaps with another model's weights, or resumed from a checkpoint. All memory is
  * allocated and all data are opened here. The folder comes last, so that a run with a wrong recipe or wrong data
  * writes nothing. If files of the folder cannot be written, the folder stays, without a lock. */
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,16 +18,19 @@ static int same_folder(const char *a, const char *b) {
     return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Refuses a folder whose checkpoint a new run would replace. */
+/* Refuses a folder whose checkpoint a new run would replace. A best model alone may be one that somebody keeps, or of a
+ * move that was killed. */
 static ll_status refuse_old_run(const char *out) {
-    static const char *const kept[2] = {"last.safetensors", "best.safetensors"};
+    static const char *const kept[2] = {"last.safetensors", "best.safetensors"},
+                             *const remedy[2] = {"resume it", "without last.safetensors it cannot go on: remove it"};
     for (int i = 0; i < 2; i++) {
         char *path = ll_path_join(out, kept[i]);
         if (!path) return LL_ENOMEM;
         const int there = !access(path, F_OK);
         ll_free(path);
         if (there)
-            return ll_fail(LL_EINVAL, "%s holds a run already (%s); resume it, or choose another folder", out, kept[i]);
+            return ll_fail(LL_EINVAL, "%s holds a run already (%s); %s, or choose another folder", out, kept[i],
+                           remedy[i]);
     }
     return LL_OK;
 }
@@ -314,6 +318,19 @@ static ll_status find_files(ll_trainer *t) {
     return status;
 }
 
+/* Every rank names the folder of rank 0, which has the files, in what it says. */
+static ll_status share_folder(ll_trainer *t) {
+    const ll_group all = ll_group_all();
+    char name[PATH_MAX];
+    snprintf(name, sizeof name, "%s", t->folder);
+    const ll_status status = ll_group_broadcast(&all, name, sizeof name, 0);
+    char *folder = status || !t->ranks.rank ? NULL : ll_strdup(name);
+    if (!folder) return status; /* without memory it keeps its own */
+    ll_free(t->folder);
+    t->folder = folder;
+    return LL_OK;
+}
+
 ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const char *out, const char *resume) {
     LL_FLOAT_MODE;
     ll_trainer *t = ll_alloc(1, sizeof *t);
@@ -328,6 +345,7 @@ ll_status ll_trainer_create(ll_trainer **trainer, const ll_recipe *recipe, const
     const ll_group all = ll_group_all();
     ll_status status = prepare(t, recipe, out, resume);
     if (!status) status = ll_group_agree(&all, t->ranks.rank ? LL_OK : open_folder(t, resume));
+    if (!status) status = share_folder(t);
     if (!status && resume) {
         status = find_files(t);
         t->saved = t->state.step;

@@ -167,6 +167,16 @@ for signal in STOP KILL; do
     t 0 ranks "$found" 2 "$longline" train --resume sig-$signal --set train.steps=$((step_now + 20)) --threads 1
 done
 
+# Where rank 0 is lost, another one names the folder that rank 0 has found.
+rm -rf runs
+ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
+    "$longline" train "$text" --data text.txt $long --set dist.timeout=3 >out 2>err </dev/null &
+pid=$!
+wait_for_checkpoint runs/text-bytes-1
+kill -STOP "$(cat pid.0)"
+ended $pid
+err "rank 0.* is lost: .*; go on from step [0-9]+ with: longline train --resume 'runs/text-bytes-1'"
+
 # ---- The time of a job ends ----
 ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
     "$longline" train "$text" --data text.txt $long --set train.preempt=SIGUSR1 -o preempted >out 2>err </dev/null &

@@ -23,7 +23,9 @@ check "one thread, same bits" cmp straight/best.safetensors runs/text-bytes-2/be
 t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" train "$recipe" --data text.txt $small --out small-stack
 check "a small stack gives the same bits" cmp straight/best.safetensors small-stack/best.safetensors
 t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" report small-stack
-refused "holds a run already" run --out straight
+refused "holds a run already .*resume it" run --out straight
+mkdir kept && cp straight/best.safetensors kept # as of a move that was killed
+refused "holds a run already .*without last.safetensors it cannot go on: remove it" run --out kept
 last="train, twice at once"
 run >first.out 2>first.err &
 run >out 2>err
