@@ -13,7 +13,7 @@ static void pixel_list(ll_reading *r, const char *ours, const char *key, double 
     enum { MOST = 3 };
     const json_t *list = json_object_get(r->json, key);
     const size_t count = json_array_size(list);
-    char text[160];
+    char text[160] = "";
     size_t n = 0;
     int wrong = !count || count > MOST;
     if (!json_is_array(list)) {

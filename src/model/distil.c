@@ -60,7 +60,7 @@ ll_status ll_teacher_create(ll_teacher **teacher, const ll_model *model, const l
                             int attention) {
     ll_status status = check_logits(model, student);
     if (!status && attention) status = check_attention(model, student);
-    if (!status) status = ll_check_reach(model, ll_model_rows(model, T));
+    if (!status) status = ll_check_reach(model, T);
     if (status) return status;
     ll_teacher *t = ll_alloc(1, sizeof *t);
     if (!t) return LL_ENOMEM;

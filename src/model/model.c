@@ -143,7 +143,7 @@ static size_t stream_bytes(const ll_model *m, int T) {
         const ll_operator_location at = ll_operator_at(m, op);
         const double own = ll_operator_cost(m->attention[op], T).bytes;
         if (!at.cross && at.stack != ll_top_stack(m)) continue;
-        if (!at.cross && !own) return 0; /* a layer keeps nothing, or there is no stream */
+        if (!at.cross && own <= 0) return 0; /* a layer keeps nothing, or there is no stream */
         bytes += own;
     }
     return (size_t)bytes;

@@ -198,8 +198,8 @@ LL_MUST_USE ll_status ll_model_restore(ll_model *model, const ll_safetensors *fi
 /* Activations and scratch for batches of up to (B, T); seq2seq: with sources of up to (B, T). */
 typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
-/* LL_EINVAL if so many rows of a sequence, a CLS token included, are more than learned positions or linformer have. */
-LL_MUST_USE ll_status ll_check_reach(const ll_model *model, int64_t rows);
+/* LL_EINVAL if a sequence of T numbers is longer than learned positions or linformer allow. */
+LL_MUST_USE ll_status ll_check_reach(const ll_model *model, int T);
 /* ll_check_tokens (network.h), and the reach of the longest sequence, or with model.separator document. */
 LL_MUST_USE ll_status ll_check_sequences(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* The next batch is number `part` of `parts`, for ll_model_watch; parts 0: nothing is told of it. */

@@ -233,7 +233,7 @@ ll_status ll_check_sequences(const ll_model *m, const int *tokens, const int *le
     ll_status status = ll_check_tokens(m, tokens, lengths, B, T);
     for (int b = 0; b < B && !status; b++) {
         const int n = longest_document(m, tokens + (size_t)b * (size_t)T, lengths ? lengths[b] : T);
-        status = ll_check_reach(m, ll_model_rows(m, n));
+        status = ll_check_reach(m, n);
     }
     return status;
 }

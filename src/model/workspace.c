@@ -170,9 +170,9 @@ static size_t lay_out(ll_workspace *ws, float *base) {
     return p.used;
 }
 
-ll_status ll_check_reach(const ll_model *m, int64_t rows) {
+ll_status ll_check_reach(const ll_model *m, int T) {
     const ll_model_config *c = m->c;
-    const int64_t tokens = rows - m->cls_tokens;
+    const int64_t tokens = T / ll_embedding_of(c)->numbers(c), rows = tokens + m->cls_tokens;
     if (tokens > ll_position_limit(&c->position))
         return ll_fail(LL_EINVAL, "%lld tokens, but the model has learned positions for %d (position.max-length)",
                        (long long)tokens, (int)ll_position_limit(&c->position));
@@ -264,7 +264,7 @@ ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, i
     ll_workspace *ws = NULL;
     const int chunked = ll_chunks_wanted(m, T), length = chunked ? m->c->chunk : T;
     const int S = m->stacks > 1 ? T : 0, mode = training ? LL_TRAIN : LL_EVALUATE;
-    ll_status status = ll_check_reach(m, ll_model_rows(m, T));
+    ll_status status = ll_check_reach(m, T);
     if (!status) status = plan(&ws, m, ll_top_stack(m), chunked ? 1 : B, length, S, mode);
     if (!status) *bytes = ll_workspace_bytes(ws);
     if (!status && chunked) status = ll_chunks_measure(bytes, m, T, training);
@@ -275,7 +275,7 @@ ll_status ll_workspace_measure(size_t *bytes, const ll_model *m, int B, int T, i
 
 ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *m, int B, int T) {
     ll_workspace *ws = NULL;
-    ll_status status = ll_check_reach(m, ll_model_rows(m, T));
+    ll_status status = ll_check_reach(m, T);
     if (!status) status = plan(&ws, m, ll_top_stack(m), B, T, m->stacks > 1 ? T : 0, LL_EVALUATE);
     if (!status) *bytes = ll_workspace_bytes(ws);
     ll_workspace_free(ws);
@@ -284,7 +284,7 @@ ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *m, int B, 
 
 ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training) {
     const int S = model->stacks > 1 ? T : 0, mode = training ? LL_TRAIN : LL_EVALUATE;
-    ll_status status = ll_check_reach(model, ll_model_rows(model, T));
+    ll_status status = ll_check_reach(model, T);
     if (status) return status;
     if (!ll_chunks_wanted(model, T)) return ll_workspace_make(ws, model, ll_top_stack(model), B, T, S, mode);
     ll_chunks *chunks = NULL;

@@ -309,13 +309,12 @@ void ll_linear_state_clear(const ll_attention *op, float *state) {
 
 ll_status ll_linear_can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
-    const ll_feature_map *map = ll_linear_map(op);
-    if (map->phi[LL_KEY] == LL_PHI_FIXED && op->c.key_max != LL_MAX_NONE)
+    if (fixed_rule(op, LL_KEY))
         return ll_fail(LL_EINVAL,
                        "attention stream: with an eps, a key maximum over the %s needs later tokens; "
                        "use prefix or none",
                        rule[op->c.key_max]);
-    if (map->phi[LL_QUERY] == LL_PHI_FIXED && op->c.query_max == LL_MAX_SEQUENCE)
+    if (fixed_rule(op, LL_QUERY))
         return ll_fail(LL_EINVAL, "attention stream: a query maximum over the sequence needs later tokens; use token");
     return LL_OK;
 }
