@@ -102,7 +102,7 @@ t 0 "$longline" generate run/best.safetensors --load-state read.state --tokens 3
 
 # So does reading a long text before the first step: here a folder of links to one file.
 mkdir long
-for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do ln long.txt long/$i.txt; done
+for i in $(seq 200); do ln long.txt long/$i.txt; done
 # shellcheck disable=SC2086
 told "^reading (the text|long/[0-9]+.txt): [0-9]+ %, eta [0-9:]+$" "$longline" train "$root/recipes/wikitext-words.ini" --data long \
     $small --set data.valid=long.txt --set data.test= --out longer
