@@ -111,6 +111,15 @@ static ll_attention_config exact_config(int n, uint64_t *seed) {
     return c;
 }
 
+/* What a run left in y, in new memory. */
+static float *copy_of_y(drawn *d) {
+    const int T = (int)d->call.T, E = d->config.E;
+    const size_t size = (size_t)(d->config.H * T * E) * sizeof(float);
+    float *copy = malloc(size);
+    memcpy(copy, drawn_packed(d, &d->call.y, T, E), size);
+    return copy;
+}
+
 /* Changes tokens from `cut` on; or their values, which then are not finite. */
 static void change_later(drawn *d, int cut, int nonfinite) {
     const ll_attention_config *c = &d->config;
@@ -139,9 +148,7 @@ static void test_later_tokens(void **state) {
         drawn *d = drawn_create(c, 1, T, T, 0.8, 0, &seed);
         d->call.bf16 = n / 6 % 2;
         drawn_run(d, tile, 0);
-        const size_t size = (size_t)(c.H * T * c.E);
-        float *before = malloc(size * sizeof *before);
-        memcpy(before, drawn_packed(d, &d->call.y, T, c.E), size * sizeof *before);
+        float *before = copy_of_y(d);
         for (int nonfinite = 0; nonfinite < 2; nonfinite++) {
             change_later(d, cut, nonfinite);
             drawn_run(d, tile, 0);
@@ -174,13 +181,11 @@ static void test_nonfinite_is_seen(void **state) {
         drawn *d = drawn_create(c, 1, T, T, 0.8, 0, &seed);
         d->call.bf16 = n / 4 % 2;
         drawn_run(d, 0, 0);
-        const int size = c.H * T * c.E;
-        float *before = malloc((size_t)size * sizeof *before);
-        memcpy(before, drawn_packed(d, &d->call.y, T, c.E), (size_t)size * sizeof *before);
+        float *before = copy_of_y(d);
         make_infinite(d, at);
         drawn_run(d, 0, 0);
         const float *after = drawn_packed(d, &d->call.y, T, c.E);
-        for (int i = 0; i < size; i++) {
+        for (int i = 0; i < c.H * T * c.E; i++) {
             const int t = i / c.E % T, sees = i % c.E == 5 && (!c.causal || t >= at) && abs(t - at) < window;
             if (sees ? isfinite(after[i]) : after[i] != before[i])
                 fail_msg("case %d: row %d, infinity at %d of %d: %g, was %g: %s", n, t, at, T, (double)after[i],
@@ -217,16 +222,15 @@ static void test_nonfinite_is_carried(void **state) {
     uint64_t seed = 27;
     for (int n = 0; n < 80; n++) {
         ll_attention_config c = exact_config(1 + n % 2, &seed);
-        const int T = 200, cut = draw_int(&seed, 50, 150), at = cut + draw_int(&seed, -50, 49), size = c.H * T * c.E;
+        const int T = 200, cut = draw_int(&seed, 50, 150), at = cut + draw_int(&seed, -50, 49);
         drawn *d = drawn_create(c, 1, T, T, 0.8, 0, &seed);
         make_infinite(d, at);
         drawn_run(d, 0, 0);
-        float *whole = malloc((size_t)size * sizeof *whole);
+        float *whole = copy_of_y(d);
         int seen = 0;
-        memcpy(whole, drawn_packed(d, &d->call.y, T, c.E), (size_t)size * sizeof *whole);
         run_parts(d, cut);
         const float *parts = drawn_packed(d, &d->call.y, T, c.E);
-        for (int i = 0; i < size; i++) {
+        for (int i = 0; i < c.H * T * c.E; i++) {
             const float x = whole[i], y = parts[i];
             seen += !isfinite(x);
             if (isfinite(x) ? !(fabsf(x - y) < 1e-4f) : isfinite(y))

@@ -185,41 +185,6 @@ static void a_diverged_run_has_numbers(void **state) {
     }
 }
 
-static void runs_side_by_side(void **state) {
-    (void)state;
-    write_run(at("one"), "[model]\nlayers = 2\nwidth = 64\n", 40, 20);
-    write_run(at("two"), "[model]\nlayers = 3\nwidth = 64\n", 80, 20);
-    CHECK_OK(ll_folder_create(at("other")));
-    write_run(at("other/two"), "[model]\nlayers = 3\nwidth = 64\n", 20, 100);
-    const char *const runs[3] = {at("one"), at("two"), at("other/two")};
-    CHECK_OK(ll_runs_report(runs, 2, at("both.html")));
-    char *page = page_at(at("both.html"));
-    check_page(page);
-    has(page, "<tr class=\"marked\"><th scope=\"row\">model.layers</th><td>2</td><td>3</td></tr>");
-    has(page, "<tr><th scope=\"row\">model.width</th><td>64</td><td>64</td></tr>");
-    has(page, "<th scope=\"row\">Steps</th><td>400 of 10,000</td><td>800 of 10,000</td>");
-    has(page, "id=\"loss\"");
-    has(page, "id=\"loss-by-time\"");
-    has(page, KEY("c0") "one <b>2.250</b></li>");
-    has(page, KEY("c1") "two <b>2.250</b></li>");
-    ll_free(page);
-    char *csv = page_at(at("both-figures/loss.csv"));
-    assert_memory_equal(csv, "curve,step,", 11);
-    has(csv, "\ntwo,800,2.25\n");
-    ll_free(csv);
-    CHECK_OK(ll_runs_report(runs, 3, at("both.html"))); /* two runs of one name, one without held-out data */
-    page = page_at(at("both.html"));
-    check_page(page);
-    has(page, KEY("c0") "one <b>2.200</b></li>");
-    has(page, at("other/two"));
-    ll_free(page);
-    CHECK_FAILS(ll_runs_report(runs, 0, at("no.html")), LL_EINVAL, "0 runs");
-    CHECK_FAILS(ll_runs_report(runs, 33, at("no.html")), LL_EINVAL, "33 runs");
-    CHECK_FAILS(ll_runs_report((const char *const[]){at("nowhere")}, 1, at("no.html")), LL_EIO, "no run folder");
-    CHECK_FAILS(ll_run_report(at("one"), at("nowhere.d/deep/../.."), NULL, NULL, NULL), LL_EIO, "folder");
-    assert_true(access(at("no.html"), F_OK) != 0);
-}
-
 static int stop(int64_t done, int64_t total, void *arg) {
     (void)done, (void)total, (void)arg;
     return 1;
@@ -273,7 +238,6 @@ int main(void) {
         cmocka_unit_test(what_comes_from_outside_is_text),
         cmocka_unit_test(any_bytes_are_text),
         cmocka_unit_test(long_runs_have_short_pages),
-        cmocka_unit_test(runs_side_by_side),
         cmocka_unit_test(the_training_loss_is_of_ten_steps),
         cmocka_unit_test(a_loss_against_a_teacher_is_not_in_bits),
         cmocka_unit_test(a_diverged_run_has_numbers),
