@@ -82,10 +82,13 @@ static int section(ll_bench *b, ll_status (*measure)(ll_bench *), const char *re
     return -1;
 }
 
+/* Is none asked for by name? */
+static int no_section(void) { return !yardsticks && !ops && !models && !generation; }
+
 static int measure(ll_bench *b) {
     static const char fewer[] = "choose others with --case", shorter[] = "ask for shorter --lengths",
                       smaller[] = "choose smaller ones with --case, or --set a smaller model.width";
-    const int all = !yardsticks && !ops && !models && !generation;
+    const int all = no_section();
     int code = -1;
     measure_peak(b);
     if (yardsticks || all) code = section(b, ll_bench_yardstick, fewer);
@@ -103,7 +106,7 @@ enum { LATE_AGAINST = 4096 };
 /* Runs this program in turns with that of --against. */
 static int compare(void) {
     ll_bench_against o = {.file = against, .lengths = lengths, .pattern = pattern, .set = &set, .turns = (int)repeats};
-    const int none = !yardsticks && !ops && !models && !generation, all = none && pattern;
+    const int none = no_section(), all = none && pattern;
     int n = 0;
     if (yardsticks) o.sections[n++] = "--yardsticks";
     if (ops || (none && !all)) o.sections[n++] = "--ops";
@@ -129,7 +132,7 @@ static int check_keys(void) {
 
 /* Options of sections that do not run. -1, or the exit code. */
 static int check_takers(void) {
-    const int none = !yardsticks && !ops && !models && !generation && !dist, all = none && (!against || pattern);
+    const int none = no_section() && !dist, all = none && (!against || pattern);
     if (lengths && !ops && !none && !(figure && !models && !generation))
         return ll_usage("--lengths are for --ops, which these options leave out");
     if (position && !generation && !all) return ll_usage("--position is for --generate; add it");
@@ -162,7 +165,7 @@ static int check(ll_bench *b) {
 
 /* What needs all ranks, and is not one of the sections. */
 static int rank_costs(const ll_bench *b) {
-    if (yardsticks || ops || models || generation || json || figure || pattern || against || seconds > 0)
+    if (!no_section() || json || figure || pattern || against || seconds > 0)
         return ll_usage("--dist goes with --rehearse, --repeats and --set alone");
     const ll_status status = ll_bench_dist(b, compute_seconds);
     return status ? ll_failed(status, NULL) : 0;
