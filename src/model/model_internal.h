@@ -162,8 +162,8 @@ LL_MUST_USE ll_status ll_model_redraw(ll_model *model, int64_t redraws);
 /* The same with a block of so many floats: it cannot fail for memory. The block then has the projections of before. */
 size_t ll_model_redraw_floats(const ll_model *model);
 LL_MUST_USE ll_status ll_model_redraw_in(ll_model *model, int64_t redraws, float *block);
-/* Takes these back, which are of `redraws`. */
-void ll_model_undo_redraw(ll_model *model, int64_t redraws, float *block);
+/* Exchanges the projections of all operators and those of such a block, which are of `redraws`. */
+void ll_model_swap_projections(ll_model *model, int64_t redraws, float *block);
 
 /* Makes the noise of stochastic positions that of evaluation, after passes with gradients have drawn their own. Streams
  * in several threads then only read it. */

@@ -261,8 +261,7 @@ size_t ll_model_redraw_floats(const ll_model *m) {
     return (size_t)m->operators * place(m) + scratch;
 }
 
-/* The projections of the operators for those of a block. */
-static void exchange(ll_model *m, float *block) {
+void ll_model_swap_projections(ll_model *m, int64_t redraws, float *block) {
     const size_t next = place(m);
     for (int op = 0; op < m->operators && next; op++, block += next) {
         const ll_attention_config *c = &m->attention[op]->c;
@@ -275,6 +274,7 @@ static void exchange(ll_model *m, float *block) {
         }
         ll_attention_set_projection(m->attention[op], own);
     }
+    m->redraws = redraws;
 }
 
 ll_status ll_model_redraw_in(ll_model *m, int64_t redraws, float *block) {
@@ -287,13 +287,8 @@ ll_status ll_model_redraw_in(ll_model *m, int64_t redraws, float *block) {
                                                        how.seed, op, redraws);
         if (status) return status;
     }
-    ll_model_undo_redraw(m, redraws, block);
+    ll_model_swap_projections(m, redraws, block);
     return LL_OK;
-}
-
-void ll_model_undo_redraw(ll_model *m, int64_t redraws, float *block) {
-    exchange(m, block);
-    m->redraws = redraws;
 }
 
 ll_status ll_model_redraw(ll_model *m, int64_t redraws) {

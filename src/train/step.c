@@ -345,7 +345,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
     const ll_status status = gradient(e, reader, step, result);
     if (!status && isfinite(result->loss) && isfinite(result->norm)) return LL_OK;
     if (e->carry) ll_carry_undo_step(e->carry);
-    if (e->model->redraws != redraws) ll_model_undo_redraw(e->model, redraws, e->draws);
+    if (e->model->redraws != redraws) ll_model_swap_projections(e->model, redraws, e->draws);
     return status;
 }
 
