@@ -29,3 +29,6 @@ mv "$work/rows" "$rows"
 ${CC:-cc} -I"$tree/include" "$tree/recipes/draw.c" -o "$work/draw" -L"$build" -llongline-lab -llongline -Wl,-rpath,"$build"
 "$work/draw" "$rows" "$tree/docs/results/music-positions.svg" \
     "POP909: loss by the place in a piece, trained on windows of 512 events" event nats
+echo "nats an event, from event 1,000 on:"
+awk -F, 'NR > 1 { if (!($1 in n)) name[++names] = $1; if ($2 > 1000) { sum[$1] += $3; n[$1]++ } else n[$1] += 0 }
+    END { for (i = 1; i <= names; i++) printf "%s: %.2f\n", name[i], sum[name[i]] / n[name[i]] }' "$rows"
