@@ -51,11 +51,13 @@ CORE := $(call objects_of,src) $(B)/src/data/text/demo_text.o $(if $(SENTENCEPIE
 LAB_ROOMS ?= lab
 LAB := $(call objects_of,$(LAB_ROOMS)) $(if $(filter lab,$(LAB_ROOMS)),$(B)/lab/report/style.o)
 CLI := $(call objects_of,cli) $(B)/cli/serve/serve_page.o
-TESTS := $(patsubst %.c,$(B)/%,$(call first,$(LONGEST:%=tests/test_%.c),$(wildcard tests/test_*.c)))
+TESTS := $(patsubst %.c,$(B)/%,$(call first,$(addsuffix .c,$(addprefix %/test_,$(LONGEST))),$(wildcard tests/*/test_*.c)))
+# Of the test programs, those of these names: $(call named,base random).
+named = $(foreach f,$(1),$(or $(filter %/test_$(f),$(TESTS)),$(error there is no test_$(f).c)))
 SCRIPTS := $(call first,$(LONGEST_SCRIPTS:%=tests/cli/%.sh),$(wildcard tests/cli/*.sh))
 FUZZ := $(patsubst %.c,$(B)/%,$(wildcard tests/fuzz/fuzz_*.c))
 EXAMPLES := $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
-ORACLE := $(patsubst %.c,$(B)/%.o,$(wildcard tests/oracle*.c))
+ORACLE := $(patsubst %.c,$(B)/%.o,$(wildcard tests/oracle/*.c))
 
 STATIC := $(B)/liblongline-lab.a $(B)/liblongline.a
 SHARED := $(B)/liblongline-lab.so $(B)/liblongline.so
@@ -192,8 +194,8 @@ $(EXAMPLES): $(B)/%: $(B)/%.o $(B)/liblongline.a
 $(TESTS): $(B)/%: $(B)/%.o $(ORACLE) $(STATIC)
 	$(LINK) -lcmocka -o $@
 # Of the program they have one file each.
-$(B)/tests/test_needs: $(B)/cli/train/needs.o
-$(B)/tests/test_needs.o: INC += -Icli
+$(B)/tests/recipe/test_needs: $(B)/cli/train/needs.o
+$(B)/tests/recipe/test_needs.o: INC += -Icli
 # It has the option parser within it; this is what that prints with.
 $(B)/tests/fuzz/fuzz_command $(B)/tests/fuzz/fuzz_command-live: $(B)/cli/output/print.o $(B)/cli/output/show.o $(B)/cli/output/terminal.o
 $(B)/tests/fuzz/fuzz_request $(B)/tests/fuzz/fuzz_request-live: $(B)/cli/serve/request.o $(B)/cli/serve/request_path.o \
@@ -208,10 +210,10 @@ OBJECTS := $(CORE) $(LAB) $(CLI) $(ORACLE) $(addsuffix .o,$(TESTS) $(FUZZ) $(EXA
 # ---- Tests. tests/run.sh runs programs, shows what matters, and counts into $(RESULTS). ----
 RESULTS ?= $(B)/results
 # Tests too slow for the sanitizers; they run in `make tests` alone.
-SLOW := test_toy
+SLOW := %/test_toy
 tests: $(TESTS)
 	@tests/run.sh $(RESULTS) programs $(TESTS)
-FAST = $(filter-out $(SLOW:%=$(B)/tests/%),$(TESTS))
+FAST = $(filter-out $(SLOW),$(TESTS))
 fast-tests: $(FAST) $(FUZZ)
 	@tests/run.sh $(RESULTS) programs $(FAST)
 	@tests/run.sh $(RESULTS) fuzz $(FUZZ)

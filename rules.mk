@@ -51,11 +51,11 @@ ubsan: asan
 TSAN_TESTS ?= threads host_threads attention stream model_stream batch_loss train resume shared_sequence post
 tsan:
 	+@TSAN_OPTIONS=halt_on_error=1 $(AGAIN) B=$(B)/tsan WERROR= CFLAGS="-O1 -g -fsanitize=thread" LDFLAGS=-fsanitize=thread \
-	    RESULTS=$(RESULTS) TESTS="$(TSAN_TESTS:%=$(B)/tsan/tests/test_%)" tests $(B)/tsan/longline
+	    RESULTS=$(RESULTS) TESTS="$(patsubst $(B)/%,$(B)/tsan/%,$(call named,$(TSAN_TESTS)))" tests $(B)/tsan/longline
 	@TSAN_OPTIONS=halt_on_error=1 tests/run.sh $(RESULTS) scripts $(B)/tsan tests/cli/serve.sh
 # All that make check runs under AddressSanitizer; some of their tests measure what ThreadSanitizer changes, and are left out.
 tsan-all: # takes an hour and a half
-	+@LL_FAST=1 $(MAKE) --no-print-directory tsan TSAN_TESTS="$(FAST:$(B)/tests/test_%=%)"
+	+@LL_FAST=1 $(MAKE) --no-print-directory tsan TSAN_TESTS="$(patsubst test_%,%,$(notdir $(FAST)))"
 # A locale that writes 0.5 as 0,5, which numbers of the library must not follow; tests take it as their own.
 COMMA := $(B)/locale/de_DE.UTF-8
 $(COMMA):
@@ -73,7 +73,7 @@ MEMCHECK := valgrind -q --leak-check=full --show-leak-kinds=definite --errors-fo
 VALGRIND_TESTS ?= recipe safetensors data idx file writer stream model_file figure
 valgrind: $(TESTS)
 	@LL_FAST=1 LL_CPU=scalar WRAP="$(MEMCHECK)" tests/run.sh $(RESULTS) programs \
-	    $(filter $(VALGRIND_TESTS:%=$(B)/tests/test_%),$(TESTS))
+	    $(call named,$(VALGRIND_TESTS))
 objects: $(OBJECTS)
 # Everything compiled with clang, and the fuzz targets linked with its libFuzzer, where that is installed. No program of this
 # build is run, so that it is not optimised. `make fuzz` builds those that run, with sanitizers.
@@ -97,11 +97,11 @@ AARCH64 = B=$(B)/aarch64 CFLAGS=-O1 CC="aarch64-linux-gnu-gcc -idirafter /usr/in
     -lpng,-l:libpng16.so.16,$(filter-out $(LAB_OPTIONAL) $(CORE_OPTIONAL),$(LIBS)))))"
 AARCH64_LIBS := $(addprefix /usr/lib/aarch64-linux-gnu/,libcmocka.so libcairo.so.2)
 aarch64-all: # takes an hour
-	+@$(MAKE) --no-print-directory aarch64 AARCH64_TESTS="$(patsubst tests/test_%.c,%,$(wildcard tests/test_*.c))"
+	+@$(MAKE) --no-print-directory aarch64 AARCH64_TESTS="$(patsubst test_%,%,$(notdir $(TESTS)))"
 aarch64:
 	+@if which aarch64-linux-gnu-gcc qemu-aarch64 >/dev/null && ls $(AARCH64_LIBS) >/dev/null; then \
 	    $(AGAIN) $(AARCH64) objects && LL_FAST=1 WRAP=qemu-aarch64 $(AGAIN) $(AARCH64) RESULTS=$(RESULTS) \
-	        TESTS="$(AARCH64_TESTS:%=$(B)/aarch64/tests/test_%)" tests && \
+	        TESTS="$(patsubst $(B)/%,$(B)/aarch64/%,$(call named,$(AARCH64_TESTS)))" tests && \
 	        tests/run.sh $(RESULTS) scripts $(B)/aarch64 tests/neon_tiles.sh; \
 	else echo "aarch64: left out, no compiler or emulator here; make deps-aarch64 installs them"; \
 	    echo "0 0 1 aarch64" >>$(RESULTS); fi

@@ -34,6 +34,6 @@ deps-musl: sources
 $(eval $(call from_sources,$(MUSL),musl-gcc -O2,ar))
 musl: $(MUSL)/libjansson.a $(MUSL)/libcmocka.a
 	+@rm -f $(MUSL)/results; LL_FAST=1 $(AGAIN) B=$(MUSL) CC="$(MUSL_CC)" LAB_ROOMS="$(MUSL_LAB)" $(SOURCES_ONLY) LDFLAGS=-static RESULTS=$(MUSL)/results \
-	    LIBS="-L$(abspath $(MUSL)) -ljansson -lm" TESTS="$(filter-out $(MUSL_NOT:%=$(MUSL)/tests/test_%),$(FAST:$(B)/%=$(MUSL)/%))" tests
+	    LIBS="-L$(abspath $(MUSL)) -ljansson -lm" TESTS="$(filter-out $(addprefix %/test_,$(MUSL_NOT)),$(FAST:$(B)/%=$(MUSL)/%))" tests
 	@awk '{passed += $$1; failed += $$2} END {print "musl: " NR " programs, " passed " passed, " failed " failed"}' $(MUSL)/results
 .PHONY: sources deps-musl musl

@@ -5,7 +5,7 @@
 #include "attention/attention_stream.h"
 #include "attention/operator.h"
 #include "base/memory.h"
-#include "oracle.h"
+#include "oracle/oracle.h"
 #include "test.h"
 
 /* The number of random calls: fewer if each is slow (sanitizers, valgrind). */

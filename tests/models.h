@@ -3,7 +3,7 @@
 #define LL_MODELS_H
 
 #include "base/random.h"
-#include "oracle_model.h"
+#include "oracle/oracle_model.h"
 #include "test.h"
 
 /* Keys separated by blanks, on top of a tiny causal model. */

@@ -5,7 +5,7 @@
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "attention/table.h"
-#include "oracle.h"
+#include "oracle/oracle.h"
 #include "test.h"
 
 enum { H = 2, D = 6, E = 5, M = 8, ROOM = 70, ROWS = 2, SCALES = 2, SINES = 2, R = 7, TAPS = 3, CLIP = 3, RANK = 4 };

@@ -56,7 +56,7 @@ wasm-objects: $(WASM_OBJECTS)/libjansson.a
 # ---- Tests. ----
 WASM_TESTS ?= kernels quantize layer_kernels rotate products sinusoids random safetensors golden
 wasm-programs: $(WASM_OBJECTS)/libcmocka.a wasm-objects
-	+@$(WASM_MAKE) RESULTS=$(RESULTS) WRAP="node --no-experimental-fetch" TESTS="$(WASM_TESTS:%=$(WASM_OBJECTS)/tests/test_%)" tests
+	+@$(WASM_MAKE) RESULTS=$(RESULTS) WRAP="node --no-experimental-fetch" TESTS="$(patsubst $(B)/%,$(WASM_OBJECTS)/%,$(call named,$(WASM_TESTS)))" tests
 # Nothing without Emscripten: whoever has not asked for it (make deps-wasm) needs no browser's program.
 wasm-check: $(B)/longline
 	+@if which emcc node >/dev/null && [ -e $(SOURCES)/cmocka ]; then \

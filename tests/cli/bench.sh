@@ -81,7 +81,7 @@ refused '--lengths are for --ops' "$longline" bench --dist --lengths 64
 refused '--position is for --generate; add it' "$longline" bench --yardsticks --position 1000
 refused '--json -: this does not go to standard output; name a file' "$longline" bench --json -
 # A quota of processor time counts: with the worth of one processor there is one thread. Where this script may not make
-# a namespace, only tests/test_cpus.c tests it.
+# a namespace, only tests/base/test_cpus.c tests it.
 mkdir cgroup cgroup/cpu
 echo "100000 100000" >cgroup/cpu.max
 echo 100000 >cgroup/cpu/cpu.cfs_quota_us

@@ -22,7 +22,7 @@ check "nothing was compiled" test ! -e b/src/base/status.o
 not_err cmocka
 for f in /usr/include/jansson*.h /usr/include/cairo /usr/include/fontconfig; do ln -s "$f" headers; done
 t 0 make_one "$hiding"
-t 2 make_one "$hiding" tests/test_base.o
+t 2 make_one "$hiding" tests/base/test_base.o
 err "^longline needs cmocka.h, of the package libcmocka-dev$"
 not_err "No such file"
 t 2 make_one nocompiler

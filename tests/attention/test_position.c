@@ -2,7 +2,7 @@
  * parameters against central differences, streams in random blocks, random noise. */
 #include "base/memory.h"
 #include "drawn.h"
-#include "oracle_position.h"
+#include "oracle/oracle_position.h"
 
 static const ll_position positions[] = {LL_POSITION_ROPE, LL_POSITION_ROPE_LINEAR, LL_POSITION_SINE_SPE,
                                         LL_POSITION_CONV_SPE, LL_POSITION_RELATIVE_S1};

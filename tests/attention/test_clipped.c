@@ -3,7 +3,7 @@
 #include "attention/feature/feature_map.h"
 #include "base/memory.h"
 #include "drawn.h"
-#include "oracle_clipped.h"
+#include "oracle/oracle_clipped.h"
 
 enum { KERNELS = 11 };
 

@@ -1,5 +1,5 @@
 /* The memory that operators and models take, against tests/sizes.txt: a change that is not meant is noticed,
- * and one that is meant is seen in the file. `LL_WRITE=1 build/tests/test_sizes` writes it anew. */
+ * and one that is meant is seen in the file. `LL_WRITE=1 build/tests/library/test_sizes` writes it anew. */
 #include <stdlib.h>
 
 #include "model/model_internal.h"

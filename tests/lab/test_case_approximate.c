@@ -1,7 +1,7 @@
 /* Cases as files with the approximate kernels: what the file says is computed, and wrong files are refused. */
 #include "base/safetensors.h"
 #include "cases.h"
-#include "oracle.h"
+#include "oracle/oracle.h"
 
 enum { B = 2, H = 2, L = 23, D = 5, E = 4, LENGTH = 30, RANK = 6, CHUNK = 3, ROUNDS = 2, HALF = 3 };
 

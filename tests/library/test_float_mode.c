@@ -8,7 +8,7 @@
 #include "model/model_internal.h"
 #include "longline-lab.h"
 #include "models.h"
-#include "oracle.h"
+#include "oracle/oracle.h"
 #include "runs.h"
 #include "test.h"
 

@@ -5,7 +5,7 @@
 
 #include "attention/attention_stream.h"
 #include "test.h"
-#include "oracle.h"
+#include "oracle/oracle.h"
 
 enum { H = 2, D = 4, E = 3, T = 90, TENSORS = 5 };
 

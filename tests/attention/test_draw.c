@@ -5,7 +5,7 @@
 #include "attention/table.h"
 #include "recipe/recipe.h"
 #include "models.h"
-#include "oracle.h"
+#include "oracle/oracle.h"
 #include "test.h"
 
 static const char *kind_names[] = {"orthogonal", "iid", "hadamard", "givens"};
