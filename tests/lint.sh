@@ -183,18 +183,25 @@ verdict "no conflict of a merge is left" "$work/merges"
 tests/circles.sh "$build" >"$work/circles" 2>&1
 verdict "no circles of calls or includes between the files of a room" "$work/circles"
 
-# ---- Headers stand alone ----
-for header in $(find include src lab cli tests -name '*.h' | sort); do
+# ---- Headers stand alone, and all of them together ----
+headers() { find "$@" -name '*.h' ! -path 'src/kernel/body*' ! -path 'src/kernel/vec_*' | sort; } # those: pieces of one file
+for header in $(headers include src lab cli tests); do
     case $header in
-    src/kernel/body*.h | src/kernel/vec_*.h | tests/test.h) continue ;; # pieces of one file; needs cmocka
+    tests/test.h) continue ;; # needs cmocka
+    tests/*) grep -q cmocka "$header" && continue ;;
     esac
-    case $header in tests/*) grep -q cmocka "$header" && continue ;; esac
     echo "$PWD/$header"
 done | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 8 sh -c 'for header; do
     printf "#include \"%s\"\nextern int nothing;\n" "$header" |
         cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc -Ilab -Icli -Itests -fsyntax-only -x c - 2>&1
 done' _ >"$work/headers"
 verdict "every header compiles by itself" "$work/headers"
+for rooms in 'include src lab' 'include cli'; do
+    # shellcheck disable=SC2086
+    headers $rooms | sed 's/.*/#include "&"/' |
+        cc -std=c17 -D_GNU_SOURCE -I. -Iinclude -Isrc -Ilab -Icli -fsyntax-only -x c - 2>&1
+done >"$work/together"
+verdict "all headers of the library compile in one file, and all of the program: no name means two things" "$work/together"
 : >"$work/cxx"
 for standard in c++11 c++20; do
     command -v c++ >/dev/null || { skipped=1; echo "[ skip ] the public headers as C++: no compiler here"; break; }

@@ -64,7 +64,7 @@ int64_t ll_example_at(const ll_reader *r, int64_t index) {
 void ll_examples_close(const ll_reader *r) {
     ll_examples *own = r->own;
     ll_free(own->text);
-    ll_rows_close(&own->rows);
+    ll_table_rows_close(&own->rows);
 }
 
 static void fill_text(const ll_slice *text, ll_batch *batch, int row) {

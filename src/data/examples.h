@@ -11,7 +11,7 @@ typedef struct {
     const uint8_t *labels; /* ... one for each example of the whole file, or ... */
     int (*read)(const ll_reader *r, int64_t number, ll_slice *text); /* ... finds the text and returns the label; -1:
                                                                         it is there no more */
-    ll_rows rows;          /* the rows that `read` reads */
+    ll_table_rows rows;    /* the rows that `read` reads */
     size_t touched;        /* for ll_bytes_touch */
     int most;              /* the largest label, and ... */
     int64_t most_line;     /* ... the line of the first one; 0: unknown */
