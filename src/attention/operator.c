@@ -40,7 +40,7 @@ int ll_position_parameters(const ll_attention_config *c, ll_parameter list[LL_PA
 }
 
 int ll_kernel_parameters(const ll_attention_config *c, ll_parameter list[LL_PARAMETERS]) {
-    const ll_operator *kind = ll_operator_of_kernel(c->kernel);
+    const ll_operator_kind *kind = ll_operator_of_kernel(c->kernel);
     return kind->parameters ? kind->parameters(c, list) : 0;
 }
 
@@ -62,7 +62,7 @@ static ll_status draw_decay(const ll_attention_config *c, const ll_constant *b, 
 }
 
 int ll_constants(const ll_attention_config *c, ll_constant list[LL_CONSTANTS]) {
-    const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
+    const ll_operator_kind *kind = ll_operator_of_kernel(c->kernel);
     const ll_postmap_kind *stage = position_of(c)->postmap;
     int n = 0;
     if (c->M)
@@ -70,7 +70,7 @@ int ll_constants(const ll_attention_config *c, ll_constant list[LL_CONSTANTS]) {
                                   draw_projection};
     if (stage && stage->constants) n += stage->constants(c, list + n);
     if (c->causal) list[n++] = (ll_constant){"decay", LL_F32, c->H, 0, LL_CONSTANT_AT(decay), draw_decay};
-    return kernel->constants ? n + kernel->constants(c, list + n) : n;
+    return kind->constants ? n + kind->constants(c, list + n) : n;
 }
 
 ll_constant ll_constant_named(const ll_attention_config *c, const char *name) {
@@ -101,7 +101,7 @@ static ll_status check_sizes(const ll_attention_config *c) {
 }
 
 static ll_status check_parts(const ll_attention_config *c) {
-    const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
+    const ll_operator_kind *kernel = ll_operator_of_kernel(c->kernel);
     if (!kernel) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
     if (!position_of(c))
         return ll_fail(LL_EINVAL, "attention: there is no position %d", (int)c->position);
@@ -127,7 +127,7 @@ static ll_status check_parts(const ll_attention_config *c) {
     const ll_premap_kind *stage = position_of(c)->premap;
     if (!status && stage) status = ll_premap_check(stage, c, kernel);
     if (!status && kernel->check) status = kernel->check(c);
-    const ll_operator *kind = ll_operator_of_config(c);
+    const ll_operator_kind *kind = ll_operator_of_config(c);
     if (!status && kernel->gated && !kind->gates)
         status = ll_fail(LL_EINVAL, "attention: %s has heads without a state, which the gate of %s could not weigh",
                          kind->name, kernel->name);

@@ -105,12 +105,12 @@ const ll_mechanism_row *ll_position_row(int position) {
     return position >= 0 && position < (int)(sizeof positions / sizeof *positions) ? &positions[position] : NULL;
 }
 
-const ll_operator *ll_operator_of_kernel(ll_kernel kernel) {
+const ll_operator_kind *ll_operator_of_kernel(ll_kernel kernel) {
     const ll_mechanism_row *row = ll_kernel_row((int)kernel);
     return row ? row->kind : NULL;
 }
 
-const ll_operator *ll_operator_of_config(const ll_attention_config *c) {
+const ll_operator_kind *ll_operator_of_config(const ll_attention_config *c) {
     const ll_mechanism_row *position = ll_position_row((int)c->position);
     return position && position->kind ? position->kind : ll_operator_of_kernel(c->kernel);
 }

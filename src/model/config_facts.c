@@ -51,7 +51,7 @@ int64_t ll_position_limit(const ll_position_options *p) {
 }
 
 int ll_config_keyless(const ll_model_config *c) {
-    const ll_operator *kind = ll_position_row(c->position.type)->kind;
+    const ll_operator_kind *kind = ll_position_row(c->position.type)->kind;
     return kind && kind->keyless ? c->model.heads / 2 : 0;
 }
 

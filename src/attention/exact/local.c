@@ -140,7 +140,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
     return (ll_cost){H * seen * row, H * window * row * sizeof(float)};
 }
 
-const ll_operator ll_operator_local = {
+const ll_operator_kind ll_operator_local = {
     .name = "local",
     .reads = 2,
     .itself = 1,

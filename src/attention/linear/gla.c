@@ -13,4 +13,4 @@ static ll_status check(const ll_attention_config *c) {
     return ll_fail(LL_EINVAL, "attention: the gate of gla weighs earlier tokens, so that it must be causal");
 }
 
-const ll_operator ll_operator_gla = {.name = "gla", LL_LINEAR_FUNCTIONS, .gated = 1, .check = check};
+const ll_operator_kind ll_operator_gla = {.name = "gla", LL_LINEAR_FUNCTIONS, .gated = 1, .check = check};

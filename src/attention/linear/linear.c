@@ -319,4 +319,4 @@ ll_status ll_linear_can_stream(const ll_attention *op) {
     return LL_OK;
 }
 
-const ll_operator ll_operator_linear = {.name = "linear", LL_LINEAR_FUNCTIONS};
+const ll_operator_kind ll_operator_linear = {.name = "linear", LL_LINEAR_FUNCTIONS};
