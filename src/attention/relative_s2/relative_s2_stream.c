@@ -146,14 +146,14 @@ void ll_s2_stream_feed(ll_s2_stream *s, int n, ll_view q, ll_view v, ll_view y, 
 }
 
 /* The state of calls has the same layout. It also has the number of values, and which of them count: here all. */
-static void keyless_prefill(ll_s2_stream *s, int b, const float *state) {
+static void keyless_load(ll_s2_stream *s, int b, const float *state) {
     const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
     const ll_s2_layout at = ll_s2_layout_of(s->op, 0);
     memcpy(s->V + (size_t)b * H * E, state + at.sum, H * E * sizeof *s->V);
     memcpy(s->values + (size_t)b * H * keep * E, state + at.values, H * keep * E * sizeof *s->values);
 }
 
-static void keyless_leave(const ll_s2_stream *s, int b, float *state) {
+static void keyless_store(const ll_s2_stream *s, int b, float *state) {
     const size_t H = (size_t)s->op->c.encoding.keyless, E = (size_t)s->op->c.E, keep = (size_t)s->keep;
     const double tokens = (double)s->position, kept = fmin(tokens, (double)keep), count[2] = {tokens, kept};
     const ll_s2_layout at = ll_s2_layout_of(s->op, 0);
@@ -232,16 +232,16 @@ static size_t keyed_floats(const streams *own) {
     return !own->keyed || ll_attention_state_floats(own->keyed->op, &floats) ? 0 : floats;
 }
 
-static void prefill(ll_attention_stream *s, int b, const float *state) {
+static void load_state(ll_attention_stream *s, int b, const float *state) {
     const streams *own = s->own;
-    if (own->keyed) ll_recurrence_linear.prefill(own->keyed, b, state);
-    keyless_prefill(own->keyless, b, state + keyed_floats(own));
+    if (own->keyed) ll_recurrence_linear.load_state(own->keyed, b, state);
+    keyless_load(own->keyless, b, state + keyed_floats(own));
 }
 
-static void leave(const ll_attention_stream *s, int b, float *state) {
+static void store_state(const ll_attention_stream *s, int b, float *state) {
     const streams *own = s->own;
-    if (own->keyed) ll_recurrence_linear.leave(own->keyed, b, state);
-    keyless_leave(own->keyless, b, state + keyed_floats(own));
+    if (own->keyed) ll_recurrence_linear.store_state(own->keyed, b, state);
+    keyless_store(own->keyless, b, state + keyed_floats(own));
 }
 
 static size_t bytes(const ll_attention_stream *s) {
@@ -264,8 +264,8 @@ const ll_recurrence ll_recurrence_relative_s2 = {
     .seek = seek,
     .reset = reset,
     .step = feed_both,
-    .prefill = prefill,
-    .leave = leave,
+    .load_state = load_state,
+    .store_state = store_state,
     .state = state,
     .bytes = bytes,
     .check = check,
