@@ -52,7 +52,6 @@ typedef struct ll_operator_kind {
     int itself; /* keys are those of the queries' own tokens: S = T */
     int not_causal; /* mixes all tokens of a sequence at once */
     int gates;  /* its state can decay by a gate that comes with the call */
-    int gated;  /* every call has to bring a gate: of kernels, whatever the position */
     int keyless; /* the last encoding.keyless heads have no keys */
     int packs;  /* handles all segments of packed rows in one call; else it is called for each */
     /* LL_EINVAL with the reason; NULL: takes every config. */

@@ -13,9 +13,7 @@ int ll_config_projections(const ll_model_config *c) {
     return ll_kernel_row(c->attention.kernel)->kind->reads;
 }
 
-int ll_config_gated(const ll_model_config *c) {
-    return ll_kernel_row(c->attention.kernel)->kind->gated;
-}
+int ll_config_gated(const ll_model_config *c) { return ll_kernel_row(c->attention.kernel)->gated; }
 
 int ll_config_head_norm(const ll_model_config *c) {
     const int choice = c->attention.output_norm;
