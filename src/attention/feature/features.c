@@ -55,11 +55,11 @@ static int reads_features(const ll_feature_tile *t) {
 
 /* The stage after the map, and its inverse. */
 static void move(const ll_feature_tile *t, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out) {
-    t->map->stage->forward(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, ldi, out, (size_t)t->map->ld);
+    t->map->stage->forward(t, epilogue, in, ldi, out, (size_t)t->map->ld);
 }
 
 static void move_back(const ll_feature_tile *t, const ll_epilogue *epilogue, float *in, ll_tile_rows out) {
-    t->map->stage->back(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, (size_t)t->map->ld, out.at, out.ld);
+    t->map->stage->back(t, epilogue, in, (size_t)t->map->ld, out.at, out.ld);
 }
 
 static void tile_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
