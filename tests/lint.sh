@@ -180,6 +180,23 @@ grep -rnE '^(<<<<<<<|>>>>>>>)' bench cli docs examples include lab packaging pyt
     >"$work/merges"
 verdict "no conflict of a merge is left" "$work/merges"
 
+# A name that no other object uses. Where no other source and no public header has it either, as for a part that was not
+# built, its file alone uses it.
+tests/symbols.sh "$build" | awk '
+    $1 == "defines" && $3 ~ /^ll_/ {where[$3] = $2}
+    $1 == "uses" {used[$3]}
+    END {for (name in where) if (!(name in used)) print where[name], name}' | sort >"$work/lone"
+cut -d' ' -f2 "$work/lone" >"$work/patterns"
+grep -rowFf "$work/patterns" --include='*.[chS]' --include='*.cc' src lab cli include tests examples wasm |
+    awk -F: 'NR == FNR {split($0, part, " "); where[part[2]] = part[1]; next}
+        {
+            file = $1
+            sub(/\.[a-zA-Z]*$/, "", file)
+            if ($2 in where && file != where[$2] && $1 !~ /^(src|lab|cli)\/.*\.h$/) delete where[$2]
+        }
+        END {for (name in where) print where[name] ": " name}' "$work/lone" - | sort >"$work/static"
+verdict "what only its own file uses is static" "$work/static"
+
 tests/circles.sh "$build" >"$work/circles" 2>&1
 verdict "no circles of calls or includes between the files of a room" "$work/circles"
 

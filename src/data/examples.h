@@ -24,8 +24,6 @@ void ll_examples_see(ll_reader *r, const ll_slice *text);
 /* Sets up r after r->own has r->size examples and their largest label: slices with labels, or read
  * (which match needs). Checks the labels and selects the split. */
 LL_MUST_USE ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name);
-/* The number in the file of example `index` of the split. */
-int64_t ll_example_at(const ll_reader *r, int64_t index);
 void ll_examples_close(const ll_reader *r);
 void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index);
 
