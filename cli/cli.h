@@ -11,13 +11,11 @@
 #include "longline-dist.h"
 #include "output/terminal.h"
 
-/* All commands; ends with NULL. */
-extern const ll_command *const ll_commands[];
+/* All commands but help and version, which are in main.c. */
 extern const ll_command ll_command_train, ll_command_eval, ll_command_generate, ll_command_score, ll_command_encode,
     ll_command_classify, ll_command_serve, ll_command_inspect, ll_command_attend, ll_command_demo, ll_command_report,
     ll_command_bench, ll_command_recipe, ll_command_list, ll_command_analyse, ll_command_table, ll_command_data,
-    ll_command_import, ll_command_export, ll_command_quantize, ll_command_tokenize, ll_command_help,
-    ll_command_version;
+    ll_command_import, ll_command_export, ll_command_quantize, ll_command_tokenize;
 
 /* "longline train: message" on stderr. */
 void ll_print(const char *format, ...) __attribute__((format(printf, 1, 2)));

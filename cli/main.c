@@ -10,7 +10,9 @@
 #include "cli.h"
 #include "output/print.h"
 
-const ll_command *const ll_commands[] = {
+static const ll_command help_command, version_command; /* below; they read the table */
+
+static const ll_command *const commands[] = {
     &ll_command_train,
     &ll_command_eval,
     &ll_command_generate,
@@ -32,8 +34,8 @@ const ll_command *const ll_commands[] = {
     &ll_command_export,
     &ll_command_quantize,
     &ll_command_tokenize,
-    &ll_command_help,
-    &ll_command_version,
+    &help_command,
+    &version_command,
     NULL,
 };
 
@@ -66,15 +68,15 @@ static int reserve_stack(void) {
 }
 
 static const ll_command *find(const char *name) {
-    for (int i = 0; ll_commands[i]; i++)
-        if (!strcmp(ll_commands[i]->name, name)) return ll_commands[i];
+    for (int i = 0; commands[i]; i++)
+        if (!strcmp(commands[i]->name, name)) return commands[i];
     return NULL;
 }
 
 static int unknown(const char *name) {
     const char *names[32];
     int n = 0;
-    for (; n < 32 && ll_commands[n]; n++) names[n] = ll_commands[n]->name;
+    for (; n < 32 && commands[n]; n++) names[n] = commands[n]->name;
     const char *near = ll_args_nearest(name, names, n);
     if (near) return ll_usage("there is no command '%s'; did you mean '%s'?", name, near);
     return ll_usage("there is no command '%s'", name);
@@ -92,7 +94,7 @@ static int join_ranks(const ll_command *command) {
 
 static void overview(void) {
     printf("longline %s: Transformers on very long sequences\n\nusage: longline COMMAND [options]\n\n", ll_version());
-    for (int i = 0; ll_commands[i]; i++) printf("  %-10s %s\n", ll_commands[i]->name, ll_commands[i]->summary);
+    for (int i = 0; commands[i]; i++) printf("  %-10s %s\n", commands[i]->name, commands[i]->summary);
     printf("\nTry first:\n"
            "  longline demo                                     two minutes, needs nothing else\n"
            "  longline train recipes/text-bytes.ini --data my.txt\n"
@@ -112,7 +114,7 @@ static int help(int n, const char **words) {
     return 0;
 }
 
-const ll_command ll_command_help = {
+static const ll_command help_command = {
     .name = "help",
     .words = "[COMMAND]",
     .most = 1,
@@ -128,7 +130,7 @@ static int version(int n, const char **words) {
     return 0;
 }
 
-const ll_command ll_command_version = {
+static const ll_command version_command = {
     .name = "version",
     .words = "",
     .summary = "print the version",

@@ -7,16 +7,7 @@ export LC_ALL=C
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-# The symbols of objects whose source exists: "defines FILE SYMBOL" and "uses FILE SYMBOL".
-find src lab cli -name '*.c' -o -name '*.S' -o -name '*.cc' | sed "s|^|$build/|; s|\.[a-zA-Z]*\$|.o|" | while read -r object; do
-    [ ! -f "$object" ] || echo "$object"
-done | xargs "${NM:-nm}" -A | awk -v skip=$((${#build} + 2)) '
-    {
-        file = substr($1, skip)
-        sub(/\.o:.*/, "", file)
-    }
-    $2 == "U" {print "uses", file, $3}
-    $2 ~ /^[ABDGRSTVW]$/ {print "defines", file, $3}' | sort >"$work/symbols"
+tests/symbols.sh "$build" >"$work/symbols"
 
 # The room of a file: src/NAME, lab/NAME, or cli.
 awk 'function room(file,  part) {

@@ -180,21 +180,45 @@ grep -rnE '^(<<<<<<<|>>>>>>>)' bench cli docs examples include lab packaging pyt
     >"$work/merges"
 verdict "no conflict of a merge is left" "$work/merges"
 
+# A name that no other object uses. Where no other source and no public header has it either, as for a part that was not
+# built, its file alone uses it.
+tests/symbols.sh "$build" | awk '
+    $1 == "defines" && $3 ~ /^ll_/ {where[$3] = $2}
+    $1 == "uses" {used[$3]}
+    END {for (name in where) if (!(name in used)) print where[name], name}' | sort >"$work/lone"
+cut -d' ' -f2 "$work/lone" >"$work/patterns"
+grep -rowFf "$work/patterns" --include='*.[chS]' --include='*.cc' src lab cli include tests examples wasm |
+    awk -F: 'NR == FNR {split($0, part, " "); where[part[2]] = part[1]; next}
+        {
+            file = $1
+            sub(/\.[a-zA-Z]*$/, "", file)
+            if ($2 in where && file != where[$2] && $1 !~ /^(src|lab|cli)\/.*\.h$/) delete where[$2]
+        }
+        END {for (name in where) print where[name] ": " name}' "$work/lone" - | sort >"$work/static"
+verdict "what only its own file uses is static" "$work/static"
+
 tests/circles.sh "$build" >"$work/circles" 2>&1
 verdict "no circles of calls or includes between the files of a room" "$work/circles"
 
-# ---- Headers stand alone ----
-for header in $(find include src lab cli tests -name '*.h' | sort); do
+# ---- Headers stand alone, and all of them together ----
+headers() { find "$@" -name '*.h' ! -path 'src/kernel/body*' ! -path 'src/kernel/vec_*' | sort; } # those: pieces of one file
+for header in $(headers include src lab cli tests); do
     case $header in
-    src/kernel/body*.h | src/kernel/vec_*.h | tests/test.h) continue ;; # pieces of one file; needs cmocka
+    tests/test.h) continue ;; # needs cmocka
+    tests/*) grep -q cmocka "$header" && continue ;;
     esac
-    case $header in tests/*) grep -q cmocka "$header" && continue ;; esac
     echo "$PWD/$header"
 done | xargs -P "$(nproc 2>/dev/null || echo 2)" -n 8 sh -c 'for header; do
     printf "#include \"%s\"\nextern int nothing;\n" "$header" |
         cc -std=c17 -D_GNU_SOURCE -Wall -Wextra -Werror -Iinclude -Isrc -Ilab -Icli -Itests -fsyntax-only -x c - 2>&1
 done' _ >"$work/headers"
 verdict "every header compiles by itself" "$work/headers"
+for rooms in 'include src lab' 'include cli'; do
+    # shellcheck disable=SC2086
+    headers $rooms | sed 's/.*/#include "&"/' |
+        cc -std=c17 -D_GNU_SOURCE -I. -Iinclude -Isrc -Ilab -Icli -fsyntax-only -x c - 2>&1
+done >"$work/together"
+verdict "all headers of the library compile in one file, and all of the program: no name means two things" "$work/together"
 : >"$work/cxx"
 for standard in c++11 c++20; do
     command -v c++ >/dev/null || { skipped=1; echo "[ skip ] the public headers as C++: no compiler here"; break; }

@@ -4,7 +4,6 @@
 
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
-#include "attention/table.h"
 #include "oracle/oracle.h"
 #include "test.h"
 
@@ -119,8 +118,7 @@ static inline arrays arrays_of(const ll_attention *op, int B, int T, int S, int 
         c->q = cut(&a, &used, B, T, D), c->y = cut(&a, &used, B, T, E), c->g = cut(&a, &used, B, T, E);
         c->dq = cut(&a, &used, B, T, D), c->k = cut(&a, &used, B, S, D), c->v = cut(&a, &used, B, S, E);
         c->dk = cut(&a, &used, B, S, D), c->dv = cut(&a, &used, B, S, E);
-        if (ll_operator_of_kernel(op->c.kernel)->gated)
-            c->gate = cut(&a, &used, B, T, 1), c->dgate = cut(&a, &used, B, T, 1);
+        if (op->gated) c->gate = cut(&a, &used, B, T, 1), c->dgate = cut(&a, &used, B, T, 1);
         a.size = used;
         if (!a.data) a.data = calloc(used + 1, sizeof *a.data);
     }

@@ -101,9 +101,6 @@ void ll_bench_table(const ll_bench *b, int from);
 void ll_bench_summary(const ll_bench *b);
 /* 0, or the exit code after printing why. */
 int ll_bench_json(const ll_bench *b, const char *path);
-/* Length at which row A/... becomes slower than row B/... (both with a length at the end), between the
- * lengths measured; NaN if it does not, 0 if it always is. */
-double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast);
 ll_status ll_bench_figure(const ll_bench *b, const char *path);
 /* -1, or the exit code: the chosen cases have none that the figure draws. */
 int ll_bench_figure_check(const ll_bench *b);
@@ -119,7 +116,5 @@ typedef struct {
 } ll_bench_against;
 /* Prints the ratios of times. Returns the exit code: 1 if a case is slower by more than 3 %. */
 int ll_bench_compare(const ll_bench_against *options);
-/* Of n sorted ratios, how many lie on each side of the 95 % interval of their median; -1: n is too few. */
-int ll_bench_interval(int n);
 
 #endif

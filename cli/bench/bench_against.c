@@ -124,8 +124,8 @@ static int take_turn(against *a, int turn) {
     return -1;
 }
 
-/* How many of n sorted ratios lie outside of the interval on each side. */
-int ll_bench_interval(int n) {
+/* Of n sorted ratios, how many lie on each side of the 95 % interval of their median; -1: n is too few. */
+static int outside_interval(int n) {
     double below = 0, term = pow(0.5, n); /* P(fewer than k heads), and P(exactly k heads) */
     int k = 0;
     while (k < n / 2 && 2 * (below + term) <= 0.05) {
@@ -158,7 +158,7 @@ static int conclude(against *a) {
             continue;
         }
         const double median = ll_bench_median(c->ratio, c->turns); /* sorts */
-        const int outside = ll_bench_interval(c->turns);
+        const int outside = outside_interval(c->turns);
         const double from = c->ratio[outside], to = c->ratio[c->turns - 1 - outside];
         const int fails = from > 1 + TOLERANCE;
         printf("%-*s %17.3f %14.3f %+12.1f%%   %+6.1f%% to %+6.1f%%%s\n", width, c->name, c->least[OLD], c->least[NEW],

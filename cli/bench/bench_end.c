@@ -46,7 +46,9 @@ static void overhead(const ll_bench *b, const char *kernel, const char *kind, co
     if (n) printf("%s=%.1f%%\n", name, 100 * expm1(sum / n));
 }
 
-double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast) {
+/* The length at which row A/... becomes slower than row B/... (both with a length at the end), between the lengths
+ * measured; NaN if it does not, 0 if it always is. */
+static double crossing_length(const ll_bench *b, const char *slow, const char *fast) {
     double before = NAN, at = NAN, crossing = NAN;
     for (int T = 0; (T = ll_bench_next_length(b, slow, T));) {
         const ll_bench_row *s = ll_bench_find(b, "%s/%d", slow, T), *f = ll_bench_find(b, "%s/%d", fast, T);
@@ -61,7 +63,7 @@ double ll_bench_crossing(const ll_bench *b, const char *slow, const char *fast) 
 }
 
 static void crossing(const ll_bench *b, const char *what, const char *slow, const char *fast) {
-    const double T = ll_bench_crossing(b, slow, fast);
+    const double T = crossing_length(b, slow, fast);
     if (T > 0) printf("bench.crossing.%s=%.0f\n", what, T);
     if (T == 0) printf("bench.crossing.%s=below what was measured\n", what);
 }

@@ -23,7 +23,8 @@ size_t ll_utf8_character(const char *text, size_t n) {
     return size;
 }
 
-size_t ll_first_character(const char *text, size_t n, int *control) {
+/* The number of bytes of the first character, 1 where they are not UTF-8. control: could it steer a terminal? */
+static size_t first_character(const char *text, size_t n, int *control) {
     const unsigned char c = (unsigned char)*text;
     const size_t size = ll_utf8_character(text, n);
     const int one = c < 32 || c == 127 || (!size && c >= 0x80 && c < 0xa0);
@@ -34,7 +35,7 @@ size_t ll_first_character(const char *text, size_t n, int *control) {
 void ll_replace_controls(char *text, size_t n, char with) {
     for (size_t i = 0, bytes; i < n; i += bytes) {
         int control;
-        bytes = ll_first_character(text + i, n - i, &control);
+        bytes = first_character(text + i, n - i, &control);
         if (control) memset(text + i, with, bytes);
     }
 }
@@ -45,7 +46,7 @@ void ll_put_field(const char *text) {
     for (size_t left = strlen(text), n; left; text += n, left -= n) {
         int control;
         if (quotes && *text == '"') putchar('"');
-        n = ll_first_character(text, left, &control);
+        n = first_character(text, left, &control);
         if (control)
             putchar(' ');
         else

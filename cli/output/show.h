@@ -16,8 +16,6 @@ void ll_put_string(const char *text);
 void ll_put_number(const char *format, double x);
 /* The number of bytes of the UTF-8 character at the beginning of n >= 1 bytes; 0: there is none. */
 size_t ll_utf8_character(const char *text, size_t n);
-/* The number of bytes of the first character, 1 where they are not UTF-8. control: could it steer a terminal? */
-size_t ll_first_character(const char *text, size_t n, int *control);
 /* Names of files and keys may contain any bytes. Replaces those that could steer a terminal or break a line. */
 void ll_replace_controls(char *text, size_t n, char with);
 

@@ -74,7 +74,7 @@ static ll_status choose_kernel(ll_case *a) {
     int kernel[64], n = ALIASES, chosen = 0;
     for (int i = 0; i < ALIASES; i++) append(names, alias[i].name);
     for (int k = 0; ll_kernel_row(k) && n < 64; k++) {
-        if (has_alias(k) || ll_kernel_row(k)->kind->gated) continue;
+        if (has_alias(k) || ll_kernel_row(k)->gated) continue;
         append(names, ll_kernel_row(k)->about.name);
         kernel[n++] = k;
     }

@@ -72,8 +72,6 @@ char *ll_contender_folder(const ll_contender *x, const char *folder, int seed);
 
 /* ---- outcome.c ---- */
 
-/* The metric of a run; NaN if it has none. */
-double ll_result_metric(const ll_comparison *c, const ll_result *result);
 /* Mean and standard deviation of those of n values that are finite; returns how many are. NaN: none has a value, or one
  * alone. */
 int ll_mean_of(const double *value, int n, double *mean, double *deviation);

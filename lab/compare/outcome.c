@@ -3,7 +3,8 @@
 
 #include "compare/compare_internal.h"
 
-double ll_result_metric(const ll_comparison *c, const ll_result *r) {
+/* The metric of a run; NaN if it has none. */
+static double metric_of(const ll_comparison *c, const ll_result *r) {
     if (r->state != LL_RESULT_DONE) return NAN;
     switch (c->metric) {
     case LL_METRIC_PERPLEXITY: return exp(r->loss);
@@ -32,7 +33,7 @@ int ll_comparison_system(const ll_comparison *c, int i, ll_system *s) {
     *s = (ll_system){.name = x->name, .label = x->label, .published = x->published};
     for (int k = 0; k < c->seeds; k++) {
         const ll_result *r = &x->result[k];
-        value[k] = ll_result_metric(c, r);
+        value[k] = metric_of(c, r);
         if (r->state < LL_RESULT_DONE) continue;
         s->runs++;
         if (!x->baseline) s->steps += (double)r->steps;

@@ -133,7 +133,7 @@ static void fill(measurement *d, float *data) {
     d->q = view_of(d, &data, c->H, c->D), d->k = view_of(d, &data, keys, c->D);
     d->v = view_of(d, &data, c->H, c->E), d->y = view_of(d, &data, c->H, c->E);
     d->tiles = view_of(d, &data, c->H, c->E);
-    if (ll_operator_of_kernel(c->kernel)->gated) {
+    if (d->op->gated) {
         d->gate = view_of(d, &data, c->H, 1);
         ll_uniform_fill(d->gate.data, T * d->gate.token, d->seed, ll_stream_id(LL_RANDOM_TEST, 4, 0), 0);
         for (size_t i = 0; i < T * d->gate.token; i++) d->gate.data[i] /= -16;

@@ -192,7 +192,7 @@ ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention
     ll_status status = ll_struct_take(&whole, sizeof whole, given, "ll_attention_call");
     if (!status) status = check_prompt(s, call);
     if (status) return status;
-    if (!r->prefill || ll_attention_state_floats(s->op, &floats))
+    if (!r->load_state || ll_attention_state_floats(s->op, &floats))
         return ll_attention_stream_feed(s, call->T, call->q, call->k, call->v, call->gate, call->y);
     float *state = ll_alloc((size_t)s->B * floats, sizeof *state);
     if (!state) return LL_ENOMEM;
@@ -200,12 +200,12 @@ ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention
     c.S = c.T, c.query_offset = c.key_offset = s->position, c.state_row = 0;
     for (int b = 0; b < s->B; b++) {
         ll_attention_state_clear(s->op, state + (size_t)b * floats);
-        if (s->position) r->leave(s, b, state + (size_t)b * floats);
+        if (s->position) r->store_state(s, b, state + (size_t)b * floats);
     }
     c.state_in = c.state_out = state;
     status = ll_attention_forward(s->op, &c);
     if (!status) status = ll_attention_stream_seek(s, s->position + c.T);
-    for (int b = 0; b < s->B && !status; b++) r->prefill(s, b, state + (size_t)b * floats);
+    for (int b = 0; b < s->B && !status; b++) r->load_state(s, b, state + (size_t)b * floats);
     ll_free(state);
     return status;
 }

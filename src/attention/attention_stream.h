@@ -70,10 +70,10 @@ typedef struct ll_recurrence {
     void (*seek)(ll_attention_stream *s, int64_t position); /* of a reset stream that has reserved memory for it */
     /* n tokens. After reserve it fails only for a gate that the operator refuses, and then s is unchanged. */
     ll_status (*step)(ll_feed *f);
-    /* The state that a call left of one sequence becomes that of sequence b, whose position is set; and back. NULL: the
-     * stream has no state of constant size, and reads a prompt by steps. */
-    void (*prefill)(ll_attention_stream *s, int b, const float *state);
-    void (*leave)(const ll_attention_stream *s, int b, float *state);
+    /* load_state: the state that a call left of one sequence becomes that of sequence b, whose position is set.
+     * store_state: the other way. NULL: the stream has no state of constant size, and reads a prompt by steps. */
+    void (*load_state)(ll_attention_stream *s, int b, const float *state);
+    void (*store_state)(const ll_attention_stream *s, int b, float *state);
     int (*state)(const ll_attention_stream *s, int64_t position, ll_state_tensor tensor[LL_STATE_TENSORS]);
     size_t (*bytes)(const ll_attention_stream *s);              /* of s->own */
     ll_status (*check)(const ll_attention_stream *s);           /* NULL: it is enough that numbers are finite */

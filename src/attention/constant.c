@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-size_t ll_constant_count(const ll_constant *b) { return (size_t)b->rows * (size_t)(b->cols ? b->cols : 1); }
-size_t ll_constant_bytes(const ll_constant *b) { return ll_constant_count(b) * 4; } /* of both types */
+size_t ll_constant_bytes(const ll_constant *b) {
+    return (size_t)b->rows * (size_t)(b->cols ? b->cols : 1) * 4; /* of both types */
+}
 
 void *ll_constant_of(const ll_attention_config *c, const ll_constant *b) {
     void *x;

@@ -37,7 +37,6 @@ int ll_constants(const ll_attention_config *c, ll_constant list[LL_CONSTANTS]);
 /* The one of this name; rows and cols are 0 if there is none. */
 ll_constant ll_constant_named(const ll_attention_config *c, const char *name);
 
-size_t ll_constant_count(const ll_constant *b);
 size_t ll_constant_bytes(const ll_constant *b);
 void *ll_constant_of(const ll_attention_config *c, const ll_constant *b);
 void ll_constant_set(ll_attention_config *c, const ll_constant *b, const void *x);

@@ -40,7 +40,7 @@ int ll_position_parameters(const ll_attention_config *c, ll_parameter list[LL_PA
 }
 
 int ll_kernel_parameters(const ll_attention_config *c, ll_parameter list[LL_PARAMETERS]) {
-    const ll_operator *kind = ll_operator_of_kernel(c->kernel);
+    const ll_operator_kind *kind = ll_operator_of_kernel(c->kernel);
     return kind->parameters ? kind->parameters(c, list) : 0;
 }
 
@@ -62,7 +62,7 @@ static ll_status draw_decay(const ll_attention_config *c, const ll_constant *b, 
 }
 
 int ll_constants(const ll_attention_config *c, ll_constant list[LL_CONSTANTS]) {
-    const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
+    const ll_operator_kind *kind = ll_operator_of_kernel(c->kernel);
     const ll_postmap_kind *stage = position_of(c)->postmap;
     int n = 0;
     if (c->M)
@@ -70,7 +70,7 @@ int ll_constants(const ll_attention_config *c, ll_constant list[LL_CONSTANTS]) {
                                   draw_projection};
     if (stage && stage->constants) n += stage->constants(c, list + n);
     if (c->causal) list[n++] = (ll_constant){"decay", LL_F32, c->H, 0, LL_CONSTANT_AT(decay), draw_decay};
-    return kernel->constants ? n + kernel->constants(c, list + n) : n;
+    return kind->constants ? n + kind->constants(c, list + n) : n;
 }
 
 ll_constant ll_constant_named(const ll_attention_config *c, const char *name) {
@@ -100,8 +100,22 @@ static ll_status check_sizes(const ll_attention_config *c) {
     return LL_OK;
 }
 
+/* A gate weighs earlier tokens, through the state that sums them. */
+static ll_status check_gated(const ll_attention_config *c) {
+    const ll_mechanism_row *kernel = ll_kernel_row((int)c->kernel);
+    const ll_operator_kind *kind = ll_operator_of_config(c);
+    if (!kernel->gated) return LL_OK;
+    if (!c->causal)
+        return ll_fail(LL_EINVAL, "attention: the gate of %s weighs earlier tokens, so that it must be causal",
+                       kernel->about.name);
+    if (!kind->gates)
+        return ll_fail(LL_EINVAL, "attention: %s has heads without a state, which the gate of %s could not weigh",
+                       kind->name, kernel->about.name);
+    return LL_OK;
+}
+
 static ll_status check_parts(const ll_attention_config *c) {
-    const ll_operator *kernel = ll_operator_of_kernel(c->kernel);
+    const ll_operator_kind *kernel = ll_operator_of_kernel(c->kernel);
     if (!kernel) return ll_fail(LL_EINVAL, "attention: there is no kernel %d", (int)c->kernel);
     if (!position_of(c))
         return ll_fail(LL_EINVAL, "attention: there is no position %d", (int)c->position);
@@ -127,10 +141,8 @@ static ll_status check_parts(const ll_attention_config *c) {
     const ll_premap_kind *stage = position_of(c)->premap;
     if (!status && stage) status = ll_premap_check(stage, c, kernel);
     if (!status && kernel->check) status = kernel->check(c);
-    const ll_operator *kind = ll_operator_of_config(c);
-    if (!status && kernel->gated && !kind->gates)
-        status = ll_fail(LL_EINVAL, "attention: %s has heads without a state, which the gate of %s could not weigh",
-                         kind->name, kernel->name);
+    if (!status) status = check_gated(c);
+    const ll_operator_kind *kind = ll_operator_of_config(c);
     return !status && kind != kernel && kind->check ? kind->check(c) : status;
 }
 
@@ -180,9 +192,10 @@ ll_status ll_attention_create(ll_attention **out, const ll_attention_config *giv
     ll_attention *op = ll_alloc(1, sizeof *op);
     if (!op) return LL_ENOMEM;
     op->c = *config; /* build puts copies in the place of the constants */
+    const ll_mechanism_row *kernel = ll_kernel_row((int)config->kernel);
     op->kind = ll_operator_of_config(config);
-    op->gated = ll_operator_of_kernel(config->kernel)->gated ? ll_operator_of_kernel(config->kernel)->name : NULL;
-    op->features = ll_operator_of_kernel(config->kernel)->linear;
+    op->gated = kernel->gated ? kernel->about.name : NULL;
+    op->features = kernel->kind->linear;
     op->D = ll_attention_width(config);
     op->map = ll_map_of(config->kernel);
     op->postmap = position_of(config)->postmap;

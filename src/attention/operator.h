@@ -2,8 +2,8 @@
  *
  *     project -> [position before the map] -> feature map -> [position after it] -> accumulate -> normalise
  *
- * ll_operator describes one kind completely: what it accepts, how it is created, what it saves, forward, backward, its
- * recurrence (as a stream) and its cache for cross attention. table.c lists all kinds. struct ll_attention has what
+ * ll_operator_kind describes one kind completely: what it accepts, how it is created, what it saves, forward, backward,
+ * its recurrence (as a stream) and its cache for cross attention. table.c lists all kinds. struct ll_attention has what
  * every kind has. What only one kind needs is behind `own`. Positions are stages, to which the operator has
  * pointers. */
 #ifndef LL_OPERATOR_H
@@ -45,14 +45,13 @@ typedef struct {
     double multiply_adds, bytes;
 } ll_cost;
 
-typedef struct ll_operator {
+typedef struct ll_operator_kind {
     const char *name;
     int linear; /* has features: so projections, permutations, decay, divisors and key masks */
     int reads;  /* queries and keys 2; queries alone 1; neither 0 */
     int itself; /* keys are those of the queries' own tokens: S = T */
     int not_causal; /* mixes all tokens of a sequence at once */
     int gates;  /* its state can decay by a gate that comes with the call */
-    int gated;  /* every call has to bring a gate: of kernels, whatever the position */
     int keyless; /* the last encoding.keyless heads have no keys */
     int packs;  /* handles all segments of packed rows in one call; else it is called for each */
     /* LL_EINVAL with the reason; NULL: takes every config. */
@@ -87,12 +86,12 @@ typedef struct ll_operator {
     ll_cost (*cost)(const ll_attention *op, double keys);
     const struct ll_recurrence *recurrence; /* NULL: cannot stream */
     const struct ll_cross_kind *cross;      /* NULL: cannot be a source of cross attention in streams */
-} ll_operator;
+} ll_operator_kind;
 
 struct ll_attention {
     ll_attention_config c; /* as the caller gave it. Its constants (constant.h) are our copies. The other arrays are the
                             * caller's: parameters, and what is read at creation alone */
-    const ll_operator *kind;
+    const ll_operator_kind *kind;
     const char *gated;        /* the kernel for which every call has to bring a gate, or NULL */
     int features;             /* its kernel has some */
     int D;                    /* query size after the premap stage */

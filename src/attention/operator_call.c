@@ -8,19 +8,18 @@
 #include "base/versioned.h"
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
-    const ll_operator *kernel = op->kind;
+    const ll_operator_kind *kind = op->kind;
     if (c->B < 0 || c->T < 0 || c->S < 0) return ll_fail(LL_EINVAL, "attention: a size is negative");
     if (c->threads < 0) return ll_fail(LL_EINVAL, "attention: %d threads; 0 takes those of ll_threads()", c->threads);
     if (op->c.causal && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: causal needs as many keys as queries, got %d and %d", c->S, c->T);
-    if (kernel->itself && c->S != c->T)
+    if (kind->itself && c->S != c->T)
         return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself, got %d keys for %d queries",
-                       kernel->name, c->S, c->T);
-    if (kernel->itself && c->query_lengths)
-        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself; give lengths alone",
-                       kernel->name);
+                       kind->name, c->S, c->T);
+    if (kind->itself && c->query_lengths)
+        return ll_fail(LL_EINVAL, "attention: %s is attention of a sequence to itself; give lengths alone", kind->name);
     if (c->segment) {
-        const ll_status status = ll_segments_check(c, op->c.causal || kernel->itself);
+        const ll_status status = ll_segments_check(c, op->c.causal || kind->itself);
         if (status) return status;
     }
     for (int b = 0; c->lengths && b < c->B; b++)
@@ -33,7 +32,7 @@ static ll_status check_call(const ll_attention *op, const ll_attention_call *c) 
             return ll_fail(LL_EINVAL, "attention: query length %d of sequence %d is not in 0..%d", c->query_lengths[b],
                            b, c->T);
     if (!op->features && c->key_mask)
-        return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give %s lengths", kernel->name);
+        return ll_fail(LL_EINVAL, "attention: key masks are for linear kernels; give %s lengths", kind->name);
     return LL_OK;
 }
 

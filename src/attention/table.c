@@ -33,8 +33,8 @@ static const ll_mechanism_row kernels[] = {
         LINEAR, EPS}, MAP(square)},
     [LL_KERNEL_GLA] = {{"gla", "features x, a state that decays by a gate for each token", "Yang et al. 2024",
         .cost = "T m (D + E)", .causal = 1, .decay = 1}, KEYS | LL_HAS_FEATURES,
-        .limit = "weighs earlier tokens by a gate", .limit_other = "use relu or favor", .kind = &ll_operator_gla,
-        .map = &ll_map_gla},
+        .limit = "weighs earlier tokens by a gate", .limit_other = "use relu or favor", .kind = &ll_operator_linear,
+        .gated = 1, .map = &ll_map_gla},
     [LL_KERNEL_VALUE] = {{"value", "every token its own value: what attention costs and gives", PERFORMER " (OPT)",
         .cost = "0", .causal = 1, .whole = 1}, .kind = &ll_operator_identity},
     [LL_KERNEL_LOCAL] = {{"local", "softmax over a window of tokens", "Beltagy et al. 2020",
@@ -105,12 +105,12 @@ const ll_mechanism_row *ll_position_row(int position) {
     return position >= 0 && position < (int)(sizeof positions / sizeof *positions) ? &positions[position] : NULL;
 }
 
-const ll_operator *ll_operator_of_kernel(ll_kernel kernel) {
+const ll_operator_kind *ll_operator_of_kernel(ll_kernel kernel) {
     const ll_mechanism_row *row = ll_kernel_row((int)kernel);
     return row ? row->kind : NULL;
 }
 
-const ll_operator *ll_operator_of_config(const ll_attention_config *c) {
+const ll_operator_kind *ll_operator_of_config(const ll_attention_config *c) {
     const ll_mechanism_row *position = ll_position_row((int)c->position);
     return position && position->kind ? position->kind : ll_operator_of_kernel(c->kernel);
 }

@@ -5,8 +5,8 @@
 
 #include "attention/operator.h"
 
-extern const ll_operator ll_operator_softmax, ll_operator_local, ll_operator_identity, ll_operator_linformer,
-    ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_gla, ll_operator_relative_s2;
+extern const ll_operator_kind ll_operator_softmax, ll_operator_local, ll_operator_identity, ll_operator_linformer,
+    ll_operator_nystrom, ll_operator_reformer, ll_operator_linear, ll_operator_relative_s2;
 extern const struct ll_map ll_map_relu, ll_map_elu1, ll_map_exp, ll_map_sigmoid, ll_map_abs, ll_map_gelu, ll_map_cos,
     ll_map_tanh, ll_map_identity, ll_map_square, ll_map_gla;
 extern const struct ll_premap_kind ll_premap_rope, ll_premap_sine, ll_premap_conv, ll_premap_s1;
@@ -31,7 +31,8 @@ typedef struct {
     const char *acts, *other; /* positions: "permutes features", of which a kernel may have none; "use favor" */
     const char *limit;        /* if it cannot be causal, or cannot see later tokens: why, and ... */
     const char *limit_other;  /* ... what to do */
-    const ll_operator *kind;  /* kernels: what computes them; positions: what does instead, or NULL */
+    const ll_operator_kind *kind;          /* kernels: what computes them; positions: what does instead, or NULL */
+    int gated;                             /* kernels: every call has to bring a gate; they are causal alone */
     const struct ll_map *map;              /* kernels: elementwise features, or NULL */
     const struct ll_premap_kind *premap;   /* positions: the stage before the feature map that they are, or NULL */
     const struct ll_postmap_kind *postmap; /* ... after the feature map */
@@ -43,9 +44,9 @@ const ll_mechanism_row *ll_kernel_row(int kernel);
 const ll_mechanism_row *ll_position_row(int position);
 
 /* The operator of a kernel without position. NULL: there is no such kernel. */
-const ll_operator *ll_operator_of_kernel(ll_kernel kernel);
+const ll_operator_kind *ll_operator_of_kernel(ll_kernel kernel);
 /* The operator of a config: that of its position if it has one, else that of its kernel. */
-const ll_operator *ll_operator_of_config(const ll_attention_config *c);
+const ll_operator_kind *ll_operator_of_config(const ll_attention_config *c);
 /* The elementwise features of a kernel; NULL: it has none. */
 const struct ll_map *ll_map_of(ll_kernel kernel);
 

@@ -54,9 +54,9 @@ ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, c
     return LL_OK;
 }
 
-/* Files are often sorted by class. So held-out examples, and those that data.limit keeps, are a fixed random choice
- * from all of train. */
-int64_t ll_example_at(const ll_reader *r, int64_t index) {
+/* The number in the file of example `index` of the split. Files are often sorted by class. So held-out examples, and
+ * those that data.limit keeps, are a fixed random choice from all of train. */
+static int64_t number_of(const ll_reader *r, int64_t index) {
     const ll_examples *own = r->own;
     return own->mixed ? ll_shuffle(own->first + index, own->mixed, 0, UINT32_MAX) : own->first + index;
 }
@@ -64,7 +64,7 @@ int64_t ll_example_at(const ll_reader *r, int64_t index) {
 void ll_examples_close(const ll_reader *r) {
     ll_examples *own = r->own;
     ll_free(own->text);
-    ll_rows_close(&own->rows);
+    ll_table_rows_close(&own->rows);
 }
 
 static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
@@ -79,6 +79,6 @@ static void fill_text(const ll_slice *text, ll_batch *batch, int row) {
 void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index) {
     const int texts = r->task == LL_TASK_MATCH ? 2 : 1;
     ll_slice text[2];
-    batch->targets[row] = example(r, ll_example_at(r, index), text);
+    batch->targets[row] = example(r, number_of(r, index), text);
     for (int i = 0; i < texts; i++) fill_text(&text[i], batch, row * texts + i);
 }

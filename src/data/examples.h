@@ -11,7 +11,7 @@ typedef struct {
     const uint8_t *labels; /* ... one for each example of the whole file, or ... */
     int (*read)(const ll_reader *r, int64_t number, ll_slice *text); /* ... finds the text and returns the label; -1:
                                                                         it is there no more */
-    ll_rows rows;          /* the rows that `read` reads */
+    ll_table_rows rows;    /* the rows that `read` reads */
     size_t touched;        /* for ll_bytes_touch */
     int most;              /* the largest label, and ... */
     int64_t most_line;     /* ... the line of the first one; 0: unknown */
@@ -24,8 +24,6 @@ void ll_examples_see(ll_reader *r, const ll_slice *text);
 /* Sets up r after r->own has r->size examples and their largest label: slices with labels, or read
  * (which match needs). Checks the labels and selects the split. */
 LL_MUST_USE ll_status ll_examples_use(ll_reader *r, const ll_reader_options *c, int split, const char *name);
-/* The number in the file of example `index` of the split. */
-int64_t ll_example_at(const ll_reader *r, int64_t index);
 void ll_examples_close(const ll_reader *r);
 void ll_examples_fill(const ll_reader *r, ll_batch *batch, int row, int64_t index);
 

@@ -13,9 +13,7 @@ int ll_config_projections(const ll_model_config *c) {
     return ll_kernel_row(c->attention.kernel)->kind->reads;
 }
 
-int ll_config_gated(const ll_model_config *c) {
-    return ll_kernel_row(c->attention.kernel)->kind->gated;
-}
+int ll_config_gated(const ll_model_config *c) { return ll_kernel_row(c->attention.kernel)->gated; }
 
 int ll_config_head_norm(const ll_model_config *c) {
     const int choice = c->attention.output_norm;
@@ -51,7 +49,7 @@ int64_t ll_position_limit(const ll_position_options *p) {
 }
 
 int ll_config_keyless(const ll_model_config *c) {
-    const ll_operator *kind = ll_position_row(c->position.type)->kind;
+    const ll_operator_kind *kind = ll_position_row(c->position.type)->kind;
     return kind && kind->keyless ? c->model.heads / 2 : 0;
 }
 

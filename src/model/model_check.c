@@ -323,8 +323,8 @@ static ll_status check_position(const ll_model_config *c) {
 
 /* Attention's state goes from one call to the next: between windows, or between chunks of a sequence. `key` says so. */
 static ll_status check_passed_state(const ll_model_config *c, const char *key, const char *off) {
-    const ll_operator *placed = ll_position_row(c->position.type)->kind,
-                      *kind = placed ? placed : ll_kernel_row(c->attention.kernel)->kind;
+    const ll_operator_kind *placed = ll_position_row(c->position.type)->kind,
+                           *kind = placed ? placed : ll_kernel_row(c->attention.kernel)->kind;
     const char *what = placed ? ll_position_row(c->position.type)->about.name : kernel_name(c);
     if (c->model.task != LL_TASK_LM)
         return ll_fail(LL_EINVAL,

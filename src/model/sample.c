@@ -92,7 +92,8 @@ double ll_sample_uniform(uint64_t seed, uint32_t use, int64_t position) {
     return ((double)word[0] + (double)word[1] * 0x1p-32) * 0x1p-32;
 }
 
-ll_sampling ll_sampling_known(const ll_sampling *how) {
+/* The settings of a caller that may know another version. A draw cannot fail: what a larger struct adds is left out. */
+static ll_sampling known_sampling(const ll_sampling *how) {
     ll_sampling own = {0};
     const size_t size = how->struct_size;
     memcpy(&own, how, !size || size > sizeof own ? sizeof own : size);
@@ -101,7 +102,7 @@ ll_sampling ll_sampling_known(const ll_sampling *how) {
 
 int ll_sample(float *logits, int V, const ll_sampling *given, int64_t position) {
     LL_FLOAT_MODE;
-    const ll_sampling how = ll_sampling_known(given);
+    const ll_sampling how = known_sampling(given);
     const double total = ll_sample_weights(logits, V, &how);
     return ll_sample_at(logits, V, total, ll_sample_uniform(how.seed, 0, position));
 }

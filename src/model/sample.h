@@ -4,8 +4,6 @@
 
 #include "longline/model.h"
 
-/* The settings of a caller that may know another version. A draw cannot fail: what a larger struct adds is left out. */
-ll_sampling ll_sampling_known(const ll_sampling *how);
 /* Makes weights of logits (V): what a draw is proportional to. Gives their sum. With temperature 0 the most likely
  * token has all the weight. */
 double ll_sample_weights(float *x, int V, const ll_sampling *how);

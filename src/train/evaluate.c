@@ -24,8 +24,8 @@ ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const l
     return (ll_evaluator){.model = model, .ws = ws, .reader = reader, .b = b, .capacity = capacity};
 }
 
-ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspace *ws, const ll_reader *reader,
-                              ll_batch *b) {
+static ll_status create_evaluator(ll_evaluator *e, const ll_model *model, ll_workspace *ws, const ll_reader *reader,
+                                  ll_batch *b) {
     const ll_config *c = &model->recipe->c;
     *e = ll_evaluator_alone(model, ws, reader, b);
     if (ll_group_all().count == 1) return LL_OK;
@@ -35,7 +35,7 @@ ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspa
 }
 
 ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const ll_reader *reader) {
-    ll_status status = ll_evaluator_create(e, engine->model, engine->worker->ws, reader, &engine->worker->batch);
+    ll_status status = create_evaluator(e, engine->model, engine->worker->ws, reader, &engine->worker->batch);
     if (engine->shards.row.count > 1) e->shards = &engine->shards, e->part = &engine->worker->part;
     return status;
 }
@@ -224,7 +224,7 @@ static ll_status evaluate(ll_model *model, const char *split, int max_batches, l
     if (!status) status = ll_batch_create(&batch, &part);
     if (!status) status = ll_workspace_create(&ws, model, ll_config_sequences(&part), c->train.length, 0);
     if (!status && alone) e = ll_evaluator_alone(model, ws, reader, &batch);
-    if (!status && !alone) status = ll_evaluator_create(&e, model, ws, reader, &batch);
+    if (!status && !alone) status = create_evaluator(&e, model, ws, reader, &batch);
     double *counts = status ? NULL : ll_alloc((size_t)classes, 2 * sizeof *counts); /* of this rank */
     if (!status && !counts) status = LL_ENOMEM;
     tally.classes = classes ? counts : NULL;

@@ -152,9 +152,7 @@ typedef struct {
     float *each; /* losses of a batch, for rank 0; NULL with one rank */
 } ll_evaluator;
 
-LL_MUST_USE ll_status ll_evaluator_create(ll_evaluator *e, const ll_model *model, ll_workspace *ws,
-                                          const ll_reader *reader, ll_batch *b);
-/* The same with the memory of an engine, whose ranks may share sequences. */
+/* With the memory of an engine, whose ranks may share sequences. */
 LL_MUST_USE ll_status ll_evaluator_of(ll_evaluator *e, ll_engine *engine, const ll_reader *reader);
 /* On this rank alone: for what rank 0 does without the others. */
 ll_evaluator ll_evaluator_alone(const ll_model *model, ll_workspace *ws, const ll_reader *reader, ll_batch *b);

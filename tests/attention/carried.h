@@ -57,7 +57,7 @@ static inline ll_attention_call call_of(const ll_attention *op, tensors *t, int 
     c.y = view(t, 4, from), c.dq = view(t, 5, from), c.dk = view(t, 6, from), c.dv = view(t, 7, from);
     want(&c, t->d);
     c.key_mask = t->mask ? t->mask + from : NULL;
-    if (ll_operator_of_kernel(op->c.kernel)->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
+    if (op->gated) c.gate = view(t, 8, from), c.dgate = view(t, 9, from);
     return c;
 }
 

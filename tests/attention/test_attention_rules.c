@@ -364,6 +364,8 @@ static void test_what_cannot_be(void **state) {
     REFUSED(relu, c.kernel = (ll_kernel)99, "kernel 99");
     REFUSED(relu, c.position = (ll_position)99, "position 99");
     REFUSED(relu, c.position = (ll_position)-1, "position -1");
+    REFUSED(relu, c.kernel = LL_KERNEL_GLA, "the gate of gla weighs earlier tokens");
+    REFUSED(relu, (c.kernel = LL_KERNEL_GLA, c.position = LL_POSITION_RELATIVE_S2, c.causal = 1), "relative-s2 has");
     REFUSED(relu, c.features = LL_FEATURES_HYPERBOLIC, "favor");
     REFUSED(relu, (c.kernel = LL_KERNEL_FAVOR, c.M = 4, c.projection = w, c.features = (ll_feature_kind)9), "kind 9");
     REFUSED(

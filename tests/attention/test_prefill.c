@@ -110,8 +110,8 @@ static void test_doubles_come_back(void **state) {
     tensors t = tensors_create(PROMPT, 7);
     float *left = calloc(floats, sizeof *left);
     feed(s, op, &t, 0, PROMPT);
-    ll_recurrence_linear.leave(s, 0, left);
-    ll_recurrence_linear.prefill(other, 0, left);
+    ll_recurrence_linear.store_state(s, 0, left);
+    ll_recurrence_linear.load_state(other, 0, left);
     assert_int_equal(ll_attention_stream_state(s, PROMPT, sums), 1);
     assert_int_equal(ll_attention_stream_state(other, PROMPT, back), 1);
     const size_t size = sums[0].shape[2], V = size - 4 - E; /* N, its maximum and two exponents come after V */

@@ -38,8 +38,7 @@ static void write_stream(FILE *out, const ll_attention *op) {
     fprintf(out, "\tstream %lld", beyond(&first, ll_attention_stream_bytes(s)));
     ll_view view[4];
     for (int i = 0; i < 4; i++) view[i] = (ll_view){x[i], T * H * M, M, H * M};
-    if (!ll_operator_of_kernel(op->c.kernel)->gated)
-        CHECK_OK(ll_attention_stream_feed(s, T, view[0], view[1], view[2], (ll_view){0}, view[3]));
+    if (!op->gated) CHECK_OK(ll_attention_stream_feed(s, T, view[0], view[1], view[2], (ll_view){0}, view[3]));
     fprintf(out, "\tafter %d tokens %lld", T, beyond(&first, ll_attention_stream_bytes(s)));
     ll_attention_stream_free(s);
 }

@@ -81,7 +81,7 @@ static ll_status run(const ll_attention *op, int64_t total, int *wrong) {
     for (int64_t t0 = 0; t0 < total && !status; t0 += BLOCK) {
         const int n = (int)(total - t0 < BLOCK ? total - t0 : BLOCK);
         draw(&x, t0 / BLOCK);
-        const ll_view gate = op->kind->gated ? rows(x.gate, 1) : (ll_view){0};
+        const ll_view gate = op->gated ? rows(x.gate, 1) : (ll_view){0};
         status = ll_attention_stream_feed(s, n, rows(x.q, D), rows(x.k, D), rows(x.v, E), gate, rows(x.y, E));
         for (int t = 0; t < n && !status; t++) {
             double y[E];

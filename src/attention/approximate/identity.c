@@ -81,7 +81,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
     return (ll_cost){0};
 }
 
-const ll_operator ll_operator_identity = {
+const ll_operator_kind ll_operator_identity = {
     .name = "value",
     .itself = 1,
     .saved = saved,

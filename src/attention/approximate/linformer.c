@@ -215,7 +215,7 @@ static int parameters(const ll_attention_config *c, ll_parameter *list) {
     return 2;
 }
 
-const ll_operator ll_operator_linformer = {
+const ll_operator_kind ll_operator_linformer = {
     .name = "linformer",
     .reads = 2,
     .not_causal = 1,

@@ -353,7 +353,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
     return (ll_cost){op->c.H * (keys <= m ? keys * row : 2 * m * row + inverse / keys), 0};
 }
 
-const ll_operator ll_operator_nystrom = {
+const ll_operator_kind ll_operator_nystrom = {
     .name = "nystrom",
     .reads = 2,
     .not_causal = 1,

@@ -191,7 +191,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
                      (double)op->c.H * r->rounds * r->buckets * bucket};
 }
 
-const ll_operator ll_operator_reformer = {
+const ll_operator_kind ll_operator_reformer = {
     .name = "reformer",
     .reads = 1,
     .itself = 1,

@@ -18,7 +18,6 @@ typedef struct {
 } ll_bucket_state;
 /* The number that a state holds for a bucket that has had n tokens. */
 static inline float ll_bucket_count(size_t n, size_t slots) { return (float)(n < 2 * slots ? n : slots + n % slots); }
-size_t ll_bucket_floats(const ll_attention *op);
 LL_MUST_USE ll_status ll_bucket_tensors(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
 LL_MUST_USE ll_status ll_bucket_check(const ll_attention *op, const float *state);
 ll_bucket_state ll_bucket_state_at(const ll_attention *op, const ll_attention_call *c, int sequence, int head,

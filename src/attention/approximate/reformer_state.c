@@ -36,7 +36,7 @@ ll_status ll_bucket_check(const ll_attention *op, const float *state) {
     return status;
 }
 
-size_t ll_bucket_floats(const ll_attention *op) {
+static size_t state_floats(const ll_attention *op) {
     const layout l = layout_of(op);
     return l.all * (l.buckets + l.keys + l.values);
 }
@@ -47,7 +47,7 @@ ll_bucket_state ll_bucket_state_at(const ll_attention *op, const ll_attention_ca
     const size_t at = (size_t)head * (size_t)op->c.approximate.rounds + (size_t)round;
     const size_t count = at * l.buckets, keys = l.all * l.buckets + at * l.keys;
     const size_t values = l.all * (l.buckets + l.keys) + at * l.values;
-    const ll_carried s = ll_carried_at(c, ll_bucket_floats(op), sequence, 0);
+    const ll_carried s = ll_carried_at(c, state_floats(op), sequence, 0);
     ll_bucket_state b = {0};
     if (s.in) b.count = s.in + count, b.keys = s.in + keys, b.values = s.in + values;
     if (s.out) b.count_out = s.out + count, b.keys_out = s.out + keys, b.values_out = s.out + values;

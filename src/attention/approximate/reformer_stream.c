@@ -153,7 +153,7 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
 }
 
 /* The state of calls is the same, but counts are float. Those of full buckets are reduced modulo their slots. */
-static void prefill(ll_attention_stream *s, int b, const float *state) {
+static void load_state(ll_attention_stream *s, int b, const float *state) {
     const rings *own = s->own;
     const size_t n = (size_t)s->op->c.H * buckets(s), first = (size_t)b * n;
     const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
@@ -163,7 +163,7 @@ static void prefill(ll_attention_stream *s, int b, const float *state) {
     memcpy(own->values + first * slots(s) * E, values, n * slots(s) * E * sizeof *values);
 }
 
-static void leave(const ll_attention_stream *s, int b, float *state) {
+static void store_state(const ll_attention_stream *s, int b, float *state) {
     const rings *own = s->own;
     const size_t n = (size_t)s->op->c.H * buckets(s), first = (size_t)b * n;
     const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
@@ -207,8 +207,8 @@ const ll_recurrence ll_recurrence_reformer = {
     .scratch = scratch_floats,
     .reset = reset,
     .step = feed,
-    .prefill = prefill,
-    .leave = leave,
+    .load_state = load_state,
+    .store_state = store_state,
     .state = state,
     .bytes = bytes,
     .check = check,

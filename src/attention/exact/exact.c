@@ -130,7 +130,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
     return (ll_cost){H * each, H * keys * row * sizeof(float)};
 }
 
-const ll_operator ll_operator_softmax = {
+const ll_operator_kind ll_operator_softmax = {
     .name = "softmax",
     .reads = 2,
     .packs = 1,

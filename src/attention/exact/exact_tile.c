@@ -43,7 +43,7 @@ static ll_factor factor(const float *x, const float *pairs, size_t ld, size_t ro
 ll_factor ll_exact_keys(const ll_exact_tile *j, int skip) {
     return factor(j->k, j->k_pairs, j->x->ldd, (size_t)skip, 0);
 }
-ll_factor ll_exact_keys_t(const ll_exact_tile *j, int skip) {
+static ll_factor keys_t(const ll_exact_tile *j, int skip) {
     return factor(j->kt, j->kt_pairs, j->x->lds, 0, (size_t)skip);
 }
 ll_factor ll_exact_values(const ll_exact_tile *j, int skip) {
@@ -145,8 +145,8 @@ ll_distance_tile ll_exact_distances(const ll_exact_tile *j, int i0, int rows, in
 
 void ll_exact_logits(const ll_exact_tile *j, int rows, int skip, int width) {
     const ll_exact *x = j->x;
-    ll_tile_product(x->k, rows, width - skip, x->op->D, j->q, x->ldd, ll_exact_keys_t(j, skip), j->pairs, j->P + skip,
-                    x->lds, 0, NULL);
+    ll_tile_product(x->k, rows, width - skip, x->op->D, j->q, x->ldd, keys_t(j, skip), j->pairs, j->P + skip, x->lds, 0,
+                    NULL);
 }
 
 /* ---- Calls ---- */

@@ -61,7 +61,6 @@ void ll_exact_pack_keys(const ll_exact_tile *j, const ll_view *view, const float
                         float *out, size_t ld);
 /* A packed tile of keys or values, from row or column `skip` on, with its pairs. */
 ll_factor ll_exact_keys(const ll_exact_tile *j, int skip);
-ll_factor ll_exact_keys_t(const ll_exact_tile *j, int skip);
 ll_factor ll_exact_values(const ll_exact_tile *j, int skip);
 ll_factor ll_exact_values_t(const ll_exact_tile *j, int skip);
 /* The transposed keys, and prefetches of keys and values of the call: rows of other heads lie between, so that the

@@ -82,7 +82,7 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
 }
 
 /* The state of calls has the last window - 1 tokens, the oldest first; here token t is in slot t mod window. */
-static void prefill(ll_attention_stream *s, int b, const float *state) {
+static void load_state(ll_attention_stream *s, int b, const float *state) {
     const ring *own = s->own;
     const size_t n = (size_t)state[0], w = window(s), H = (size_t)s->op->c.H;
     const size_t D = (size_t)s->op->D, E = (size_t)s->op->c.E;
@@ -95,7 +95,7 @@ static void prefill(ll_attention_stream *s, int b, const float *state) {
     }
 }
 
-static void leave(const ll_attention_stream *s, int b, float *state) {
+static void store_state(const ll_attention_stream *s, int b, float *state) {
     const ring *own = s->own;
     const size_t w = window(s), H = (size_t)s->op->c.H, D = (size_t)s->op->D, E = (size_t)s->op->c.E;
     const size_t n = ll_min_size((size_t)s->position, w - 1);
@@ -119,8 +119,8 @@ static const ll_recurrence recurrence = {
     .scratch = scratch_floats,
     .reset = reset,
     .step = feed,
-    .prefill = prefill,
-    .leave = leave,
+    .load_state = load_state,
+    .store_state = store_state,
     .state = state,
     .bytes = bytes,
 };
@@ -140,7 +140,7 @@ static ll_cost cost(const ll_attention *op, double keys) {
     return (ll_cost){H * seen * row, H * window * row * sizeof(float)};
 }
 
-const ll_operator ll_operator_local = {
+const ll_operator_kind ll_operator_local = {
     .name = "local",
     .reads = 2,
     .itself = 1,

@@ -24,7 +24,8 @@ static void forward(const ll_feature_tile *t, const float *u, size_t ld, float *
     }
 }
 
-static void back(const ll_feature_tile *t, const float *phi, ll_rows d, ll_rows to, float *sum, double *dtop) {
+static void back(const ll_feature_tile *t, const float *phi, ll_tile_rows d, ll_tile_rows to, float *sum,
+                 double *dtop) {
     const size_t m = (size_t)t->map->features;
     (void)to, (void)dtop; /* a projection follows, so that `to` is d */
     for (int i = 0; i < t->C; i++, phi += t->map->ld, d.at += d.ld) {
@@ -90,7 +91,8 @@ static float fixed_row_back(const ll_feature_tile *t, const float *phi, float *d
     return map->c.max_of_u ? total : 0;
 }
 
-static void fixed_back(const ll_feature_tile *t, const float *phi, ll_rows d, ll_rows to, float *sum, double *dtop) {
+static void fixed_back(const ll_feature_tile *t, const float *phi, ll_tile_rows d, ll_tile_rows to, float *sum,
+                       double *dtop) {
     (void)to;
     for (int i = 0; i < t->C; i++, phi += t->map->ld, d.at += d.ld) sum[i] = fixed_row_back(t, phi, d.at, dtop);
 }

@@ -55,11 +55,11 @@ static int reads_features(const ll_feature_tile *t) {
 
 /* The stage after the map, and its inverse. */
 static void move(const ll_feature_tile *t, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out) {
-    t->map->stage->forward(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, ldi, out, (size_t)t->map->ld);
+    t->map->stage->forward(t, epilogue, in, ldi, out, (size_t)t->map->ld);
 }
 
-static void move_back(const ll_feature_tile *t, const ll_epilogue *epilogue, float *in, ll_rows out) {
-    t->map->stage->back(t->map, t->k, t->head, t->C, t->x, t->y, epilogue, in, (size_t)t->map->ld, out.at, out.ld);
+static void move_back(const ll_feature_tile *t, const ll_epilogue *epilogue, float *in, ll_tile_rows out) {
+    t->map->stage->back(t, epilogue, in, (size_t)t->map->ld, out.at, out.ld);
 }
 
 static void tile_features(const ll_feature_tile *t, float *phi, int *exponent, float *top) {
@@ -102,7 +102,7 @@ static void copy_rows(const ll_feature_tile *t, float *to, const float *from) {
  */
 static const float *features_before(const ll_feature_tile *t, const float *phi) {
     const ll_feature_map *map = t->map;
-    const ll_rows work = {t->work, (size_t)map->ld};
+    const ll_tile_rows work = {t->work, (size_t)map->ld};
     int exponent[LL_TILE_MOST];
     size_t ld;
     if (map->divisor) return phi + map->divisor;
@@ -121,14 +121,14 @@ static void unmove(const ll_feature_tile *t, float *dphi) {
     const ll_feature_map *map = t->map;
     const size_t ld = (size_t)map->ld;
     const int in_place = map->stage->in_place;
-    move_back(t, NULL, dphi, (ll_rows){in_place ? dphi : t->work, ld});
+    move_back(t, NULL, dphi, (ll_tile_rows){in_place ? dphi : t->work, ld});
     if (!in_place) copy_rows(t, dphi, t->work);
     for (int i = 0; i < t->C && map->divisor; i++)
         t->k->add((size_t)map->features, row(dphi, i, ld) + map->divisor, row(dphi, i, ld));
 }
 
 /* From the gradient d at the features before the stage to that at u, in `to`, which may be d. `buffer` is scratch. */
-static void from_u(const ll_feature_tile *t, float *buffer, ll_rows d, ll_rows to, float *sum, double *dtop) {
+static void from_u(const ll_feature_tile *t, float *buffer, ll_tile_rows d, ll_tile_rows to, float *sum, double *dtop) {
     size_t ld;
     const float *u = project(t, buffer, &ld);
     t->map->family[t->side]->back_from_u(t, u, ld, buffer, d, to, sum, dtop);
@@ -136,7 +136,8 @@ static void from_u(const ll_feature_tile *t, float *buffer, ll_rows d, ll_rows t
 
 /* From the gradient d at permuted features to that at u, in `to`, which is not d. Where the features give the slope of
  * the map, it is multiplied in before the gradients move, or while they do. */
-static void permuted_back(const ll_feature_tile *t, const float *phi, ll_rows d, ll_rows to, float *sum, double *dtop) {
+static void permuted_back(const ll_feature_tile *t, const float *phi, ll_tile_rows d, ll_tile_rows to, float *sum,
+                          double *dtop) {
     const ll_feature_family *family = t->map->family[t->side];
     if (!reads_features(t)) {
         move_back(t, NULL, d.at, to);
@@ -179,8 +180,8 @@ static void project_back(const ll_feature_tile *t, float *du, const float *sum, 
 static void tile_back(const ll_feature_tile *t, const float *phi, float *dphi, float *dx, size_t dtoken, double *dtop) {
     const ll_feature_map *map = t->map;
     const int direct = !map->weight && !map->reorder && map->c.input_scale == 1;
-    const ll_rows d = {dphi, (size_t)map->ld}, work = {t->work, (size_t)map->ld};
-    const ll_rows du = direct ? (ll_rows){dx, dtoken} : is_permuted(map) ? work : d;
+    const ll_tile_rows d = {dphi, (size_t)map->ld}, work = {t->work, (size_t)map->ld};
+    const ll_tile_rows du = direct ? (ll_tile_rows){dx, dtoken} : is_permuted(map) ? work : d;
     float sum[LL_TILE_MOST];
     if (is_permuted(map)) {
         permuted_back(t, phi, d, du, sum, dtop);

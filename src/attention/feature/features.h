@@ -42,7 +42,7 @@ void ll_features_top_back(const ll_feature_map *map, int head, int feature, doub
 typedef struct {
     float *at;
     size_t ld;
-} ll_rows;
+} ll_tile_rows;
 
 /* A family of feature maps: how the features of a tile follow from u (C, features), and the gradient at u from theirs.
  * Rows of features are map->ld apart. A map has one family for queries and one for keys. */
@@ -51,10 +51,11 @@ struct ll_feature_family {
     /* phi from u (rows ld apart), which may be the same rows. exponent and top as in ll_features. */
     void (*forward)(const ll_feature_tile *tile, const float *u, size_t ld, float *phi, int *exponent, float *top);
     /* The gradient d at the features phi becomes that at u, in `to`, which may be d. NULL: it needs u. */
-    void (*back)(const ll_feature_tile *tile, const float *phi, ll_rows d, ll_rows to, float *sum, double *dtop);
+    void (*back)(const ll_feature_tile *tile, const float *phi, ll_tile_rows d, ll_tile_rows to, float *sum,
+                 double *dtop);
     /* The same where u is known, and the features are not; `buffer` is scratch and may be u. NULL: it needs phi. */
-    void (*back_from_u)(const ll_feature_tile *tile, const float *u, size_t ld, float *buffer, ll_rows d, ll_rows to,
-                        float *sum, double *dtop);
+    void (*back_from_u)(const ll_feature_tile *tile, const float *u, size_t ld, float *buffer, ll_tile_rows d,
+                        ll_tile_rows to, float *sum, double *dtop);
     /* The map and its gradient as epilogues of a stage that permutes; NULL: neither. shift (C) is scratch. */
     ll_epilogue (*epilogue)(const ll_feature_tile *tile, const float *u, size_t ld, float *shift, int *exponent,
                             float *top);

@@ -11,7 +11,8 @@ static void forward(const ll_feature_tile *t, const float *u, size_t ld, float *
     t->k->map[map->f->index].forward(t->C, (size_t)map->features, map->c.feature_eps, u, ld, phi, (size_t)map->ld);
 }
 
-static void back(const ll_feature_tile *t, const float *phi, ll_rows d, ll_rows to, float *sum, double *dtop) {
+static void back(const ll_feature_tile *t, const float *phi, ll_tile_rows d, ll_tile_rows to, float *sum,
+                 double *dtop) {
     const ll_feature_map *map = t->map;
     (void)sum, (void)dtop;
     t->k->map[map->f->index].back(t->C, (size_t)map->features, map->c.feature_eps, phi, (size_t)map->ld, d.at, d.ld,
@@ -19,8 +20,8 @@ static void back(const ll_feature_tile *t, const float *phi, ll_rows d, ll_rows 
 }
 
 /* Where the slope follows from f(u), that is computed again. */
-static void back_from_u(const ll_feature_tile *t, const float *u, size_t ld, float *buffer, ll_rows d, ll_rows to,
-                        float *sum, double *dtop) {
+static void back_from_u(const ll_feature_tile *t, const float *u, size_t ld, float *buffer, ll_tile_rows d,
+                        ll_tile_rows to, float *sum, double *dtop) {
     const ll_feature_map *map = t->map;
     const size_t m = (size_t)map->features;
     const ll_row_map *kernels = &t->k->map[map->f->index];
@@ -67,8 +68,8 @@ static void exp_forward(const ll_feature_tile *t, const float *u, size_t ld, flo
 }
 
 /* e^u in the units that the features have. */
-static void exp_back_from_u(const ll_feature_tile *t, const float *u, size_t ld, float *buffer, ll_rows d, ll_rows to,
-                            float *sum, double *dtop) {
+static void exp_back_from_u(const ll_feature_tile *t, const float *u, size_t ld, float *buffer, ll_tile_rows d,
+                            ll_tile_rows to, float *sum, double *dtop) {
     const ll_feature_map *map = t->map;
     const size_t m = (size_t)map->features;
     (void)sum, (void)dtop;

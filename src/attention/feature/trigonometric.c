@@ -45,8 +45,8 @@ static void forward(const ll_feature_tile *t, const float *u, size_t ld, float *
     }
 }
 
-static void back(const ll_feature_tile *t, const float *u, size_t ld, float *buffer, ll_rows d, ll_rows to, float *sum,
-                 double *dtop) {
+static void back(const ll_feature_tile *t, const float *u, size_t ld, float *buffer, ll_tile_rows d, ll_tile_rows to,
+                 float *sum, double *dtop) {
     const ll_feature_map *map = t->map;
     const unsigned char *sine = sines(t);
     (void)buffer, (void)to; /* a projection follows, so that `to` is d */

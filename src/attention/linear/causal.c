@@ -46,7 +46,7 @@ void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s) {
     s->count = s->low_count = 0;
 }
 
-void ll_causal_state_save(const ll_attention *op, const ll_causal_state *s, float *to) {
+static void save_state(const ll_attention *op, const ll_causal_state *s, float *to) {
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E;
     memcpy(to, s->S, m * E * sizeof *to);
     memcpy(to + m * E, s->z, m * sizeof *to);
@@ -94,7 +94,7 @@ void ll_causal_begin(ll_head *j, ll_causal_state *s) {
 
 void ll_causal_end(const ll_head *j, const ll_causal_state *s) {
     if (!j->state_out) return;
-    ll_causal_state_save(j->op, s, j->state_out);
+    save_state(j->op, s, j->state_out);
     ll_carried_set_keys(j->op, j->state_out, j->keys);
 }
 
@@ -281,7 +281,7 @@ void ll_causal_tile_finish(const ll_head *j, ll_causal_tile *w) {
 
 void ll_causal_keep(const ll_head *j, const ll_causal_state *s, int t0) {
     if (!j->states || !t0 || t0 % j->chunk) return;
-    ll_causal_state_save(j->op, s, j->states + (size_t)(t0 / j->chunk) * ll_state_floats(j->op));
+    save_state(j->op, s, j->states + (size_t)(t0 / j->chunk) * ll_state_floats(j->op));
 }
 
 /* What the forward scan of one thread takes. */

@@ -47,7 +47,7 @@ static size_t chunks(const ll_attention *op, int T) {
     return ((size_t)T + (size_t)chunk - 1) / (size_t)chunk;
 }
 
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments) {
+static size_t saved(const ll_attention *op, int B, int T, int S, int segments) {
     (void)S;
     const size_t H = (size_t)op->c.H, rows = (size_t)B * H;
     const size_t states = op->c.causal ? rows * chunks(op, T) : (size_t)segments * H;
@@ -233,7 +233,7 @@ static linear_call call_of(const ll_attention *op, const ll_attention_call *c, i
     return l;
 }
 
-size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
+static size_t scratch(const ll_attention *op, const ll_attention_call *c, int backward) {
     ll_arena a = {0};
     (void)call_of(op, c, backward, ll_most_sequences(c) * (size_t)op->c.H, &a);
     return a.used;
@@ -253,34 +253,26 @@ static ll_status linear(const ll_attention *op, const ll_attention_call *c, int 
     return LL_OK;
 }
 
-ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *c) {
-    return linear(op, c, 0);
-}
-ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *c) {
-    return linear(op, c, 1);
-}
+static ll_status forward(const ll_attention *op, const ll_attention_call *c) { return linear(op, c, 0); }
+static ll_status backward(const ll_attention *op, const ll_attention_call *c) { return linear(op, c, 1); }
 
 /* ---- The kind ---- */
 
-ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine) {
+static ll_status create(ll_attention *op, const ll_attention_config *engine) {
     ll_feature_map *map;
     const ll_status status = ll_feature_map_create(&map, engine, op->map, op->postmap);
     if (!status) op->own = map;
     return status;
 }
 
-void ll_linear_free(ll_attention *op) {
-    ll_feature_map_free(op->own);
-}
+static void free_map(ll_attention *op) { ll_feature_map_free(op->own); }
 
-void ll_linear_project(ll_attention *op, const float *projection) {
-    ll_feature_map_project(op->own, projection);
-}
+static void project(ll_attention *op, const float *projection) { ll_feature_map_project(op->own, projection); }
 
 /* For a maximum over the whole sequence. */
 static int waits(const ll_attention *op) { return fixed_rule(op, LL_KEY) || fixed_rule(op, LL_QUERY); }
 
-ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
+static ll_status state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count) {
     if (waits(op))
         return ll_fail(LL_EINVAL,
                        "attention state: this stabiliser takes its maximum over a whole sequence, which is "
@@ -297,17 +289,17 @@ static size_t state_bytes(const ll_attention *op) {
 
 /* A key is added to a state of features x (E + 1), and a query reads it, however long the sequence is. The bytes are
  * those of a stream, or of a source that a stream reads. */
-ll_cost ll_linear_cost(const ll_attention *op, double keys) {
+static ll_cost cost(const ll_attention *op, double keys) {
     const double state = (double)ll_linear_map(op)->features * (op->c.E + 1), H = op->c.H;
     (void)keys;
     return (ll_cost){H * (2 * state + 2 * ll_feature_map_cost(ll_linear_map(op))), H * (double)state_bytes(op)};
 }
 
-void ll_linear_state_clear(const ll_attention *op, float *state) {
+static void state_clear(const ll_attention *op, float *state) {
     for (int h = 0; h < op->c.H; h++) ll_carried_clear(op, state + (size_t)h * ll_carried_floats(op));
 }
 
-ll_status ll_linear_can_stream(const ll_attention *op) {
+static ll_status can_stream(const ll_attention *op) {
     static const char *const rule[] = {"prefix", "token", "sequence", "batch", "none"};
     if (fixed_rule(op, LL_KEY))
         return ll_fail(LL_EINVAL,
@@ -319,4 +311,24 @@ ll_status ll_linear_can_stream(const ll_attention *op) {
     return LL_OK;
 }
 
-const ll_operator ll_operator_linear = {.name = "linear", LL_LINEAR_FUNCTIONS};
+const ll_operator_kind ll_operator_linear = {
+    .name = "linear",
+    .linear = 1,
+    .reads = 2,
+    .gates = 1,
+    .packs = 1,
+    .create = create,
+    .free = free_map,
+    .project = project,
+    .saved = saved,
+    .scratch = scratch,
+    .forward = forward,
+    .backward = backward,
+    .state = state,
+    .state_clear = state_clear,
+    .check_counts = ll_carried_check,
+    .can_stream = can_stream,
+    .cost = cost,
+    .recurrence = &ll_recurrence_linear,
+    .cross = &ll_cross_linear,
+};

@@ -9,25 +9,6 @@
 #include "attention/feature/features.h"
 #include "attention/operator.h"
 
-/* The functions that all operators of linear attention share. */
-size_t ll_linear_saved(const ll_attention *op, int B, int T, int S, int segments);
-ll_status ll_linear_forward(const ll_attention *op, const ll_attention_call *call);
-ll_status ll_linear_backward(const ll_attention *op, const ll_attention_call *call);
-ll_status ll_linear_create(ll_attention *op, const ll_attention_config *engine);
-void ll_linear_free(ll_attention *op);
-void ll_linear_project(ll_attention *op, const float *projection);
-ll_status ll_linear_state(const ll_attention *op, ll_state_tensor tensor[LL_STATE_TENSORS], int *count);
-ll_cost ll_linear_cost(const ll_attention *op, double keys);
-size_t ll_linear_scratch(const ll_attention *op, const ll_attention_call *call, int backward);
-void ll_linear_state_clear(const ll_attention *op, float *state);
-ll_status ll_linear_can_stream(const ll_attention *op);
-#define LL_LINEAR_FUNCTIONS                                                                                            \
-    .linear = 1, .gates = 1, .packs = 1, .reads = 2, .create = ll_linear_create, .free = ll_linear_free,               \
-    .project = ll_linear_project, .saved = ll_linear_saved, .cost = ll_linear_cost, .forward = ll_linear_forward,      \
-    .backward = ll_linear_backward, .scratch = ll_linear_scratch, .state = ll_linear_state,                            \
-    .state_clear = ll_linear_state_clear, .check_counts = ll_carried_check, .can_stream = ll_linear_can_stream,        \
-    .recurrence = &ll_recurrence_linear, .cross = &ll_cross_linear
-
 /* One head of one sequence, with n queries and s keys. Scans work in tiles of `tile` tokens. Causal ones save a state
  * every `chunk` tokens. bf16: products of the call round (tile_product.h). */
 typedef struct {

@@ -236,7 +236,7 @@ static int state(const ll_attention_stream *s, int64_t position, ll_state_tensor
 
 static int running(const ll_attention *op) { return ll_linear_map(op)->phi[LL_KEY] == LL_PHI_RUNNING; }
 
-static void prefill(ll_attention_stream *s, int b, const float *state) {
+static void load_state(ll_attention_stream *s, int b, const float *state) {
     const recurrent *own = s->own;
     const ll_attention *op = s->op;
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E, sums = m * (E + 1), H = (size_t)op->c.H;
@@ -254,7 +254,7 @@ static void prefill(ll_attention_stream *s, int b, const float *state) {
     }
 }
 
-static void leave(const ll_attention_stream *s, int b, float *state) {
+static void store_state(const ll_attention_stream *s, int b, float *state) {
     const recurrent *own = s->own;
     const ll_attention *op = s->op;
     const size_t m = (size_t)ll_linear_map(op)->features, E = (size_t)op->c.E, sums = m * (E + 1), H = (size_t)op->c.H;
@@ -287,8 +287,8 @@ const ll_recurrence ll_recurrence_linear = {
     .scratch = scratch_floats,
     .reset = reset,
     .step = feed,
-    .prefill = prefill,
-    .leave = leave,
+    .load_state = load_state,
+    .store_state = store_state,
     .state = state,
     .bytes = bytes,
     .check = check,

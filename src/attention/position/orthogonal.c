@@ -18,7 +18,7 @@ typedef struct {
     ll_rotation_table rotations; /* of each head */
     const float *basis;          /* (H, features, features), the caller's */
     float *basis_t;              /* (H, features, ld): its transpose */
-} turns;
+} bases;
 
 static ll_status check(const ll_attention_config *c) {
     const int m = ll_feature_count(c);
@@ -55,7 +55,7 @@ static int constants(const ll_attention_config *c, ll_constant *list) {
 
 static ll_status create(ll_feature_map *map) {
     const size_t H = (size_t)map->c.H, m = (size_t)map->features, ld = (size_t)map->ld, pairs = m / 2;
-    turns *p = map->own = ll_alloc(1, sizeof *p);
+    bases *p = map->own = ll_alloc(1, sizeof *p);
     if (!p) return LL_ENOMEM;
     p->basis = map->c.encoding.basis;
     p->basis_t = ll_alloc(H * m * ld, sizeof *p->basis_t);
@@ -70,30 +70,29 @@ static ll_status create(ll_feature_map *map) {
     return LL_OK;
 }
 
-static void free_turns(void *own) {
-    turns *p = own;
+static void free_bases(void *own) {
+    bases *p = own;
     ll_rotation_table_free(&p->rotations);
     ll_free(p->basis_t);
     ll_free(p);
 }
 
-static void forward(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                    const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
-    const turns *p = map->own;
-    const int m = map->features;
-    const size_t ld = (size_t)map->ld;
-    (void)y, (void)epilogue;
-    k->gemm(C, m, m, in, ldi, 1, p->basis_t + (size_t)head * (size_t)m * ld, ld, out, ldo, 0);
-    ll_rotation_table_apply(&p->rotations, head, 0, C, x, out, ldo, out, ldo);
+static void forward(const ll_feature_tile *t, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out,
+                    size_t ldo) {
+    const bases *p = t->map->own;
+    const int m = t->map->features;
+    const size_t ld = (size_t)t->map->ld;
+    (void)epilogue;
+    t->k->gemm(t->C, m, m, in, ldi, 1, p->basis_t + (size_t)t->head * (size_t)m * ld, ld, out, ldo, 0);
+    ll_rotation_table_apply(&p->rotations, t->head, 0, t->C, t->x, out, ldo, out, ldo);
 }
 
-static void back(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                 const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
-    const turns *p = map->own;
-    const size_t m = (size_t)map->features;
-    (void)y, (void)epilogue;
-    ll_rotation_table_apply(&p->rotations, head, 1, C, x, in, ldi, in, ldi);
-    k->gemm(C, map->features, map->features, in, ldi, 1, p->basis + (size_t)head * m * m, m, out, ldo, 0);
+static void back(const ll_feature_tile *t, const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
+    const bases *p = t->map->own;
+    const size_t m = (size_t)t->map->features;
+    (void)epilogue;
+    ll_rotation_table_apply(&p->rotations, t->head, 1, t->C, t->x, in, ldi, in, ldi);
+    t->k->gemm(t->C, (int)m, (int)m, in, ldi, 1, p->basis + (size_t)t->head * m * m, m, out, ldo, 0);
 }
 
 /* A product with the basis, and the rotations. */
@@ -105,7 +104,7 @@ static double cost(const ll_feature_map *map) {
 const ll_postmap_kind ll_postmap_orthogonal = {.check = check,
                                                .constants = constants,
                                                .create = create,
-                                               .free = free_turns,
+                                               .free = free_bases,
                                                .cost = cost,
                                                .forward = forward,
                                                .back = back};

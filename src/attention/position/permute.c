@@ -97,23 +97,23 @@ static void free_cycles(void *own) {
     ll_free(p);
 }
 
-static void apply(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                  int back, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
-    const cycles *p = map->own;
-    const ll_cycle *cycle = p->cycle + (size_t)head * (size_t)map->features;
-    const int *count = p->count[head];
-    k->rotate_cycles(C, x, count[0], cycle, back, epilogue, in, ldi, out, ldo);
-    if (map->stage->axes == 2) k->rotate_cycles(C, y, count[1], cycle + count[0], back, epilogue, in, ldi, out, ldo);
+static void apply(const ll_feature_tile *t, int back, const ll_epilogue *epilogue, const float *in, size_t ldi,
+                  float *out, size_t ldo) {
+    const cycles *p = t->map->own;
+    const ll_cycle *cycle = p->cycle + (size_t)t->head * (size_t)t->map->features;
+    const int *count = p->count[t->head];
+    t->k->rotate_cycles(t->C, t->x, count[0], cycle, back, epilogue, in, ldi, out, ldo);
+    if (t->map->stage->axes == 2)
+        t->k->rotate_cycles(t->C, t->y, count[1], cycle + count[0], back, epilogue, in, ldi, out, ldo);
 }
 
-static void forward(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                    const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
-    apply(map, k, head, C, x, y, 0, epilogue, in, ldi, out, ldo);
+static void forward(const ll_feature_tile *t, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out,
+                    size_t ldo) {
+    apply(t, 0, epilogue, in, ldi, out, ldo);
 }
 
-static void back(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                 const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
-    apply(map, k, head, C, x, y, 1, epilogue, in, ldi, out, ldo);
+static void back(const ll_feature_tile *t, const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
+    apply(t, 1, epilogue, in, ldi, out, ldo);
 }
 
 /* ---- The two stages ---- */

@@ -4,7 +4,7 @@
 #define LL_POSTMAP_H
 
 #include "attention/constant.h"
-#include "attention/feature/feature_map.h"
+#include "attention/feature/features.h"
 
 struct ll_postmap_kind {
     int axes;     /* permutes the features by the token's number (1), or by column and row (2), and takes an epilogue,
@@ -16,12 +16,12 @@ struct ll_postmap_kind {
     ll_status (*create)(ll_feature_map *map);         /* makes map->own, and the order of features if it has one */
     void (*free)(void *own);                          /* also what create left on failure; own is never NULL */
     double (*cost)(const ll_feature_map *map);        /* multiply-adds of one query or key of one head; NULL: none */
-    /* out (C, features) = P^position f(in), f as `epilogue` says (axes; NULL: the identity). x, y: ll_positions. */
-    void (*forward)(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                    const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo);
+    /* out (C, features) = P^position f(in) of a tile, f as `epilogue` says (axes; NULL: the identity). */
+    void (*forward)(const ll_feature_tile *tile, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out,
+                    size_t ldo);
     /* The same with the inverse of P, which is its transpose: gradients. `in` is destroyed. */
-    void (*back)(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                 const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo);
+    void (*back)(const ll_feature_tile *tile, const ll_epilogue *epilogue, float *in, size_t ldi, float *out,
+                 size_t ldo);
 };
 
 #endif

@@ -17,7 +17,7 @@
 
 enum { TASKS = 32 };
 
-ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, const ll_operator *kernel) {
+ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c, const ll_operator_kind *kernel) {
     if (!kernel->reads)
         return ll_fail(LL_EINVAL, "attention: %s has no queries and keys that a position could act on; use none",
                        kernel->name);

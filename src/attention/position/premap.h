@@ -53,7 +53,7 @@ struct ll_premap {
 
 /* LL_EINVAL with the reason where a config's position before the map cannot be, with this kernel. */
 LL_MUST_USE ll_status ll_premap_check(const ll_premap_kind *kind, const ll_attention_config *c,
-                                      const ll_operator *kernel);
+                                      const ll_operator_kind *kernel);
 /* Where it fails, *premap is to be freed too. */
 LL_MUST_USE ll_status ll_premap_create(ll_premap **premap, const ll_premap_kind *kind,
                                        const ll_attention_config *config);

@@ -49,16 +49,16 @@ static ll_status create_angles(ll_feature_map *map) {
                         &(ll_rope_scaling){0});
 }
 
-static void rotate(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x, const int64_t *y,
-                   const ll_epilogue *epilogue, const float *in, size_t ldi, float *out, size_t ldo) {
-    (void)k, (void)y, (void)epilogue;
-    ll_rotation_table_apply(map->own, head, 0, C, x, in, ldi, out, ldo);
+static void rotate(const ll_feature_tile *t, const ll_epilogue *epilogue, const float *in, size_t ldi, float *out,
+                   size_t ldo) {
+    (void)epilogue;
+    ll_rotation_table_apply(t->map->own, t->head, 0, t->C, t->x, in, ldi, out, ldo);
 }
 
-static void rotate_back(const ll_feature_map *map, const ll_kernels *k, int head, int C, const int64_t *x,
-                        const int64_t *y, const ll_epilogue *epilogue, float *in, size_t ldi, float *out, size_t ldo) {
-    (void)k, (void)y, (void)epilogue;
-    ll_rotation_table_apply(map->own, head, 1, C, x, in, ldi, out, ldo);
+static void rotate_back(const ll_feature_tile *t, const ll_epilogue *epilogue, float *in, size_t ldi, float *out,
+                        size_t ldo) {
+    (void)epilogue;
+    ll_rotation_table_apply(t->map->own, t->head, 1, t->C, t->x, in, ldi, out, ldo);
 }
 
 static double cost_of_features(const ll_feature_map *map) {

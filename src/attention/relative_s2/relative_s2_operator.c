@@ -123,7 +123,7 @@ static ll_status can_stream(const ll_attention *op) {
     return ll_s2_has_keys(op) ? ll_attention_can_stream(ll_s2_parts(op)->keyed) : LL_OK;
 }
 
-const ll_operator ll_operator_relative_s2 = {
+const ll_operator_kind ll_operator_relative_s2 = {
     .name = "relative-s2",
     .keyless = 1,
     .reads = 2,

@@ -63,7 +63,7 @@ static ll_status check_row(ll_reader *r) {
 /* A row that is longer than any before is there no more, too. */
 static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
     listops *own = r->own;
-    const ll_slice *field = ll_row_read(&own->examples.rows, number);
+    const ll_slice *field = ll_table_row_read(&own->examples.rows, number);
     int answer = 0;
     if (!field || field[0].size > own->capacity || field[1].size > own->capacity) return -1;
     *text = tokens_of(own->tokens, field, &answer);
@@ -72,12 +72,12 @@ static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
 
 static ll_status read_rows(ll_reader *r, const char *path) {
     listops *own = r->own;
-    ll_rows *rows = &own->examples.rows;
-    ll_status status = ll_rows_open(rows, path, 2, 0, 0);
+    ll_table_rows *rows = &own->examples.rows;
+    ll_status status = ll_table_rows_open(rows, path, 2, 0, 0);
     const ll_cells *t = &rows->cells;
     own->examples.read = read_row;
-    if (!status && t->end - t->at >= 7 && !memcmp(t->at, "Source\t", 7)) status = ll_rows_skip(rows);
-    for (; ll_rows_next(rows, &status); r->size++) status = check_row(r);
+    if (!status && t->end - t->at >= 7 && !memcmp(t->at, "Source\t", 7)) status = ll_table_rows_skip(rows);
+    for (; ll_table_rows_next(rows, &status); r->size++) status = check_row(r);
     return status;
 }
 

@@ -46,7 +46,7 @@ static ll_status end_labels(ll_reader *r, const ll_reader_options *c, ll_labels 
 
 static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
     labelled *own = r->own;
-    const ll_slice *field = ll_row_read(&own->examples.rows, number);
+    const ll_slice *field = ll_table_row_read(&own->examples.rows, number);
     if (!field) return -1;
     *text = field[own->text];
     return ll_label_number(own->list, &field[own->label]);
@@ -54,7 +54,7 @@ static int read_row(const ll_reader *r, int64_t number, ll_slice *text) {
 
 static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels *labels, const char *path) {
     labelled *own = r->own;
-    ll_rows *rows = &own->examples.rows;
+    ll_table_rows *rows = &own->examples.rows;
     own->label = c->data.label_column - 1, own->text = c->data.text_column - 1;
     own->examples.read = read_row;
     if (own->label == own->text)
@@ -62,11 +62,11 @@ static ll_status read_table(ll_reader *r, const ll_reader_options *c, ll_labels 
                        "data.label-column and data.text-column are both %d: each text would be its own class",
                        c->data.label_column);
     const int fields = 1 + ll_max_int(own->label, own->text), comma = c->data.separator == LL_SEPARATOR_COMMA;
-    ll_status status = ll_rows_open(rows, path, fields, comma, 0);
-    if (!status && c->data.header) status = ll_rows_skip(rows);
+    ll_status status = ll_table_rows_open(rows, path, fields, comma, 0);
+    if (!status && c->data.header) status = ll_table_rows_skip(rows);
     /* Tabs belong to a text in the last column, if no header names more. */
     rows->cells.rest = !comma && own->text + 1 == fields && rows->cells.columns <= fields;
-    for (; ll_rows_next(rows, &status); r->size++) {
+    for (; ll_table_rows_next(rows, &status); r->size++) {
         ll_examples_see(r, &rows->field[own->text]);
         status = ll_labels_see(labels, &rows->field[own->label], rows->cells.line);
     }

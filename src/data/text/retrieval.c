@@ -77,7 +77,7 @@ static int find_texts(const ll_reader *r, const ll_slice *field, ll_slice text[2
 
 static int read_row(const ll_reader *r, int64_t number, ll_slice text[2]) {
     retrieval *own = r->own;
-    const ll_slice *field = ll_row_read(&own->examples.rows, number);
+    const ll_slice *field = ll_table_row_read(&own->examples.rows, number);
     return field && find_texts(r, field, text) == 2 ? label_of(&field[0]) : -1;
 }
 
@@ -101,10 +101,10 @@ static ll_status check_row(ll_reader *r) {
 
 static ll_status read_rows(ll_reader *r, const char *path) {
     retrieval *own = r->own;
-    ll_rows *rows = &own->examples.rows;
-    ll_status status = ll_rows_open(rows, path, own->docs ? 3 : 5, 0, 1);
+    ll_table_rows *rows = &own->examples.rows;
+    ll_status status = ll_table_rows_open(rows, path, own->docs ? 3 : 5, 0, 1);
     own->examples.read = read_row;
-    for (; ll_rows_next(rows, &status); r->size++) status = check_row(r);
+    for (; ll_table_rows_next(rows, &status); r->size++) status = check_row(r);
     return status;
 }
 

@@ -16,11 +16,11 @@ static int has_bare_returns(const ll_bytes *file) {
     return !memchr(file->data, '\n', file->size);
 }
 
-ll_status ll_rows_open(ll_rows *t, const char *path, int fields, int comma, int rest) {
+ll_status ll_table_rows_open(ll_table_rows *t, const char *path, int fields, int comma, int rest) {
     ll_status status = ll_file_take(&t->file, path);
     if (status) return status;
     if (has_bare_returns(&t->file)) {
-        ll_rows_close(t);
+        ll_table_rows_close(t);
         return ll_fail(LL_EFORMAT, "%s: its lines end with CR alone; convert them: tr '\\r' '\\n' <%s >NEW", path,
                        path);
     }
@@ -28,23 +28,23 @@ ll_status ll_rows_open(ll_rows *t, const char *path, int fields, int comma, int 
     t->fields = fields;
     t->field = ll_alloc((size_t)fields, sizeof *t->field);
     status = t->field ? ll_marks_create(&t->marks, (int64_t)t->file.size, 0) : LL_ENOMEM;
-    if (status) ll_rows_close(t);
+    if (status) ll_table_rows_close(t);
     return status;
 }
 
-void ll_rows_close(ll_rows *t) {
+void ll_table_rows_close(ll_table_rows *t) {
     ll_free(t->field);
     ll_marks_free(&t->marks);
     ll_bytes_free(&t->file);
-    *t = (ll_rows){0};
+    *t = (ll_table_rows){0};
 }
 
-ll_status ll_rows_skip(ll_rows *t) {
+ll_status ll_table_rows_skip(ll_table_rows *t) {
     int found;
     return ll_cells_next(&t->cells, t->field, t->fields, &found);
 }
 
-int ll_rows_next(ll_rows *t, ll_status *status) {
+int ll_table_rows_next(ll_table_rows *t, ll_status *status) {
     int found = 0;
     if (*status) return 0;
     const ll_mark at = {.byte = t->cells.at - t->file.data, .text = t->next};
@@ -62,7 +62,7 @@ int ll_rows_next(ll_rows *t, ll_status *status) {
     return found;
 }
 
-const ll_slice *ll_row_read(ll_rows *t, int64_t number) {
+const ll_slice *ll_table_row_read(ll_table_rows *t, int64_t number) {
     const ll_mark *m = ll_marks_find(&t->marks, LL_BY_TEXT, number);
     int found = 1;
     ll_bytes_touch(&t->file, (size_t)t->marks.spacing, &t->touched);
