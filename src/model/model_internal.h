@@ -237,6 +237,7 @@ typedef struct {
     int64_t *first_offset; /* and its offsets (B) */
     float *dout, *din; /* NULL, or the gradients at these */
     int within; /* all states are of one pass (chunks.c) */
+    float *block; /* has all of these, but for gradients */
 } ll_carry;
 LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B, int T, int batches);
 /* Bytes of it. Nothing is made. */
