@@ -2,6 +2,8 @@
  * state of attention after the tokens before (operator.h). Forward reads `in` and writes `out`; backward reads `in`
  * again. Gradients end at the window (truncated backpropagation through time), but for chunks of one sequence
  * (chunks.c), which pass gradients on, too. */
+#include "model/carry.h"
+
 #include <string.h>
 
 #include "attention/operator.h"

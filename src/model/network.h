@@ -22,6 +22,7 @@
 #include "attention/cross_cache.h"
 #include "attention/parameter.h"
 #include "kernel/kernel.h"
+#include "model/carry.h"
 #include "model/quantize.h"
 #include "model/model_internal.h"
 
@@ -234,11 +235,6 @@ void ll_gate_back(size_t n, const float *gate, float *d);
 ll_view ll_gate_view(const ll_batch_run *run, float *gate);
 /* Initial values of the bias of H heads. */
 void ll_gate_init(int H, float *x);
-
-/* ---- carry.c ---- */
-/* The call of operator `op` whose rows take and leave states; before a batch, for document i: where it begins. */
-ll_attention_call ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call);
-void ll_carry_segment(ll_carry *carry, int i, const ll_segment *document);
 
 /* ---- head_norm.c ---- */
 

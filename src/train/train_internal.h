@@ -21,6 +21,7 @@
 #include <stdio.h>
 
 #include "recipe/recipe_reader.h"
+#include "model/carry.h"
 #include "model/model_internal.h"
 #include "model/shared_sequence.h"
 #include "train/shards.h"
