@@ -200,7 +200,9 @@ typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
 /* LL_EINVAL if a sequence of T numbers is longer than learned positions or linformer allow. */
 LL_MUST_USE ll_status ll_check_reach(const ll_model *model, int T);
-/* ll_check_tokens (network.h), and the reach of the longest sequence, or with model.separator document. */
+/* LL_EINVAL for a batch with a token or a length out of range, or with more tokens in a sequence than an image has. */
+LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
+/* The same, and the reach of the longest sequence, or with model.separator document. */
 LL_MUST_USE ll_status ll_check_sequences(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* The next batch is number `part` of `parts`, for ll_model_watch; parts 0: nothing is told of it. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);

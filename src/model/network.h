@@ -370,8 +370,6 @@ ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_
 /* Of a run whose output will be pooled: reads the first tokens alone if these are what is pooled, and the last
  * attention computes each query by itself. */
 void ll_network_pooled(ll_batch_run *run);
-/* LL_EINVAL for a batch with a token or a length out of range, or with more tokens in a sequence than an image has. */
-LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* LL_EDIVERGED if one of the numbers x (B, T, width), which a model computed, is not finite. */
 LL_MUST_USE ll_status ll_check_output(const float *x, int B, int T, int width);
 /* Embedding and blocks, of an encoder first: everything below the output layer. */

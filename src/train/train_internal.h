@@ -105,11 +105,6 @@ typedef struct {
 
 /* Draws new random features before update number `step` if they are due. block: ll_model_redraw_floats. */
 LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *block);
-/* Batches of ws are this rank's part of sequences, if ranks share them. The other takes that part
- * of a batch. */
-LL_MUST_USE ll_status ll_shards_share(ll_shards *s, ll_workspace *ws);
-const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
-
 /* How so many ranks sum gradients: the leaves of each, and the offsets at which a block may be cut. The plan points
  * into *lists, which is to be freed. */
 LL_MUST_USE ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model,
