@@ -1,18 +1,5 @@
 /* Training: from a recipe to a trained model.
  *
- *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
- *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
- *   shards.c     divides a batch among ranks         sharing.c    sequences that ranks share
- *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
- *   fit.c        recipe against data and checkpoint  trainer.c    creates, resumes and frees a run
- *   loop.c       the loop                            run_folder.c creates a removed folder again
- *   teaching.c   what is learned from a teacher    save.c       checks and saves a run
- *   batch_loss.c loss, gradients and updates on batches from memory
- *   rewind.c     back to a checkpoint when a run diverges
- *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
- *   best.c       the best model so far             rank_file.c  a file of rank 0, on all ranks
- *   time_left.c  the time that is left             tokenizer.c  text to tokens and back
- *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */
 #ifndef LL_TRAIN_H
