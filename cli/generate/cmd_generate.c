@@ -138,8 +138,8 @@ static int save(const ll_text_output *s) {
 
 static void report_drafts(const ll_draft *d) {
     const ll_draft_counts n = ll_draft_count(d);
-    ll_print("%lld blocks; %lld of %lld drafted tokens were taken (%.0f %%)", (long long)n.blocks, (long long)n.taken,
-             (long long)n.drafted, n.drafted ? 100 * (double)n.taken / (double)n.drafted : 0);
+    ll_print("%lld blocks; %lld of %lld drafted tokens were accepted (%.0f %%)", (long long)n.blocks,
+             (long long)n.taken, (long long)n.drafted, n.drafted ? 100 * (double)n.taken / (double)n.drafted : 0);
 }
 
 static int write_generated(ll_text_output *s, const ll_sampling *how) {
@@ -203,16 +203,16 @@ static int check_answers(void) {
     return -1;
 }
 
-static int open_output(ll_text_output *s, ll_model *model, ll_model **small) {
+static int open_output(ll_text_output *s, ll_model *model, ll_model **draft_model) {
     if (!draft) return ll_text_output_create(s, model, load_state);
-    int code = ll_load_model(small, draft);
-    if (code < 0) code = ll_round_weights(*small, draft, weights);
-    return code < 0 ? ll_text_output_draft(s, model, *small, (int)draft_tokens) : code;
+    int code = ll_load_model(draft_model, draft);
+    if (code < 0) code = ll_round_weights(*draft_model, draft, weights);
+    return code < 0 ? ll_text_output_draft(s, model, *draft_model, (int)draft_tokens) : code;
 }
 
 static int generate(int n, const char **words) {
     (void)n;
-    ll_model *model = NULL, *small = NULL;
+    ll_model *model = NULL, *draft_model = NULL;
     ll_text_output output = {0};
     int code = check_usage(words[0]);
     if (code >= 0) return code;
@@ -230,10 +230,10 @@ static int generate(int n, const char **words) {
     if (code < 0) code = ll_round_weights(model, words[0], weights);
     if (code < 0 && prompts) code = ll_answer_prompts(model, &question, prompts);
     if (code < 0 && answers) code = ll_answer(model, &question);
-    if (code < 0) code = open_output(&output, model, &small);
+    if (code < 0) code = open_output(&output, model, &draft_model);
     if (code < 0) code = write_generated(&output, &question.how);
     ll_text_output_free(&output);
-    ll_model_free(small);
+    ll_model_free(draft_model);
     ll_model_free(model);
     return code;
 }

@@ -53,16 +53,16 @@ static int check_tokens(const ll_text_output *s, ll_tokenizer *other) {
     return -1;
 }
 
-int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, int ahead) {
+int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *draft_model, int draft_tokens) {
     ll_tokenizer *other = NULL;
     int code = open_text(s, model);
     if (code >= 0) return code;
-    s->small = small;
-    ll_status status = ll_tokenizer_create(&other, small);
+    s->draft_model = draft_model;
+    ll_status status = ll_tokenizer_create(&other, draft_model);
     if (!status) code = check_tokens(s, other);
     ll_tokenizer_free(other);
     if (code >= 0) return code;
-    if (!status) status = ll_draft_create(&s->draft, model, small, ahead, s->text_vocab);
+    if (!status) status = ll_draft_create(&s->draft, model, draft_model, draft_tokens, s->text_vocab);
     return status == LL_EINVAL ? ll_usage("--draft: %s", ll_error()) : status ? ll_failed(status, NULL) : -1;
 }
 
@@ -78,7 +78,7 @@ size_t ll_state_at(const ll_model *model, int64_t position) {
 
 size_t ll_text_output_bytes(const ll_text_output *s) {
     const int64_t position = ll_text_output_position(s);
-    return ll_state_at(s->model, position) + (s->small ? ll_state_at(s->small, position) : 0);
+    return ll_state_at(s->model, position) + (s->draft_model ? ll_state_at(s->draft_model, position) : 0);
 }
 
 static ll_status feed(ll_text_output *s, const int *tokens, size_t n) {

@@ -9,9 +9,9 @@
 #include "longline-draft.h"
 
 typedef struct {
-    const ll_model *model, *small; /* small: the one that drafts, or NULL */
-    ll_stream *stream;             /* NULL: there is a draft */
-    ll_draft *draft;   /* with another model that drafts; ready: what it made that is not given yet */
+    const ll_model *model, *draft_model; /* draft_model: the one that drafts, or NULL */
+    ll_stream *stream;                   /* NULL: there is a draft */
+    ll_draft *draft;   /* with that model; ready: what it made that is not given yet */
     int ready[LL_DRAFT_MOST + 1], readies, given;
     ll_tokenizer *tokenizer;
     int vocab;      /* tokens of the model, and ... */
@@ -38,8 +38,8 @@ typedef struct {
 int ll_text_output_create(ll_text_output *s, ll_model *model, const char *state);
 /* Begins another text with a copy of a stream. */
 ll_status ll_text_output_begin(ll_text_output *s, const ll_stream *from);
-/* The same as ll_text_output_create, with another model that drafts `ahead` tokens at a time. */
-int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *small, int ahead);
+/* The same as ll_text_output_create, with another model that drafts `draft_tokens` tokens at a time. */
+int ll_text_output_draft(ll_text_output *s, ll_model *model, ll_model *draft_model, int draft_tokens);
 void ll_text_output_free(ll_text_output *s);
 int64_t ll_text_output_position(const ll_text_output *s);
 /* Bytes of its state, without scratch, as inspect gives them; and those of any stream of a model at a position. */

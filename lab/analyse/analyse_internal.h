@@ -1,16 +1,4 @@
-/* Inside the experiments.
- *
- *   analyse.c            the list of experiments         analyse_table.c  tables that grow row by row
- *   analyse_estimators.c random features, and exact attention to compare with
- *   analyse_features.c   error of random features against their number
- *   analyse_lengths.c    the same against the length, and of that the rounding
- *   analyse_moments.c    mean squared errors of the estimators against their formulas
- *   analyse_depth.c      error through the layers of a model
- *   analyse_periods.c    distances that permutations can distinguish
- *   analyse_positions.c  weights that positions alone give
- *   analyse_stream_error.c  numerical error of long streams against double precision
- *
- * Each experiment divides its work into steps and reports progress after each. */
+/* Inside the experiments. Each divides its work into steps and reports progress after each. */
 #ifndef LL_ANALYSE_H
 #define LL_ANALYSE_H
 

@@ -11,6 +11,7 @@
 #include "attention/feature/maps.h"
 #include "attention/table.h"
 #include "model/mechanism.h"
+#include "model/model_internal.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -92,10 +93,9 @@ static void train(ll_model *m, uint64_t seed) {
     static const char *const names[] = {"position.rpe", "position.bias", "position.distance_k", "position.distance_v"};
     for (int i = 0; i < m->count; i++) {
         const size_t n = (size_t)m->param[i].rows * (size_t)m->param[i].cols;
-        float *x = ll_param_in(m, m->data, i);
         for (int j = 0; j < 4; j++) {
             if (!strstr(m->param[i].name, names[j])) continue;
-            ll_normal_fill(x, n, seed, ll_stream_id(LL_RANDOM_ANALYSE, 48, (uint32_t)i), 0);
+            ll_normal_fill(m->param[i].value, n, seed, ll_stream_id(LL_RANDOM_ANALYSE, 48, (uint32_t)i), 0);
         }
     }
 }

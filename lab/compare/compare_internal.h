@@ -1,10 +1,5 @@
 /* Inside a comparison: the systems of a table. Each is a recipe, which is run with some seeds.
  *
- *   systems.c     the table's file to recipes      result.c        the result of a run, in a file beside it
- *   compare.c     all runs, one after the other    run_settings.c  their recipes, and those of earlier runs
- *   table_page.c  table.csv and table.html         outcome.c       means, deviations, the order of systems
- *   measured.c    a table of results that were measured before
- *
  * The folder says what is done: a run whose result.ini says "done" is finished, whoever made it and when. So a
  * comparison can be killed at any time, and processes can divide the systems among them. */
 #ifndef LL_COMPARE_H

@@ -1,12 +1,6 @@
 /* One HTML page in one file that needs nothing else: no script, no font, no address. Parts are written one after the
  * other. The first error is kept and returned when the page is finished, so that callers need not check every part.
  *
- *   html.c       the page, its sections, text and tables   style.css    its style
- *   html_plot.c  curves                                    html_map.c    matrices and images
- *   png_write.c  small images inside the page              csv.c         the data of figures, in files
- *   run_page.c   what every page of a run has              facts.c      its numbers
- *   compare_page.c  runs side by side                      thin.c       long curves with few points
- *
  * Curves are drawn into a box of any width. Lines keep their thickness. Words are HTML text beside the drawing, so that
  * they have the size of all other text, also on a phone. Colours come from the style: the page follows the reader's
  * choice of light or dark. Every figure is also written beside the page, as a picture (.svg) and as numbers (.csv). */

@@ -1,12 +1,5 @@
-/* Inside the pictures.
- *
- *   axis.c    a range of numbers, its ticks and how they are written
- *   labels.c  names at the ends of curves   page.c    the picture
- *   figure.c  its file                      heat.c    matrices as colours
- *   columns.c columns of numbers from a file  run.c  a run folder and the curves of its loss
- *
- * A picture has no frame and no legend. Each curve has its name at its end, in its own colour. Behind the curves are
- * only thin lines at round numbers. */
+/* Inside the pictures. A picture has no frame and no legend. Each curve has its name at its end, in its own colour.
+ * Behind the curves are only thin lines at round numbers. */
 #ifndef LL_REPORT_H
 #define LL_REPORT_H
 

@@ -1,12 +1,6 @@
 /* The parts of a report that need the model. It runs on a little held-out data, and the report room draws the results.
  * Work is bounded in multiply-adds, so that it takes seconds for any model.
  *
- *   training_report.c pages of runs                 study.c           what the parts share
- *   study_text.c      generated text, loss by position   study_attention.c attention maps
- *   study_position.c  learned functions of the distance  study_class.c     confusion of classes
- *   study_shift.c     shifted images                study_acids.c     similarity of amino acids
- *   study_pairs.c     answers to sources            study_vectors.c   learned vectors of distances
- *
  * A part first computes, then writes, so that a part that fails leaves nothing on the page. */
 #ifndef LL_STUDY_H
 #define LL_STUDY_H

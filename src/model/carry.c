@@ -2,54 +2,66 @@
  * state of attention after the tokens before (operator.h). Forward reads `in` and writes `out`; backward reads `in`
  * again. Gradients end at the window (truncated backpropagation through time), but for chunks of one sequence
  * (chunks.c), which pass gradients on, too. */
+#include "model/carry.h"
+
 #include <string.h>
 
 #include "attention/operator.h"
 #include "base/memory.h"
 #include "model/network.h"
 
-ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B, int T, int batches) {
+/* Divides a block; without one (base NULL) its floats are only counted. */
+static size_t lay_out(ll_carry *c, float *base, int T, int batches) {
+    const size_t B = (size_t)c->B;
+    ll_arena a = {.base = base};
+    c->offset = ll_arena_bytes(&a, B, sizeof *c->offset);
+    c->first_offset = ll_arena_bytes(&a, B, sizeof *c->first_offset);
+    c->segment_offset = ll_arena_bytes(&a, B * (size_t)T, sizeof *c->segment_offset);
+    c->in = ll_arena_take(&a, c->count);
+    c->out = ll_arena_take(&a, c->count);
+    c->third = batches > 1 ? ll_arena_take(&a, c->count) : NULL;
+    return a.used;
+}
+
+/* Everything but the memory; gives the bytes of that. */
+static ll_status plan(ll_carry *c, size_t *bytes, const ll_model *model, int B, int T, int batches) {
     size_t floats;
     const ll_status status = ll_attention_state_floats(model->attention[0], &floats);
     if (status == LL_EINVAL) return ll_fail_in(LL_EINVAL, "train.carry-state = on");
     if (status) return status;
-    ll_carry *c = ll_alloc(1, sizeof *c);
-    if (!c) return LL_ENOMEM;
     *c = (ll_carry){.model = model, .B = B, .floats = floats};
     c->count = (size_t)model->operators * (size_t)B * floats;
-    c->offset = ll_alloc((size_t)B, sizeof *c->offset);
-    c->segment_offset = ll_alloc((size_t)B * (size_t)T, sizeof *c->segment_offset);
-    c->in = ll_alloc(c->count, sizeof *c->in);
-    c->out = ll_alloc(c->count, sizeof *c->out);
-    c->first_offset = ll_alloc((size_t)B, sizeof *c->first_offset);
-    if (batches > 1) c->third = ll_alloc(c->count, sizeof *c->third);
-    if (!c->offset || !c->segment_offset || !c->in || !c->out || !c->first_offset || (batches > 1 && !c->third)) {
+    *bytes = lay_out(c, NULL, T, batches) * sizeof(float);
+    return LL_OK;
+}
+
+ll_status ll_carry_create(ll_carry **out, const ll_model *model, int B, int T, int batches) {
+    ll_carry planned;
+    size_t bytes = 0;
+    const ll_status status = plan(&planned, &bytes, model, B, T, batches);
+    if (status) return status;
+    ll_carry *c = ll_alloc(1, sizeof *c);
+    if (!c) return LL_ENOMEM;
+    *c = planned;
+    c->block = ll_alloc(bytes, 1);
+    if (!c->block) {
         ll_carry_free(c);
         return LL_ENOMEM;
     }
+    lay_out(c, c->block, T, batches);
     for (int b = 0; b < B; b++) ll_carry_clear(c, b);
     *out = c;
     return LL_OK;
 }
 
 ll_status ll_carry_measure(size_t *bytes, const ll_model *model, int B, int T, int batches) {
-    size_t floats;
-    const ll_status status = ll_attention_state_floats(model->attention[0], &floats);
-    if (status == LL_EINVAL) return ll_fail_in(LL_EINVAL, "train.carry-state = on");
-    if (status) return status;
-    *bytes = (batches > 1 ? 3 : 2) * (size_t)model->operators * (size_t)B * floats * sizeof(float);
-    *bytes += (size_t)B * (size_t)T * sizeof(int64_t); /* offsets */
-    return LL_OK;
+    ll_carry planned;
+    return plan(&planned, bytes, model, B, T, batches);
 }
 
 void ll_carry_free(ll_carry *c) {
     if (!c) return;
-    ll_free(c->offset);
-    ll_free(c->segment_offset);
-    ll_free(c->in);
-    ll_free(c->out);
-    ll_free(c->third);
-    ll_free(c->first_offset);
+    ll_free(c->block);
     ll_free(c);
 }
 

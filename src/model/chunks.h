@@ -10,7 +10,8 @@ typedef struct ll_chunks {
     float *state;      /* (count + 1, carry.count) before each chunk, and after the last one */
     float *gradient;   /* (2, carry.count) at the states after and before a chunk; NULL: evaluation */
     int64_t *before;   /* (count) tokens of its document that came before each chunk */
-    size_t bytes;      /* of all states and gradients */
+    float *block;      /* has all of these */
+    size_t bytes;      /* of it */
 } ll_chunks;
 
 /* Does a sequence of T tokens go through this model in chunks? */

@@ -1,49 +1,4 @@
-/* A model: one block of parameters described by one table, and the functions over it.
- *
- *   params.c              the table and the block
- *   param_at.c            where a parameter lies
- *   layers.c              linear, norm, dropout
- *   sublayer.c            around a sublayer
- *   block.c               one Transformer block
- *   attention_layer.c     its attention, self and cross
- *   token_gate.c          gates of tokens
- *   head_norm.c           what heads give, normalised
- *   carry.c               states that windows hand on in training
- *   chunks.c              sequences that go through the network in chunks; chunk_states.c keeps their states
- *   embed.c               what enters a stack, and back
- *   embed_tokens.c        vectors of tokens
- *   embed_patches.c       vectors of an image's patches
- *   output_head.c         vectors to logits, loss, back
- *   head_transform.c      the layer before the output layer
- *   pair.c                two texts side by side
- *   shared_sequence.c     sequences that several processes share
- *   ring_attention.c      softmax over these; ring_parts.c has the tokens of its parts
- *   stack.c               which stacks a model has
- *   network.c             all of it in order
- *   network_report.c      how far a call has come
- *   workspace.c           activations and scratch, planned first
- *   operators.c           one attention operator for each layer, its draws
- *   operator_params.c     their parameters
- *   model.c               create, describe
- *   model_file.c          load, save
- *   model_check.c         do the settings fit together; mechanism.c and imported_check.c have parts of that
- *   config_facts.c        what follows from them; config_features.c of features, config_image.c of images
- *   compat.c              the rules of a released program; compat_check.c: can this model follow them
- *   model_finite.c        is every parameter a finite number
- *   distil.c              a batch through a model and its teacher
- *   soft_loss.c           a row of logits against the teacher's
- *   origin.c              files of the folder that a model was imported from
- *   adopt.c               what another model has learned
- *   override.c            which settings of a model may still change
- *   quantize.c            weights in fewer bits, and such weights in files
- *   model_stream.c        one token after another
- *   stream_file.c         its state in a file
- *   stream_rows.c         attention of rows that are tokens of several streams
- *   batcher.c             streams that are fed together
- *   draft.c               a small model drafts, a large one checks
- *   sample.c              a token from logits
- *   infer.c               scores, embeddings
- */
+/* A model: one block of parameters described by one table, and the functions over it. */
 #ifndef LL_MODEL_H
 #define LL_MODEL_H
 
@@ -200,7 +155,9 @@ typedef struct ll_workspace ll_workspace;
 LL_MUST_USE ll_status ll_workspace_create(ll_workspace **ws, const ll_model *model, int B, int T, int training);
 /* LL_EINVAL if a sequence of T numbers is longer than learned positions or linformer allow. */
 LL_MUST_USE ll_status ll_check_reach(const ll_model *model, int T);
-/* ll_check_tokens (network.h), and the reach of the longest sequence, or with model.separator document. */
+/* LL_EINVAL for a batch with a token or a length out of range, or with more tokens in a sequence than an image has. */
+LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
+/* The same, and the reach of the longest sequence, or with model.separator document. */
 LL_MUST_USE ll_status ll_check_sequences(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* The next batch is number `part` of `parts`, for ll_model_watch; parts 0: nothing is told of it. */
 void ll_workspace_part(ll_workspace *ws, int64_t part, int64_t parts);
@@ -217,47 +174,6 @@ void ll_workspace_rest(ll_workspace *ws);
 LL_MUST_USE ll_status ll_workspace_measure_reading(size_t *bytes, const ll_model *model, int B, int T);
 void ll_workspace_free(ll_workspace *ws);
 size_t ll_workspace_bytes(const ll_workspace *ws);
-
-/* What consecutive windows hand on: of every operator and each of B rows of at most T tokens. Before a batch goes
- * through the workspace, ll_carry_begin clears the rows whose document begins: where no token of the text came before,
- * or with a separator. before (B): tokens of its text that came before each row. After the batch, ll_carry_advance
- * makes what the windows left the state of the next ones. LL_EINVAL with the reason where attention has no state of
- * constant size. A step of several batches needs a third block, because a step that fails begins again with the states
- * that it began with. */
-typedef struct {
-    const ll_model *model;
-    int B;
-    int64_t *offset;         /* (B) tokens of its document that came before each row */
-    int64_t *segment_offset; /* (B T) and before each document of a batch with separators */
-    size_t floats;   /* of a state */
-    size_t count;    /* of all states */
-    float *in, *out; /* (operators, B, floats) */
-    float *third;    /* the same; NULL where a step has one batch */
-    float *first;    /* which of these the step began with, */
-    int64_t *first_offset; /* and its offsets (B) */
-    float *dout, *din; /* NULL, or the gradients at these */
-    int within; /* all states are of one pass (chunks.c) */
-} ll_carry;
-LL_MUST_USE ll_status ll_carry_create(ll_carry **carry, const ll_model *model, int B, int T, int batches);
-/* Bytes of it. Nothing is made. */
-LL_MUST_USE ll_status ll_carry_measure(size_t *bytes, const ll_model *model, int B, int T, int batches);
-void ll_carry_free(ll_carry *carry);
-void ll_carry_clear(ll_carry *carry, int row);
-/* LL_EFORMAT if a state that was filled in is not one that a window can leave. */
-LL_MUST_USE ll_status ll_carry_check(const ll_carry *carry);
-void ll_carry_begin(ll_carry *carry, const ll_batch *batch, const int64_t *before);
-void ll_carry_advance(ll_carry *carry, const ll_batch *batch);
-/* A step begins; and it is thrown away, after any number of its batches: the states are again those of its beginning.
- */
-void ll_carry_begin_step(ll_carry *carry);
-void ll_carry_undo_step(ll_carry *carry);
-/* Copies the state that a row takes, or sets the one that it leaves: of all operators, one after the other. */
-void ll_carry_take(const ll_carry *carry, int row, float *state);
-void ll_carry_give(ll_carry *carry, int row, const float *state);
-/* Tokens of its document that come before the token after these n; `before` came before them. */
-int64_t ll_carry_after(const ll_carry *carry, const int *tokens, int n, int64_t before);
-/* Batches that go through it from now on take and leave these states; NULL: none. */
-void ll_workspace_carry(ll_workspace *ws, ll_carry *carry);
 
 /* The result of a batch. */
 typedef struct {

@@ -22,6 +22,7 @@
 #include "attention/cross_cache.h"
 #include "attention/parameter.h"
 #include "kernel/kernel.h"
+#include "model/carry.h"
 #include "model/quantize.h"
 #include "model/model_internal.h"
 
@@ -235,11 +236,6 @@ ll_view ll_gate_view(const ll_batch_run *run, float *gate);
 /* Initial values of the bias of H heads. */
 void ll_gate_init(int H, float *x);
 
-/* ---- carry.c ---- */
-/* The call of operator `op` whose rows take and leave states; before a batch, for document i: where it begins. */
-ll_attention_call ll_carry_call(const ll_carry *carry, int op, const ll_attention_call *call);
-void ll_carry_segment(ll_carry *carry, int i, const ll_segment *document);
-
 /* ---- head_norm.c ---- */
 
 /* Forward: n rows (H E) of attention's output, each head normalised if the recipe asks for it: x itself, or in
@@ -374,8 +370,6 @@ ll_batch_run ll_network_begin(const ll_model *model, ll_workspace *ws, const ll_
 /* Of a run whose output will be pooled: reads the first tokens alone if these are what is pooled, and the last
  * attention computes each query by itself. */
 void ll_network_pooled(ll_batch_run *run);
-/* LL_EINVAL for a batch with a token or a length out of range, or with more tokens in a sequence than an image has. */
-LL_MUST_USE ll_status ll_check_tokens(const ll_model *model, const int *tokens, const int *lengths, int B, int T);
 /* LL_EDIVERGED if one of the numbers x (B, T, width), which a model computed, is not finite. */
 LL_MUST_USE ll_status ll_check_output(const float *x, int B, int T, int width);
 /* Embedding and blocks, of an encoder first: everything below the output layer. */

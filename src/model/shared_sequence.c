@@ -31,6 +31,8 @@ struct ll_shared {
     size_t capacity;   /* floats of the states of a batch */
     layer_state *layer;
     float *gradient[2];
+    float *block; /* has all states */
+    size_t bytes; /* of it */
     ll_ring *ring; /* softmax: in place of all states */
 };
 
@@ -52,21 +54,27 @@ static ll_status check_model(const ll_model *m) {
     return LL_OK;
 }
 
-/* The memory of one layer; kept if training goes back through it. own: it does not share that of the first layer. */
-static ll_status make_layer(ll_shared *s, layer_state *l, int B, int T, int keep, int own) {
-    l->in = ll_alloc(s->capacity, sizeof(float));
-    l->out = ll_alloc(s->capacity, sizeof(float));
-    if (!l->in || !l->out) return LL_ENOMEM;
-    if (s->causal) return LL_OK;
-    l->all = ll_alloc(s->capacity, sizeof(float));
-    if (!own) l->keys = s->layer->keys, l->queries = s->layer->queries;
-    const ll_attention_call keys = {.B = B, .S = T}, queries = {.B = B, .T = T};
-    if (keep && own) l->keys = ll_alloc(ll_attention_saved(l->op, &keys), sizeof(float));
-    if (keep && own) l->queries = ll_alloc(ll_attention_saved(l->op, &queries), sizeof(float));
-    return l->all && (!keep || (l->keys && l->queries)) ? LL_OK : LL_ENOMEM;
+/* Divides a block; without one (base NULL) its floats are only counted. Layers that are computed again share what their
+ * calls save. */
+static size_t lay_out(ll_shared *s, float *base, const ll_workspace *ws) {
+    const ll_attention_call keys = {.B = ws->B, .S = ws->T}, queries = {.B = ws->B, .T = ws->T};
+    const int saves = !s->causal && ws->mode == LL_TRAIN;
+    ll_arena a = {.base = base};
+    for (int i = 0; i < s->layers; i++) {
+        layer_state *l = &s->layer[i];
+        const int own = ws->keeps || !i;
+        l->in = ll_arena_take(&a, s->capacity);
+        l->out = ll_arena_take(&a, s->capacity);
+        l->all = s->causal ? NULL : ll_arena_take(&a, s->capacity);
+        if (!saves) continue;
+        l->keys = own ? ll_arena_take(&a, ll_attention_saved(l->op, &keys)) : s->layer->keys;
+        l->queries = own ? ll_arena_take(&a, ll_attention_saved(l->op, &queries)) : s->layer->queries;
+    }
+    for (int i = 0; i < 2; i++) s->gradient[i] = ll_arena_take(&a, s->capacity);
+    return a.used;
 }
 
-static ll_status make_states(ll_shared *s, const ll_workspace *ws) {
+static ll_status plan_states(ll_shared *s, const ll_workspace *ws) {
     ll_status status = LL_OK;
     for (int i = 0; i < s->layers && !status; i++) {
         size_t floats = 0;
@@ -74,26 +82,47 @@ static ll_status make_states(ll_shared *s, const ll_workspace *ws) {
         if (floats > s->floats) s->floats = floats;
     }
     s->capacity = s->floats * (size_t)ws->B;
-    for (int i = 0; i < s->layers && !status; i++)
-        status = make_layer(s, &s->layer[i], ws->B, ws->T, ws->mode == LL_TRAIN, ws->keeps || !i);
-    for (int i = 0; i < 2 && !status; i++)
-        if (!(s->gradient[i] = ll_alloc(s->capacity, sizeof(float)))) status = LL_ENOMEM;
+    if (!status) s->bytes = lay_out(s, NULL, ws) * sizeof(float);
     return status;
 }
 
-static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_sharing *how) {
+/* Everything but the memory that calls use. */
+static ll_status plan(ll_shared **shared, const ll_workspace *ws) {
     const ll_model *m = ws->model;
     const int layers = ws->stack->layers;
     ll_shared *s = ll_alloc(1, sizeof *s);
     if (!s) return LL_ENOMEM;
-    *s = (ll_shared){.how = *how, .layers = layers, .causal = ws->stack->causal};
+    *s = (ll_shared){.layers = layers, .causal = ws->stack->causal};
     s->layer = ll_alloc((size_t)layers, sizeof *s->layer);
     ll_status status = s->layer ? LL_OK : LL_ENOMEM;
     for (int i = 0; i < layers && !status; i++) s->layer[i].op = m->attention[ll_operator_of(ws->stack, i, 0)];
     if (!status && ll_ring_serves(s->layer->op))
-        status = ll_ring_create(&s->ring, how, s->layer->op, ws->B, ws->T, ws->mode == LL_TRAIN);
+        s->bytes = ll_ring_bytes(s->layer->op, ws->B, ws->T);
     else if (!status)
-        status = make_states(s, ws);
+        status = plan_states(s, ws);
+    if (status) {
+        ll_shared_free(s);
+        return status;
+    }
+    *shared = s;
+    return LL_OK;
+}
+
+static ll_status allocate(ll_shared *s, const ll_workspace *ws) {
+    const ll_attention *op = s->layer->op;
+    if (ll_ring_serves(op)) return ll_ring_create(&s->ring, &s->how, op, ws->B, ws->T, ws->mode == LL_TRAIN);
+    s->block = ll_alloc(s->bytes, 1);
+    if (!s->block) return LL_ENOMEM;
+    lay_out(s, s->block, ws);
+    return LL_OK;
+}
+
+static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_sharing *how) {
+    ll_shared *s = NULL;
+    ll_status status = plan(&s, ws);
+    if (status) return status;
+    s->how = *how;
+    status = allocate(s, ws);
     if (status) {
         ll_shared_free(s);
         return status;
@@ -104,19 +133,9 @@ static ll_status make(ll_shared **shared, const ll_workspace *ws, const ll_shari
 
 void ll_shared_free(ll_shared *s) {
     if (!s) return;
-    for (int i = 0; s->layer && i < s->layers; i++) {
-        const layer_state *l = &s->layer[i];
-        ll_free(l->in);
-        ll_free(l->out);
-        ll_free(l->all);
-        if (i && l->keys == s->layer->keys) continue;
-        ll_free(l->keys);
-        ll_free(l->queries);
-    }
     ll_ring_free(s->ring);
     ll_free(s->layer);
-    ll_free(s->gradient[0]);
-    ll_free(s->gradient[1]);
+    ll_free(s->block);
     ll_free(s);
 }
 
@@ -137,19 +156,11 @@ ll_status ll_workspace_share(ll_workspace *ws, const ll_sharing *how) {
 }
 
 ll_status ll_shared_measure(const ll_workspace *ws, size_t *bytes) {
-    const ll_attention *op = ws->model->attention[ll_operator_of(ws->stack, 0, 0)];
-    const ll_attention_call keys = {.B = ws->B, .S = ws->T}, queries = {.B = ws->B, .T = ws->T};
-    const size_t layers = (size_t)ws->stack->layers;
-    size_t floats = 0;
+    ll_shared *s = NULL;
     ll_status status = check_model(ws->model);
-    if (!status && ll_ring_serves(op)) {
-        *bytes += ll_ring_bytes(op, ws->B, ws->T);
-        return LL_OK;
-    }
-    if (!status) status = ll_attention_state_floats(op, &floats);
-    const size_t saved = ws->stack->causal ? 0 : ll_attention_saved(op, &keys) + ll_attention_saved(op, &queries);
-    const size_t states = (layers * (ws->stack->causal ? 2 : 3) + 2) * (size_t)ws->B * floats;
-    *bytes += (states + (ws->keeps ? layers : 1) * saved) * sizeof(float);
+    if (!status) status = plan(&s, ws);
+    if (!status) *bytes += s->bytes;
+    ll_shared_free(s);
     return status;
 }
 

@@ -8,7 +8,6 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/versioned.h"
-#include "model/network.h"
 #include "train/train_internal.h"
 
 static ll_status take_batch(ll_memory_batch *b, const ll_memory_batch *given) {

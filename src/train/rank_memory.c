@@ -34,9 +34,10 @@ static ll_status measure_activations(size_t *bytes, const ll_model *model, const
                                 s->row.count);
 }
 
-/* Activations of the page of a run, which tests the model. */
-static ll_status measure_page(size_t *bytes, const ll_model *model) {
+/* Activations of the page of a run, which tests the model. A launched run has its number of shards in its recipe. */
+static ll_status measure_page(size_t *bytes, const ll_model *model, const ll_shards *s) {
     ll_config part = model->recipe->c;
+    part.dist.shards = s->shards;
     part.train.batch = ll_shards_reading(&part);
     return ll_workspace_measure(bytes, model, ll_config_sequences(&part), part.train.length, 0, 1);
 }
@@ -48,7 +49,7 @@ ll_status ll_page_most(size_t *bytes, const ll_model *model) {
     size_t page = 0;
     ll_status status = ll_shards_plan_for(&shards, c, 0, ranks, ll_dist_is_launched());
     if (!status) status = measure_activations(bytes, model, &shards);
-    if (!status) status = measure_page(&page, model);
+    if (!status) status = measure_page(&page, model, &shards);
     if (!status) *bytes = ll_max_size(*bytes * (size_t)ll_shards_at_once(&shards, c, ranks, shards.count), page);
     return status;
 }
@@ -103,7 +104,7 @@ ll_status ll_dist_memory(const ll_recipe *recipe, int ranks, ll_rank_memory *to)
     const int at_once = status ? 1 : ll_shards_at_once(&shards, &model->recipe->c, ranks, shards.count);
     if (!status) status = measure_exchange(&floats, model, &shards, o, ranks, at_once);
     if (!status) status = measure_activations(&activations, model, &shards);
-    if (!status) status = measure_page(&page, model);
+    if (!status) status = measure_page(&page, model, &shards);
     if (!status) status = measure_states(&states, model);
     if (!status) status = measure_teacher(&teacher, &model->recipe->c, &shards);
     if (!status) {

@@ -33,4 +33,11 @@ int ll_shard_begin(const ll_shards *s, int shard);
 /* The leaves of a rank. */
 void ll_shards_leaves(const ll_shards *s, int rank, int *first, int *count);
 
+/* ---- sharing.c ---- */
+
+/* Batches of ws are from now on this rank's part of sequences, if ranks share them. */
+LL_MUST_USE ll_status ll_shards_share(ll_shards *s, ll_workspace *ws);
+/* This rank's part of the sequences of a batch, which is written to `part`; where ranks do not share them, `whole`. */
+const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
+
 #endif

@@ -1,6 +1,7 @@
 /* Sequences that ranks share: how states travel between ranks (model/shared_sequence.h). */
+#include "train/shards.h"
+
 #include "base/memory.h"
-#include "train/train_internal.h"
 
 static int rank_of(const ll_shards *s, int member) { return s->row.first + s->row.stride * member; }
 

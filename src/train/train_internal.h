@@ -1,18 +1,5 @@
 /* Training: from a recipe to a trained model.
  *
- *   schedule.c   learning rate of a step             optimizer.c  Adam, AdamW, norm of a gradient
- *   step.c       one step: batches to new parameters evaluate.c   loss on held-out data
- *   shards.c     divides a batch among ranks         sharing.c    sequences that ranks share
- *   checkpoint.c last.safetensors                    metrics.c    metrics.csv
- *   fit.c        recipe against data and checkpoint  trainer.c    creates, resumes and frees a run
- *   loop.c       the loop                            run_folder.c creates a removed folder again
- *   teaching.c   what is learned from a teacher    save.c       checks and saves a run
- *   batch_loss.c loss, gradients and updates on batches from memory
- *   rewind.c     back to a checkpoint when a run diverges
- *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
- *   best.c       the best model so far             rank_file.c  a file of rank 0, on all ranks
- *   time_left.c  the time that is left             tokenizer.c  text to tokens and back
- *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */
 #ifndef LL_TRAIN_H
@@ -21,6 +8,7 @@
 #include <stdio.h>
 
 #include "recipe/recipe_reader.h"
+#include "model/carry.h"
 #include "model/model_internal.h"
 #include "model/shared_sequence.h"
 #include "train/shards.h"
@@ -104,11 +92,6 @@ typedef struct {
 
 /* Draws new random features before update number `step` if they are due. block: ll_model_redraw_floats. */
 LL_MUST_USE ll_status ll_step_redraw(ll_model *model, int64_t step, float *block);
-/* Batches of ws are this rank's part of sequences, if ranks share them. The other takes that part
- * of a batch. */
-LL_MUST_USE ll_status ll_shards_share(ll_shards *s, ll_workspace *ws);
-const ll_batch *ll_shards_part(const ll_shards *s, const ll_batch *whole, ll_batch *part);
-
 /* How so many ranks sum gradients: the leaves of each, and the offsets at which a block may be cut. The plan points
  * into *lists, which is to be freed. */
 LL_MUST_USE ll_status ll_exchange_plan_of(ll_exchange_plan *plan, void **lists, const ll_model *model,

@@ -78,6 +78,12 @@ for n in 1 4; do
 done
 check "4 ranks use no more beyond what was announced than one: $over_4, $over_1 MiB" within $((over_4 - over_1)) -4 4
 t 0 timeout 30 "$longline" train "$text" --data text.txt $small --set train.batch=65536 --memory --ranks 65536
+# The page. The run has written into its recipe how many shards it has.
+page="--set train.report=on --set train.length=2048 --set train.recompute=on"
+t 0 "$longline" train "$text" --data text.txt $small $large $page --memory --ranks 4
+mv out planned
+t 0 "$longline" train memory-4/recipe.ini $page --threads 1 --memory --ranks 4
+check "the page is counted with the shards that the run has" cmp -s planned out
 # Row 20 of the resumed run comes before rank 0 collects all moments for a checkpoint.
 t 0 ranks "$found" 4 "$longline" train --resume memory-4 --set train.steps=21 --threads 1
 used=$(awk -F, '$1 == 20 {print $NF}' memory-4/metrics.csv)

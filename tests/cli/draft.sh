@@ -9,7 +9,7 @@ for more in "--temperature 0" "--temperature 0 --draft-tokens 1" "--temperature 
     "--top-k 1 --echo"; do
     # shellcheck disable=SC2086
     t 0 "$longline" generate $large --prompt "line 17 of" --tokens 200 $more --draft $little
-    err "blocks; [0-9]+ of [0-9]+ drafted tokens were taken"
+    err "blocks; [0-9]+ of [0-9]+ drafted tokens were accepted"
     mv out drafted
     # shellcheck disable=SC2086
     t 0 "$longline" generate $large --prompt "line 17 of" --tokens 200 $(echo "$more" | sed 's/--draft-tokens [0-9]*//')
@@ -21,7 +21,7 @@ mv out first
 t 0 "$longline" generate $large --prompt-file text.txt --tokens 50 --seed 5 --draft $little
 check "the same seed, the same text" cmp out first
 t 0 "$longline" generate $large --prompt-file text.txt --tokens 50 --seed 5 --draft $large
-err "of [0-9]+ drafted tokens were taken \(100 %\)"
+err "of [0-9]+ drafted tokens were accepted \(100 %\)"
 t 0 "$longline" quantize $large -o small.safetensors --weights int8
 t 0 "$longline" generate $large --tokens 50 --draft small.safetensors
 # shellcheck disable=SC2086
@@ -36,7 +36,7 @@ mv out alone
 for draft in learned/best.safetensors $little; do
     t 0 "$longline" generate learned/best.safetensors --prompt "line 17" --tokens 100 --temperature 0 --draft "$draft"
     err "the text ends because the model's learned positions do, after 70 tokens"
-    err "blocks; [0-9]+ of [0-9]+ drafted tokens were taken"
+    err "blocks; [0-9]+ of [0-9]+ drafted tokens were accepted"
     check "the same text ends there" cmp out alone
 done
 refused "no such file|No such file" "$longline" generate $large --draft nowhere.safetensors
