@@ -1,7 +1,7 @@
 /* What is known of the formats of data, by their names in recipes. */
 #include <stddef.h>
 
-#include "data/reader.h"
+#include "data/format.h"
 #include "longline-lab.h"
 
 int ll_format_makes(const char *name) {

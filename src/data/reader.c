@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 static const char *const split_name[3] = {"train", "valid", "test"};
 static const char *const task_name[] = {"lm", "classify", "mlm", "match", "seq2seq"};

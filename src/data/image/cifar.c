@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "data/file_list.h"
 #include "data/image/image.h"
 
 enum { CLASSES = 10 };

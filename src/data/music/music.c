@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "base/spill.h"
 #include "base/wrong_files.h"
+#include "data/file_list.h"
 #include "data/music/score.h"
 #include "data/text/text_reader.h"
 

@@ -2,6 +2,7 @@
  *
  * The files of a folder follow each other in the order of their names, with one zero byte between two of them. Text
  * does not contain that byte, so a model can learn that another text begins after it. */
+#include "data/file_list.h"
 #include "data/text/text_reader.h"
 
 /* ---- Several files, one of which is large ---- */

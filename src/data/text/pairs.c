@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 /* Reads the pair of one line, or returns LL_EFORMAT. */
 static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_t end, const char *name, int64_t line,

@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "data/examples.h"
+#include "data/file_list.h"
 
 typedef struct {
     ll_slice name, text;
