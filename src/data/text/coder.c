@@ -11,6 +11,7 @@
 #include "data/subwords/tokenizer_files.h"
 #include "data/subwords/subwords.h"
 #include "data/text/pieces.h"
+#include "data/text/words.h"
 
 struct ll_coder {
     int format, fine;

@@ -10,6 +10,7 @@
 #include "base/memory.h"
 #include "data/text/coder.h"
 #include "data/text/text_reader.h"
+#include "data/text/words.h"
 
 /* The vocabulary of the train split, without the text that is held out. */
 static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *c) {
