@@ -6,7 +6,7 @@
  *   text_reader.c windows of tokens        mask.c        masked tokens (mlm)
  *   bytes.c    any file as text            demo.c        the text inside the library
  *   idx.c      images with labels          fasta.c       proteins
- *   coder.h    text to tokens and back     tokens.c      text of words or pieces
+ *   tokenizer.h text to tokens and back    tokens.c      text of words or pieces
  *   cells.c    rows of TSV and CSV         table_rows.c  rows of large files
  *   labelled.c texts with classes
  *   listops.c  lists and operations        retrieval.c   pairs of texts with classes
@@ -66,7 +66,7 @@ struct ll_reader {
     int64_t rows, stride;  /* row number i of an evaluation has index i * stride, i < rows */
     int texts;             /* examples are texts of their own, cut into windows: ll_text_at */
     int mask, maskable; /* mlm: the token of the mask (-1: one after the format's), and the first that may be masked */
-    ll_bytes vocabulary;   /* what a coder needs */
+    ll_bytes vocabulary;   /* what a tokenizer needs */
     char *class_names;     /* as data.classes, if the data have names and the recipe has not; else NULL */
     int64_t left_out;      /* files in folders that data.classes does not name */
     int64_t seen, cut;     /* of the whole file: texts with classes, and those of more than T tokens, which are cut */

@@ -11,7 +11,7 @@
  *   rewind.c     back to a checkpoint when a run diverges
  *   rank_memory.c  the memory that a run takes     same_ranks.c do ranks begin with the same
  *   best.c       the best model so far             rank_file.c  a file of rank 0, on all ranks
- *   time_left.c  the time that is left             tokenizer.c  text to tokens and back
+ *   time_left.c  the time that is left             model_tokenizer.c  text to tokens, back
  *
  * What happens in a step (batches, dropout, redraws, rate) is a function of the recipe and the step's number. The
  * model, Adam's moments and ll_run_state pass from step to step. This is why a resumed run ends with the same bits. */

@@ -94,7 +94,7 @@ const char *ll_subwords_text(const ll_subwords *s, int token, size_t *size) {
     return (const char *)s->texts.text[token].at;
 }
 
-const int32_t *ll_subwords_around(const ll_subwords *s, int end, size_t *count) {
+const int32_t *ll_subwords_special(const ll_subwords *s, int end, size_t *count) {
     const ll_tokens *t = end ? &s->around.after : &s->around.before;
     *count = t->n;
     return t->at;
