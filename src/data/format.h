@@ -29,8 +29,13 @@
 #include "data/corpus.h"
 #include "data/marks.h"
 #include "data/reader.h"
+#include "longline/files.h"
 
 enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
+
+/* Where a text may be cut so that the tokens of its parts, one after the other, are those of the whole: nowhere, after
+ * a line, after any byte. */
+typedef enum { LL_CUT_NOWHERE, LL_CUT_LINE, LL_CUT_BYTE } ll_cut;
 
 typedef struct {
     const char *name; /* as in data.format */
@@ -42,8 +47,12 @@ typedef struct {
     void (*close)(const ll_reader *r); /* frees what r->own points to; NULL: nothing to free */
     /* Changes a row of a training batch by draws of (seed, number); NULL: no change. */
     void (*augment)(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
-    int made;   /* the library generates the data, with a valid split; no file is named */
-    int images; /* the examples are images */
+    int made;         /* the library generates the data, with a valid split; no file is named */
+    int images;       /* the examples are images */
+    const char *unit; /* what a token is, and so what a loss of tokens is counted in */
+    ll_cut cut;       /* of a text of such tokens */
+    int baseline;          /* the frequencies of tokens are shown beside the loss of a model */
+    ll_input_format input; /* what files of sequences are, if they are of one kind; else LL_INPUT_AUTO */
 } ll_format;
 
 /* The format of this name in a recipe, or NULL. */

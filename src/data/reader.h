@@ -20,6 +20,8 @@ void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
 void ll_reader_free(ll_reader *reader);
 /* Does the library generate the data of this recipe, with a valid split? */
 int ll_data_is_made(const ll_data_options *c);
+/* What a token of this recipe is: "byte", "word". */
+const char *ll_data_unit(const ll_data_options *c);
 int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
 int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
 /* The names of the classes, as the value of data.classes, if the data have names and the recipe has not; else NULL. */

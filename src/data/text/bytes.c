@@ -82,4 +82,5 @@ static void close_bytes(const ll_reader *r) {
 }
 
 const ll_format ll_format_bytes = {
-    "bytes", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_bytes, ll_text_fill, sizeof(texts), close_bytes};
+    "bytes", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_bytes, ll_text_fill, sizeof(texts), close_bytes,
+    .unit = "byte", .cut = LL_CUT_BYTE};

@@ -139,4 +139,6 @@ static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t inde
     ll_pair_fill(batch, row, source, p.source, source + p.source + !!p.source, p.target);
 }
 
-const ll_format ll_format_pairs = {"pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair, sizeof(pairs), close_pairs};
+const ll_format ll_format_pairs = {
+    "pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair, sizeof(pairs), close_pairs, .unit = "token",
+    .cut = LL_CUT_BYTE};

@@ -180,9 +180,11 @@ static void close_words(const ll_reader *r) {
 }
 
 const ll_format ll_format_words = {
-    "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_words, ll_text_fill, sizeof(words), close_words};
+    "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_words, ll_text_fill, sizeof(words), close_words,
+    .unit = "word", .cut = LL_CUT_LINE, .baseline = 1};
 const ll_format ll_format_subwords = {
-    "subwords",   1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows),
-    ll_text_close};
+    "subwords", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows),
+    ll_text_close, .unit = "token"};
 const ll_format ll_format_pieces = {
-    "pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
+    "pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close,
+    .unit = "piece", .cut = LL_CUT_LINE};
