@@ -23,6 +23,8 @@ LL_API const ll_known_file *ll_data_known(int i);
 LL_API int ll_format_makes(const char *name);
 LL_API int ll_format_has_images(const char *name);
 LL_API int ll_format_has_baseline(const char *name);
+/* What a token is: "byte", "word"; "" for an unknown name. Also where a loss is counted in examples. */
+LL_API const char *ll_format_unit(const char *name);
 /* Are the tokens of a text those of its lines, one after the other? And those of its bytes? */
 LL_API int ll_format_cuts_lines(const char *name);
 LL_API int ll_format_cuts_bytes(const char *name);

@@ -19,6 +19,11 @@ int ll_format_has_baseline(const char *name) {
     return format && format->baseline;
 }
 
+const char *ll_format_unit(const char *name) {
+    const ll_format *format = ll_format_named(name);
+    return format ? format->unit : "";
+}
+
 int ll_format_cuts_lines(const char *name) {
     const ll_format *format = ll_format_named(name);
     return format && format->cut != LL_CUT_NOWHERE;

@@ -304,6 +304,8 @@ static void formats_are_told_by_name(void **state) {
     assert_true(ll_format_makes("recall") && !ll_format_makes("bytes"));
     assert_true(ll_format_has_images("png") && !ll_format_has_images("bytes"));
     assert_true(ll_format_has_baseline("words") && !ll_format_has_baseline("bytes"));
+    assert_string_equal(ll_format_unit("listops"), "symbol");
+    assert_string_equal(ll_format_unit("none"), "");
     assert_true(ll_format_cuts_bytes("bytes") && !ll_format_cuts_bytes("words"));
     assert_true(ll_format_cuts_lines("bytes") && ll_format_cuts_lines("words") && !ll_format_cuts_lines("subwords"));
     assert_true(ll_format_input("midi") == LL_INPUT_MIDI && ll_format_input("bytes") == LL_INPUT_AUTO);
