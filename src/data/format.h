@@ -1,27 +1,5 @@
 /* Inside the data room. A format opens its files and fills one row of a batch. Which rows make up a batch is the same
- * for all formats (batch.c).
- *
- *   reader.c   opens a format              batch.c       which rows make up a batch
- *   source.c   the files of a split        shuffle.c     the order of examples
- *   text_reader.c windows of tokens        mask.c        masked tokens (mlm)
- *   bytes.c    any file as text            demo.c        the text inside the library
- *   idx.c      images with labels          fasta.c       proteins
- *   tokenizer.h text to tokens and back    tokens.c      text of words or pieces
- *   cells.c    rows of TSV and CSV         table_rows.c  rows of large files
- *   labelled.c texts with classes
- *   listops.c  lists and operations        retrieval.c   pairs of texts with classes
- *   examples.c rows of such texts          cifar.c       CIFAR-10
- *   image.c    rows of images              resize.c      images of another size
- *   colours.c  gray and colours
- *   png_read.c pixels of PNG               pathfinder_png.c folders of PNG files
- *   class_folders.c folders of PNG files, one for each class
- *   pairs.c    source TAB target           toy.c         copy and reverse
- *   recall.c   associative recall          made.c        how many examples these have
- *   music.c    MIDI files                  corpus.c      bytes of several files
- *   marks.c    places in large files       class_labels.c numbers and names
- *   class_files.c files of folders, one for each class
- *
- * What only one kind of format needs is in the file of that kind, behind r->own. */
+ * for all formats (batch.c). What only one kind of format needs is in the file of that kind, behind r->own. */
 #ifndef LL_FORMAT_H
 #define LL_FORMAT_H
 
