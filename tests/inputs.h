@@ -5,7 +5,7 @@
 #include "folder.h"
 
 #include "base/memory.h"
-#include "data/reader.h"
+#include "data/format.h"
 #include "packers.h"
 #include "recipe/recipe_reader.h"
 

@@ -30,9 +30,9 @@ typedef struct {
 
 /* How the file is read: a model of images, proteins or music has one image, sequence or piece of it. */
 static ll_input_format format_of(const ll_recipe *recipe) {
-    const char *format = ll_recipe_get(recipe, "data.format");
-    if (ll_reads_images(recipe) || !strcmp(format, "fasta")) return LL_INPUT_AUTO;
-    return strcmp(format, "midi") ? LL_INPUT_WHOLE : LL_INPUT_MIDI;
+    const ll_input_format kind = ll_format_input(ll_recipe_get(recipe, "data.format"));
+    if (ll_reads_images(recipe) || kind == LL_INPUT_FASTA) return LL_INPUT_AUTO;
+    return kind == LL_INPUT_MIDI ? kind : LL_INPUT_WHOLE;
 }
 
 /* The first sequence of the file, or as much of it as there is space for. */

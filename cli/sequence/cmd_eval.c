@@ -46,14 +46,13 @@ static int failed(ll_status status, const ll_recipe *recipe) {
 }
 
 /* Numbers of tokens that mean something else would be read without an error. */
-static int check_tokens(const ll_model *model, const char *trained_unit) {
-    const ll_recipe *recipe = ll_model_recipe(model);
-    const char *unit = ll_recipe_unit(recipe);
+static int check_tokens(const ll_model *model) {
+    const char *format = ll_recipe_get(ll_model_recipe(model), "data.format");
+    const char *unit = ll_format_unit(format), *trained_unit = ll_format_unit(trained_on);
     if (!strcmp(unit, trained_unit)) return -1;
     ll_print(
         "a token of data.format = %s is %s %s, and this model was trained with data.format = %s, where it is %s %s",
-        ll_recipe_get(recipe, "data.format"), ll_article(unit), unit, trained_on, ll_article(trained_unit),
-        trained_unit);
+        format, ll_article(unit), unit, trained_on, ll_article(trained_unit), trained_unit);
     return 2;
 }
 
@@ -188,11 +187,10 @@ static int eval(int n, const char **words) {
     if (code < 0 && labels) code = ll_twice_check("--labels", &set, "data.test-labels");
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
-    const char *unit = ll_recipe_unit(ll_model_recipe(model));
     char *classes = strdup(ll_recipe_get(ll_model_recipe(model), "data.classes"));
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);
-    code = status ? ll_failed(status, NULL) : check_tokens(model, unit);
+    code = status ? ll_failed(status, NULL) : check_tokens(model);
     if (code < 0) code = classes ? check_classes(model, classes) : ll_fail_message("out of memory");
     free(classes);
     if (code < 0) code = ll_data_check(ll_model_recipe(model), data);

@@ -315,7 +315,8 @@ static int open_all(run *r, int files, const char **paths) {
     how.label_key = r->job->label_key;
     how.labels = r->job->labels;
     how.piece = LL_PIECE;
-    const int code = ll_choose_format(&how.format, format, whole, !strcmp(value(r->job, "data.format"), "midi"));
+    const int music = ll_format_input(value(r->job, "data.format")) == LL_INPUT_MIDI;
+    const int code = ll_choose_format(&how.format, format, whole, music);
     if (code >= 0) return code;
     if (how.labels && how.format == LL_INPUT_AUTO) how.format = LL_INPUT_IDX;
     if (how.labels && how.format != LL_INPUT_IDX) return ll_usage("--labels are for images (idx)");
@@ -343,10 +344,8 @@ int ll_sequences(const ll_job *job, int files, const char **paths) {
     r->w.arg = r;
     ll_model_watch(job->model, ll_window_report, &r->w);
     r->image = ll_image_numbers(ll_model_recipe(job->model));
-    r->whole = !strcmp(value(job, "data.format"), "subwords");
-    r->by_byte = !r->whole && strcmp(value(job, "data.format"), "words") &&
-                 strcmp(value(job, "data.format"), "pieces") && strcmp(value(job, "data.format"), "listops") &&
-                 strcmp(value(job, "data.format"), "midi");
+    r->by_byte = ll_format_cuts_bytes(value(job, "data.format"));
+    r->whole = !ll_format_cuts_lines(value(job, "data.format"));
     const char *task = value(job, "model.task");
     if (!r->image && (!strcmp(task, "classify") || !strcmp(task, "match")))
         r->trained = atoi(value(job, "train.length"));

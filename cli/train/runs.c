@@ -176,9 +176,8 @@ void ll_show_perplexity(const char *key, double perplexity) {
 }
 
 void ll_show_baseline(const char *command, const ll_recipe *recipe, const char *split, int batches) {
-    const char *format = ll_recipe_get(recipe, "data.format");
     ll_baseline b;
-    if (!format || (strcmp(format, "fasta") && strcmp(format, "words") && strcmp(format, "midi"))) return;
+    if (!ll_format_has_baseline(ll_recipe_get(recipe, "data.format"))) return;
     fflush(stdout); /* the lines so far, before a long wait */
     ll_reading_line_begin();
     const ll_status status = ll_unigram(recipe, split, batches, &b);

@@ -3,6 +3,7 @@
 #define LL_SETS_API_H
 
 #include "longline/base.h"
+#include "longline/files.h"
 
 LL_C_BEGIN
 
@@ -17,9 +18,18 @@ typedef struct {
 /* Known file number i, or NULL after the last. */
 LL_API const ll_known_file *ll_data_known(int i);
 
-/* Formats by their names in data.format. Does the library make the data itself? Are they images? */
+/* Formats by their names in data.format. Does the library make the data itself? Are they images? Are frequencies of
+ * tokens (ll_unigram) shown beside a loss? */
 LL_API int ll_format_makes(const char *name);
 LL_API int ll_format_has_images(const char *name);
+LL_API int ll_format_has_baseline(const char *name);
+/* What a token is: "byte", "word"; "" for an unknown name. Also where a loss is counted in examples. */
+LL_API const char *ll_format_unit(const char *name);
+/* Are the tokens of a text those of its lines, one after the other? And those of its bytes? */
+LL_API int ll_format_cuts_lines(const char *name);
+LL_API int ll_format_cuts_bytes(const char *name);
+/* What files of sequences are, if they are of one kind; else LL_INPUT_AUTO. */
+LL_API ll_input_format ll_format_input(const char *name);
 
 /* Generates a data set. "listops": a table of `count` expressions of fewer than `size` tokens (0: 2000) in the file
  * `out`. "pathfinder": `count` images of `size` by `size` pixels (32, 64, 128 or 256; 0: 32) as images-idx3-ubyte and

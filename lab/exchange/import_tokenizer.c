@@ -1,9 +1,9 @@
 /* The tokenizer of a folder: a model's vocabulary, or one by itself. */
 #include "base/memory.h"
 #include "data/subwords/tokenizer_files.h"
+#include "data/text/tokenizer.h"
 #include "exchange/family.h"
 #include "longline-lab.h"
-#include "train/tokenizer.h"
 
 static const ll_data_options subwords = {.format = LL_DATA_SUBWORDS};
 

@@ -3,8 +3,8 @@
 
 #include "base/memory.h"
 #include "base/wrong_files.h"
+#include "data/file_list.h"
 #include "data/music/score.h"
-#include "data/reader.h"
 #include "longline-lab.h"
 
 /* Distance in ticks to the nearest of so many positions of a quarter note. */

@@ -5,8 +5,8 @@
 
 #include "base/memory.h"
 #include "base/wrong_files.h"
+#include "data/file_list.h"
 #include "data/music/score.h"
-#include "data/reader.h"
 #include "longline-lab.h"
 
 enum { PARTS = 6, NEAR = 4 * PARTS, LEAP = 20, SHORT = 2 * PARTS, BAR = 8 * PARTS, CROWD = 1 << 14 };

@@ -6,7 +6,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/text/pairs.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 /* The remainder of a 64-bit draw has a bias of n / 2^64, which is negligible. */
 static int64_t draw_below(int64_t n, uint64_t seed, int64_t number) {

@@ -2,7 +2,7 @@
 #include "data/corpus.h"
 
 #include "base/memory.h"
-#include "data/reader.h"
+#include "data/file_list.h"
 
 /* Is file i one of those that were joined? */
 static int is_joined(const ll_corpus *o, int i) {

@@ -2,7 +2,7 @@
 #ifndef LL_EXAMPLES_H
 #define LL_EXAMPLES_H
 
-#include "data/reader.h"
+#include "data/format.h"
 #include "data/text/table_rows.h"
 
 /* r->own of these formats, or its beginning. */

@@ -1,9 +1,4 @@
-/* Inside the input: what its formats share.
- *
- *   input.c        files one after the other, lines, whole files     input_json.c   JSON, a line each
- *   input_bytes.c  bytes, names, errors   input_fasta.c  FASTA
- *   input_idx.c    images of idx files    input_midi.c   music
- *   input_png.c    pictures */
+/* Inside the input: what its formats share. */
 #ifndef LL_INPUT_H
 #define LL_INPUT_H
 

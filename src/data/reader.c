@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 static const char *const split_name[3] = {"train", "valid", "test"};
 static const char *const task_name[] = {"lm", "classify", "mlm", "match", "seq2seq"};
@@ -41,6 +41,8 @@ const ll_format *ll_format_named(const char *name) {
 }
 
 int ll_data_is_made(const ll_data_options *c) { return is_known(c->format) && formats[c->format]->made; }
+
+const char *ll_data_unit(const ll_data_options *c) { return is_known(c->format) ? formats[c->format]->unit : "token"; }
 
 /* Tasks of pairs have few formats, which the error names. For other tasks the error names the task that fits. */
 static ll_status lacks_pairs(const ll_format *format, int task) {

@@ -1,126 +1,69 @@
-/* Inside the data room. A format opens its files and fills one row of a batch. Which rows make up a batch is the same
- * for all formats (batch.c).
- *
- *   reader.c   opens a format              batch.c       which rows make up a batch
- *   source.c   the files of a split        shuffle.c     the order of examples
- *   text_reader.c windows of tokens        mask.c        masked tokens (mlm)
- *   bytes.c    any file as text            demo.c        the text inside the library
- *   idx.c      images with labels          fasta.c       proteins
- *   coder.h    text to tokens and back     tokens.c      text of words or pieces
- *   cells.c    rows of TSV and CSV         table_rows.c  rows of large files
- *   labelled.c texts with classes
- *   listops.c  lists and operations        retrieval.c   pairs of texts with classes
- *   examples.c rows of such texts          cifar.c       CIFAR-10
- *   image.c    rows of images              resize.c      images of another size
- *   colours.c  gray and colours
- *   png_read.c pixels of PNG               pathfinder_png.c folders of PNG files
- *   class_folders.c folders of PNG files, one for each class
- *   pairs.c    source TAB target           toy.c         copy and reverse
- *   recall.c   associative recall          made.c        how many examples these have
- *   music.c    MIDI files                  corpus.c      bytes of several files
- *   marks.c    places in large files       class_labels.c numbers and names
- *   class_files.c files of folders, one for each class
- *
- * What only one kind of format needs is in the file of that kind, behind r->own. */
+/* Batches of tokens. A reader opens the files that a recipe names. Its batches are a function of (seed, step) alone, so
+ * that a resumed run sees the same batches as an uninterrupted one. */
 #ifndef LL_READER_H
 #define LL_READER_H
 
+#include "data/batch.h"
 #include "base/file.h"
-#include "data/corpus.h"
-#include "data/data_internal.h"
-#include "data/marks.h"
+#include "data/data_options.h"
 
-enum { LL_SPLIT_TRAIN, LL_SPLIT_VALID, LL_SPLIT_TEST };
+typedef struct ll_reader ll_reader;
 
-typedef struct {
-    const char *name; /* as in data.format */
-    unsigned tasks;   /* bits 1 << LL_TASK_...: the tasks it can be read for */
-    ll_status (*open)(ll_reader *r, const ll_reader_options *c, int split);
-    /* Writes the text from token `index`, or example number `index`, into row `row` of the batch. */
-    void (*fill)(const ll_reader *r, ll_batch *batch, int row, int64_t index);
-    size_t own;                        /* bytes of r->own */
-    void (*close)(const ll_reader *r); /* frees what r->own points to; NULL: nothing to free */
-    /* Changes a row of a training batch by draws of (seed, number); NULL: no change. */
-    void (*augment)(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
-    int made;   /* the library generates the data, with a valid split; no file is named */
-    int images; /* the examples are images */
-} ll_format;
+/* split: "train", "valid" or "test". vocabulary: that of another reader or of a model, which is copied; NULL or empty:
+ * the reader makes its own. LL_EINVAL / LL_EIO / LL_EFORMAT name the file. */
+LL_MUST_USE ll_status ll_reader_create(ll_reader **reader, const ll_reader_options *c, const char *split,
+                                       const ll_bytes *vocabulary);
+/* The vocabulary, which a model must keep to read and write the same tokens; empty if the format needs none. */
+const ll_bytes *ll_reader_vocabulary(const ll_reader *reader);
+/* Words and bytes of the whole split divided by its tokens; 0 and 0 if it is not text. */
+void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
+void ll_reader_free(ll_reader *reader);
+/* Does the library generate the data of this recipe, with a valid split? */
+int ll_data_is_made(const ll_data_options *c);
+/* What a token of this recipe is: "byte", "word". */
+const char *ll_data_unit(const ll_data_options *c);
+int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
+int ll_reader_classes(const ll_reader *reader); /* 0 for language models */
+/* The names of the classes, as the value of data.classes, if the data have names and the recipe has not; else NULL. */
+const char *ll_reader_class_names(const ll_reader *reader);
+/* How many files are left out, because they are in folders that data.classes does not name. */
+int64_t ll_reader_left_out(const ll_reader *reader);
+/* The label of a table's first row, if it is the only one and may be the name of the column; else "". */
+const char *ll_reader_heading(const ll_reader *reader);
+/* Of the file that the split is in, or is a part of: how many texts with classes there are, and how many of them have
+ * more tokens than a batch, which holds the first ones. 0 and 0 for other data. */
+void ll_reader_cut(const ll_reader *reader, int64_t *texts, int64_t *cut);
+int64_t ll_reader_size(const ll_reader *reader); /* tokens (text) or examples */
+/* Width and height of an image in pixels; 0 and 0 if the data are not images. */
+void ll_reader_image(const ll_reader *reader, int *width, int *height);
+/* Numbers of a pixel; 0 likewise. */
+int ll_reader_channels(const ll_reader *reader);
+/* From now on images are shifted to the right by so many pixels, instead of data.shift. */
+void ll_reader_shift(ll_reader *reader, int pixels);
 
-/* The format of this name in a recipe, or NULL. */
-const ll_format *ll_format_named(const char *name);
+/* Training batch number `index` (B = c->batch): random windows of text, or a shuffled pass through the examples. Each
+ * epoch has a new shuffle, a function of seed and epoch. Fills batch, whose arrays hold B*T, B*T (or B) and B. Cannot
+ * fail. */
+void ll_reader_batch(const ll_reader *reader, ll_batch *batch, uint64_t seed, int64_t index);
+/* A part of that: as many examples as `batch` has, from number `first` of all batches on. */
+void ll_reader_rows(const ll_reader *reader, ll_batch *batch, uint64_t seed, int64_t first);
 
-extern const ll_format ll_format_bytes, ll_format_idx, ll_format_demo, ll_format_fasta, ll_format_words,
-    ll_format_labelled, ll_format_listops, ll_format_retrieval, ll_format_cifar10, ll_format_pathfinder, ll_format_png,
-    ll_format_pieces, ll_format_midi, ll_format_pairs, ll_format_copy, ll_format_reverse, ll_format_copy_reverse,
-    ll_format_subwords, ll_format_recall;
+/* Training batch `index` with n streams (train.carry-state): for each row, the number of tokens of its text before
+ * it. */
+void ll_reader_offsets(const ll_reader *reader, int64_t *offset, int n, int64_t index);
 
-struct ll_reader {
-    const ll_format *format;
-    int task, B, T, vocab, classes;
-    int width, height;     /* of images; else 0 and 0 */
-    int channels;          /* numbers of a pixel */
-    int examples;          /* a shuffled pass through `size` examples; else windows of one text of `size` tokens */
-    int endless;           /* examples are generated and never repeat */
-    int64_t size;          /* tokens of text, or examples, of this split */
-    int streams;           /* training reads `rows` in order, in as many streams as a batch has rows */
-    int64_t rows, stride;  /* row number i of an evaluation has index i * stride, i < rows */
-    int texts;             /* examples are texts of their own, cut into windows: ll_text_at */
-    int mask, maskable; /* mlm: the token of the mask (-1: one after the format's), and the first that may be masked */
-    ll_bytes vocabulary;   /* what a coder needs */
-    char *class_names;     /* as data.classes, if the data have names and the recipe has not; else NULL */
-    int64_t left_out;      /* files in folders that data.classes does not name */
-    int64_t seen, cut;     /* of the whole file: texts with classes, and those of more than T tokens, which are cut */
-    char heading[64];      /* what may be the name of the column of labels, read as a label; else "" */
-    ll_bytes file[2];      /* the bytes that were read, or are mapped (ll_file_take) */
-    void *own;             /* (format->own bytes) the data of this kind of format, initially zero */
-};
+/* Evaluation: consecutive windows, or examples in order; each token is predicted once. Batch number `index` of
+ * ll_reader_eval_batches. A short last batch ends with rows of length 0 and targets -1. */
+int64_t ll_reader_eval_batches(const ll_reader *reader);
+void ll_reader_eval_batch(const ll_reader *reader, ll_batch *batch, int64_t index);
+void ll_reader_eval_rows(const ll_reader *reader, ll_batch *batch, int64_t first);
 
-typedef struct {
-    const char *key, *path; /* "data.train" and its value */
-} ll_source;
+/* Adds to each token of ll_reader_vocab, or to each class, how often it occurs as a target in batch `index` of
+ * evaluation, whatever mask is drawn. batch is scratch. */
+void ll_reader_count(const ll_reader *reader, ll_batch *batch, int64_t index, int64_t *count);
 
-/* The file of a split, or of its labels if `labels`. LL_EINVAL names the key that is empty. A valid split without a
- * file is the end of the train file. */
-LL_MUST_USE ll_status ll_split_source(ll_source *source, const ll_reader_options *c, int split, int labels);
-/* The split is `count` of the file's n bytes or examples, from number `first` on. data.limit shortens train after valid
- * is cut off, so that runs with different limits are evaluated on the same data. */
-void ll_split_range(int64_t *first, int64_t *count, const ll_reader_options *c, int split, int64_t n);
-/* Would data.valid-fraction hold out none of n examples, or all of them? */
-int ll_split_is_empty(const ll_reader_options *c, int64_t n);
-/* ll_split_range of examples, of which each split has at least one: LL_EINVAL says what to set. what: "sequence";
- * `name` is how errors call the file. */
-LL_MUST_USE ll_status ll_split_examples(int64_t *first, int64_t *count, const ll_reader_options *c, int split,
-                                        int64_t n, const char *what, const char *name);
-
-/* All files of a path: the file itself, or those of a folder (sorted), or of several paths with ":" between them. */
-LL_MUST_USE ll_status ll_files_list(char ***paths, int *count, const char *path);
-/* LL_EINVAL where one of these paths is a pipe or a device. */
-LL_MUST_USE ll_status ll_files_check(const char *path);
-/* Is a file of `path` one of `other`, too, by whatever name? `first` becomes the name of the first one. 0 also where
- * they cannot be listed, which reading them reports. */
-int ll_files_shared(char *first, size_t size, const char *path, const char *other);
-
-/* Is the valid split cut from train? */
-int ll_split_is_cut(const ll_reader_options *c);
-/* Releases all but `count` bytes from `first` on, so that the end of a large file needs little memory. */
-LL_MUST_USE ll_status ll_bytes_keep(ll_bytes *bytes, int64_t first, int64_t count);
-
-/* Texts of their own are cut into windows (text_reader.c). A text, its number among those of the split, the number of
- * rows of an evaluation before it, and its tokens. */
-typedef struct {
-    int64_t text, row, begin, end;
-} ll_text;
-/* The text that has this token, row, or number. */
-ll_text ll_text_at(const ll_reader *r, ll_mark_field by, int64_t number);
-
-/* Masks a row that `fill` has written, by draws of (seed, number, position). */
-void ll_mask_row(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
-
-/* The number to which the shuffle of an epoch moves index i of [0, n): for each (seed, epoch) a permutation of [0, n),
- * n < 2^62. O(1) time and memory. */
-int64_t ll_shuffle(int64_t i, int64_t n, uint64_t seed, uint32_t epoch);
-
-/* Fills row `row` of a seq2seq batch: source and target of n and m bytes, and the tokens that begin and end them. */
-void ll_pair_fill(ll_batch *batch, int row, const uint8_t *source, size_t n, const uint8_t *target, size_t m);
+/* Allocates a batch of c->batch examples of c->length tokens. */
+LL_MUST_USE ll_status ll_batch_allocate(ll_batch *batch, const ll_reader_options *c);
+void ll_batch_free(ll_batch *batch);
 
 #endif

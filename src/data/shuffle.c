@@ -8,7 +8,7 @@
  * n) is permuted again until it is inside (cycle walking: Black and Rogaway 2002). This is again a permutation of [0,
  * n), and takes at most four tries on average, because n is at least a quarter of 2^2k. */
 #include "base/random.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 enum { ROUNDS = 10 };
 

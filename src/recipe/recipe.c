@@ -5,6 +5,7 @@
 
 #include "base/ini.h"
 #include "base/memory.h"
+#include "data/reader.h"
 #include "recipe/recipe_key.h"
 
 /* The text of key number i if it is a text key; else NULL. */
@@ -99,17 +100,7 @@ const char *ll_recipe_get(const ll_recipe *recipe, const char *name) {
 }
 
 const char *ll_recipe_unit(const ll_recipe *recipe) {
-    const ll_config *c = &recipe->c;
-    if (!ll_config_per_token(c)) return "example";
-    switch (c->data.format) {
-    case LL_DATA_BYTES:
-    case LL_DATA_DEMO: return "byte";
-    case LL_DATA_FASTA: return "residue";
-    case LL_DATA_WORDS: return "word";
-    case LL_DATA_PIECES: return "piece";
-    case LL_DATA_MIDI: return "event";
-    default: return "token";
-    }
+    return ll_config_per_token(&recipe->c) ? ll_data_unit(&recipe->c.data) : "example";
 }
 
 /* Text that is first measured (out NULL), then written. */

@@ -2,7 +2,7 @@
 #ifndef LL_RECIPE_READER_H
 #define LL_RECIPE_READER_H
 
-#include "data/data_internal.h"
+#include "data/reader.h"
 #include "recipe/recipe.h"
 
 /* The data room's part of a recipe; its texts are borrowed from the recipe. */

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/reader.h"
+#include "data/file_list.h"
 #include "model/mechanism.h"
 #include "train/train_internal.h"
 

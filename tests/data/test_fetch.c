@@ -298,6 +298,21 @@ static void failures_say_what_to_do(void **state) {
     assert_true(calls > 0);
 }
 
+/* What is asked of formats by their names; tests/model/test_tokenizer.c has the answers of all. */
+static void formats_are_told_by_name(void **state) {
+    (void)state;
+    assert_true(ll_format_makes("recall") && !ll_format_makes("bytes"));
+    assert_true(ll_format_has_images("png") && !ll_format_has_images("bytes"));
+    assert_true(ll_format_has_baseline("words") && !ll_format_has_baseline("bytes"));
+    assert_string_equal(ll_format_unit("listops"), "symbol");
+    assert_string_equal(ll_format_unit("none"), "");
+    assert_true(ll_format_cuts_bytes("bytes") && !ll_format_cuts_bytes("words"));
+    assert_true(ll_format_cuts_lines("bytes") && ll_format_cuts_lines("words") && !ll_format_cuts_lines("subwords"));
+    assert_true(ll_format_input("midi") == LL_INPUT_MIDI && ll_format_input("bytes") == LL_INPUT_AUTO);
+    assert_false(ll_format_makes("none") || ll_format_has_images("none") || ll_format_has_baseline("none"));
+    assert_false(ll_format_cuts_lines("none") || ll_format_cuts_bytes("none") || ll_format_input("none"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksums_are_published_ones),     cmocka_unit_test(a_file_comes_whole),
@@ -305,7 +320,7 @@ int main(void) {
         cmocka_unit_test(a_wrong_checksum_leaves_nothing),  cmocka_unit_test(failures_say_what_to_do),
         cmocka_unit_test(the_same_file_is_gone_on_with),    cmocka_unit_test(a_file_that_changed_comes_anew),
         cmocka_unit_test(another_address_is_another_file),  cmocka_unit_test(too_much_is_thrown_away),
-        cmocka_unit_test(another_program_has_the_part),
+        cmocka_unit_test(another_program_has_the_part),     cmocka_unit_test(formats_are_told_by_name),
     };
     return cmocka_run_group_tests_name("fetch", tests, start, remove_folder);
 }

@@ -3,7 +3,7 @@
 #include "inputs.h"
 
 #include "data/sequence/fasta.h"
-#include "data/text/coder.h"
+#include "data/text/words.h"
 
 static uint32_t state = 1;
 static int below(int n) {

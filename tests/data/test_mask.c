@@ -3,7 +3,7 @@
 #include "inputs.h"
 #include "tokenizers.h"
 
-#include "data/reader.h"
+#include "data/format.h"
 #include "data/subwords/unicode.h"
 
 enum { WORDS = 30, MASK = 5 };

@@ -3,7 +3,7 @@
 
 #include <sys/stat.h>
 
-#include "data/text/coder.h"
+#include "data/text/tokenizer.h"
 
 #include "longline/data.h"
 #include "longline/files.h"
@@ -256,9 +256,10 @@ static void grids_are_chosen(void **state) {
         snprintf(expected, sizeof expected, "%s > Piece", fine ? tune : coarse);
         assert_string_equal(row_words(&b), expected);
         /* a model knows the words of its grid; those of the other grid are refused */
-        ll_coder *coder = NULL;
+        ll_tokenizer *tokenizer = NULL;
         c.data.fine = !fine;
-        CHECK_FAILS(ll_coder_create(&coder, &c.data, ll_reader_vocabulary(r), "it"), LL_EFORMAT, "on its data.grid");
+        CHECK_FAILS(ll_tokenizer_create_from(&tokenizer, &c.data, ll_reader_vocabulary(r), "it"), LL_EFORMAT,
+                    "on its data.grid");
         c.data.fine = fine;
         ll_reader_free(r);
         ll_batch_free(&b);
@@ -288,16 +289,16 @@ static void models_keep_the_vocabulary(void **state) {
     (void)state;
     const ll_config c = config();
     ll_reader *r = opened(&c, "train");
-    ll_coder *coder = NULL;
+    ll_tokenizer *tokenizer = NULL;
     ll_bytes list = *ll_reader_vocabulary(r);
-    CHECK_OK(ll_coder_create(&coder, &c.data, &list, "it"));
-    assert_int_equal(ll_coder_vocab(coder), 628);
-    ll_coder_free(coder);
+    CHECK_OK(ll_tokenizer_create_from(&tokenizer, &c.data, &list, "it"));
+    assert_int_equal(ll_tokenizer_vocab(tokenizer), 628);
+    ll_tokenizer_free(tokenizer);
     list.size--;
-    CHECK_FAILS(ll_coder_create(&coder, &c.data, &list, "it"), LL_EFORMAT, "events of music");
+    CHECK_FAILS(ll_tokenizer_create_from(&tokenizer, &c.data, &list, "it"), LL_EFORMAT, "events of music");
     list.size++;
     list.data[3]++;
-    CHECK_FAILS(ll_coder_create(&coder, &c.data, &list, "it"), LL_EFORMAT, "events of music");
+    CHECK_FAILS(ll_tokenizer_create_from(&tokenizer, &c.data, &list, "it"), LL_EFORMAT, "events of music");
     ll_reader_free(r);
 }
 
@@ -306,17 +307,17 @@ static void tokens_are_text(void **state) {
     (void)state;
     const ll_config c = config();
     ll_bytes list = {0};
-    ll_coder *coder = NULL;
-    int32_t *tokens = NULL;
-    int64_t count = 0;
+    ll_tokenizer *tokenizer = NULL;
+    int *tokens = NULL;
+    size_t count = 0;
     char text[1000] = "", expected[1000] = "";
-    CHECK_OK(ll_coder_vocabulary(&list, &c.data, NULL));
-    CHECK_OK(ll_coder_create(&coder, &c.data, &list, "it"));
-    assert_true(ll_coder_is_music(coder));
-    CHECK_OK(ll_coder_encode(coder, (const uint8_t *)two, strlen(two), &tokens, &count));
-    for (int64_t i = 0; i < count; i++) {
+    CHECK_OK(ll_tokenizer_vocabulary(&list, &c.data, NULL));
+    CHECK_OK(ll_tokenizer_create_from(&tokenizer, &c.data, &list, "it"));
+    assert_true(ll_tokenizer_special(tokenizer, LL_SPECIAL_PIECE, &count));
+    CHECK_OK(ll_tokenizer_encode(tokenizer, two, strlen(two), &tokens, &count));
+    for (size_t i = 0; i < count; i++) {
         size_t size = 0;
-        const char *word = ll_coder_text(coder, tokens[i], &size);
+        const char *word = ll_tokenizer_text(tokenizer, tokens[i], &size);
         assert_int_equal(size, strlen(word));
         strcat(text, word);
     }
@@ -325,8 +326,8 @@ static void tokens_are_text(void **state) {
     for (const char *in = two + strlen("Piece"); *in; in++) expected[n++] = strncmp(in, " Bar", 4) ? *in : '\n';
     assert_string_equal(text, expected);
     ll_free(tokens);
-    CHECK_FAILS(ll_coder_encode(coder, (const uint8_t *)"Pitch_128", 9, &tokens, &count), LL_EINVAL, "number 1");
-    ll_coder_free(coder);
+    CHECK_FAILS(ll_tokenizer_encode(tokenizer, "Pitch_128", 9, &tokens, &count), LL_EINVAL, "number 1");
+    ll_tokenizer_free(tokenizer);
     ll_bytes_free(&list);
 }
 

@@ -2,7 +2,6 @@
  * without SentencePiece says so. */
 #include "inputs.h"
 
-#include "data/text/coder.h"
 #include "data/text/pieces.h"
 
 static char text[30000];

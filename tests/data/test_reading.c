@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/spill.h"
-#include "data/text/coder.h"
+#include "data/text/words.h"
 #include "longline-lab.h"
 #include "packers.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/spill.h"
 #include "data/synthetic/listops.h"
-#include "data/text/coder.h"
+#include "data/text/tokenizer.h"
 #include "tokenizers.h"
 
 enum { SMALL = 100 };
@@ -146,25 +146,25 @@ static void compare_blocks(int one_line) {
     ll_config c = config(LL_TASK_LM, LL_DATA_SUBWORDS, 1000, kept(put("long", text, n)));
     c.data.valid_fraction = 0;
     c.data.tokenizer = put_tokenizer();
-    ll_coder *coder = NULL;
+    ll_tokenizer *tokenizer = NULL;
     ll_bytes list = {0};
-    int32_t *whole = NULL;
-    int64_t count = 0;
-    CHECK_OK(ll_coder_vocabulary(&list, &c.data, NULL));
-    CHECK_OK(ll_coder_create(&coder, &c.data, &list, "list"));
-    CHECK_OK(ll_coder_encode(coder, (const uint8_t *)text, n, &whole, &count));
+    int *whole = NULL;
+    size_t count = 0;
+    CHECK_OK(ll_tokenizer_vocabulary(&list, &c.data, NULL));
+    CHECK_OK(ll_tokenizer_create_from(&tokenizer, &c.data, &list, "list"));
+    CHECK_OK(ll_tokenizer_encode(tokenizer, text, n, &whole, &count));
     ll_reader *r = opened(&c, "train");
     ll_batch b;
     CHECK_OK(ll_batch_create(&b, &c));
     assert_int_equal(ll_reader_size(r), count);
     for (int64_t i = 0; i < ll_reader_eval_batches(r); i++) {
         ll_reader_eval_batch(r, &b, i);
-        for (int64_t row = 0, at = 3000 * i; row < 3 && at + 1000 < count; row++, at += 1000)
+        for (int64_t row = 0, at = 3000 * i; row < 3 && at + 1000 < (int64_t)count; row++, at += 1000)
             assert_memory_equal(b.tokens + 1000 * row, whole + at, 1000 * sizeof *whole);
     }
     ll_batch_free(&b);
     ll_reader_free(r);
-    ll_coder_free(coder);
+    ll_tokenizer_free(tokenizer);
     ll_bytes_free(&list);
     ll_free(whole);
     free(text);

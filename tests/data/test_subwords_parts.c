@@ -174,9 +174,9 @@ static void added_tokens_are_found(void **state) {
     expect(s, "cats cat a", "6 4 5");
     expect(s, "a neWa NEW", "5 9 5 9"); /* it is found in normalised text, and its own text is normalised too */
     expect(s, "<S>", "0");
-    assert_int_equal(ll_subwords_around(s, 0, &n)[0], 1);
+    assert_int_equal(ll_subwords_special(s, 0, &n)[0], 1);
     assert_int_equal(n, 1);
-    assert_int_equal(ll_subwords_around(s, 1, &n)[1], 2);
+    assert_int_equal(ll_subwords_special(s, 1, &n)[1], 2);
     assert_int_equal(n, 2);
     ll_subwords_free(s);
 }

@@ -2,7 +2,7 @@
  * word. */
 #include "inputs.h"
 
-#include "data/text/coder.h"
+#include "data/text/words.h"
 #include "train/train_internal.h"
 
 static const char text[] = "the cat and the dog\n \n the <unk> cat sat\tthere\n";

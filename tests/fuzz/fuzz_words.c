@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/text/coder.h"
+#include "data/text/words.h"
 #include "fuzz/fuzz.h"
 
 /* Every token is in range, and every word but unknown ones comes back. */

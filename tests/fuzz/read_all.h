@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "data/data_internal.h"
+#include "data/reader.h"
 #include "fuzz/fuzz.h"
 
 static inline void check_batch(const ll_reader *r, const ll_batch *b) {

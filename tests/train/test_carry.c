@@ -4,7 +4,7 @@
 
 #include <sys/stat.h>
 
-#include "data/reader.h"
+#include "data/format.h"
 #include "longline-dist.h"
 #include "models.h"
 

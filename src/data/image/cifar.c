@@ -6,6 +6,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "data/file_list.h"
 #include "data/image/image.h"
 
 enum { CLASSES = 10 };
@@ -125,5 +126,6 @@ static ll_status open_cifar(ll_reader *r, const ll_reader_options *c, int split)
     return ll_images_use(r, c, split, from.path, &all);
 }
 
-const ll_format ll_format_cifar10 = {"cifar10",         1u << LL_TASK_CLASSIFY, open_cifar, ll_images_fill,
-                                     sizeof(ll_images), ll_images_close,        .images = 1};
+const ll_format ll_format_cifar10 = {
+    "cifar10", 1u << LL_TASK_CLASSIFY, open_cifar, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1,
+    .unit = "number", .cut = LL_CUT_BYTE};

@@ -118,4 +118,5 @@ static ll_status open_folders(ll_reader *r, const ll_reader_options *c, int spli
 }
 
 const ll_format ll_format_png = {
-    "png", 1u << LL_TASK_CLASSIFY, open_folders, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1};
+    "png", 1u << LL_TASK_CLASSIFY, open_folders, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1,
+    .unit = "number", .cut = LL_CUT_BYTE};

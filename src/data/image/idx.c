@@ -184,4 +184,5 @@ static ll_status open_idx(ll_reader *r, const ll_reader_options *c, int split) {
 }
 
 const ll_format ll_format_idx = {
-    "idx", 1u << LL_TASK_CLASSIFY, open_idx, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1};
+    "idx", 1u << LL_TASK_CLASSIFY, open_idx, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1,
+    .unit = "number", .cut = LL_CUT_BYTE};

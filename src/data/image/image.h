@@ -3,7 +3,7 @@
 #define LL_IMAGE_H
 
 #include "base/spill.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 enum { LL_SIDE_MOST = 4096 /* of an image in a file, in pixels */ };
 

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "base/spill.h"
 #include "base/wrong_files.h"
+#include "data/file_list.h"
 #include "data/music/score.h"
 #include "data/text/text_reader.h"
 
@@ -178,4 +179,5 @@ static void transpose_row(const ll_reader *r, ll_batch *batch, int row, uint64_t
 }
 
 const ll_format ll_format_midi = {
-    "midi", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_music, ll_text_fill, sizeof(music), close_music, transpose_row};
+    "midi", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_music, ll_text_fill, sizeof(music), close_music, transpose_row,
+    .unit = "event", .cut = LL_CUT_LINE, .baseline = 1, .input = LL_INPUT_MIDI};

@@ -1,8 +1,4 @@
-/* Music: notes on a grid of time, from MIDI files and back, and as tokens of a language model.
- *
- *   midi.c         reads standard MIDI files        midi_write.c   writes them
- *   music_grid.c   puts notes on the grid           music_token.c  notes to events and back
- *   music_word.c   events as words                  music.c        files as examples */
+/* Music: notes on a grid of time, from MIDI files and back, and as tokens of a language model. */
 #ifndef LL_SCORE_H
 #define LL_SCORE_H
 

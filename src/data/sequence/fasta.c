@@ -255,4 +255,5 @@ static void close_fasta(const ll_reader *r) {
 }
 
 const ll_format ll_format_fasta = {
-    "fasta", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_fasta, ll_text_fill, sizeof(proteins), close_fasta};
+    "fasta", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_fasta, ll_text_fill, sizeof(proteins), close_fasta,
+    .unit = "residue", .cut = LL_CUT_BYTE, .baseline = 1, .input = LL_INPUT_FASTA};

@@ -194,7 +194,7 @@ static ll_status first_tokens(const ll_vocab *v, ll_tokens *out, const uint8_t *
     return status;
 }
 
-ll_status ll_bpe_cut(const ll_bpe *b, const ll_vocab *v, ll_tokens *out, const uint8_t *word, size_t n) {
+ll_status ll_bpe_encode(const ll_bpe *b, const ll_vocab *v, ll_tokens *out, const uint8_t *word, size_t n) {
     const int whole = b->whole ? ll_trie_find(&v->trie, word, n) : -1;
     const size_t before = out->n;
     if (whole >= 0) return ll_tokens_add(out, whole);

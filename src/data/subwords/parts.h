@@ -82,7 +82,7 @@ LL_MUST_USE ll_status ll_pretokenize(const ll_pretokenizer *p, ll_word_list *wor
 /* Are words bytes, which the vocabulary writes as characters (byte-level BPE of GPT-2)? */
 int ll_pretokenizer_is_bytes(const ll_pretokenizer *p);
 
-/* ---- bpe.c, unigram.c, wordpiece.c: what cuts words ---- */
+/* ---- bpe.c, unigram.c, wordpiece.c: models, which cut words into tokens ---- */
 
 /* A vocabulary, as models see it. */
 typedef struct {
@@ -114,19 +114,19 @@ void ll_token_texts_free(ll_token_texts *t);
 typedef struct ll_bpe ll_bpe;
 LL_MUST_USE ll_status ll_bpe_create(ll_bpe **out, const json_t *model, const ll_vocab *v);
 void ll_bpe_free(ll_bpe *b);
-LL_MUST_USE ll_status ll_bpe_cut(const ll_bpe *b, const ll_vocab *v, ll_tokens *out, const uint8_t *word, size_t n);
+LL_MUST_USE ll_status ll_bpe_encode(const ll_bpe *b, const ll_vocab *v, ll_tokens *out, const uint8_t *word, size_t n);
 
 typedef struct ll_wordpiece ll_wordpiece;
 LL_MUST_USE ll_status ll_wordpiece_create(ll_wordpiece **out, const json_t *model, const ll_vocab *v);
 void ll_wordpiece_free(ll_wordpiece *w);
-LL_MUST_USE ll_status ll_wordpiece_cut(const ll_wordpiece *w, const ll_vocab *v, ll_tokens *out, const uint8_t *word,
-                                       size_t n);
+LL_MUST_USE ll_status ll_wordpiece_encode(const ll_wordpiece *w, const ll_vocab *v, ll_tokens *out,
+                                          const uint8_t *word, size_t n);
 
 typedef struct ll_unigram_model ll_unigram_model;
 LL_MUST_USE ll_status ll_unigram_create(ll_unigram_model **out, const json_t *model, const ll_vocab *v);
 void ll_unigram_free(ll_unigram_model *u);
-LL_MUST_USE ll_status ll_unigram_cut(const ll_unigram_model *u, const ll_vocab *v, ll_tokens *out, const uint8_t *word,
-                                     size_t n);
+LL_MUST_USE ll_status ll_unigram_encode(const ll_unigram_model *u, const ll_vocab *v, ll_tokens *out,
+                                        const uint8_t *word, size_t n);
 /* One character that has no token: its bytes, or what is unknown. */
 LL_MUST_USE ll_status ll_add_unknown(const ll_vocab *v, ll_tokens *out, const uint8_t *c, size_t n);
 
@@ -149,11 +149,11 @@ int ll_added_token_mask(const ll_added_tokens *a);
 int ll_added_token_next(const ll_added_tokens *a, int normalised, const uint8_t *text, size_t n, size_t from,
                         size_t *begin, size_t *end);
 
-/* ---- around.c: the post-processor ---- */
+/* ---- post_processor.c: tokens that go before and after a text ---- */
 
 typedef struct {
     ll_tokens before, after;
-} ll_around;
-LL_MUST_USE ll_status ll_around_read(ll_around *a, const json_t *part, const char *name);
+} ll_post_processor;
+LL_MUST_USE ll_status ll_post_processor_read(ll_post_processor *p, const json_t *part, const char *name);
 
 #endif

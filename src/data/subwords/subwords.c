@@ -15,7 +15,7 @@ struct ll_subwords {
     ll_bpe *bpe; /* one of these */
     ll_wordpiece *wordpiece;
     ll_unigram_model *unigram;
-    ll_around around;
+    ll_post_processor post;
     ll_token_texts texts;
 };
 
@@ -34,7 +34,7 @@ static ll_status read_parts(ll_subwords *s, const json_t *json, const char *name
     ll_status status = ll_normalizer_create(&s->normalizer, json_object_get(json, "normalizer"), name);
     if (!status) status = ll_pretokenizer_create(&s->pretokenizer, json_object_get(json, "pre_tokenizer"), name);
     if (!status) status = ll_added_tokens_create(&s->added, added, s->normalizer, name);
-    if (!status) status = ll_around_read(&s->around, json_object_get(json, "post_processor"), name);
+    if (!status) status = ll_post_processor_read(&s->post, json_object_get(json, "post_processor"), name);
     if (!status) {
         s->vocab.bytes = ll_pretokenizer_is_bytes(s->pretokenizer);
         status = ll_vocab_read(&s->vocab, &s->texts, json, name);
@@ -42,7 +42,7 @@ static ll_status read_parts(ll_subwords *s, const json_t *json, const char *name
     if (!status) status = create_model(s, json_object_get(json, "model"));
     if (!status) status = ll_token_texts_decode(&s->texts, json, &s->vocab, name);
     for (int end = 0; end < 2 && !status; end++) {
-        const ll_tokens *t = end ? &s->around.after : &s->around.before;
+        const ll_tokens *t = end ? &s->post.after : &s->post.before;
         for (size_t i = 0; i < t->n; i++)
             if (t->at[i] >= s->texts.count)
                 return ll_fail(LL_EFORMAT, "%s: the post_processor of its tokenizer has token %d, of %d", name,
@@ -77,8 +77,8 @@ void ll_subwords_free(ll_subwords *s) {
     ll_wordpiece_free(s->wordpiece);
     ll_unigram_free(s->unigram);
     ll_trie_free(&s->vocab.trie);
-    ll_free(s->around.before.at);
-    ll_free(s->around.after.at);
+    ll_free(s->post.before.at);
+    ll_free(s->post.after.at);
     ll_token_texts_free(&s->texts);
     ll_free(s);
 }
@@ -94,8 +94,8 @@ const char *ll_subwords_text(const ll_subwords *s, int token, size_t *size) {
     return (const char *)s->texts.text[token].at;
 }
 
-const int32_t *ll_subwords_around(const ll_subwords *s, int end, size_t *count) {
-    const ll_tokens *t = end ? &s->around.after : &s->around.before;
+const int32_t *ll_subwords_special(const ll_subwords *s, int end, size_t *count) {
+    const ll_tokens *t = end ? &s->post.after : &s->post.before;
     *count = t->n;
     return t->at;
 }
@@ -120,9 +120,9 @@ static ll_status cut_words(encoding *e, const uint8_t *text, size_t n) {
         const uint8_t *word = e->words.text.at + begin;
         const size_t size = e->words.end[i] - begin;
         ll_read_progress_pass(begin, e->words.text.n);
-        status = s->bpe       ? ll_bpe_cut(s->bpe, &s->vocab, &e->out, word, size)
-                 : s->unigram ? ll_unigram_cut(s->unigram, &s->vocab, &e->out, word, size)
-                              : ll_wordpiece_cut(s->wordpiece, &s->vocab, &e->out, word, size);
+        status = s->bpe       ? ll_bpe_encode(s->bpe, &s->vocab, &e->out, word, size)
+                 : s->unigram ? ll_unigram_encode(s->unigram, &s->vocab, &e->out, word, size)
+                              : ll_wordpiece_encode(s->wordpiece, &s->vocab, &e->out, word, size);
     }
     return status;
 }

@@ -23,6 +23,6 @@ LL_MUST_USE ll_status ll_subwords_encode(const ll_subwords *s, const uint8_t *te
 /* What a token stands for, to be put one after the other. It lasts as long as s. */
 const char *ll_subwords_text(const ll_subwords *s, int token, size_t *size);
 /* The tokens that go before (end = 0) or after a text, as [CLS] and [SEP]. */
-const int32_t *ll_subwords_around(const ll_subwords *s, int end, size_t *count);
+const int32_t *ll_subwords_special(const ll_subwords *s, int end, size_t *count);
 
 #endif

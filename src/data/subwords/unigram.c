@@ -105,7 +105,8 @@ static void find_best(const ll_unigram_model *u, const ll_vocab *v, best *b, con
     }
 }
 
-ll_status ll_unigram_cut(const ll_unigram_model *u, const ll_vocab *v, ll_tokens *out, const uint8_t *word, size_t n) {
+ll_status ll_unigram_encode(const ll_unigram_model *u, const ll_vocab *v, ll_tokens *out, const uint8_t *word,
+                            size_t n) {
     best *b = ll_alloc(n + 1, sizeof *b);
     if (!b) return LL_ENOMEM;
     find_best(u, v, b, word, n);

@@ -33,7 +33,7 @@ static int is_long(const uint8_t *word, size_t n, size_t most) {
     return count > most;
 }
 
-ll_status ll_wordpiece_cut(const ll_wordpiece *w, const ll_vocab *v, ll_tokens *out, const uint8_t *word, size_t n) {
+ll_status ll_wordpiece_encode(const ll_wordpiece *w, const ll_vocab *v, ll_tokens *out, const uint8_t *word, size_t n) {
     const size_t before = out->n;
     const int whole = w->lone ? ll_trie_find(&v->trie, word, n) : -1;
     ll_status status = LL_OK;

@@ -140,4 +140,5 @@ ll_status ll_listops_write(const char *path, const ll_listops *how, int64_t coun
 }
 
 const ll_format ll_format_listops = {
-    "listops", 1u << LL_TASK_CLASSIFY, open_listops, ll_examples_fill, sizeof(listops), close_listops};
+    "listops", 1u << LL_TASK_CLASSIFY, open_listops, ll_examples_fill, sizeof(listops), close_listops,
+    .unit = "symbol"};

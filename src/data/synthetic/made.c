@@ -1,3 +1,4 @@
+/* Data that the library generates: how many examples there are. */
 #include "data/synthetic/made.h"
 
 enum { EXAMPLES = 1000 };

@@ -2,7 +2,7 @@
 #ifndef LL_MADE_H
 #define LL_MADE_H
 
-#include "data/reader.h"
+#include "data/format.h"
 
 /* Sets how many examples a split has: no end of them for training, or data.limit; 1000 in valid and in test. LL_EINVAL
  * if data.shortest is more than data.longest. */

@@ -115,5 +115,6 @@ static ll_status open_pathfinder(ll_reader *r, const ll_reader_options *c, int s
     return ll_images_use(r, c, split, from.path, &set);
 }
 
-const ll_format ll_format_pathfinder = {"pathfinder",      1u << LL_TASK_CLASSIFY, open_pathfinder, ll_images_fill,
-                                        sizeof(ll_images), ll_images_close,        .images = 1};
+const ll_format ll_format_pathfinder = {
+    "pathfinder", 1u << LL_TASK_CLASSIFY, open_pathfinder, ll_images_fill, sizeof(ll_images), ll_images_close,
+    .images = 1, .unit = "number", .cut = LL_CUT_BYTE};

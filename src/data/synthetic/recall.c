@@ -113,5 +113,6 @@ static void fill_recall(const ll_reader *r, ll_batch *batch, int row, int64_t in
     if (batch->lengths) batch->lengths[row] = batch->T;
 }
 
-const ll_format ll_format_recall = {"recall",       1u << LL_TASK_LM, open_recall, fill_recall,
-                                    sizeof(recall), close_recall,     .made = 1};
+const ll_format ll_format_recall = {
+    "recall", 1u << LL_TASK_LM, open_recall, fill_recall, sizeof(recall), close_recall, .made = 1, .unit = "token",
+    .cut = LL_CUT_BYTE};

@@ -63,8 +63,11 @@ static void fill_toy(const ll_reader *r, ll_batch *batch, int row, int64_t index
 }
 
 const ll_format ll_format_copy = {
-    "copy", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};
+    "copy", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1, .unit = "token",
+    .cut = LL_CUT_BYTE};
 const ll_format ll_format_reverse = {
-    "reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};
+    "reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1, .unit = "token",
+    .cut = LL_CUT_BYTE};
 const ll_format ll_format_copy_reverse = {
-    "copy-reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1};
+    "copy-reverse", 1u << LL_TASK_SEQ2SEQ, open_toy, fill_toy, sizeof(toy), close_toy, .made = 1, .unit = "token",
+    .cut = LL_CUT_BYTE};

@@ -2,6 +2,7 @@
  *
  * The files of a folder follow each other in the order of their names, with one zero byte between two of them. Text
  * does not contain that byte, so a model can learn that another text begins after it. */
+#include "data/file_list.h"
 #include "data/text/text_reader.h"
 
 /* ---- Several files, one of which is large ---- */
@@ -81,4 +82,5 @@ static void close_bytes(const ll_reader *r) {
 }
 
 const ll_format ll_format_bytes = {
-    "bytes", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_bytes, ll_text_fill, sizeof(texts), close_bytes};
+    "bytes", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_bytes, ll_text_fill, sizeof(texts), close_bytes,
+    .unit = "byte", .cut = LL_CUT_BYTE};

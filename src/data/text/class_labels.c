@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 enum { NAME_MOST = 256 };
 

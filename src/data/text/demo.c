@@ -43,5 +43,5 @@ static ll_status open_demo(ll_reader *r, const ll_reader_options *c, int split) 
 }
 
 const ll_format ll_format_demo = {
-    "demo",   1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill, sizeof(ll_text_windows), ll_text_close,
-    .made = 1};
+    "demo", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_demo, ll_text_fill, sizeof(ll_text_windows), ll_text_close,
+    .made = 1, .unit = "byte", .cut = LL_CUT_BYTE};

@@ -241,5 +241,6 @@ static void close_labelled(const ll_reader *r) {
     ll_examples_close(r);
 }
 
-const ll_format ll_format_labelled = {"labelled",       1u << LL_TASK_CLASSIFY, open_labelled,
-                                      ll_examples_fill, sizeof(labelled),       close_labelled};
+const ll_format ll_format_labelled = {
+    "labelled", 1u << LL_TASK_CLASSIFY, open_labelled, ll_examples_fill, sizeof(labelled), close_labelled,
+    .unit = "byte", .cut = LL_CUT_BYTE};

@@ -2,7 +2,7 @@
  * the mask token, 10 % by a random token, and 10 % stay. What happens to token t of row `number` is a function of
  * (seed, number, t). */
 #include "base/random.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 static const double CHOSEN = 0.15, HIDDEN = 0.8, REPLACED = 0.9;
 

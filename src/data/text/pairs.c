@@ -8,7 +8,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
-#include "data/reader.h"
+#include "data/format.h"
 
 /* Reads the pair of one line, or returns LL_EFORMAT. */
 static ll_status parse_line(ll_pair *pair, const uint8_t *data, size_t at, size_t end, const char *name, int64_t line,
@@ -139,4 +139,6 @@ static void fill_pair(const ll_reader *r, ll_batch *batch, int row, int64_t inde
     ll_pair_fill(batch, row, source, p.source, source + p.source + !!p.source, p.target);
 }
 
-const ll_format ll_format_pairs = {"pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair, sizeof(pairs), close_pairs};
+const ll_format ll_format_pairs = {
+    "pairs", 1u << LL_TASK_SEQ2SEQ, open_pairs, fill_pair, sizeof(pairs), close_pairs, .unit = "token",
+    .cut = LL_CUT_BYTE};

@@ -7,6 +7,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "data/examples.h"
+#include "data/file_list.h"
 
 typedef struct {
     ll_slice name, text;
@@ -128,5 +129,6 @@ static void close_retrieval(const ll_reader *r) {
     ll_examples_close(r);
 }
 
-const ll_format ll_format_retrieval = {"retrieval",      1u << LL_TASK_MATCH, open_retrieval,
-                                       ll_examples_fill, sizeof(retrieval),   close_retrieval};
+const ll_format ll_format_retrieval = {
+    "retrieval", 1u << LL_TASK_MATCH, open_retrieval, ll_examples_fill, sizeof(retrieval), close_retrieval,
+    .unit = "byte", .cut = LL_CUT_BYTE};

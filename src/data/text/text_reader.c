@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "data/text/coder.h"
+#include "data/text/words.h"
 
 ll_status ll_text_check_length(const ll_reader_options *c) {
     if (c->length >= 1) return LL_OK;

@@ -2,7 +2,7 @@
 #ifndef LL_TEXT_READER_H
 #define LL_TEXT_READER_H
 
-#include "data/reader.h"
+#include "data/format.h"
 
 /* A place in the bytes of a file: the next token is number `token`, and it is at `byte` or later. */
 typedef struct {

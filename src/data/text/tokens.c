@@ -8,20 +8,21 @@
 
 #include "base/integer.h"
 #include "base/memory.h"
-#include "data/text/coder.h"
 #include "data/text/text_reader.h"
+#include "data/text/tokenizer.h"
+#include "data/text/words.h"
 
 /* The vocabulary of the train split, without the text that is held out. */
 static ll_status make_vocabulary(ll_bytes *vocabulary, const ll_reader_options *c) {
     ll_source from = {0};
     ll_bytes text = {0};
     int64_t first = 0, count = 0;
-    if (c->data.format == LL_DATA_SUBWORDS) return ll_coder_vocabulary(vocabulary, &c->data, NULL);
+    if (c->data.format == LL_DATA_SUBWORDS) return ll_tokenizer_vocabulary(vocabulary, &c->data, NULL);
     ll_status status = ll_split_source(&from, c, LL_SPLIT_TRAIN, 0);
     if (!status) status = ll_text_take(&text, from.path);
     if (status) return from.key ? ll_fail_in(status, from.key) : status;
     ll_split_range(&first, &count, c, LL_SPLIT_TRAIN, (int64_t)text.size);
-    status = ll_coder_vocabulary(vocabulary, &c->data, &(ll_bytes){text.data, (size_t)count, text.mapped});
+    status = ll_tokenizer_vocabulary(vocabulary, &c->data, &(ll_bytes){text.data, (size_t)count, text.mapped});
     ll_bytes_free(&text);
     return status;
 }
@@ -84,15 +85,15 @@ static size_t end_of_block(const ll_bytes *text, size_t at) {
     return between ? (size_t)(between + 1 - text->data) : end;
 }
 
-static ll_status encode(ll_bytes *tokens, const ll_coder *coder, const ll_bytes *text, const char *name) {
+static ll_status encode(ll_bytes *tokens, const ll_tokenizer *tokenizer, const ll_bytes *text, const char *name) {
     ll_spill all = {.name = name};
     ll_status status = LL_OK;
     for (size_t at = 0, end = 0, left = 0; !status && at < text->size; at = end) {
-        int32_t *some = NULL;
-        int64_t count = 0;
+        int *some = NULL;
+        size_t count = 0;
         end = end_of_block(text, at);
-        status = ll_coder_encode(coder, text->data + at, end - at, &some, &count);
-        if (!status) status = ll_spill_add(&all, some, (size_t)count * sizeof *some);
+        status = ll_tokenizer_encode(tokenizer, text->data + at, end - at, &some, &count);
+        if (!status) status = ll_spill_add(&all, some, count * sizeof *some);
         ll_free(some);
         ll_bytes_pass(text, end, &left);
     }
@@ -102,21 +103,21 @@ static ll_status encode(ll_bytes *tokens, const ll_coder *coder, const ll_bytes 
 }
 
 /* A model without a token after those of its tokenizer has the tokenizer's mask, as imported models do. */
-static int choose_mask(const ll_coder *coder, const ll_reader_options *c) {
-    return c->vocab > 0 && c->vocab <= ll_coder_vocab(coder) ? ll_coder_mask(coder) : -1;
+static int choose_mask(const ll_tokenizer *tokenizer, const ll_reader_options *c) {
+    return c->vocab > 0 && c->vocab <= ll_tokenizer_vocab(tokenizer) ? ll_tokenizer_mask(tokenizer) : -1;
 }
 
 static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split) {
     ll_text_windows *own = r->own;
-    ll_coder *coder = NULL;
+    ll_tokenizer *tokenizer = NULL;
     ll_bytes text = {0};
     const char *name = NULL;
     ll_status status = open_text(&text, r, c, split, &name);
-    if (!status) status = ll_coder_create(&coder, &c->data, &r->vocabulary, "the model");
-    if (!status) status = encode(&own->tokens, coder, &text, name);
-    if (!status) r->vocab = ll_coder_vocab(coder);
-    if (!status) r->mask = choose_mask(coder, c);
-    ll_coder_free(coder);
+    if (!status) status = ll_tokenizer_create_from(&tokenizer, &c->data, &r->vocabulary, "the model");
+    if (!status) status = encode(&own->tokens, tokenizer, &text, name);
+    if (!status) r->vocab = ll_tokenizer_vocab(tokenizer);
+    if (!status) r->mask = choose_mask(tokenizer, c);
+    ll_tokenizer_free(tokenizer);
     if (status) return status;
     own->words = ll_count_words(&text);
     own->bytes = (int64_t)text.size;
@@ -179,9 +180,11 @@ static void close_words(const ll_reader *r) {
 }
 
 const ll_format ll_format_words = {
-    "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_words, ll_text_fill, sizeof(words), close_words};
+    "words", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_words, ll_text_fill, sizeof(words), close_words,
+    .unit = "word", .cut = LL_CUT_LINE, .baseline = 1};
 const ll_format ll_format_subwords = {
-    "subwords",   1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows),
-    ll_text_close};
+    "subwords", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows),
+    ll_text_close, .unit = "token"};
 const ll_format ll_format_pieces = {
-    "pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close};
+    "pieces", 1u << LL_TASK_LM | 1u << LL_TASK_MLM, open_tokens, ll_text_fill, sizeof(ll_text_windows), ll_text_close,
+    .unit = "piece", .cut = LL_CUT_LINE};

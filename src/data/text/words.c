@@ -7,7 +7,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/read_progress.h"
-#include "data/text/coder.h"
+#include "data/text/words.h"
 
 enum { UNKNOWN, LINE_END, FIRST, WORDS_MOST = 1000000 };
 

@@ -11,7 +11,7 @@ static ll_status add_id(ll_tokens *to, const json_t *id, const char *name) {
 }
 
 /* {"single": [{"SpecialToken": {"id": "[CLS]"}}, {"Sequence": ..}, ..], "special_tokens": {"[CLS]": {"ids": [101]}}} */
-static ll_status read_template(ll_around *a, const json_t *part, const char *name) {
+static ll_status read_template(ll_post_processor *p, const json_t *part, const char *name) {
     const json_t *single = json_object_get(part, "single"), *tokens = json_object_get(part, "special_tokens");
     ll_status status = LL_OK;
     int after = 0;
@@ -26,22 +26,22 @@ static ll_status read_template(ll_around *a, const json_t *part, const char *nam
         if (!json_array_size(ids))
             return ll_fail(LL_EFORMAT, "%s: the post_processor of its tokenizer has a token without a number", name);
         for (size_t k = 0; k < json_array_size(ids) && !status; k++)
-            status = add_id(after ? &a->after : &a->before, json_array_get(ids, k), name);
+            status = add_id(after ? &p->after : &p->before, json_array_get(ids, k), name);
     }
     return status;
 }
 
-ll_status ll_around_read(ll_around *a, const json_t *part, const char *name) {
+ll_status ll_post_processor_read(ll_post_processor *p, const json_t *part, const char *name) {
     const json_t *one;
     ll_status status = LL_OK;
     for (size_t i = 0; !status && (one = ll_part_at(part, "processors", i)); i++) {
         const char *type = ll_part_type(one);
         if (!strcmp(type, "ByteLevel")) continue;
         if (!strcmp(type, "TemplateProcessing")) {
-            status = read_template(a, one, name);
+            status = read_template(p, one, name);
         } else if (!strcmp(type, "BertProcessing") || !strcmp(type, "RobertaProcessing")) {
-            status = add_id(&a->before, json_array_get(json_object_get(one, "cls"), 1), name);
-            if (!status) status = add_id(&a->after, json_array_get(json_object_get(one, "sep"), 1), name);
+            status = add_id(&p->before, json_array_get(json_object_get(one, "cls"), 1), name);
+            if (!status) status = add_id(&p->after, json_array_get(json_object_get(one, "sep"), 1), name);
         } else {
             status = ll_part_unknown(name, "post_processor", one);
         }
