@@ -53,7 +53,8 @@ typedef enum {
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
  * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice does not change y. There
  * is one limit of float: within a call, a feature of a key that is smaller than e^-60 times the largest so far may
- * become 0 when a larger key follows. The same holds for LL_KERNEL_EXP.
+ * become 0 when a larger key follows. The same holds for LL_KERNEL_EXP. And u - |x|^2/2 is a float: where x, times
+ * input_scale, is longer than 1e3, its error is above 1e-2, and beyond 1.9e4 all keys have the same weight, e^-1.9e8.
  * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token. Trigonometric
  * features exp(n - c) take the maximum of n; their queries may take SEQUENCE too.
  * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */
