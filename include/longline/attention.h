@@ -240,7 +240,8 @@ typedef struct {
                              * the y that forward wrote */
     float *ddecay;          /* (H), added to; NULL: not wanted */
     /* Memory of ll_attention_scratch floats that the call may use, so that it need not allocate; NULL: it allocates.
-     * threads: the most that may work on the call; 0: ll_threads(), or as many as the scratch is large enough for. */
+     * threads: the most that may work on the call; more than 256 count as 256; 0: ll_threads(), or as many as the
+     * scratch is large enough for. */
     float *scratch;
     size_t scratch_floats;
     int threads;
