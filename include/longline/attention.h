@@ -198,8 +198,8 @@ typedef struct {
 } ll_segment;
 
 /* One call. For q of (B, H, T, D), k of (B, H, S, D), v of (B, H, S, E); causal needs S = T. Rows in use are finite,
- * but for keys and values that key_mask removes. (With softmax, local and reformer a value that is NaN or infinite
- * makes outputs of earlier tokens of its tile NaN, too.) */
+ * but for keys and values that key_mask removes. (Causal, a value that is NaN or infinite changes no output of earlier
+ * queries. With softmax, local and reformer their gradients may become NaN.) */
 typedef struct {
     size_t struct_size; /* sizeof(ll_attention_call), or 0: the fields of version 0.2 */
     int B, T, S;
