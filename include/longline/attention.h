@@ -247,9 +247,9 @@ typedef struct {
     int threads;
     ll_position_gradients dposition;
     ll_approximate_gradients dapproximate;
-    int bf16; /* products round their factors to bfloat16, forward and backward alike: all of softmax and local; of
-               * linear kernels those with the random projection and, in both directions, with sums over keys and
-               * queries. The others ignore it */
+    int bf16; /* products round their factors to bfloat16, forward and backward alike: all of softmax and local, and the
+               * softmax of linformer and nystrom; of linear kernels those with the random projection and, in both
+               * directions, with sums over keys and queries. The others ignore it */
 } ll_attention_call;
 
 /* Floats that backward needs from forward: O(B H T), without the features. Linear kernels add a state for each chunk of
