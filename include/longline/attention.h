@@ -53,7 +53,8 @@ typedef enum {
 /* Over what the stabiliser c of softmax features exp(u - |x|^2/2 - c) + eps takes its maximum.
  * PREFIX is the default: causal, and can be streamed. With eps = 0 and LL_DEN_SUM the choice does not change y. There
  * is one limit of float: within a call, a feature of a key that is smaller than e^-60 times the largest so far may
- * become 0 when a larger key follows. The same holds for LL_KERNEL_EXP.
+ * become 0 when a larger key follows. The same holds for LL_KERNEL_EXP. And u - |x|^2/2 is a float: where x, times
+ * input_scale, is longer than 1e3, its error is above 1e-2, and beyond 1.9e4 all keys have the same weight, e^-1.9e8.
  * Queries take theirs over their own token (TOKEN or PREFIX), or none; keys never over a token. Trigonometric
  * features exp(n - c) take the maximum of n; their queries may take SEQUENCE too.
  * SEQUENCE and BATCH are the rules of released codes: they look at later tokens. */
@@ -197,8 +198,8 @@ typedef struct {
 } ll_segment;
 
 /* One call. For q of (B, H, T, D), k of (B, H, S, D), v of (B, H, S, E); causal needs S = T. Rows in use are finite,
- * but for keys and values that key_mask removes. (With softmax, local and reformer a value that is NaN or infinite
- * makes outputs of earlier tokens of its tile NaN, too.) */
+ * but for keys and values that key_mask removes. (Causal, a value that is NaN or infinite changes no output of earlier
+ * queries. With softmax, local and reformer their gradients may become NaN.) */
 typedef struct {
     size_t struct_size; /* sizeof(ll_attention_call), or 0: the fields of version 0.2 */
     int B, T, S;
@@ -239,15 +240,16 @@ typedef struct {
                              * the y that forward wrote */
     float *ddecay;          /* (H), added to; NULL: not wanted */
     /* Memory of ll_attention_scratch floats that the call may use, so that it need not allocate; NULL: it allocates.
-     * threads: the most that may work on the call; 0: ll_threads(), or as many as the scratch is large enough for. */
+     * threads: the most that may work on the call; more than 256 count as 256; 0: ll_threads(), or as many as the
+     * scratch is large enough for. */
     float *scratch;
     size_t scratch_floats;
     int threads;
     ll_position_gradients dposition;
     ll_approximate_gradients dapproximate;
-    int bf16; /* products round their factors to bfloat16, forward and backward alike: all of softmax and local; of
-               * linear kernels those with the random projection and, in both directions, with sums over keys and
-               * queries. The others ignore it */
+    int bf16; /* products round their factors to bfloat16, forward and backward alike: all of softmax and local, and the
+               * softmax of linformer and nystrom; of linear kernels those with the random projection and, in both
+               * directions, with sums over keys and queries. The others ignore it */
 } ll_attention_call;
 
 /* Floats that backward needs from forward: O(B H T), without the features. Linear kernels add a state for each chunk of

@@ -175,12 +175,16 @@ ll_status ll_attention_stream_feed(ll_attention_stream *s, int n, ll_view q, ll_
 /* ---- Prompts, by the tiles of a call ---- */
 
 static ll_status check_prompt(const ll_attention_stream *s, const ll_attention_call *c) {
-    const int more = c->lengths || c->segment || c->key_mask || c->offsets || c->saved || c->state_in || c->state_out;
+    const int backward = c->saved || c->dgate.data || c->ddecay || c->dstate_in || c->dstate_out;
+    const int more =
+        c->lengths || c->query_lengths || c->segment || c->key_mask || c->offsets || c->state_in || c->state_out;
     if (c->B != s->B)
         return ll_fail(LL_EINVAL, "attention stream: a prompt of %d sequences for a stream of %d", c->B, s->B);
-    if (!more) return LL_OK;
+    if (c->threads < 0)
+        return ll_fail(LL_EINVAL, "attention stream: %d threads; 0 takes those of ll_threads()", c->threads);
+    if (!more && !backward) return LL_OK;
     return ll_fail(LL_EINVAL, "attention stream: a prompt is T tokens of each sequence, read forward; leave out "
-                              "lengths, segments, masks, offsets, saved and states");
+                              "lengths, segments, masks, offsets, saved, states and gradients");
 }
 
 ll_status ll_attention_stream_prefill(ll_attention_stream *s, const ll_attention_call *given) {

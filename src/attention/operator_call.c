@@ -5,6 +5,7 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
+#include "base/parallel.h"
 #include "base/versioned.h"
 
 static ll_status check_call(const ll_attention *op, const ll_attention_call *c) {
@@ -157,12 +158,16 @@ static size_t encoded_floats(const ll_attention *op, const ll_attention_call *c,
     return backward || !c->saved ? ll_premap_floats(op, c->B, c->T, c->S) : 0;
 }
 
+static int threads_of(const ll_attention_call *c) {
+    return c->threads < 1 ? ll_threads() : ll_min_int(c->threads, LL_THREADS_MOST);
+}
+
 /* The kind and the stage before it use the same scratch, one after the other. One line more, for alignment. */
 size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *call, int backward) {
     ll_attention_call own, c;
     if (!(call = known(&own, call))) return 0;
     c = *call;
-    if (c.threads < 1) c.threads = ll_threads();
+    c.threads = threads_of(&c);
     const size_t stage = op->premap ? ll_premap_scratch(op, &c, backward) : 0;
     return LL_LINE + encoded_floats(op, &c, backward) + ll_max_size(stage, kind_scratch(op, &c, backward));
 }
@@ -172,7 +177,7 @@ size_t ll_attention_scratch(const ll_attention *op, const ll_attention_call *cal
 static ll_status with_scratch(const ll_attention *op, const ll_attention_call *call, int backward,
                               ll_attention_call *out, float **own) {
     ll_attention_call c = *call;
-    if (!c.threads) c.threads = ll_threads();
+    c.threads = threads_of(&c);
     size_t need = ll_attention_scratch(op, &c, backward);
     *own = NULL;
     if (!c.scratch) {

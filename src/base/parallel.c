@@ -16,14 +16,14 @@
 
 #include "base/status.h"
 
-enum { MOST = 256, SPINS = 60000, YIELDS = 1000, CLOSED = 1 << 30 };
+enum { SPINS = 60000, YIELDS = 1000, CLOSED = 1 << 30 };
 
 static _Thread_local int within; /* this thread runs a piece; loops inside it are serial */
 static atomic_int chosen; /* 0: as many as ll_count_cpus returns */
 static atomic_int cpus;   /* 0: not counted yet */
 
 void ll_set_threads(int threads) {
-    atomic_store(&chosen, threads < 0 ? 0 : threads > MOST ? MOST : threads);
+    atomic_store(&chosen, threads < 0 ? 0 : threads > LL_THREADS_MOST ? LL_THREADS_MOST : threads);
 }
 
 int ll_threads(void) {
@@ -32,7 +32,7 @@ int ll_threads(void) {
     if (threads) return threads;
     int n = atomic_load(&cpus);
     if (!n) atomic_store(&cpus, n = ll_count_cpus());
-    return ll_min_int(n, MOST);
+    return ll_min_int(n, LL_THREADS_MOST);
 }
 
 /* ---- The pool ---- */
@@ -48,7 +48,7 @@ static struct {
     atomic_uint loop;        /* increases by one with every loop */
     atomic_int inside;       /* number of workers in the loop; plus CLOSED if no more may enter */
     int threads;             /* the caller and the workers that the current loop may use */
-    unsigned first_seen[MOST + 1]; /* value of `loop` when a worker was made */
+    unsigned first_seen[LL_THREADS_MOST + 1]; /* value of `loop` when a worker was made */
     size_t n;
     ll_task *task;
     void *arg;
@@ -61,7 +61,7 @@ static struct {
 /* The next piece of each worker's share, on a cache line of its own. */
 static struct {
     _Alignas(64) atomic_size_t next;
-} share[MOST];
+} share[LL_THREADS_MOST];
 
 static size_t share_begin(int worker) { return pool.n * (size_t)worker / (size_t)pool.threads; }
 
@@ -159,7 +159,7 @@ static void wait_for_workers(void) {
 
 void ll_parallel_among(int workers, size_t n, ll_task *task, void *arg) {
     LL_FLOAT_MODE;
-    const int most = ll_min_int(workers, MOST), threads = n < (size_t)most ? (int)n : most;
+    const int most = ll_min_int(workers, LL_THREADS_MOST), threads = n < (size_t)most ? (int)n : most;
     /* If another thread's loop has the workers, or if this is a nested loop, the caller does all pieces. */
     if (threads < 2 || within || pthread_mutex_trylock(&pool.loop_lock)) {
         for (size_t i = 0; i < n; i++) task(arg, i, 0);

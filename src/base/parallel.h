@@ -5,6 +5,9 @@
 
 #include <stddef.h>
 
+/* More threads count as this many. */
+enum { LL_THREADS_MOST = 256 };
+
 /* Runs task(arg, i, worker) for i = 0..n-1 on up to `workers` threads. worker < workers selects the scratch of a task.
  * Another thread may change ll_threads() at any time. So a call reads it once, sizes its scratch by it, and passes it
  * to each of its loops. Tasks must not fail. The calling thread runs piece 0. Where tasks run at the same time,

@@ -18,8 +18,8 @@ ALWAYS epilogue_row epilogue_at(const int kind, const ll_epilogue *epilogue, int
     if (kind == LL_EPILOGUE_TIMES || kind == LL_EPILOGUE_WHERE) r.factor = epilogue->factor + (size_t)i * epilogue->ld;
     if (kind == LL_EPILOGUE_EXP) {
         r.shift = v_set(epilogue->shift[i]);
-        r.exponent = v_set((float)epilogue->exponent[i]);
-        r.low = v_set(exp2_floor(epilogue->exponent[i]));
+        r.exponent = v_set((float)ll_exp2_unit(epilogue->exponent[i]));
+        r.low = v_set(exp2_floor(ll_exp2_unit(epilogue->exponent[i])));
     }
     return r;
 }

@@ -129,17 +129,20 @@ static void exp_all(size_t n, const float *x, float *y) {
     EACH_VECTOR(n, store_upto(y + i, left, exp_vector(load_upto(x + i, left))););
 }
 
-static int exp2_exponent(size_t n, float shift, const float *x) {
-    const float top = max(n, x) - shift;
-    return top > -1e9f && top < 1e9f ? (int)ceilf(top * 1.44269504f) : 0;
+static int exp2_exponent(size_t n, float *shift, const float *x) {
+    const float most = max(n, x), top = most - *shift, e = ceilf(top * 1.44269504f);
+    if (fabsf(e) < LL_EXP2_FAR) return (int)e;
+    if (!isfinite(most) || isnan(*shift)) return 0;
+    *shift = most;
+    return top < 0 ? -LL_EXP2_FAR : LL_EXP2_FAR;
 }
 
 /* e^t / 2^e is 0 for t below this. Clamping t here keeps the terms of the polynomial small. */
 static inline float exp2_floor(int e) { return (float)e * 0.693147181f - 201; }
 
 static int exp2_rows(size_t n, float shift, const float *x, float *y) {
-    const int e = exp2_exponent(n, shift, x);
-    const vf s = v_set(shift), ve = v_set((float)e), low = v_set(exp2_floor(e));
+    const int e = exp2_exponent(n, &shift, x), unit = ll_exp2_unit(e);
+    const vf s = v_set(shift), ve = v_set((float)unit), low = v_set(exp2_floor(unit));
     EACH_VECTOR(n, store_upto(y + i, left, exp_scaled(v_max(low, v_sub(load_upto(x + i, left), s)), ve)););
     return e;
 }

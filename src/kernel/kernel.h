@@ -24,6 +24,10 @@ enum { LL_STATE_TOKENS = 16, LL_GEMM_DEPTH = 256 };
 /* Results of `exp` below LL_EXP_LEAST may be 0. exp2_rows takes exponents up to LL_EXP2_MOST. */
 #define LL_EXP_LEAST (2 * FLT_MIN)
 #define LL_EXP2_MOST 5e6f
+/* The e of a row whose e would be beyond -LL_EXP2_FAR .. LL_EXP2_FAR. It is in units of its own largest number. */
+enum { LL_EXP2_FAR = 1 << 28 };
+static inline int ll_exp2_is_far(int e) { return e == LL_EXP2_FAR || e == -LL_EXP2_FAR; }
+static inline int ll_exp2_unit(int e) { return ll_exp2_is_far(e) ? 0 : e; }
 
 /* One cycle of a permutation of features, in cycle order: `length` neighbouring features from `start` on. At position
  * p, feature start + a is taken from feature start + (a + p) mod length. */
@@ -36,7 +40,7 @@ typedef struct {
 typedef struct {
     enum {
         LL_EPILOGUE_RELU,  /* f(x) = max(x, 0) + eps */
-        LL_EPILOGUE_EXP,   /* f(x) = e^(x - shift[i]) / 2^exponent[i] */
+        LL_EPILOGUE_EXP,   /* f(x) = e^(x - shift[i]) / 2^exponent[i], both as exp2_exponent leaves them */
         LL_EPILOGUE_TIMES, /* f(x) = x factor */
         LL_EPILOGUE_WHERE  /* f(x) = x where factor > eps, else 0 */
     } kind;
@@ -231,10 +235,11 @@ typedef struct {
      * are -inf, then e = 0 and y = 0. Scaling by 2^-e is exact, so that the digits of y do not depend on e. Of large
      * |x - shift| the float that is rounded to e has few digits: up to LL_EXP2_MOST the error of y is at most 5e-6 y,
      * and y at most 1.3. Beyond, both grow without bound. Where multiply-adds round twice (wasm) it is at most
-     * 2^-24 |x - shift| y, as much as the rounding of x. */
+     * 2^-24 |x - shift| y, as much as the rounding of x. Where e would be beyond LL_EXP2_FAR, it is that or the
+     * negative of it, and y = e^(x - the largest x). */
     int (*exp2_rows)(size_t n, float shift, const float *x, float *y);
-    /* Returns the e of exp2_rows and writes nothing. */
-    int (*exp2_exponent)(size_t n, float shift, const float *x);
+    /* Returns the e of exp2_rows. If it is LL_EXP2_FAR or the negative of it, the shift becomes the largest x. */
+    int (*exp2_exponent)(size_t n, float *shift, const float *x);
     /* y = scale (e^(x - shift) + eps), in place. */
     void (*exp_shift)(size_t n, float shift, float scale, float eps, const float *x, float *y);
     /* y = e^(x - top), in place, for a top that no x exceeds but by rounding. Returns the sum of y. */

@@ -200,14 +200,17 @@ static float exp_in_units(float t, int e) {
     return k - e < -126 ? 0 : ldexpf((float)exp(t - k * ln2), (int)fmin(k - e, 1000));
 }
 
-static int exp2_exponent(size_t n, float shift, const float *x) {
-    const float top = max(n, x) - shift;
-    return fabsf(top) < 1e9f ? (int)ceil(top * 1.4426950408889634074) : 0;
+static int exp2_exponent(size_t n, float *shift, const float *x) {
+    const float most = max(n, x), top = most - *shift, e = (float)ceil(top * 1.4426950408889634074);
+    if (fabsf(e) < LL_EXP2_FAR) return (int)e;
+    if (!isfinite(most) || isnan(*shift)) return 0;
+    *shift = most;
+    return top < 0 ? -LL_EXP2_FAR : LL_EXP2_FAR;
 }
 
 static int exp2_rows(size_t n, float shift, const float *x, float *y) {
-    const int e = exp2_exponent(n, shift, x);
-    for (size_t i = 0; i < n; i++) y[i] = exp_in_units(x[i] - shift, e);
+    const int e = exp2_exponent(n, &shift, x);
+    for (size_t i = 0; i < n; i++) y[i] = exp_in_units(x[i] - shift, ll_exp2_unit(e));
     return e;
 }
 
@@ -226,7 +229,7 @@ static float epilogue_one(const ll_epilogue *epilogue, int i, size_t at, float x
     const float factor = epilogue->factor ? epilogue->factor[i * epilogue->ld + at] : 0;
     switch (epilogue->kind) {
     case LL_EPILOGUE_RELU: return (x < 0 ? 0 : x) + epilogue->eps;
-    case LL_EPILOGUE_EXP: return exp_in_units(x - epilogue->shift[i], epilogue->exponent[i]);
+    case LL_EPILOGUE_EXP: return exp_in_units(x - epilogue->shift[i], ll_exp2_unit(epilogue->exponent[i]));
     case LL_EPILOGUE_TIMES: return x * factor;
     case LL_EPILOGUE_WHERE: return factor > epilogue->eps ? x : 0;
     }

@@ -22,8 +22,8 @@ static const ll_key keys[] = {
            "chunk, in about a third more time; task = lm; 0 = all", NULL, RESUMABLE),
     INT("train.accumulate", accumulate, "1", 1, 65536, "batches whose gradients are summed for one step"),
     CHOICE("train.precision", precision, "fp32", "fp32|bf16",
-           "number format of products of layers, logits and attention, but for causal sums of linear attention; bf16 "
-           "is faster on AMD processors from Zen 4 on"),
+           "number format of products of layers, logits and attention, but for causal sums of linear attention and for "
+           "reformer; bf16 is faster on AMD processors from Zen 4 on"),
     CHOICE("train.optimizer", optimizer, "adamw", "adam|adamw",
            "Adam with weight decay added to the gradient, or AdamW"),
     CHOICE_IF("train.schedule", schedule, "cosine", "constant|linear|inverse-sqrt|cosine",

@@ -351,6 +351,19 @@ static void test_small_features_before_a_large_key(void **state) {
     }
 }
 
+/* Where divisors are too small for their inverse, y is 0, and so are all gradients. */
+static void test_tiny_divisors(void **state) {
+    (void)state;
+    ll_attention_config c = config(LL_KERNEL_RELU, 1, 4, 3);
+    sequence s = {0};
+    c.decay = &(float){0.5f};
+    make(&s, &c, 6, 13);
+    for (int i = 0; i < 24; i++) s.call.q.data[i] *= 1e-19f, s.call.k.data[i] *= 1e-19f;
+    forward(&s), backward(&s);
+    for (int i = 0; i < 18; i++) assert_true(s.call.y.data[i] == 0 && s.call.dv.data[i] == 0);
+    assert_true(*s.ddecay == 0), done(&s);
+}
+
 /* value saves nothing: backward takes no memory for it. */
 static void test_backward_of_value(void **state) {
     (void)state;
@@ -380,6 +393,7 @@ int main(void) {
         cmocka_unit_test(test_distance_that_is_not_there),
         cmocka_unit_test(test_large_exponents),
         cmocka_unit_test(test_small_features_before_a_large_key),
+        cmocka_unit_test(test_tiny_divisors),
         cmocka_unit_test(test_backward_of_value),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

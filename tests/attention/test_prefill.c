@@ -11,7 +11,8 @@ static void feed(ll_attention_stream *s, const ll_attention *op, tensors *t, int
 }
 
 static void prefill(ll_attention_stream *s, const ll_attention *op, tensors *t, int from, int n) {
-    const ll_attention_call c = call_of(op, t, from, n, n);
+    ll_attention_call c = call_of(op, t, from, n, n);
+    c.dgate = (ll_view){0}, c.ddecay = NULL;
     CHECK_OK(ll_attention_stream_prefill(s, &c));
 }
 
@@ -76,7 +77,7 @@ static void check_two(const ll_attention_config *config, const char *name) {
             ll_attention_call call = call_of(op, &t[i], from, PROMPT / 2, PROMPT / 2);
             call.q.batch = call.k.batch = PROMPT * (size_t)D, call.v.batch = call.y.batch = PROMPT * (size_t)E;
             call.gate.batch = PROMPT;
-            call.B = 2, call.state_row = (size_t)i;
+            call.B = 2, call.state_row = (size_t)i, call.dgate = (ll_view){0}, call.ddecay = NULL;
             CHECK_OK(ll_attention_stream_prefill(s, &call));
         }
         ll_attention_stream_free(s);
@@ -126,21 +127,32 @@ static void test_doubles_come_back(void **state) {
     ll_attention_free(op);
 }
 
-static void test_refused(void **state) {
-    (void)state;
+static void check_refused(ll_kernel kernel) {
     ll_attention_config c;
     ll_attention *op;
     ll_attention_stream *s;
+    float x = 0;
     make_numbers();
-    assert_true(describe(&c, LL_KERNEL_RELU, LL_POSITION_NONE, 1, 0));
+    assert_true(describe(&c, kernel, LL_POSITION_NONE, 1, 0));
     CHECK_OK(ll_attention_create(&op, &c));
     CHECK_OK(ll_attention_stream_create(&s, op, 1));
     ll_attention_call call = {.B = 2};
     CHECK_FAILS(ll_attention_stream_prefill(s, &call), LL_EINVAL, "2 sequences for a stream of 1");
-    call = (ll_attention_call){.B = 1, .lengths = (int[]){0}};
-    CHECK_FAILS(ll_attention_stream_prefill(s, &call), LL_EINVAL, "leave out lengths");
+    call = (ll_attention_call){.B = 1, .threads = -3};
+    CHECK_FAILS(ll_attention_stream_prefill(s, &call), LL_EINVAL, "-3 threads");
+    const ll_attention_call more[] = {
+        {.B = 1, .lengths = (int[]){0}}, {.B = 1, .query_lengths = (int[]){0}}, {.B = 1, .dgate = {.data = &x}},
+        {.B = 1, .ddecay = &x},          {.B = 1, .dstate_in = &x},             {.B = 1, .dstate_out = &x},
+    };
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        CHECK_FAILS(ll_attention_stream_prefill(s, &more[i]), LL_EINVAL, "leave out lengths");
     ll_attention_stream_free(s);
     ll_attention_free(op);
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    check_refused(LL_KERNEL_RELU), check_refused(LL_KERNEL_SOFTMAX);
 }
 
 int main(void) {

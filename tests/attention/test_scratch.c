@@ -205,6 +205,11 @@ static void test_threads_fit(void **state) {
     snprintf(words, sizeof words, "takes %zu floats of scratch, not %zu; ask ll_attention_scratch", need, need - 1);
     b.call.scratch_floats = need - 1;
     CHECK_FAILS(ll_attention_forward(op, &b.call), LL_EINVAL, words);
+    b.call.threads = 256;
+    const size_t most = ll_attention_scratch(op, &b.call, 0);
+    b.call.threads = 1000000, b.call.scratch = NULL;
+    assert_int_equal(ll_attention_scratch(op, &b.call, 0), most);
+    CHECK_OK(ll_attention_forward(op, &b.call));
     ll_set_threads(0);
     free(scratch);
     arrays_free(&a), arrays_free(&b);

@@ -99,6 +99,81 @@ static void test_steep_keys(void **state) {
     }
 }
 
+static void stretch(const ll_view *x, int D, int t, float length) {
+    float *row = ll_at(x, (size_t)t), square = 0;
+    for (int e = 0; e < D; e++) square += row[e] * row[e];
+    for (int e = 0; e < D; e++) row[e] *= length / sqrtf(square);
+}
+
+/* Rows of tiles and of a stream, as far apart as `within`, whose values are at least 0.1: no weight is lost, and the
+ * first row is its value. */
+static void check_far(drawn *d, const char *what, float within, float *y, uint64_t *seed) {
+    const int T = d->call.T, E = d->config.E;
+    drawn_run(d, 16, 0);
+    memcpy(y, drawn_packed(d, &d->call.y, T, E), (size_t)(T * E) * sizeof *y);
+    ll_attention *op;
+    ll_attention_stream *s;
+    CHECK_OK(ll_attention_create(&op, &d->config));
+    if (d->config.causal) {
+        CHECK_OK(ll_attention_stream_create(&s, op, 1));
+        drawn_feed(d, s, 0, 5, seed);
+        ll_attention_stream_free(s);
+    }
+    ll_attention_free(op);
+    for (int i = 0; i < T * E; i++) {
+        const float stream = ll_at(&d->call.y, (size_t)(i / E))[i % E];
+        const int first = d->config.causal && i < E && !(fabsf(y[i] - d->call.v.data[i]) < 1e-5f);
+        if (!(y[i] > 0.0999f && fabsf(y[i] - stream) < within) || first)
+            fail_msg("%s: y[%d] is %g, of a stream %g", what, i, (double)y[i], (double)stream);
+    }
+}
+
+/* Vectors that are too long for their exponents: all keys, the first of which is seen alone; or a query, and a key
+ * among others, whose weight is e^-45000 or less, so that its length changes nothing. */
+static void test_far_vectors(void **state) {
+    (void)state;
+    enum { T = 40, D = 6, E = 3 };
+    uint64_t seed = 17;
+    for (int n = 0; n < 16; n++) {
+        ll_attention_config c = {.kernel = LL_KERNEL_FAVOR, .causal = n < 12, .H = 1, .D = D, .E = E, .M = 32};
+        c.input_scale = 1, c.position = n & 1 ? LL_POSITION_PERMUTE : LL_POSITION_NONE;
+        if (n / 4 == 1) c.feature_eps = 1e-4f, c.query_max = LL_MAX_TOKEN;
+        draw_parts(&c, n / 4 == 2, &seed);
+        drawn *d = drawn_create(c, 1, T, T, 0.5, 0, &seed);
+        for (int i = 0; i < T * E; i++) {
+            float *v = ll_at(&d->call.v, (size_t)(i / E)) + i % E;
+            *v = 0.1f + fabsf(*v);
+        }
+        float y[T * E], near[T * E];
+        for (float length = 300; length < 1e15f; length *= length < 1e5f ? 10 : 1e5f) {
+            char what[40];
+            snprintf(what, sizeof what, "far vectors %d, %g", n, (double)length);
+            for (int t = 0; t < T; t++)
+                if (t == 4 || n & 2) stretch(&d->call.k, D, t, length);
+            if (!(n & 2) && c.feature_eps == 0) stretch(&d->call.q, D, 9, length);
+            const float within = n & 2 && c.feature_eps > 0 ? 1 : 1e-5f; /* the weight of eps has few digits */
+            check_far(d, what, within, length < 1000 ? near : y, &seed);
+            for (int i = 0; i < T * E && !(n & 2) && length > 1000; i++)
+                if (i / E != 9 && !(fabsf(y[i] - near[i]) < 1e-5f)) fail_msg("%s: y[%d] is %g", what, i, (double)y[i]);
+        }
+        drawn_free(d);
+    }
+}
+
+static void test_far_trigonometric_features(void **state) {
+    (void)state;
+    uint64_t seed = 18;
+    ll_attention_config c = {.kernel = LL_KERNEL_FAVOR, .causal = 1, .H = 1, .D = 6, .E = 3, .M = 32, .input_scale = 1};
+    c.features = LL_FEATURES_TRIGONOMETRIC;
+    draw_parts(&c, 0, &seed);
+    drawn *d = drawn_create(c, 1, 20, 20, 0.5, 0, &seed);
+    stretch(&d->call.q, 6, 9, 3e4f), stretch(&d->call.k, 6, 4, 3e5f);
+    drawn_run(d, 16, 0);
+    const float *y = drawn_packed(d, &d->call.y, 20, 3);
+    for (int i = 0; i < 20 * 3; i++) assert_true(isfinite(y[i]) && y[i] != 0);
+    drawn_free(d);
+}
+
 /* Random tokens without end, made from few numbers. */
 typedef struct {
     float q[64], k[64], v[64], y[64];
@@ -220,7 +295,8 @@ static void test_refusals(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_definition), cmocka_unit_test(test_steep_keys), cmocka_unit_test(test_constant_size),
-        cmocka_unit_test(test_growth),     cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_growth),     cmocka_unit_test(test_refusals),   cmocka_unit_test(test_far_vectors),
+        cmocka_unit_test(test_far_trigonometric_features),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,6 +208,11 @@ static void test_powers(void **state) {
         x[17] = -5000;
         assert_int_equal(k->exp2_rows(20, 0, x, y), (int)ceil(-5000 / log(2)));
         for (int i = 0; i < 20; i++) assert_true(i == 17 ? y[i] > 0.5f && y[i] <= 1 : y[i] == 0);
+        for (int far = -1; far < 2; far += 2) { /* in units of the largest */
+            for (int i = 0; i < 20; i++) x[i] = -(float)i;
+            assert_int_equal(k->exp2_rows(20, (float)far * -1e38f, x, y), far * LL_EXP2_FAR);
+            for (int i = 0; i < 20; i++) near(k->name, "exp2_rows", 20, i, 0, y[i], exp(-i), two_ulp(exp(-i)));
+        }
         x[2] = NAN;
         (void)k->exp2_rows(20, 0, x, y);
         assert_true(isnan(y[2]));

@@ -181,8 +181,8 @@ static void test_damaged_states(void **state) {
         {rounds, 15, 16, "tensor tokens holds 16,"}, /* in the last bucket of the last round */
         {s2, -1, NAN, "tensor keyless.kept is not finite"},
         /* The upper halves of doubles: what the two heads without keys count. */
-        {s2, -37, -2, "tensor keyless.count holds -2, must not be negative"},
-        {s2, -33, -2, "tensor keyless.count holds -2, must not be negative"},
+        {s2, -37, -2, "tensor keyless.count holds -2, must be a whole number from 0 to 4503599627370496"},
+        {s2, -33, -2, "tensor keyless.count holds -2, must be a whole number from 0 to 4503599627370496"},
         {s2, -35, 4, "tensor keyless.count holds 512, must be a whole number from 0 to 3"},
         {s2, -31, 4, "tensor keyless.count holds 512, must be a whole number from 0 to 3"},
         {relu, 0, NAN, "tensor state is not finite at element 0"},
@@ -192,6 +192,11 @@ static void test_damaged_states(void **state) {
         {favor, -5, 0.5f, "has the exponent 0.5"},
         {favor, -5, 1e30f, "has the exponent 1e+30"},
         {favor, -2, 1e30f, "at most 1e+30"},
+        {favor, -5, 1e3f, "has the exponent 1000"}, /* not that of its bound */
+        {favor, -5, -0x1p29f, "has the exponent -5.36871e+08"},
+        {relu, -5, 3, "has the exponent 3"},
+        {s2, -37, NAN, "tensor keyless.count holds "},
+        {s2, -37, 2.0625f, "tensor keyless.count holds 2.5, must be a whole number"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char more[200];

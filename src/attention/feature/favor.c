@@ -16,10 +16,16 @@ static float largest(const ll_feature_tile *t, const float *u, float n) {
 
 /* ---- In units of powers of two, to which no eps is added ---- */
 
+/* The same, no further than their exponents go. */
+static float largest_in_units(const ll_feature_tile *t, const float *u, float n) {
+    const float top = largest(t, u, n), far = LL_EXP2_FAR * 0.693147181f;
+    return top > far ? far : top < -far ? -far : top;
+}
+
 static void forward(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {
     for (int i = 0; i < t->C; i++, u += ld, phi += t->map->ld) {
         const float n = half_square(t, i);
-        if (top) top[i] = largest(t, u, n);
+        if (top) top[i] = largest_in_units(t, u, n);
         exponent[i] = t->k->exp2_rows((size_t)t->map->features, n, u, phi);
     }
 }
@@ -38,8 +44,8 @@ static ll_epilogue epilogue(const ll_feature_tile *t, const float *u, size_t ld,
                             float *top) {
     for (int i = 0; i < t->C; i++, u += ld) {
         shift[i] = half_square(t, i);
-        exponent[i] = t->k->exp2_exponent((size_t)t->map->features, shift[i], u);
-        if (top) top[i] = largest(t, u, shift[i]);
+        if (top) top[i] = largest_in_units(t, u, shift[i]);
+        exponent[i] = t->k->exp2_exponent((size_t)t->map->features, &shift[i], u);
     }
     return (ll_epilogue){.kind = LL_EPILOGUE_EXP, .shift = shift, .exponent = exponent};
 }

@@ -18,8 +18,8 @@ enum {
 typedef struct ll_postmap_kind ll_postmap_kind;     /* position/postmap.h */
 typedef struct ll_feature_family ll_feature_family; /* features.h */
 
-enum { LL_NO_EXPONENT = -(1 << 29) }; /* of an empty state: below every exponent */
-enum { LL_TILE_MOST = 256 };          /* tokens of a tile at most */
+enum { LL_NO_EXPONENT = -2 * LL_EXP2_FAR }; /* of an empty state: below every exponent */
+enum { LL_TILE_MOST = 256 };                /* tokens of a tile at most */
 
 typedef struct {
     ll_attention_config c; /* D is the width of the inputs; the arrays are the caller's and outlive the map */

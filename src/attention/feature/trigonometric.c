@@ -31,8 +31,8 @@ static float scale_of(const ll_feature_tile *t, int i, int *exponent, float *top
     *top = n;
     if (map->c.features == LL_FEATURES_GAUSSIAN) return map->root;
     if (map->phi[t->side] != LL_PHI_RUNNING) return map->root * expf(n - fixed_shift(t, n));
-    *exponent = n < 1e8f ? (int)ceil((double)n / ln2) : 0;
-    return (float)exp((double)n - *exponent * ln2);
+    *exponent = (int)fmin(ceil((double)n / ln2), LL_EXP2_FAR);
+    return ll_exp2_is_far(*exponent) ? 1 : (float)exp((double)n - *exponent * ln2);
 }
 
 static void forward(const ll_feature_tile *t, const float *u, size_t ld, float *phi, int *exponent, float *top) {

@@ -22,12 +22,21 @@ void ll_carried_clear(const ll_attention *op, float *state) {
 /* Is x a whole number that is an int? */
 static int is_int(float x) { return fabsf(x) < 0x1p31f && x == floorf(x); }
 
+/* Does a call or a stream come to this exponent? Numbers of the state are at most 2^bound, if it is causal. */
+static int is_exponent(const ll_attention *op, float e, float bound) {
+    const float none = (float)LL_NO_EXPONENT;
+    if (e == none) return !op->c.causal || bound <= none;
+    if (ll_linear_map(op)->phi[LL_KEY] != LL_PHI_RUNNING) return e == 0;
+    return fabsf(e) < -none && is_int(e) && (!op->c.causal || (bound <= e && bound >= e - LL_EXPONENT_SLACK));
+}
+
 static ll_status check_head(const ll_attention *op, const float *state) {
     const size_t E = (size_t)op->c.E, sums = (size_t)ll_linear_map(op)->features * (E + 1);
     const float *last = state + sums + (op->c.causal ? E : 0), *keys = state + ll_state_floats(op);
-    if (!is_int(last[LL_SAVED_EXPONENT]) || (op->c.causal && last[LL_SAVED_BOUND] >= 0x1p31f))
+    const float exponent = last[LL_SAVED_EXPONENT], bound = op->c.causal ? last[LL_SAVED_BOUND] : 0;
+    if (!is_exponent(op, exponent, bound))
         return ll_fail(LL_EFORMAT, "tensor state has the exponent %g, at most %g, which no call comes to",
-                       (double)last[LL_SAVED_EXPONENT], op->c.causal ? (double)last[LL_SAVED_BOUND] : 0);
+                       (double)exponent, (double)bound);
     if (ll_carried_floats(op) - ll_state_floats(op) > 1 && !is_int(keys[1]))
         return ll_fail(LL_EFORMAT, "tensor state holds %g keys besides %g", (double)keys[1], (double)keys[0]);
     return ll_state_whole("state", (double)keys[0], (double)LL_POSITION_MOST);

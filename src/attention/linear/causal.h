@@ -21,6 +21,7 @@ ll_causal_state ll_causal_state_take(const ll_attention *op, ll_arena *pool); /*
 void ll_causal_state_clear(const ll_attention *op, ll_causal_state *s);
 /* A saved state is S, z, V, then these numbers. The last two, of which low_V has E numbers, are there only with eps. */
 enum { LL_SAVED_EXPONENT, LL_SAVED_TOP, LL_SAVED_COUNT, LL_SAVED_BOUND, LL_SAVED_LOW_COUNT, LL_SAVED_LOW_V };
+enum { LL_EXPONENT_SLACK = 32 }; /* bits by which the state of a stream may fall below its unit */
 void ll_causal_state_load(const ll_attention *op, ll_causal_state *s, const float *from);
 /* Saves the state before the first token, where all numbers are 0 but these. */
 void ll_causal_state_save_empty(const ll_attention *op, float *to);

@@ -19,7 +19,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 
-enum { CHUNK = LL_STATE_TOKENS, SLACK = 32 /* bits by which a state may fall below 2^C */ };
+enum { CHUNK = LL_STATE_TOKENS, SLACK = LL_EXPONENT_SLACK };
 
 /* The state of one (sequence, head) is a row of doubles: S (features, E), z (features), V (E), N, c, the exponent of
  * the largest contribution after its decay, C. */

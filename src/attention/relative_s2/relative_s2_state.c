@@ -35,8 +35,7 @@ ll_status ll_s2_check(const ll_attention *op, const float *state) {
         double count[2];
         memcpy(count, state + ll_s2_layout_of(op, h).count, sizeof count);
         status = ll_state_whole("keyless.count", count[1], (double)ll_s2_keep(op));
-        if (!status && count[0] < 0)
-            status = ll_fail(LL_EFORMAT, "tensor keyless.count holds %g, must not be negative", count[0]);
+        if (!status) status = ll_state_whole("keyless.count", count[0], (double)LL_POSITION_MOST);
     }
     return status;
 }
