@@ -59,7 +59,6 @@ struct ll_bench_case {
 int ll_bench_wanted(const ll_bench *b, const char *name, int usual);
 /* Runs the cases in turn and adds their rows. what: "attention", for progress. */
 ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *cases, int n);
-double ll_bench_median(double *x, int n); /* sorts x */
 /* Memory of n floats, allocated as in the library, in huge pages if the system has them; free() releases it. */
 float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);
