@@ -1,11 +1,4 @@
-/* Inside `longline bench`: cases that take turns, and the rows they become.
- *
- *   cmd_bench.c       the command              bench_run.c    who is next, medians, memory
- *   bench_yardstick.c products, memory         bench_rows.c   table
- *   bench_ops.c       attention by itself      bench_end.c    key=value lines, JSON
- *   bench_models.c    training steps           bench_figure.c time against length
- *   bench_generate.c  tokens one by one        bench_recipe.c the models of both
- *   bench_against.c   beside an earlier program bench_dist.c   ranks, apart from all of these */
+/* Inside `longline bench`: cases that take turns, and the rows they become. */
 #ifndef LL_BENCH_H
 #define LL_BENCH_H
 
