@@ -14,7 +14,8 @@
 ll_served ll_served_model[LL_MODELS_MOST];
 int ll_served_models;
 
-void ll_digest(char *hex, size_t digits, const char *text) {
+/* Of SHA-256; hex has digits + 1 bytes. */
+static void digest(char *hex, size_t digits, const char *text) {
     char all[SHA256_DIGEST_STRING_LENGTH];
     SHA256Data((const uint8_t *)text, strlen(text), all);
     memcpy(hex, all, digits);
@@ -158,7 +159,7 @@ static int load(const char *path) {
     name_of(m->name, path);
     if (!is_utf8(m->name))
         return ll_usage("%s: the name of a model must be UTF-8; rename the file, or link to it", path);
-    ll_digest(m->digest, LL_NAME_DIGEST, m->name);
+    digest(m->digest, LL_NAME_DIGEST, m->name);
     for (int i = 0; i < ll_served_models; i++)
         if (!strcmp(ll_served_model[i].digest, m->digest))
             return ll_usage("two models have the name '%s'; rename the file or the folder of one", m->name);

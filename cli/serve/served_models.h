@@ -38,7 +38,6 @@ int ll_served_load(int n, const char **paths);
 void ll_served_free(void);
 ll_served *ll_served_find(const char *name); /* NULL: the first */
 ll_served *ll_served_of(const char *session); /* the model of a session; NULL: it is not served */
-void ll_digest(char *hex, size_t digits, const char *text); /* of SHA-256; hex has digits + 1 bytes */
 /* A chat as a prompt of *size bytes, to be freed; NULL and `why`. Adds the template's stop texts to the request's. */
 char *ll_chat_prompt(const ll_served *m, ll_request *r, size_t *size, ll_refusal *why);
 
