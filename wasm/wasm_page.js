@@ -83,7 +83,8 @@
   /* ---- Scores ---- */
 
   function showScore({tokens, bits}, bytes) {
-    const sum = bits.reduce((a, b) => a + b, 0), most = Math.max(...bits, 1e-9), left = tokens.length - MOST;
+    const sum = bits.reduce((a, b) => a + b, 0), left = tokens.length - MOST;
+    const most = bits.reduce((a, b) => Math.max(a, b), 1e-9); // a call takes some 100,000 arguments at most
     const each = tokens.length < 2 ? 'The first token has nothing before it.'
       : `${(sum / (tokens.length - 1)).toFixed(3)} bits a token, perplexity ${(2 ** (sum / (tokens.length - 1))).toFixed(2)}`;
     find('score-words').textContent = tokens.length < 2 ? each

@@ -69,6 +69,15 @@ static int whole(const char *key) {
     return text ? atoi(text) : 0;
 }
 
+/* The page goes on with a text. An encoder-decoder has a stream, too, but reads a source first. */
+static int check_task(void) {
+    const char *task = ll_recipe_get(ll_model_recipe(web.model), "model.task");
+    if (!task || strcmp(task, "seq2seq") != 0) return failed(ll_model_can_stream(web.model));
+    trouble = "the model makes one text of another (model.task = seq2seq), and this page only goes on with a text; "
+              "`longline generate` runs it";
+    return -1;
+}
+
 /* The libraries that tokenizers of other programs need are not in a browser's build. */
 static int open_tokenizer(void) {
     const char *format = ll_recipe_get(ll_model_recipe(web.model), "data.format");
@@ -84,10 +93,9 @@ static int open_tokenizer(void) {
 WEB int ll_web_open(double size, const char *name, int threads) {
     close_model();
     ll_set_threads(threads);
-    ll_status status = ll_model_load_bytes(&web.model, web.file, (size_t)size, name);
+    const ll_status status = ll_model_load_bytes(&web.model, web.file, (size_t)size, name);
     ll_web_release();
-    if (!status) status = ll_model_can_stream(web.model);
-    if (failed(status) || open_tokenizer()) {
+    if (failed(status) || check_task() || open_tokenizer()) {
         close_model();
         return -1;
     }

@@ -1,11 +1,4 @@
-/* Inside `longline bench`: cases that take turns, and the rows they become.
- *
- *   cmd_bench.c       the command              bench_run.c    who is next, medians, memory
- *   bench_yardstick.c products, memory         bench_rows.c   table
- *   bench_ops.c       attention by itself      bench_end.c    key=value lines, JSON
- *   bench_models.c    training steps           bench_figure.c time against length
- *   bench_generate.c  tokens one by one        bench_recipe.c the models of both
- *   bench_against.c   beside an earlier program bench_dist.c   ranks, apart from all of these */
+/* Inside `longline bench`: cases that take turns, and the rows they become. */
 #ifndef LL_BENCH_H
 #define LL_BENCH_H
 
@@ -59,7 +52,6 @@ struct ll_bench_case {
 int ll_bench_wanted(const ll_bench *b, const char *name, int usual);
 /* Runs the cases in turn and adds their rows. what: "attention", for progress. */
 ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *cases, int n);
-double ll_bench_median(double *x, int n); /* sorts x */
 /* Memory of n floats, allocated as in the library, in huge pages if the system has them; free() releases it. */
 float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);

@@ -157,7 +157,7 @@ static int conclude(against *a) {
             report_missing(a, c, width);
             continue;
         }
-        const double median = ll_bench_median(c->ratio, c->turns); /* sorts */
+        const double median = ll_median(c->ratio, c->turns); /* sorts */
         const int outside = outside_interval(c->turns);
         const double from = c->ratio[outside], to = c->ratio[c->turns - 1 - outside];
         const int fails = from > 1 + TOLERANCE;

@@ -60,7 +60,7 @@ static ll_status simulate(size_t parameters, int layers, double compute, int rep
     const ll_simulated_step r = {parameters, layers, compute};
     const ll_traffic before = ll_dist_traffic();
     const ll_status status = ll_dist_simulate(&r, repeats, time);
-    cost->seconds = ll_bench_median(time, repeats);
+    cost->seconds = ll_median(time, repeats);
     end_cost(cost, &before, repeats + 1);
     return status;
 }

@@ -24,7 +24,7 @@ static double longer(const ll_bench_row *other, const ll_bench_row *base) {
     double ratio[LL_BENCH_REPEATS];
     const int n = other->repeats < base->repeats ? other->repeats : base->repeats;
     for (int i = 0; i < n; i++) ratio[i] = other->time[i] / base->time[i];
-    return ll_bench_median(ratio, n);
+    return ll_median(ratio, n);
 }
 
 /* The time that permute adds at each length, and in the mean. kind: "", or "-random" for random permutations. */

@@ -54,7 +54,7 @@ static ll_status time_prompts(ll_bench *b, ll_bench_row row, const ll_model *mod
         if (status) return status;
         if (i >= 0) time[i] = ll_now() - start;
     }
-    row.seconds = ll_bench_median(time, PROMPTS);
+    row.seconds = ll_median(time, PROMPTS);
     row.flops = 2 * ll_model_cost(model, (BLOCK + 1) / 2).multiply_adds * BLOCK;
     row.bytes = (double)ll_model_cost(model, BLOCK).stream_bytes;
     row.tokens = BLOCK, row.repeats = PROMPTS;
@@ -72,7 +72,7 @@ static ll_status time_tokens(const reader *r, ll_bench_row *row) {
         if (status) return status;
         time[i] = ll_now() - start;
     }
-    row->seconds = ll_bench_median(time, TIMED);
+    row->seconds = ll_median(time, TIMED);
     row->tokens = 1;
     row->repeats = TIMED;
     return LL_OK;

@@ -25,16 +25,6 @@ int ll_bench_wanted(const ll_bench *b, const char *name, int usual) {
     return wanted;
 }
 
-double ll_bench_median(double *x, int n) {
-    for (int i = 1; i < n; i++)
-        for (int j = i; j > 0 && x[j] < x[j - 1]; j--) {
-            const double t = x[j];
-            x[j] = x[j - 1];
-            x[j - 1] = t;
-        }
-    return n == 0 ? NAN : n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
-
 void ll_bench_add(ll_bench *b, const ll_bench_row *row) {
     if (b->rows < LL_BENCH_ROWS) b->row[b->rows++] = *row;
 }
@@ -163,7 +153,7 @@ ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *c, int n) {
     for (int i = 0; i < n; i++) {
         double time[LL_BENCH_REPEATS];
         memcpy(time, c[i].row.time, sizeof time);
-        c[i].row.seconds = ll_bench_median(time, c[i].row.repeats);
+        c[i].row.seconds = ll_median(time, c[i].row.repeats);
         ll_bench_add(b, &c[i].row);
     }
     return LL_OK;

@@ -1,8 +1,5 @@
 /* Sequences through a model, for score, encode and classify. They are read one after the other and gathered in a
- * window. Those of similar length form a batch. Answers come in the order of the input.
- *
- *   sequences.c   the loop over the input     window.c   batches from a window
- *   files.c       formats of the input */
+ * window. Those of similar length form a batch. Answers come in the order of the input. */
 #ifndef LL_SEQUENCES_H
 #define LL_SEQUENCES_H
 

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "serve/api_keys.h"
 #include "serve/serve.h"
 
 enum { MOST = 1000, NAME = 64 };

@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/serve.h"
+#include "serve/choice.h"
+#include "serve/reply.h"
+#include "serve/serve_metrics.h"
 
 /* ---- Log-probabilities of the model itself, before temperature, top_k and top_p ---- */
 

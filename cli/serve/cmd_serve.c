@@ -3,7 +3,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "serve/serve.h"
+#include "serve/api_keys.h"
+#include "serve/serve_threads.h"
+#include "serve/served_models.h"
+#include "serve/session.h"
 
 static const ll_arg args[] = {
     {LL_ARG_TEXT, 0, "listen", "ADDR:PORT", &ll_serve.listen, 0, 0,

@@ -5,7 +5,10 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "serve/serve.h"
+#include "serve/http.h"
+#include "serve/job.h"
+#include "serve/serve_metrics.h"
+#include "serve/serve_threads.h"
 
 struct ll_connection {
     int fd;

@@ -6,7 +6,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "serve/serve.h"
+#include "serve/choice.h"
+#include "serve/reply.h"
+#include "serve/serve_metrics.h"
+#include "serve/serve_threads.h"
+#include "serve/session.h"
 
 static pthread_t thread;
 static atomic_int stopping;

@@ -10,7 +10,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "serve/serve.h"
+#include "serve/api_keys.h"
+#include "serve/http.h"
+#include "serve/job.h"
+#include "serve/reply.h"
+#include "serve/serve_metrics.h"
+#include "serve/serve_threads.h"
 
 static struct MHD_Daemon *daemon_;
 static atomic_int draining, exchanges;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/http.h"
 #include "serve/serve.h"
 
 /* Is it a decimal number from 0 to 65535? getaddrinfo takes others and keeps their last 16 bits. */

@@ -1,5 +1,6 @@
 /* In place of http.c where the program was built without libmicrohttpd. */
-#include "serve/serve.h"
+#include "cli.h"
+#include "serve/serve_threads.h"
 
 int ll_http_start(void) {
     ll_print("this program was built without libmicrohttpd, so that it cannot serve; install libmicrohttpd-dev and "

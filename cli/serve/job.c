@@ -4,7 +4,7 @@
 #include <time.h>
 #include <sys/random.h>
 
-#include "serve/serve.h"
+#include "serve/choice.h"
 
 /* ---- Creation ---- */
 

@@ -1,7 +1,8 @@
 /* The queues of jobs, one for each thread that takes them. They have one lock and one count, so that --queue bounds
  * what waits in all of them together. A job counts from when it is first added until its work begins or it is
  * refused. One that takes no place of the batch does not wait, and is not counted. */
-#include "serve/serve.h"
+#include "serve/job.h"
+#include "serve/serve_metrics.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/serve.h"
+#include "serve/job.h"
 
 /* Copies tokens that a client sent. */
 static int take_tokens(ll_input_tokens *in, const ll_served *m, json_t *list, const char *field, ll_refusal *why) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "serve/http.h"
 #include "serve/serve.h"
 
 /* Adds " 'sha256-...'" of what stands between two tags, or " 'none'" if they are not there. */

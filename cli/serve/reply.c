@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/serve.h"
+#include "serve/choice.h"
+#include "serve/reply.h"
+#include "serve/session.h"
 
 /* ---- Log-probabilities ---- */
 

@@ -1,7 +1,7 @@
 /* Tokens and numbers as JSON. */
 #include <math.h>
 
-#include "serve/serve.h"
+#include "serve/reply.h"
 
 json_t *ll_token_text(const ll_served *m, ll_tokenizer *tokenizer, int token) {
     size_t size = 0;

@@ -1,6 +1,7 @@
 /* Memory of the server, with a reserve. Where an allocation fails, the reserve is given back, so that what runs can
  * end. New requests are refused until there is a reserve again. The reserve is never written to, so that it takes
  * addresses and no memory. */
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <unistd.h>
 

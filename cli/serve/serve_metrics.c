@@ -5,7 +5,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "serve/serve.h"
+#include "serve/api_keys.h"
+#include "serve/job.h"
+#include "serve/serve_metrics.h"
 
 static const struct {
     const char *name, *type, *help;

@@ -4,7 +4,11 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "serve/serve.h"
+#include "serve/job.h"
+#include "serve/reply.h"
+#include "serve/serve_metrics.h"
+
+enum { MOST = 4096 }; /* tokens of a request */
 
 static int recipe_number(const ll_served *m, const char *key) {
     return atoi(ll_recipe_get(ll_model_recipe(m->side_model), key));
@@ -25,9 +29,9 @@ static int select_row(selection *p, const ll_serve_job *job, ll_refusal *why) {
                  .heads = recipe_number(m, "model.heads")};
     if (recipe_number(m, "model.patch")) p->patches = job->input->n / ll_patch_numbers(ll_model_recipe(m->side_model));
     p->tokens = p->cls + (p->patches ? p->patches : job->input->n);
-    if (p->tokens > LL_ATTENTION_MOST)
+    if (p->tokens > MOST)
         return ll_refuse(why, 400, "input", "'input' has %d tokens; attention is shown of at most %d",
-                         p->tokens - p->cls, LL_ATTENTION_MOST);
+                         p->tokens - p->cls, MOST);
     if (layer >= p->layers)
         return ll_refuse(why, 400, "layer", "'layer' is %lld; the model has layers 0 to %d", (long long)layer,
                          p->layers - 1);

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "serve/serve.h"
+#include "serve/served_models.h"
 
 ll_served ll_served_model[LL_MODELS_MOST];
 int ll_served_models;

@@ -15,7 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "serve/serve.h"
+#include "serve/job.h"
+#include "serve/serve_metrics.h"
+#include "serve/session.h"
 
 enum { BUCKETS = 4096, PATH = 4300 };
 

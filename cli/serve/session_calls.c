@@ -1,7 +1,9 @@
 /* Requests on sessions: create, append, generate, fork, save, restore, show, list, delete. */
 #include <string.h>
 
-#include "serve/serve.h"
+#include "serve/choice.h"
+#include "serve/reply.h"
+#include "serve/session.h"
 
 static int answer(ll_serve_job *job, const ll_session *s, const ll_refusal *why) {
     if (why->status)

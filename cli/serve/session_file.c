@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "serve/serve.h"
+#include "serve/session.h"
 
 enum { HEADER_MOST = 1 << 24 };
 

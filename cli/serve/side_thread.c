@@ -5,7 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/serve.h"
+#include "serve/job.h"
+#include "serve/reply.h"
+#include "serve/serve_metrics.h"
+#include "serve/serve_threads.h"
 
 static pthread_t thread;
 static _Atomic double deadline = INFINITY; /* what is not answered then is refused */

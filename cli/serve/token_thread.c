@@ -3,7 +3,8 @@
 #include <limits.h>
 #include <math.h>
 
-#include "serve/serve.h"
+#include "serve/job.h"
+#include "serve/serve_threads.h"
 
 enum { AT_ONCE = 1 << 14 }; /* bytes of a request that HTTP's own thread reads */
 

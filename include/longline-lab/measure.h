@@ -17,6 +17,9 @@ LL_API double ll_measure_copy(int threads, double seconds);
 LL_API double ll_measure_read(int threads, double seconds);
 /* The most memory that this process has held, in bytes. */
 LL_API size_t ll_memory_peak(void);
+/* The median of n numbers, none of them NaN, which it sorts; NaN if n = 0. Of times it is what a short disturbance of
+ * the machine does not change. */
+LL_API double ll_median(double *x, int n);
 
 LL_C_END
 

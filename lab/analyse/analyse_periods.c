@@ -11,6 +11,7 @@
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "attention/feature/projection.h"
+#include "base/ascending.h"
 #include "base/memory.h"
 #include "model/model_internal.h"
 
@@ -51,11 +52,6 @@ static void take_cycles(multiple *m, const int32_t *p, int n, unsigned char *see
     }
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* Quantiles over many draws of H heads with m features. */
 static ll_status draws(ll_table *t, const ll_analysis *how, int m, int H, int repeats) {
     int32_t *p = ll_alloc((size_t)m, sizeof *p);
@@ -76,8 +72,8 @@ static ll_status draws(ll_table *t, const ll_analysis *how, int m, int H, int re
     }
     if (!status) {
         char label[LL_TABLE_LABEL];
-        qsort(one, (size_t)repeats, sizeof *one, ascending);
-        qsort(all, (size_t)repeats, sizeof *all, ascending);
+        qsort(one, (size_t)repeats, sizeof *one, ll_ascending);
+        qsort(all, (size_t)repeats, sizeof *all, ll_ascending);
         snprintf(label, sizeof label, "%d features", m);
         status = ll_table_add(t, label,
                               (double[]){m, H, one[repeats / 10], one[repeats / 2], all[repeats / 10], all[repeats / 2],

@@ -18,17 +18,6 @@ static void fill(ll_batch *b, const ll_config *c) {
     for (size_t i = 0; b->source && i < n; i++) b->source[i] = b->tokens[n - 1 - i];
 }
 
-/* The median, which a short disturbance of the machine does not change. */
-static double median(double *x, int n) {
-    for (int i = 1; i < n; i++)
-        for (int j = i; j > 0 && x[j] < x[j - 1]; j--) {
-            const double t = x[j];
-            x[j] = x[j - 1];
-            x[j - 1] = t;
-        }
-    return n % 2 ? x[n / 2] : (x[n / 2 - 1] + x[n / 2]) / 2;
-}
-
 static ll_status time_steps(ll_engine *e, int repeats, double *times) {
     ll_gradient g;
     for (int i = -1; i < repeats; i++) { /* number -1 warms up */
@@ -55,7 +44,7 @@ ll_status ll_train_step_time(const ll_recipe *recipe, int repeats, double *secon
         for (int i = 0; i < engine->at_once; i++) fill(&engine->worker[i].batch, c);
         status = time_steps(engine, repeats, times);
     }
-    if (!status) *seconds = median(times, repeats);
+    if (!status) *seconds = ll_median(times, repeats);
     ll_engine_free(engine);
     ll_model_free(model);
     ll_free(times);

@@ -1,7 +1,6 @@
 /* Tables of numbers in CSV, as runs write them. Columns are found by name, and fields may be empty. A last line without
  * a line end, which a run is just writing, does not count. */
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -119,19 +118,13 @@ int ll_columns_least(const ll_columns *t, int column) {
     return best;
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 double ll_columns_median(const ll_columns *t, int column) {
     double *x = ll_alloc((size_t)t->n, sizeof *x);
     int n = 0;
     if (!x) return NAN;
     for (int i = 0; i < t->n; i++)
         if (isfinite(t->column[column][i])) x[n++] = t->column[column][i];
-    if (n) qsort(x, (size_t)n, sizeof *x, ascending);
-    const double median = n ? (x[n / 2] + x[(n - 1) / 2]) / 2 : NAN;
+    const double median = ll_median(x, n);
     ll_free(x);
     return median;
 }

@@ -130,69 +130,52 @@ static void mebibytes(char *out, size_t size, double bytes) {
         ll_format_text(out, size, "%.2f GiB", bytes / 1073741824);
 }
 
-static void steps(char *out, size_t size, const ll_run_facts *f) {
-    char done[32], all[32];
-    ll_count_text(done, sizeof done, f->steps);
+/* " of 1,000": what a run that has not ended was to make. */
+static void planned_steps(char *out, size_t size, const ll_run_facts *f) {
+    char all[32];
     ll_count_text(all, sizeof all, f->planned);
-    snprintf(out, size, f->steps < f->planned ? "%s of %s" : "%s", done, all);
-}
-
-static void test_count(char *out, size_t size, const ll_run *run, const ll_run_facts *f) {
-    char n[32];
-    ll_count_text(n, sizeof n, (double)f->test.count);
-    snprintf(out, size, f->test_whole ? "%s %ss" : "%s %ss, evenly spread", n, run->unit);
+    snprintf(out, size, f->steps < f->planned ? " of %s" : "", all);
 }
 
 const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, char out[LL_RESULT_TEXT]) {
-    static const char *const label[] = {
-        "Parameters",
-        "Steps",
-        "Tokens trained on",
-        "Attention missed",
-        "Distillation loss",
-        "Training loss",
-        "Held-out loss",
-        "Lowest at step",
-        "Held-out accuracy",
-        "Most frequent held-out class",
-        "Test loss",
-        "Test accuracy",
-        "Most frequent test class",
-        "Test accuracy, mean over classes",
-        "Test data",
-        "Wall time",
-        "Tokens a second",
-        "Memory",
+    const ll_evaluation none = {.bits_per_token = NAN, .accuracy = NAN, .majority = NAN, .balanced = NAN};
+    const ll_evaluation test = f->test.count > 0 ? f->test : none;
+    char planned[40], examples[LL_RESULT_TEXT / 2];
+    planned_steps(planned, sizeof planned, f);
+    snprintf(examples, sizeof examples, f->test_whole ? " %ss" : " %ss, evenly spread", run->unit);
+    const struct {
+        const char *label;
+        double value;
+        void (*write)(char *out, size_t size, double value); /* NULL: a loss in bits */
+        const char *more;                                    /* follows the value, or NULL */
+    } result[] = {
+        {"Parameters", f->parameters > 0 ? f->parameters : NAN, ll_count_text},
+        {"Steps", f->steps, ll_count_text, planned},
+        {"Tokens trained on", f->tokens, ll_count_text},
+        {"Attention missed", f->missed / 100, share},
+        {"Distillation loss", f->distil, nats},
+        {"Training loss", f->train_bits},
+        {"Held-out loss", f->best_bits},
+        {"Lowest at step", f->best_step, ll_count_text},
+        {"Held-out accuracy", f->best_accuracy, share},
+        {"Most frequent held-out class", f->majority, share},
+        {"Test loss", test.bits_per_token},
+        {"Test accuracy", test.accuracy, share},
+        {"Most frequent test class", test.majority, share},
+        {"Test accuracy, mean over classes", test.balanced, share},
+        {"Test data", test.count ? (double)test.count : NAN, ll_count_text, test.count ? examples : NULL},
+        {"Wall time", f->seconds, duration},
+        {"Tokens a second", f->speed, ll_count_text},
+        {"Memory", f->memory, mebibytes},
     };
-    const int tested = f->test.count > 0;
-    const size_t size = LL_RESULT_TEXT;
-    if (row < 0 || (size_t)row >= sizeof label / sizeof *label) return NULL;
-    snprintf(out, size, "–");
-    switch (row) {
-    case 0:
-        if (f->parameters > 0) ll_count_text(out, size, f->parameters);
-        break;
-    case 1: steps(out, size, f); break;
-    case 2: ll_count_text(out, size, f->tokens); break;
-    case 3: share(out, size, f->missed / 100); break;
-    case 4: nats(out, size, f->distil); break;
-    case 5: loss(out, size, run, f->train_bits); break;
-    case 6: loss(out, size, run, f->best_bits); break;
-    case 7: ll_count_text(out, size, f->best_step); break;
-    case 8: share(out, size, f->best_accuracy); break;
-    case 9: share(out, size, f->majority); break;
-    case 10: loss(out, size, run, tested ? f->test.bits_per_token : NAN); break;
-    case 11: share(out, size, tested ? f->test.accuracy : NAN); break;
-    case 12: share(out, size, tested ? f->test.majority : NAN); break;
-    case 13: share(out, size, tested ? f->test.balanced : NAN); break;
-    case 14:
-        if (tested) test_count(out, size, run, f);
-        break;
-    case 15: duration(out, size, f->seconds); break;
-    case 16: ll_count_text(out, size, f->speed); break;
-    case 17: mebibytes(out, size, f->memory); break;
-    }
-    return label[row];
+    if (row < 0 || (size_t)row >= sizeof result / sizeof *result) return NULL;
+    if (result[row].write)
+        result[row].write(out, LL_RESULT_TEXT, result[row].value);
+    else
+        loss(out, LL_RESULT_TEXT, run, result[row].value);
+    const size_t size = strlen(out);
+    if (result[row].more) snprintf(out + size, LL_RESULT_TEXT - size, "%s", result[row].more);
+    return result[row].label;
 }
 
 /* ---- Above the table ---- */

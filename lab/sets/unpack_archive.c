@@ -10,7 +10,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "longline-lab.h"
+#include "sets/fetch.h"
 
 enum { PIECE = 1 << 16 /* bytes that are read at once */ };
 
@@ -30,10 +30,6 @@ static ll_status damaged(const unpacking *u) {
     const char *why = archive_error_string(u->in);
     if (archive_errno(u->in) == ENOMEM) return no_memory(u);
     return ll_fail(LL_EFORMAT, "cannot unpack %s: %s; fetch it again", u->archive, why ? why : "it is damaged");
-}
-
-static ll_status unwritable(const char *path) {
-    return ll_fail(LL_EIO, "cannot write %s: %s", path, strerror(errno));
 }
 
 static ll_status go_on(const unpacking *u) {
@@ -64,7 +60,7 @@ static ll_status write_all(int fd, const uint8_t *data, size_t size, const char 
     while (size) {
         const ssize_t n = write(fd, data, size);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return unwritable(path);
+        if (n < 0) return ll_partial_unwritable(path);
         data += n;
         size -= (size_t)n;
     }
@@ -90,9 +86,9 @@ static ll_status write_member(unpacking *u, const char *path) {
     if (!part) return LL_ENOMEM;
     snprintf(part, n, "%s.part", path);
     const int fd = open(part, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    ll_status status = fd < 0 ? unwritable(part) : copy_member(u, fd, part);
-    if (fd >= 0 && close(fd) && !status) status = unwritable(part);
-    if (!status && rename(part, path)) status = unwritable(path);
+    ll_status status = fd < 0 ? ll_partial_unwritable(part) : copy_member(u, fd, part);
+    if (fd >= 0 && close(fd) && !status) status = ll_partial_unwritable(part);
+    if (!status && rename(part, path)) status = ll_partial_unwritable(path);
     if (status && fd >= 0) unlink(part);
     ll_free(part);
     return status;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ascending.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "base/text.h"
@@ -143,11 +144,6 @@ static double agreement(const float *m, const int *letter) {
     return correlation(x, y, n);
 }
 
-static int ascending(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 typedef struct {
     double r, low, high;
 } interval;
@@ -166,7 +162,7 @@ static interval agree(const float *m) {
         n += isfinite(r[n]) != 0;
     }
     if (!n) return (interval){all, NAN, NAN};
-    qsort(r, (size_t)n, sizeof *r, ascending);
+    qsort(r, (size_t)n, sizeof *r, ll_ascending);
     return (interval){all, r[n / 40], r[n - 1 - n / 40]};
 }
 

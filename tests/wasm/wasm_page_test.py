@@ -117,6 +117,14 @@ def test_answers(page):
     check("what it never saw surprises it more", sum(dark[19:]) / 5 > 1.5 * sum(dark[1:19]) / 18, dark)
 
 
+def test_long(page):
+    page.js("document.getElementById('score-text').value = 'line 3 of 3 says 9\\n'.repeat(10000)")
+    page.press("score-button")
+    ended = page.wait("!document.getElementById('score-button').disabled", 60)
+    check("a text of 190,000 tokens is scored", ended and page.text("score-words").startswith("190,000 tokens") and
+          page.js("document.getElementById('error').hidden"), (page.text("score-words"), page.text("error")))
+
+
 def test_threads(chromium, folder):
     page = Page(chromium)
     page.open(serve(folder, Isolated) + "?model=model.safetensors&threads=2")
@@ -218,6 +226,7 @@ def main():
     for name, dark in {"wasm, light": False, "wasm, dark": True}.items():
         page.scheme(dark)
         looks_right(page, name)
+    test_long(page)
     test_another(page)
     test_kept(page, work)
     phone = Page(chromium, width=390, height=844, phone=True)

@@ -5,6 +5,8 @@ t 0 "$longline" train "$root/recipes/text-bytes.ini" --data text.txt --out run $
 small_images
 t 0 "$longline" train images.ini --set data.train=images --set data.train-labels=labels --set data.valid=images \
     --set data.valid-labels=labels --out pictures
+# shellcheck disable=SC2086
+t 0 "$longline" train "$root/recipes/copy.ini" $small --out copies
 tr -d '\n' <text.txt | head -c 3000 >one
 model=run/best.safetensors
 "$longline" score "$model" one --whole --per-token --json --cpu scalar >scores.json
@@ -24,5 +26,6 @@ head -c 5000 "$model" >short
 for owner in 'The longline authors' 'Petri Lehtinen' 'Yann Collet' 'D. E. Shaw Research' 'The Emscripten Authors' 'Rich Felker'; do
     check "the folder has the licence of $owner" grep -q "$owner" "$build/wasm/LICENSES.txt"
 done
-node --no-warnings "$root/tests/wasm/worker_test.mjs" "$build/wasm" "$model" pictures/best.safetensors
+node --no-warnings "$root/tests/wasm/worker_test.mjs" "$build/wasm" "$model" pictures/best.safetensors \
+    copies/best.safetensors
 check "Node ended" test $? = 0

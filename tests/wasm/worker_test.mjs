@@ -1,8 +1,9 @@
-/* worker_test.mjs WASM-FOLDER MODEL CLASSIFIER, called by worker.sh in the folder with its files. Prints a line a check. */
+/* worker_test.mjs WASM-FOLDER MODEL CLASSIFIER ENCODER-DECODER, called by worker.sh in the folder with its files. Prints a
+ * line a check. */
 import fs from 'node:fs';
 import {startWorker} from './worker.mjs';
 
-const [folder, model, classifier] = process.argv.slice(2);
+const [folder, model, classifier, copier] = process.argv.slice(2);
 const worker = startWorker(folder), BEGIN = 'line 17 of';
 
 function check(what, holds, ...seen) {
@@ -21,6 +22,7 @@ async function write(options) {
 check('a file that is none is refused', /not a safetensors/.test(await refused(load('text.txt', 'text'))));
 check('so is one that is cut short', /Short is truncated/.test(await refused(load('short', 'short'))), await refused(load('short', 'short')));
 check('so is a classifier', /classif/.test(await refused(load(classifier))), await refused(load(classifier)));
+check('so is an encoder-decoder', /seq2seq.*longline generate/.test(await refused(load(copier))), await refused(load(copier)));
 if (fs.existsSync('imported.safetensors')) {
   const words = await refused(load('imported.safetensors'));
   check('so is one with the tokenizer of another program', /tokenizer is that of another program.*longline serve/.test(words), words);

@@ -24,7 +24,7 @@ function longlinePage(server) {
   /* ---- Display ---- */
 
   function drawGrowth(growth) {
-    const longest = Math.max(...growth.map(g => g[0]), 1), largest = Math.max(...growth.map(g => g[1]), 1);
+    const most = column => growth.reduce((most, g) => Math.max(most, g[column]), 1), longest = most(0), largest = most(1);
     const line = y => growth.map((g, i) => `${200 * i / Math.max(growth.length - 1, 1)},${62 - y(g)}`).join(' ');
     find('growth-length').setAttribute('points', line(g => 60 * g[0] / longest));
     find('growth-state').setAttribute('points', line(g => 30 * g[1] / largest));
