@@ -172,12 +172,29 @@ static int one_option(const ll_command *command, int argc, const char **argv, in
 static int set_machine(void) {
     ll_set_threads((int)threads);
     const ll_status status = ll_set_cpu(cpu); /* without one, the tier in LL_CPU must exist */
-    return status ? ll_failed(status, NULL) : -1;
+    return !status ? -1 : cpu ? ll_failed_at(status, "--cpu") : ll_failed(status, NULL);
+}
+
+/* Is --help among the options? It is looked for before any value is taken: a help page shows defaults. */
+static int asks_for_help(const ll_command *command, int argc, const char **argv) {
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (argv[i][0] != '-' || !argv[i][1]) continue;
+        const char *equals = strchr(argv[i], '=');
+        const ll_arg *a = find(command, argv[i], equals ? (size_t)(equals - argv[i]) : strlen(argv[i]));
+        if (!a) return 0;
+        if (a->to == &help && !equals) return 1;
+        if (a->type != LL_ARG_FLAG && !equals) i++;
+    }
+    return 0;
 }
 
 int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n) {
     int ended = 0;
     *n = 0;
+    if (asks_for_help(command, argc, argv)) {
+        ll_args_help(command);
+        return 0;
+    }
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
         if (!ended && !strcmp(word, "--")) {
@@ -185,10 +202,6 @@ int ll_args_parse(const ll_command *command, int argc, const char **argv, int *n
         } else if (!ended && word[0] == '-' && word[1]) {
             const int code = one_option(command, argc, argv, &i);
             if (code >= 0) return code;
-            if (help) {
-                ll_args_help(command);
-                return 0;
-            }
         } else {
             argv[(*n)++] = word;
         }

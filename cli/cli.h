@@ -167,6 +167,12 @@ void ll_watch_preempt(const ll_recipe *recipe);
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder);
 int ll_watch_step(const ll_progress *progress, void *watch); /* an ll_progress_fn */
 void ll_watch_end(ll_watch *watch);                          /* ends the moving line */
+/* What to do first where the disk is full, or the user's quota, or the file may not be as large. The error then names
+ * only the file. */
+const char *ll_disk_remedy(const char *error);
+/* A run that could not write, or lost a rank. Its checkpoint is complete, and the run can be resumed, when there is
+ * space. Where rank 0 is lost, another one says so, which may not see the folder. */
+int ll_broken_off(const ll_trainer *trainer, const ll_watch *watch);
 
 /* Progress of other work: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
 typedef enum { LL_PROGRESS_BYTES, LL_PROGRESS_COUNT, LL_PROGRESS_SHARE } ll_progress_unit;

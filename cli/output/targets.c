@@ -33,6 +33,7 @@ static int check_target(const char *option, const char *path, int texts) {
     if (!length || path[length - 1] == '/') return ll_usage("%s '%s': needs the name of a file", option, path);
     if (ll_line_check(option, path) >= 0) return 2;
     const int there = !stat(path, &about);
+    if (!there && errno == ENAMETOOLONG) return ll_usage("%s: %s", option, strerror(errno));
     if (there && S_ISDIR(about.st_mode)) return ll_usage("%s %s: it is a folder; name a file", option, path);
     if (there && !S_ISREG(about.st_mode))
         return texts ? -1 : ll_usage("%s %s: it is a pipe or a device; name a file", option, path);

@@ -136,6 +136,7 @@ static int train_and_show(ll_trainer *trainer, const ll_recipe *recipe) {
                  ll_quoted(folder, ll_trainer_folder(trainer)));
         return 0;
     }
+    if (status == LL_EIO) return ll_broken_off(trainer, &watch);
     ll_stop_no_more(); /* the run is on the disk */
     return status ? ll_failed(status, NULL) : show(trainer, recipe);
 }

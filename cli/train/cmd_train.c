@@ -178,28 +178,6 @@ static void question_settings(const ll_recipe *recipe) {
     question_classes(recipe);
 }
 
-/* What to do first where the disk is full, or the user's quota, or the file may not be as large. The error then names
- * only the file. */
-static const char *remedy(const char *error) {
-    static const int full[] = {ENOSPC, EDQUOT};
-    for (int i = 0; i < 2; i++)
-        if (strstr(error, strerror(full[i]))) return "free some space, then ";
-    return strstr(error, strerror(EFBIG)) ? "raise the limit of a file's size (ulimit -f, or the file system's), then "
-                                          : "";
-}
-
-/* A run that could not write, or lost a rank. Its checkpoint is complete, and the run can be resumed, when there is
- * space. Where rank 0 is lost, another one says so, which may not see the folder. */
-static int broken_off(const ll_trainer *trainer, const ll_watch *watch) {
-    const char *folder = ll_trainer_folder(trainer), *what = remedy(ll_error());
-    char step[40] = "", name[LL_QUOTED];
-    if (ll_dist_ranks().rank ? watch->saved < 0 : !ll_has_checkpoint(folder))
-        return ll_fail_message("%s; %sbegin again: there is no checkpoint yet", ll_error(), what);
-    if (watch->saved >= 0) snprintf(step, sizeof step, " from step %lld", (long long)watch->saved);
-    return ll_fail_message("%s; %sgo on%s with: longline train --resume %s", ll_error(), what, step,
-                           ll_quoted(name, folder));
-}
-
 static int run_it(ll_trainer *trainer) {
     ll_watch watch;
     const ll_recipe *recipe = ll_model_recipe(ll_trainer_model(trainer));
@@ -219,7 +197,7 @@ static int run_it(ll_trainer *trainer) {
                  (long long)watch.last.step, ll_quoted(folder, ll_trainer_folder(trainer)));
         return 0;
     }
-    if (status == LL_EIO || status == LL_EDIST) return broken_off(trainer, &watch);
+    if (status == LL_EIO || status == LL_EDIST) return ll_broken_off(trainer, &watch);
     if (status) return ll_failed(status, NULL);
     ll_stop_no_more(); /* the run is on the disk, so nothing is lost where what follows is ended */
     if (!watch.steps && watch.last.step > 0) print_finished(trainer, &watch.last);
@@ -245,7 +223,7 @@ static const char *lost_path(const ll_recipe *recipe) {
 /* A run that cannot begin or resume: because of its checkpoint, or of the data that its recipe names. */
 static int not_begun(ll_status status, const ll_recipe *recipe) {
     char last[4200];
-    const char *what = status == LL_EIO ? remedy(ll_error()) : "";
+    const char *what = status == LL_EIO ? ll_disk_remedy(ll_error()) : "";
     if (*what) return ll_fail_message("%s; %sgive the same command again", ll_error(), what);
     if (!resume) return ll_failed_data(status, recipe);
     snprintf(last, sizeof last, "%s/last.safetensors", resume);
@@ -256,6 +234,15 @@ static int not_begun(ll_status status, const ll_recipe *recipe) {
              strcmp(key, "data.train") ? "--set " : "--data PATH", strcmp(key, "data.train") ? key : "",
              strcmp(key, "data.train") ? "=PATH" : "");
     return 2;
+}
+
+/* A run writes its whole recipe into its folder. */
+static int check_recipe_stays(const char *recipe) {
+    char own[PATH_MAX + 16];
+    snprintf(own, sizeof own, "%s/recipe.ini", out);
+    return ll_target_is(own, recipe)
+               ? ll_usage("--out %s: the run would overwrite %s, which it reads; name another folder", out, recipe)
+               : -1;
 }
 
 static int train(int n, const char **words) {
@@ -273,6 +260,7 @@ static int train(int n, const char **words) {
     }
     if (code < 0 && memory) code = ll_print_memory(recipe ? recipe : own, (int)ranks);
     if (code < 0 && out) code = ll_folder_check("--out", out);
+    if (code < 0 && out && n && !resume) code = check_recipe_stays(words[0]);
     if (code < 0) {
         if (!out && !resume) {
             /* One rank creates the folder, and all that is in it. */

@@ -21,3 +21,7 @@ code=$?
 check "it ends at once" test $code -eq 143 -o $code -eq 0
 not_err "saving"
 refused "--minutes 0" "$longline" demo --minutes 0
+last="demo, on a disk that is full"
+(ulimit -f 100; "$longline" demo --minutes 0.05 --out full >out 2>err </dev/null)
+check "it fails" test $? -eq 1
+err "File too large; raise the limit of a file's size .* begin again: there is no checkpoint yet"

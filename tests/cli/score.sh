@@ -43,6 +43,9 @@ t 0 "$longline" score $model none one none-too one one none-too
 check "the others have their rows" test "$(wc -l <out)" -eq 4
 check "each file is named once" [ "$(sed -n 's/.*score: \(.*\): there is no sequence in it/\1/p' err | paste -sd ' ')" = \
     "none none-too none-too" ]
+"$longline" score $model - one <one >out 2>err
+check "standard input and a file have their rows" test "$(wc -l <out)" -eq 3
+not_err "there is no sequence"
 t 0 "$longline" score $model -
 err "^longline score: standard input: there is no sequence in it$"
 

@@ -26,6 +26,10 @@ t 0 sh -c 'ulimit -s 256; exec "$0" "$@"' "$longline" report small-stack
 refused "holds a run already .*resume it" run --out straight
 mkdir kept && cp straight/best.safetensors kept # as of a move that was killed
 refused "holds a run already .*without last.safetensors it cannot go on: remove it" run --out kept
+mkdir mine && { echo "# my notes" && cat "$recipe"; } >mine/recipe.ini
+# shellcheck disable=SC2086
+refused "--out mine: the run would overwrite mine/recipe.ini, which it reads" "$longline" train mine/recipe.ini --data text.txt $small --out mine
+check "it is as it was" grep -qx "# my notes" mine/recipe.ini
 last="train, twice at once"
 run >first.out 2>first.err &
 run >out 2>err

@@ -81,7 +81,13 @@ refused "--pool middle: needs mean, first, last or all" "$longline" encode x --p
 refused "not both" "$longline" encode x --json -o y.csv
 refused "--top 0: needs a whole number from 1" "$longline" classify x --top 0
 refused "--window 0: needs a whole number from 1" "$longline" score x --window 0
-refused "turbo" "$longline" version --cpu turbo
+refused "^longline version: --cpu: .turbo" "$longline" version --cpu turbo
+t 0 "$longline" quantize --weights int4 x --help
+out "[(]default int8[)]"
+t 2 "$longline" quantize --weights --help
+long=$(printf 'a%.0s' $(seq 300))
+: >named
+refused "^longline quantize: --out: File name too long" "$longline" quantize named -o "$long"
 t 0 "$longline" version --cpu scalar --threads 1
 refused "turbo" env LL_CPU=turbo "$longline" inspect x --cpu turbo
 refused "no kernels that run here" "$longline" inspect x --cpu ''
