@@ -134,7 +134,7 @@ static void mebibytes(char *out, size_t size, double bytes) {
 static void planned_steps(char *out, size_t size, const ll_run_facts *f) {
     char all[32];
     ll_count_text(all, sizeof all, f->planned);
-    snprintf(out, size, f->steps < f->planned ? " of %s" : "", all);
+    snprintf(out, size, "%s%s", f->steps < f->planned ? " of " : "", f->steps < f->planned ? all : "");
 }
 
 const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, char out[LL_RESULT_TEXT]) {
