@@ -153,7 +153,7 @@ double ll_decay_gradient(ll_head *j) {
         }
         /* Where scales cancel, the saved divisor is in units of the tiles' exponent, not of this state's. */
         const double den = j->map->scale_cancels ? sum_of_weights(j, &s, phi_q) : (double)j->den[t];
-        dr += den != 0 && ll_inverse(j->den[t]) != 0 ? change / den : 0;
+        dr += den != 0 && ll_inverse(j->den[t]) != 0 ? change / den : 0; /* 0 where the divisor makes y 0 */
     }
     return dr + end(j, &s, &ones);
 }

@@ -19,7 +19,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 
-enum { CHUNK = LL_STATE_TOKENS, SLACK = LL_EXPONENT_SLACK };
+enum { CHUNK = LL_STATE_TOKENS };
 
 /* The state of one (sequence, head) is a row of doubles: S (features, E), z (features), V (E), N, c, the exponent of
  * the largest contribution after its decay, C. */
@@ -80,7 +80,8 @@ static ll_status check(const ll_attention_stream *s) {
                 return ll_fail(LL_EFORMAT, "the state of head %zu is not finite at element %zu", i, (size_t)(p - x));
         const double level = ceil(scalar[LEVEL]), C = scalar[EXPONENT];
         const int empty = level == -INFINITY && C == LL_NO_EXPONENT;
-        const int running = fabs(C) < -(double)LL_NO_EXPONENT && C == floor(C) && level <= C && level > C - SLACK;
+        const int running = fabs(C) < -(double)LL_NO_EXPONENT && C == floor(C) && level <= C &&
+                            level > C - LL_EXPONENT_SLACK;
         if (scalar[COUNT] < 0 || !(scalar[TOP] < INFINITY) || !(empty || running))
             return ll_fail(LL_EFORMAT, "the state of head %zu has exponents that no stream comes to", i);
     }
@@ -97,7 +98,7 @@ static double raise(lane *j, double decay, int e) {
     double *level = j->scalar + LEVEL, *exponent = j->scalar + EXPONENT;
     *level = fmax(*level + log2(decay), e);
     const double old = *exponent, wanted = ceil(*level);
-    if (wanted <= old && wanted > old - SLACK) return 0;
+    if (wanted <= old && wanted > old - LL_EXPONENT_SLACK) return 0;
     *exponent = wanted;
     return (int)old == LL_NO_EXPONENT ? 0 : old - wanted;
 }
