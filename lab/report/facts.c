@@ -132,9 +132,9 @@ static void mebibytes(char *out, size_t size, double bytes) {
 
 /* " of 1,000": what a run that has not ended was to make. */
 static void planned_steps(char *out, size_t size, const ll_run_facts *f) {
-    char all[32];
-    ll_count_text(all, sizeof all, f->planned);
-    snprintf(out, size, "%s%s", f->steps < f->planned ? " of " : "", f->steps < f->planned ? all : "");
+    char all[32] = "";
+    if (f->steps < f->planned) ll_count_text(all, sizeof all, f->planned);
+    snprintf(out, size, "%s%s", *all ? " of " : "", all);
 }
 
 const char *ll_run_result(const ll_run *run, const ll_run_facts *f, int row, char out[LL_RESULT_TEXT]) {
