@@ -171,7 +171,8 @@ void ll_watch_end(ll_watch *watch);                          /* ends the moving 
  * only the file. */
 const char *ll_disk_remedy(const char *error);
 /* A run that could not write, or lost a rank. Its checkpoint is complete, and the run can be resumed, when there is
- * space. Where rank 0 is lost, another one says so, which may not see the folder. */
+ * space. Where rank 0 is lost, another one says so, which may not see the folder. Prints why and how it goes on;
+ * returns the exit code. */
 int ll_broken_off(const ll_trainer *trainer, const ll_watch *watch);
 
 /* Progress of other work: "train.tsv: 1200 of 96000, eta 0:23" after two seconds. */
@@ -207,6 +208,8 @@ int ll_stop_wanted(void);
 const char *ll_stop_left(void);       /* what a run that ends at once leaves, as a line; NULL: nothing to say */
 void ll_stop_on_shortened_file(void); /* SIGBUS of a mapped file is an error with a message */
 
+/* A file of the command line as readers name it: "-" is standard input. */
+const char *ll_shown_path(const char *path);
 /* Passes a file ("-": standard input) of any length, plain, .gz, .xz or .zst, block by block to `take`, until that
  * returns non-zero or a signal arrives, which it reports. what: the name in lines of progress; NULL: no progress.
  * most: the bytes that are wanted of it, unpacked; 0: all. There may be more of them in the last block. Returns -1, or

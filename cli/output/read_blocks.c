@@ -18,9 +18,11 @@ static void report(ll_progress_line *progress, const ll_input *input, int64_t ta
     ll_progress_report(done, total > 0 ? total : 0, progress);
 }
 
+const char *ll_shown_path(const char *path) { return strcmp(path, "-") ? path : "standard input"; }
+
 int ll_read_blocks(const char *path, const char *what, int64_t most, ll_block_fn *take, void *arg) {
     const ll_input_options how = {.format = LL_INPUT_WHOLE, .piece = LL_BLOCK};
-    const char *name = strcmp(path, "-") ? path : "standard input";
+    const char *name = ll_shown_path(path);
     ll_progress_line progress = ll_progress_of(LL_PROGRESS_BYTES, what);
     ll_input *input = NULL;
     ll_sequence block;

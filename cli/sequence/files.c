@@ -58,16 +58,13 @@ const char *ll_first_unreadable(int files, const char **paths) {
     return NULL;
 }
 
-/* As readers name it. */
-static const char *name_of(const char *path) { return strcmp(path, "-") ? path : "standard input"; }
-
-static int is_called(const char *path, const char *name) { return !strcmp(name_of(path), name); }
+static int is_called(const char *path, const char *name) { return !strcmp(ll_shown_path(path), name); }
 
 void ll_note_empty(int files, const char **paths, int *file, const char *name) {
     const char *last = *file ? paths[*file - 1] : "";
     if (*file && name && is_called(last, name)) return;
     for (; *file < files && !(name && is_called(paths[*file], name)); ++*file)
         if (strcmp(paths[*file], last))
-            ll_print("%s: there is no sequence in it", name_of(paths[*file]));
+            ll_print("%s: there is no sequence in it", ll_shown_path(paths[*file]));
     if (name) ++*file;
 }
