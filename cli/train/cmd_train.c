@@ -236,9 +236,10 @@ static int not_begun(ll_status status, const ll_recipe *recipe) {
     return 2;
 }
 
-/* A run writes its whole recipe into its folder. */
+/* A run writes its whole recipe into its folder. Where that has a checkpoint, the trainer says how to go on with it. */
 static int check_recipe_stays(const char *recipe) {
     char own[PATH_MAX + 16];
+    if (ll_has_checkpoint(out)) return -1;
     snprintf(own, sizeof own, "%s/recipe.ini", out);
     return ll_target_is(own, recipe)
                ? ll_usage("--out %s: the run would overwrite %s, which it reads; name another folder", out, recipe)

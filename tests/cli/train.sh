@@ -30,6 +30,7 @@ mkdir mine && { echo "# my notes" && cat "$recipe"; } >mine/recipe.ini
 # shellcheck disable=SC2086
 refused "--out mine: the run would overwrite mine/recipe.ini, which it reads" "$longline" train mine/recipe.ini --data text.txt $small --out mine
 check "it is as it was" grep -qx "# my notes" mine/recipe.ini
+refused "straight holds a run already .*resume it" "$longline" train straight/recipe.ini --out straight
 last="train, twice at once"
 run >first.out 2>first.err &
 run >out 2>err
