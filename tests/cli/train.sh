@@ -46,6 +46,15 @@ mkdir -p blocked/metrics.csv
 t 1 run --out blocked
 err "metrics.csv"
 check "a run that cannot write its files leaves no lock" test ! -e blocked/.lock
+mkdir own
+echo "my,own,numbers" | tee own/metrics.csv mine.csv >out
+refused "own/metrics.csv does not begin with the columns of a run's metrics; move it away" run --out own
+refused "own/metrics.csv does not begin with" "$longline" train --resume straight --out own
+check "a file that no run wrote stays" cmp own/metrics.csv mine.csv
+check "and nothing comes beside it" test "$(ls -A own)" = metrics.csv
+mkdir begun && head -n 2 straight/metrics.csv >begun/metrics.csv
+t 0 run --out begun
+check "that of a run without a checkpoint is replaced" test "$(wc -l <begun/metrics.csv)" -eq "$(wc -l <straight/metrics.csv)"
 # A folder of somebody else that one may not look into. Root may, and becomes another user.
 cp -r straight closed && chmod 0 closed
 mkdir -m 777 anyone
