@@ -80,6 +80,13 @@ printf abc >abc
 t 0 "$longline" data verify abc
 out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"
 refused "missing" "$longline" data verify missing
+# A file without blocks on the disk: its checksum takes seconds.
+mkdir sparse
+if truncate -s 8G sparse/lra_release.gz 2>err; then
+    told "^reading sparse/lra_release.gz: [0-9]+ %, eta [0-9:]+$" "$longline" data verify sparse/lra_release.gz
+    told "^reading sparse/lra_release.gz: [0-9]+ %, eta [0-9:]+$" "$longline" data get lra --out sparse
+else skip "long checksums: no files of 8 GB here"; fi
+rm -r sparse
 t 2 "$longline" data verify mnist --out missing
 mkdir wrong && printf abc >wrong/lra_release.gz && printf abc >wrong/train-images-idx3-ubyte.gz
 t 0 "$longline" data verify lra --out wrong
