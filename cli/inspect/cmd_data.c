@@ -165,7 +165,9 @@ static int fetch(const ll_known_file *f, const char *path) {
     t.resumes = 1;
     snprintf(url, sizeof url, "%s%s%s", from ? from : f->url, from && from[strlen(from) - 1] != '/' ? "/" : "",
              from ? f->file : "");
+    ll_stop_on_signals(1, "stopping", "the same command goes on");
     const ll_status status = ll_data_fetch(url, path, f->sha256, fetched, &t);
+    ll_stop_no_more();
     ll_progress_end(&t);
     ll_reading_line_end();
     if (status) return ll_fail_message("%s", ll_error());

@@ -150,6 +150,26 @@ with tarfile.open("up", "w:gz") as t:
     err "404"
     kill $server
     wait $server 2>/dev/null || :
+    rm -f port
+    python3 -c '
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+open("port", "w").write(str(server.getsockname()[1]) + "\n")
+connection = server.accept()[0]
+open("asked", "w").close()
+while connection.recv(4096): pass' &
+    server=$!
+    wait_until test -s port
+    last="data get, SIGTERM before an answer"
+    "$longline" data get mnist --out stopped --from "http://127.0.0.1:$(cat port)" >out 2>err </dev/null &
+    pid=$!
+    wait_until test -e asked
+    kill -TERM $pid
+    ended $pid
+    check "a signal ends the download with exit code 1" test $code -eq 1
+    err "stopping; again stops at once$"
+    check "it leaves no empty folder" test ! -e stopped
+    wait $server
 else skip "downloads: no python3 here, or built without libcurl"; fi
 
 t 0 "$longline" data make music --out songs --count 3 --size 1
