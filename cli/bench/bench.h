@@ -28,6 +28,7 @@ typedef struct {
     double copy, read;     /* bytes/s read and written, and read alone; 0: not measured */
     double per_flop;       /* expected seconds of the cases */
     int lengths, length[LL_BENCH_LENGTHS];
+    int left_out;        /* cases that need more memory than there is */
     int figure;          /* more lengths, for the figure */
     const char *pattern; /* requested case names, separated by commas; NULL: the usual ones */
     int64_t repeats;     /* 0: as many as time allows */
@@ -56,7 +57,7 @@ ll_status ll_bench_run(ll_bench *b, const char *what, ll_bench_case *cases, int 
 float *ll_bench_floats(size_t n);
 void ll_bench_add(ll_bench *b, const ll_bench_row *row);
 const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* Prints "attention: 12 %, eta 0:40" on stderr, not too often, after `spent` seconds; with none left it ends the
+/* Prints "attention: 12 %, eta 0:40" on stderr, not too often, from two `spent` seconds on; with none left it ends the
  * line. */
 void ll_bench_progress(const char *what, double spent, double left);
 

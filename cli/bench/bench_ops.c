@@ -240,7 +240,7 @@ static double floats_for(const ll_bench_case *c) {
 }
 
 /* Leaves out cases for which this machine has not enough memory. */
-static int keep_possible(ll_bench_case *cases, int n) {
+static int keep_possible(ll_bench *b, ll_bench_case *cases, int n) {
     const double limit = 0.8 * ll_memory_available() / sizeof(float);
     int kept = 0;
     for (int i = 0; i < n; i++) {
@@ -249,6 +249,7 @@ static int keep_possible(ll_bench_case *cases, int n) {
         else
             ll_print("%s is left out: it needs %.0f MiB", cases[i].row.name, floats_for(&cases[i]) * 4 / 1048576);
     }
+    b->left_out += n - kept;
     return kept;
 }
 
@@ -321,7 +322,7 @@ ll_status ll_bench_ops(ll_bench *b) {
     ll_status status = LL_ENOMEM;
     if (t && cases && (t->block = malloc((BLOCK + 1) * sizeof(float)))) {
         draw(t);
-        const int n = keep_possible(cases, list_cases(b, cases, MOST, t));
+        const int n = keep_possible(b, cases, list_cases(b, cases, MOST, t));
         status = LL_OK;
         if (n && !tensors_fill(t, cases, n)) status = LL_ENOMEM;
         if (n && !status) status = ll_bench_run(b, "attention", cases, n);

@@ -42,7 +42,7 @@ const ll_bench_row *ll_bench_find(const ll_bench *b, const char *format, ...) {
 
 void ll_bench_progress(const char *what, double spent, double left) {
     static ll_line line;
-    static double shown; /* 0: no line has begun */
+    static double shown; /* 0: there is no line */
     const double now = ll_now();
     char eta[24];
     if (left <= 0) {
@@ -50,8 +50,8 @@ void ll_bench_progress(const char *what, double spent, double left) {
         shown = 0;
         return;
     }
-    if (shown == 0) line = ll_line_start(), shown = now;
-    if (now - shown < (line.moves ? 0.1 : 10)) return;
+    if (shown == 0) line = ll_line_start();
+    if (spent < 2 || now - shown < (line.moves ? 0.1 : 10)) return;
     shown = now;
     ll_fields fields = {0};
     ll_field_add(&fields, 3, "%s: ", what);

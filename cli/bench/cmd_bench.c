@@ -95,6 +95,8 @@ static int measure(ll_bench *b) {
     if (code < 0 && (ops || all || (figure && !models && !generation))) code = section(b, ll_bench_ops, shorter);
     if (code < 0 && (models || all)) code = section(b, ll_bench_models, smaller);
     if (code < 0 && (generation || all)) code = section(b, ll_bench_generate, smaller);
+    if (code < 0 && !b->rows && b->left_out)
+        return ll_fail_message("all of these cases need more memory than there is; %s", shorter);
     if (code < 0 && !b->rows)
         return ll_usage("no case is called '%s'; without --case all of them run", pattern ? pattern : "");
     return code;

@@ -106,12 +106,15 @@ static int feed_prompt(ll_text_output *s) {
     return LL_CUT;
 }
 
-/* Writes text to stdout until there is enough or a signal arrives; *n counts its tokens. -1, or the exit code. */
-static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
+/* Writes text to stdout until there is enough or a signal arrives; *n counts its tokens. A terminal shows by itself how
+ * far it is. -1, or the exit code. */
+static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n, ll_progress_line *progress) {
+    const int shown = isatty(STDOUT_FILENO);
     char last = '\n';
     for (; (!tokens || *n < tokens) && !ll_text_output_ended(s) && !ll_stop_wanted(); ++*n) {
         const char *text;
         size_t size;
+        if (!shown) (void)ll_progress_report(*n, tokens, progress);
         const ll_status status = ll_text_output_next(s, how, &text, &size);
         if (status) return ll_failed(status, NULL);
         fwrite(text, 1, size, stdout);
@@ -122,7 +125,7 @@ static int write_text(ll_text_output *s, const ll_sampling *how, int64_t *n) {
         ++*n;
         return -1;
     }
-    if (last != '\n' && isatty(STDOUT_FILENO)) putchar('\n');
+    if (last != '\n' && shown) putchar('\n');
     if ((!tokens || *n < tokens) && ll_text_output_ended(s)) ll_print_end("text", ll_text_output_position(s), NULL);
     return -1;
 }
@@ -156,8 +159,11 @@ static int write_generated(ll_text_output *s, const ll_sampling *how) {
     const int cut = code == LL_CUT;
     if (code >= 0) return code;
     const double start = ll_now();
+    ll_progress_line progress = ll_progress_of(LL_PROGRESS_COUNT, "generated");
     if (!only_read && !cut)
-        code = midi_path ? ll_midi_output(s, midi_path, how, tokens, echo, &n) : write_text(s, how, &n);
+        code = midi_path ? ll_midi_output(s, midi_path, how, tokens, echo, &n, &progress)
+                         : write_text(s, how, &n, &progress);
+    ll_progress_end(&progress);
     if (code >= 0) return code;
     char state[24], memory[24];
     if (s->draft) report_drafts(s->draft);

@@ -63,7 +63,8 @@ int ll_text_output_is_music(const ll_text_output *s);
 int ll_midi_output_check(const char *path, int n, const char *const *words);
 /* Writes up to `most` events (0: to the end of the piece) as a MIDI file, with echo after the prompt. Requires that
  * tokens are kept. *n: how many were generated. -1, or the exit code. */
-int ll_midi_output(ll_text_output *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n);
+int ll_midi_output(ll_text_output *s, const char *path, const ll_sampling *how, int64_t most, int echo, int64_t *n,
+                   ll_progress_line *progress);
 
 /* The options of generate for seq2seq. */
 typedef struct {

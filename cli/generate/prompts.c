@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "generate/generate_output.h"
 
@@ -136,7 +137,12 @@ int ll_answer_prompts(ll_model *model, const ll_question *q, const char *path) {
     int code = compare_ranks(model, q, path);
     if (code < 0) code = ll_read_whole(path, PROMPTS_MOST, &text, &size);
     if (code < 0 && !q->pairs) code = open_output(&first, model, q->load_state);
-    for (int64_t i = 0; code < 0 && ll_next_line(text, size, &at, &line, &n); i++) code = serve(model, q, i, line, n);
+    ll_progress_line progress = ll_progress_of(LL_PROGRESS_SHARE, "prompts");
+    for (int64_t i = 0; code < 0 && ll_next_line(text, size, &at, &line, &n); i++) {
+        code = serve(model, q, i, line, n);
+        if (!isatty(STDOUT_FILENO)) (void)ll_progress_report((int64_t)at, (int64_t)size, &progress);
+    }
+    ll_progress_end(&progress);
     ll_text_output_free(&output);
     ll_stream_free(first);
     free(text);

@@ -89,6 +89,14 @@ static int make(const char *what) {
 
 /* ---- Checking ---- */
 
+/* With a line of progress, also after other work. */
+static ll_status find_checksum(const char *path, char digits[65], int64_t *bytes) {
+    ll_reading_line_begin();
+    const ll_status status = ll_data_checksum(path, digits, bytes);
+    ll_reading_line_end();
+    return status;
+}
+
 /* 0 if the checksum of the file is right, as far as is known. */
 static int judge(const char *path, const char *digits, int64_t bytes, const char *sha256) {
     const int wrong = sha256 && strcmp(digits, sha256);
@@ -99,7 +107,7 @@ static int judge(const char *path, const char *digits, int64_t bytes, const char
 static int verify_file(const char *path, const char *sha256) {
     char digits[65];
     int64_t bytes = 0;
-    if (ll_data_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
+    if (find_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
     return judge(path, digits, bytes, sha256);
 }
 
@@ -108,7 +116,7 @@ static int verify_path(const char *path) {
     char digits[65];
     int64_t bytes = 0;
     const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path, *expected = NULL;
-    if (ll_data_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
+    if (find_checksum(path, digits, &bytes)) return ll_failed(LL_EIO, path);
     for (int i = 0; ll_data_known(i); i++) {
         const ll_known_file *f = ll_data_known(i);
         if (strcmp(f->file, name) || !f->sha256) continue;
@@ -144,14 +152,24 @@ static int unpack(const ll_known_file *f, const char *path) {
     return 0;
 }
 
+/* An ll_done_fn. What comes after the download is read for its checksum, and has the line of that. */
+static int fetched(int64_t done, int64_t total, void *line) {
+    const int stop = ll_progress_report(done, total, line);
+    ll_reading_line_begin();
+    return stop;
+}
+
 static int fetch(const ll_known_file *f, const char *path) {
     char url[4600];
     ll_progress_line t = ll_progress_of(LL_PROGRESS_BYTES, f->file);
     t.resumes = 1;
     snprintf(url, sizeof url, "%s%s%s", from ? from : f->url, from && from[strlen(from) - 1] != '/' ? "/" : "",
              from ? f->file : "");
-    const ll_status status = ll_data_fetch(url, path, f->sha256, ll_progress_report, &t);
+    ll_stop_on_signals(1, "stopping", "the same command goes on");
+    const ll_status status = ll_data_fetch(url, path, f->sha256, fetched, &t);
+    ll_stop_no_more();
     ll_progress_end(&t);
+    ll_reading_line_end();
     if (status) return ll_fail_message("%s", ll_error());
     printf("data.file=%s\n", path);
     return 0;
@@ -161,7 +179,7 @@ static int get_file(const ll_known_file *f) {
     char path[4600], digits[65];
     int64_t bytes = 0;
     snprintf(path, sizeof path, "%s/%s", folder_of(f->set), f->file);
-    const int there = !access(path, F_OK) && !ll_data_checksum(path, digits, &bytes);
+    const int there = !access(path, F_OK) && !find_checksum(path, digits, &bytes);
     if (there && f->sha256 && strcmp(digits, f->sha256))
         return ll_fail_message("%s exists, but does not have the published checksum; move it away", path);
     if (there) ll_print("%s is there already", path);

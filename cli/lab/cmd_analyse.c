@@ -39,6 +39,8 @@ static int show(double share, void *line) { return ll_progress_report((int64_t)(
 
 /* ---- Files ---- */
 
+static size_t made; /* the length of the first folder that make_folder made; 0: all were there */
+
 /* With the folders above it. */
 static int make_folder(void) {
     char path[PATH_MAX];
@@ -48,9 +50,21 @@ static int make_folder(void) {
         end += strspn(end, "/");
         end += strcspn(end, "/");
         snprintf(path, sizeof path, "%.*s", (int)(end - folder), folder);
-        if (mkdir(path, 0777) && errno != EEXIST) return ll_fail_message("cannot make %s: %s", path, strerror(errno));
+        const int is_new = !mkdir(path, 0777);
+        if (!is_new && errno != EEXIST) return ll_fail_message("cannot make %s: %s", path, strerror(errno));
+        if (is_new && !made) made = (size_t)(end - folder);
     }
     return -1;
+}
+
+/* Folders that were made and are empty go again. */
+static void drop_folder(void) {
+    char path[PATH_MAX];
+    for (size_t n = strlen(folder); n >= made; n--) {
+        if (folder[n] && folder[n] != '/') continue;
+        snprintf(path, sizeof path, "%.*s", (int)n, folder);
+        rmdir(path);
+    }
 }
 
 /* -1, or the exit code. */
@@ -198,9 +212,8 @@ static int check(int n, const char **words) {
     return check_takers(n, words);
 }
 
-static int analyse(int n, const char **words) {
+static int experiments(int n, const char **words) {
     const char *all[MOST];
-    if (n == 1 && !strcmp(words[0], "matrices")) return matrices();
     if (!n) {
         for (; n < MOST && ll_experiment_at(n); n++) all[n] = ll_experiment_at(n)->name;
         words = all;
@@ -221,6 +234,12 @@ static int analyse(int n, const char **words) {
     ll_analysis_pipe(to_stdout());
     code = run_all(words, n, model);
     ll_model_free(model);
+    return code;
+}
+
+static int analyse(int n, const char **words) {
+    const int code = n == 1 && !strcmp(words[0], "matrices") ? matrices() : experiments(n, words);
+    if (code && made) drop_folder();
     return code;
 }
 

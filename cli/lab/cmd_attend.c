@@ -19,6 +19,7 @@ static int attend(int n, const char **words) {
     const int code = ll_target_apart("--out", out, n, words);
     if (code >= 0) return code;
     const ll_status status = ll_attend_file(words[0], out, streaming, (int)tile);
+    ll_reading_line_end();
     if (status) return ll_failed(status, words[0]);
     printf("attend.out=%s\n", out);
     return 0;

@@ -54,9 +54,12 @@ int ll_has_checkpoint(const char *folder) {
     return n > 0 && n < (int)sizeof path && !access(path, R_OK);
 }
 
+/* What may not be looked at counts as there: opening it says why. */
+static int is_absent(const char *path) { return access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR); }
+
 void ll_run_model(char *path, size_t size, const char *run) {
     snprintf(path, size, "%s/best.safetensors", run);
-    if (access(path, F_OK)) snprintf(path, size, "%s/last.safetensors", run);
+    if (is_absent(path)) snprintf(path, size, "%s/last.safetensors", run);
 }
 
 static void note(const char *path) {
@@ -72,7 +75,7 @@ const char *ll_model_file(const char *path, char file[PATH_MAX]) {
     struct stat about;
     if (stat(path, &about) || !S_ISDIR(about.st_mode)) return path;
     ll_run_model(file, PATH_MAX, path);
-    return access(file, F_OK) ? path : file;
+    return is_absent(file) ? path : file;
 }
 
 int ll_load_model(ll_model **model, const char *path) {

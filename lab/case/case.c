@@ -11,6 +11,7 @@
 #include "attention/table.h"
 #include "base/finite.h"
 #include "base/memory.h"
+#include "base/read_progress.h"
 #include "base/text.h"
 
 enum { MOST_AXIS = LL_CASE_AXIS, MOST_STATE = 1 << 22 };
@@ -253,6 +254,7 @@ static ll_status run_stream(ll_case *a) {
     if (status) return status;
     ll_view q = view(a, a->q, a->c.D), k = keys_view(a, a->k), v = view(a, a->v, a->c.E), y = view(a, a->y, a->c.E);
     for (size_t t = 0; t < a->L && !status; t++) {
+        ll_read_progress("the tokens, one at a time", (int64_t)t, (int64_t)a->L);
         status = ll_attention_stream_feed(stream, 1, q, k, v, (ll_view){0}, y);
         q.data += q.token;
         if (a->k) k.data += k.token;

@@ -249,7 +249,7 @@ static ll_status read_folder(import *x) {
     ll_status status = path ? LL_OK : LL_ENOMEM;
     if (!status && !ll_is_folder(x->folder))
         status = ll_fail(LL_EINVAL, "%s is not a folder; give the one that has the model's config.json", x->folder);
-    if (!status && access(path, F_OK))
+    if (!status && ll_is_absent(path))
         status = ll_fail(LL_EINVAL, "%s has no config.json; give the folder that a model was saved to", x->folder);
     if (!status) status = ll_file_read(&config, path, FILE_MOST);
     if (!status) status = ll_weights_open(&x->weights, x->folder);

@@ -49,6 +49,8 @@ static inline int ll_pages_due(size_t *touched, size_t size) {
 }
 
 int ll_is_folder(const char *path);
+/* Is there nothing of this name? What may not be looked at counts as there: opening it says why. */
+int ll_is_absent(const char *path);
 /* Creates a folder and its parents where they are missing. */
 LL_MUST_USE ll_status ll_folder_create(const char *path);
 /* Creates the folder that contains the file of this path. */

@@ -23,6 +23,8 @@ int ll_is_folder(const char *path) {
     return !stat(path, &info) && S_ISDIR(info.st_mode);
 }
 
+int ll_is_absent(const char *path) { return access(path, F_OK) && (errno == ENOENT || errno == ENOTDIR); }
+
 char *ll_path_join(const char *folder, const char *name) {
     const size_t n = strlen(folder), m = strlen(name) + 1;
     const size_t slash = n && folder[n - 1] != '/';
@@ -37,12 +39,16 @@ char *ll_path_join(const char *folder, const char *name) {
 ll_status ll_run_folder_check(const char *folder, const char *name) {
     char *path = ll_path_join(folder, name);
     ll_status status = path ? LL_OK : LL_ENOMEM;
-    if (!status && access(folder, F_OK))
+    if (!status && ll_is_absent(folder))
         status = ll_fail(LL_EIO, "there is no run folder %s: %s", folder, strerror(errno));
+    else if (!status && access(folder, F_OK))
+        status = ll_fail(LL_EIO, "cannot open %s: %s", folder, strerror(errno));
     else if (!status && !ll_is_folder(folder))
         status = ll_fail(LL_EIO, "%s is a file; give the folder of a run", folder);
-    else if (!status && access(path, F_OK))
+    else if (!status && ll_is_absent(path))
         status = ll_fail(LL_EIO, "%s is not the folder of a run: it has no %s", folder, name);
+    else if (!status && access(path, F_OK))
+        status = ll_fail(LL_EIO, "cannot open %s: %s", path, strerror(errno));
     ll_free(path);
     return status;
 }

@@ -204,6 +204,8 @@ static ll_status check_path(ll_input *in, const char *path) {
         return ll_fail(LL_EIO, "cannot open %s: %s", path, strerror(why));
     }
     ll_free(found);
+    if (S_ISDIR(info.st_mode) && !strcmp(path, "-"))
+        return ll_fail(LL_EINVAL, "standard input is a folder; name files");
     if (S_ISDIR(info.st_mode)) return ll_fail(LL_EIO, "%s is a folder; name files", path);
     if (!S_ISREG(info.st_mode))
         in->total = -1;

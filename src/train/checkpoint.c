@@ -246,7 +246,7 @@ ll_status ll_run_load(ll_model **model, const char *folder) {
     for (int i = 0; i < 2 && !*model && !status; i++) {
         char *path = ll_path_join(folder, names[i]);
         if (!path) return LL_ENOMEM;
-        if (!access(path, F_OK)) status = ll_model_load(model, path);
+        if (!ll_is_absent(path)) status = ll_model_load(model, path);
         ll_free(path);
     }
     return status;

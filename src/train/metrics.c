@@ -47,6 +47,21 @@ static size_t cut(const char *text, int64_t last, int64_t *step, double *seconds
     return (size_t)(row - text);
 }
 
+/* Reads a file of metrics. One that no run wrote is refused. */
+static ll_status read_rows(ll_bytes *rows, const char *path) {
+    const ll_status status = ll_file_read(rows, path, (uint64_t)1 << 32);
+    if (status || !strncmp((char *)rows->data, HEADER, strlen(HEADER))) return status;
+    return ll_fail(LL_EFORMAT, "%s does not begin with the columns of a run's metrics; move it away to go on", path);
+}
+
+/* A run that begins or moves replaces the metrics of one that ended before its first checkpoint, and no other file. */
+static ll_status check_replaced(const char *path) {
+    ll_bytes old = {0};
+    const ll_status status = ll_is_absent(path) ? LL_OK : read_rows(&old, path);
+    ll_bytes_free(&old);
+    return status;
+}
+
 /* Writes the beginning of the file `to` from the one in `resume`, which may be missing. */
 static ll_status carry_over(ll_metrics *metrics, const char *to, const char *resume, int64_t last) {
     ll_bytes old = {0};
@@ -57,10 +72,7 @@ static ll_status carry_over(ll_metrics *metrics, const char *to, const char *res
         ll_free(from);
         return ll_file_write(to, HEADER, strlen(HEADER));
     }
-    ll_status status = ll_file_read(&old, from, (uint64_t)1 << 32);
-    if (!status && strncmp((char *)old.data, HEADER, strlen(HEADER)))
-        status =
-            ll_fail(LL_EFORMAT, "%s does not begin with the columns of a run's metrics; move it away to go on", from);
+    ll_status status = read_rows(&old, from);
     if (!status) status = ll_file_write(to, old.data, cut((char *)old.data, last, &step, &metrics->seconds));
     ll_bytes_free(&old);
     ll_free(from);
@@ -81,7 +93,9 @@ static ll_status open_rows(FILE **file, const char *path) {
 ll_status ll_metrics_open(ll_metrics *metrics, const char *out, const char *resume, int64_t last) {
     ll_metrics m = {.path = ll_path_join(out, "metrics.csv")};
     if (!m.path) return LL_ENOMEM;
-    ll_status status = resume ? carry_over(&m, m.path, resume, last) : ll_file_write(m.path, HEADER, strlen(HEADER));
+    ll_status status = check_replaced(m.path);
+    if (!status && resume) status = carry_over(&m, m.path, resume, last);
+    if (!status && !resume) status = ll_file_write(m.path, HEADER, strlen(HEADER));
     if (!status) status = open_rows(&m.file, m.path);
     if (status) {
         ll_metrics_close(&m);

@@ -130,6 +130,12 @@ refused "needs --out" "$longline" analyse moments --png
 : >empty
 refused "empty is empty; name" "$longline" analyse matrices --model run/last.safetensors --text empty
 refused "run is a folder" "$longline" analyse matrices --model run/last.safetensors --text run
+refused "empty is empty; name" "$longline" analyse matrices --model run/last.safetensors --text empty --out none/for/it
+refused "no-model" "$longline" analyse positions --model no-model --out none/for/it
+check "refused inputs leave no folders" test ! -e none
+mkdir mine
+refused "empty is empty; name" "$longline" analyse matrices --model run/last.safetensors --text empty --out mine/for/it
+check "one that was there stays" rmdir mine
 : >file
 refused "file/x: a part of this path is a file" "$longline" analyse periods --quick --out file/x
 t 0 "$longline" analyse periods --quick --out new/folder/of/figures

@@ -30,4 +30,11 @@ else
     head -c 5000 "$golden/relu-proj-causal.safetensors" >cut.safetensors
     refused "cut.safetensors" "$longline" attend cut.safetensors -o o.safetensors
 fi
+# A stream of 200,000 zeros takes long with exact attention, and says how far it is.
+axes='"dtype":"F32","shape":[1,1,200000,16],"data_offsets"'
+header='{"__metadata__":{"kernel":"exact","causal":"1","position":"none","logit_scale":"1"},"q":{'$axes':[0,12800000]},'
+header=$header'"k":{'$axes':[12800000,25600000]},"v":{'$axes':[25600000,38400000]}}'
+{ printf '\100\001\000\000\000\000\000\000%-320s' "$header" && head -c 38400000 /dev/zero; } >long.safetensors
+told "^reading the tokens, one at a time: [0-9]+ %, eta [0-9:]+$" "$longline" attend long.safetensors -o o.safetensors \
+    --streaming --threads 1
 refused "missing.safetensors" "$longline" attend missing.safetensors -o o.safetensors

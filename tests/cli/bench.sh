@@ -63,6 +63,12 @@ refused '--figure rows.svg: it is a pipe or a device' sh -c 'mkfifo rows.svg && 
 refused 'lengths' "$longline" bench --lengths 1024,
 refused 'lengths' "$longline" bench --lengths 0
 refused 'no case' "$longline" bench --ops --case nothing
+if awk '/^MemAvailable:/ {exit $2 > 4e8}' /proc/meminfo; then
+    t 1 "$longline" bench --ops --lengths 8388608 --case relu/causal/fwdbwd/
+    err "all of these cases need more memory than there is; ask for shorter --lengths$"
+else skip "cases without memory: this machine has 400 GB"; fi
+# Without a terminal the first line of progress comes as early as with one: here within six seconds.
+told "^attention: [0-9]+ %, eta [0-9:]+$" "$longline" bench --ops --lengths 4096 --seconds 6 --threads 1
 refused 'layer' "$longline" bench --models --set model.layer=1
 refused 'did you mean' "$longline" bench --length 5
 refused 'model.layer' "$longline" bench --set model.layer=1

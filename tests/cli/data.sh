@@ -80,6 +80,13 @@ printf abc >abc
 t 0 "$longline" data verify abc
 out "^ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad +3 abc$"
 refused "missing" "$longline" data verify missing
+# A file without blocks on the disk: its checksum takes seconds.
+mkdir sparse
+if truncate -s 8G sparse/lra_release.gz 2>err; then
+    told "^reading sparse/lra_release.gz: [0-9]+ %, eta [0-9:]+$" "$longline" data verify sparse/lra_release.gz
+    told "^reading sparse/lra_release.gz: [0-9]+ %, eta [0-9:]+$" "$longline" data get lra --out sparse
+else skip "long checksums: no files of 8 GB here"; fi
+rm -r sparse
 t 2 "$longline" data verify mnist --out missing
 mkdir wrong && printf abc >wrong/lra_release.gz && printf abc >wrong/train-images-idx3-ubyte.gz
 t 0 "$longline" data verify lra --out wrong
@@ -143,6 +150,26 @@ with tarfile.open("up", "w:gz") as t:
     err "404"
     kill $server
     wait $server 2>/dev/null || :
+    rm -f port
+    python3 -c '
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+open("port", "w").write(str(server.getsockname()[1]) + "\n")
+connection = server.accept()[0]
+open("asked", "w").close()
+while connection.recv(4096): pass' &
+    server=$!
+    wait_until test -s port
+    last="data get, SIGTERM before an answer"
+    "$longline" data get mnist --out stopped --from "http://127.0.0.1:$(cat port)" >out 2>err </dev/null &
+    pid=$!
+    wait_until test -e asked
+    kill -TERM $pid
+    ended $pid
+    check "a signal ends the download with exit code 1" test $code -eq 1
+    err "stopping; again stops at once$"
+    check "it leaves no empty folder" test ! -e stopped
+    wait $server
 else skip "downloads: no python3 here, or built without libcurl"; fi
 
 t 0 "$longline" data make music --out songs --count 3 --size 1

@@ -159,6 +159,9 @@ t 2 "$longline" score $model wrong
 err "wrong: line 4: byte 0x31"
 refused "missing: No such file" "$longline" score $model lines missing
 refused "no files|is a folder" "$longline" score $model run
+for command in "score $model -" "generate $model --prompt-file -"; do
+    refused "standard input is a folder; name files$" sh -c "'$longline' $command <."
+done
 refused "missing.safetensors" "$longline" score missing.safetensors lines
 refused "needs lines, jsonl, fasta, idx, png or midi" "$longline" score $model lines --format csv
 refused "not both" "$longline" score $model lines --format lines --whole

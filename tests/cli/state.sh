@@ -133,6 +133,10 @@ fi
 head -c 50000000 /dev/zero >zeros
 told "^prompt read: [0-9.]+ [kM]B of 30 MB, eta [0-9:]+$" "$longline" generate linear/best.safetensors --prompt-file zeros \
     --prompt-tokens 30000000
+# Text that goes to a file has a line of progress, and so have prompts.
+told "^generated: [0-9]+ of 100000000, eta [0-9:]+$" "$longline" generate linear/best.safetensors --tokens 100000000
+yes 'line 3 of' | head -n 1000000 >prompts
+told "^prompts: [0-9]+ %, eta [0-9:]+$" "$longline" generate linear/best.safetensors --prompts prompts --tokens 20
 # No more of a prompt is read than is used: the end of this file is missing.
 head -c 1000000 "$longline" | gzip | head -c 200000 >cut.gz
 t 0 "$longline" generate linear/best.safetensors --prompt-file cut.gz --prompt-tokens 1000 --tokens 3

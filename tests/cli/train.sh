@@ -46,6 +46,32 @@ mkdir -p blocked/metrics.csv
 t 1 run --out blocked
 err "metrics.csv"
 check "a run that cannot write its files leaves no lock" test ! -e blocked/.lock
+mkdir own
+echo "my,own,numbers" | tee own/metrics.csv mine.csv >out
+refused "own/metrics.csv does not begin with the columns of a run's metrics; move it away" run --out own
+refused "own/metrics.csv does not begin with" "$longline" train --resume straight --out own
+check "a file that no run wrote stays" cmp own/metrics.csv mine.csv
+check "and nothing comes beside it" test "$(ls -A own)" = metrics.csv
+mkdir begun && head -n 2 straight/metrics.csv >begun/metrics.csv
+t 0 run --out begun
+check "that of a run without a checkpoint is replaced" test "$(wc -l <begun/metrics.csv)" -eq "$(wc -l <straight/metrics.csv)"
+# A folder of somebody else that one may not look into. Root may, and becomes another user.
+cp -r straight closed && chmod 0 closed
+mkdir -m 777 anyone
+if [ "$(id -u)" -eq 0 ]; then as_other() { setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; }
+else as_other() { "$@"; }; fi
+chmod 755 .
+if as_other "$longline" version >out 2>err && as_other test -r text.txt && ! as_other test -r closed/recipe.ini; then
+    refused "cannot open closed/best.safetensors: Permission denied$" as_other "$longline" score closed text.txt
+    refused "cannot open closed/metrics.csv: Permission denied$" as_other "$longline" report closed
+    refused "cannot open closed/last.safetensors: Permission denied$" as_other "$longline" train --resume closed
+    refused "cannot open closed/below: Permission denied$" as_other "$longline" train --resume closed/below
+    refused "cannot open closed/config.json: Permission denied$" as_other "$longline" import closed --out anyone/made
+    # shellcheck disable=SC2086
+    refused "cannot open closed/best.safetensors: Permission denied$" as_other "$longline" train "$recipe" --data text.txt \
+        $small --from closed --out anyone/begun
+else skip "folders of another user: cannot become another user who runs the program"; fi
+chmod 755 closed
 mkdir elsewhere
 check "a run that cannot begin leaves no folder" sh -c "cd elsewhere && ! '$longline' train '$recipe' --data gone \
     2>err && test ! -e runs"
