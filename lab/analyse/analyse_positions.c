@@ -10,7 +10,7 @@
 #include "analyse/analyse_internal.h"
 #include "attention/feature/feature_map.h"
 #include "attention/position/premap.h"
-#include "model/mechanism.h"
+#include "model/config/mechanism.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "model/network.h"

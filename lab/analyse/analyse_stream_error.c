@@ -10,7 +10,7 @@
 #include "reference/reference.h"
 #include "attention/feature/maps.h"
 #include "attention/table.h"
-#include "model/mechanism.h"
+#include "model/config/mechanism.h"
 #include "model/model_internal.h"
 #include "base/memory.h"
 #include "base/random.h"

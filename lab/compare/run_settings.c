@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "compare/compare_internal.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 #include "recipe/recipe.h"
 
 int ll_budget_key(const char *assignment) {

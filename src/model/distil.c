@@ -6,8 +6,8 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "model/head_layers.h"
-#include "model/soft_loss.h"
+#include "model/layer/head_layers.h"
+#include "model/layer/soft_loss.h"
 
 struct ll_teacher {
     const ll_model *model;

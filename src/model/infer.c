@@ -9,7 +9,7 @@
 #include "base/integer.h"
 #include "base/memory.h"
 #include "base/parallel.h"
-#include "model/head_layers.h"
+#include "model/layer/head_layers.h"
 #include "model/network.h"
 
 /* ---- Scores ---- */

@@ -3,7 +3,7 @@
 #define LL_MODEL_H
 
 #include "data/batch.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 #include "base/safetensors.h"
 
 /* What a tensor is for: by this it is drawn, decays and is taken from another model. */

@@ -8,10 +8,10 @@
 #include "base/finite.h"
 #include "base/float_mode.h"
 #include "base/integer.h"
-#include "model/head_layers.h"
+#include "model/layer/head_layers.h"
+#include "model/layer/soft_loss.h"
 #include "model/network.h"
-#include "model/shared_sequence.h"
-#include "model/soft_loss.h"
+#include "model/sequence/shared_sequence.h"
 
 static void begin_document(const ll_batch_run *run, int i, int b, int t) {
     run->ws->segment[i] = (ll_segment){b, t, 0, t, 0};

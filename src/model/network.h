@@ -22,9 +22,9 @@
 #include "attention/cross_cache.h"
 #include "attention/parameter.h"
 #include "kernel/kernel.h"
-#include "model/carry.h"
-#include "model/quantize.h"
 #include "model/model_internal.h"
+#include "model/quantize.h"
+#include "model/sequence/carry.h"
 
 /* Tensors of a block, in table order. A block has those that its recipe needs. */
 enum {

@@ -6,7 +6,7 @@
 
 #include "attention/position/premap.h"
 #include "base/random.h"
-#include "model/mechanism.h"
+#include "model/config/mechanism.h"
 #include "model/network.h"
 
 /* Does the position act in this operator? Cross attention may be without positions. */

@@ -8,7 +8,7 @@
 #include "attention/feature/feature_map.h"
 #include "attention/operator.h"
 #include "attention/table.h"
-#include "model/compat.h"
+#include "model/config/compat.h"
 #include "base/integer.h"
 #include "base/memory.h"
 #include "model/network.h"

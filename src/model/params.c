@@ -9,7 +9,7 @@
 
 #include "base/memory.h"
 #include "base/random.h"
-#include "model/embedding.h"
+#include "model/layer/embedding.h"
 
 static int add_norm(ll_model *m, const char *prefix, const char *name) {
     char text[64];

@@ -5,11 +5,11 @@
 #include "base/float_mode.h"
 #include "base/integer.h"
 #include "base/memory.h"
-#include "model/chunks.h"
-#include "model/embedding.h"
-#include "model/head_layers.h"
-#include "model/mechanism.h"
-#include "model/shared_sequence.h"
+#include "model/config/mechanism.h"
+#include "model/layer/embedding.h"
+#include "model/layer/head_layers.h"
+#include "model/sequence/chunks.h"
+#include "model/sequence/shared_sequence.h"
 
 enum {
     LOGIT_FLOATS = 1 << 20, /* floats of a chunk of logits: large enough for the product, small enough for a cache */

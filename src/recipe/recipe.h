@@ -5,7 +5,7 @@
 #include "base/status.h"
 #include "data/data_options.h"
 #include "dist/dist_options.h"
-#include "model/model_config.h"
+#include "model/config/model_config.h"
 #include "train/train_options.h"
 
 /* A recipe as numbers: a part for each section. */

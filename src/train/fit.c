@@ -4,7 +4,7 @@
 
 #include "base/memory.h"
 #include "data/file_list.h"
-#include "model/mechanism.h"
+#include "model/config/mechanism.h"
 #include "train/train_internal.h"
 
 /* The loss of a model that gives all answers the same probability. */

@@ -4,7 +4,7 @@
 #define LL_SHARDS_H
 
 #include "dist/exchange.h"
-#include "model/shared_sequence.h"
+#include "model/sequence/shared_sequence.h"
 #include "recipe/recipe.h"
 
 typedef struct {

@@ -1,4 +1,4 @@
-/* Sequences that ranks share: how states travel between ranks (model/shared_sequence.h). */
+/* Sequences that ranks share: how states travel between ranks (model/sequence/shared_sequence.h). */
 #include "train/shards.h"
 
 #include "base/memory.h"

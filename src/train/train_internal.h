@@ -8,9 +8,9 @@
 #include <stdio.h>
 
 #include "recipe/recipe_reader.h"
-#include "model/carry.h"
 #include "model/model_internal.h"
-#include "model/shared_sequence.h"
+#include "model/sequence/carry.h"
+#include "model/sequence/shared_sequence.h"
 #include "train/shards.h"
 #include "train/teaching.h"
 

@@ -3,7 +3,7 @@
  * there is one. */
 #include <string.h>
 
-#include "model/mechanism.h"
+#include "model/config/mechanism.h"
 #include "base/random.h"
 #include "drawn.h"
 

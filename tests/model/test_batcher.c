@@ -3,7 +3,7 @@
 #include <unistd.h>
 
 #include "longline-batch.h"
-#include "model/model_stream.h"
+#include "model/stream/model_stream.h"
 #include "stream_pairs.h"
 
 enum {

@@ -1,10 +1,10 @@
 /* model.pool = first: the last block computes only what the first token of each sequence needs. Loss, probabilities and
  * gradients are those of a network that computes all tokens. */
 #include "attention/operator.h"
-#include "model/mechanism.h"
+#include "model/config/mechanism.h"
 #include "models.h"
 
-#include "model/head_layers.h"
+#include "model/layer/head_layers.h"
 #include "model/network.h"
 
 enum { B = 4, T = 12, WIDTH = 4 }; /* images are WIDTH x T / WIDTH */

@@ -2,7 +2,7 @@
  * logits. */
 #include "base/memory.h"
 #include "longline-batch.h"
-#include "model/sample.h"
+#include "model/stream/sample.h"
 #include "models.h"
 
 static const char *const variants[] = {

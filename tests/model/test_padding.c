@@ -2,7 +2,7 @@
  * depends on it. Loss and gradients are the sums of those of the sequences alone. */
 #include "models.h"
 
-#include "model/head_layers.h"
+#include "model/layer/head_layers.h"
 
 enum { B = 6, T = 150 };
 

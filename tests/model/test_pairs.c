@@ -4,7 +4,7 @@
 #include "attention/operator.h"
 #include "attention/feature/maps.h"
 #include "attention/table.h"
-#include "model/mechanism.h"
+#include "model/config/mechanism.h"
 #include "base/memory.h"
 #include "models.h"
 #include "train/train_internal.h"

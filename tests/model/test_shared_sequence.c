@@ -5,9 +5,9 @@
 #include <pthread.h>
 
 #include "base/parallel.h"
-#include "model/mechanism.h"
-#include "model/ring_parts.h"
-#include "model/shared_sequence.h"
+#include "model/config/mechanism.h"
+#include "model/sequence/ring_parts.h"
+#include "model/sequence/shared_sequence.h"
 
 enum { B = 2, LONG = 24, PARTS = 24, SEQUENCE_VOCAB = 11 };
 

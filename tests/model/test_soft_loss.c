@@ -2,7 +2,7 @@
 #include "test.h"
 
 #include "base/random.h"
-#include "model/soft_loss.h"
+#include "model/layer/soft_loss.h"
 
 enum { MOST = 700 };
 

@@ -5,7 +5,7 @@
 #include "attention/attention_stream.h"
 #include "base/memory.h"
 #include "base/safetensors.h"
-#include "model/model_stream.h"
+#include "model/stream/model_stream.h"
 #include "states.h"
 
 enum { V = 11, FED = 300 };

@@ -11,7 +11,7 @@
 
 #include "attention/attention_stream.h"
 #include "base/random.h"
-#include "model/mechanism.h"
+#include "model/config/mechanism.h"
 #include "reference/reference.h"
 
 enum { D = 4, E = 2, M = 8, BLOCK = 2048, COMPARED = 100, SEED = 11 };

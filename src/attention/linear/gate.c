@@ -4,8 +4,8 @@
  *   S_t = r_t S_(t-1) + k_t v_t'        y_t = S_t' q_t        0 < r_t <= 1
  *
  * Features are q and k themselves. The gate comes with the call. A model computes it from the layer's input
- * (model/token_gate.c). This file computes its gradient. With b_i the sum of log r over tokens 0..i, weights carry
- * e^(b_i - b_j), and so
+ * (model/layer/token_gate.c). This file computes its gradient. With b_i the sum of log r over tokens 0..i, weights
+ * carry e^(b_i - b_j), and so
  *
  *   dL/db_i = <phi(q_i), dphi(q_i)> - <phi(k_i), dphi(k_i)>        dL/dlog r_t = sum_(i >= t) dL/db_i
  *
