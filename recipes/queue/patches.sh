@@ -45,7 +45,12 @@ slower() {
 early() {
     line 0 4 0.25 many-0 24000 ' train.eval-every=1000 train.schedule=constant' 0.001 ''
     line 1 4 0.25 many-1 24000 ' train.eval-every=1000' 0.001 0
-    second
+}
+
+# A million images of the second and the third file, too. Without them what was learned is lost in the third.
+many() {
+    line 2 4 0.25 many-2 24000 " train.eval-every=1000 train.from=pathfinder-patches-1-early-$1" 0.001 ''
+    line 3 4 0.25 many-3 24000 ' train.eval-every=1000' 0.001 2
 }
 
 of permuteformer-2d permuteformer 1 0 && begin && go_on && slower
@@ -55,5 +60,7 @@ of exact exact 1 3 && begin
 of rope-linear rope-linear 1 3 && begin && line 4 4 0.11 mixed-4 5000 '' 0.001 3
 of exact-rope exact-rope 1 3 && begin && go_on
 of favor+rope favor-rope 1 3 && begin && go_on
-of performer early-performer 1 3 && early && go_on
-of exact early-exact 1 3 && early && go_on
+of performer early-performer 1 3 && early && second && line 4 4 0.11 mixed-4 5000 '' 0.001 3 && line 5 4 0.12 mixed-5 6000 '' 0.001 4
+of performer many-performer 1 3 && many performer-1
+of exact early-exact 1 3 && early
+of exact many-exact 1 3 && many exact-1
