@@ -32,7 +32,7 @@ typedef struct {
     ll_piece *piece;
     double *sum;  /* one for each piece */
     float *m, *v; /* Adam's moments, in the layout of the parameters */
-    int attention_only; /* updates leave all other tensors as they are: nor do they decay */
+    int64_t attention_alone; /* the first so many updates leave all other tensors as they are: nor do they decay */
     int halvings; /* how often the learning rate was halved (train.on-divergence) */
 } ll_optimizer;
 
