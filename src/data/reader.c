@@ -42,6 +42,13 @@ const ll_format *ll_format_named(const char *name) {
 
 int ll_data_is_made(const ll_data_options *c) { return is_known(c->format) && formats[c->format]->made; }
 
+int ll_data_shared(char *first, size_t size, const ll_data_options *c, int test) {
+    const char *path = test ? c->test : c->valid;
+    if (!is_known(c->format) || formats[c->format]->made || !path || !*path || !c->train) return 0;
+    return ll_files_shared(first, size, formats[c->format]->pick, path, test ? LL_SPLIT_TEST : LL_SPLIT_VALID, c->train,
+                           LL_SPLIT_TRAIN);
+}
+
 const char *ll_data_unit(const ll_data_options *c) { return is_known(c->format) ? formats[c->format]->unit : "token"; }
 
 /* Tasks of pairs have few formats, which the error names. For other tasks the error names the task that fits. */

@@ -20,6 +20,8 @@ void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
 void ll_reader_free(ll_reader *reader);
 /* Does the library generate the data of this recipe, with a valid split? */
 int ll_data_is_made(const ll_data_options *c);
+/* Is a file of data.valid, or of data.test, also read for training? `first` becomes the name of the first one. */
+int ll_data_shared(char *first, size_t size, const ll_data_options *c, int test);
 /* What a token of this recipe is: "byte", "word". */
 const char *ll_data_unit(const ll_data_options *c);
 int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */

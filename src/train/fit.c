@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/file_list.h"
 #include "model/config/mechanism.h"
 #include "train/train_internal.h"
 
@@ -101,13 +100,11 @@ ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader) {
                    (long long)texts, c->train.length);
 }
 
-/* A folder of cifar10 has the files of several splits. */
-ll_status ll_fit_apart(const ll_config *c) {
+ll_status ll_fit_apart(const ll_config *c, int test) {
     char name[300];
-    if (c->data.format == LL_DATA_CIFAR10 || !c->data.train || !c->data.valid || !*c->data.valid ||
-        !ll_files_shared(name, sizeof name, c->data.valid, c->data.train))
-        return LL_OK;
-    return ll_fail(LL_EINVAL, "%s is in data.train, too, so that the held-out loss says nothing of other data", name);
+    if (!ll_data_shared(name, sizeof name, &c->data, test)) return LL_OK;
+    return ll_fail(LL_EINVAL, "%s is in data.train, too, so that the %s loss says nothing of other data", name,
+                   test ? "test" : "held-out");
 }
 
 /* Keys that are not resumable must have the same values. A path that is must lead to the same data (same_ranks.c). */

@@ -192,11 +192,11 @@ LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetens
 int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
 /* LL_EINVAL, with the text: a table may have a row of headings that is an example; files were left out; texts are cut
- * to train.length; a file of data.valid is trained on. */
+ * to train.length; a file of data.valid, or of data.test, is trained on. */
 ll_status ll_fit_heading(const ll_reader *reader);
 ll_status ll_fit_left_out(int64_t files);
 ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader);
-ll_status ll_fit_apart(const ll_config *c);
+ll_status ll_fit_apart(const ll_config *c, int test);
 /* Is there a valid split: named, cut from train, or generated? */
 int ll_fit_has_valid(const ll_config *c);
 /* Does the recipe leave sizes to the data (0)? */
