@@ -109,8 +109,9 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
     ll_run_model(model, sizeof model, ll_trainer_folder(trainer));
     printf("train.folder=%s\ntrain.model=%s\ntrain.steps=%lld\n", ll_trainer_folder(trainer), model,
            (long long)p->step);
-    if (p->step) printf("train.%s=%.6f\n", p->matching ? "distillation_loss" : "loss", p->loss);
-    if (watch->unit && !p->matching && p->step) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
+    if (isfinite(p->loss)) printf("train.%s=%.6f\n", p->matching ? "distillation_loss" : "loss", p->loss);
+    if (watch->unit && !p->matching && isfinite(p->loss))
+        printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
     if (isfinite(p->valid_loss)) {
         printf("train.valid_loss=%.6f\n", p->valid_loss);
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));

@@ -13,7 +13,7 @@ typedef struct ll_trainer ll_trainer;
 
 typedef struct {
     int64_t step, steps;
-    double loss;           /* mean of the last steps, nats a token (or an example); see `matching` */
+    double loss;           /* mean of the last steps, nats a token (or an example), NaN without any; see `matching` */
     double valid_loss;     /* last evaluation, NaN before the first */
     double valid_accuracy; /* the same, fraction */
     double learning_rate, gradient_norm;

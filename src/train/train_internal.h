@@ -177,7 +177,7 @@ typedef struct {
     double norm;                                    /* gradient norm of the last step */
 } ll_run_state;
 
-/* Mean loss of the last n <= LL_ROW_EVERY steps. */
+/* Mean loss of the last n <= LL_ROW_EVERY steps; NaN where they counted nothing. */
 double ll_recent_loss(const ll_run_state *state, int64_t n);
 /* The checkpoint to go back to is that of the step that the run is at. */
 void ll_rewind_point_set(ll_run_state *state);
