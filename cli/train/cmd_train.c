@@ -161,6 +161,12 @@ static void question_stages(const ll_recipe *recipe, long long steps) {
                  change, last);
 }
 
+/* Is a key set, from `least` on, and the one that it needs 0? */
+static void question_pair(const ll_recipe *recipe, const char *key, int least, const char *needs, const char *what) {
+    if (atoi(ll_recipe_get(recipe, key)) >= least && !ll_unmet(recipe, key) && !atoi(ll_recipe_get(recipe, needs)))
+        ll_print("%s has no effect: it needs %s%s", key, needs, what);
+}
+
 /* Warnings about settings that are probably mistakes. */
 static void question_settings(const ll_recipe *recipe) {
     const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
@@ -174,8 +180,8 @@ static void question_settings(const ll_recipe *recipe) {
         const char *needs = ll_unmet(recipe, ll_args_key(set.at[i], key));
         if (needs) ll_print("%s has no effect: it needs %s", key, needs);
     }
-    if (atoi(ll_recipe_get(recipe, "data.resize-side")) > 0 && !atoi(ll_recipe_get(recipe, "data.resize")))
-        ll_print("data.resize-side has no effect: it needs data.resize, the size of the middle that is taken");
+    question_pair(recipe, "data.only", 0, "data.margin", "");
+    question_pair(recipe, "data.resize-side", 1, "data.resize", ", the size of the middle that is taken");
     question_classes(recipe);
 }
 

@@ -60,6 +60,7 @@ struct ll_reader {
     int64_t left_out;      /* files in folders that data.classes does not name */
     int64_t seen, cut;     /* of the whole file: texts with classes, and those of more than T tokens, which are cut */
     char heading[64];      /* what may be the name of the column of labels, read as a label; else "" */
+    const char *unused;    /* a key that is set and that files of this form do not have a use for; or NULL */
     ll_bytes file[2];      /* the bytes that were read, or are mapped (ll_file_take) */
     void *own;             /* (format->own bytes) the data of this kind of format, initially zero */
 };

@@ -154,6 +154,8 @@ int64_t ll_reader_left_out(const ll_reader *reader) { return reader->left_out; }
 
 const char *ll_reader_heading(const ll_reader *reader) { return reader->heading; }
 
+const char *ll_reader_unused(const ll_reader *reader) { return reader->unused; }
+
 void ll_reader_cut(const ll_reader *reader, int64_t *texts, int64_t *cut) {
     *texts = reader->seen;
     *cut = reader->cut;

@@ -87,6 +87,13 @@ ll_status ll_fit_heading(const ll_reader *reader) {
                    name);
 }
 
+ll_status ll_fit_unused(const ll_config *c, const ll_reader *reader) {
+    const char *key = ll_reader_unused(reader);
+    if (!key) return LL_OK;
+    const char *form = strstr(key, "-key") ? "JSONL" : "TSV and CSV";
+    return ll_fail(LL_EINVAL, "%s is for %s, and %s is another form of texts with classes", key, form, c->data.train);
+}
+
 ll_status ll_fit_left_out(int64_t files) {
     if (!files) return LL_OK;
     return ll_fail(LL_EINVAL, "files left out, as data.classes does not name their folders: %lld", (long long)files);

@@ -314,6 +314,7 @@ static void report_lost_best(ll_trainer *t, watcher *w) {
 /* What may be wrong with the data. */
 static void report_data(ll_trainer *t, watcher *w) {
     if (ll_fit_heading(t->train)) report(t, w, "no header");
+    if (ll_fit_unused(&t->model->recipe->c, t->train)) report(t, w, "no effect");
     if (ll_fit_left_out(t->left_out)) report(t, w, "no class");
     if (ll_fit_cut(&t->model->recipe->c, t->train)) report(t, w, "cut");
     for (int test = 0; test < 2; test++)

@@ -191,9 +191,10 @@ LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetens
  * returns LL_EDIVERGED. */
 int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
-/* LL_EINVAL, with the text: a table may have a row of headings that is an example; files were left out; texts are cut
- * to train.length; a file of data.valid, or of data.test, is trained on. */
+/* LL_EINVAL, with the text: a table may have a row of headings that is an example; a key has no effect; files were left
+ * out; texts are cut to train.length; a file of data.valid, or of data.test, is trained on. */
 ll_status ll_fit_heading(const ll_reader *reader);
+ll_status ll_fit_unused(const ll_config *c, const ll_reader *reader);
 ll_status ll_fit_left_out(int64_t files);
 ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader);
 ll_status ll_fit_apart(const ll_config *c, int test);
