@@ -25,9 +25,12 @@ static void lists_are_by_frequency(void **state) {
     expect_list(text, 1, 0, "<unk>\n<eos>\nthe\ncat\nand\ndog\nsat\nthere\n");
     expect_list(text, 2, 0, "<unk>\n<eos>\nthe\ncat\n");
     expect_list(text, 1, 5, "<unk>\n<eos>\nthe\ncat\nand\n");
-    expect_list(text, 1, 1, "<unk>\n<eos>\n");
+    expect_list(text, 1, 2, "<unk>\n<eos>\n");
     expect_list("", 1, 0, "<unk>\n<eos>\n");
     expect_list("a ab b a.", 1, 0, "<unk>\n<eos>\na\na.\nab\nb\n");
+    ll_bytes list = {0};
+    CHECK_FAILS(ll_words_list(&list, &(ll_bytes){(uint8_t *)"a", 1}, 1, 1, LL_WORDS_TOGETHER), LL_EINVAL,
+                "data.vocab-size = 1 has no room");
 }
 
 static void text_to_tokens_and_back(void **state) {
