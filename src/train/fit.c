@@ -33,12 +33,19 @@ int ll_fit_lacks_sizes(const ll_config *c) {
            (image && (!c->position.width || !c->position.height));
 }
 
+static ll_status one_class(const ll_config *c, const ll_reader *reader) {
+    const char *names = ll_reader_class_names(reader) ? ll_reader_class_names(reader) : c->data.class_names;
+    return ll_fail(LL_EINVAL, "data.train: %s: all examples have the class %s, and a classifier needs at least 2",
+                   c->data.train, names && *names ? names : "0");
+}
+
 ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     ll_config *c = &recipe->c;
     int width, height;
     ll_reader_image(reader, &width, &height);
     if (c->model.vocab == 0) c->model.vocab = ll_reader_vocab(reader);
     if (c->model.classes == 0) c->model.classes = ll_reader_classes(reader);
+    if (c->model.classes == 1 && ll_reader_classes(reader) == 1) return one_class(c, reader);
     if (c->position.width == 0 && c->position.height == 0) {
         c->position.width = width;
         c->position.height = height;

@@ -151,6 +151,9 @@ t 0 run --data headed.tsv --out headed --set model.classes=0 --set data.test= --
 err "no header: only the first row has the label .label.; if it names the columns, set data.header=on$"
 t 0 run --data headed.tsv --out headed2 --set model.classes=0 --set data.test= --set train.steps=2 --set data.header=on
 not_err "no header"
+grep ^pos headed.tsv >alike.tsv
+refused "data.train: alike.tsv: all examples have the class pos, and a classifier needs at least 2$" run --data alike.tsv \
+    --out w --set model.classes=0 --set data.test=
 # Keys of another form of files.
 t 0 run --data headed.tsv --out keys --set model.classes=0 --set data.test= --set train.steps=0 --set data.text-key=text
 err "no effect: data.text-key is for JSONL, and headed.tsv is another form of texts with classes$"
