@@ -109,8 +109,9 @@ static void report(ll_trainer *trainer, const ll_watch *watch) {
     ll_run_model(model, sizeof model, ll_trainer_folder(trainer));
     printf("train.folder=%s\ntrain.model=%s\ntrain.steps=%lld\n", ll_trainer_folder(trainer), model,
            (long long)p->step);
-    if (p->step) printf("train.%s=%.6f\n", p->matching ? "distillation_loss" : "loss", p->loss);
-    if (watch->unit && !p->matching && p->step) printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
+    if (isfinite(p->loss)) printf("train.%s=%.6f\n", p->matching ? "distillation_loss" : "loss", p->loss);
+    if (watch->unit && !p->matching && isfinite(p->loss))
+        printf("train.bits_per_%s=%.4f\n", watch->unit, p->loss / log(2));
     if (isfinite(p->valid_loss)) {
         printf("train.valid_loss=%.6f\n", p->valid_loss);
         if (watch->unit) printf("train.valid_bits_per_%s=%.4f\n", watch->unit, p->valid_loss / log(2));
@@ -160,6 +161,12 @@ static void question_stages(const ll_recipe *recipe, long long steps) {
                  change, last);
 }
 
+/* Is a key set, from `least` on, and the one that it needs 0? */
+static void question_pair(const ll_recipe *recipe, const char *key, int least, const char *needs, const char *what) {
+    if (atoi(ll_recipe_get(recipe, key)) >= least && !ll_unmet(recipe, key) && !atoi(ll_recipe_get(recipe, needs)))
+        ll_print("%s has no effect: it needs %s%s", key, needs, what);
+}
+
 /* Warnings about settings that are probably mistakes. */
 static void question_settings(const ll_recipe *recipe) {
     const char *steps = ll_recipe_get(recipe, "train.steps"), *warmup = ll_recipe_get(recipe, "train.warmup");
@@ -173,8 +180,8 @@ static void question_settings(const ll_recipe *recipe) {
         const char *needs = ll_unmet(recipe, ll_args_key(set.at[i], key));
         if (needs) ll_print("%s has no effect: it needs %s", key, needs);
     }
-    if (atoi(ll_recipe_get(recipe, "data.resize-side")) > 0 && !atoi(ll_recipe_get(recipe, "data.resize")))
-        ll_print("data.resize-side has no effect: it needs data.resize, the size of the middle that is taken");
+    question_pair(recipe, "data.only", 0, "data.margin", "");
+    question_pair(recipe, "data.resize-side", 1, "data.resize", ", the size of the middle that is taken");
     question_classes(recipe);
 }
 

@@ -29,7 +29,7 @@ void ll_watch_preempt(const ll_recipe *recipe) {
 void ll_watch_start(ll_watch *watch, const ll_recipe *recipe, const char *folder) {
     *watch = (ll_watch){.unit = ll_unit(recipe), .line = ll_line_start(), .shown = ll_now(), .folder = folder};
     watch->saved = -1;
-    watch->last.valid_loss = NAN;
+    watch->last.loss = watch->last.valid_loss = NAN;
     ll_stop_on_signals(1, "saving", "");
     leaves(watch);
     ll_watch_preempt(recipe);
@@ -48,11 +48,12 @@ static void describe_within(ll_fields *f, const ll_progress *p) {
 static void describe_loss(ll_fields *f, const ll_watch *w) {
     const ll_progress *p = &w->last;
     const double unit = w->unit ? 1 / log(2) : 1;
-    if (p->step && p->matching && !strcmp(p->matching, "attention"))
+    const int any = isfinite(p->loss); /* before the first step there is none, and no speed */
+    if (any && p->matching && !strcmp(p->matching, "attention"))
         ll_field_add(f, 4, "  %.2f %% of attention missed", 100 * p->loss);
-    else if (p->step && p->matching)
+    else if (any && p->matching)
         ll_field_add(f, 4, "  distillation loss %.3f", p->loss);
-    else if (p->step) /* before the first step there is no loss, and no speed */
+    else if (any)
         ll_field_add(f, 4, "  %.3f %s%s", p->loss * unit, w->unit ? "bits/" : "loss", w->unit ? w->unit : "");
     if (isfinite(p->valid_loss) && w->unit) ll_field_add(f, 7, "  valid %.3f", p->valid_loss * unit);
     if (isfinite(p->valid_loss) && !w->unit)

@@ -13,7 +13,7 @@ typedef struct ll_trainer ll_trainer;
 
 typedef struct {
     int64_t step, steps;
-    double loss;           /* mean of the last steps, nats a token (or an example); see `matching` */
+    double loss;           /* mean of the last steps, nats a token (or an example), NaN without any; see `matching` */
     double valid_loss;     /* last evaluation, NaN before the first */
     double valid_accuracy; /* the same, fraction */
     double learning_rate, gradient_norm;
@@ -23,9 +23,10 @@ typedef struct {
      * report", "no lock" (of the folder), "no folder" (it was removed, and is made again), "no learning" (the loss is
      * far above chance), "rewind" (train.on-divergence), "best" (another evaluation than before: the best model so far
      * was measured anew), "no best" (it could not be read, and does not count any more), "no header" (a table of
-     * labelled texts may have one that was read as an example), "no class" (data.classes does not name the folders of
-     * some files, which are left out), "no held-out data" (a file of data.valid is one of data.train, too), "cut"
-     * (texts with classes are longer than train.length) */
+     * labelled texts may have one that was read as an example), "no effect" (a key is for another form of labelled
+     * texts), "no class" (data.classes does not name the folders of some files, which are left out), "no held-out
+     * data" (a file of data.valid or data.test is one of data.train, too), "cut" (texts with classes are longer than
+     * train.length) */
     const char *event;
     /* NULL, or what the loss compares with the teacher (train.distil): "attention", the share of what the teacher's
      * attention gives that is missed, or "logits". The loss of data, which codes tokens, has NULL alone */

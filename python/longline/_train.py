@@ -17,7 +17,7 @@ from ._recipe import Recipe, encoded
 
 
 class Progress(NamedTuple):
-    """What a callback is told. loss in nats a token or example; eta in seconds, NaN while unknown.
+    """What a callback is told. loss in nats a token or example, eta in seconds: NaN while unknown.
 
     event is "" after each step; else what was done there: "eval", "checkpoint", "done", or a failure that did not stop
     the run. Steps on batches from memory have no evaluation and no clock: valid_loss, valid_accuracy, learning_rate,
@@ -196,7 +196,7 @@ class Trainer(NotCopied):
 
     def _repr_html_(self) -> str:
         every = max(1, len(self.history) // 20)
-        rows = [(p.step, f"{p.loss:.4f}", "" if math.isnan(p.valid_loss) else f"{p.valid_loss:.4f}",
+        rows = [(p.step, *("" if math.isnan(x) else f"{x:.4f}" for x in (p.loss, p.valid_loss)),
                  f"{p.gradient_norm:.3g}") for p in self.history[::every]]
         return table(("step", "loss", "held-out loss", "gradient norm"), rows, repr(self)[1:-1])
 
@@ -207,8 +207,8 @@ def _show(bar: Any, p: Progress) -> None:
     if not bar.total and p.steps:
         bar.total = p.steps
     bar.n = p.step if p.event != "" or bar.n <= p.step else bar.n
-    name = "distillation loss" if p.matching else "loss"
-    bar.set_postfix_str(f"{name} {p.loss:.4f}" + ("" if math.isnan(p.valid_loss) else f", held-out {p.valid_loss:.4f}"))
+    losses = ("distillation loss" if p.matching else "loss", p.loss), ("held-out", p.valid_loss)
+    bar.set_postfix_str(", ".join(f"{name} {x:.4f}" for name, x in losses if not math.isnan(x)))
 
 
 __all__ = ["LonglineError", "Progress", "Trainer"]

@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "base/unpack.h"
 
 /* The parts of a path with ":" between them; a file of that very name is one part. Calls `use` with each. */
 static ll_status each_path(const char *path, ll_status (*use)(void *arg, const char *path), void *arg) {
@@ -105,22 +106,29 @@ static int by_identity(const void *a, const void *b) {
                                   : (x->number > y->number) - (x->number < y->number);
 }
 
+/* Of the file that is read: where there is none of this name, the same packed or unpacked. */
 static identity identity_of(const char *path) {
     struct stat info;
-    return stat(path, &info) ? (identity){0} : (identity){info.st_dev, info.st_ino};
+    char *found = ll_unpack_find(path);
+    const int is = found && !stat(found, &info);
+    ll_free(found);
+    return is ? (identity){info.st_dev, info.st_ino} : (identity){0};
 }
 
-int ll_files_shared(char *first, size_t size, const char *path, const char *other) {
+int ll_files_shared(char *first, size_t size, ll_files_pick *pick, const char *path, int split, const char *other,
+                    int other_split) {
     file_list a = {0}, b = {0};
     identity *of = NULL;
     int found = 0;
     if (!ll_files_list(&a.name, &a.count, path) && !ll_files_list(&b.name, &b.count, other) &&
         (of = ll_alloc((size_t)b.count, sizeof *of))) {
-        for (int i = 0; i < b.count; i++) of[i] = identity_of(b.name[i]);
-        qsort(of, (size_t)b.count, sizeof *of, by_identity);
+        size_t n = 0;
+        for (int i = 0; i < b.count; i++)
+            if (!pick || pick(other, b.name[i], other_split)) of[n++] = identity_of(b.name[i]);
+        qsort(of, n, sizeof *of, by_identity);
         for (int i = 0; i < a.count && !found; i++) {
-            const identity x = identity_of(a.name[i]);
-            found = x.number && bsearch(&x, of, (size_t)b.count, sizeof *of, by_identity);
+            const identity x = !pick || pick(path, a.name[i], split) ? identity_of(a.name[i]) : (identity){0};
+            found = x.number && bsearch(&x, of, n, sizeof *of, by_identity);
             if (found) ll_format_text(first, size, "%s", a.name[i]);
         }
     }

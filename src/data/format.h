@@ -5,6 +5,7 @@
 
 #include "base/file.h"
 #include "data/corpus.h"
+#include "data/file_list.h"
 #include "data/marks.h"
 #include "data/reader.h"
 #include "longline/files.h"
@@ -25,6 +26,7 @@ typedef struct {
     void (*close)(const ll_reader *r); /* frees what r->own points to; NULL: nothing to free */
     /* Changes a row of a training batch by draws of (seed, number); NULL: no change. */
     void (*augment)(const ll_reader *r, ll_batch *batch, int row, uint64_t seed, int64_t number);
+    ll_files_pick *pick; /* of the files of a path those that a split reads; NULL: all */
     int made;         /* the library generates the data, with a valid split; no file is named */
     int images;       /* the examples are images */
     const char *unit; /* what a token is, and so what a loss of tokens is counted in */
@@ -58,6 +60,7 @@ struct ll_reader {
     int64_t left_out;      /* files in folders that data.classes does not name */
     int64_t seen, cut;     /* of the whole file: texts with classes, and those of more than T tokens, which are cut */
     char heading[64];      /* what may be the name of the column of labels, read as a label; else "" */
+    const char *unused;    /* a key that is set and that files of this form do not have a use for; or NULL */
     ll_bytes file[2];      /* the bytes that were read, or are mapped (ll_file_take) */
     void *own;             /* (format->own bytes) the data of this kind of format, initially zero */
 };

@@ -42,6 +42,13 @@ const ll_format *ll_format_named(const char *name) {
 
 int ll_data_is_made(const ll_data_options *c) { return is_known(c->format) && formats[c->format]->made; }
 
+int ll_data_shared(char *first, size_t size, const ll_data_options *c, int test) {
+    const char *path = test ? c->test : c->valid;
+    if (!is_known(c->format) || formats[c->format]->made || !path || !*path || !c->train) return 0;
+    return ll_files_shared(first, size, formats[c->format]->pick, path, test ? LL_SPLIT_TEST : LL_SPLIT_VALID, c->train,
+                           LL_SPLIT_TRAIN);
+}
+
 const char *ll_data_unit(const ll_data_options *c) { return is_known(c->format) ? formats[c->format]->unit : "token"; }
 
 /* Tasks of pairs have few formats, which the error names. For other tasks the error names the task that fits. */
@@ -146,6 +153,8 @@ const char *ll_reader_class_names(const ll_reader *reader) {
 int64_t ll_reader_left_out(const ll_reader *reader) { return reader->left_out; }
 
 const char *ll_reader_heading(const ll_reader *reader) { return reader->heading; }
+
+const char *ll_reader_unused(const ll_reader *reader) { return reader->unused; }
 
 void ll_reader_cut(const ll_reader *reader, int64_t *texts, int64_t *cut) {
     *texts = reader->seen;

@@ -20,6 +20,8 @@ void ll_reader_units(const ll_reader *reader, double *words, double *bytes);
 void ll_reader_free(ll_reader *reader);
 /* Does the library generate the data of this recipe, with a valid split? */
 int ll_data_is_made(const ll_data_options *c);
+/* Is a file of data.valid, or of data.test, also read for training? `first` becomes the name of the first one. */
+int ll_data_shared(char *first, size_t size, const ll_data_options *c, int test);
 /* What a token of this recipe is: "byte", "word". */
 const char *ll_data_unit(const ll_data_options *c);
 int ll_reader_vocab(const ll_reader *reader);   /* tokens are in [0, vocab) */
@@ -30,6 +32,8 @@ const char *ll_reader_class_names(const ll_reader *reader);
 int64_t ll_reader_left_out(const ll_reader *reader);
 /* The label of a table's first row, if it is the only one and may be the name of the column; else "". */
 const char *ll_reader_heading(const ll_reader *reader);
+/* A key that is set and has no effect, because it is for files of another form; NULL: there is none. */
+const char *ll_reader_unused(const ll_reader *reader);
 /* Of the file that the split is in, or is a part of: how many texts with classes there are, and how many of them have
  * more tokens than a batch, which holds the first ones. 0 and 0 for other data. */
 void ll_reader_cut(const ll_reader *reader, int64_t *texts, int64_t *cut);

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/memory.h"
-#include "data/file_list.h"
 #include "model/config/mechanism.h"
 #include "train/train_internal.h"
 
@@ -34,12 +33,19 @@ int ll_fit_lacks_sizes(const ll_config *c) {
            (image && (!c->position.width || !c->position.height));
 }
 
+static ll_status one_class(const ll_config *c, const ll_reader *reader) {
+    const char *names = ll_reader_class_names(reader) ? ll_reader_class_names(reader) : c->data.class_names;
+    return ll_fail(LL_EINVAL, "data.train: %s: all examples have the class %s, and a classifier needs at least 2",
+                   c->data.train, names && *names ? names : "0");
+}
+
 ll_status ll_fit_fill(ll_recipe *recipe, const ll_reader *reader) {
     ll_config *c = &recipe->c;
     int width, height;
     ll_reader_image(reader, &width, &height);
     if (c->model.vocab == 0) c->model.vocab = ll_reader_vocab(reader);
     if (c->model.classes == 0) c->model.classes = ll_reader_classes(reader);
+    if (c->model.classes == 1 && ll_reader_classes(reader) == 1) return one_class(c, reader);
     if (c->position.width == 0 && c->position.height == 0) {
         c->position.width = width;
         c->position.height = height;
@@ -88,6 +94,13 @@ ll_status ll_fit_heading(const ll_reader *reader) {
                    name);
 }
 
+ll_status ll_fit_unused(const ll_config *c, const ll_reader *reader) {
+    const char *key = ll_reader_unused(reader);
+    if (!key) return LL_OK;
+    const char *form = strstr(key, "-key") ? "JSONL" : "TSV and CSV";
+    return ll_fail(LL_EINVAL, "%s is for %s, and %s is another form of texts with classes", key, form, c->data.train);
+}
+
 ll_status ll_fit_left_out(int64_t files) {
     if (!files) return LL_OK;
     return ll_fail(LL_EINVAL, "files left out, as data.classes does not name their folders: %lld", (long long)files);
@@ -101,13 +114,11 @@ ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader) {
                    (long long)texts, c->train.length);
 }
 
-/* A folder of cifar10 has the files of several splits. */
-ll_status ll_fit_apart(const ll_config *c) {
+ll_status ll_fit_apart(const ll_config *c, int test) {
     char name[300];
-    if (c->data.format == LL_DATA_CIFAR10 || !c->data.train || !c->data.valid || !*c->data.valid ||
-        !ll_files_shared(name, sizeof name, c->data.valid, c->data.train))
-        return LL_OK;
-    return ll_fail(LL_EINVAL, "%s is in data.train, too, so that the held-out loss says nothing of other data", name);
+    if (!ll_data_shared(name, sizeof name, &c->data, test)) return LL_OK;
+    return ll_fail(LL_EINVAL, "%s is in data.train, too, so that the %s loss says nothing of other data", name,
+                   test ? "test" : "held-out");
 }
 
 /* Keys that are not resumable must have the same values. A path that is must lead to the same data (same_ranks.c). */

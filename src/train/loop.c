@@ -314,9 +314,11 @@ static void report_lost_best(ll_trainer *t, watcher *w) {
 /* What may be wrong with the data. */
 static void report_data(ll_trainer *t, watcher *w) {
     if (ll_fit_heading(t->train)) report(t, w, "no header");
+    if (ll_fit_unused(&t->model->recipe->c, t->train)) report(t, w, "no effect");
     if (ll_fit_left_out(t->left_out)) report(t, w, "no class");
     if (ll_fit_cut(&t->model->recipe->c, t->train)) report(t, w, "cut");
-    if (ll_fit_apart(&t->model->recipe->c)) report(t, w, "no held-out data");
+    for (int test = 0; test < 2; test++)
+        if (ll_fit_apart(&t->model->recipe->c, test)) report(t, w, "no held-out data");
 }
 
 /* Goes back, and saves that it did. */

@@ -25,7 +25,7 @@ double ll_recent_loss(const ll_run_state *s, int64_t n) {
         loss += s->loss[step % LL_ROW_EVERY];
         count += s->count[step % LL_ROW_EVERY];
     }
-    return count > 0 ? loss / count : 0;
+    return count > 0 ? loss / count : NAN;
 }
 
 /* Bytes of `text` up to the last whole row whose step is at most `last`; and step and seconds of that row, where there

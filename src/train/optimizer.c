@@ -105,12 +105,25 @@ double ll_clip_scale(double norm, double clip) {
     return clip > 0 && norm > clip ? clip / norm : 1;
 }
 
+/* Update number s of a tensor, and the factors that have it; s < 1: the tensor stays as it is. */
+typedef struct {
+    int64_t s;
+    float rate, vscale;
+} correction;
+
+static correction correct(const ll_config *c, double rate, int64_t s) {
+    if (s < 1) return (correction){0};
+    return (correction){s, (float)(rate / (1 - pow(c->train.beta1, (double)s))),
+                        (float)(1 / sqrt(1 - pow(c->train.beta2, (double)s)))};
+}
+
 typedef struct {
     ll_optimizer *o;
     const ll_config *c;
     const ll_kernels *k;
     float *params, *grad;
-    float scale, rate, vscale;
+    float scale;
+    correction of[2]; /* 1: tensors of attention */
     float decay, l2; /* weight decay of AdamW and of Adam; one of them is 0 */
 } update_work;
 
@@ -118,21 +131,22 @@ static void update_piece(void *arg, size_t i) {
     const update_work *w = arg;
     const ll_piece *piece = &w->o->piece[i];
     float *p = w->params + piece->offset, *g = w->grad + piece->offset;
+    const correction *of = &w->of[piece->attention];
     float scale = w->scale;
-    if (!piece->own || (w->o->attention_only && !piece->attention)) return;
+    if (!piece->own || !of->s) return;
     if (piece->decay && w->l2 != 0) {
         for (size_t j = 0; j < piece->count; j++) g[j] = g[j] * scale + w->l2 * p[j];
         scale = 1;
     }
     w->k->adam(piece->count, p, w->o->m + piece->offset, w->o->v + piece->offset, g, scale, (float)w->c->train.beta1,
-               (float)w->c->train.beta2, w->rate, w->vscale, (float)w->c->train.eps, piece->decay ? w->decay : 0);
+               (float)w->c->train.beta2, of->rate, of->vscale, (float)w->c->train.eps, piece->decay ? w->decay : 0);
 }
 
 double ll_optimizer_rate(const ll_optimizer *o, const ll_config *c, int64_t step) {
     return ldexp(ll_schedule_rate(c, step), -o->halvings);
 }
 
-/* With s the number of the update and a its learning rate:
+/* With s the number of the tensor's update and a its learning rate:
  *
  *   m = b1 m + (1 - b1) g    v = b2 v + (1 - b2) g^2
  *   p = p - [a wd p] - a / (1 - b1^s) m / (sqrt(v / (1 - b2^s)) + eps)
@@ -148,8 +162,7 @@ void ll_optimizer_update(ll_optimizer *o, const ll_config *c, float *params, flo
         .params = params,
         .grad = grad,
         .scale = (float)scale,
-        .rate = (float)(rate / (1 - pow(c->train.beta1, (double)step))),
-        .vscale = (float)(1 / sqrt(1 - pow(c->train.beta2, (double)step))),
+        .of = {correct(c, rate, step - o->attention_alone), correct(c, rate, step)},
         .decay = decoupled ? (float)(rate * c->train.weight_decay) : 0,
         .l2 = decoupled ? 0 : (float)c->train.weight_decay,
     };

@@ -352,7 +352,7 @@ ll_status ll_engine_gradient(ll_engine *e, const ll_reader *reader, int64_t step
 ll_status ll_engine_update(ll_engine *e, int64_t step, const ll_gradient *g) {
     LL_FLOAT_MODE;
     const ll_config *c = &e->model->recipe->c;
-    e->optimizer->attention_only = ll_teaching_stage(c, step) == LL_DISTIL_ATTENTION;
+    e->optimizer->attention_alone = ll_teaching_attention(c);
     ll_optimizer_update(e->optimizer, c, e->model->data, e->grad, g->scale * ll_clip_scale(g->norm, c->train.clip),
                         step);
     return ll_exchange_all_gather(e->exchange, e->model->data);

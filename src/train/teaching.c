@@ -3,6 +3,7 @@
 #include "train/teaching.h"
 
 #include "base/file.h"
+#include "base/integer.h"
 #include "train/train_internal.h"
 
 static int64_t last_of(const ll_config *c) { return c->train.distil_until ? c->train.distil_until : c->train.steps; }
@@ -11,12 +12,17 @@ void ll_teaching_resolve(ll_config *c) {
     if (c->train.distil == LL_DISTIL_BOTH && !c->train.distil_switch) c->train.distil_switch = last_of(c) / 2;
 }
 
-int ll_teaching_stage(const ll_config *c, int64_t step) {
+int64_t ll_teaching_attention(const ll_config *c) {
     const int64_t last = last_of(c);
     const int64_t first = c->train.distil_switch ? c->train.distil_switch : last / 2;
-    if (step > last) return LL_DISTIL_NONE;
+    if (c->train.distil == LL_DISTIL_BOTH) return ll_min_int64(first, last);
+    return c->train.distil == LL_DISTIL_ATTENTION ? last : 0;
+}
+
+int ll_teaching_stage(const ll_config *c, int64_t step) {
+    if (step > last_of(c)) return LL_DISTIL_NONE;
     if (c->train.distil != LL_DISTIL_BOTH) return c->train.distil;
-    return step <= first ? LL_DISTIL_ATTENTION : LL_DISTIL_LOGITS;
+    return step <= ll_teaching_attention(c) ? LL_DISTIL_ATTENTION : LL_DISTIL_LOGITS;
 }
 
 int ll_teaching_ends(const ll_config *c, int64_t step) {

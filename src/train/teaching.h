@@ -7,6 +7,8 @@
 
 /* What update number `step` matches: one of LL_DISTIL_NONE, LL_DISTIL_ATTENTION, LL_DISTIL_LOGITS. */
 int ll_teaching_stage(const ll_config *c, int64_t step);
+/* How many updates match attention, which are the first ones. */
+int64_t ll_teaching_attention(const ll_config *c);
 /* Is it the last one that matches this? */
 int ll_teaching_ends(const ll_config *c, int64_t step);
 /* Sets train.distil-switch where it is left to the length of the run, so that a longer one has the same stages. */

@@ -32,7 +32,7 @@ typedef struct {
     ll_piece *piece;
     double *sum;  /* one for each piece */
     float *m, *v; /* Adam's moments, in the layout of the parameters */
-    int attention_only; /* updates leave all other tensors as they are: nor do they decay */
+    int64_t attention_alone; /* the first so many updates leave all other tensors as they are: nor do they decay */
     int halvings; /* how often the learning rate was halved (train.on-divergence) */
 } ll_optimizer;
 
@@ -177,7 +177,7 @@ typedef struct {
     double norm;                                    /* gradient norm of the last step */
 } ll_run_state;
 
-/* Mean loss of the last n <= LL_ROW_EVERY steps. */
+/* Mean loss of the last n <= LL_ROW_EVERY steps; NaN where they counted nothing. */
 double ll_recent_loss(const ll_run_state *state, int64_t n);
 /* The checkpoint to go back to is that of the step that the run is at. */
 void ll_rewind_point_set(ll_run_state *state);
@@ -191,12 +191,13 @@ LL_MUST_USE ll_status ll_checkpoint_moments(ll_engine *engine, const ll_safetens
  * returns LL_EDIVERGED. */
 int ll_fit_is_above_chance(const ll_config *c, double loss);
 ll_status ll_fit_above_chance(const ll_config *c, double loss);
-/* LL_EINVAL, with the text: a table may have a row of headings that is an example; files were left out; texts are cut
- * to train.length; a file of data.valid is trained on. */
+/* LL_EINVAL, with the text: a table may have a row of headings that is an example; a key has no effect; files were left
+ * out; texts are cut to train.length; a file of data.valid, or of data.test, is trained on. */
 ll_status ll_fit_heading(const ll_reader *reader);
+ll_status ll_fit_unused(const ll_config *c, const ll_reader *reader);
 ll_status ll_fit_left_out(int64_t files);
 ll_status ll_fit_cut(const ll_config *c, const ll_reader *reader);
-ll_status ll_fit_apart(const ll_config *c);
+ll_status ll_fit_apart(const ll_config *c, int test);
 /* Is there a valid split: named, cut from train, or generated? */
 int ll_fit_has_valid(const ll_config *c);
 /* Does the recipe leave sizes to the data (0)? */

@@ -194,6 +194,11 @@ err "^longline train: no held-out data: both/../both/valid.txt is in data.train,
 cp both/valid.txt apart.txt
 t 0 small --set data.valid=apart.txt --out w2
 not_err "held-out"
+t 0 small --set data.valid=apart.txt --set data.test=both/a.txt --out w3
+err "^longline train: no held-out data: both/a.txt is in data.train, too, so that the test loss"
+gzip both/valid.txt
+t 0 small --set data.valid=both/valid.txt --out w4
+err "^longline train: no held-out data: both/valid.txt is in data.train, too, so that the held-out loss"
 
 # N-grams: of a text in which each letter decides the next, pairs know all but the first; of one of chance, nothing does.
 for i in $(seq 400); do printf abcdefgh; done >letters

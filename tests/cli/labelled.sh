@@ -151,6 +151,17 @@ t 0 run --data headed.tsv --out headed --set model.classes=0 --set data.test= --
 err "no header: only the first row has the label .label.; if it names the columns, set data.header=on$"
 t 0 run --data headed.tsv --out headed2 --set model.classes=0 --set data.test= --set train.steps=2 --set data.header=on
 not_err "no header"
+grep ^pos headed.tsv >alike.tsv
+refused "data.train: alike.tsv: all examples have the class pos, and a classifier needs at least 2$" run --data alike.tsv \
+    --out w --set model.classes=0 --set data.test=
+# Keys of another form of files.
+t 0 run --data headed.tsv --out keys --set model.classes=0 --set data.test= --set train.steps=0 --set data.text-key=text
+err "no effect: data.text-key is for JSONL, and headed.tsv is another form of texts with classes$"
+awk 'BEGIN {for (i = 0; i < 20; i++) print "{\"label\":" i % 2 ",\"text\":\"film " i "\"}"}' >films.jsonl
+t 0 run --data films.jsonl --out columns --set model.classes=0 --set data.test= --set train.steps=0 --set data.label-column=3
+err "no effect: data.label-column is for TSV and CSV, and films.jsonl is another form"
+t 0 run --data films.jsonl --out plain --set model.classes=0 --set data.test= --set train.steps=0
+not_err "no effect"
 csv="--set data.separator=comma --set data.label-column=2 --set data.text-column=1 --set data.test= --set model.classes=2"
 # shellcheck disable=SC2086
 refused "named.csv: there are 3 labels .0,1,label., and model.classes = 2; .*set data.header=on$" run --data named.csv \

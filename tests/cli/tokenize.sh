@@ -82,6 +82,9 @@ refused "data.format=subwords needs a tokenizer: data.tokenizer, or train.from" 
 refused "data.tokenizer = models has no tokenizer.json, no vocab.txt, no tokenizer.model, and no vocab.json" \
     "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt \
     --out other --set data.format=subwords --set data.tokenizer=models
+echo '{"model":' >broken.json
+refused "broken.json: its tokenizer is no JSON object" "$longline" train "$root/recipes/text-bytes.ini" --data corpus.txt \
+    --out other --set data.format=subwords --set data.tokenizer=broken.json
 
 # Tokens around a text: the vocab.txt of BERT, and that of ESM-2, where each letter is a token.
 t 0 "$longline" import models/bert-pairs -o bert.safetensors

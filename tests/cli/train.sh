@@ -112,6 +112,14 @@ t 0 run --set train.steps=0 --set model.norm=parallel --set model.final-norm=off
 not_err "has no effect"
 t 0 run --set train.steps=0 --set attention.kernel=relu --set attention.compat=lucidrains --set attention.num-features=24 --out lucid
 not_err "has no effect"
+t 0 run --set train.steps=0 --set data.resize=8 --set data.only=1 --set data.classes=a,b --out images
+err "^longline train: data.resize has no effect: it needs data.format=idx|cifar10|pathfinder|png$"
+check "one line for each key" test "$(grep -c "has no effect" err)" = 3
+# shellcheck disable=SC2086
+t 0 "$longline" train "$recipe" $small --set train.steps=0 --set data.format=demo --set model.vocab=0 --set data.valid=nothing \
+    --set data.valid-fraction=0.2 --out made
+err "^longline train: data.valid has no effect: it needs data.format=bytes|"
+err "^longline train: data.valid-fraction has no effect: it needs data.format=bytes|"
 t 0 run --set train.steps=0 --set ' train.teacher = halved' --out blanks
 err "^longline train: train.teacher has no effect: it needs train.distil=attention|logits|both"
 t 0 run --set train.steps=0 --out none

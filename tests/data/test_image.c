@@ -278,6 +278,14 @@ static void a_folder_has_both_splits(void **state) {
     ll_reader_free(train);
     ll_reader_free(test);
     c = cifar(at("batches"));
+    c.data.test = c.data.train;
+    char first[300];
+    assert_false(ll_data_shared(first, sizeof first, &c.data, 1));
+    c.data.valid = kept(at("batches/test_batch.bin"));
+    assert_false(ll_data_shared(first, sizeof first, &c.data, 0));
+    c.data.valid = kept(at("batches/data_batch_2.bin"));
+    assert_true(ll_data_shared(first, sizeof first, &c.data, 0));
+    assert_string_equal(first, c.data.valid);
     c.data.valid = c.data.train;
     CHECK_FAILS(refused(&c, "valid"), LL_EINVAL, "leave data.valid empty");
 }

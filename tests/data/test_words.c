@@ -2,6 +2,7 @@
  * word. */
 #include "inputs.h"
 
+#include "base/read_progress.h"
 #include "data/text/words.h"
 #include "train/train_internal.h"
 
@@ -25,9 +26,12 @@ static void lists_are_by_frequency(void **state) {
     expect_list(text, 1, 0, "<unk>\n<eos>\nthe\ncat\nand\ndog\nsat\nthere\n");
     expect_list(text, 2, 0, "<unk>\n<eos>\nthe\ncat\n");
     expect_list(text, 1, 5, "<unk>\n<eos>\nthe\ncat\nand\n");
-    expect_list(text, 1, 1, "<unk>\n<eos>\n");
+    expect_list(text, 1, 2, "<unk>\n<eos>\n");
     expect_list("", 1, 0, "<unk>\n<eos>\n");
     expect_list("a ab b a.", 1, 0, "<unk>\n<eos>\na\na.\nab\nb\n");
+    ll_bytes list = {0};
+    CHECK_FAILS(ll_words_list(&list, &(ll_bytes){(uint8_t *)"a", 1}, 1, 1, LL_WORDS_TOGETHER), LL_EINVAL,
+                "data.vocab-size = 1 has no room");
 }
 
 static void text_to_tokens_and_back(void **state) {
@@ -151,6 +155,28 @@ static ll_config config(const char *name) {
                        .data.min_count = 1};
 }
 
+static void write_at(const char *path, long at, const char *bytes) {
+    FILE *file = fopen(path, "r+");
+    assert_non_null(file);
+    assert_true(!fseek(file, at, SEEK_SET) && fputs(bytes, file) >= 0 && !fclose(file));
+}
+
+/* Puts a blank into the first word, which has been counted. */
+static void change(const char *name, int64_t done, int64_t total, void *path) {
+    (void)name, (void)total;
+    if (done) write_at(path, 1, " ");
+}
+
+/* A large text is mapped, so that another program can change it meanwhile. */
+static void a_text_that_changes_is_named(void **state) {
+    (void)state;
+    ll_config c = config(put("large.txt", "first", 5));
+    write_at(c.data.train, 64 << 20, "last");
+    ll_read_progress_watch(change, c.data.train);
+    CHECK_FAILS(refused(&c, "train"), LL_EFORMAT, "large.txt: line 3 of the vocabulary holds a blank; the file");
+    ll_read_progress_watch(NULL, NULL);
+}
+
 static void a_reader_makes_its_list_from_train(void **state) {
     (void)state;
     ll_config c = config(put("train.txt", text, sizeof text - 1));
@@ -267,6 +293,7 @@ int main(void) {
         cmocka_unit_test(large_lists),
         cmocka_unit_test(too_many_words_are_refused),
         cmocka_unit_test(damaged_lists_are_refused),
+        cmocka_unit_test(a_text_that_changes_is_named),
         cmocka_unit_test(a_reader_makes_its_list_from_train),
         cmocka_unit_test(held_out_text_is_unknown),
         cmocka_unit_test(a_model_brings_its_words_along),

@@ -3,9 +3,9 @@
 #include "train/train_internal.h"
 
 /* Three tensors with gaps between them. The last two are longer than one task of the parallel loop. */
-enum { TENSORS = 3, SIZE = 73500, BIG = 33333 };
+enum { TENSORS = 3, ATTENTION = 0, SIZE = 73500, BIG = 33333 };
 static const ll_param table[TENSORS] = {
-    {.name = "a", .offset = 0, .rows = 7, .cols = 3, .role = LL_ROLE_WEIGHT},
+    {.name = "blocks.0.attention.a", .offset = 0, .rows = 7, .cols = 3, .role = LL_ROLE_WEIGHT},
     {.name = "b", .offset = 64, .rows = BIG, .cols = 1, .role = LL_ROLE_BIAS},
     {.name = "c", .offset = 33408, .rows = 400, .cols = 100, .role = LL_ROLE_WEIGHT},
 };
@@ -33,28 +33,31 @@ static double wave(int i, int step) {
     return sin(1.0 + 0.37 * i + 1.3 * step) * (1 + i % 5);
 }
 
-/* One update of all parameters of the table, by the definition. */
-static void reference(const ll_config *c, int step) {
+/* One update of all parameters of the table, by the definition. The first `alone` updates are of attention alone. */
+static void reference(const ll_config *c, int step, int alone) {
     const double rate = ll_schedule_rate(c, step);
-    for (int t = 0; t < TENSORS; t++)
-        for (size_t j = 0; j < (size_t)table[t].rows * (size_t)table[t].cols; j++) {
+    for (int t = 0; t < TENSORS; t++) {
+        const int s = t == ATTENTION ? step : step - alone;
+        for (size_t j = 0; s > 0 && j < (size_t)table[t].rows * (size_t)table[t].cols; j++) {
             const size_t i = table[t].offset + j;
             double g = (double)(float)wave((int)i, step);
             if (c->train.optimizer == LL_OPT_ADAM && ll_param_decays(&table[t])) g += c->train.weight_decay * p[i];
             m[i] = c->train.beta1 * m[i] + (1 - c->train.beta1) * g;
             v[i] = c->train.beta2 * v[i] + (1 - c->train.beta2) * g * g;
-            const double mhat = m[i] / (1 - pow(c->train.beta1, step)), vhat = v[i] / (1 - pow(c->train.beta2, step));
+            const double mhat = m[i] / (1 - pow(c->train.beta1, s)), vhat = v[i] / (1 - pow(c->train.beta2, s));
             double next = p[i] - rate * mhat / (sqrt(vhat) + c->train.eps);
             if (c->train.optimizer == LL_OPT_ADAMW && ll_param_decays(&table[t]))
                 next -= rate * c->train.weight_decay * p[i];
             p[i] = next;
         }
+    }
 }
 
-static void fifty_steps(int optimizer, double weight_decay) {
+static void fifty_steps(int optimizer, double weight_decay, int alone) {
     const ll_config c = config(optimizer, weight_decay);
     ll_optimizer *o = NULL;
     CHECK_OK(ll_optimizer_create(&o, table, TENSORS, SIZE));
+    o->attention_alone = alone;
     for (int i = 0; i < SIZE; i++) {
         start[i] = params[i] = (float)wave(i, -3);
         p[i] = (double)params[i];
@@ -63,7 +66,7 @@ static void fifty_steps(int optimizer, double weight_decay) {
     for (int step = 1; step <= 50; step++) {
         for (int i = 0; i < SIZE; i++) grad[i] = (float)wave(i, step) * 4;
         ll_optimizer_update(o, &c, params, grad, 0.25, step);
-        reference(&c, step);
+        reference(&c, step, alone);
     }
     check_close("parameters", SIZE, params, p, 2e-6);
     ll_optimizer_free(o);
@@ -73,17 +76,24 @@ static void fifty_steps(int optimizer, double weight_decay) {
 
 static void test_adam(void **state) {
     (void)state;
-    fifty_steps(LL_OPT_ADAM, 0);
+    fifty_steps(LL_OPT_ADAM, 0, 0);
 }
 
 static void test_adam_decay_is_in_the_gradient(void **state) {
     (void)state;
-    fifty_steps(LL_OPT_ADAM, 0.3);
+    fifty_steps(LL_OPT_ADAM, 0.3, 0);
 }
 
 static void test_adamw(void **state) {
     (void)state;
-    fifty_steps(LL_OPT_ADAMW, 0.3);
+    fifty_steps(LL_OPT_ADAMW, 0.3, 0);
+}
+
+/* A tensor counts its own updates, from where the moments began at 0. */
+static void test_attention_alone_before(void **state) {
+    (void)state;
+    fifty_steps(LL_OPT_ADAM, 0.3, 30);
+    fifty_steps(LL_OPT_ADAMW, 0.3, 30);
 }
 
 static void test_norm(void **state) {
@@ -163,7 +173,7 @@ int main(void) {
         cmocka_unit_test(test_adam),        cmocka_unit_test(test_adam_decay_is_in_the_gradient),
         cmocka_unit_test(test_adamw),       cmocka_unit_test(test_norm),
         cmocka_unit_test(test_clip),        cmocka_unit_test(test_threads_change_nothing),
-        cmocka_unit_test(test_what_decays),
+        cmocka_unit_test(test_what_decays), cmocka_unit_test(test_attention_alone_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

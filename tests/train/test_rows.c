@@ -15,6 +15,26 @@ static void test_an_evaluation_at_a_step_that_has_its_row(void **state) {
     same_file(in("end", "best.safetensors"), in("late", "best.safetensors"));
 }
 
+/* A mask may be on none of a few tokens. Steps that count nothing have no loss. */
+static void test_no_loss_where_nothing_counts(void **state) {
+    (void)state;
+    run("model.task=mlm model.vocab=0 train.length=2 train.batch=1 train.eval-every=1 train.eval-batches=0 "
+        "train.steps=10",
+        at("masked"), NULL, 0, LL_OK);
+    ll_bytes rows = slurp(in("masked", "metrics.csv"));
+    int empty = 0, full = 0;
+    for (const char *row = (char *)rows.data; (row = strchr(row, '\n')) && row[1]; row++) {
+        const char *loss = row;
+        for (int comma = 0; comma < 3; comma++) loss = strchr(loss, ',') + 1;
+        assert_false(loss[0] == '0' && loss[1] == ',');
+        empty += !strncmp(loss, ",,", 2);
+        full += *loss != ',';
+    }
+    ll_bytes_free(&rows);
+    assert_true(empty && full);
+    assert_int_equal(empty + full, 10);
+}
+
 static int stop_at_10(const ll_progress *p, void *arg) {
     double *seconds = arg;
     assert_true(p->seconds >= *seconds);
@@ -38,6 +58,7 @@ static void test_seconds_count_on(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_an_evaluation_at_a_step_that_has_its_row),
+        cmocka_unit_test(test_no_loss_where_nothing_counts),
         cmocka_unit_test(test_seconds_count_on),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);

@@ -43,6 +43,27 @@ static void test_attention_alone_changes(void **state) {
     ll_model_free(after);
 }
 
+/* The first update of all other tensors comes after that stage. Adam moves a parameter by its rate, no further. */
+static void test_the_first_update_of_the_rest(void **state) {
+    (void)state;
+    static const char keys[] = "train.distil=both train.distil-switch=%d train.steps=%d train.schedule=constant "
+                               "train.warmup=0 train.weight-decay=0 train.learning-rate=0.001 train.beta2=0.999";
+    char more[300];
+    for (int i = 0; i < 2; i++) {
+        snprintf(more, sizeof more, keys, 30, 30 + i);
+        run(lesson(more), at(i ? "changed" : "changes"), NULL, 0, LL_OK);
+    }
+    ll_model *before = model_of("changes", "last.safetensors"), *after = model_of("changed", "last.safetensors");
+    double most = 0;
+    for (int i = 0; i < after->count; i++)
+        for (int j = 0; j < after->param[i].rows * after->param[i].cols; j++)
+            if (!ll_distil_is_attention(after->param[i].name))
+                most = fmax(most, fabs((double)after->param[i].value[j] - (double)before->param[i].value[j]));
+    if (!(most > 0.0009 && most < 0.00101)) fail_msg("%g", most);
+    ll_model_free(before);
+    ll_model_free(after);
+}
+
 typedef struct {
     double first, last;
     const char *matching[40];
@@ -242,6 +263,7 @@ static void test_memory_is_announced(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_attention_alone_changes),
+        cmocka_unit_test(test_the_first_update_of_the_rest),
         cmocka_unit_test(test_it_learns),
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_a_longer_run_keeps_its_stages),

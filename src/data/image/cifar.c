@@ -69,7 +69,8 @@ static int belongs(const char *list, const char *file, int split) {
 static ll_status check_valid(const ll_reader_options *c, const char *path, int split) {
     char shared[8];
     if (split != LL_SPLIT_VALID || ll_split_is_cut(c) || !c->data.train || !ll_is_folder(path) ||
-        !ll_is_folder(c->data.train) || !ll_files_shared(shared, sizeof shared, path, c->data.train))
+        !ll_is_folder(c->data.train) ||
+        !ll_files_shared(shared, sizeof shared, belongs, path, split, c->data.train, LL_SPLIT_TRAIN))
         return LL_OK;
     return ll_fail(
         LL_EINVAL,
@@ -127,5 +128,5 @@ static ll_status open_cifar(ll_reader *r, const ll_reader_options *c, int split)
 }
 
 const ll_format ll_format_cifar10 = {
-    "cifar10", 1u << LL_TASK_CLASSIFY, open_cifar, ll_images_fill, sizeof(ll_images), ll_images_close, .images = 1,
-    .unit = "number", .cut = LL_CUT_BYTE};
+    "cifar10", 1u << LL_TASK_CLASSIFY, open_cifar, ll_images_fill, sizeof(ll_images), ll_images_close, .pick = belongs,
+    .images = 1, .unit = "number", .cut = LL_CUT_BYTE};

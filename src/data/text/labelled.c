@@ -213,6 +213,17 @@ static ll_status check_names(ll_reader *r, const ll_reader_options *c, const cha
                    table ? first : "");
 }
 
+/* The first key that is set for files of another form than this one; NULL: there is none. */
+static const char *unused_key(const ll_data_options *d, int jsonl, int table) {
+    if (!jsonl && d->label_key && *d->label_key) return "data.label-key";
+    if (!jsonl && d->text_key && *d->text_key) return "data.text-key";
+    if (table) return NULL;
+    if (d->separator != LL_SEPARATOR_TAB) return "data.separator";
+    if (d->header) return "data.header";
+    if (d->label_column != 1) return "data.label-column";
+    return d->text_column != 2 ? "data.text-column" : NULL;
+}
+
 static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int split) {
     ll_source from = {0};
     ll_labels *labels = NULL;
@@ -224,6 +235,7 @@ static ll_status open_labelled(ll_reader *r, const ll_reader_options *c, int spl
                               : jsonl ? "data.label-key"
                                       : "data.label-column");
     if (status) return status;
+    r->unused = unused_key(&c->data, jsonl, !folder && !jsonl);
     status = folder  ? read_folder(r, c, labels, from.path)
              : jsonl ? read_objects(r, c, labels, from.path)
                      : read_table(r, c, labels, from.path);

@@ -44,6 +44,18 @@ static ll_status open_text(ll_bytes *split_text, ll_reader *r, const ll_reader_o
     return LL_OK;
 }
 
+/* What errors call a vocabulary: the file that it was made from, unless a model brings it. */
+static const char *origin_of(const ll_reader *r, const ll_reader_options *c) {
+    if (r->vocabulary.data) return "the model";
+    return c->data.format == LL_DATA_SUBWORDS ? c->data.tokenizer : c->data.train;
+}
+
+/* One that was made of a text is only wrong if the text changed meanwhile, which one that is mapped can. */
+static ll_status explain(ll_status status, const ll_reader_options *c, const char *origin) {
+    if (status != LL_EFORMAT || origin != c->data.train) return status;
+    return ll_fail(status, "%s; the file changed while it was read", ll_error());
+}
+
 /* ---- Pieces ---- */
 
 enum { BLOCK = 1 << 22 };
@@ -111,9 +123,10 @@ static ll_status open_tokens(ll_reader *r, const ll_reader_options *c, int split
     ll_text_windows *own = r->own;
     ll_tokenizer *tokenizer = NULL;
     ll_bytes text = {0};
-    const char *name = NULL;
+    const char *name = NULL, *origin = origin_of(r, c);
     ll_status status = open_text(&text, r, c, split, &name);
-    if (!status) status = ll_tokenizer_create_from(&tokenizer, &c->data, &r->vocabulary, "the model");
+    if (!status)
+        status = explain(ll_tokenizer_create_from(&tokenizer, &c->data, &r->vocabulary, origin), c, origin);
     if (!status) status = encode(&own->tokens, tokenizer, &text, name);
     if (!status) r->vocab = ll_tokenizer_vocab(tokenizer);
     if (!status) r->mask = choose_mask(tokenizer, c);
@@ -159,9 +172,9 @@ static ll_status open_words(ll_reader *r, const ll_reader_options *c, int split)
     words *own = r->own;
     ll_bytes text = {0};
     ll_mark end = {0};
-    const char *name = NULL;
+    const char *name = NULL, *origin = origin_of(r, c);
     ll_status status = open_text(&text, r, c, split, &name);
-    if (!status) status = ll_words_create(&own->words, &r->vocabulary, "the model");
+    if (!status) status = explain(ll_words_create(&own->words, &r->vocabulary, origin), c, origin);
     if (!status) status = pass(&own->text.marks, &end, &text);
     if (status) return status;
     ll_bytes_leave(&r->file[0]);

@@ -211,15 +211,18 @@ static int next_share(share *h) {
 }
 
 ll_status ll_words_list(ll_bytes *list, const ll_bytes *text, int64_t least, int most, size_t together) {
-    const size_t capacity = most > FIRST ? (size_t)most - FIRST : 0;
+    const size_t capacity = most > 0 ? (size_t)most - FIRST : WORDS_MOST;
     table best = {0};
     share h = {0};
     ll_status status = LL_OK;
     int more = 1;
+    if (most > 0 && most < FIRST)
+        return ll_fail(LL_EINVAL, "data.vocab-size = %d has no room for the tokens that every vocabulary has, %d", most,
+                       FIRST);
     while (!status && more) {
         table t = {0};
         status = count_share(&t, &h, text, together);
-        if (!status) status = keep_best(&best, &t, least, most > 0 ? capacity : WORDS_MOST);
+        if (!status) status = keep_best(&best, &t, least, capacity);
         table_free(&t);
         more = next_share(&h);
     }
