@@ -7,6 +7,9 @@ ll_status ll_model_set(ll_model *model, const char *assignment) {
     if (strncmp(assignment, "data.", 5) && strncmp(assignment, "train.", 6))
         return ll_fail(LL_EINVAL, "\"%.*s\": the model is fixed; only keys of [data] and [train] can change",
                        (int)strcspn(assignment, "="), assignment);
+    if (model->training)
+        return ll_fail(LL_EINVAL, "a run is training the model as its recipe says; change a copy of the model, or the "
+                                  "model when the run has ended, or was stopped");
     /* First on a copy, so that a refused value leaves the model as it was. */
     ll_recipe *copy = NULL;
     ll_status status = ll_recipe_copy(&copy, model->recipe);
