@@ -14,6 +14,7 @@ ll_status ll_model_set(ll_model *model, const char *assignment) {
     ll_recipe *copy = NULL;
     ll_status status = ll_recipe_copy(&copy, model->recipe);
     if (!status) status = ll_recipe_set(copy, assignment);
+    if (!status) status = ll_recipe_same_tokens(model->recipe, copy);
     ll_model_config checked;
     if (!status) status = ll_recipe_model(copy, &checked);
     if (!status && ll_config_draws_noise(model->c) && checked.seed != model->c->seed)
