@@ -45,17 +45,6 @@ static int failed(ll_status status, const ll_recipe *recipe) {
     return 2;
 }
 
-/* Numbers of tokens that mean something else would be read without an error. */
-static int check_tokens(const ll_model *model) {
-    const char *format = ll_recipe_get(ll_model_recipe(model), "data.format");
-    const char *unit = ll_format_unit(format), *trained_unit = ll_format_unit(trained_on);
-    if (!strcmp(unit, trained_unit)) return -1;
-    ll_print(
-        "a token of data.format = %s is %s %s, and this model was trained with data.format = %s, where it is %s %s",
-        format, ll_article(unit), unit, trained_on, ll_article(trained_unit), trained_unit);
-    return 2;
-}
-
 /* The answers of the model stand for the classes in the order of its own names. */
 static int check_classes(const ll_model *model, const char *own) {
     const char *given = ll_recipe_get(ll_model_recipe(model), "data.classes");
@@ -190,8 +179,10 @@ static int eval(int n, const char **words) {
     char *classes = strdup(ll_recipe_get(ll_model_recipe(model), "data.classes"));
     ll_status status = change_all(model);
     if (!status) status = ll_dist_same_model(model);
-    code = status ? ll_failed(status, NULL) : check_tokens(model);
-    if (code < 0) code = classes ? check_classes(model, classes) : ll_fail_message("out of memory");
+    if (status)
+        code = ll_failed(status, NULL);
+    else
+        code = classes ? check_classes(model, classes) : ll_fail_message("out of memory");
     free(classes);
     if (code < 0) code = ll_data_check(ll_model_recipe(model), data);
     if (code < 0 && labels && ll_unmet(ll_model_recipe(model), "data.test-labels"))

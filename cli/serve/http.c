@@ -185,10 +185,15 @@ static int check_length(struct MHD_Connection *c, exchange *x) {
     return lengths < 2 ? 0 : ll_refuse(&x->why, 400, "", "more than one header gives the length of the body");
 }
 
+/* Probes of a server's health may use any name. */
+static int check_host(struct MHD_Connection *c, exchange *x) {
+    if (!strcmp(x->path, "/health") || host_is_local(c)) return 0;
+    return ll_refuse(&x->why, 403, "", "this server is for this machine; its name is localhost");
+}
+
 static int check_headers(struct MHD_Connection *c, exchange *x) {
     const char *length = header(c, "Content-Length"), *type = header(c, "Content-Type");
     if (!ll_serve_has_reserve()) return ll_refuse_memory(&x->why);
-    if (!host_is_local(c)) return ll_refuse(&x->why, 403, "", "this server is for this machine; its name is localhost");
     if ((x->key = ll_keys_find(header(c, "Authorization"))) < 0) {
         x->why.code = "invalid_api_key";
         return ll_refuse(&x->why, 401, "", "the header 'Authorization: Bearer KEY' has no key that is known here");
@@ -253,7 +258,8 @@ static enum MHD_Result handle(void *arg, struct MHD_Connection *c, const char *p
     if (!x) { /* the headers are complete; a request with wrong ones is refused before its body arrives */
         x = *own = begin_exchange(method, path);
         x->open = is_get(x) && (!strcmp(path, "/health") || !strcmp(path, "/"));
-        if (check_length(c, x) || (!x->open && check_headers(c, x))) return send_refusal(c, x, &x->why);
+        if (check_length(c, x) || check_host(c, x) || (!x->open && check_headers(c, x)))
+            return send_refusal(c, x, &x->why);
         return MHD_YES;
     }
     if (x->answered) return MHD_YES;

@@ -8,8 +8,12 @@
 
 /* ---- Creation ---- */
 
-/* Can the model answer such requests? */
-static int check_model(const ll_served *m, ll_ask ask, ll_refusal *why) {
+/* Can the model answer such a request? */
+static int check_model(const ll_served *m, const ll_request *r, ll_refusal *why) {
+    const ll_ask ask = r->ask;
+    if (r->dimensions && r->dimensions != m->width)
+        return ll_refuse(why, 400, "dimensions", "'dimensions' is %lld; embeddings of the model '%s' have %d",
+                         (long long)r->dimensions, m->name, m->width);
     if (ask & (LL_ASK_EMBEDDING | LL_ASK_ATTENTION)) return 0;
     if (ask == LL_ASK_CLASSIFY)
         return m->classes ? 0 : ll_refuse(why, 400, "model", "the model '%s' has no classes", m->name);
@@ -28,7 +32,7 @@ static int find_model(ll_serve_job *job, ll_refusal *why) {
     const char *name = job->request.model;
     if (job->request.ask == LL_ASK_LIST) return 0;
     job->model = *job->session ? ll_served_of(job->session) : ll_served_find(name);
-    if (job->model) return *job->session ? 0 : check_model(job->model, job->request.ask, why);
+    if (job->model) return *job->session ? 0 : check_model(job->model, &job->request, why);
     if (*job->session) return ll_refuse(why, 404, "session", "there is no such session");
     why->code = "model_not_found";
     return ll_refuse(why, 404, "model", "there is no model '%.*s'; /v1/models has the list", ll_shown(name, 60),

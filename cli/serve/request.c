@@ -218,8 +218,9 @@ static int read_unsupported(ll_request *r, const field *f, json_t *v, ll_refusal
     for (size_t i = 0; i < json_array_size(values) && !found; i++) found = json_equal(v, json_array_get(values, i));
     json_decref(values);
     if (found) return 0;
-    return ll_refuse(why, 400, f->name, "'%s' is not supported by this server; it may be null, or one of %s", f->name,
-                     f->neutral);
+    const int some = strcmp(f->neutral, "[]") != 0;
+    return ll_refuse(why, 400, f->name, "'%s' is not supported by this server; it may be null%s%s", f->name,
+                     some ? ", or one of " : "", some ? f->neutral : "");
 }
 
 #define AT(name) offsetof(ll_request, name)
@@ -252,6 +253,7 @@ static const field fields[] = {
     {"layer", LL_ASK_ATTENTION, read_integer, AT(layer), -1, 1e6},
     {"query", LL_ASK_ATTENTION, read_integer, AT(query), -1, 1e9},
     {"encoding_format", LL_ASK_EMBEDDING, read_encoding, 0},
+    {"dimensions", LL_ASK_EMBEDDING, read_integer, AT(dimensions), 1, 1e6}, /* those of the model alone */
     {"user", NAMED, read_ignored, 0},
     {"metadata", NAMED, read_ignored, 0},
     {"store", LL_ASK_CHAT, read_ignored, 0},
@@ -276,7 +278,6 @@ static const field fields[] = {
     {"audio", LL_ASK_CHAT, read_unsupported, .neutral = "[]"},
     {"prediction", LL_ASK_CHAT, read_unsupported, .neutral = "[]"},
     {"web_search_options", LL_ASK_CHAT, read_unsupported, .neutral = "[]"},
-    {"dimensions", LL_ASK_EMBEDDING, read_unsupported, .neutral = "[]"},
 };
 enum { FIELDS = sizeof fields / sizeof *fields };
 

@@ -75,6 +75,7 @@ typedef struct {
     double temperature, top_p;
     int64_t top_k, n, seed, top;
     int64_t layer, query; /* for attention; -1: the last one */
+    int64_t dimensions;   /* of an embedding; 0: not given */
     int64_t logprobs; /* number of alternatives for each token; -1: no logprobs */
     int64_t top_logprobs; /* what a chat asks for; -1: not given */
     int echo, stream, usage, base64, per_token, ignore_end;

@@ -30,7 +30,9 @@ LL_API void ll_model_free(ll_model *model);
 LL_API const ll_recipe *ll_model_recipe(const ll_model *model);
 /* Changes a key of [data] or [train] in the model's recipe ("data.test=other.txt"), so that the model can be evaluated
  * on other files or lengths. LL_EINVAL for keys that define the model. train.seed is one of these where it draws the
- * noise of stochastic positions. */
+ * noise of stochastic positions, and data.format where tokens of the other format stand for something else. LL_EINVAL,
+ * too, from the callbacks of a run that trains the model (ll_trainer_run). A run that goes on gives the model its own
+ * recipe back. */
 LL_API LL_MUST_USE ll_status ll_model_set(ll_model *model, const char *assignment);
 typedef struct {
     size_t parameters;

@@ -115,10 +115,9 @@ typedef struct {
 
 /* The loss of a batch, without a change of the model. gradients: ll_model_size().block floats, overwritten with
  * d loss / d parameter, those of a tensor at its ll_tensor.offset; NULL: not wanted, and nothing is dropped out.
- * LL_EINVAL names the token, target or length that cannot be, and is for a batch whose targets are all -1, or whose T,
- * padding included, is longer than learned positions or linformer allow;
- * LL_EDIVERGED: the loss is not finite; LL_ESTOPPED (ll_model_watch); LL_ENOMEM. O(B T) time and memory for linear
- * attention. */
+ * LL_EINVAL names the token, target or length that cannot be, and is for a batch whose targets are all -1 or past a
+ * length, or whose T, padding included, is longer than learned positions or linformer allow; LL_EDIVERGED: the loss
+ * is not finite; LL_ESTOPPED (ll_model_watch); LL_ENOMEM. O(B T) time and memory for linear attention. */
 LL_API LL_MUST_USE ll_status ll_model_loss(ll_model *model, const ll_memory_batch *batch, float *gradients,
                                            ll_loss *loss);
 

@@ -125,7 +125,8 @@ class Model:
         return recipe
 
     def set(self, key: str, value: Any) -> None:
-        """Changes a key of [data] or [train] in the model's recipe; ArgumentError for keys that say what it is."""
+        """Changes a key of [data] or [train] in the model's recipe; ArgumentError for keys that say what it is,
+        and in callbacks of a run."""
         with self._lock:
             check(lib.ll_model_set(self._m, assignment(key, value)))
 

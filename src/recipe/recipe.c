@@ -103,6 +103,15 @@ const char *ll_recipe_unit(const ll_recipe *recipe) {
     return ll_config_per_token(&recipe->c) ? ll_data_unit(&recipe->c.data) : "example";
 }
 
+ll_status ll_recipe_same_tokens(const ll_recipe *recipe, const ll_recipe *other) {
+    const char *unit = ll_data_unit(&recipe->c.data), *others = ll_data_unit(&other->c.data);
+    if (!strcmp(unit, others)) return LL_OK;
+    return ll_fail(LL_EINVAL,
+                   "tokens of data.format = %s are %ss, and this model was trained with data.format = %s, where they "
+                   "are %ss",
+                   ll_recipe_get(other, "data.format"), others, ll_recipe_get(recipe, "data.format"), unit);
+}
+
 /* Text that is first measured (out NULL), then written. */
 typedef struct {
     char *out;

@@ -78,7 +78,9 @@ ll_status ll_model_loss(ll_model *m, const ll_memory_batch *given, float *gradie
         const ll_batch batch = batch_of(&b);
         count = ll_batch_counted(m->c->model.task, &batch);
     }
-    if (!status && count == 0) status = ll_fail(LL_EINVAL, "the batch has nothing to predict: every target is -1");
+    if (!status && count == 0)
+        status = ll_fail(LL_EINVAL, "the batch has nothing to predict: every target is -1, or past the length of its "
+                                    "sequence");
     if (!status) status = run(m, &b, gradients, (float)(1 / (double)count), &tally);
     if (status) return status;
     if (!isfinite(tally.loss))

@@ -4,6 +4,7 @@
 
 #include "base/memory.h"
 #include "model/config/mechanism.h"
+#include "recipe/recipe_key.h"
 #include "train/train_internal.h"
 
 /* The loss of a model that gives all answers the same probability. */
@@ -143,4 +144,16 @@ ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *pa
     ll_recipe_free(model->recipe);
     model->recipe = copy;
     return ll_model_read_recipe(model);
+}
+
+ll_status ll_fit_restore(ll_model *model, const ll_recipe *recipe) {
+    const ll_recipe_key *key;
+    ll_status status = LL_OK;
+    for (int i = 0; !status && (key = ll_recipe_key_at(i)); i++) {
+        const char *own = ll_recipe_get(recipe, key->name);
+        if (strcmp(own, ll_recipe_get(model->recipe, key->name)) != 0)
+            status = ll_config_assign(&model->recipe->c, i, own);
+    }
+    model->recipe->closed = recipe->closed;
+    return status ? status : ll_model_read_recipe(model);
 }

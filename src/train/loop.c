@@ -384,7 +384,9 @@ ll_status ll_trainer_run(ll_trainer *t, ll_progress_fn *progress, void *arg) {
     t->evaluations = t->evaluation_seconds = 0;
     t->last_report = t->start_time;
     ll_status status = ll_model_trainable(t->model); /* it may have been quantized since the last run */
-    if (t->left) status = ll_group_agree(&all, status ? status : ll_run_folder_enter(t));
+    if (!status) status = ll_fit_restore(t->model, t->recipe); /* likewise, it may have been set to other files */
+    if (!status && t->left) status = ll_run_folder_enter(t);
+    status = ll_group_agree(&all, status);
     t->model->training = 1;
     if (!status) status = run(t, &w);
     t->model->training = 0;

@@ -210,6 +210,8 @@ LL_MUST_USE ll_status ll_fit_check(const ll_config *c, const ll_reader *reader, 
 /* Copies the keys that may change on resume from `recipe` to a model that was read from `path`. LL_EINVAL names the key
  * if another one differs. */
 LL_MUST_USE ll_status ll_fit_resume(ll_model *model, const ll_recipe *recipe, const char *path);
+/* Gives a model the recipe of its run back, after ll_model_set. Texts of keys that are the same stay where they are. */
+LL_MUST_USE ll_status ll_fit_restore(ll_model *model, const ll_recipe *recipe);
 
 typedef struct {
     FILE *file;

@@ -141,7 +141,7 @@ printf 'Source\tTarget\n( ( ( [MIN 4 ) 2 ) ] )\t2\n( ( ( [SM 9 ) 9 ) ] )\t8\n' >
 # shellcheck disable=SC2086
 t 0 "$longline" train "$root/recipes/lra/listops.ini" --data lists.tsv --set data.valid=lists.tsv --set data.test= $tiny --out lists
 printf '[MIN 1 2 ]\t1\n' >one.tsv
-refused "a token of data.format = listops is a symbol, and .* data.format = labelled, where it is a byte$" \
+refused "tokens of data.format = listops are symbols, and .* data.format = labelled, where they are bytes$" \
     "$longline" eval tsv/best.safetensors --data one.tsv --set data.format=listops
 printf '[MIN 4 2 ]\t4\n' >wrong.tsv
 # A row of headings that counts as an example, and lines that end with CR.

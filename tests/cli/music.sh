@@ -69,7 +69,7 @@ t 0 "$longline" score $model songs/music-000002.mid songs/music-000002.mid.gz
 err "tokens scored, [0-9.]+ bits an event, perplexity"
 out "^id	tokens	logp	bits_per_event	perplexity$"
 check "packed or not, the same" test "$(awk 'NR > 1 {print $3}' out | uniq | wc -l)" -eq 1
-refused "is a byte, and .* data.format = midi, where it is an event$" "$longline" eval $model --data words.txt \
+refused "are bytes, and .* data.format = midi, where they are events$" "$longline" eval $model --data words.txt \
     --set data.format=bytes
 t 0 "$longline" score $model songs/music-000002.mid --per-token
 out "^songs/music-000002.mid	0	0	nan$"

@@ -179,7 +179,9 @@ def test_refusals(s):
     check("405", s.ask("PUT", "/v1/completions", "{}")[0] == 405)
     check("415", s.post("/v1/completions", "{}", {"Content-Type": "text/plain"})[0] == 415)
     check("413 by its length", s.post("/v1/completions", {"prompt": "a" * 70000})[0] == 413)
-    check("another site's name is refused", s.ask("GET", "/v1/models", headers={"Host": "evil.example"})[0] == 403)
+    evil = {"Host": "evil.example:8080"}
+    check("another site's name is refused", s.ask("GET", "/v1/models", headers=evil)[0] == 403 and
+          s.ask("GET", "/", headers=evil)[0] == 403 and s.ask("GET", "/health", headers=evil)[0] == 200)
 
 
 def test_classes(films):

@@ -79,8 +79,14 @@ def test_neutral(s):
                         ("stream_options", {"include_obfuscation": True}), ("audio", {}), ("frequency_penalty", 0.5)):
         status, _, answer = s.post("/v1/chat/completions", {**CHAT, name: value})
         check(f"would change the answer: {name}", status == 400 and answer["error"]["param"] == name, answer)
-    status, _, answer = s.post("/v1/embeddings", {"input": "a", "dimensions": None})
-    check("the same of embeddings", status == 200, answer)
+        said = answer["error"]["message"]
+        check("and values are named if there are any", name == "stream_options" or
+              said.endswith("it may be null") == (name == "audio"), said)
+    for dimensions in (None, 32):
+        status, _, answer = s.post("/v1/embeddings", {"input": "a", "dimensions": dimensions})
+        check("the same of embeddings", status == 200 and len(answer["data"][0]["embedding"]) == 32, answer)
+    error = s.post("/v1/embeddings", {"input": "a", "dimensions": 16})[2]["error"]
+    check("fewer dimensions are refused", error["param"] == "dimensions" and "have 32" in error["message"], error)
 
 
 def test_bytes(s):

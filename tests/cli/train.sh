@@ -283,7 +283,7 @@ refused "long.txt is longer than 1048576 bytes, which is too long for a recipe; 
 t 0 "$longline" eval --help
 out "f32, bf16, int8 or int4"
 for format in words fasta; do
-    refused "a token of data.format = $format is an? [a-z]*, and .* trained with data.format = bytes, where it is a byte$" \
+    refused "tokens of data.format = $format are [a-z]*s, and .* trained with data.format = bytes, where they are bytes$" \
         "$longline" eval straight/best.safetensors --data text.txt --set data.format=$format
 done
 refused "data.train" "$longline" train "$recipe" --out w

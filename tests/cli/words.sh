@@ -13,7 +13,7 @@ out "^eval.perplexity=[0-9.]+$"
 err "no baseline: .*text.txt"
 out "^eval.unknown=0.0000$"
 not_err "unknown"
-refused "trained with data.format = words, where it is a word$" "$longline" eval run/best.safetensors --data other.txt \
+refused "trained with data.format = words, where they are words$" "$longline" eval run/best.safetensors --data other.txt \
     --set data.format=bytes
 printf 'line neverseen of\nline 3 of\n' >strange
 t 0 "$longline" eval run/best.safetensors --data strange --set train.length=4 --set train.batch=1

@@ -346,6 +346,19 @@ static void test_redraw(void **state) {
     ll_model_free(model);
 }
 
+/* What its tokens are belongs to a model. Formats with the same tokens may replace each other. */
+static void test_other_tokens(void **state) {
+    (void)state;
+    ll_model *model = tiny_model("data.format=bytes");
+    CHECK_FAILS(ll_model_set(model, "data.format=words"), LL_EINVAL, "data.format = words are words");
+    CHECK_FAILS(ll_model_set(model, "data.format = midi"), LL_EINVAL, "data.format = bytes, where they are bytes");
+    CHECK_FAILS(ll_model_set(model, "data.format=fasta"), LL_EINVAL, "residues");
+    CHECK_FAILS(ll_model_set(model, "data.format=png"), LL_EINVAL, "numbers");
+    CHECK_OK(ll_model_set(model, "data.format=labelled"));
+    assert_string_equal(ll_recipe_get(ll_model_recipe(model), "data.format"), "labelled");
+    ll_model_free(model);
+}
+
 /* A file is packed if it begins with a whole magic number. The header of a model may have 0xb528 bytes. */
 static void test_plain(void **state) {
     (void)state;
@@ -362,7 +375,7 @@ int main(void) {
         cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_mapped),    cmocka_unit_test(test_wrong_files),
         cmocka_unit_test(test_repeated_entry), cmocka_unit_test(test_no_memory), cmocka_unit_test(test_projection),
         cmocka_unit_test(test_permutation),    cmocka_unit_test(test_redraw),    cmocka_unit_test(test_rotations),
-        cmocka_unit_test(test_plain),
+        cmocka_unit_test(test_plain),          cmocka_unit_test(test_other_tokens),
         cmocka_unit_test(test_not_finite),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

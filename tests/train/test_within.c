@@ -116,6 +116,27 @@ static void test_the_same_trainer_goes_on(void **state) {
     same_run("straight", "again");
 }
 
+/* ll_model_set is for evaluation: it changes neither the rest of the run nor what the run can be resumed with. */
+static void test_what_is_set_between_is_not_of_the_run(void **state) {
+    (void)state;
+    static const char *const keys[] = {"train.length=48", "train.batch=2", "train.seed=9", "train.steps=99"};
+    ll_recipe *recipe = recipe_of("");
+    ll_trainer *trainer = NULL;
+    run("", at("unset"), NULL, 0, LL_OK);
+    CHECK_OK(ll_trainer_create(&trainer, recipe, at("set"), NULL));
+    ll_recipe_free(recipe);
+    trainer->report_interval = 0;
+    const char *kept = ll_recipe_get(ll_model_recipe(ll_trainer_model(trainer)), "data.train");
+    for (int step = 3; step < 6; step += 2) {
+        CHECK_FAILS(ll_trainer_run(trainer, follow, &(follower){.stop_in = step}), LL_ESTOPPED, "resume");
+        for (int i = 0; i < 4; i++) CHECK_OK(ll_model_set(ll_trainer_model(trainer), keys[i]));
+    }
+    assert_ptr_equal(kept, ll_recipe_get(ll_model_recipe(ll_trainer_model(trainer)), "data.train"));
+    ll_trainer_free(trainer);
+    run("", at("set"), at("set"), 0, LL_OK);
+    same_run("unset", "set");
+}
+
 typedef struct {
     ll_model *model;
     int refused, stop;
@@ -124,11 +145,12 @@ typedef struct {
 static int quantize_meanwhile(const ll_progress *p, void *arg) {
     quantizer *q = arg;
     CHECK_FAILS(ll_model_quantize(q->model, LL_INT8), LL_EINVAL, "a run is training the model");
+    CHECK_FAILS(ll_model_set(q->model, "train.length=48"), LL_EINVAL, "a run is training the model");
     q->refused++;
     return q->stop && p->step == 5;
 }
 
-/* A run needs the floats: it refuses to lose them, and to begin without them. */
+/* A run needs the floats: it refuses to lose them, and to begin without them. Nor may its recipe change meanwhile. */
 static void test_a_model_that_is_trained_is_not_quantized(void **state) {
     (void)state;
     ll_recipe *recipe = recipe_of("train.steps=9");
@@ -252,6 +274,7 @@ int main(void) {
                                        cmocka_unit_test(test_the_same_trainer_goes_on),
                                        cmocka_unit_test(test_stop_between_the_windows_of_a_step),
                                        cmocka_unit_test(test_matched_layers),
+                                       cmocka_unit_test(test_what_is_set_between_is_not_of_the_run),
                                        cmocka_unit_test(test_a_model_that_is_trained_is_not_quantized),
                                        cmocka_unit_test(test_patience)};
     return cmocka_run_group_tests(tests, make_data, remove_data);

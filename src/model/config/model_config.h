@@ -27,6 +27,8 @@ typedef struct {
 LL_MUST_USE ll_status ll_recipe_model(const ll_recipe *recipe, ll_model_config *c);
 /* As ll_recipe_set, of a model that has its classes. */
 LL_MUST_USE ll_status ll_recipe_change(ll_recipe *recipe, const char *assignment);
+/* LL_EINVAL where tokens of the data of another recipe stand for something else. */
+LL_MUST_USE ll_status ll_recipe_same_tokens(const ll_recipe *recipe, const ll_recipe *other);
 /* A copy of the recipe; also implemented by the recipe room. */
 LL_MUST_USE ll_status ll_recipe_copy(ll_recipe **copy, const ll_recipe *recipe);
 
