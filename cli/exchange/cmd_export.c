@@ -1,9 +1,7 @@
 /* longline export: writes an imported model back for the program that it came from. */
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "cli.h"
 
@@ -14,22 +12,17 @@ static const ll_arg args[] = {
     {.type = LL_ARG_END},
 };
 
-/* The weights of a folder have the name that import gives a model, too. */
-static int check_folder(const char **words) {
-    char weights[PATH_MAX];
+static int check_folder(const char *folder) {
     struct stat about;
-    if (ll_line_check("FOLDER", words[1]) >= 0) return 2;
-    if (!stat(words[1], &about) && !S_ISDIR(about.st_mode)) return ll_usage("%s is a file; name a folder", words[1]);
-    const int size = snprintf(weights, sizeof weights, "%s/model.safetensors", words[1]);
-    if (size >= (int)sizeof weights || access(weights, F_OK)) return -1;
-    return ll_target_apart("name another folder:", weights, 1, words);
+    if (ll_line_check("FOLDER", folder) >= 0) return 2;
+    return !stat(folder, &about) && !S_ISDIR(about.st_mode) ? ll_usage("%s is a file; name a folder", folder) : -1;
 }
 
 static int export(int n, const char **words) {
     (void)n;
     ll_model *model = NULL;
     if (strcmp(to, "hf")) return ll_usage("--to %s: there is no such format; give hf", to);
-    int code = check_folder(words);
+    int code = check_folder(words[1]);
     if (code < 0) code = ll_load_model(&model, words[0]);
     if (code >= 0) return code;
     const ll_status status = ll_model_export(model, words[1]);
@@ -47,6 +40,8 @@ const ll_command ll_command_export = {
     .text =
         "Writes the folder that MODEL was imported from, with the weights that it has now. Files and number types\n"
         "are the original ones; if nothing was trained, all bytes are, save those of F64, which import rounds to F32.\n"
+        "In FOLDER only files of an earlier export of the model are replaced: weights whose header, and other files\n"
+        "whose bytes are the same. Another file of such a name is an error, and nothing is written.\n"
         "MODEL may have been trained further (longline train --from), as long as its recipe is still what its\n"
         "config.json says. The recipe is what inspect prints before the tensors:\n\n"
         "  longline import gpt2 -o gpt2.safetensors\n"

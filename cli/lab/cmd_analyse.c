@@ -153,8 +153,9 @@ static int known(const char *word) {
 static int matrices(void) {
     if (!model_file || !text) return ll_usage("matrices are of a model on a text: give --model FILE and --text FILE");
     if (csv || json) return ll_usage("--csv and --json are for tables; matrices go into a folder: --out DIR");
-    if (kernels || positions || repeats || spread != 1)
-        return ll_usage("--kernels, --positions, --repeats and --spread are for other experiments than matrices");
+    if (kernels || positions || repeats || spread != 1 || ll_args_given("seed"))
+        return ll_usage("--kernels, --positions, --repeats, --spread and --seed are for other experiments than "
+                        "matrices");
     if (length > LONGEST) return ll_usage("matrices takes up to %d tokens (--length)", LONGEST);
     if (png && !folder) return ll_usage(NEEDS_OUT);
     const int code = folder ? make_folder() : -1;
@@ -173,15 +174,18 @@ static int is_among(const char *word, int n, const char *const *names) {
 /* Some options are for some experiments alone. They are refused where no experiment takes them. */
 static int check_takers(int n, const char **words) {
     static const char *const spreads[] = {"features", "lengths"}, *const fixed[] = {"moments", "periods"};
-    int spread_taken = 0, length_taken = 0, repeats_taken = 0;
+    int spread_taken = 0, length_taken = 0, repeats_taken = 0, drawn = 0;
     for (int i = 0; i < n; i++) {
         spread_taken |= is_among(words[i], 2, spreads);
         length_taken |= !is_among(words[i], 2, fixed);
         repeats_taken |= strcmp(words[i], "stream-error") != 0;
+        drawn |= !model_file || strcmp(words[i], "periods");
     }
     if (spread != 1 && !spread_taken)
         return ll_usage("--spread is for features and lengths: longline analyse features");
     if (length && !length_taken) return ll_usage("%s takes no --length: it draws no sequences", words[0]);
+    if (!drawn && (repeats || quick || ll_args_given("seed")))
+        return ll_usage("periods of a model takes no --repeats, --seed or --quick: it draws nothing");
     if (repeats && !repeats_taken) return ll_usage("stream-error takes no --repeats: it draws once");
     return -1;
 }

@@ -22,8 +22,9 @@ LL_API LL_MUST_USE ll_status ll_model_import(ll_model **model, const char *folde
 LL_API LL_MUST_USE ll_status ll_tokenizer_import(ll_tokenizer **tokenizer, const char *path);
 
 /* Writes the folder that a model was imported from, with the weights that the model has now, in the original files and
- * number types; if nothing was trained, all bytes are the original ones. LL_EINVAL if the model was not imported, or if
- * its recipe is no longer what the folder's config.json says. */
+ * number types; if nothing was trained, all bytes are the original ones. LL_EINVAL if the model was not imported, if
+ * its recipe is no longer what the folder's config.json says, or if a file of the folder that would be replaced is not
+ * of an earlier export of the model; then nothing is written. */
 LL_API LL_MUST_USE ll_status ll_model_export(const ll_model *model, const char *folder);
 
 LL_C_END

@@ -59,7 +59,7 @@ static ll_status check_result(const session *s, const ll_contender *x, ll_result
     if (!same) status = ll_contender_compare(x, r, run, seed);
     if (status) return status;
     memcpy(r->settings, settings, sizeof settings);
-    if (strcmp(r->budget, s->budget))
+    if (!x->baseline && strcmp(r->budget, s->budget))
         return ll_fail(LL_EINVAL,
                        "%s was made under a budget of %s, not %s, and the two do not compare; give the same budget, or "
                        "another folder for the results",

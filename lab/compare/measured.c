@@ -34,6 +34,7 @@ typedef struct {
     } differs[LL_DIFFERENCES_MOST];
     char unknown[NAME]; /* the first key of [table] that is not one of a table of results */
     int unknown_line;
+    char early[NAME]; /* the first section of a system before it was known that this is a table of results */
     int columns, rows, differences;
     column column[COLUMNS_MOST];
     row row[LL_SYSTEMS_MOST];
@@ -67,6 +68,7 @@ static ll_status add_column(table *t, const char *heading, const char *value) {
     ll_status status = keep(words, NAME, "the prefix with its measure", value);
     if (!status) status = keep(c->heading, NAME, "the heading of a column", heading);
     if (status) return status;
+    if (find_column(t, heading) < t->columns) return ll_fail(LL_EINVAL, "there are two columns %.60s", heading);
     if (sscanf(words, "%63s %63s", c->prefix, c->measure) != 2)
         return ll_fail(LL_EINVAL, "column.%.60s is \"%.60s\"; it needs the prefix of runs, and a measure", heading,
                        value);
@@ -82,10 +84,16 @@ static ll_status add_difference(table *t, const char *what, const char *value) {
     return status ? status : keep_copy(&t->differs[i].how, value);
 }
 
+static ll_status set_results(table *t, const char *value) {
+    if (!*value) return ll_fail(LL_EINVAL, "results is empty; it names a CSV file");
+    if (*t->early) return ll_fail(LL_EINVAL, "results comes after [%s]; name them in [table] before", t->early);
+    return keep(t->results, sizeof t->results, "results", value);
+}
+
 static ll_status table_key(table *t, const char *key, const char *value, int line) {
     if (!strcmp(key, "title")) return keep_copy(&t->title, value);
     if (!strcmp(key, "paper")) return keep_copy(&t->paper, value);
-    if (!strcmp(key, "results")) return keep(t->results, sizeof t->results, key, value);
+    if (!strcmp(key, "results")) return set_results(t, value);
     if (!strncmp(key, "differs.", 8)) return add_difference(t, key + 8, value);
     if (!strncmp(key, "column.", 7)) return add_column(t, key + 7, value);
     if (!*t->unknown) snprintf(t->unknown, NAME, "%s", key), t->unknown_line = line;
@@ -94,6 +102,8 @@ static ll_status table_key(table *t, const char *key, const char *value, int lin
 
 static ll_status add_row(table *t, const char *name) {
     if (t->rows == LL_SYSTEMS_MOST) return ll_fail(LL_EINVAL, "a table has at most %d systems", (int)LL_SYSTEMS_MOST);
+    for (int i = 0; i < t->rows; i++)
+        if (!strcmp(t->row[i].name, name)) return ll_fail(LL_EINVAL, "there are two systems [%.60s]", name);
     row *r = &t->row[t->rows++];
     for (int i = 0; i < COLUMNS_MOST; i++) {
         r->published[i] = NAN;
@@ -117,6 +127,8 @@ static ll_status row_key(table *t, const char *key, const char *value) {
 static ll_status read_key(void *arg, const char *section, const char *key, const char *value, int line) {
     table *t = arg;
     if (!strcmp(section, "table")) return key ? table_key(t, key, value, line) : LL_OK;
+    if (key && !*section) return ll_fail(LL_EFORMAT, "%.60s comes before [table]", key);
+    if (!*t->results && !*t->early) snprintf(t->early, NAME, "%s", section);
     if (!*t->results) return LL_OK;
     return key ? row_key(t, key, value) : add_row(t, section);
 }
@@ -143,9 +155,13 @@ static ll_status take_line(table *t, char *line, int64_t number) {
             const int seed = seed_of(field[0], t->column[i].prefix, t->row[k].name);
             double share;
             if (!seed) continue;
-            if (!ll_parse_number(&share, field[3]))
-                return ll_fail(LL_EFORMAT, "the %s of %.60s is no number", KEY, field[0]);
-            t->row[k].value[i][seed - 1] = 100 * share;
+            if (!ll_parse_number(&share, field[3]) || !(share >= 0 && share <= 1))
+                return ll_fail(LL_EFORMAT, "line %lld: the %s of %.60s is no number from 0 to 1", (long long)number,
+                               KEY, field[0]);
+            double *value = &t->row[k].value[i][seed - 1];
+            if (isfinite(*value))
+                return ll_fail(LL_EFORMAT, "line %lld: a second %s of %.60s", (long long)number, KEY, field[0]);
+            *value = 100 * share;
         }
     return LL_OK;
 }

@@ -1,9 +1,11 @@
 /* Writes a model back as the folder that it was imported from. The headers of the weights are the original ones; the
  * numbers are the model's. */
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/file.h"
@@ -296,6 +298,30 @@ static ll_status write_file(const export *x, const ll_origin *o, ll_writer **to)
     return is_weights(o->name) ? write_weights(x, o, *to) : ll_writer_put(*to, o->bytes.data, o->bytes.size);
 }
 
+/* Is it what this file has after any export of the model? The headers of weights stay, and all other files. */
+static int is_exported(const ll_origin *o, const ll_bytes *file) {
+    const uint64_t n = o->bytes.size;
+    const size_t before = is_weights(o->name) ? sizeof n : 0;
+    if (before ? file->size < before + n || memcmp(file->data, &n, before) : file->size != n) return 0;
+    return !memcmp(file->data + before, o->bytes.data, n);
+}
+
+/* Only files of earlier exports are replaced, so never the model, or what else is in a folder. */
+static ll_status check_replaced(const ll_origin *o, const char *path) {
+    struct stat about;
+    ll_bytes file = {0};
+    if (ll_is_absent(path)) return LL_OK;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    const int plain = fd >= 0 && !fstat(fd, &about) && S_ISREG(about.st_mode);
+    ll_status status = plain && about.st_size ? ll_descriptor_map(&file, fd, (size_t)about.st_size, path) : LL_OK;
+    if (!status && (!plain || !is_exported(o, &file)))
+        status = ll_fail(LL_EINVAL, "%s is not of an earlier export of this model, and would be replaced; name another "
+                                    "folder, or remove it", path);
+    ll_bytes_free(&file);
+    if (fd >= 0) close(fd);
+    return status;
+}
+
 /* Older weights that an export does not replace would be read in the place of its own, or with them. */
 static ll_status check_folder(const export *x) {
     static const char *const weights[] = {"model.safetensors", "model.safetensors.index.json"};
@@ -306,6 +332,14 @@ static ll_status check_folder(const export *x) {
         const ll_status status =
             other ? ll_fail(LL_EINVAL, "%s has weights of another model; name another folder, or remove it", path)
                   : LL_OK;
+        ll_free(path);
+        if (status) return status;
+    }
+    for (int i = 0; i < x->model->origins; i++) {
+        const ll_origin *o = &x->model->origin[i];
+        if (is_kept(o->name)) continue;
+        char *path = ll_path_join(x->folder, o->name);
+        const ll_status status = path ? check_replaced(o, path) : LL_ENOMEM;
         ll_free(path);
         if (status) return status;
     }

@@ -38,12 +38,15 @@ typedef struct {
     int files;
 } ll_weights;
 
+enum { LL_PROCESSOR_PATH = 4200 };
+
 /* A config.json that is read into a recipe. The first error is kept; later calls then do nothing. */
 typedef struct {
     const ll_family *family;
     const char *path;
     json_t *json;
     json_t *processor; /* preprocessor_config.json, or NULL */
+    char processor_path[LL_PROCESSOR_PATH]; /* beside path */
     json_t *names; /* an object with the names of all tensors */
     ll_recipe *recipe;
     char prefix[32]; /* prefix of this folder's tensors: the family's, or "" */

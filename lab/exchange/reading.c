@@ -31,9 +31,12 @@ static ll_status parse(json_t **json, const ll_bytes *bytes, const char *path) {
 
 ll_status ll_reading_begin(ll_reading *r, const ll_bytes *config, const ll_bytes *processor, const char *path,
                            json_t *names) {
+    const char *slash = strrchr(path, '/');
     *r = (ll_reading){.path = path, .names = names};
+    snprintf(r->processor_path, sizeof r->processor_path, "%.*spreprocessor_config.json",
+             slash ? (int)(slash - path) + 1 : 0, path);
     r->status = parse(&r->json, config, path);
-    if (!r->status && processor) r->status = parse(&r->processor, processor, "preprocessor_config.json");
+    if (!r->status && processor) r->status = parse(&r->processor, processor, r->processor_path);
     if (r->status) return r->status;
     const char *type = ll_hf_text(r, "model_type", NULL);
     if (r->status) return r->status;

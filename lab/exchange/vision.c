@@ -1,4 +1,5 @@
 /* Families of models of images: ViT. */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -68,7 +69,8 @@ static void read_pixels(ll_reading *r) {
     const double factor = rescales ? ll_hf_number(r, "rescale_factor", 1.0 / 255) : 1, scale = 1 / (255 * factor);
     ll_hf_only(r, "offset", "false");
     read_resizing(r);
-    if (!(scale > 0) && !r->status) r->status = ll_fail(LL_EFORMAT, "%s: rescale_factor is not above 0", r->path);
+    if ((!(factor > 0) || !isfinite(scale)) && !r->status)
+        r->status = ll_fail(LL_EFORMAT, "%s: rescale_factor is not above 0, or too small", r->path);
     if (normalises) {
         pixel_list(r, "model.pixel-mean", "image_mean", 0.5, scale);
         pixel_list(r, "model.pixel-std", "image_std", 0.5, scale);
@@ -82,7 +84,7 @@ static void read_pixels(ll_reading *r) {
 static void read_processor(ll_reading *r) {
     ll_reading processor = *r;
     processor.json = r->processor;
-    processor.path = "preprocessor_config.json";
+    processor.path = r->processor_path;
     if (r->processor) read_pixels(&processor);
     r->status = processor.status;
 }
@@ -141,6 +143,11 @@ static ll_status set_names(ll_reading *r, const json_t *labels) {
         const char *theirs = json_string_value(json_object_get(labels, number));
         if (!theirs) {
             status = ll_fail(LL_EFORMAT, "%s: id2label has no text for class %zu of %zu", r->path, i, count);
+            break;
+        }
+        if (!ll_is_plain_text(theirs)) {
+            status = ll_fail(LL_EFORMAT, "%s: id2label of class %zu has a control character; write a blank for it",
+                             r->path, i);
             break;
         }
         named += !is_usual(theirs, i);

@@ -57,7 +57,7 @@ static void write_grouped(char *out, size_t size, double v, int decimals, const 
 }
 
 void ll_number_text(char *out, size_t size, double v, double step, double largest) {
-    const double a = fabs(largest);
+    const double a = fabs(v) >= 1e13 ? fmax(fabs(v), fabs(largest)) : fabs(largest); /* too long for all digits */
     const double unit = a >= 1e9 ? 1e9 : a >= 1e6 ? 1e6 : 1;
     int decimals = 0;
     if (v == 0) {

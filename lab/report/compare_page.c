@@ -91,12 +91,14 @@ static int is_among(const char *word, const char *const *words) {
 }
 
 /* The first key by which what is asked of the held-out data of two runs differs, or NULL. Data of train are held out
- * only where data.valid is empty; other_vocab compares vocabularies. */
+ * only where data.valid is empty, and some batches are looked at unless that is all; other_vocab compares
+ * vocabularies. */
 static const char *other_data(const ll_run *a, const ll_run *b) {
     static const char *const elsewhere[] = {"data.test",       "data.test-labels", "data.transpose",
                                             "data.vocab-size", "data.min-count",   NULL},
                              *const train[] = {"data.train", "data.train-labels", "data.limit", "data.valid-fraction",
-                                               NULL};
+                                               NULL},
+                             *const batches[] = {"train.eval-batches", "train.batch", "train.length"};
     const int apart = *key_of(a, "data.valid") != 0; /* if that of b is empty, data.valid differs */
     const ll_recipe_key *key;
     if (!a->recipe || !b->recipe) return NULL; /* ll_compare_note says so */
@@ -106,6 +108,8 @@ static const char *other_data(const ll_run *a, const ll_run *b) {
         if (apart && is_among(key->name, train)) continue;
         if (strcmp(key_of(a, key->name), key_of(b, key->name))) return key->name;
     }
+    for (int k = 0; k < (strcmp(key_of(a, *batches), "0") ? 3 : 1); k++)
+        if (strcmp(key_of(a, batches[k]), key_of(b, batches[k]))) return batches[k];
     return NULL;
 }
 

@@ -104,7 +104,10 @@ static ll_status unpack_member(unpacking *u, struct archive_entry *entry) {
     const char *whole = archive_entry_pathname(entry);
     if (!whole) return ll_fail(LL_EFORMAT, "cannot unpack %s: a name in it cannot be read", u->archive);
     const char *name = shorter(whole, u->strip);
-    if (!name || archive_entry_filetype(entry) != AE_IFREG) return LL_OK;
+    if (!name || archive_entry_filetype(entry) == AE_IFDIR) return LL_OK;
+    if (archive_entry_hardlink(entry) || archive_entry_filetype(entry) != AE_IFREG)
+        return ll_fail(LL_EFORMAT, "cannot unpack %s: %s is a link or a device; only files and folders are unpacked",
+                       u->archive, whole);
     if (leads_out(name))
         return ll_fail(LL_EFORMAT, "cannot unpack %s: %s would lie outside of %s", u->archive, whole, u->folder);
     char *path = ll_path_join(u->folder, name);

@@ -107,11 +107,14 @@ static ll_status measure(const ll_study *s, positions *p) {
 static void show_positions(const ll_study *s, const positions *p) {
     double x[POINTS], y[POINTS];
     char caption[300], windows[32], mark[64], length[32], unit[64];
+    int n = 0;
     for (int i = 0; i < POINTS; i++) {
-        x[i] = ceil((double)i * p->T / POINTS) + (p->T / (double)POINTS - 1) / 2; /* the middle of its tokens */
-        y[i] = p->count[i] > 0 ? p->sum[i] / p->count[i] / M_LN2 : NAN;
+        const double first = ceil((double)i * p->T / POINTS), next = ceil((i + 1.0) * p->T / POINTS);
+        if (next <= first) continue; /* there are fewer tokens than parts */
+        x[n] = (first + next - 1) / 2;
+        y[n++] = p->count[i] > 0 ? p->sum[i] / p->count[i] / M_LN2 : NAN;
     }
-    const ll_curve curve = {"loss", POINTS, x, y};
+    const ll_curve curve = {"loss", n, x, y};
     snprintf(unit, sizeof unit, "bits per %s", s->unit);
     ll_count_text(windows, sizeof windows, p->windows);
     ll_count_text(length, sizeof length, s->c->train.length);

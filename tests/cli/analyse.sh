@@ -108,6 +108,12 @@ refused "are for tables" "$longline" analyse matrices "$@" --csv a.csv
 refused "are for tables" "$longline" analyse matrices "$@" --json -
 refused "other experiments" "$longline" analyse matrices "$@" --kernels relu
 refused "other experiments" "$longline" analyse matrices "$@" --repeats 3
+refused "other experiments" "$longline" analyse matrices "$@" --seed 1
+for option in "--repeats 3" "--seed 1" --quick; do
+    # shellcheck disable=SC2086
+    refused "periods of a model takes no --repeats, --seed or --quick" "$longline" analyse periods \
+        --model run/last.safetensors $option
+done
 refused "up to 65536" "$longline" analyse matrices "$@" --length 70000
 awk 'BEGIN { while (n++ < 4200) print "abc" }' >long.txt
 refused "pictures of matrices are of up to 16384 tokens, not 16385" "$longline" analyse matrices \

@@ -130,6 +130,14 @@ with zipfile.ZipFile("z", "w") as z:
 with tarfile.open("up", "w:gz") as t:
     member = tarfile.TarInfo("lra/lra/../../out"); member.size = 3
     t.addfile(member, io.BytesIO(b"abc"))'
+        for link in -s ''; do
+            rm -f lra/lra/train/pos/2.txt
+            ln $link lra/lra/train/neg/0.txt lra/lra/train/pos/2.txt
+            tar czf got/lra_release.gz lra/lra/train/neg lra/lra/train/pos
+            t 1 "$longline" data get lra --out got
+            err "cannot unpack got/lra_release.gz: lra/lra/train/pos/2.txt is a link or a device"
+        done
+        rm lra/lra/train/pos/2.txt
         cp z got/lra_release.gz
         t 0 "$longline" data get lra --out got
         check "a zip is unpacked, too" grep -q "^zip$" got/test/pos/2.txt

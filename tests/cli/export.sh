@@ -46,8 +46,12 @@ check "it comes back byte for byte" diff -r deep deep-again
 refused "file is a file; name a folder" "$longline" export gpt2.safetensors file
 refused "there is no such format; give hf" "$longline" export gpt2.safetensors elsewhere --to onnx
 mkdir beside && cp gpt2.safetensors beside/model.safetensors
-refused "another folder: beside/model.safetensors: it would overwrite the model " "$longline" export beside/model.safetensors beside
+refused "beside/model.safetensors is not of an earlier export" "$longline" export beside/model.safetensors beside
 check "the model is still there" cmp beside/model.safetensors gpt2.safetensors
+mkdir named && cp gpt2.safetensors named/config.json
+refused "named/config.json is not of an earlier export" "$longline" export named/config.json named
+check "so is one of another name" cmp named/config.json gpt2.safetensors
+check "nothing is written" test "$(ls named)" = config.json
 
 # A model that was not imported, or has changed its form since, is not exported.
 small_text

@@ -201,9 +201,13 @@ image "preprocessor_config.json: size is not a height and a width that are equal
     "processor.update(do_center_crop=True, crop_size=12, size={'shortest_edge': 14})"
 image "preprocessor_config.json: it crops, and says no size" "processor.update(do_center_crop=True, crop_size=12, size=0)"
 image "preprocessor_config.json: resample = 1 is not supported; only 2 or 3 is" "processor['resample'] = 1"
+for factor in 0 -1 1e-320; do
+    image "bad/preprocessor_config.json: rescale_factor is not above 0, or too small" "processor['rescale_factor'] = $factor"
+done
+image "bad/config.json: id2label of class 1 has a control character" "config['id2label'] = {'0': 'a', '1': 'b\\tc'}"
 image "model.pixel-std = .0.5,0,0.5. divides pixels" "processor['image_std'] = [0.5, 0, 0.5]"
 for list in "[0.5, '0.5', 0.5]" "[0.5, 0.5, 0.5, 0.5]" "[]"; do
-    image "image_mean is not a list of a number for each channel" "processor['image_mean'] = $list"
+    image "bad/preprocessor_config.json: image_mean is not a list of a number for each channel" "processor['image_mean'] = $list"
 done
 image "image_std is not a number" "processor['image_std'] = '0.5'"
 for labels in "{'0': 'cat', '1': 1, '2': 'owl', '3': 'fox', '4': 'bee'}" "{'0': 'cat', '2': 'owl'}"; do

@@ -179,8 +179,23 @@ sed 's/measures.csv/lost.csv/' measured.ini >other.ini
 refused "lost.csv: No such file" "$longline" table other.ini
 grep -v column measured.ini | grep -v published >other.ini
 refused "other.ini has no columns" "$longline" table other.ini
-echo 'one-a-1,test,accuracy,much' >>measures.csv
-refused "measures.csv: the accuracy of one-a-1 is no number" "$longline" table measured.ini
+{ echo '[b]' && cat measured.ini; } >other.ini
+refused "other.ini:4: results comes after .b.; name them in .table. before" "$longline" table other.ini
+{ echo 'title = x' && cat measured.ini; } >other.ini
+refused "other.ini:1: title comes before .table." "$longline" table other.ini
+{ cat measured.ini && echo '[a]'; } >other.ini
+refused "other.ini:12: there are two systems .a." "$longline" table other.ini
+sed 's/column.Second/column.First/' measured.ini >other.ini
+refused "other.ini:5: there are two columns First" "$longline" table other.ini
+sed 's/= measures.csv/=/' measured.ini >other.ini
+refused "other.ini:3: results is empty" "$longline" table other.ini
+cp measures.csv before.csv
+for line in "one-a-2,test,accuracy,0.6:a second accuracy of one-a-2" \
+    "one-a-3,test,accuracy,much:the accuracy of one-a-3 is no number from 0 to 1" \
+    "one-a-3,test,accuracy,1e300:the accuracy of one-a-3 is no number from 0 to 1"; do
+    { cat before.csv && echo "${line%%:*}"; } >measures.csv
+    refused "measures.csv: line 9: ${line#*:}" "$longline" table measured.ini
+done
 echo 'one-a-1,test' >measures.csv
 refused "measures.csv: line 1 has not four fields: .one-a-1,test." "$longline" table measured.ini
 t 0 "$longline" table "$root/recipes/tables/lra.ini"

@@ -225,6 +225,21 @@ static void other_runs_are_refused(void **state) {
     ll_comparison_free(c);
 }
 
+/* What reads the train split once has no budget. */
+static void a_baseline_is_kept_under_any_budget(void **state) {
+    (void)state;
+    seen s = {0};
+    ll_comparison *c = load(at("table.ini"));
+    ll_comparison_how how = how_of(at("letters"), 21, 1, &s);
+    how.only = 1, how.names = (const char *const[]){"letters"};
+    CHECK_OK(ll_comparison_run(c, &how));
+    how.steps = 12, how.only = 0;
+    CHECK_OK(ll_comparison_run(c, &how));
+    assert_int_equal(s.steps, 2 * 12);
+    assert_int_equal(system_at(c, 2).runs, 1);
+    ll_comparison_free(c);
+}
+
 /* The digest of settings is another one after a release with other keys. Settings that are the same are accepted. */
 static void runs_of_other_releases_are_kept(void **state) {
     (void)state;
@@ -356,6 +371,7 @@ int main(void) {
         cmocka_unit_test(stopped_tables_go_on),
         cmocka_unit_test(tables_are_written),
         cmocka_unit_test(other_runs_are_refused),
+        cmocka_unit_test(a_baseline_is_kept_under_any_budget),
         cmocka_unit_test(runs_of_other_releases_are_kept),
         cmocka_unit_test(time_becomes_steps),
         cmocka_unit_test(diverged_runs_are_results),

@@ -117,6 +117,29 @@ static void other_held_out_data_do_not_compare(void **state) {
     }
 }
 
+/* A few batches are other data than all, and than those of another size. */
+static void other_batches_do_not_compare(void **state) {
+    (void)state;
+    static const struct {
+        const char *one, *two, *differs;
+    } set[] = {{"[train]\neval-batches = 2\n", "[train]\neval-batches = 0\n", "train.eval-batches"},
+               {"[train]\neval-batches = 2\nbatch = 4\n", "[train]\neval-batches = 2\nbatch = 8\n", "train.batch"},
+               {"[train]\neval-batches = 2\nlength = 64\n", "[train]\neval-batches = 2\nlength = 32\n",
+                "train.length"},
+               {"[train]\neval-batches = 0\nbatch = 4\nlength = 64\n",
+                "[train]\neval-batches = 0\nbatch = 8\nlength = 32\n", NULL}};
+    for (size_t i = 0; i < sizeof set / sizeof *set; i++) {
+        write_run(at("few-1"), set[i].one, 20, 20);
+        write_run(at("few-2"), set[i].two, 20, 20);
+        const char *const runs[2] = {at("few-1"), at("few-2")};
+        CHECK_OK(ll_runs_report(runs, 2, at("batches.html")));
+        char *page = page_at(at("batches.html"));
+        assert_int_equal(strstr(page, "Lowest held-out loss") != NULL, !set[i].differs);
+        if (set[i].differs) has(strstr(page, "Losses on different held-out data do not compare"), set[i].differs);
+        ll_free(page);
+    }
+}
+
 /* Data of train are held out where data.valid is empty. A run without a held-out loss decides nothing. */
 static void held_out_data_come_from_train(void **state) {
     (void)state;
@@ -180,6 +203,7 @@ int main(void) {
         cmocka_unit_test(a_single_curve_is_named),
         cmocka_unit_test(vocabularies_do_not_compare),
         cmocka_unit_test(other_held_out_data_do_not_compare),
+        cmocka_unit_test(other_batches_do_not_compare),
         cmocka_unit_test(held_out_data_come_from_train),
         cmocka_unit_test(a_run_without_a_recipe_is_not_compared),
     };

@@ -95,6 +95,24 @@ static void older_weights_are_noticed(void **state) {
     ll_model_free(shards);
 }
 
+/* Weights of before are replaced; files of others are not. */
+static void only_exports_are_replaced(void **state) {
+    (void)state;
+    ll_model *model = imported();
+    CHECK_OK(ll_model_keep_origin(model, "README.md", "theirs", 6));
+    CHECK_OK(ll_folder_create(at("notes")));
+    put_file(at("notes/README.md"), "my own", 6);
+    CHECK_FAILS(ll_model_export(model, at("notes")), LL_EINVAL, "notes/README.md is not of an earlier export");
+    assert_int_equal(files_in(at("notes")), 1);
+    put_file(at("notes/README.md"), "theirs", 6);
+    CHECK_OK(ll_model_export(model, at("notes")));
+    *model->param[0].value += 1;
+    CHECK_OK(ll_model_export(model, at("notes")));
+    put_file(at("notes/model.safetensors"), "", 0);
+    CHECK_FAILS(ll_model_export(model, at("notes")), LL_EINVAL, "model.safetensors is not of an earlier export");
+    ll_model_free(model);
+}
+
 /* Expects that a model is not exported any more after a key of its recipe has changed. */
 static void expect_refused(ll_model *model, const char *assignment, const char *say) {
     CHECK_OK(ll_model_set(model, assignment));
@@ -169,6 +187,7 @@ int main(void) {
                                        cmocka_unit_test(a_lost_tensor_is_noticed),
                                        cmocka_unit_test(a_trained_tensor_is_not_left_out),
                                        cmocka_unit_test(older_weights_are_noticed),
+                                       cmocka_unit_test(only_exports_are_replaced),
                                        cmocka_unit_test(other_tokens_are_noticed),
                                        cmocka_unit_test(another_classifier_is_noticed),
                                        cmocka_unit_test(rotated_channels)};

@@ -1,4 +1,5 @@
-/* What the page of a run says beside its figures: names of tabs and of classes, and why a part is missing. */
+/* What the page of a run says beside its figures: names of tabs and of classes, places of points, and why
+ * a part is missing. */
 #include "pages.h"
 
 static void tabs_have_the_numbers_of_layers(void **state) {
@@ -83,12 +84,31 @@ static void a_failed_test_is_said(void **state) {
     }
 }
 
+/* Parts of 128 tokens have 5 or 6, and a point is in the middle of them. Of fewer tokens than parts, each has one. */
+static void points_are_the_middle_of_their_tokens(void **state) {
+    (void)state;
+    run("train.steps=2 train.report=on train.length=32", at("uneven"), NULL, 0, LL_OK);
+    char *positions = page_at(at("uneven/figures/loss-by-position.csv"));
+    has(positions, "position in the text,loss\n2.5,"); /* 0..5 */
+    has(positions, "\n8,");                             /* 6..10 */
+    has(positions, "\n125,");                           /* 123..127 */
+    ll_free(positions);
+    run("train.steps=2 train.report=on train.length=4", at("short"), NULL, 0, LL_OK);
+    positions = page_at(at("short/figures/loss-by-position.csv"));
+    has(positions, "position in the text,loss\n0,");
+    has(positions, "\n15,");
+    lacks(positions, "\n-");
+    lacks(positions, "nan");
+    ll_free(positions);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tabs_have_the_numbers_of_layers),
         cmocka_unit_test(classes_have_their_names),
         cmocka_unit_test(what_cannot_be_shown_is_said),
         cmocka_unit_test(a_failed_test_is_said),
+        cmocka_unit_test(points_are_the_middle_of_their_tokens),
     };
     return cmocka_run_group_tests(tests, make_data, remove_data);
 }
