@@ -17,7 +17,12 @@ const char *ll_disk_remedy(const char *error) {
 int ll_broken_off(const ll_trainer *trainer, const ll_watch *watch) {
     const char *folder = ll_trainer_folder(trainer), *what = ll_disk_remedy(ll_error());
     char step[40] = "", name[LL_QUOTED];
-    if (ll_dist_ranks().rank ? watch->saved < 0 : !ll_has_checkpoint(folder))
+    const int other = ll_dist_ranks().rank > 0; /* its folder of that name may be another one */
+    if (other && watch->saved < 0)
+        return ll_fail_message("%s; %sbegin again, or, where the folder of rank 0 has a checkpoint, go on with: "
+                               "longline train --resume %s",
+                               ll_error(), what, ll_quoted(name, folder));
+    if (!other && !ll_has_checkpoint(folder))
         return ll_fail_message("%s; %sbegin again: there is no checkpoint yet", ll_error(), what);
     if (watch->saved >= 0) snprintf(step, sizeof step, " from step %lld", (long long)watch->saved);
     return ll_fail_message("%s; %sgo on%s with: longline train --resume %s", ll_error(), what, step,

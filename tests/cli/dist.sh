@@ -16,10 +16,10 @@ ranks() {
 same() { cmp -s "$1/last.safetensors" "$2/last.safetensors" && cmp -s "$1/best.safetensors" "$2/best.safetensors"; }
 # messages N: stderr has N lines of the program itself.
 messages() { [ "$(grep -c '^longline' err)" -eq "$1" ]; }
-# wait_for_checkpoint RUN: waits until the run has a checkpoint.
-wait_for_checkpoint() {
+# wait_for_step_20 RUN: by then all ranks know whether the run has a checkpoint of step 10.
+wait_for_step_20() {
     i=0
-    while ! [ -e "$1/last.safetensors" ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
+    while ! grep -qs '^20,' "$1/metrics.csv" && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done
 }
 
 # ---- Without MPI ----
@@ -153,7 +153,7 @@ for signal in STOP KILL; do
     ranks "$found" 3 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
         "$longline" train "$text" --data text.txt $long -o sig-$signal >out 2>err </dev/null &
     pid=$!
-    wait_for_checkpoint sig-$signal
+    wait_for_step_20 sig-$signal
     began=$(date +%s)
     kill -$signal "$(cat pid.1)"
     if [ $signal = STOP ]; then
@@ -168,26 +168,32 @@ for signal in STOP KILL; do
         err "rank 1.* is lost: no sign of life for 6 s.*; go on from step [0-9]+ with: longline train --resume 'sig-STOP'"
         check "one message" messages 1
     fi
-    # A kill may come between the first checkpoint and its row in metrics.csv.
-    step_now=$(tail -n 1 sig-$signal/metrics.csv | cut -d, -f1 | sed s/step/4/)
+    step_now=$(tail -n 1 sig-$signal/metrics.csv | cut -d, -f1)
     t 0 ranks "$found" 2 "$longline" train --resume sig-$signal --set train.steps=$((step_now + 20)) --threads 1
 done
 
-# Where rank 0 is lost, another one names the folder that rank 0 has found.
-rm -rf runs
-ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
-    "$longline" train "$text" --data text.txt $long --set dist.timeout=3 >out 2>err </dev/null &
-pid=$!
-wait_for_checkpoint runs/text-bytes-1
-kill -STOP "$(cat pid.0)"
-ended $pid
-err "rank 0.* is lost: .*; go on from step [0-9]+ with: longline train --resume 'runs/text-bytes-1'"
+# Where rank 0 is lost, another one names the folder that rank 0 has found. It does not see whether that has a checkpoint.
+for every in 10 0; do
+    rm -rf runs
+    ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
+        "$longline" train "$text" --data text.txt $long --set train.checkpoint-every=$every --set dist.timeout=3 \
+        >out 2>err </dev/null &
+    pid=$!
+    wait_for_step_20 runs/text-bytes-1
+    kill -STOP "$(cat pid.0)"
+    ended $pid
+    case $every in
+    10) remedy="go on from step [0-9]+ with" ;;
+    0) remedy="begin again, or, where the folder of rank 0 has a checkpoint, go on with" ;;
+    esac
+    err "rank 0.* is lost: .*; $remedy: longline train --resume 'runs/text-bytes-1'"
+done
 
 # ---- The time of a job ends ----
 ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
     "$longline" train "$text" --data text.txt $long --set train.preempt=SIGUSR1 -o preempted >out 2>err </dev/null &
 pid=$!
-wait_for_checkpoint preempted
+wait_for_step_20 preempted
 kill -USR1 "$(cat pid.1)"
 ended $pid
 check "SIGUSR1 to one rank saves, and all exit with 0" [ $? -eq 0 ]
