@@ -176,7 +176,7 @@ done
 for every in 10 0; do
     rm -rf runs
     ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
-        "$longline" train "$text" --data text.txt $long --set train.checkpoint-every=$every --set dist.timeout=3 \
+        "$longline" train "$text" --data text.txt $long --set train.checkpoint-every=$every --set train.eval-every=$every --set dist.timeout=3 \
         >out 2>err </dev/null &
     pid=$!
     wait_for_step_20 runs/text-bytes-1
