@@ -175,9 +175,9 @@ done
 # Where rank 0 is lost, another one names the folder that rank 0 has found. It does not see whether that has a checkpoint.
 for every in 10 0; do
     rm -rf runs
+    saves="--set train.checkpoint-every=$every --set train.eval-every=$every"
     ranks "$found" 2 sh -c 'echo $$ >pid.${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; exec "$0" "$@"' \
-        "$longline" train "$text" --data text.txt $long --set train.checkpoint-every=$every --set train.eval-every=$every --set dist.timeout=3 \
-        >out 2>err </dev/null &
+        "$longline" train "$text" --data text.txt $long $saves --set dist.timeout=3 >out 2>err </dev/null &
     pid=$!
     wait_for_step_20 runs/text-bytes-1
     kill -STOP "$(cat pid.0)"
