@@ -17,7 +17,7 @@ const char *ll_disk_remedy(const char *error) {
 int ll_broken_off(const ll_trainer *trainer, const ll_watch *watch) {
     const char *folder = ll_trainer_folder(trainer), *what = ll_disk_remedy(ll_error());
     char step[40] = "", name[LL_QUOTED];
-    const int other = ll_dist_ranks().rank > 0; /* its folder of that name may be another one */
+    const int other = ll_dist_ranks().rank > 0; /* a folder of that name that it sees may hold another run */
     if (other && watch->saved < 0)
         return ll_fail_message("%s; %sbegin again, or, where the folder of rank 0 has a checkpoint, go on with: "
                                "longline train --resume %s",
